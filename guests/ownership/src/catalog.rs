@@ -1,4 +1,4 @@
-//! Members of the catalog's documents that this area reads.
+//! Reads documents of the area `catalog`.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
@@ -6,7 +6,8 @@ use area_shared::catalog::Repository;
 
 use crate::codeowners::Dialect;
 
-/// Returns the CODEOWNERS dialect of the repository's hosting service, if known.
+/// Returns the CODEOWNERS dialect of the repository's hosting service; `None` if the service is
+/// neither GitHub nor GitLab.
 pub(crate) fn dialect(repository: &Repository) -> Option<Dialect> {
     match repository.provider.as_str() {
         "github" => Some(Dialect::Github),
@@ -15,7 +16,7 @@ pub(crate) fn dialect(repository: &Repository) -> Option<Dialect> {
     }
 }
 
-/// Returns all documents of a kind, up to 2,000.
+/// Returns all documents of a collection, at most 2,000.
 pub(crate) fn all<T: Document>(scope: &Scope) -> Result<Vec<Stored<T>>, DocumentError> {
     let first = scope.documents::<T>().query().limit(1000).page()?;
     let mut found = first.items;

@@ -1,8 +1,8 @@
-//! Resolves names in a CODEOWNERS file to users.
+//! Resolves owners in a CODEOWNERS file to users.
 //!
-//! A group with the name among its identities comes first. Then an e-mail address means the member
-//! with this address, and `@name` the member whose address starts with the name. Case is ignored. A
-//! name with several meanings resolves to nobody.
+//! An owner resolves to the group that has the name in `identities`. Otherwise an e-mail address
+//! resolves to the member with this address, and `@name` to the member whose address has `name`
+//! before the `@`. Case is ignored. A name that resolves to several users or groups is an error.
 
 use std::collections::BTreeMap;
 
@@ -13,36 +13,36 @@ use area_shared::catalog::{Group, Service};
 use crate::catalog;
 use crate::codeowners::{Identity, email_local_part};
 
-/// Users that a name stands for.
+/// Users to whom an owner's name resolves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct People {
-    /// User who is assigned.
+    /// User to whom findings are assigned.
     pub(crate) assignee: Uuid,
-    /// Users of whom each counts as an owner.
+    /// Users who all count as owners of the path.
     pub(crate) all: Vec<Uuid>,
 }
 
-/// Members of a group that the assignment needs.
+/// A group to which an owner's name can resolve.
 struct Team {
     name: String,
     members: Vec<Uuid>,
-    /// Owner of one of the group's services that are built from the repository.
+    /// User who owns one of the group's services that are built from the repository.
     service_owner: Option<Uuid>,
 }
 
-/// Names that a workspace knows.
+/// Users and groups of the workspace, by the names that CODEOWNERS files use.
 pub(crate) struct Directory {
     by_email: BTreeMap<String, Uuid>,
     by_local_part: BTreeMap<String, Vec<Uuid>>,
     teams: Vec<Team>,
-    /// Indexes in `teams`.
+    /// Indexes of groups in `teams`, by their names in `identities`.
     by_identity: BTreeMap<String, Vec<usize>>,
-    /// Services built from the repository.
+    /// Ids of the services that are built from the repository.
     pub(crate) service_ids: Vec<Uuid>,
 }
 
 impl Directory {
-    /// Reads the names for one repository.
+    /// Loads users and groups for the rules of one repository.
     pub(crate) fn load(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
         let mut services = catalog::all::<Service>(scope)?;
         services.retain(|service| service.repository_ids.contains(&repository_id));
@@ -88,7 +88,7 @@ impl Directory {
         self.teams.push(Team { name: group.name.clone(), members, service_owner });
     }
 
-    /// Returns the users for a name, or why there are none.
+    /// Returns the users to whom a name resolves. The error is a reason for the client.
     pub(crate) fn people(&self, name: &str) -> Result<People, String> {
         let lower = name.to_lowercase();
         match self.by_identity.get(&lower).map(Vec::as_slice) {

@@ -1,15 +1,15 @@
-//! Members of the control room's findings that this area reads.
+//! Reads findings of the area `control_room`.
 
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
-/// A finding.
+/// A finding, with the members that this area reads.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) open: bool,
-    /// Version of the lifecycle, incremented at each transition.
+    /// Version of the finding's lifecycle, incremented at each transition.
     pub(crate) version: i64,
     pub(crate) risk_severity: String,
     pub(crate) title: String,
@@ -22,11 +22,11 @@ impl Document for Finding {
     const COLLECTION: &'static str = "control_room.findings";
 }
 
-/// Page size of a query.
+/// Number of findings in one page of a query.
 const STEP: u32 = 500;
 
-/// Returns open findings of a repository and their total number. Unassigned findings come first,
-/// then the riskiest. At most `most` findings are returned.
+/// Returns at most `most` open findings of a repository, and the total number of its open findings.
+/// Unassigned findings come first, then those with the highest risk.
 pub(crate) fn open(
     scope: &Scope,
     repository_id: Uuid,
@@ -58,7 +58,7 @@ pub(crate) fn open(
 /// Maximum number of findings whose paths are read.
 const MOST_ASKED: usize = 5_000;
 
-/// Returns the paths of a repository's findings, without duplicates.
+/// Returns the paths of all findings of a repository, without duplicates.
 pub(crate) fn paths(scope: &Scope, repository_id: Uuid) -> Result<BTreeSet<String>, DocumentError> {
     let mut paths = BTreeSet::new();
     let findings = scope.documents::<Finding>().query().equals("repository_id", repository_id);

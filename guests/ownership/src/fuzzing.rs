@@ -2,11 +2,11 @@
 
 use crate::codeowners::{Dialect, PathCounts, from_root, hidden_for_sure, listed, parse};
 
-/// Number of paths matched with the rules.
+/// Maximum number of paths that are matched with the rules.
 const PATHS: usize = 50;
 
-/// Parses a file in each dialect and determines owners; its own lines are the paths. Returns the
-/// size of warnings and owners in bytes.
+/// Parses the bytes as a CODEOWNERS file in each dialect, and returns the owners of its own lines
+/// as paths. Returns the total size of warnings and owners in bytes.
 pub fn codeowners(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let paths: Vec<_> = text.lines().take(PATHS).map(listed).collect();

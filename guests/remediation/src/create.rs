@@ -1,4 +1,4 @@
-//! Creates a program, with all its checks.
+//! Creates a remediation program, after all checks of the request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::predicate;
 use crate::program::{RemediationProgram, StepPlan, StoredProgram, StoredStep, shown};
 use crate::state::{EvaluationStatus, ProgramState, StepState};
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: rules of programs and steps.
 pub(crate) const DESCRIPTION: &str = "A program is for a finding of the workspace. A finding has \
     at most one open program (409 `program_open`). It is a `draft` at first; its steps are \
     numbered from 1, the first is `ready`, the others are `blocked`.\n\n\
@@ -26,11 +26,11 @@ pub(crate) const DESCRIPTION: &str = "A program is for a finding of the workspac
     classes. Times, durations and nested macros are not supported. The predicate is checked when \
     the program is created.";
 
-/// A request to create a program.
+/// A request to create a remediation program.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewRemediationProgram {
     finding_id: Uuid,
-    /// Why these steps remove the cause.
+    /// Reason why these steps remove the cause of the finding.
     #[schemars(length(min = 1, max = 10_000))]
     rationale: String,
     #[schemars(length(min = 1, max = 20))]
@@ -39,7 +39,7 @@ pub(crate) struct NewRemediationProgram {
     title: String,
 }
 
-/// A finding, with the members that this area reads.
+/// A finding of the area `control_room`, with the members that this area reads.
 #[derive(Serialize, Deserialize)]
 struct Finding {
     repository_id: Uuid,
@@ -101,7 +101,7 @@ fn step((index, plan): (usize, StepPlan)) -> StoredStep {
     }
 }
 
-/// Returns the name of the state that the steps are to reach.
+/// Returns `target_state_ref` of the steps: a digest of their invariants and predicates.
 fn target_state_ref(scope: &Scope, steps: &[StepPlan]) -> String {
     let target: Vec<[&str; 3]> = steps
         .iter()
@@ -117,7 +117,7 @@ fn target_state_ref(scope: &Scope, steps: &[StepPlan]) -> String {
     format!("sha256:{}", scope.sha256_hex(target.as_bytes()))
 }
 
-/// Reports all violations together.
+/// Returns an error with all violations, if there are any.
 fn refuse(violations: Vec<Violation>, hint: &str) -> Result<()> {
     let Some(first) = violations.first() else { return Ok(()) };
     let problem = Problem::validation(first.pointer.clone(), first.message.clone()).hint(hint);

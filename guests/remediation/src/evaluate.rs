@@ -1,5 +1,5 @@
-//! Evaluates programs after audits: a completed audit evaluates the ready step of every active
-//! program for its repository. Each program has its own job, so that a slow predicate only delays
+//! Evaluates predicates after audits. A completed audit evaluates the current step of every active
+//! program for its repository. Each program has its own job, so that a slow predicate delays only
 //! its own program.
 
 use std::collections::BTreeSet;
@@ -14,16 +14,17 @@ use crate::predicate::{self, Verdict};
 use crate::program::StoredProgram;
 use crate::state::{ProgramState, StepState};
 
-/// Number of programs read in one step.
+/// Number of active programs that one step of the job reads.
 const PROGRAMS_PER_STEP: u32 = 100;
 
-/// Number of failed attempts after which an evaluation is given up.
+/// Number of the job's attempt, from 1, that stores an error instead of evaluating the predicate
+/// again.
 const HOPELESS_ATTEMPT: u32 = 3;
 
-/// Maximum number of evidence records stored with a verified step.
+/// Maximum number of evidence record ids stored with a verified step.
 const MOST_EVIDENCE: usize = 100;
 
-/// An audit, with the members that this area reads.
+/// An audit of the area `schedules`, with the members that this area reads.
 #[derive(Serialize, Deserialize)]
 struct Audit {
     repository_id: Uuid,
@@ -42,7 +43,7 @@ impl Document for Audit {
 }
 
 impl Audit {
-    /// Returns the evidence that it imported.
+    /// Returns the ids of the evidence records that the audit imported, at most [`MOST_EVIDENCE`].
     fn evidence(&self) -> Vec<String> {
         let carried = self.inputs.iter().flat_map(|input| &input.evidence_ids);
         let all: BTreeSet<&Uuid> = self.records.iter().chain(carried).collect();
@@ -50,14 +51,14 @@ impl Audit {
     }
 }
 
-/// Members of the event of a completed audit that are read.
+/// Members of the event `audit.completed` that this area reads.
 #[derive(Deserialize)]
 struct AuditCompleted {
     audit_id: Uuid,
     repository_id: Uuid,
 }
 
-/// Job that finds the programs to evaluate.
+/// Job that finds the programs that a completed audit evaluates.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EvaluatePrograms {
     audit_id: Uuid,
@@ -69,7 +70,7 @@ impl Job for EvaluatePrograms {
     const KIND: &'static str = "remediation_search";
 }
 
-/// Job that evaluates one program with an audit.
+/// Job that evaluates one program for a completed audit.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EvaluateProgram {
     program_id: Uuid,
@@ -135,7 +136,7 @@ pub(crate) fn program(ctx: &JobCtx, job: EvaluateProgram) -> JobResult<EvaluateP
     Ok(Outcome::Done)
 }
 
-/// Evaluates the step. Returns whether it is verified.
+/// Evaluates the predicate of a step. Returns whether the step is now verified.
 fn evaluate_step(
     ctx: &JobCtx,
     program: &mut StoredProgram,
@@ -167,7 +168,8 @@ fn evaluate_step(
     Ok(true)
 }
 
-/// After a step is verified: makes the next one ready, or completes the program.
+/// Publishes that a step was verified. Makes the next step ready, or completes the program after
+/// the last one.
 fn go_on(ctx: &JobCtx, program: &mut StoredProgram, subject: Subject) {
     let Subject { program_id, order, audit_id, .. } = subject;
     let finding_id = program.finding_id;

@@ -1,4 +1,4 @@
-//! Evaluations: results of a step's predicate for an audit, stored in order.
+//! Evaluations: results of a step's predicate for each audit, stored in order.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
@@ -7,7 +7,7 @@ use crate::predicate::Verdict;
 use crate::program::StoredProgram;
 use crate::state::EvaluationStatus;
 
-/// A stored evaluation.
+/// A stored evaluation of a step's predicate.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredEvaluation {
     program_id: Uuid,
@@ -22,7 +22,7 @@ impl Document for StoredEvaluation {
     const COLLECTION: &'static str = "evaluations";
 }
 
-/// An evaluation in responses.
+/// The evaluation of a step's predicate for an audit.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Evaluation {
     id: Uuid,
@@ -32,12 +32,12 @@ pub(crate) struct Evaluation {
     /// Number of the step, from 1.
     order: usize,
     status: EvaluationStatus,
-    /// Why the predicate could not be evaluated; null if it was.
+    /// Reason why the predicate could not be evaluated; null if it was evaluated.
     detail: Option<String>,
     evaluated_at: Timestamp,
 }
 
-/// Program, step and audit of an evaluation.
+/// Program, step, audit and repository of an evaluation.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject {
     pub(crate) program_id: Uuid,
@@ -47,7 +47,7 @@ pub(crate) struct Subject {
     pub(crate) repository_id: Uuid,
 }
 
-/// Whether this step was evaluated with this audit before.
+/// Whether this step was already evaluated for this audit.
 pub(crate) fn exists(scope: &Scope, subject: Subject) -> Result<bool, DocumentError> {
     let same = scope.documents::<StoredEvaluation>().query();
     let same = same.equals("program_id", subject.program_id).equals("audit_id", subject.audit_id);
@@ -55,7 +55,7 @@ pub(crate) fn exists(scope: &Scope, subject: Subject) -> Result<bool, DocumentEr
     Ok(same.equals("order", order).first()?.is_some())
 }
 
-/// Stores an evaluation.
+/// Stores the evaluation of a step and returns its status.
 pub(crate) fn keep(
     scope: &Scope,
     subject: Subject,

@@ -1,10 +1,10 @@
-//! Events about programs.
+//! Events about remediation programs.
 
 use area_sdk::prelude::*;
 
 use crate::state::ProgramState;
 
-/// Published when a program was created.
+/// Published when a remediation program was created.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProgramCreated {
     pub(crate) program_id: Uuid,
@@ -17,14 +17,14 @@ impl Event for ProgramCreated {
     const NAME: &'static str = "remediation.program_created";
 }
 
-/// Published when a program's state changed.
+/// Published when the state of a remediation program changed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProgramTransitioned {
     pub(crate) program_id: Uuid,
     pub(crate) finding_id: Uuid,
     pub(crate) from_state: ProgramState,
     pub(crate) to_state: ProgramState,
-    /// User who changed it; null for an audit.
+    /// User who changed the state; null if an audit did.
     pub(crate) actor_id: Option<Uuid>,
     pub(crate) notes: Option<String>,
 }
@@ -33,7 +33,7 @@ impl Event for ProgramTransitioned {
     const NAME: &'static str = "remediation.program_transitioned";
 }
 
-/// Published when an audit verified a step.
+/// Published when an audit verified a step of a program.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct StepVerified {
     pub(crate) program_id: Uuid,
@@ -47,7 +47,7 @@ impl Event for StepVerified {
     const NAME: &'static str = "remediation.step_verified";
 }
 
-/// Published when an audit verified the last step.
+/// Published when an audit verified the last step of a program.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProgramCompleted {
     pub(crate) program_id: Uuid,

@@ -1,11 +1,11 @@
-//! Entry point for fuzzing predicates.
+//! Entry point for fuzzing verification predicates.
 
 use serde_json::json;
 
 use crate::predicate;
 
-/// Checks a predicate and evaluates it with sample facts. Returns the size of the messages in
-/// bytes.
+/// Checks a predicate and evaluates it with sample facts. Returns the total size of the error
+/// messages in bytes.
 pub fn cel(bytes: &[u8]) -> usize {
     let source = String::from_utf8_lossy(bytes);
     let refused = predicate::check(&source).err();

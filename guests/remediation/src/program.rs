@@ -1,4 +1,4 @@
-//! Programs: stored form and responses.
+//! Remediation programs: stored form and responses.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +6,30 @@ use area_sdk::prelude::*;
 
 use crate::state::{EvaluationStatus, ProgramState, StepState};
 
-/// A step as planned by the author.
+/// A step of a remediation program, as planned by its author.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NewRemediationStep")]
 pub(crate) struct StepPlan {
-    /// Invariant that must hold after the step.
+    /// Id of the invariant that must hold after the step.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) invariant_id: String,
     #[schemars(length(min = 1, max = 100))]
     pub(crate) invariant_version: String,
-    /// Owner of the step: a team, a service or a component.
+    /// Owner of the step: the name of a team, a service or a component.
     #[schemars(length(min = 1, max = 200))]
     pub(crate) owner_scope: String,
-    /// Repositories whose audits verify the step; by default the finding's.
+    /// Ids of the repositories whose audits verify the step; by default the finding's repository.
     #[serde(default)]
     #[schemars(length(max = 50))]
     pub(crate) repository_ids: Vec<Uuid>,
     #[schemars(length(min = 1, max = 200))]
     pub(crate) title: String,
-    /// CEL expression over an audit's facts. It is true when the step is done.
+    /// CEL expression over the facts of an audit that is true when the step is done.
     #[schemars(length(min = 1, max = 1000))]
     pub(crate) verification_predicate: String,
 }
 
-/// A stored step.
+/// A stored step of a remediation program.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredStep {
     #[serde(flatten)]
@@ -40,23 +40,24 @@ pub(crate) struct StoredStep {
     pub(crate) review_notes: Option<String>,
     pub(crate) verification_audit_id: Option<Uuid>,
     pub(crate) verified_at: Option<Timestamp>,
-    /// By repository, the latest audit for which the predicate was true.
+    /// Id of the latest audit for which the predicate was true, by repository.
     pub(crate) satisfied_by: BTreeMap<Uuid, Uuid>,
 }
 
-/// A stored program. Id, version and times are those of the document.
+/// A stored remediation program. Id, version and times are those of the document.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredProgram {
     pub(crate) title: String,
     pub(crate) rationale: String,
     pub(crate) finding_id: Uuid,
-    /// Repository of the finding.
+    /// Id of the finding's repository.
     pub(crate) repository_id: Uuid,
     pub(crate) root_cause_id: Option<Uuid>,
     pub(crate) target_state_ref: String,
     pub(crate) created_by: Uuid,
     pub(crate) state: ProgramState,
-    /// The finding while the program is open, so that each finding has at most one open program.
+    /// Id of the finding while the program is open. A unique index allows one open program for each
+    /// finding.
     pub(crate) open_finding_id: Option<Uuid>,
     pub(crate) steps: Vec<StoredStep>,
     pub(crate) reviewed_by: Option<Uuid>,
@@ -70,21 +71,22 @@ impl Document for StoredProgram {
 }
 
 impl StoredProgram {
-    /// Returns the index of the next step, or of the last one if all are done.
+    /// Returns the index of the first step that is not verified, or of the last step if all are.
     pub(crate) fn current(&self) -> usize {
         let verified = |step: &&StoredStep| step.state == StepState::Verified;
         let done = self.steps.iter().take_while(verified).count();
         done.min(self.steps.len().saturating_sub(1))
     }
 
-    /// Returns the step that audits of this repository verify next.
+    /// Returns the index of the current step, if it is ready and audits of this repository verify
+    /// it.
     pub(crate) fn step_for(&self, repository_id: Uuid) -> Option<usize> {
         let index = self.current();
         let step = self.steps.get(index).filter(|step| step.state == StepState::Ready)?;
         self.repositories_of(step).contains(&repository_id).then_some(index)
     }
 
-    /// Returns the repositories whose audits verify a step.
+    /// Returns the ids of the repositories whose audits verify a step.
     pub(crate) fn repositories_of(&self, step: &StoredStep) -> Vec<Uuid> {
         match step.plan.repository_ids.as_slice() {
             [] => vec![self.repository_id],
@@ -92,7 +94,7 @@ impl StoredProgram {
         }
     }
 
-    /// Sets the state and the members that depend on it.
+    /// Sets the state of the program and the members that depend on it.
     pub(crate) fn set_state(&mut self, state: ProgramState, now: Timestamp) {
         self.state = state;
         self.open_finding_id = state.is_open().then_some(self.finding_id);
@@ -104,14 +106,14 @@ impl StoredProgram {
     }
 }
 
-/// A step in responses.
+/// A step of a remediation program.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RemediationStep {
     #[serde(flatten)]
     plan: StepPlan,
-    /// Result of the predicate in the latest audit.
+    /// Result of the step's predicate for the latest audit.
     evaluation_status: EvaluationStatus,
-    /// Evidence imported by the verifying audit.
+    /// Ids of the evidence records that the verifying audit imported.
     evidence_ids: Vec<String>,
     /// Number of the step, from 1.
     order: usize,
@@ -121,29 +123,30 @@ pub(crate) struct RemediationStep {
     verified_at: Option<Timestamp>,
 }
 
-/// A program in responses.
+/// A remediation program: the steps that remove the cause of a finding.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct RemediationProgram {
     activated_at: Option<Timestamp>,
-    /// Time at which the last step was verified.
+    /// Time at which the last step was verified; null before.
     completed_at: Option<Timestamp>,
     created_at: Timestamp,
     created_by: Uuid,
-    /// Number of the next step, or of the last one if all are done.
+    /// Number, from 1, of the first step that is not verified, or of the last step if all are.
     current_step: usize,
     finding_id: Uuid,
     id: Uuid,
     rationale: String,
-    /// Notes of the latest transition with notes.
+    /// Notes of the latest change of state that had notes.
     review_notes: Option<String>,
     reviewed_by: Option<Uuid>,
-    /// Group of matched findings to which the finding belonged when the program was created.
+    /// Id of the group of matched findings to which the finding belonged when the program was
+    /// created.
     root_cause_id: Option<Uuid>,
     state: ProgramState,
     steps: Vec<RemediationStep>,
-    /// Name of the target state: `sha256:` and the digest of the JSON array of each step's
-    /// invariant_id, invariant_version and verification_predicate. Programs with the same target
-    /// have the same name.
+    /// Identifier of the target state: `sha256:` and the digest of the JSON array of each step's
+    /// `invariant_id`, `invariant_version` and `verification_predicate`. Programs with the same
+    /// target have the same identifier.
     target_state_ref: String,
     title: String,
     updated_at: Timestamp,
@@ -193,7 +196,7 @@ impl RemediationProgram {
     }
 }
 
-/// Response with a program and its version.
+/// Response with a program, and its version in `ETag`.
 pub(crate) type ProgramView = Result<Versioned<RemediationProgram>>;
 
 pub(crate) fn shown(ctx: &Ctx, program: Stored<StoredProgram>) -> ProgramView {
@@ -205,7 +208,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> ProgramView {
     shown(ctx, ctx.documents().get(id)?)
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of programs.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only programs for this finding.

@@ -1,24 +1,24 @@
-//! States of a program and their transitions.
+//! States of a remediation program and the allowed changes.
 
 use area_sdk::prelude::*;
 
-/// State of a program.
+/// State of a remediation program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ProgramState {
-    /// Not submitted for review.
+    /// The program was not submitted for review.
     Draft,
-    /// Waiting for a reviewer.
+    /// The program waits for a reviewer.
     InReview,
-    /// Approved, but not started.
+    /// A reviewer approved the program; it has not started.
     Approved,
-    /// In progress; audits verify its steps.
+    /// The program is in progress; audits verify its steps.
     Active,
-    /// Every step is verified.
+    /// Audits have verified every step of the program.
     Completed,
-    /// Refused by the reviewer.
+    /// A reviewer refused the program.
     Rejected,
-    /// Cancelled.
+    /// A user cancelled the program.
     Cancelled,
 }
 
@@ -45,12 +45,12 @@ impl ProgramState {
         }
     }
 
-    /// Whether work is left. A finding has at most one open program.
+    /// Whether the program can still be completed. A finding has at most one open program.
     pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Draft | Self::InReview | Self::Approved | Self::Active)
     }
 
-    /// Whether a user may change this state to `to`. Only audits complete a program.
+    /// Whether a user may change this state to `to`. Only an audit sets `Completed`.
     pub(crate) fn may_become(self, to: Self) -> bool {
         match to {
             Self::Draft | Self::Completed => false,
@@ -61,34 +61,34 @@ impl ProgramState {
         }
     }
 
-    /// Whether only a reviewer may set this state.
+    /// Whether only a reviewer may set this state: approved or rejected.
     pub(crate) fn is_verdict(self) -> bool {
         matches!(self, Self::Approved | Self::Rejected)
     }
 }
 
-/// State of a step.
+/// State of a step of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StepState {
-    /// The next step.
+    /// The step is the next one to be verified.
     Ready,
-    /// Waiting for earlier steps.
+    /// The step waits for earlier steps.
     Blocked,
-    /// Verified by an audit.
+    /// An audit verified the step.
     Verified,
 }
 
-/// Result of a step's predicate in the latest audit.
+/// Result of a step's predicate for the latest audit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EvaluationStatus {
-    /// No audit has evaluated it.
+    /// No audit has evaluated the predicate.
     Pending,
-    /// The predicate is true.
+    /// The predicate is true for the audit.
     Satisfied,
-    /// The predicate is false.
+    /// The predicate is false for the audit.
     Unsatisfied,
-    /// The predicate could not be evaluated with the audit's facts.
+    /// The predicate could not be evaluated for the audit.
     Error,
 }

@@ -1,4 +1,4 @@
-//! Transitions of programs by users.
+//! Changes of a program's state by users.
 
 use area_sdk::prelude::*;
 
@@ -6,27 +6,27 @@ use crate::events::ProgramTransitioned;
 use crate::program::{ProgramView, StoredProgram, shown};
 use crate::state::ProgramState;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: which changes of state are allowed.
 pub(crate) const DESCRIPTION: &str = "From `draft` to `in_review`; from there to `approved` or \
     `rejected`, by a user other than the author; from `approved` to `active`. Every open program \
     can be `cancelled`. Only the audit that verifies the last step of an active program sets \
     `completed`. `notes` become the program's `review_notes`, `step_notes` those of its steps.";
 
-/// A requested change of state.
+/// A request to change the state of a program.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewProgramTransition")]
 pub(crate) struct NewTransition {
     to_state: ProgramState,
-    /// Reason of the change.
+    /// Reason of the change, stored as the program's `review_notes`.
     #[schemars(length(min = 1, max = 4000))]
     notes: Option<String>,
-    /// Notes on single steps.
+    /// Notes on single steps of the program.
     #[serde(default)]
     #[schemars(length(max = 20))]
     step_notes: Vec<StepNotes>,
 }
 
-/// A note on a step.
+/// A note on one step of a program.
 #[derive(Deserialize, JsonSchema)]
 struct StepNotes {
     /// Number of the step, from 1.

@@ -1,10 +1,10 @@
-//! Repositories of the catalog, with the members that audits and schedules read.
+//! Reads repositories of the area `catalog`.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 use area_shared::catalog::Repository;
 
-/// Returns a repository if it can be audited.
+/// Returns a repository that can be audited, or the error for the client.
 pub(crate) fn auditable(scope: &Scope, id: Uuid) -> Result<Stored<Repository>> {
     let Some(repository) = scope.documents::<Repository>().find(id)? else {
         let detail = format!("This workspace has no repository {id}.");
@@ -19,7 +19,7 @@ pub(crate) fn auditable(scope: &Scope, id: Uuid) -> Result<Stored<Repository>> {
     Ok(repository)
 }
 
-/// Returns the default branch of a repository that can still be audited; `None` otherwise.
+/// Returns a repository; `None` if it was deleted or archived.
 pub(crate) fn still_auditable(
     scope: &Scope,
     id: Uuid,

@@ -1,13 +1,13 @@
-//! Ends uploads that were not completed, and uploads whose job died.
+//! Ends uploads that were not completed in time, and uploads whose checks did not end.
 
 use area_sdk::prelude::*;
 
 use crate::upload::{Refusal, Stage, Upload, UploadRejected};
 
-/// Maximum duration of the job before its upload is given up, in seconds.
+/// Time without progress of the checks after which an upload is rejected, in seconds.
 const PATIENCE_SECONDS: i64 = 3_600;
 
-/// Job that checks an upload after its deadline.
+/// Job that checks an upload after its `expires_at`.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Expire {
     pub(crate) upload_id: Uuid,

@@ -1,4 +1,5 @@
-//! Detects the format of content by its outermost structure. Areas that import it check more.
+//! Detects the format of content by its outermost structure. The areas that import the content
+//! check its details.
 
 use area_sdk::text::truncate_chars;
 use artifact_formats::nesting::{self, MAX_SBOM_DEPTH};
@@ -7,10 +8,10 @@ use crate::lines;
 use crate::shape::JsonShape;
 use crate::upload::{Format, Refusal};
 
-/// Number of characters that are searched for signs of another format.
+/// Number of first characters that are searched for signs of an unsupported format.
 const HEAD: usize = 2_000;
 
-/// Detects the format. Content for audits must have a format that audits read.
+/// Detects the format of content. Content for audits must have a format that audits import.
 pub(crate) fn recognise(
     filename: &str,
     content: &[u8],
@@ -50,7 +51,7 @@ fn of_text(filename: &str, text: &str) -> Result<Format, Refusal> {
     if parsed.is_ok() {
         return parsed;
     }
-    // A section in GitLab's dialect begins like an array, and so do some paths.
+    // A section in GitLab's dialect begins like a JSON array, and so do some paths.
     match lines::recognise(filename, text) {
         Ok(Format::CodeOwners) => Ok(Format::CodeOwners),
         recognised if lines::begins_with_path(text) => recognised,
@@ -62,8 +63,8 @@ fn parsed(text: &str) -> Result<Format, Refusal> {
     of_shape(serde_json::from_str(text), || nesting::depth(text.as_bytes()))
 }
 
-/// Returns the format of a JSON document with this outermost structure, if audits read its version
-/// and depth.
+/// Returns the format of a JSON document with this outermost structure. Refuses versions and
+/// nesting depths that audits do not support.
 pub(crate) fn of_shape(
     shape: serde_json::Result<JsonShape>,
     depth: impl FnOnce() -> usize,
@@ -88,7 +89,7 @@ fn is_sbom(format: Format) -> bool {
     matches!(format, Format::Cyclonedx | Format::Spdx)
 }
 
-/// Whether the name is `CODEOWNERS` in any folder, or that of a copy.
+/// Whether the filename contains `codeowners`, in any folder and any letter case.
 fn is_owners_name(filename: &str) -> bool {
     let file = filename.rsplit(['/', '\\']).next().unwrap_or(filename);
     file.to_ascii_lowercase().contains("codeowners")
@@ -103,7 +104,8 @@ fn unsupported(content: &[u8]) -> Refusal {
     refusal("unsupported_format", format!("{what} Send one of: {taken}."))
 }
 
-/// Returns the name of a text format that no audit reads.
+/// Returns a message that names a text format that audits do not import; `None` if no such format
+/// is recognized.
 fn foreign(text: &str) -> Option<&'static str> {
     let head = text.trim_start();
     let head = truncate_chars(head, HEAD);

@@ -1,4 +1,5 @@
-//! Receives content: announced, sent to a signed URL, completed.
+//! Operations that receive content: announce an upload, send the content to a signed URL, complete
+//! the upload.
 
 use area_sdk::prelude::*;
 use area_sdk::{Blob, Later, Link};
@@ -9,13 +10,13 @@ use crate::expire::Expire;
 use crate::process::Process;
 use crate::upload::{MalwareStatus, Stage, Upload, UploadView};
 
-/// Operation of signed upload URLs.
+/// Id of the operation that a signed upload URL calls.
 pub(crate) const PUT_CONTENT: &str = "put_upload_content";
 
-/// Time in which an upload can be sent and completed, in seconds.
+/// Time after the announcement in which the content can be sent and completed, in seconds.
 const OPEN_SECONDS: i64 = 3_600;
 
-/// Description of the announcement.
+/// Text for the OpenAPI document about announcing an upload.
 pub(crate) const DESCRIPTION: &str = "\
 Answers with `upload_url` and `upload_headers`: PUT the content there, with no session, within an \
 hour, then complete the upload. At most 26,214,400 bytes are sent. Unpacked, CycloneDX, SPDX and \
@@ -29,9 +30,9 @@ them having owners.";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Purpose {
-    /// Audits of its repository import it.
+    /// Audits of the upload's repository import the content.
     Audit,
-    /// Evidence records reference it by its digest; audits import it only then.
+    /// Audits import the content only if an evidence record references it by its digest.
     Evidence,
 }
 
@@ -47,7 +48,7 @@ impl Purpose {
 /// A request to announce an upload.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewUpload {
-    /// Filename. It may have a path, which determines the location of a CODEOWNERS file.
+    /// Filename. A path in the name determines the location of a CODEOWNERS file.
     #[schemars(length(min = 1, max = 255))]
     filename: String,
     /// Media type of the content.
@@ -59,28 +60,28 @@ pub(crate) struct NewUpload {
     /// Size of the content as sent, in bytes.
     #[schemars(range(min = 1, max = 26_214_400_u64))]
     compressed_bytes: u64,
-    /// SHA-256 of the content as sent, in lower-case hex; checked if given.
+    /// Lower-case hex SHA-256 of the content as sent. If given, the content must have this digest.
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     content_sha256: Option<String>,
-    /// Repository of the content.
+    /// Id of the repository to which the content belongs.
     repository_id: Option<Uuid>,
-    /// Branch of the content; without one it belongs to all branches.
+    /// Branch to which the content belongs; if absent, the content belongs to all branches.
     #[schemars(length(min = 1, max = 255))]
     branch_ref: Option<String>,
-    /// Full commit id of the content.
+    /// Full id of the commit to which the content belongs.
     #[schemars(regex(pattern = "^([0-9a-f]{40}|[0-9a-f]{64})$"))]
     commit_sha: Option<String>,
     /// Purpose of the upload.
     purpose: Purpose,
 }
 
-/// Claims of an upload URL.
+/// Claims of a signed upload URL.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Claims {
     upload_id: Uuid,
 }
 
-/// Returns the URL to which an upload's content is sent.
+/// Returns the signed URL to which the client sends an upload's content.
 pub(crate) fn url(ctx: &Ctx, id: Uuid, expires_at: Timestamp) -> String {
     let signature = ctx.sign_link(PUT_CONTENT, &Claims { upload_id: id }, expires_at);
     format!("{}/v1/uploads/{id}/content?signature={signature}", ctx.base_url())

@@ -1,4 +1,4 @@
-//! Content that is too large to be stored unpacked: it is checked as a stream and stored as sent.
+//! Content that is too large to be stored unpacked. It is checked as a stream and stored as sent.
 
 use std::fmt::Write as _;
 
@@ -12,17 +12,18 @@ use crate::shape::JsonShape;
 use crate::unpack::{self, MAX_RATIO};
 use crate::upload::{Format, Refusal};
 
-/// Number of first bytes that reveal an archive within the archive.
+/// Number of first bytes that are checked for an archive within the archive.
 const HEAD: usize = 512;
 
-/// Large content with its detected format.
+/// Format, digest and size of large content after it was checked.
 pub(crate) struct LargeContent {
     pub(crate) format: Format,
     pub(crate) sha256: String,
     pub(crate) bytes: u64,
 }
 
-/// Detects the format of large content. Content for audits must be JSON that audits read.
+/// Checks large content and detects its format. Content for audits must be JSON in a format that
+/// audits import.
 pub(crate) fn recognise(sent: &[u8], for_audit: bool) -> Result<LargeContent, Refusal> {
     let most = MAX_STREAM_BYTES.min((sent.len() as u64).saturating_mul(MAX_RATIO));
     let mut seen = StreamProperties::default();
@@ -55,7 +56,7 @@ fn format_of(
     Ok(format)
 }
 
-/// Properties of a stream.
+/// Digest and first bytes of a stream.
 #[derive(Default)]
 struct StreamProperties {
     digest: Sha256,

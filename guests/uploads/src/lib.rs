@@ -1,6 +1,6 @@
 //! Uploads (operation 20): content from users and pipelines, and the checks before other areas read
-//! it. An upload is announced, its content is sent to a signed URL, and a job scans it for malware,
-//! unpacks it within limits, and detects its format.
+//! it. The client announces an upload and sends its content to a signed URL. A job then scans the
+//! content for malware, unpacks it within limits, and detects its format.
 
 mod expire;
 mod format;
@@ -19,7 +19,7 @@ use expire::Expire;
 use process::Process;
 use upload::{Upload, UploadReady, UploadRejected};
 
-/// Maximum size of content as sent, in bytes.
+/// Maximum size of the content as sent, in bytes.
 const MAX_BYTES: u64 = artifact_formats::MAX_SENT_BYTES;
 
 const PROCESS_ATTEMPTS: u32 = 6;

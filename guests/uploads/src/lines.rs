@@ -1,22 +1,24 @@
-//! Detects line-based formats: rules of a CODEOWNERS file, or paths, one on each line as `git
-//! ls-files` writes them.
+//! Detects line-based formats: a CODEOWNERS file, or a list of paths, one on each line, as `git
+//! ls-files` writes it.
 
 use crate::upload::{Format, Refusal};
 
 /// Maximum length of a path in a list of paths, in bytes.
 const MAX_PATH: usize = 4_096;
 
-/// Maximum length of a filename extension that counts as one, in bytes.
+/// Maximum length of a filename extension, in bytes; a longer one is not taken as an extension.
 const MAX_EXTENSION: usize = 16;
 
-/// Detects the format of lines. A list of paths with an invalid path is refused with that line.
+/// Detects the format of a text by its lines. A list of paths with an invalid path is refused, with
+/// the number of the line.
 pub(crate) fn recognise(filename: &str, text: &str) -> Result<Format, Refusal> {
     if is_code_owners(text) {
         return Ok(Format::CodeOwners);
     }
     let lines = || (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
     let shown = lines().filter(|(_, line)| shows_path(line)).count();
-    // Names without signs of a path, such as `Release Notes`, are accepted among others.
+    // A name without signs of a path, such as `Release Notes`, counts as a path if most lines are
+    // paths.
     if is_prose(filename) || shown * 2 < lines().count() {
         return Ok(Format::Unknown);
     }
@@ -43,7 +45,8 @@ pub(crate) fn begins_with_path(text: &str) -> bool {
     can_be_path(first) && is_marked && first.contains([']', '}']) && !first.contains(':')
 }
 
-/// Whether every line is a rule, and most have owners or one has a pattern that is not a path.
+/// Whether every line is a CODEOWNERS rule, and either most rules have owners or one has a pattern
+/// that is not a path.
 fn is_code_owners(text: &str) -> bool {
     let rules = || {
         let lines = text.lines().map(str::trim);
@@ -53,7 +56,7 @@ fn is_code_owners(text: &str) -> bool {
     rules().all(is_rule) && owned > 0 && (owned * 2 > rules().count() || rules().any(is_pattern))
 }
 
-/// Returns the words after the pattern; text after a `#` is a comment.
+/// Returns the words of a rule after the pattern, without a comment.
 fn later_words(line: &str) -> impl Iterator<Item = &str> {
     line.split_whitespace().skip(1).take_while(|word| !word.starts_with('#'))
 }
@@ -62,12 +65,13 @@ fn is_owner(word: &str) -> bool {
     word.contains('@')
 }
 
-/// Whether a line is a pattern with owners, or a section in GitLab's dialect.
+/// Whether a line is a CODEOWNERS rule (a pattern with owners) or a section heading of GitLab's
+/// dialect.
 fn is_rule(line: &str) -> bool {
     line.starts_with(['[', '^']) || later_words(line).all(is_owner)
 }
 
-/// Whether a line is a heading, or a pattern that git would not list as a path.
+/// Whether a line is a section heading, or has a pattern that git would not list as a path.
 fn is_pattern(line: &str) -> bool {
     let heading = |rest: &str| rest.is_empty() || rest.starts_with([' ', '\t', '[']);
     if line.starts_with('[') {
@@ -77,7 +81,7 @@ fn is_pattern(line: &str) -> bool {
     pattern.starts_with(['/', '^', '!']) || pattern.ends_with('/') || pattern.contains('*')
 }
 
-/// Whether a line can be a path. Git quotes names with unusual characters.
+/// Whether a line can be a path. Git writes names with unusual characters in quotation marks.
 fn can_be_path(line: &str) -> bool {
     let quoted = line.strip_prefix('"').and_then(|line| line.strip_suffix('"'));
     let is_whole = match quoted {
@@ -87,7 +91,8 @@ fn can_be_path(line: &str) -> bool {
     is_whole && line.len() <= MAX_PATH && !line.contains(char::is_control)
 }
 
-/// Whether a line has signs of a path: it is one word, or has folders or a filename extension.
+/// Whether a line has signs of a path: it is one word, or contains a folder or a filename
+/// extension.
 fn shows_path(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let label = words.next().is_some_and(|word| word.ends_with(':'));
@@ -102,7 +107,8 @@ fn has_extension(line: &str) -> bool {
         && extension.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// Names of files with sentences, each of which could be a path.
+/// Whether the file contains prose or another format, by its extension; its lines could be taken
+/// for paths.
 fn is_prose(filename: &str) -> bool {
     let extension = filename.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     matches!(

@@ -1,5 +1,5 @@
-//! Job that checks uploaded content in steps, so that clients can see the stages: malware scan,
-//! unpacking, format detection.
+//! Job that checks the content of a completed upload in three steps, so that clients can see the
+//! stages: malware scan, unpacking, format detection.
 
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, ScanError, Verdict};
@@ -14,7 +14,7 @@ use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, large, unpack};
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Process {
     upload_id: Uuid,
-    /// Blob of the content as sent.
+    /// Name of the blob with the content as sent.
     received: String,
     step: Step,
 }
@@ -32,7 +32,7 @@ impl Job for Process {
 }
 
 impl Process {
-    /// Returns the job of an upload at its first step.
+    /// Returns the job for an upload, before its first step.
     pub(crate) fn of(upload_id: Uuid, received: String) -> Self {
         Self { upload_id, received, step: Step::Begin }
     }
@@ -68,14 +68,14 @@ pub(crate) fn run(ctx: &JobCtx, job: Process) -> JobResult<Process> {
     Ok(Outcome::Continue(Process { step, ..job }))
 }
 
-/// Result of the malware scan.
+/// Result of the malware scan, and the refusal if the content is not accepted.
 struct ScanResult {
     status: MalwareStatus,
     refusal: Option<Refusal>,
 }
 
-/// Scans the content. While the scanner is unavailable the job is retried, and finally the content
-/// is refused: unscanned content is never accepted.
+/// Scans the content for malware. While the scanner is unavailable, the job is retried. After the
+/// last attempt, the content is refused, because unscanned content is never accepted.
 fn scan(ctx: &JobCtx, received: &str) -> Result<ScanResult, JobError> {
     let passed = |status| Ok(ScanResult { status, refusal: None });
     let why = match ctx.scan(received) {
@@ -87,7 +87,7 @@ fn scan(ctx: &JobCtx, received: &str) -> Result<ScanResult, JobError> {
             return Ok(ScanResult { status: MalwareStatus::Infected, refusal });
         }
         Err(ScanError::TooLarge) => "It is larger than the scanner accepts.",
-        // This also happens after an upload was given up, which then stays unchanged.
+        // Also the result for an upload that ended meanwhile; such an upload is not changed.
         Err(ScanError::NotFound) => "It was deleted. Upload it again.",
         Err(error) if ctx.attempt() < PROCESS_ATTEMPTS => {
             return Err(JobError::Retry(format!("no scan: {error:?}")));
@@ -124,11 +124,11 @@ fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResu
     }
 }
 
-/// Why content is not accepted.
+/// Reason why the content was not accepted.
 enum RejectionReason {
-    /// The content is invalid.
+    /// The content is invalid and is refused.
     Refused(Refusal),
-    /// The blob store is unavailable.
+    /// The blob store is unavailable; the job is retried.
     Blobs(BlobError),
 }
 
@@ -144,7 +144,7 @@ impl From<Refusal> for RejectionReason {
     }
 }
 
-/// Unpacked content with its detected format.
+/// Accepted content: its blob, digest, size and format.
 struct Content {
     blob: String,
     sha256: String,

@@ -1,4 +1,4 @@
-//! Outermost structure of a JSON document, which determines its format.
+//! Outermost structure of a JSON document, from which its format is detected.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Deserializer};
 
 use crate::upload::Format;
 
-/// Version of each format that audits read, as written in documents.
+/// Versions of CycloneDX (`specVersion`) and SPDX (`spdxVersion`) that audits import.
 const CYCLONEDX: [&str; 6] = ["1.2", "1.3", "1.4", "1.5", "1.6", "1.7"];
 const SPDX: [&str; 2] = ["SPDX-2.2", "SPDX-2.3"];
 
-/// Maximum length of a version in a message, in characters.
+/// Maximum length of a document's version in a message, in characters.
 const MOST_SHOWN: usize = 50;
 
-/// Members of a JSON value that identify its format. Everything else is skipped, so that a large
-/// document needs no memory.
+/// Members of a JSON value that identify its format. All other members are skipped, so that a large
+/// document needs little memory.
 pub(crate) enum JsonShape {
     Object(Members),
-    /// An array; true if it is not empty and all items are advisories.
+    /// An array; true if it is not empty and all items are OSV advisories.
     Array(bool),
     Text(String),
     Other,
@@ -33,10 +33,10 @@ pub(crate) struct Members {
     schema: Option<String>,
     id: Option<String>,
     runs: bool,
-    /// The member `version`; empty if it is not text.
+    /// The member `version`; empty if it is not a string.
     version: Option<String>,
     advisory: bool,
-    /// Whether the member `vulns` is an array of advisories.
+    /// Whether the member `vulns` is an array of OSV advisories.
     advisories: bool,
 }
 
@@ -68,7 +68,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
                 "spdxVersion" => members.spdx_version = map.next_value::<JsonShape>()?.text(),
                 "$schema" => members.schema = map.next_value::<JsonShape>()?.text(),
                 "id" => members.id = map.next_value::<JsonShape>()?.text(),
-                // Response of osv.dev to a query.
+                // `vulns` is the member of osv.dev's response to a query.
                 "vulns" => members.advisories = map.next_value::<JsonShape>()?.is_advisories(),
                 other => {
                     members.runs |= other == "runs";
@@ -126,7 +126,7 @@ impl JsonShape {
         matches!(self, Self::Array(true))
     }
 
-    /// Returns the format.
+    /// Returns the format of the document; `Unknown` if it is not one of the JSON formats.
     pub(crate) fn format(&self) -> Format {
         match self {
             Self::Object(members) => members.format(),
@@ -135,8 +135,8 @@ impl JsonShape {
         }
     }
 
-    /// Returns a message if no audit reads the document's version. A missing version is reported by
-    /// the audit.
+    /// Returns a message if audits do not support the document's version; `None` if the version is
+    /// missing, which the audit reports.
     pub(crate) fn unread_version(&self) -> Option<String> {
         let Self::Object(members) = self else { return None };
         let (name, version, read, taken): (_, _, &[&str], _) = match members.format() {

@@ -1,4 +1,4 @@
-//! Unpacks content within limits.
+//! Unpacks content, and limits its size and compression ratio.
 
 use std::io::Read;
 
@@ -7,24 +7,24 @@ use artifact_formats::packing::{self, Packing, PackingError};
 
 use crate::upload::Refusal;
 
-/// Maximum compression ratio. Small content may exceed it.
+/// Maximum ratio of unpacked to sent bytes. It applies to unpacked content of at least 1 MiB.
 pub(crate) const MAX_RATIO: u64 = 200;
 const RATIO_COUNTS_FROM: u64 = 1 << 20;
 
-/// Unpacked content.
+/// Result of unpacking content.
 pub(crate) enum UnpackedContent {
-    /// In memory.
+    /// The unpacked content, in memory.
     Whole {
         content: Vec<u8>,
         was_packed: bool,
-        /// Filename in a zip archive.
+        /// Name of the file in the zip archive; `None` for other packings.
         filename: Option<String>,
     },
-    /// The content exceeds [`MAX_WHOLE_BYTES`]: this is the content as sent.
+    /// The content as sent, because unpacked it exceeds [`MAX_WHOLE_BYTES`].
     Large(Vec<u8>),
 }
 
-/// Unpacks content.
+/// Unpacks content as sent by the client. Refuses an archive within an archive, and tar archives.
 pub(crate) fn unpack(sent: Vec<u8>) -> Result<UnpackedContent, Refusal> {
     if Packing::of(&sent) == Packing::None {
         check_tar(&sent)?;
@@ -45,7 +45,7 @@ impl From<PackingError> for Refusal {
     }
 }
 
-/// Reads packed content to its end. Returns `None` if it is too large for memory.
+/// Reads unpacked content to its end; `None` if it exceeds [`MAX_WHOLE_BYTES`].
 fn read(source: impl Read, sent: usize) -> Result<Option<Vec<u8>>, Refusal> {
     let mut content = Vec::new();
     let read = source.take(MAX_WHOLE_BYTES + 1).read_to_end(&mut content);

@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 
 use crate::intake;
 
-/// Description of operation 20.
+/// Text for the OpenAPI document about operation 20.
 pub(crate) const DESCRIPTION: &str = "\
 `validation_stage` goes from `awaiting_upload` over `uploaded`, `scanning` and `validating` to \
 `ready`, or ends in `rejected` or `expired`; then `validation_error_code` and \
@@ -15,28 +15,29 @@ or `skipped` where the operator has no scanner. `upload_url` is there while cont
 for members and above; send `upload_headers` with it. What is sent may be plain, a gzip or zstd \
 file (as the content itself, not as a Content-Encoding) or a zip with one file.";
 
-/// Stage of an upload.
+/// Stage of an upload between its announcement and its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Stage {
-    /// Announced.
+    /// The upload was announced; its content was not received.
     AwaitingUpload,
-    /// The content was received. It may be sent again, or the job is waiting.
+    /// The content was received. The client may send it again until it completes the upload; then a
+    /// job checks it.
     Uploaded,
-    /// The malware scan is running.
+    /// The malware scan of the content is running.
     Scanning,
     /// The content is being unpacked and its format detected.
     Validating,
-    /// Other areas may read it.
+    /// The content was accepted; other areas may read it.
     Ready,
-    /// The content was refused.
+    /// The content was refused; see `validation_error_code`.
     Rejected,
-    /// It was not completed in time.
+    /// The client did not send and complete the content in time.
     Expired,
 }
 
 impl Stage {
-    /// Returns the progress from 0 to 100.
+    /// Returns the progress of the stage in percent, 0 to 100.
     fn progress(self) -> u8 {
         match self {
             Self::AwaitingUpload | Self::Expired => 0,
@@ -52,45 +53,45 @@ impl Stage {
     }
 }
 
-/// Result of the malware scan.
+/// Result of the malware scan of an upload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MalwareStatus {
-    /// Not scanned yet.
+    /// The content was not scanned.
     Pending,
-    /// No malware found.
+    /// The scanner found no malware.
     Clean,
-    /// Malware found.
+    /// The scanner found malware.
     Infected,
-    /// No scanner is configured.
+    /// The content was not scanned, because the operator has no scanner.
     Skipped,
 }
 
-/// Format of the content by its outermost structure.
+/// Format of an upload's content, detected by its outermost structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Format {
-    /// SARIF 2.1.0.
+    /// A SARIF 2.1.0 log.
     Sarif,
-    /// CycloneDX JSON.
+    /// A CycloneDX SBOM in JSON.
     Cyclonedx,
-    /// SPDX JSON.
+    /// An SPDX SBOM in JSON.
     Spdx,
-    /// OSV JSON: one advisory, an array of them, or `{"vulns": […]}`.
+    /// OSV advisories in JSON: one advisory, an array of them, or `{"vulns": […]}`.
     Osv,
-    /// CODEOWNERS.
+    /// A CODEOWNERS file.
     CodeOwners,
     /// A list of paths, one on each line.
     PathList,
-    /// Anything else.
+    /// Any other format.
     Unknown,
 }
 
-/// Why content was refused.
+/// Reason why content was refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Refusal {
     pub(crate) code: String,
-    /// How to fix it.
+    /// Description of the error and how to fix it.
     pub(crate) detail: String,
 }
 
@@ -99,29 +100,30 @@ pub(crate) struct Refusal {
 pub(crate) struct Upload {
     pub(crate) filename: String,
     pub(crate) content_type: String,
-    /// A [`Purpose`](intake::Purpose); older versions accepted any word.
+    /// Value of [`Purpose`](intake::Purpose); documents of former versions may have any word.
     pub(crate) purpose: String,
     pub(crate) repository_id: Option<Uuid>,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
-    /// Size of the content as sent, in bytes.
+    /// Size of the content as sent, in bytes; announced by the client.
     pub(crate) compressed_bytes: u64,
-    /// Digest of the content as sent, if it was announced.
+    /// Lower-case hex SHA-256 of the content as sent; `None` if the client did not announce it.
     pub(crate) sent_sha256: Option<String>,
-    /// Digest of the unpacked content.
+    /// Lower-case hex SHA-256 of the unpacked content; `None` before the content was accepted.
     pub(crate) content_sha256: Option<String>,
-    /// Size of the unpacked content, in bytes.
+    /// Size of the unpacked content, in bytes; `None` before the content was accepted.
     pub(crate) content_bytes: Option<u64>,
-    /// Blob of the content as sent, until it was checked.
+    /// Name of the blob with the content as sent; `None` before it was received and after it was
+    /// checked.
     pub(crate) received: Option<String>,
-    /// Blob of the content: unpacked, or as sent if that is large.
+    /// Name of the blob with the accepted content: unpacked, or as sent if it is large.
     pub(crate) blob: Option<String>,
     pub(crate) format: Option<Format>,
     pub(crate) validation_stage: Stage,
     pub(crate) malware_status: MalwareStatus,
     pub(crate) refusal: Option<Refusal>,
     pub(crate) uploaded_by: Uuid,
-    /// Deadline for sending and completing the content.
+    /// Time until which the content can be sent and completed.
     pub(crate) expires_at: Timestamp,
     pub(crate) completed_at: Option<Timestamp>,
     pub(crate) ready_at: Option<Timestamp>,
@@ -132,14 +134,14 @@ impl Document for Upload {
 }
 
 impl Upload {
-    /// Whether content can be sent.
+    /// Whether the client may still send the content.
     pub(crate) fn is_open(&self, now: Timestamp) -> bool {
         self.validation_stage.takes_content()
             && self.completed_at.is_none()
             && now < self.expires_at
     }
 
-    /// Whether the job is running or enqueued.
+    /// Whether the job that checks the content is enqueued or running.
     pub(crate) fn is_under_way(&self) -> bool {
         self.completed_at.is_some()
             && matches!(
@@ -148,14 +150,14 @@ impl Upload {
             )
     }
 
-    /// Refuses the upload and deletes its content.
+    /// Marks the upload as rejected and deletes its content. The caller stores the upload.
     pub(crate) fn reject(&mut self, scope: &Scope, refusal: Refusal) {
         self.discard(scope);
         self.validation_stage = Stage::Rejected;
         self.refusal = Some(refusal);
     }
 
-    /// Deletes the content as sent.
+    /// Deletes the blob with the content as sent.
     pub(crate) fn discard(&mut self, scope: &Scope) {
         let Some(received) = self.received.take() else { return };
         if let Err(error) = scope.blobs().delete(&received) {
@@ -164,7 +166,7 @@ impl Upload {
     }
 }
 
-/// An upload in responses.
+/// An upload: content that a client sends, and the state of its checks.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Upload")]
 pub(crate) struct UploadView {
@@ -184,7 +186,8 @@ pub(crate) struct UploadView {
 }
 
 impl UploadView {
-    /// Returns the view for this caller. Callers who may not send content get no URL.
+    /// Returns the upload for a response. `upload_url` is null for callers who may not send the
+    /// content.
     pub(crate) fn new(ctx: &Ctx, id: Uuid, upload: Upload) -> Self {
         let may_send = ctx.role() >= Role::Member && upload.is_open(ctx.now());
         let upload_url = may_send.then(|| intake::url(ctx, id, upload.expires_at));
@@ -215,7 +218,7 @@ impl UploadView {
     }
 }
 
-/// Published when content was accepted.
+/// Published when the content of an upload was accepted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct UploadReady {
     upload_id: Uuid,
@@ -245,7 +248,7 @@ impl UploadReady {
     }
 }
 
-/// Published when content was refused.
+/// Published when the content of an upload was refused.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct UploadRejected {
     upload_id: Uuid,
@@ -277,7 +280,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<UploadView> {
     Ok(UploadView::of(ctx, ctx.documents().get(id)?))
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of uploads.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     validation_stage: Option<Stage>,
@@ -302,7 +305,7 @@ pub(crate) fn list(
     Ok(page.map(|upload| UploadView::of(ctx, upload)))
 }
 
-/// Returns the stage's name in documents.
+/// Returns the value of a stage in stored documents, for queries.
 fn name_of(stage: Stage) -> &'static str {
     match stage {
         Stage::AwaitingUpload => "awaiting_upload",

@@ -5,16 +5,16 @@ use std::collections::HashSet;
 
 use super::{Codeowners, Rule, Section};
 
-/// Owners of a path in a file.
+/// Owners of a path according to a CODEOWNERS file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Owned<'a> {
-    /// Owners without duplicates; those who must approve come first.
+    /// Owners without duplicates; owners whose approval is required come first.
     pub(crate) owners: Vec<&'a str>,
-    /// Lines of the deciding rules, in the file's order; empty if no rule matches.
+    /// Line numbers of the deciding rules, in the order of the file; empty if no rule matches.
     pub(crate) lines: Vec<u32>,
 }
 
-/// Returns a path relative to the repository's root; `None` if it has no name.
+/// Converts a path to one relative to the repository's root; `None` if nothing remains.
 pub(crate) fn from_root(path: &str) -> Option<&str> {
     let path = path.trim_end_matches(['\r', '\n']);
     let path = path.strip_prefix("./").unwrap_or(path).trim_start_matches('/');
@@ -31,7 +31,7 @@ pub(crate) fn listed(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Decodes git's escapes; `None` if they are invalid.
+/// Decodes C escapes as git writes them; `None` if they are invalid.
 fn unescaped(name: &str) -> Option<Vec<u8>> {
     let mut bytes = name.bytes();
     let mut plain = Vec::with_capacity(name.len());
@@ -41,7 +41,7 @@ fn unescaped(name: &str) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// Decodes one escape; the next byte is the one after the backslash.
+/// Decodes one C escape. `bytes` begins after the backslash.
 fn escaped(bytes: &mut std::str::Bytes<'_>) -> Option<u8> {
     let digit = |byte: u8| matches!(byte, b'0'..=b'7').then(|| byte - b'0');
     Some(match bytes.next()? {
@@ -61,7 +61,7 @@ fn escaped(bytes: &mut std::str::Bytes<'_>) -> Option<u8> {
 }
 
 impl Section {
-    /// Returns the deciding rule for a path in this section.
+    /// Returns the rule of this section that decides the owners of a path; `None` if none matches.
     pub(crate) fn deciding(&self, path: &str) -> Option<&Rule> {
         if self.exclusions.iter().any(|rule| rule.pattern.matches(path)) {
             return None;
@@ -71,7 +71,7 @@ impl Section {
 }
 
 impl Codeowners {
-    /// Returns the owners of a path relative to the repository's root.
+    /// Returns the owners of a path that is relative to the repository's root.
     pub(crate) fn owned(&self, path: &str) -> Owned<'_> {
         let mut owned = Owned::default();
         let mut seen = HashSet::new();

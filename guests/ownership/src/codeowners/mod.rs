@@ -25,20 +25,20 @@ pub(crate) use pattern::Pattern;
 pub(crate) use place::{is_kubernetes_owners, name_rank, rank, said_by_place};
 pub(crate) use tally::{PathCounts, hidden_for_sure};
 
-/// Dialect of a file.
+/// Dialect of a CODEOWNERS file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Dialect {
-    /// The last matching rule decides.
+    /// GitHub: the last matching rule decides.
     Github,
-    /// In each section the last matching rule decides.
+    /// GitLab: in each section, the last matching rule decides.
     Gitlab,
 }
 
-/// A warning about a line that may not mean what its author intended.
+/// A warning about a line of the file that may not mean what its author intended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Warning {
-    /// Line number, from 1.
+    /// Line number in the file, from 1.
     pub(crate) line: u32,
     pub(crate) message: String,
 }
@@ -49,34 +49,35 @@ impl fmt::Display for Warning {
     }
 }
 
-/// A rule of a file.
+/// A rule of a CODEOWNERS file: a pattern and its owners.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// Line number, from 1.
+    /// Line number in the file, from 1.
     pub(crate) line: u32,
-    /// The pattern as written.
+    /// The pattern as written in the file.
     pub(crate) text: String,
     pub(crate) pattern: Pattern,
-    /// Owners; empty means no owners. Rules of a section share the heading's owners.
+    /// Owners; empty if matching paths have no owners. Rules without owners share those of the
+    /// section's heading.
     pub(crate) owners: Rc<[String]>,
 }
 
-/// Rules that are evaluated together; a GitHub file has one section.
+/// Rules that are evaluated together. A GitHub file has one section.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
-    /// Whether the owners' approval is optional.
+    /// Whether the approval of the section's owners is optional (`^[name]` in GitLab).
     pub(crate) optional: bool,
-    /// Rules in the file's order.
+    /// Rules in the order of the file.
     pub(crate) rules: Vec<Rule>,
-    /// Paths that match one of these have no owners in this section.
+    /// Exclusions: paths that match one of these have no owners in this section.
     pub(crate) exclusions: Vec<Rule>,
 }
 
-/// A parsed file.
+/// A parsed CODEOWNERS file.
 #[derive(Debug)]
 pub(crate) struct Codeowners {
     pub(crate) dialect: Dialect,
-    /// Sections; the one before the first heading comes first.
+    /// Sections; the rules before the first heading are the first section.
     pub(crate) sections: Vec<Section>,
     pub(crate) warnings: Vec<Warning>,
 }

@@ -1,19 +1,19 @@
 //! Names of owners in a CODEOWNERS file.
 
-/// Kind of an owner's name.
+/// An owner as written in a CODEOWNERS file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Identity<'a> {
-    /// `@user`, or a GitLab group with this name.
+    /// `@user`, or a top-level GitLab group.
     Name(&'a str),
     /// `@organisation/team`, or a nested GitLab group.
     Team(&'a str),
-    /// `@@maintainer`: a role in GitLab.
+    /// `@@maintainer`: a role of GitLab.
     Role(&'a str),
     Email(&'a str),
 }
 
 impl<'a> Identity<'a> {
-    /// Parses a word as an owner.
+    /// Parses a word as an owner; `None` if the word is not one.
     pub(crate) fn read(word: &'a str) -> Option<Self> {
         if let Some(role) = word.strip_prefix("@@") {
             return is_name(role).then_some(Self::Role(role));
@@ -28,7 +28,7 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// Maximum nesting of GitLab groups is 20, plus the name itself.
+/// Maximum number of levels of a GitLab group's path: 20 nested groups and the name itself.
 const MOST_LEVELS: usize = 21;
 
 fn is_name(text: &str) -> bool {
@@ -36,7 +36,7 @@ fn is_name(text: &str) -> bool {
     (1..=255).contains(&text.len()) && text.chars().all(letters)
 }
 
-/// Whether a word is an e-mail address without quotes or comments.
+/// Whether a word is an e-mail address without quoted parts or comments.
 fn is_email(word: &str) -> bool {
     let Some((local, domain)) = word.rsplit_once('@') else { return false };
     let in_local =
@@ -51,7 +51,7 @@ fn is_email(word: &str) -> bool {
         && domain.split('.').all(label)
 }
 
-/// Returns the part of an address before the `@`.
+/// Returns the part of an e-mail address before the `@`.
 pub(crate) fn email_local_part(email: &str) -> Option<&str> {
     email.rsplit_once('@').map(|(local, _)| local)
 }

@@ -1,4 +1,4 @@
-//! Parses lines into rules.
+//! Parses lines of a CODEOWNERS file into rules.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -8,34 +8,34 @@ use area_sdk::text::truncate_chars;
 use super::{Codeowners, Dialect, Identity, Pattern, Rule, Section, Warning};
 use crate::codeowners::pattern::MOST_PATTERN_BYTES;
 
-/// Maximum size of a file in bytes, as on GitHub.
+/// Maximum size of a CODEOWNERS file in bytes, the limit of GitHub.
 pub(crate) const MOST_BYTES: u64 = 3 * 1024 * 1024;
 
-/// Maximum number of rules; the largest public files have a tenth of it.
+/// Maximum number of rules in a file; the largest public files have a tenth of this number.
 const MOST_RULES: usize = 20_000;
 
-/// Maximum number of sections.
+/// Maximum number of sections in a file.
 const MOST_SECTIONS: usize = 1_000;
 
 /// Maximum number of owners of a rule or a heading.
 const MOST_OWNERS: usize = 500;
 
-/// Maximum number of warnings.
+/// Maximum number of warnings about a file.
 const MOST_WARNINGS: usize = 500;
 
-/// Why a file cannot be parsed.
+/// Reason why a CODEOWNERS file cannot be parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ParseError {
-    /// It is not UTF-8.
+    /// The file is not UTF-8.
     NotText,
-    /// It has more than 20,000 rules.
+    /// The file has more than 20,000 rules.
     TooManyRules,
-    /// It has more than 1,000 sections.
+    /// The file has more than 1,000 sections.
     TooManySections,
 }
 
 impl ParseError {
-    /// Returns the code and how to fix the file.
+    /// Returns the error code, and an instruction to fix the file.
     pub(crate) fn code_and_fix(self) -> (&'static str, &'static str) {
         match self {
             Self::NotText => ("not_utf8", "The file is not UTF-8; save it as UTF-8."),
@@ -49,8 +49,8 @@ impl ParseError {
     }
 }
 
-/// Parses a file. Without a given dialect, a file with GitLab's sections or exclusions is in
-/// GitLab's.
+/// Parses a CODEOWNERS file. Without a given dialect, a file with sections or exclusions of GitLab
+/// is parsed in GitLab's dialect, any other in GitHub's.
 pub(crate) fn parse(content: &[u8], dialect: Option<Dialect>) -> Result<Codeowners, ParseError> {
     let text = std::str::from_utf8(content).map_err(|_| ParseError::NotText)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -77,10 +77,10 @@ fn sniff(text: &str) -> Dialect {
 
 struct Parser {
     file: Codeowners,
-    /// Index of the current section, and its heading's owners.
+    /// Index in `sections` of the current section.
     section: usize,
     default_owners: Rc<[String]>,
-    /// Indexes of sections by lower-case name.
+    /// Indexes in `sections` by lower-case name of the section.
     by_name: HashMap<String, usize>,
     line: u32,
     rules: usize,
@@ -166,7 +166,7 @@ impl Parser {
         self.add(pattern, owners, false);
     }
 
-    /// Returns the owners among the words, and warns about other words outside comments.
+    /// Returns the owners among the words of a line, and warns about other words outside comments.
     fn gitlab_owners(&mut self, words: &str) -> Rc<[String]> {
         let (mut owners, mut commented) = (Vec::new(), false);
         for word in words.split_whitespace() {
@@ -231,7 +231,7 @@ fn shown(word: &str) -> String {
     format!("`{}`", truncate_chars(word, 60))
 }
 
-/// Splits a line at the first unescaped white space.
+/// Splits a line at the first white space that is not escaped.
 fn split_pattern(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = line.find(|letter: char| {
@@ -245,13 +245,13 @@ fn split_pattern(line: &str) -> (&str, &str) {
 struct Heading<'a> {
     optional: bool,
     name: &'a str,
-    /// Text in the second pair of brackets.
+    /// Number of required approvals, as written in the second pair of brackets.
     approvals: Option<&'a str>,
-    /// Owners and further text.
+    /// Text after the brackets: owners, and text that may be a comment.
     rest: &'a str,
 }
 
-/// Parses `^[Name][2] @owner # why`; `None` for a line of another form.
+/// Parses a section heading `^[Name][2] @owner # why`; `None` for any other line.
 fn heading(line: &str) -> Option<Heading<'_>> {
     let heading = lenient_heading(line)?;
     let (owners, _) = split_comment(heading.rest);
@@ -260,7 +260,7 @@ fn heading(line: &str) -> Option<Heading<'_>> {
     good.then_some(heading)
 }
 
-/// Parses a heading as GitLab does: with any text after the brackets.
+/// Parses a section heading as GitLab does, with any text after the brackets.
 fn lenient_heading(line: &str) -> Option<Heading<'_>> {
     let (line, optional) = match line.strip_prefix('^') {
         Some(line) => (line, true),
@@ -277,12 +277,12 @@ fn lenient_heading(line: &str) -> Option<Heading<'_>> {
     good.then(|| Heading { optional, name: name.trim(), approvals, rest })
 }
 
-/// Whether a heading's owners are followed by something other than a comment.
+/// Whether text other than a comment follows a heading's owners.
 fn is_unread(beyond: &str) -> bool {
     !beyond.is_empty() && !beyond.starts_with('#')
 }
 
-/// Splits a heading's owners from the comment after them.
+/// Splits the text after a heading's brackets into owners and comment.
 fn split_comment(rest: &str) -> (&str, &str) {
     let in_owners = |c: char| c.is_alphanumeric() || c.is_whitespace() || "@_.-/+".contains(c);
     rest.split_at(rest.find(|c| !in_owners(c)).unwrap_or(rest.len()))

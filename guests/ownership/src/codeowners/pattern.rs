@@ -1,5 +1,5 @@
-//! Compiles patterns to globs of the `fast-glob` crate, which backtracks at most to the last `*` and
-//! the last `**`.
+//! Compiles patterns of CODEOWNERS files to globs of the `fast-glob` crate, which backtracks at
+//! most to the last `*` and the last `**`.
 //!
 //! GitHub's patterns follow gitignore. A slash at the beginning or in the middle anchors a pattern
 //! to the root. A match of a folder matches everything in it, except for a `*` at the end of an
@@ -12,16 +12,16 @@ use fast_glob::glob_match;
 
 use super::Dialect;
 
-/// Maximum size of a pattern in bytes; the matching time grows with it.
+/// Maximum size of a pattern in bytes; the time of a match grows with the size.
 pub(crate) const MOST_PATTERN_BYTES: usize = 1024;
 
-/// Maximum size of a path in bytes, as on Linux.
+/// Maximum size of a path in bytes, the limit of Linux.
 const MOST_PATH_BYTES: usize = 4096;
 
-/// A compiled pattern.
+/// A compiled pattern of a rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pattern {
-    /// Globs of which one must match.
+    /// Globs; a path matches if it matches one of them.
     pub(super) globs: Vec<String>,
 }
 
@@ -33,15 +33,15 @@ struct Segment {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// `**`
+    /// The segment `**`: any number of folders.
     AnyDepth,
-    /// `*`
+    /// The segment `*`: any one name.
     AnyName,
     Other,
 }
 
 impl Pattern {
-    /// Compiles a pattern.
+    /// Compiles a pattern as written in the file.
     pub(crate) fn compile(text: &str, dialect: Dialect) -> Self {
         let globs = match dialect {
             Dialect::Github => github(text),
@@ -50,12 +50,12 @@ impl Pattern {
         Self { globs }
     }
 
-    /// Whether it matches this path relative to the repository's root.
+    /// Whether the pattern matches this path, which is relative to the repository's root.
     pub(crate) fn matches(&self, path: &str) -> bool {
         path.len() <= MOST_PATH_BYTES && self.globs.iter().any(|glob| glob_match(glob, path))
     }
 
-    /// Whether it matches every path.
+    /// Whether the pattern matches every path.
     pub(crate) fn is_catch_all(&self) -> bool {
         self.globs.iter().any(|glob| matches!(glob.as_str(), "**" | "**/*" | "**/**"))
     }
@@ -116,7 +116,7 @@ fn segment(raw: &str, dialect: Dialect) -> Segment {
     }
 }
 
-/// Translates a segment to the syntax of `fast-glob`.
+/// Converts a segment to the syntax of `fast-glob`.
 fn translate(raw: &str, dialect: Dialect) -> String {
     let mut glob = String::with_capacity(raw.len() + 4);
     let mut rest = raw;
@@ -148,7 +148,7 @@ fn translate(raw: &str, dialect: Dialect) -> String {
     glob
 }
 
-/// Adds a literal character, escaped if necessary.
+/// Appends a literal character, escaped if necessary.
 fn literal(glob: &mut String, letter: char) {
     if "\\*?[]{}!".contains(letter) {
         glob.push('\\');
@@ -156,7 +156,7 @@ fn literal(glob: &mut String, letter: char) {
     glob.push(letter);
 }
 
-/// Parses the bracket expression after a `[`. Returns it and the rest.
+/// Parses the bracket expression after a `[`. Returns the expression and the rest of the text.
 fn class(after: &str) -> Option<(String, &str)> {
     let mut class = String::from("[");
     let mut letters = after.char_indices().peekable();

@@ -1,15 +1,15 @@
-//! Locations of CODEOWNERS files. They decide which of several files a hosting service reads, and
-//! in which dialect.
+//! Locations of CODEOWNERS files. The location decides which of several files a hosting service
+//! reads, and in which dialect.
 
 use super::Dialect;
 
-/// Location of a file.
+/// Folder of a CODEOWNERS file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FileLocation {
     Github,
     Gitlab,
     Docs,
-    /// The root, or unknown.
+    /// The repository's root, or any other folder.
     Root,
 }
 
@@ -23,7 +23,8 @@ fn place(path: &str) -> FileLocation {
     }
 }
 
-/// Returns the dialect implied by the file's location.
+/// Returns the dialect that the file's folder implies: GitHub for `.github/`, GitLab for
+/// `.gitlab/`.
 pub(crate) fn said_by_place(path: &str) -> Option<Dialect> {
     match place(path) {
         FileLocation::Github => Some(Dialect::Github),
@@ -32,8 +33,8 @@ pub(crate) fn said_by_place(path: &str) -> Option<Dialect> {
     }
 }
 
-/// Returns how certain the name identifies the CODEOWNERS file: 0 for its exact name, 1 for a copy
-/// with a similar name, 2 for any other.
+/// Returns how closely a filename resembles `CODEOWNERS`: 0 for exactly this name, 1 for a copy
+/// with a similar name, 2 for any other name.
 pub(crate) fn name_rank(path: &str) -> u8 {
     match path.rsplit(['/', '\\']).next().unwrap_or(path) {
         "CODEOWNERS" => 0,
@@ -42,8 +43,9 @@ pub(crate) fn name_rank(path: &str) -> u8 {
     }
 }
 
-/// Returns the order in which a hosting service reads locations, from 0. GitHub: `.github/`, the
-/// root, `docs/`. GitLab: the root, `docs/`, `.gitlab/`. Locations of the other service come last.
+/// Returns the position of the file's folder in the order in which a hosting service searches, from
+/// 0. GitHub: `.github/`, the root, `docs/`. GitLab: the root, `docs/`, `.gitlab/`. The folder of
+/// the other service comes last.
 pub(crate) fn rank(path: &str, host: Option<Dialect>) -> u8 {
     let order = match host {
         Some(Dialect::Gitlab) => {
@@ -57,7 +59,7 @@ pub(crate) fn rank(path: &str, host: Option<Dialect>) -> u8 {
     (0..).zip(order).find(|(_, other)| *other == place).map_or(u8::MAX, |(rank, _)| rank)
 }
 
-/// First members of Kubernetes' OWNERS files.
+/// Keys at the beginning of a Kubernetes OWNERS file.
 const KUBERNETES: [&str; 8] = [
     "approvers:",
     "reviewers:",
@@ -69,7 +71,7 @@ const KUBERNETES: [&str; 8] = [
     "required_reviewers:",
 ];
 
-/// Whether it is an OWNERS file of Kubernetes, which is YAML.
+/// Whether the file is an OWNERS file of Kubernetes, which is YAML and not supported.
 pub(crate) fn is_kubernetes_owners(path: &str, content: &[u8]) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let called_so = name == "OWNERS" || name == "OWNERS_ALIASES";

@@ -1,4 +1,4 @@
-//! Finds rules that match none of many paths, and rules that later ones always override.
+//! Finds rules that match no path, and rules that later rules always override.
 
 use std::collections::BTreeMap;
 
@@ -6,29 +6,29 @@ use area_sdk::prelude::*;
 
 use super::{Codeowners, Rule, Section, Warning};
 
-/// Effect of a rule on the paths.
+/// Effect of a rule on the paths of a repository.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Usage {
-    /// It matched no path.
+    /// The rule matched no path.
     Unmatched,
-    /// Later rules overrode it for every path.
+    /// Later rules overrode the rule for every path that it matched.
     Hidden,
-    /// It decided about a path.
+    /// The rule decided the owners of a path.
     Used,
 }
 
-/// Counts over paths, stored between the steps of an import.
+/// Counts of matched paths and effects of rules, stored between the steps of an import.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct PathCounts {
     pub(crate) paths: u64,
     pub(crate) unowned: u64,
-    /// One letter for each rule, in the sections' order with exclusions after rules: `.` unmatched,
-    /// `h` hidden, `u` used. A text, because it is part of a JSON job.
+    /// One letter for each rule, in the order of the sections, with exclusions after rules: `.`
+    /// unmatched, `h` hidden, `u` used. A string, because it is part of a JSON job.
     usage: String,
 }
 
 impl PathCounts {
-    /// Counts these paths, in addition to an earlier tally.
+    /// Adds these paths to the counts.
     pub(crate) fn count<'p>(
         &mut self,
         file: &Codeowners,
@@ -49,14 +49,15 @@ impl PathCounts {
         self.usage = usage.into_iter().map(letter).collect();
     }
 
-    /// Returns the effects of the rules, in the sections' order.
+    /// Returns the effect of each rule, in the order of the sections.
     fn usages(&self, file: &Codeowners) -> Vec<Usage> {
         let mut usage: Vec<Usage> = self.usage.chars().map(usage).collect();
         usage.resize(file.rule_count(), Usage::Unmatched);
         usage
     }
 
-    /// Returns warnings about rules that match no path, and rules that others override.
+    /// Returns warnings about rules that matched no path, and about rules that later rules
+    /// override.
     pub(crate) fn warnings(&self, file: &Codeowners) -> Vec<Warning> {
         let rules = file.sections.iter().flat_map(|s| s.rules.iter().chain(&s.exclusions));
         let mut warnings: Vec<Warning> = rules
@@ -75,7 +76,8 @@ impl PathCounts {
     }
 }
 
-/// Updates the effects of a section's rules for a path. Returns whether the path has owners.
+/// Updates the effects of a section's rules for a path. Returns whether the path has owners in the
+/// section.
 fn see(section: &Section, path: &str, usage: &mut [Usage]) -> bool {
     let (rules, exclusions) = usage.split_at_mut(section.rules.len());
     let mut decided = false;
@@ -87,7 +89,7 @@ fn see(section: &Section, path: &str, usage: &mut [Usage]) -> bool {
     }
     let mut owned = false;
     for (rule, usage) in section.rules.iter().zip(rules).rev() {
-        // A rule that cannot decide about this path is matched only if it never matched before.
+        // A rule that cannot decide this path is tested only if it has not matched any path yet.
         if (decided && *usage != Usage::Unmatched) || !rule.pattern.matches(path) {
             continue;
         }
@@ -118,8 +120,8 @@ fn usage(letter: char) -> Usage {
     }
 }
 
-/// Warns about rules that a later one of their section always overrides: one with the same pattern,
-/// or one that matches everything.
+/// Returns warnings about rules that a later rule of their section always overrides: one with the
+/// same pattern, or one that matches every path.
 pub(crate) fn hidden_for_sure(file: &Codeowners) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for section in &file.sections {

@@ -1,4 +1,5 @@
-//! Applies a preview: assigns the ready items once, if nothing has changed since the preview.
+//! Applies a preview: assigns its ready items once, if no finding has changed since the preview was
+//! created.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +9,26 @@ use area_sdk::prelude::*;
 use super::{Item, OwnershipPreview, PreviewItem, PreviewResult, StoredPreview};
 use crate::findings::Finding;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: how a preview is applied.
 pub(crate) const DESCRIPTION: &str = "A preview can be applied once; a second time returns 409 \
     `preview_applied`. If a finding's state or assignee has changed since the preview, or an \
     assignee has left the workspace, nothing is assigned: 409 `findings_changed`. The findings \
     have their new assignee a moment later.";
 
-/// Number of documents in one query.
+/// Number of documents in one page of a query.
 const STEP: u32 = 500;
 
-/// Maximum number of changed findings named in a refusal.
+/// Maximum number of changed findings that an error names.
 const NAMED: usize = 3;
 
-/// A finding with its new owner.
+/// A finding and its new assignee.
 #[derive(Serialize, JsonSchema)]
 struct Assignment {
     finding_id: Uuid,
     assignee_id: Uuid,
 }
 
-/// Published when a preview was applied; the control room assigns the findings.
+/// Published when a preview was applied. The control room then assigns the findings.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct OwnershipApplied {
     preview_id: Uuid,
@@ -67,14 +68,15 @@ pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownersh
     Ok(Versioned(preview.into(), version))
 }
 
-/// Returns the items to apply.
+/// Returns the ready items of a preview.
 fn ready(ctx: &Ctx, preview_id: Uuid) -> Result<Vec<Item>, DocumentError> {
     let items = ctx.documents::<PreviewItem>().query().equals("preview_id", preview_id);
     let ready = items.equals("status", "ready").limit(STEP).all();
     ready.map(|stored| Ok(stored?.value.item)).collect()
 }
 
-/// Returns findings that changed since the preview, or whose assignee left the workspace.
+/// Returns the ids of findings that changed since the preview, or whose new assignee left the
+/// workspace.
 fn changed(ctx: &Ctx, ready: &[Item]) -> Result<Vec<Uuid>, DocumentError> {
     let members: BTreeSet<String> = ctx.members().into_iter().map(|person| person.user).collect();
     let mut changed = Vec::new();

@@ -1,4 +1,4 @@
-//! Creates a preview.
+//! Creates a preview of assignments.
 
 use area_sdk::prelude::*;
 use area_shared::catalog::Repository;
@@ -12,7 +12,7 @@ use crate::directory::Directory;
 use crate::findings;
 use crate::source::{Source, SourceState, SourceStatus};
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: how previews determine owners.
 pub(crate) const DESCRIPTION: &str = "The rules are those imported by the newest audit, or by \
     `audit_id`. The owners of a finding are those of its paths. An owner's name means the one \
     group that has it in `identities`: the owner of the group's service that is built from the \
@@ -45,7 +45,7 @@ pub(crate) fn create(
     keep(ctx, id, preview)
 }
 
-/// Returns the source of the rules.
+/// Returns the CODEOWNERS file whose rules apply; `None` if no audit has imported one.
 fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
     let Some(audit_id) = new.audit_id else {
         let sources = ctx.documents::<Source>().query().equals("repository_id", new.repository_id);
@@ -65,7 +65,7 @@ fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
     }
 }
 
-/// Returns the items, and the total number of findings.
+/// Returns the preview items, at most [`MOST_ITEMS`], and the total number of open findings.
 fn items(ctx: &Ctx, new: &NewPreview, source: Option<&Stored<Source>>) -> Result<(Vec<Item>, u64)> {
     let rules = source.map(|source| source.rules(ctx)).transpose();
     let file = rules
@@ -77,7 +77,7 @@ fn items(ctx: &Ctx, new: &NewPreview, source: Option<&Stored<Source>>) -> Result
     Ok((findings.map(|finding| judge(finding, file.as_ref(), &directory)).collect(), total))
 }
 
-/// Returns a preview with all its items in the snapshot.
+/// Returns a preview whose snapshot has all items.
 fn preview(
     ctx: &Ctx,
     new: &NewPreview,
@@ -125,7 +125,7 @@ fn digest(ctx: &Ctx, snapshot: &Snapshot) -> String {
     ctx.sha256_hex(&canonical)
 }
 
-/// Stores the items separately, and the preview with the first items.
+/// Stores the items as separate documents, and the preview with its first items.
 fn keep(
     ctx: &Ctx,
     id: Uuid,

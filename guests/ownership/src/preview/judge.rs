@@ -1,4 +1,4 @@
-//! Decides about a finding of a preview.
+//! Decides for one finding of a preview whether and to whom it is assigned.
 
 use area_sdk::prelude::*;
 
@@ -7,13 +7,13 @@ use crate::codeowners::{Codeowners, from_root};
 use crate::directory::Directory;
 use crate::findings::Finding;
 
-/// Maximum number of a finding's paths that are evaluated and shown.
+/// Maximum number of a finding's paths that are evaluated and returned.
 const MOST_PATHS: usize = 100;
 
-/// Maximum number of names in a reason.
+/// Maximum number of owners that a reason names.
 const MOST_REASONS: usize = 3;
 
-/// Owners of all paths of a finding.
+/// Owners of all paths of a finding, and the lines of the deciding rules.
 #[derive(Default)]
 struct Claims {
     identities: Vec<String>,
@@ -38,10 +38,10 @@ impl Claims {
     }
 }
 
-/// Status, new owner, and reason.
+/// Decision about a finding: status, new assignee, and reason.
 type Verdict = (ItemStatus, Option<Uuid>, Option<String>);
 
-/// Decides about a finding.
+/// Returns the preview item of a finding.
 pub(super) fn judge(
     finding: Stored<Finding>,
     file: Option<&Codeowners>,
@@ -72,7 +72,7 @@ pub(super) fn judge(
     }
 }
 
-/// Returns why a finding has no owners.
+/// Returns the reason why a finding has no owners; `None` if it has owners.
 fn unclaimed(
     finding: &Finding,
     file: Option<&Codeowners>,
@@ -91,7 +91,7 @@ fn unclaimed(
     }
 }
 
-/// Keeps the present assignee of a finding without owners.
+/// Decides about a finding without owners: it keeps its assignee, or needs review if it has none.
 fn without_owners(finding: &Finding, reason: &str) -> Verdict {
     let status = match finding.owner_id {
         Some(_) => ItemStatus::Unchanged,
@@ -100,7 +100,8 @@ fn without_owners(finding: &Finding, reason: &str) -> Verdict {
     (status, finding.owner_id, Some(reason.to_owned()))
 }
 
-/// Assigns the first owner that resolves to a user, unless one of the owners is assigned already.
+/// Decides about a finding with owners: the first owner that resolves to a user becomes the
+/// assignee, unless the current assignee is one of the owners.
 fn among(identities: &[String], current: Option<Uuid>, directory: &Directory) -> Verdict {
     let (mut assignee, mut reasons) = (None, Vec::new());
     for identity in identities {

@@ -5,20 +5,20 @@ use area_sdk::prelude::*;
 
 use super::{Item, OwnershipPreview, PreviewItem, StoredPreview};
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: how previews and their items are listed.
 pub(crate) const DESCRIPTION: &str = "\
 `before_id` takes the last preview of the page before: strictly older ones follow. A snapshot \
 shows its first 100 items; where there are more, its `next_cursor` is for `after_id` of the \
 operation that lists a preview's items.";
 
-/// Filters of the list.
+/// Query parameters that filter the list of previews.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only previews with the rules of this audit.
     audit_id: Option<Uuid>,
-    /// Only previews older than this one.
+    /// Only previews older than the one with this id.
     before_id: Option<Uuid>,
-    /// Maximum number of previews.
+    /// Maximum number of previews to return.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 50))]
     limit: u32,
@@ -47,11 +47,11 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownershi
     Ok(Versioned(preview.into(), version))
 }
 
-/// Page of the items.
+/// Query parameters that select a page of a preview's items.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ItemParams {
     preview_id: Uuid,
-    /// Only items after this one: `next_cursor` of a snapshot.
+    /// Only items after the one with this id, which is the `next_cursor` of a snapshot.
     after_id: Option<Uuid>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn items(
     let applied = preview.result.is_some();
     let items = ctx.documents::<PreviewItem>().query().equals("preview_id", params.preview_id);
     let items = items.ascending("position").limit(paging.limit);
-    // A page's cursor takes precedence over `after_id`.
+    // The parameter `cursor` takes precedence over `after_id`.
     let items = match paging.cursor {
         Some(cursor) => items.cursor(Some(cursor)),
         None => items.after(params.after_id),

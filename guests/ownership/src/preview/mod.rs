@@ -1,5 +1,5 @@
-//! Previews: which users would be assigned to which findings. `create` makes a preview, `judge`
-//! decides about a finding, `apply` assigns.
+//! Previews: users to whom open findings would be assigned. `create` creates a preview, `judge`
+//! decides one finding, `apply` assigns the findings.
 
 pub(crate) mod apply;
 pub(crate) mod create;
@@ -10,17 +10,18 @@ use area_sdk::prelude::*;
 
 use crate::source::SourceStatus;
 
-/// Version of the rules that map owners to users.
+/// Version of the rules that map owners in CODEOWNERS files to users.
 const POLICY_VERSION: u32 = 1;
 
-/// Number of items in a snapshot.
+/// Maximum number of items in a snapshot.
 const SHOWN: usize = 100;
 
-/// Repository of a preview, and the audit whose rules apply.
+/// A request to create a preview for a repository.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewPreview {
     repository_id: Uuid,
-    /// By default the newest audit that imported ownership.
+    /// Audit whose ownership rules apply; by default the newest audit of the repository that
+    /// imported ownership.
     audit_id: Option<Uuid>,
 }
 
@@ -28,51 +29,53 @@ pub(crate) struct NewPreview {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ItemStatus {
-    /// It will be assigned.
+    /// Applying the preview assigns the finding.
     Ready,
-    /// An owner is assigned already, or it is not changed.
+    /// The finding keeps its assignee, who is one of the owners or for whom there is no
+    /// replacement.
     Unchanged,
-    /// A user must decide; see `reason`.
+    /// A user must decide; `reason` says why.
     NeedsReview,
-    /// It was assigned.
+    /// The preview was applied, and the finding was assigned.
     Applied,
 }
 
-/// A finding of a preview in responses.
+/// A finding in a preview, with the user to whom it would be assigned.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OwnershipItem")]
 pub(crate) struct Item {
-    /// User who would be assigned.
+    /// User to whom the finding would be assigned; null if there is none.
     assignee_id: Option<Uuid>,
-    /// Lifecycle version of the finding at the preview.
+    /// Version of the finding's lifecycle when the preview was created.
     collaboration_version: i64,
     current_assignee_id: Option<Uuid>,
     due_at: Option<Timestamp>,
     finding_id: Uuid,
-    /// Owners named in the file.
+    /// Owners of the finding's paths, as named in the CODEOWNERS file.
     identities: Vec<String>,
     paths: Vec<String>,
-    /// Why it is not ready; null if it is.
+    /// Reason why the finding is not ready; null if there is none.
     reason: Option<String>,
-    /// Lines of the deciding rules.
+    /// Line numbers of the deciding rules in the CODEOWNERS file.
     rule_lines: Vec<u32>,
-    /// Services built from the repository.
+    /// Ids of the services that are built from the repository.
     service_ids: Vec<Uuid>,
     severity: String,
     status: ItemStatus,
     title: String,
 }
 
-/// Input and result of a preview in responses.
+/// Input and result of a preview.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OwnershipSnapshot")]
 pub(crate) struct Snapshot {
     audit_id: Option<Uuid>,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
-    /// The first 100 items. The operation that lists a preview's items returns the rest.
+    /// The first 100 items of the preview. The operation that lists a preview's items returns the
+    /// rest.
     items: Vec<Item>,
-    /// The last item shown, if there are more; see `after_id`.
+    /// Id of the last item in `items` if there are more items, for `after_id`; null otherwise.
     next_cursor: Option<Uuid>,
     policy_version: u32,
     repository_id: Uuid,
@@ -82,7 +85,7 @@ pub(crate) struct Snapshot {
     warnings: Vec<String>,
 }
 
-/// Result of applying a preview.
+/// Result of applying a preview: the number of findings by outcome.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OwnershipResult")]
 pub(crate) struct PreviewResult {
@@ -110,7 +113,7 @@ impl Document for StoredPreview {
     const COLLECTION: &'static str = "previews";
 }
 
-/// A stored finding of a preview.
+/// A finding of a preview, stored as a document of its own.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PreviewItem {
     preview_id: Uuid,
@@ -123,7 +126,7 @@ impl Document for PreviewItem {
     const COLLECTION: &'static str = "preview_items";
 }
 
-/// A preview in responses.
+/// A preview of the assignment of a repository's findings to owners.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct OwnershipPreview {
     applied_at: Option<Timestamp>,
@@ -132,7 +135,7 @@ pub(crate) struct OwnershipPreview {
     /// SHA-256 of the canonical JSON (RFC 8785) of the original snapshot, with all its items and
     /// `next_cursor` null.
     preview_sha256: String,
-    /// Null until it is applied.
+    /// Result of applying the preview; null until then.
     result: Option<PreviewResult>,
     snapshot: Snapshot,
 }
@@ -157,7 +160,8 @@ impl From<Stored<StoredPreview>> for OwnershipPreview {
 }
 
 impl Item {
-    /// Shows ready items as applied if the preview was applied; the stored items do not change.
+    /// Changes the status of a ready item to applied if the preview was applied. The stored item
+    /// keeps its status.
     fn show(&mut self, applied: bool) {
         if applied && self.status == ItemStatus::Ready {
             self.status = ItemStatus::Applied;

@@ -1,4 +1,4 @@
-//! Chooses the CODEOWNERS file of an audit.
+//! Selects the CODEOWNERS file and the path list of an audit.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use super::Input;
 use crate::codeowners::{Dialect, name_rank, rank, said_by_place};
 
-/// A file of an audit with its detected format.
+/// A file that an audit imports, with its detected format.
 #[derive(Deserialize)]
 pub(crate) struct AuditInput {
     format: String,
@@ -15,17 +15,17 @@ pub(crate) struct AuditInput {
     input: Input,
 }
 
-/// The chosen file.
+/// Files selected for an audit.
 pub(super) struct Choice {
     pub(super) code_owners: Option<Input>,
     pub(super) path_list: Option<Input>,
     pub(super) dialect: Option<Dialect>,
-    /// Warnings about other files.
+    /// Warnings about files that were not selected.
     pub(super) warnings: Vec<String>,
 }
 
-/// Chooses from inputs, sorted newest first, for a repository on a hosting service with this
-/// dialect.
+/// Selects the files. `inputs` are sorted newest first; `host` is the dialect of the repository's
+/// hosting service.
 pub(super) fn choose(inputs: Vec<AuditInput>, host: Option<Dialect>) -> Choice {
     let (files, others): (Vec<_>, Vec<_>) =
         inputs.into_iter().partition(|input| input.format == "code_owners");

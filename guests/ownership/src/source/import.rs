@@ -14,19 +14,20 @@ use crate::codeowners::{
 };
 use crate::findings;
 
-/// Bytes of a path list that a step reads, with few rules and with many.
+/// Number of bytes of the path list that one step reads; the second value is for files with many
+/// rules.
 const STEP_BYTES: u32 = 512 * 1024;
 const SMALL_STEP_BYTES: u32 = 64 * 1024;
 const MANY_RULES: usize = 2_000;
 
-/// Maximum number of warnings stored and published.
+/// Maximum number of warnings that are stored and published.
 const MOST_WARNINGS: usize = 200;
 
-/// Job that imports an audit's ownership rules.
+/// Job that imports the ownership rules of an audit.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ImportOwnership {
     audit_id: Uuid,
-    /// Offset in the path list at which the next step continues.
+    /// Byte offset in the path list at which the next step continues.
     offset: u64,
     tally: PathCounts,
 }
@@ -41,7 +42,7 @@ impl ImportOwnership {
     }
 }
 
-/// Published when an audit's ownership rules were imported, also if there are none.
+/// Published when the ownership rules of an audit were imported, even if there are none.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct OwnershipImported {
     audit_id: Uuid,
@@ -60,7 +61,7 @@ impl Event for OwnershipImported {
 #[serde(rename_all = "snake_case")]
 enum ImportStatus {
     Succeeded,
-    /// The file cannot be parsed.
+    /// The CODEOWNERS file cannot be read or parsed.
     Failed,
 }
 
@@ -113,10 +114,10 @@ fn away(error: BlobError) -> JobError {
     JobError::Retry(format!("uploads: {error:?}"))
 }
 
-/// A file that was opened.
+/// The CODEOWNERS file of an audit after it was read.
 struct OpenedFile {
     status: SourceStatus,
-    /// Parsed file; without rules if there is nothing to parse.
+    /// The parsed file; without rules if it is missing, unsupported or invalid.
     file: Codeowners,
     error: Option<(&'static str, &'static str)>,
 }
@@ -129,7 +130,8 @@ impl OpenedFile {
     }
 }
 
-/// Parses the file and stores a copy, because previews need it after the upload may be deleted.
+/// Reads and parses the CODEOWNERS file. Stores a copy for previews, because the upload may be
+/// deleted.
 fn open(ctx: &JobCtx, source: &Source) -> Result<OpenedFile, JobError> {
     let Some(input) = &source.code_owners else {
         return Ok(OpenedFile::without_rules(SourceStatus::Missing, None));
@@ -163,7 +165,7 @@ fn open(ctx: &JobCtx, source: &Source) -> Result<OpenedFile, JobError> {
     }
 }
 
-/// Stores and publishes the result.
+/// Stores the result of the import and publishes the event.
 fn finish(
     ctx: &JobCtx,
     source: &mut Stored<Source>,

@@ -1,9 +1,10 @@
 //! Handles events of audits.
 //!
-//! Rules are matched with the audit's path list. Without one, the paths are those of the findings,
-//! and the import waits until the findings are imported. Events arrive in any order: findings that
-//! arrive before their audit are recorded, however late the audit's event is (jobs of a lost node
-//! run again only after their lease expires).
+//! Rules are matched with the paths in the audit's path list. Without a path list, the import uses
+//! the paths of the findings, and waits until the findings are imported. Events arrive in any
+//! order. If the findings are imported before this area receives the audit's event, a document
+//! records that, because the audit's event may be late (jobs of a lost node run again only after
+//! their lease expires).
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, Later, Scope};
@@ -14,12 +15,12 @@ use super::import::ImportOwnership;
 use super::{Source, SourceState, SourceStatus};
 use crate::catalog;
 
-/// Maximum wait for findings, in seconds. It is longer than jobs of a lost node are delayed, and
-/// shorter than the audit waits for this area.
+/// Maximum time that an import waits for findings, in seconds. Longer than the delay of a lost
+/// node's jobs, and shorter than the time that an audit waits for this area.
 pub(super) const PATIENCE_SECONDS: i64 = 240;
 
-/// Records that an audit's findings arrived before the audit's event; the document's id is the
-/// audit's.
+/// Marks an audit whose findings were imported before this area received the audit's event; the
+/// document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct EarlyFindings {
     arrived_at: Timestamp,
@@ -29,7 +30,7 @@ impl Document for EarlyFindings {
     const COLLECTION: &'static str = "early_findings";
 }
 
-/// Members of the event `audit.started` that are read.
+/// Members of the event `audit.started` that this area reads.
 #[derive(Deserialize)]
 struct AuditStarted {
     audit_id: Uuid,
@@ -83,14 +84,15 @@ fn begin(scope: &Scope, audit: AuditStarted) -> Result<Source, JobError> {
     })
 }
 
-/// Enqueues the import, now or at a later time. If it was imported since, the job does nothing.
+/// Enqueues the import of an audit's rules, at once or for a later time. The job does nothing if
+/// the rules are imported by then.
 fn enqueue(scope: &Scope, audit_id: Uuid, at: Option<Timestamp>) {
     let key = if at.is_some() { format!("{audit_id}/late") } else { audit_id.to_string() };
     let later = Later { at, resource: Some(audit_id), dedupe_key: Some(key) };
     scope.enqueue_with(&ImportOwnership::of(audit_id), later);
 }
 
-/// Members of the event `audit.findings_imported` that are read.
+/// Members of the event `audit.findings_imported` that this area reads.
 #[derive(Deserialize)]
 struct FindingsImported {
     audit_id: Uuid,

@@ -1,5 +1,5 @@
-//! Ownership rules of an audit: `intake` receives audits, `choice` selects the file, `import`
-//! parses it.
+//! Ownership rules of an audit: `intake` handles events of audits, `choice` selects the CODEOWNERS
+//! file, `import` parses it.
 
 mod choice;
 pub(crate) mod import;
@@ -10,7 +10,7 @@ use area_sdk::{BlobError, Scope};
 
 use crate::codeowners::{Codeowners, Dialect, MOST_BYTES, parse};
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: how audits import CODEOWNERS files.
 pub(crate) const DESCRIPTION: &str = "An audit takes the newest CODEOWNERS file of each place \
     among its uploads, and of these the one its host reads: GitHub looks at `.github/`, the root \
     and `docs/`, GitLab at the root, `docs/` and `.gitlab/`; files that are not called CODEOWNERS \
@@ -25,30 +25,30 @@ pub(crate) const DESCRIPTION: &str = "An audit takes the newest CODEOWNERS file 
     newest path list, one path a line, quoted as git does or not; without one, the paths of the \
     repository's findings, and rules without a match are not reported then.";
 
-/// A file of an audit.
+/// A file that an audit imports.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Input {
     pub(crate) upload_id: Uuid,
-    /// Name of the content's blob in the uploads area.
+    /// Name of the blob with the file's content in the area `uploads`.
     pub(crate) blob: String,
     pub(crate) filename: String,
     pub(crate) content_sha256: String,
 }
 
 impl Input {
-    /// Returns the blob name of this area's own copy.
+    /// Returns the name of this area's own blob with a copy of the file.
     fn copy(&self) -> String {
         format!("codeowners/{}", self.content_sha256)
     }
 }
 
-/// State of the import.
+/// State of the import of an audit's ownership rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceState {
-    /// It waits for paths, or is being parsed.
+    /// The import waits for paths, or is running.
     Importing,
-    /// It is imported.
+    /// The import has ended.
     Imported,
 }
 
@@ -61,42 +61,43 @@ impl SourceState {
     }
 }
 
-/// Availability of rules.
+/// Availability of the ownership rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceStatus {
-    /// Rules are available.
+    /// The CODEOWNERS file was parsed; rules are available.
     Available,
-    /// There is no file.
+    /// The audit has no CODEOWNERS file.
     Missing,
-    /// The file has another format.
+    /// The file has an unsupported format.
     Unsupported,
-    /// The file cannot be parsed.
+    /// The file cannot be read or parsed.
     Invalid,
 }
 
-/// Why a file was not imported.
+/// Reason why a file was not imported.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportError {
     upload_id: Uuid,
     code: String,
-    /// How to fix it.
+    /// Description of the error and how to fix it.
     detail: String,
 }
 
-/// Ownership source of an audit; the document's id is the audit's.
+/// CODEOWNERS file of an audit and the state of its import; the document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Source {
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
     pub(crate) state: SourceState,
-    /// Whether the audit's findings are imported.
+    /// Whether the control room has imported the audit's findings.
     #[serde(default)]
     findings_imported: bool,
     code_owners: Option<Input>,
     path_list: Option<Input>,
-    /// Dialect implied by location or provider; after the import the file's.
+    /// Dialect that the file's location or the hosting service implies; after the import, the
+    /// dialect in which the file was parsed.
     dialect: Option<Dialect>,
     pub(crate) source_status: SourceStatus,
     rules: u64,
@@ -112,7 +113,7 @@ impl Document for Source {
 }
 
 impl Source {
-    /// Returns the file's path, as named at the upload.
+    /// Returns the path of the CODEOWNERS file, as the client named it in the upload.
     pub(crate) fn path(&self) -> Option<&str> {
         self.code_owners.as_ref().map(|input| input.filename.as_str())
     }
@@ -121,7 +122,7 @@ impl Source {
         self.code_owners.as_ref().map(|input| input.content_sha256.as_str())
     }
 
-    /// Returns the rules of an imported source; `None` if there are none.
+    /// Returns the parsed rules of an imported file; `None` if there are none.
     pub(crate) fn rules(&self, scope: &Scope) -> Result<Option<Codeowners>, BlobError> {
         let readable = self.source_status == SourceStatus::Available;
         let Some(input) = self.code_owners.as_ref().filter(|_| readable) else { return Ok(None) };
@@ -130,7 +131,7 @@ impl Source {
     }
 }
 
-/// An ownership source in responses.
+/// CODEOWNERS file of an audit and the result of its import.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OwnershipSource")]
 pub(crate) struct SourceView {
@@ -175,7 +176,7 @@ impl From<Stored<Source>> for SourceView {
     }
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of ownership sources.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     repository_id: Option<Uuid>,

@@ -4,26 +4,27 @@
 use cel::IdedExpr;
 use cel::common::ast::{EntryExpr, Expr};
 
-/// Maximum length of the text, in characters.
+/// Maximum length of a predicate, in characters.
 const MAX_CHARS: usize = 1000;
 
-/// Maximum number of conditionals; the parser recurses for each.
+/// Maximum number of conditional operators (`?:`); the parser recurses for each.
 const MAX_CONDITIONALS: usize = 8;
 
-/// Maximum nesting of parentheses, lists, calls and indices.
+/// Maximum nesting of parentheses, lists, calls and indices in a predicate.
 pub(super) const MAX_NESTING: u16 = 16;
 
-/// Maximum nesting of operators, calls and selections, including those from expanded macros.
+/// Maximum depth of the expression tree: operators, calls and selections, including those from
+/// expanded macros.
 const MAX_DEPTH: usize = 32;
 
-/// Maximum number of nodes after macros are expanded.
+/// Maximum number of nodes of the expression tree after macros are expanded.
 pub(super) const MAX_NODES: usize = 2000;
 
-/// Maximum number of macros applied to the result of another macro. Each can double the size of its
-/// input.
+/// Maximum number of macros that are applied to the result of another macro, for example `map`
+/// after `filter`. Each can double the size of its input.
 const MAX_CHAINED: usize = 2;
 
-/// Checks the limits that the text shows.
+/// Checks the limits that can be checked in the text of a predicate.
 pub(super) fn before_parsing(source: &str) -> Result<(), String> {
     if source.chars().count() > MAX_CHARS {
         return Err(format!("The expression is longer than {MAX_CHARS} characters."));
@@ -34,8 +35,8 @@ pub(super) fn before_parsing(source: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the limits that need the tree: its depth, nested loops, and loops over results of loops,
-/// which could run too long.
+/// Checks the limits that need the expression tree: its depth, nested loops, and loops over results
+/// of loops, which could run too long.
 pub(super) fn after_parsing(expression: &IdedExpr) -> Result<(), String> {
     let mut waiting = vec![(expression, 1, 0, 0)];
     while let Some((expression, depth, loops, chained)) = waiting.pop() {
@@ -69,7 +70,7 @@ pub(super) fn after_parsing(expression: &IdedExpr) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the operands of an expression other than a comprehension.
+/// Returns the direct operands of an expression; none for a comprehension.
 pub(super) fn children(expression: &Expr) -> Box<dyn Iterator<Item = &IdedExpr> + '_> {
     match expression {
         Expr::Call(call) => Box::new(call.target.as_deref().into_iter().chain(&call.args)),
@@ -90,7 +91,7 @@ fn entries(entry: &EntryExpr) -> Vec<&IdedExpr> {
     }
 }
 
-/// Drops a tree of any depth without recursion.
+/// Drops an expression tree of any depth without recursion.
 pub(super) fn dismantle(expression: IdedExpr) {
     let mut waiting = vec![expression];
     while let Some(expression) = waiting.pop() {

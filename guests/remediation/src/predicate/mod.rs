@@ -1,4 +1,4 @@
-//! Verification predicates: expressions in the Common Expression Language over the facts of an
+//! Verification predicates: CEL (Common Expression Language) expressions over the facts of an
 //! audit. They are checked when a program is created, so that its author can fix errors.
 
 mod bounds;
@@ -12,7 +12,7 @@ use cel::parser::PrattParser;
 use cel::{Context, ExecutionError, IdedExpr, Value};
 use serde_json::{Map, Value as Json, json};
 
-/// Description of predicates for documentation and hints.
+/// Description of predicates, for the documentation and for hints in errors.
 pub(crate) const HINT: &str = "\
 Send a CEL expression that is true or false, over `audit` {id, repository_id, branch_ref, \
 commit_sha}, `findings` {total, open, new, reopened, gone, by_severity, by_rule}, where \
@@ -20,29 +20,29 @@ commit_sha}, `findings` {total, open, new, reopened, gone, by_severity, by_rule}
 advisories} and `ownership` {rules, paths, unowned}; such as \
 `findings.by_severity.critical == 0 && !('js/sql-injection' in findings.by_rule)`.";
 
-/// Maximum length of an evaluation's error text, in characters.
+/// Maximum length of the error text of an evaluation, in characters.
 const MAX_ERROR_CHARS: usize = 500;
 
-/// Result of an evaluation.
+/// Result of evaluating a predicate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// The predicate is true.
     Holds,
     /// The predicate is false.
     Fails,
-    /// The predicate could not be evaluated; the reason.
+    /// The predicate could not be evaluated, for this reason.
     Error(String),
 }
 
-/// Checks that audits can evaluate the predicate.
+/// Checks that a predicate can be evaluated for audits.
 ///
 /// # Errors
-/// Describes the error in the predicate.
+/// A description of the error in the predicate.
 pub(crate) fn check(source: &str) -> Result<(), String> {
     let (expression, sample) = (parse(source)?, sample());
     names::check(&expression, &sample)?;
-    // Errors that every audit causes also occur for an audit without findings. Errors that depend
-    // on an audit's data are found by that audit.
+    // An error that does not depend on the data also occurs for an audit without findings. Errors
+    // that depend on the data are reported by the audit.
     match evaluate_in(&expression, &sample) {
         Ok(Value::Bool(_)) => Ok(()),
         Ok(other) => Err(not_boolean(&other)),
@@ -51,7 +51,7 @@ pub(crate) fn check(source: &str) -> Result<(), String> {
     }
 }
 
-/// Evaluates the predicate with these facts.
+/// Evaluates a predicate for an audit with these facts.
 pub(crate) fn evaluate(source: &str, facts: &Map<String, Json>) -> Verdict {
     let expression = match parse(source) {
         Ok(expression) => expression,
@@ -101,7 +101,7 @@ fn evaluate_in(expression: &IdedExpr, facts: &Map<String, Json>) -> Result<Value
     Value::resolve(expression, &context)
 }
 
-/// Converts a JSON value to CEL; a whole number becomes an `int`, like CEL literals.
+/// Converts a JSON value to a CEL value. A whole number becomes an `int`, as in CEL literals.
 fn cel_value(value: &Json) -> Value {
     match value {
         Json::Null => Value::Null,
@@ -120,7 +120,7 @@ fn cel_value(value: &Json) -> Value {
     }
 }
 
-/// Whether the expression could be evaluated with other facts.
+/// Whether the error might not occur with other facts.
 fn depends_on_data(error: &ExecutionError) -> bool {
     matches!(
         error,
@@ -137,8 +137,8 @@ fn not_boolean(value: &Value) -> String {
     format!("The expression is of the type {}, not true or false.", value.type_of())
 }
 
-/// Returns the facts of an audit without findings. An object with members has all possible members;
-/// those of an empty object depend on the audit.
+/// Returns the facts of an audit without findings. An object with members has all members that it
+/// can have; the members of an empty object depend on the audit.
 pub(crate) fn sample() -> Map<String, Json> {
     let severities = json!({ "critical": 0, "high": 0, "medium": 0, "low": 0, "none": 0 });
     let facts = json!({

@@ -1,4 +1,4 @@
-//! Checks names in a predicate: an unknown fact or function would be an error in every audit.
+//! Checks the names in a predicate: an unknown fact or function would be an error for every audit.
 
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, Expr, LiteralValue, operators};
@@ -7,11 +7,11 @@ use serde_json::{Map, Value as Json};
 use super::bounds::children;
 use super::patterns;
 
-/// Type names, which can be compared with `type(x)`.
+/// Names of CEL types, which a predicate can compare with `type(x)`.
 const TYPES: [&str; 10] =
     ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"];
 
-/// Standard functions that accept facts.
+/// CEL standard functions that predicates may call.
 pub(super) const FUNCTIONS: [&str; 13] = [
     "size",
     "contains",
@@ -30,14 +30,14 @@ pub(super) const FUNCTIONS: [&str; 13] = [
 
 type CheckedExpression = Result<(), String>;
 
-/// Checks that the expression names only these facts and known functions.
+/// Checks that an expression uses only these facts and known functions.
 pub(super) fn check(expression: &IdedExpr, facts: &Map<String, Json>) -> CheckedExpression {
     Names { facts, bound: Vec::new() }.visit(expression)
 }
 
 struct Names<'a> {
     facts: &'a Map<String, Json>,
-    /// Variables of the enclosing loops.
+    /// Variables of the enclosing comprehensions.
     bound: Vec<&'a str>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Names<'a> {
         Err(format!("There is no `{name}`; an audit's facts are {}.", names(self.facts)))
     }
 
-    /// Checks a member of a fact that always has the same members.
+    /// Checks that a fact has this member, unless the members of the fact depend on the audit.
     fn member(&self, operand: &IdedExpr, field: &str) -> CheckedExpression {
         let Some((path, Json::Object(members))) = self.fact(operand) else { return Ok(()) };
         if members.is_empty() || members.contains_key(field) {
@@ -84,7 +84,7 @@ impl<'a> Names<'a> {
         Err(format!("There is no `{path}.{field}`; `{path}` has {}.", names(members)))
     }
 
-    /// Returns the selected fact and its path.
+    /// Returns the fact that an expression selects, with its path; `None` for any other expression.
     fn fact(&self, expression: &IdedExpr) -> Option<(String, &'a Json)> {
         let (operand, field) = match &expression.expr {
             Expr::Ident(name) if !self.bound.contains(&name.as_str()) => {
@@ -98,7 +98,7 @@ impl<'a> Names<'a> {
         Some((format!("{path}.{field}"), whole.get(field)?))
     }
 
-    /// Operators are calls of functions whose names begin with no letter.
+    /// Checks a call. Operators are calls of functions whose names do not begin with a letter.
     fn call(&self, call: &'a CallExpr) -> CheckedExpression {
         let name = call.func_name.as_str();
         let is_word = name.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -114,7 +114,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Returns the parts of `operand['field']`.
+/// Returns operand and field of `operand['field']`; `None` for any other call.
 fn indexed(call: &CallExpr) -> Option<(&IdedExpr, &str)> {
     match call.args.as_slice() {
         [operand, field] if call.func_name == operators::INDEX => Some((operand, text(field)?)),
@@ -122,7 +122,7 @@ fn indexed(call: &CallExpr) -> Option<(&IdedExpr, &str)> {
     }
 }
 
-/// Returns the text of a literal.
+/// Returns the text of a string literal; `None` for any other expression.
 fn text(expression: &IdedExpr) -> Option<&str> {
     match &expression.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),

@@ -11,13 +11,13 @@ use super::Cause;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AuditState {
-    /// Waiting for a worker.
+    /// The audit waits for a worker.
     Queued,
-    /// Its parts are being imported.
+    /// Other areas import the audit's inputs.
     Running,
-    /// Its facts are complete.
+    /// All parts of the audit have ended, and it has not failed; its facts can be used.
     Completed,
-    /// It failed.
+    /// No part of the audit succeeded, or the findings could not be imported.
     Failed,
 }
 
@@ -37,13 +37,13 @@ impl AuditState {
     }
 }
 
-/// What started an audit.
+/// Cause of an audit's start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Trigger {
-    /// A user's request.
+    /// A user requested the audit.
     Manual,
-    /// A due schedule.
+    /// A schedule was due.
     Schedule,
 }
 
@@ -55,52 +55,53 @@ pub(crate) struct Target {
     pub(crate) commit_sha: Option<String>,
 }
 
-/// An artifact that an audit imports.
+/// A file that an audit imports.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AuditInput {
     pub(crate) upload_id: Uuid,
-    /// Name of the content's blob in the uploads area.
+    /// Name of the blob with the content in the area `uploads`.
     pub(crate) blob: String,
     pub(crate) format: String,
     pub(crate) filename: String,
-    /// Streams that the content continues: `file:` and the filename. For an upload that only
-    /// evidence assigns to the repository, `evidence:` and the record's provider and `source_ref`,
-    /// one for each record. Empty in old audits.
+    /// Streams to which the content belongs; each new content of a stream replaces the earlier one.
+    /// `file:` and the filename for an upload of the repository; `evidence:`, the provider and
+    /// `source_ref` of each referencing record for other uploads. Empty in audits of former
+    /// versions.
     #[serde(default)]
     pub(crate) streams: Vec<String>,
     pub(crate) content_sha256: String,
     pub(crate) bytes: u64,
     pub(crate) ready_at: Timestamp,
     pub(crate) commit_sha: Option<String>,
-    /// Evidence records that reference this content.
+    /// Ids of the evidence records that reference this content.
     pub(crate) evidence_ids: Vec<Uuid>,
 }
 
-/// Status of a part of an audit.
+/// Status of one part of an audit.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PartStatus {
-    /// No result yet.
+    /// The area has not reported its result.
     #[default]
     Pending,
-    /// Imported.
+    /// The area imported its inputs.
     Succeeded,
-    /// It could not be imported.
+    /// The area could not import its inputs.
     Failed,
-    /// No result in time.
+    /// The area did not report its result in time.
     Missing,
 }
 
-/// Why an artifact or a whole part was not imported.
+/// Reason why a file, or a whole part of an audit, was not imported.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportError {
-    /// The artifact, if a single one is the reason.
+    /// Id of the upload that caused the error; null if the whole part failed.
     pub(crate) upload_id: Option<Uuid>,
     pub(crate) code: String,
     pub(crate) detail: String,
 }
 
-/// Result of one area.
+/// Result of one area that takes part in audits.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Part {
     pub(crate) status: PartStatus,
@@ -110,7 +111,7 @@ pub(crate) struct Part {
     pub(crate) errors: Vec<ImportError>,
 }
 
-/// The three parts of an audit.
+/// Results of the three areas that take part in audits.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Parts {
     pub(crate) findings: Part,
@@ -129,7 +130,7 @@ impl Parts {
     }
 }
 
-/// A stored audit. Its id and creation time are those of the document.
+/// A stored audit. Id and creation time are those of the document.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredAudit {
     #[serde(flatten)]
@@ -138,16 +139,17 @@ pub(crate) struct StoredAudit {
     pub(crate) trigger: Trigger,
     pub(crate) requested_by: Uuid,
     pub(crate) schedule_id: Option<Uuid>,
-    /// Due time of the schedule.
+    /// Due time of the schedule that started the audit; `None` for a manual audit.
     pub(crate) due_at: Option<Timestamp>,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) completed_at: Option<Timestamp>,
     pub(crate) error_code: Option<String>,
     pub(crate) inputs: Vec<AuditInput>,
-    /// Evidence records of kind `finding` about the repository.
+    /// Ids of evidence records of kind `finding` about the repository.
     pub(crate) records: Vec<Uuid>,
     pub(crate) parts: Parts,
-    /// Facts by part; `audit` identifies the audit.
+    /// Facts for predicates, by part of the audit; `audit` has the audit's id, repository, branch
+    /// and commit.
     pub(crate) facts: Map<String, Value>,
     pub(crate) warnings: Vec<String>,
 }
@@ -177,20 +179,20 @@ impl StoredAudit {
     }
 }
 
-/// A file that an audit could not import.
+/// An error because of which an audit did not import a file or a whole part.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 struct AuditError {
-    /// `findings`, `dependencies` or `ownership`.
+    /// Part of the audit: `findings`, `dependencies` or `ownership`.
     part: &'static str,
     upload_id: Option<Uuid>,
     filename: Option<String>,
     code: String,
-    /// Description of the error.
+    /// Description of the error for people.
     detail: String,
 }
 
 impl StoredAudit {
-    /// Returns the errors of all parts with filenames.
+    /// Returns the errors of all parts with the names of their files.
     fn errors(&self) -> Vec<AuditError> {
         let of_part = |(part, errors): (&'static str, &[ImportError])| {
             let named = |error: &ImportError| AuditError {
@@ -213,7 +215,7 @@ impl StoredAudit {
     }
 }
 
-/// An audit in a list.
+/// An audit in a list, without inputs and facts.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditSummary {
     id: Uuid,
@@ -221,23 +223,23 @@ pub(crate) struct AuditSummary {
     target: Target,
     state: AuditState,
     trigger: Trigger,
-    /// User who requested it or created its schedule.
+    /// Id of the user who requested the audit or created its schedule.
     requested_by: Uuid,
     schedule_id: Option<Uuid>,
-    /// Due time of the schedule.
+    /// Due time of the schedule that started the audit; null for a manual audit.
     due_at: Option<Timestamp>,
     created_at: Timestamp,
     updated_at: Timestamp,
-    /// Time at which its inputs were collected.
+    /// Time at which the audit's inputs were collected; null before.
     started_at: Option<Timestamp>,
-    /// Time at which it completed or failed.
+    /// Time at which the audit completed or failed; null before.
     completed_at: Option<Timestamp>,
-    /// Error code of a failed audit.
+    /// Error code; null unless the audit failed.
     error_code: Option<String>,
     input_count: usize,
     parts: Parts,
     warnings: Vec<String>,
-    /// Files that no part could import.
+    /// Errors of all parts of the audit.
     errors: Vec<AuditError>,
     version: u64,
 }
@@ -266,15 +268,15 @@ impl AuditSummary {
     }
 }
 
-/// A complete audit.
+/// An audit with its inputs and facts.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Audit {
     #[serde(flatten)]
     summary: AuditSummary,
-    /// Artifacts that it imports, newest first.
+    /// Files that the audit imports, newest first.
     inputs: Vec<AuditInput>,
-    /// Results; empty until it is complete. `findings`, `dependencies` and `ownership` are present
-    /// if that part succeeded.
+    /// Results of the audit; empty until it has ended. `findings`, `dependencies` and `ownership`
+    /// are present if that part succeeded.
     facts: Map<String, Value>,
 }
 

@@ -13,9 +13,9 @@ pub(crate) struct AuditStarted {
     #[serde(flatten)]
     target: Target,
     started_at: Timestamp,
-    /// Artifacts of the repository, newest first.
+    /// Files of the repository to import, newest first.
     inputs: Vec<AuditInput>,
-    /// Evidence records of kind `finding` about the repository, newest first.
+    /// Ids of evidence records of kind `finding` about the repository, newest first.
     records: Vec<Uuid>,
 }
 
@@ -35,14 +35,14 @@ impl AuditStarted {
     }
 }
 
-/// The end of an audit.
+/// Data of the events that report the end of an audit.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditEnd {
     audit_id: Uuid,
     #[serde(flatten)]
     target: Target,
     schedule_id: Option<Uuid>,
-    /// Error code of a failed audit.
+    /// Error code; null unless the audit failed.
     error_code: Option<String>,
     warnings: Vec<String>,
     facts: Map<String, Value>,
@@ -61,7 +61,7 @@ impl AuditEnd {
     }
 }
 
-/// Published when all parts of an audit have ended.
+/// Published when all parts of an audit have ended and the audit has not failed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditCompleted(pub(crate) AuditEnd);
 
@@ -69,7 +69,7 @@ impl Event for AuditCompleted {
     const NAME: &'static str = "audit.completed";
 }
 
-/// Published when an audit failed.
+/// Published when an audit failed: no part succeeded, or the findings could not be imported.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditFailed(pub(crate) AuditEnd);
 

@@ -1,5 +1,5 @@
-//! Collects the inputs of an audit: the repository's ready uploads, and contents of evidence about
-//! the repository.
+//! Collects the inputs of an audit: ready uploads of the repository, and contents that evidence
+//! about the repository references.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,42 +10,43 @@ use area_shared::uploads::Upload;
 
 use super::document::{AuditInput, Target};
 
-/// Formats that audits import. Each is queried separately, so that many uploads of one format do
-/// not hide the only one of another.
+/// Formats that audits import. Each format has its own query, so that many uploads of one format do
+/// not displace the only upload of another.
 const FORMATS: [&str; 6] = ["sarif", "cyclonedx", "spdx", "osv", "code_owners", "path_list"];
 
-/// Kinds of evidence whose content is an artifact.
+/// Kinds of evidence records that reference a content to import.
 const KINDS: [&str; 5] = ["finding", "scan_report", "sbom", "advisory", "code_owners"];
 
-/// Maximum number of uploads of a format and of records of a kind.
+/// Maximum number of uploads of one format, and of evidence records of one kind.
 const MOST_UPLOADS: usize = 200;
 const MOST_RECORDS: u32 = 500;
 
-/// Purpose of uploads that audits import only if evidence references them. Uploads with any other
-/// purpose are imported.
+/// Purpose of uploads that audits import only if an evidence record references them. Audits import
+/// uploads with any other purpose without such a record.
 const EVIDENCE: &str = "evidence";
 
-/// Maximum number of files in a warning.
+/// Maximum number of filenames in a warning.
 const MOST_NAMED: usize = 5;
 
-/// Number of uploads and of digests in one query.
+/// Number of uploads, or of digests, in one page of a query.
 const STEP: u32 = 200;
 
-/// Maximum number of uploads of a format that are searched for the branch.
+/// Maximum number of uploads of one format that are searched for the audit's branch.
 const MOST_LOOKED_AT: usize = 2_000;
 
-/// A record that references an upload's content.
+/// An evidence record that references a content.
 struct Naming {
     evidence_id: Uuid,
     stream: String,
 }
 
-/// Readable content that an audit does not import.
+/// Uploads and formats that an audit does not import completely, for warnings.
 #[derive(Default)]
 struct SkippedInput {
-    /// Uploads with the purpose `evidence`.
+    /// Uploads with the purpose `evidence`; those that a record references are imported
+    /// nevertheless.
     evidence: Vec<Stored<Upload>>,
-    /// Formats with more uploads than are imported.
+    /// Formats with more uploads than the maximum.
     beyond: Vec<String>,
 }
 
@@ -70,15 +71,15 @@ impl SkippedInput {
     }
 }
 
-/// The collected inputs.
+/// The inputs collected for an audit.
 pub(super) struct CollectedInputs {
     pub(super) inputs: Vec<AuditInput>,
     pub(super) records: Vec<Uuid>,
-    /// Warnings about skipped content.
+    /// Warnings about content that is not imported.
     pub(super) warnings: Vec<String>,
 }
 
-/// Collects the inputs of an audit of this target.
+/// Collects the inputs of an audit of a repository, branch and commit.
 pub(super) fn gather(
     scope: &Scope,
     target: &Target,
@@ -101,10 +102,11 @@ pub(super) fn gather(
     Ok(CollectedInputs { inputs, records, warnings })
 }
 
-/// Records by the digest of the referenced content.
+/// Evidence records by the digest of the content that they reference.
 type ByContent = BTreeMap<String, Vec<Naming>>;
 
-/// Returns the evidence about a repository: finding records, and records with content.
+/// Returns the evidence about a repository: ids of records of kind `finding`, and all records by
+/// content.
 fn evidence(scope: &Scope, subjects: &[String]) -> Result<(Vec<Uuid>, ByContent), DocumentError> {
     let mut findings = Vec::new();
     let mut by_content = ByContent::new();
@@ -124,7 +126,7 @@ fn evidence(scope: &Scope, subjects: &[String]) -> Result<(Vec<Uuid>, ByContent)
     Ok((findings, by_content))
 }
 
-/// Returns the repository's newest uploads of a format for the target.
+/// Returns the newest uploads of one format that match the audit's repository, branch and commit.
 fn of_format(
     scope: &Scope,
     target: &Target,
@@ -152,7 +154,7 @@ fn of_format(
     Ok(taken)
 }
 
-/// Returns the ready uploads whose content evidence references.
+/// Returns the ready uploads with one of these digests that match the audit's branch and commit.
 fn carried<'a>(
     scope: &Scope,
     target: &Target,
@@ -168,19 +170,19 @@ fn carried<'a>(
     Ok(uploads)
 }
 
-/// Returns the short name of a branch.
+/// Returns the short name of a branch, without `refs/heads/`.
 fn branch(name: &str) -> &str {
     name.strip_prefix("refs/heads/").unwrap_or(name)
 }
 
-/// Whether the upload belongs to the target's branch and commit, or to none.
+/// Whether the upload's branch and commit equal those of the audit, or are not set.
 fn fits(upload: &Upload, target: &Target) -> bool {
     let branch_fits = match (&upload.branch_ref, &target.branch_ref) {
         (Some(theirs), Some(ours)) => branch(theirs) == branch(ours),
         _ => true,
     };
     let commit_fits = match (&upload.commit_sha, &target.commit_sha) {
-        // The audit may name the commit by a prefix.
+        // The audit's commit may be a prefix of the full id.
         (Some(theirs), Some(ours)) => {
             theirs.to_ascii_lowercase().starts_with(&ours.to_ascii_lowercase())
         }
@@ -189,7 +191,8 @@ fn fits(upload: &Upload, target: &Target) -> bool {
     branch_fits && commit_fits
 }
 
-/// Returns an upload as an input, if audits import its format and its content exists.
+/// Converts an upload to an input; `None` if audits do not import its format or its content was
+/// deleted.
 fn input(upload: Stored<Upload>, target: &Target, evidence: &ByContent) -> Option<AuditInput> {
     let upload_id = upload.uuid();
     let upload = upload.value;

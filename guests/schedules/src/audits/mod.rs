@@ -1,5 +1,5 @@
-//! Audits: start and list them. `run` collects the inputs, and `parts` receives the results of
-//! other areas.
+//! Operations that start and list audits. `run` collects the inputs; `parts` receives the results
+//! of other areas.
 
 pub(crate) mod document;
 pub(crate) mod events;
@@ -14,7 +14,7 @@ use crate::repositories;
 use document::{Audit, AuditState, AuditSummary, StoredAudit, Trigger};
 use run::RunAudit;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: which inputs an audit imports.
 pub(crate) const DESCRIPTION: &str = "The audit imports the repository's ready uploads of its \
     branch, or of no branch (where the audit names a commit: of that commit, or of none) without \
     the purpose `evidence`, and the evidence whose `subject_key` is the repository's id or name. \
@@ -25,28 +25,28 @@ pub(crate) const DESCRIPTION: &str = "The audit imports the repository's ready u
     `warnings` of a part name the artifacts that it skipped, and why. The audit is `failed` when \
     the findings could not be imported, or when no part succeeded.";
 
-/// A request to start an audit.
+/// A request to start an audit of a repository.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewAudit {
     repository_id: Uuid,
-    /// Branch; by default the repository's.
+    /// Branch to audit; by default the repository's default branch.
     #[schemars(length(min = 1, max = 255))]
     branch_ref: Option<String>,
-    /// Only inputs of this commit, or of none.
+    /// Commit to audit. Only inputs of this commit, or without a commit, are imported.
     #[schemars(regex(pattern = "^[0-9a-f]{7,64}$"))]
     commit_sha: Option<String>,
 }
 
-/// What starts an audit.
+/// Cause of an audit's start, and the responsible user.
 pub(crate) struct Cause {
     pub(crate) trigger: Trigger,
-    /// User who requested it or created the schedule.
+    /// User who requested the audit or created its schedule.
     pub(crate) requested_by: Uuid,
-    /// The schedule and its due time.
+    /// Id of the schedule and its due time; `None` for a manual audit.
     pub(crate) due: Option<(Uuid, Timestamp)>,
 }
 
-/// Stores a new audit and enqueues its job.
+/// Stores a new audit and enqueues the job that runs it.
 pub(crate) fn begin(
     scope: &Scope,
     target: document::Target,
@@ -80,7 +80,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Audit>> 
     Ok(Versioned(audit.into(), version))
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of audits.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only audits of this repository.

@@ -1,5 +1,5 @@
-//! Parts of an audit: results of other areas, which arrive in any order and at least once, and the
-//! end of the audit when all have arrived.
+//! Parts of an audit: the results of other areas, which arrive in any order and at least once. The
+//! audit ends when all parts have arrived.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::document::{AuditState, ImportError, Part, PartStatus, Parts, StoredAu
 use super::events::{AuditCompleted, AuditEnd, AuditFailed};
 use crate::schedules;
 
-/// Maximum number of warnings and of errors stored for a part.
+/// Maximum number of warnings, and of errors, that are stored for a part.
 const MOST_KEPT: usize = 200;
 
-/// Result of an area.
+/// Data of an event with which an area reports its part of an audit.
 #[derive(Deserialize)]
 struct AreaResult {
     audit_id: Uuid,
@@ -50,7 +50,8 @@ pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> DeliveredPart {
     take_in(ctx, &event, "ownership", |parts| &mut parts.ownership)
 }
 
-/// Stores a part. Parts that arrive at the same time conflict; the host runs the loser again.
+/// Stores a part of an audit. If two parts arrive at the same time, the host runs one of the calls
+/// again.
 fn take_in(
     ctx: &JobCtx,
     event: &EventDelivery,
@@ -96,7 +97,8 @@ impl AreaResult {
     }
 }
 
-/// Ends an audit whose parts have arrived or are late: stores and publishes the result.
+/// Ends an audit whose parts have all arrived or are late. Sets the result and publishes the event;
+/// the caller stores the audit.
 pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) -> Result<(), DocumentError> {
     audit.completed_at = Some(scope.now());
     let of_parts = warnings(&audit.parts);
@@ -119,7 +121,7 @@ pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) -> Result<(
     schedules::note_end(scope, audit)
 }
 
-/// Returns the error code of an audit with these parts; `None` if it succeeded.
+/// Returns the error code of an audit with these parts; `None` if the audit has not failed.
 fn error_code(parts: &Parts) -> Option<&'static str> {
     let named = parts.named();
     if named.iter().all(|(_, part)| part.status != PartStatus::Succeeded) {

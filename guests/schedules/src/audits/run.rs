@@ -1,5 +1,5 @@
-//! Runs an audit: collects its inputs, publishes them for other areas, and limits the wait for
-//! their results.
+//! Runs an audit: collects its inputs, publishes them for other areas, and limits the time to wait
+//! for their results.
 
 use area_sdk::Later;
 use area_sdk::prelude::*;
@@ -9,10 +9,10 @@ use super::document::{AuditState, ImportError, PartStatus, StoredAudit};
 use super::events::AuditStarted;
 use super::{inputs, parts};
 
-/// Maximum wait for the parts of an audit, in seconds.
+/// Maximum time to wait for the parts of an audit, in seconds.
 pub(crate) const PATIENCE_SECONDS: i64 = 5 * 60;
 
-/// Job that starts an audit.
+/// Job that collects the inputs of an audit and publishes its start.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunAudit {
     pub(crate) audit_id: Uuid,
@@ -22,7 +22,7 @@ impl Job for RunAudit {
     const KIND: &'static str = "audit";
 }
 
-/// Job that ends an audit whose parts are late.
+/// Job that ends an audit if parts are still missing after the maximum time.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AuditDeadline {
     audit_id: Uuid,
@@ -78,7 +78,7 @@ pub(crate) fn deadline(ctx: &JobCtx, job: AuditDeadline) -> JobResult<AuditDeadl
     Ok(Outcome::Done)
 }
 
-/// Returns the error of a missing part.
+/// Returns the error of a part whose area did not report its result in time.
 fn not_imported(audit_id: Uuid) -> ImportError {
     ImportError {
         upload_id: None,

@@ -1,5 +1,5 @@
 //! Starts the audits of schedules. A job waits for each due time, handles it, and enqueues a job
-//! for the next one. A job whose due time is no longer the schedule's next one does nothing.
+//! for the next one. A job whose due time is no longer the schedule's next due time does nothing.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Later, Scope};
@@ -11,7 +11,7 @@ use crate::audits::document::{Target, Trigger};
 use crate::audits::{self, Cause};
 use crate::repositories;
 
-/// Maximum delay after which a due time is still handled, in seconds.
+/// Maximum delay after a due time at which its audit is still started, in seconds.
 const CATCH_UP_SECONDS: i64 = 24 * 3600;
 
 /// Job that handles one due time of a schedule.
@@ -38,14 +38,14 @@ impl Event for ScheduleDispatched {
     const NAME: &'static str = "schedule.dispatched";
 }
 
-/// Published when a schedule was due but started no audit.
+/// Published when a due time of a schedule passed without starting an audit.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ScheduleSkipped {
     schedule_id: Uuid,
     repository_id: Uuid,
-    /// The first skipped due time.
+    /// First skipped due time.
     due_at: Timestamp,
-    /// The last skipped due time; equal to the first unless several passed.
+    /// Last skipped due time; equal to `due_at` unless several were skipped.
     last_due_at: Timestamp,
     reason: ScheduleError,
 }
@@ -54,7 +54,7 @@ impl Event for ScheduleSkipped {
     const NAME: &'static str = "schedule.skipped";
 }
 
-/// Enqueues a job for the next due time of an active schedule.
+/// Enqueues the job for the next due time, if the schedule is active.
 pub(crate) fn plan(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Result<()> {
     schedule.pending = None;
     if schedule.state != ScheduleState::Active {
@@ -85,10 +85,11 @@ pub(crate) fn run(ctx: &JobCtx, job: DispatchSchedule) -> JobResult<DispatchSche
     Ok(Outcome::Done)
 }
 
-/// Returns the slot to handle: the latest of those that passed. Earlier ones are skipped.
+/// Returns the date and due time to handle: the latest one that has passed. Reports earlier ones as
+/// skipped.
 fn latest(ctx: &JobCtx, schedule: &Stored<StoredSchedule>, planned: Slot) -> Result<Slot> {
     let latest = schedule.recurrence.last_until(ctx, ctx.now())?;
-    // The time zone's rules may have changed since it was planned.
+    // The time zone's rules may have changed since this due time was planned.
     if latest.due_at <= planned.due_at || latest.date <= planned.date {
         return Ok(planned);
     }
@@ -99,7 +100,7 @@ fn latest(ctx: &JobCtx, schedule: &Stored<StoredSchedule>, planned: Slot) -> Res
     Ok(latest)
 }
 
-/// Starts the slot's audit, or skips it.
+/// Starts the audit of a due time, or publishes why it was skipped.
 fn deal_with(
     ctx: &JobCtx,
     id: Uuid,

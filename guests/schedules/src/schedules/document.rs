@@ -5,15 +5,15 @@ use jiff::civil::Date;
 
 use super::recurrence::{Cadence, Recurrence, Slot};
 
-/// State of a schedule.
+/// State of an audit schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ScheduleState {
-    /// It starts audits.
+    /// The schedule starts audits.
     Active,
-    /// It starts no audits until it is resumed.
+    /// The schedule starts no audits until it is resumed.
     Paused,
-    /// It starts no audits any more.
+    /// The schedule starts no further audits and cannot be resumed.
     Deleted,
 }
 
@@ -27,29 +27,30 @@ impl ScheduleState {
     }
 }
 
-/// Handling of due times at which no audit could be started.
+/// Handling of due times at which no audit could be started, for example while the service was
+/// down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MissedRunPolicy {
-    /// The latest one is handled once, within 24 hours.
+    /// Of all missed due times, only the latest one starts an audit, at most 24 hours late.
     RunOnce,
 }
 
-/// Why a due time led to no completed audit.
+/// Reason why a due time did not lead to a completed audit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ScheduleError {
-    /// It passed more than 24 hours ago, or a later one was due as well.
+    /// The due time passed more than 24 hours ago, or a later due time has passed as well.
     MissedWindow,
-    /// The schedule's former audit was still running.
+    /// The previous audit of the schedule was still running.
     Overlap,
     /// The repository is archived or was deleted.
     RepositoryUnavailable,
-    /// The audit failed.
+    /// The audit started and failed.
     AuditFailed,
 }
 
-/// The enqueued run.
+/// The enqueued job for the next due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Pending {
     #[serde(flatten)]
@@ -70,7 +71,7 @@ pub(crate) struct StoredSchedule {
     pub(crate) anchor_date: Date,
     pub(crate) missed_run_policy: MissedRunPolicy,
     pub(crate) pending: Option<Pending>,
-    /// Local date of the last handled due time, so that no date has two runs.
+    /// Local date of the last handled due time. Prevents two audits for one date.
     #[schemars(with = "Option<String>")]
     pub(crate) done_date: Option<Date>,
     pub(crate) last_dispatched_at: Option<Timestamp>,
@@ -82,38 +83,40 @@ impl Document for StoredSchedule {
     const COLLECTION: &'static str = "schedules";
 }
 
-/// A schedule in responses.
+/// A schedule that starts audits of a repository.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditSchedule {
-    /// Local date of its creation. The default weekday and day of the month are taken from it.
+    /// Local date of the schedule's creation. It provides the default of `weekday` and
+    /// `day_of_month`.
     #[schemars(with = "String", extend("format" = "date"))]
     anchor_date: Date,
     cadence: Cadence,
     created_at: Timestamp,
-    /// 1 to 31 for monthly schedules; in shorter months the last day.
+    /// Day of the month, 1 to 31, for monthly schedules; shorter months use their last day. Null
+    /// otherwise.
     day_of_month: Option<i8>,
     id: Uuid,
-    /// Time at which it last started an audit.
+    /// Time at which the schedule last started an audit; null if never.
     last_dispatched_at: Option<Timestamp>,
-    /// Why the last due time led to no completed audit; null if it did.
+    /// Reason why the last due time did not lead to a completed audit; null if it did.
     last_error_code: Option<ScheduleError>,
-    /// Time at which the last audit it started ended.
+    /// Time at which the last audit of the schedule ended; null if none has.
     last_run_at: Option<Timestamp>,
     local_hour: u8,
     local_minute: u8,
     missed_run_policy: MissedRunPolicy,
     name: String,
-    /// Null unless it is active.
+    /// Next due time; null unless the schedule is active.
     next_run_at: Option<Timestamp>,
     owner_id: Uuid,
     repository_id: Uuid,
     state: ScheduleState,
-    /// Enqueued job that will start the next audit.
+    /// Id of the enqueued job that will start the next audit.
     engine_schedule_id: Option<Uuid>,
     timezone: String,
     updated_at: Timestamp,
     version: u64,
-    /// 1 for Monday to 7 for Sunday, for weekly schedules.
+    /// Day of the week, 1 for Monday to 7 for Sunday, for weekly schedules; null otherwise.
     weekday: Option<i8>,
     workspace_id: Uuid,
 }

@@ -1,5 +1,5 @@
-//! Schedules (operation 9) start audits automatically. `recurrence` computes due times, and
-//! `dispatch` starts audits and plans the next due time.
+//! Schedules (operation 9) start audits at due times. `recurrence` computes due times; `dispatch`
+//! starts audits and plans the next due time.
 
 pub(crate) mod dispatch;
 pub(crate) mod document;
@@ -13,7 +13,7 @@ use crate::repositories;
 use document::{AuditSchedule, MissedRunPolicy, ScheduleError, ScheduleState, StoredSchedule};
 use recurrence::{Cadence, Recurrence, local_date};
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: rules of due times.
 pub(crate) const DESCRIPTION: &str = "\
 `timezone` is a name of the IANA database. The schedule is due once on each local date of its \
 cadence: where the clocks skip `local_hour`:`local_minute`, the offset before the gap counts; \
@@ -27,10 +27,11 @@ with `schedule.skipped` and `last_error_code` `missed_window`. A due time at whi
 audit before it still runs is skipped with `overlap`, one of an archived repository with \
 `repository_unavailable`. `last_error_code` is `audit_failed` when the last audit failed.";
 
-/// Names in the time zone database for an unknown and for an unset zone.
+/// Names in the IANA time zone database that stand for an unknown or unset zone.
 const NO_ZONES: [&str; 2] = ["Etc/Unknown", "Factory"];
 
-/// Time after which a running audit no longer prevents others of its schedule, in seconds.
+/// Time, in seconds, after which an audit that has not ended no longer prevents further audits of
+/// its schedule.
 const ABANDONED_AFTER_SECONDS: i64 = 6 * 3600;
 
 /// A request to create a schedule.
@@ -44,13 +45,13 @@ pub(crate) struct NewAuditSchedule {
     #[schemars(length(min = 1, max = 200))]
     name: String,
     repository_id: Uuid,
-    /// Name in the IANA time zone database.
+    /// Time zone: a name in the IANA time zone database.
     #[schemars(length(min = 1, max = 64))]
     timezone: String,
-    /// 1 for Monday to 7 for Sunday; only for weekly schedules.
+    /// Day of the week, 1 for Monday to 7 for Sunday; only for weekly schedules.
     #[schemars(range(min = 1, max = 7))]
     weekday: Option<i8>,
-    /// Only for monthly schedules.
+    /// Day of the month; only for monthly schedules.
     #[schemars(range(min = 1, max = 31))]
     day_of_month: Option<i8>,
 }
@@ -65,13 +66,13 @@ pub(crate) struct ScheduleChange {
     local_minute: Option<u8>,
     #[schemars(length(min = 1, max = 200))]
     name: Option<String>,
-    /// Name in the IANA time zone database.
+    /// Time zone: a name in the IANA time zone database.
     #[schemars(length(min = 1, max = 64))]
     timezone: Option<String>,
-    /// 1 for Monday to 7 for Sunday; only for weekly schedules.
+    /// Day of the week, 1 for Monday to 7 for Sunday; only for weekly schedules.
     #[schemars(range(min = 1, max = 7))]
     weekday: Option<i8>,
-    /// Only for monthly schedules.
+    /// Day of the month; only for monthly schedules.
     #[schemars(range(min = 1, max = 31))]
     day_of_month: Option<i8>,
 }
@@ -83,7 +84,7 @@ fn shown(ctx: &Ctx, schedule: Stored<StoredSchedule>) -> Shown {
     Ok(Versioned(AuditSchedule::of(schedule, ctx.workspace_id()), version))
 }
 
-/// Returns today's date in the zone. An unknown zone is an error.
+/// Returns today's date in a time zone, or an error for an unknown zone.
 fn today(scope: &Scope, timezone: &str) -> Result<jiff::civil::Date> {
     if NO_ZONES.iter().any(|name| timezone.eq_ignore_ascii_case(name)) {
         return Err(recurrence::unknown_zone());
@@ -127,7 +128,7 @@ pub(crate) fn create(
     shown(ctx, ctx.documents().get(id)?).map(Created)
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of schedules.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only schedules of this repository.
@@ -155,7 +156,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
     shown(ctx, ctx.documents().get(id)?)
 }
 
-/// Returns the schedule if the client has read its current version.
+/// Returns a schedule that is not deleted; checks `If-Match`.
 fn changeable(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredSchedule>> {
     let schedule = ctx.documents::<StoredSchedule>().get(id)?;
     ctx.check_if_match(schedule.version)?;
@@ -171,7 +172,7 @@ pub(crate) fn update(ctx: &Ctx, Path(id): Path<Uuid>, Body(change): Body<Schedul
         schedule.name.clone_from(name);
     }
     let recurrence = changed(ctx, &schedule, change)?;
-    // A due time that is being handled is not planned again.
+    // If only the name changes, a due time that is being handled is not planned again.
     if recurrence != schedule.recurrence {
         schedule.recurrence = recurrence;
         dispatch::plan(ctx, id, &mut schedule)?;
@@ -196,7 +197,7 @@ fn changed(ctx: &Ctx, schedule: &StoredSchedule, change: ScheduleChange) -> Resu
     Ok(recurrence)
 }
 
-/// Refuses a day that does not belong to the cadence.
+/// Refuses a weekday or day of the month that the cadence does not use.
 fn check_days(cadence: Cadence, weekday: Option<i8>, day_of_month: Option<i8>) -> Result<()> {
     if weekday.is_some() && cadence != Cadence::Weekly {
         return Err(Problem::validation("/weekday", "Only a weekly schedule has a weekday."));
@@ -228,7 +229,7 @@ fn set_state(ctx: &Ctx, id: Uuid, state: ScheduleState) -> Shown {
     shown(ctx, schedule)
 }
 
-/// Whether an audit of the schedule is running.
+/// Whether an audit of the schedule has not ended.
 fn is_running(scope: &Scope, schedule_id: Uuid) -> Result<bool, DocumentError> {
     let audits = scope.documents::<StoredAudit>().query().equals("schedule_id", schedule_id);
     let unfinished = [AuditState::Queued, AuditState::Running].map(AuditState::as_str);
@@ -237,7 +238,7 @@ fn is_running(scope: &Scope, schedule_id: Uuid) -> Result<bool, DocumentError> {
         .is_some_and(|audit| scope.now().seconds_since(audit.created_at) < ABANDONED_AFTER_SECONDS))
 }
 
-/// Stores the end of a schedule's audit.
+/// Stores the end of an audit with the schedule that started it, if any.
 pub(crate) fn note_end(scope: &Scope, audit: &StoredAudit) -> Result<(), DocumentError> {
     let Some(id) = audit.schedule_id else { return Ok(()) };
     let Some(mut schedule) = scope.documents::<StoredSchedule>().find(id)? else { return Ok(()) };

@@ -22,21 +22,21 @@ pub(crate) enum Cadence {
     Monthly,
 }
 
-/// Rule for the due times.
+/// Rule for the due times of a schedule: dates, time of day and time zone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Recurrence {
     pub(crate) cadence: Cadence,
     pub(crate) local_hour: u8,
     pub(crate) local_minute: u8,
-    /// IANA time zone.
+    /// Time zone: a name in the IANA time zone database.
     pub(crate) timezone: String,
-    /// 1 for Monday to 7 for Sunday, for weekly schedules.
+    /// Day of the week, 1 for Monday to 7 for Sunday; `None` unless weekly.
     pub(crate) weekday: Option<i8>,
-    /// 1 to 31, for monthly schedules.
+    /// Day of the month, 1 to 31; `None` unless monthly.
     pub(crate) day_of_month: Option<i8>,
 }
 
-/// A local date with its due time.
+/// A local date of the rule with its due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Slot {
     #[schemars(with = "String")]
@@ -44,12 +44,12 @@ pub(crate) struct Slot {
     pub(crate) due_at: Timestamp,
 }
 
-/// First and last minute of a day.
+/// First and last minute of a day, as hour and minute.
 const ENDS_OF_DAY: [(u8, u8); 2] = [(0, 0), (23, 59)];
 
 impl Recurrence {
-    /// Sets a missing weekday or day of the month from a date if the cadence needs it, and removes
-    /// it otherwise.
+    /// Sets `weekday` or `day_of_month` from a date if the cadence needs it and it is missing.
+    /// Removes it if the cadence does not use it.
     pub(crate) fn anchor(&mut self, date: Date) {
         let (weekday, day) = (date.weekday().to_monday_one_offset(), date.day());
         let weekly = self.cadence == Cadence::Weekly;
@@ -58,14 +58,14 @@ impl Recurrence {
         self.day_of_month = monthly.then(|| self.day_of_month.unwrap_or(day));
     }
 
-    /// Returns the first slot after a time, on a date after `done`.
+    /// Returns the first due time after a time, on a date after `done`.
     pub(crate) fn next_after(
         &self,
         scope: &Scope,
         moment: Timestamp,
         done: Option<Date>,
     ) -> Result<Slot> {
-        // If midnight is skipped, yesterday's due time can be today.
+        // A clock change at midnight can move yesterday's due time to today.
         let mut date = local_date(scope, &self.timezone, moment)?.yesterday().map_err(too_far)?;
         if let Some(done) = done {
             date = date.max(done.tomorrow().map_err(too_far)?);
@@ -79,7 +79,7 @@ impl Recurrence {
         }
     }
 
-    /// Returns the last slot not after a time.
+    /// Returns the last due time that is not after a time.
     pub(crate) fn last_until(&self, scope: &Scope, moment: Timestamp) -> Result<Slot> {
         let mut date = local_date(scope, &self.timezone, moment)?;
         loop {
@@ -132,13 +132,13 @@ impl Recurrence {
         Weekday::from_monday_one_offset(number).unwrap_or(Weekday::Monday)
     }
 
-    /// Returns the rule's date in the month of `date`.
+    /// Returns the rule's day of the month in the month of `date`.
     fn in_month_of(&self, date: Date) -> Date {
         let day = self.day_of_month.unwrap_or(1).clamp(1, date.days_in_month());
         date.with().day(day).build().unwrap_or(date)
     }
 
-    /// Returns the due time on a date; `None` if the zone never had that date.
+    /// Returns the due time on a date; `None` if the time zone skipped that date.
     fn due_at(&self, scope: &Scope, date: Date) -> Result<Option<Timestamp>> {
         let due_at = self.resolve(scope, date, (self.local_hour, self.local_minute))?;
         if local_date(scope, &self.timezone, due_at)? == date {
@@ -167,7 +167,7 @@ impl Recurrence {
     }
 }
 
-/// Returns the local date in a zone at a time.
+/// Returns the local date in a time zone at a time.
 pub(crate) fn local_date(scope: &Scope, zone: &str, moment: Timestamp) -> Result<Date> {
     let local = scope.local(zone, moment).map_err(refused)?;
     let part = |number: u8| i8::try_from(number).unwrap_or_default();
@@ -181,7 +181,7 @@ fn refused(error: calendar::Error) -> Problem {
     }
 }
 
-/// Returns the problem for an unknown zone.
+/// Returns the error for an unknown time zone.
 pub(crate) fn unknown_zone() -> Problem {
     let message = "This is not a zone of the IANA time zone database.";
     Problem::validation("/timezone", message).hint("Send a name such as `Europe/Berlin` or `UTC`.")
