@@ -1,5 +1,5 @@
-//! Architecture context of a repository: the catalog's services built from it and the groups that
-//! own them. Determines a finding's exposure, its component and its architecture impact.
+//! Architecture context of a repository: the catalog's services that are built from it, and the
+//! groups that own them. It determines exposure, component and architecture impact of a finding.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
@@ -8,26 +8,26 @@ use area_shared::catalog::{DataClassification, Group, Repository, Service};
 use crate::severity::Severity;
 use crate::text::clean;
 
-/// Maximum number of services that are read.
+/// Maximum number of services that are read from the catalog.
 const MOST_SERVICES: u32 = 1000;
 
 /// Architecture context of a repository.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ArchitectureContext {
-    /// `service:NAME` or `repository:NAME`.
+    /// Component of findings without a package: `service:NAME` or `repository:NAME`.
     component: String,
-    /// Exposure in percent; 100 if nothing is known.
+    /// Exposure in percent; 100 if the catalog has no service for the repository.
     exposure_percent: i64,
-    /// Share of the context that is known, in percent.
+    /// Share of the context that the catalog knows, in percent.
     confidence_percent: i64,
     default_branch: Option<String>,
 }
 
-/// Exposure in percent from which the impact is one severity band higher.
+/// Minimum exposure, in percent, at which the architecture impact is one band above the severity.
 const EXPOSED_PERCENT: i64 = 150;
 
 impl ArchitectureContext {
-    /// Reads the context from the catalog.
+    /// Reads the context of a repository from the catalog.
     pub(crate) fn of(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
         let repository = scope.documents::<Repository>().find(repository_id)?;
         let services = scope.documents::<Service>().query().limit(MOST_SERVICES).list()?;
@@ -67,7 +67,7 @@ impl ArchitectureContext {
         }
     }
 
-    /// Returns the component of a finding: its package, otherwise the service, otherwise the
+    /// Returns the component of a finding: its package URL; without one, the service or the
     /// repository.
     pub(crate) fn component_identity(&self, purl: Option<&str>) -> String {
         purl.unwrap_or(&self.component).to_owned()
@@ -81,20 +81,22 @@ impl ArchitectureContext {
         self.confidence_percent
     }
 
-    /// Returns the named branch or the default branch.
+    /// Returns the short name of a branch; without a branch, of the default branch.
     pub(crate) fn branch(&self, named: Option<&str>) -> String {
         let branch = named.or(self.default_branch.as_deref()).unwrap_or_default();
         branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned()
     }
 
-    /// Returns the architecture impact: the severity, one band higher if the repository is exposed.
+    /// Returns the architecture impact: the severity, or one band above it if the repository is
+    /// exposed.
     pub(crate) fn impact(&self, severity: Severity) -> Severity {
         if self.exposure_percent >= EXPOSED_PERCENT { severity.raised() } else { severity }
     }
 }
 
 /// Returns the exposure in percent: 100; plus 20 if a service is built from the repository; plus 30
-/// if one runs in production; plus 10 if one handles confidential data, or 30 for restricted data.
+/// if one of them runs in production; plus 10 if one handles confidential data, or 30 for
+/// restricted data.
 fn exposure(services: &[Service], classes: &[DataClassification]) -> i64 {
     let in_production = |service: &Service| {
         let environment = service.environment.as_deref().unwrap_or_default();

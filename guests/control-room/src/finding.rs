@@ -1,6 +1,6 @@
-//! A stored finding and its updates by observations. The document is kept small: PostgreSQL stores
-//! documents above 2 kB out of line, and counting then takes three times as long. Unknown members
-//! are omitted, and the words for the similarity search are a separate document.
+//! A stored finding and its updates by observations. The document is kept small, because PostgreSQL
+//! stores documents above 2 kB out of line, and counting them takes three times as long. Unknown
+//! members are omitted, and the sketch for the similarity search is a separate document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,21 @@ use crate::observation::{FindingLocation, Observation, SourceFamily, SourceTool}
 use crate::severity::{Rating, Severity};
 use crate::state::State;
 
-/// Maximum number of other analyses that are stored.
+/// Maximum number of other analyses that a finding stores.
 const MOST_ANALYSES: usize = 16;
-/// Marker for any analysis.
+/// Stands for any analysis, if there are more than the maximum.
 const ANY: &str = "*";
 
 /// A stored finding.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Finding {
     pub(crate) repository_id: Uuid,
-    /// The latest audit that showed it.
+    /// Id of the latest audit that reported the finding.
     pub(crate) audit_id: Uuid,
     pub(crate) state: State,
     pub(crate) open: bool,
-    /// Incremented at each transition. Audits that only show the finding again do not change it, in
-    /// contrast to the document's version.
+    /// Incremented at each transition. Audits that only report the finding again change the
+    /// document's version and not this one.
     #[serde(rename = "version")]
     pub(crate) lifecycle_version: i64,
     pub(crate) identity_fingerprint: String,
@@ -34,7 +34,7 @@ pub(crate) struct Finding {
     pub(crate) title: String,
     #[serde(flatten)]
     pub(crate) rating: Rating,
-    /// Risk in hundredths, the value of `risk_total`.
+    /// Risk in hundredths; `risk_total` in responses.
     pub(crate) risk_rank: i64,
     pub(crate) source_family: SourceFamily,
     pub(crate) source_tools: Vec<SourceTool>,
@@ -51,7 +51,7 @@ pub(crate) struct Finding {
     pub(crate) sla_due_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accepted_until: Option<Timestamp>,
-    /// Group of findings that users declared equal.
+    /// Id of the match group: findings that users declared to be the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) match_group_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,33 +59,35 @@ pub(crate) struct Finding {
     pub(crate) lifecycle_started_at: Timestamp,
     pub(crate) lifecycle_updated_at: Timestamp,
     pub(crate) last_transition_id: Option<Uuid>,
-    /// Whether the service itself made the latest transition.
+    /// Whether the service, and not a user, made the latest transition.
     pub(crate) auto_disposition: bool,
-    /// Whether it was settled because the scan suppressed it.
+    /// Whether the service settled the finding because the scan suppressed it.
     pub(crate) suppressed: bool,
     pub(crate) last_seen_at: Timestamp,
-    /// Number of audits that showed it.
+    /// Number of audits that reported the finding.
     pub(crate) audit_count: i64,
-    /// Whether at least two audits showed it.
+    /// Whether at least two audits reported the finding.
     pub(crate) recurring: bool,
     pub(crate) branch_ref: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) evidence_revision: Option<String>,
-    /// Whether the latest runs showed it.
+    /// Whether the latest runs that checked for the finding reported it.
     pub(crate) present: bool,
-    /// The analysis that shows it, and its latest run that did.
+    /// Id of the analysis to which the finding belongs; the next member is the number of the latest
+    /// run that reported it.
     pub(crate) analysis_id: String,
     pub(crate) analysis_run: i64,
-    /// Other analyses that showed it, with their latest run that did.
+    /// Other analyses that reported the finding, with the number of their latest run that did.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) also_seen: BTreeMap<String, i64>,
-    /// Streams of its tool that scanned its files and did not report it, while another stream did.
+    /// Analyses that scanned the finding's files without reporting it, while another stream of the
+    /// tool reported it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) overlooked_by: BTreeSet<String>,
-    /// Time at which the newest file that showed it became ready.
+    /// Time at which the newest file that reported the finding became ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shown_at: Option<Timestamp>,
-    /// Time at which the file became ready whose run no longer showed it.
+    /// Time at which the file became ready whose run no longer reported the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) gone_at: Option<Timestamp>,
     pub(crate) rule_family: String,
@@ -96,26 +98,26 @@ impl Document for Finding {
     const COLLECTION: &'static str = "findings";
 }
 
-/// One observation of a finding: audit, analysis and run.
+/// Audit, analysis and run that observed a finding.
 #[derive(Clone, Debug)]
 pub(crate) struct FindingObservation<'a> {
     pub(crate) repository_id: Uuid,
     pub(crate) audit_id: Uuid,
     pub(crate) seen_at: Timestamp,
     pub(crate) branch_ref: &'a str,
-    /// Commit of the audit; used if the scan does not name one.
+    /// Commit of the file or the audit, used if the scan does not contain a revision.
     pub(crate) commit_sha: Option<&'a str>,
     pub(crate) analysis_id: &'a str,
-    /// Group shared by the streams of a tool without a category.
+    /// Id of the group that all streams of a tool without a category share.
     pub(crate) group_id: &'a str,
     pub(crate) analysis_run: i64,
-    /// Time at which the file or the newest evidence record became ready.
+    /// Time at which the file became ready, or the newest evidence record was observed.
     pub(crate) ready_at: Timestamp,
     pub(crate) surroundings: &'a ArchitectureContext,
 }
 
 impl Finding {
-    /// Creates a finding that was not known before; it has no transition yet.
+    /// Creates a finding from its first observation. The caller adds the first transition.
     pub(crate) fn first_seen(observation: Observation, sighting: &FindingObservation<'_>) -> Self {
         let now = sighting.seen_at;
         let mut finding = Self {
@@ -167,7 +169,7 @@ impl Finding {
         finding
     }
 
-    /// Updates a finding that was observed again.
+    /// Updates the finding from another observation.
     pub(crate) fn seen_again(
         &mut self,
         observation: Observation,
@@ -184,8 +186,9 @@ impl Finding {
         self.describe(observation, sighting);
     }
 
-    /// Stores the analysis that shows the finding. The first analysis of an audit that shows a
-    /// finding owns it. Analyses from before artifact streams existed have no other run.
+    /// Stores the analysis that reported the finding. The finding belongs to the first analysis of
+    /// an audit that reports it. An analysis from before artifact streams existed is replaced by
+    /// the stream.
     fn mark(&mut self, sighting: &FindingObservation<'_>, first_in_audit: bool) {
         let FindingObservation { analysis_id, group_id, analysis_run, .. } = *sighting;
         self.shown_at = self.shown_at.max(Some(sighting.ready_at));
@@ -208,7 +211,8 @@ impl Finding {
         self.forget_analyses(analysis_id);
     }
 
-    /// Limits the number of stored analyses, because file names may change with every run.
+    /// Removes stored analyses above the maximum number, because filenames may change with every
+    /// run.
     fn forget_analyses(&mut self, latest: &str) {
         while self.also_seen.len() > MOST_ANALYSES {
             let first = self.also_seen.keys().find(|id| *id != latest).cloned();
@@ -216,8 +220,8 @@ impl Finding {
         }
     }
 
-    /// Stores that an analysis scanned the finding's files without reporting it. Above the stored
-    /// number, any analysis may be one of them.
+    /// Stores that an analysis scanned the finding's files without reporting it. Above the maximum
+    /// number of analyses, stores a marker for any analysis.
     pub(crate) fn overlooked_by(&mut self, analysis_id: &str) {
         if self.analysis_id == analysis_id || self.also_seen.contains_key(analysis_id) {
             return;
@@ -227,19 +231,19 @@ impl Finding {
     }
 
     /// Whether this analysis scanned the finding's files without reporting it, while another
-    /// analysis did.
+    /// analysis reported it.
     pub(crate) fn is_overlooked_by(&self, analysis_id: &str) -> bool {
         self.overlooked_by.contains(analysis_id) || self.overlooked_by.contains(ANY)
     }
 
-    /// Whether no file that became ready at this time or later showed the finding. Returns true for
-    /// findings from before these times were stored.
+    /// Whether all files that reported the finding became ready before this time. True if the times
+    /// were not stored.
     pub(crate) fn was_shown_before(&self, ready_at: Timestamp) -> bool {
         self.shown_at.is_none_or(|shown_at| shown_at < ready_at)
     }
 
-    /// Whether the finding was found gone by a file as new as this or newer; `None` if it is gone
-    /// and that time was not stored.
+    /// Whether the finding is gone according to a file at least as new as this time. `None` if it
+    /// is gone and the time of that file was not stored.
     pub(crate) fn was_gone_at(&self, ready_at: Timestamp) -> Option<bool> {
         if self.present {
             return Some(false);
@@ -247,7 +251,7 @@ impl Finding {
         self.gone_at.map(|gone_at| ready_at <= gone_at)
     }
 
-    /// Copies the description from the latest scan.
+    /// Copies title, locations, severity and further properties from the latest observation.
     fn describe(&mut self, observation: Observation, sighting: &FindingObservation<'_>) {
         let surroundings = sighting.surroundings;
         self.paths = observation.paths();
@@ -268,7 +272,7 @@ impl Finding {
         self.set_due_date();
     }
 
-    /// Puts the finding's own tool first, in the latest version; tools of merged findings follow.
+    /// Stores the tool of the latest observation first; tools of merged findings follow.
     fn name_tool(&mut self, source: SourceTool) {
         match self.source_tools.first_mut() {
             Some(own) => *own = source,
@@ -276,7 +280,8 @@ impl Finding {
         }
     }
 
-    /// Sets the due date, counted from the beginning of the lifecycle. Settled findings have none.
+    /// Sets the due date, counted from the beginning of the lifecycle; `None` for a settled
+    /// finding.
     pub(crate) fn set_due_date(&mut self) {
         let days = self.rating.risk_severity.sla_days().filter(|_| self.open);
         self.sla_due_at = days.map(|days| self.lifecycle_started_at.plus_seconds(days * 86_400));

@@ -1,4 +1,4 @@
-//! Findings in responses.
+//! Operations that read findings, and the findings in responses.
 
 use area_sdk::prelude::*;
 
@@ -10,19 +10,19 @@ use crate::observation::{FindingLocation, SourceFamily, SourceTool};
 use crate::severity::{Severity, SeveritySource};
 use crate::state::State;
 
-/// Decision about a finding, from the architecture's view.
+/// Disposition of a finding in the architecture, derived from its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Disposition {
-    /// No decision since it was opened.
+    /// The finding waits for a decision since it was opened (`new`, `reopened`).
     Pending,
-    /// Confirmed and open.
+    /// The finding is confirmed and open (`triaged`, `in_progress`, `remediated`).
     Confirmed,
-    /// Fixed.
+    /// An audit verified that the finding is fixed (`verified`).
     Resolved,
-    /// A false positive or a duplicate.
+    /// The finding is a false positive or a duplicate.
     Dismissed,
-    /// The risk is accepted.
+    /// The risk of the finding is accepted.
     Accepted,
 }
 
@@ -38,24 +38,24 @@ impl Disposition {
     }
 }
 
-/// A finding, with the contract's member names.
+/// A finding as the control room returns it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RecurringFinding")]
 pub(crate) struct FindingDetails {
     /// Share of the repository's architecture context that the catalog knows: 0.25 without a
-    /// service, 0.60 with a service, 0.80 with a service's group.
+    /// service, 0.60 with a service, 0.80 with a service and its group.
     architecture_confidence: String,
     architecture_disposition: Disposition,
-    /// The severity, one band higher if the repository is exposed.
+    /// Severity, or one band above it if the repository is exposed.
     architecture_impact: Severity,
-    /// The latest audit that showed it.
+    /// Id of the latest audit that reported the finding.
     audit_id: Uuid,
-    /// Whether the service itself made the latest transition.
+    /// Whether the service, and not a user, made the latest transition.
     auto_disposition: bool,
-    /// The package, otherwise the service, otherwise the repository.
+    /// Component: the package URL; without one, the service or the repository.
     component_identity: String,
     cvss_score: Option<String>,
-    /// The revision that was scanned last.
+    /// Revision of the latest scan that reported the finding.
     evidence_revision: Option<String>,
     fingerprint_algorithm_version: String,
     id: Uuid,
@@ -69,16 +69,17 @@ pub(crate) struct FindingDetails {
     owner_id: Option<Uuid>,
     repository_id: Uuid,
     risk_severity: Severity,
-    /// Severity (the CVSS score, or 9.5, 8.0, 5.5, 2.0, 0.0 for the bands) times exposure (1.0;
-    /// plus 0.2 if a service is built from the repository, plus 0.3 if one runs in production, plus
-    /// 0.1 or 0.3 if one handles confidential or restricted data) times recurrence (1.0; plus 0.1
-    /// for each further audit that showed it, up to 1.5).
+    /// Risk: severity (the CVSS score, or 9.5, 8.0, 5.5, 2.0, 0.0 for the bands) times exposure
+    /// (1.0; plus 0.2 if a service is built from the repository, plus 0.3 if one runs in
+    /// production, plus 0.1 or 0.3 if one handles confidential or restricted data) times recurrence
+    /// (1.0; plus 0.1 for each further audit that reported the finding, up to 1.5).
     risk_total: String,
     rule_id: String,
-    /// Severity in the scanner's words.
+    /// Severity as the scanner writes it.
     scanner_severity: String,
     severity_source: SeveritySource,
-    /// 7, 30, 90 or 120 days after the beginning of the lifecycle; null if it is settled.
+    /// Due date: 7, 30, 90 or 120 days after the beginning of the lifecycle, by severity; null if
+    /// the finding is settled.
     sla_due_at: Option<Timestamp>,
     source_family: SourceFamily,
     source_tools: Vec<SourceTool>,
@@ -126,15 +127,16 @@ impl From<Stored<Finding>> for FindingDetails {
     }
 }
 
-/// A finding with the members that lists and decisions need in addition to the contract.
+/// A finding, with the members that lists and decisions need in addition.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Finding")]
 pub(crate) struct FindingView {
     #[serde(flatten)]
     details: FindingDetails,
-    /// Time at which an accepted risk is reopened.
+    /// Time at which the acceptance of the risk ends and the finding is reopened; null unless
+    /// accepted.
     accepted_until: Option<Timestamp>,
-    /// Number of audits that showed it.
+    /// Number of audits that reported the finding.
     audit_count: i64,
     branch_ref: String,
     created_at: Timestamp,
@@ -142,7 +144,7 @@ pub(crate) struct FindingView {
     match_group_id: Option<Uuid>,
     open: bool,
     paths: Vec<String>,
-    /// Whether the latest runs showed it.
+    /// Whether the latest runs that checked for the finding reported it.
     present: bool,
     purl: Option<String>,
     recurring: bool,
@@ -170,13 +172,13 @@ impl From<Stored<Finding>> for FindingView {
     }
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of findings.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     state: Option<State>,
     severity: Option<Severity>,
     repository_id: Option<Uuid>,
-    /// Only findings that this audit showed last.
+    /// Only findings for which this audit is the latest that reported them.
     audit_id: Option<Uuid>,
     /// Only findings of the rule with this id.
     #[schemars(length(max = 300))]
@@ -186,24 +188,24 @@ pub(crate) struct ListParams {
     tool: Option<String>,
     owner_id: Option<Uuid>,
     match_group_id: Option<Uuid>,
-    /// Only open (`true`) or settled (`false`) findings.
+    /// Only open findings (`true`) or only settled ones (`false`).
     open: Option<bool>,
-    /// Part of the title, the rule's id or the package URL, ignoring case.
+    /// Only findings with this text in the title, the rule id or the package URL, ignoring case.
     #[schemars(length(max = 200))]
     q: Option<String>,
 }
 
-/// A page of findings, and the limitations of the latest audits.
+/// A page of findings, and limitations of the audits that reported them.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingPage {
     #[serde(flatten)]
     page: Page<FindingView>,
     /// Files that the latest audit of each branch skipped or could not read, and analyses whose
-    /// findings no run checked.
+    /// findings no run of it checked.
     limitations: Vec<String>,
 }
 
-/// Description of `limitations` for OpenAPI.
+/// Text for the OpenAPI document about `limitations`.
 pub(crate) const DESCRIPTION: &str = "`limitations` names, for the latest audit of each branch of \
     the repository (of all repositories without `repository_id`), the files that were skipped or \
     refused, and the analyses whose findings were not updated because no run scanned their files. \

@@ -1,11 +1,11 @@
 //! Identity `finding-v1`: decides whether results of different runs are the same finding.
 //!
-//! The identity is SHA-256 (lower-case hex) of the canonical JSON (RFC 8785) of `[workspace,
-//! repository, tool, rule, key, ordinal]`. The key is the first that exists: the tool's own
-//! fingerprint, `primaryLocationLineHash`, package and advisory, path and snippet without white
-//! space, path and message without digits. The ordinal counts equal results of one file, so that
-//! they match as a multiset. Line, severity and tool version are not part of it, because they
-//! change while the finding stays the same.
+//! The identity is the SHA-256 (lower-case hex) of the canonical JSON (RFC 8785) of `[workspace,
+//! repository, tool, rule, key, ordinal]`. The key is the first of these that a result has: the
+//! tool's own fingerprint, `primaryLocationLineHash`, package and advisory, path and snippet
+//! without white space, path and message without digits. The ordinal counts equal results of one
+//! file, so that they match as a multiset. Line, severity and tool version are not part of the
+//! identity, because they change while the finding stays the same.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,26 +14,26 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The algorithm's name.
+/// Name of the identity algorithm, returned as `fingerprint_algorithm_version`.
 pub(crate) const ALGORITHM: &str = "finding-v1";
 
-/// The key that identifies a result within its rule.
+/// Key that identifies a result among the results of its rule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Key {
-    /// The tool's own fingerprint, complete or in parts.
+    /// The tool's own fingerprint: one of `fingerprints`, or all of `partialFingerprints`.
     Fingerprint(BTreeMap<String, String>),
-    /// GitHub's hash of the line and its context.
+    /// `primaryLocationLineHash` of GitHub: a hash of the line and its context.
     LineHash(String),
-    /// A vulnerable package.
+    /// A vulnerable package and its advisory.
     Package { purl: String, advisory: String },
-    /// The code at the location, without white space.
+    /// Path, and the code at the location without white space.
     Snippet { path: String, snippet: String },
-    /// The message, without digits.
+    /// Path, and the message without digits.
     Message { path: String, message: String },
 }
 
-/// Properties of a result that can identify it.
+/// Properties of a SARIF result from which its key is chosen.
 pub(crate) struct Traits<'a> {
     pub(crate) fingerprints: &'a BTreeMap<String, Value>,
     pub(crate) partial_fingerprints: &'a BTreeMap<String, Value>,
@@ -44,15 +44,15 @@ pub(crate) struct Traits<'a> {
     pub(crate) message: &'a str,
 }
 
-/// GitHub's partial fingerprints; the one of the column identifies nothing alone.
+/// Names of GitHub's partial fingerprints. The column's fingerprint identifies no result by itself.
 const LINE_HASH: &str = "primaryLocationLineHash";
 const COLUMN: &str = "primaryLocationStartColumnFingerprint";
 
-/// Semgrep's value in place of a fingerprint for users who are not signed in.
+/// Value that Semgrep writes instead of a fingerprint for users who are not signed in.
 const NO_FINGERPRINT: &str = "requires login";
 
 impl Key {
-    /// Returns the first key that exists.
+    /// Returns the first key that the result has.
     pub(crate) fn of(traits: &Traits<'_>) -> Self {
         fingerprint(traits)
             .or_else(|| line_hash(traits))
@@ -67,7 +67,8 @@ fn text<'a>((name, value): (&'a String, &'a Value)) -> Option<(&'a str, &'a str)
     (!value.is_empty() && value != NO_FINGERPRINT).then_some((name, value))
 }
 
-/// Returns the complete fingerprint that sorts first by name, otherwise all partial ones.
+/// Returns the first of `fingerprints` by name; without one, all `partialFingerprints` other than
+/// GitHub's.
 fn fingerprint(traits: &Traits<'_>) -> Option<Key> {
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let whole = traits.fingerprints.iter().find_map(text).map(owned);
@@ -108,7 +109,7 @@ fn message(traits: &Traits<'_>) -> Key {
     Key::Message { path: traits.path.to_owned(), message }
 }
 
-/// Assigns the identities of one analysis in one file. Equal results get consecutive ordinals.
+/// Computes the identities of one analysis in one file. Equal results get consecutive ordinals.
 #[derive(Debug)]
 pub(crate) struct Identities {
     workspace: Uuid,
@@ -121,7 +122,7 @@ impl Identities {
         Self { workspace, repository, seen: HashMap::new() }
     }
 
-    /// Returns the identity of the next result.
+    /// Returns the identity of the next result, and counts the result.
     pub(crate) fn next(&mut self, tool: &str, rule: &str, key: &Key) -> String {
         let equals = (self.workspace, self.repository, tool, rule, key);
         let ordinal = self.seen.entry(digest(&equals)).or_default();
@@ -131,13 +132,13 @@ impl Identities {
     }
 }
 
-/// Returns SHA-256 of a value's canonical JSON.
+/// Returns the SHA-256 digest of a value's canonical JSON.
 fn digest(value: &impl Serialize) -> [u8; 32] {
     let canonical = serde_json_canonicalizer::to_vec(value).expect("text, ids and numbers");
     Sha256::digest(canonical).into()
 }
 
-/// Returns an id derived from parts, in lower-case hex.
+/// Returns an id derived from a value: the lower-case hex SHA-256 of its canonical JSON.
 pub(crate) fn named_by(parts: &impl Serialize) -> String {
     hex(&digest(parts))
 }

@@ -1,4 +1,4 @@
-//! Transitions requested by users, and the automatic end of accepted risks.
+//! Transitions of findings that users request, and the automatic end of accepted risks.
 
 use area_sdk::prelude::*;
 use area_sdk::{Later, Violation};
@@ -9,7 +9,7 @@ use crate::severity::Severity;
 use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, TransitionRecord, pass};
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: which transitions are allowed.
 pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can change a finding to \
     `triaged`, `in_progress`, `remediated`, `false_positive`, `accepted_risk` or `duplicate`; \
     from `triaged` and `in_progress` to each other or to the last four of these; from \
@@ -30,12 +30,12 @@ pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can chang
     `If-Match` requires the finding's lifecycle version. Transitions are never changed; each \
     supersedes the one before.";
 
-/// Setting of the operator: maximum days for which a risk can be accepted.
+/// Name of the operator's setting with the maximum number of days for which a risk can be accepted.
 const LONGEST_ACCEPTANCE: &str = "max_risk_acceptance_days";
 const DEFAULT_ACCEPTANCE_DAYS: i64 = 365;
 const DAY_SECONDS: i64 = 86_400;
 
-/// Published when a user changed a finding's state, or an accepted risk ended.
+/// Published when a user changed the state of a finding, or the acceptance of a risk ended.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingTransitioned {
     finding_id: Uuid,
@@ -63,26 +63,26 @@ impl FindingTransitioned {
     }
 }
 
-/// A requested transition.
+/// A request to change the state of a finding.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewFindingTransition")]
 pub(crate) struct NewTransition {
     to_state: State,
-    /// Required for `accepted_risk`.
+    /// Reason of the transition; required for `accepted_risk`.
     #[schemars(length(min = 1, max = 4000))]
     reason: Option<String>,
-    /// For `accepted_risk`: time of the next review.
+    /// Time at which the acceptance ends and the finding is reopened; only for `accepted_risk`.
     expires_at: Option<Timestamp>,
-    /// Evidence records that support the transition.
+    /// Ids of evidence records that support the transition.
     #[serde(default)]
     #[schemars(length(max = 100))]
     evidence_ids: Vec<Uuid>,
-    /// For `duplicate`: the finding that stays open.
+    /// Id of the finding that stays open; only for `duplicate`.
     duplicate_of: Option<Uuid>,
 }
 
 impl NewTransition {
-    /// Returns violations that do not depend on the finding.
+    /// Returns the violations that do not depend on the finding.
     fn violations(&self, now: Timestamp) -> Vec<Violation> {
         let mut violations = Vec::new();
         let mut wrong = |pointer: &str, message: &str| {
@@ -163,7 +163,8 @@ impl NewTransition {
     }
 }
 
-/// Limits the time for which a risk is accepted, and requires an admin for critical ones.
+/// Refuses acceptances that are too long, and acceptances of critical findings by users other than
+/// admins.
 fn check_acceptance(ctx: &Ctx, finding: &Finding, wanted: &NewTransition) -> Result<()> {
     if wanted.to_state != State::AcceptedRisk {
         return Ok(());
@@ -182,7 +183,8 @@ fn check_acceptance(ctx: &Ctx, finding: &Finding, wanted: &NewTransition) -> Res
     Ok(())
 }
 
-/// Returns the operator's setting, limited to 1 to 36,500 days.
+/// Returns the maximum number of days for which a risk can be accepted: the operator's setting if it
+/// is from 1 to 36,500, otherwise 365.
 fn longest_acceptance_days(ctx: &Ctx) -> i64 {
     let set = ctx.setting(LONGEST_ACCEPTANCE).and_then(|text| text.trim().parse().ok());
     set.filter(|days| (1..=36_500).contains(days)).unwrap_or(DEFAULT_ACCEPTANCE_DAYS)
@@ -224,11 +226,12 @@ pub(crate) fn list(
     Ok(page.map(|transition| transition.value.record))
 }
 
-/// Job that reopens a finding when its accepted risk ends.
+/// Job that reopens a finding when the acceptance of its risk ends.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ExpireAcceptance {
     finding_id: Uuid,
-    /// Lifecycle version at which the risk was accepted.
+    /// Lifecycle version of the finding after the acceptance. If the finding has another one, the
+    /// job does nothing.
     version: i64,
 }
 
@@ -248,7 +251,7 @@ pub(crate) fn expire(ctx: &JobCtx, job: ExpireAcceptance) -> JobResult<ExpireAcc
     let Some(mut finding) = ctx.documents::<Finding>().find(job.finding_id)? else {
         return Ok(Outcome::Done);
     };
-    // A user may have reopened it since, and perhaps accepted it again.
+    // A user may have reopened the finding meanwhile, and perhaps accepted the risk again.
     if finding.state != State::AcceptedRisk || finding.lifecycle_version != job.version {
         return Ok(Outcome::Done);
     }

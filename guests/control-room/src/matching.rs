@@ -1,6 +1,6 @@
 //! Match suggestions: pairs of findings that may be the same. Not all pairs are compared. A new
-//! finding is compared with open findings of its repository and rule family: the newest 40, and
-//! those with an equal signature.
+//! finding is compared with open findings of the same repository and rule family: the newest 40,
+//! and those with an equal signature.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use crate::finding::Finding;
 use crate::similarity::{Overlap, StoredSketch, TextFingerprint};
 use crate::suggestions::{MatchSuggestion, SuggestionState};
 
-/// Minimum similarity of a suggestion, in ten-thousandths.
+/// Minimum similarity of a suggested pair, in ten-thousandths.
 const LEAST_SIMILARITY: i64 = 8000;
-/// Findings of a family that a new finding is compared with, in addition to those with an equal
-/// signature.
+/// Number of the newest findings of a family with which a new finding is compared, in addition to
+/// those with an equal signature.
 const FAMILY: u32 = 40;
-/// Maximum number of findings with equal signatures read in one step.
+/// Maximum number of stored findings with an equal signature that one step reads.
 const SIGNATURES: u32 = 400;
-/// Maximum number of suggestions for one new finding, for one family in one audit, and for one
-/// audit, because users must decide about each.
+/// Maximum number of suggestions for one new finding, for one rule family in one audit, and for one
+/// audit. Users must decide about each suggestion.
 const MOST_EACH: usize = 3;
 const MOST_OF_A_FAMILY: usize = 20;
 const MOST_OF_AN_AUDIT: usize = 500;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: how pairs of findings are selected.
 pub(crate) const DESCRIPTION: &str = "A pair is suggested if both findings are open and have the \
     same repository and rule family (the advisory, else the weakness of MITRE's list, else the \
     last segment of the rule's id), differ in path or tool, and share at least 0.80 of their \
@@ -34,22 +34,23 @@ pub(crate) const DESCRIPTION: &str = "A pair is suggested if both findings are o
     most three suggestions are made for a finding, 20 for a family and 500 in one audit. Findings \
     are never merged automatically.";
 
-/// A new finding.
+/// A new finding that is not stored yet.
 pub(crate) struct NewFinding {
     pub(crate) id: Uuid,
     pub(crate) finding: Finding,
     pub(crate) sketch: StoredSketch,
 }
 
-/// A finding that a new one is compared with.
+/// An older finding with which a new one is compared.
 struct Candidate<'a> {
     id: Uuid,
     finding: &'a Finding,
     sketch: &'a TextFingerprint,
 }
 
-/// Returns suggestions for a repository's new findings before these are stored: after a write,
-/// queries would hold the write lock during the comparison.
+/// Returns match suggestions for new findings of a repository. Called before the findings are
+/// stored, because after a write the comparison would hold the write lock. `made` counts the
+/// audit's suggestions by rule family.
 pub(crate) fn suggestions(
     scope: &Scope,
     repository_id: Uuid,
@@ -79,14 +80,14 @@ pub(crate) fn suggestions(
     Ok(all)
 }
 
-/// Returns how many more suggestions a family may have in this audit.
+/// Returns how many more suggestions a rule family may have in this audit.
 fn room(made: &BTreeMap<String, usize>, family: &str) -> usize {
     let in_audit = MOST_OF_AN_AUDIT.saturating_sub(made.values().sum());
     let of_family = made.get(family).copied().unwrap_or_default();
     MOST_OF_A_FAMILY.saturating_sub(of_family).min(in_audit)
 }
 
-/// Returns findings with one of these signatures.
+/// Returns the stored findings that have the signature of a new one.
 fn with_signatures<'a>(
     scope: &Scope,
     repository_id: Uuid,
@@ -94,12 +95,13 @@ fn with_signatures<'a>(
 ) -> Result<Vec<Stored<Finding>>, JobError> {
     let signatures = new.map(|newcomer| &newcomer.finding.signature);
     let query = scope.documents::<Finding>().query().equals("repository_id", repository_id);
-    // Sorted like the index; otherwise SQLite scans all findings by id.
+    // Ordered like the index; otherwise SQLite scans all findings by id.
     let query = query.one_of("signature", signatures).ascending("signature");
     Ok(query.limit(SIGNATURES).list()?)
 }
 
-/// Returns the stored findings that new findings of a family are compared with.
+/// Returns the stored open findings of a rule family with which new ones are compared, with their
+/// sketches.
 fn kept(
     scope: &Scope,
     repository_id: Uuid,
@@ -121,7 +123,7 @@ fn kept(
     Ok(found.into_iter().filter_map(with_sketch).collect())
 }
 
-/// Returns stored and new findings, oldest first.
+/// Returns stored and new findings together, oldest first.
 fn in_order<'a>(
     kept: &'a [(Stored<Finding>, TextFingerprint)],
     newcomers: &[&'a NewFinding],
@@ -138,7 +140,8 @@ fn in_order<'a>(
     all
 }
 
-/// Returns the most similar older findings; of equally similar ones the older first.
+/// Returns suggestions for the most similar older findings, at most `most`; of equally similar
+/// ones, the older first.
 fn best(
     scope: &Scope,
     newcomer: &NewFinding,

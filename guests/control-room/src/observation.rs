@@ -1,28 +1,28 @@
-//! An observation: one result of one file, normalized and identified, ready to be matched with
-//! stored findings.
+//! An observation: one result of a file, or one evidence record, normalized and with an identity,
+//! to be matched with stored findings.
 
 use area_sdk::prelude::*;
 
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 
-/// Maximum number of stored locations of one finding.
+/// Maximum number of locations stored with a finding.
 pub(crate) const MOST_LOCATIONS: usize = 10;
 
-/// Location of a finding.
+/// A location of a finding. Lines and columns count from 1.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct FindingLocation {
-    /// Path within the repository.
+    /// Path within the repository, or a URL.
     pub(crate) path: Option<String>,
     pub(crate) start_line: Option<i64>,
     pub(crate) start_column: Option<i64>,
     pub(crate) end_line: Option<i64>,
     pub(crate) end_column: Option<i64>,
-    /// Name of a function, class or package.
+    /// Name of a function, class or package (`logicalLocation` in SARIF).
     pub(crate) logical_name: Option<String>,
 }
 
-/// A tool that reported a finding.
+/// A tool that reported a finding, with its rule.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SourceTool {
     pub(crate) rule_id: String,
@@ -30,10 +30,10 @@ pub(crate) struct SourceTool {
     pub(crate) version: Option<String>,
 }
 
-/// A scan's description of one finding.
+/// One result of a scan, or one evidence record, as input for a finding.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Observation {
-    /// Identity by `finding-v1`.
+    /// Identity by the algorithm `finding-v1`.
     pub(crate) identity: String,
     pub(crate) source: SourceTool,
     pub(crate) source_family: SourceFamily,
@@ -42,25 +42,25 @@ pub(crate) struct Observation {
     pub(crate) rating: Rating,
     pub(crate) locations: Vec<FindingLocation>,
     pub(crate) purl: Option<String>,
-    /// Why the scan suppresses it; `None` if it does not.
+    /// Text about why the scan suppresses the result; `None` if it is not suppressed.
     pub(crate) suppressed: Option<String>,
     pub(crate) sketch: TextFingerprint,
-    /// Scanned revision; `None` if the file names none.
+    /// Scanned revision; `None` if the file does not contain it.
     pub(crate) revision: Option<String>,
 }
 
-/// Kind of a finding's source.
+/// Kind of the source that reported a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceFamily {
-    /// A file of a scanner.
+    /// An uploaded SARIF file of a scanner.
     Scanner,
     /// A signed evidence record.
     Evidence,
 }
 
 impl Observation {
-    /// Returns the paths where it was found, without duplicates.
+    /// Returns the paths of the locations, without duplicates.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();
         for path in self.locations.iter().filter_map(|place| place.path.as_ref()) {

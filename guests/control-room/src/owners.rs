@@ -1,14 +1,14 @@
-//! Owners of findings, assigned by the ownership area.
+//! Assigns owners to findings after a preview of the area `ownership` was applied.
 
 use area_sdk::EventDelivery;
 use area_sdk::prelude::*;
 
 use crate::finding::Finding;
 
-/// Number of assignments in one step.
+/// Maximum number of findings to which one step assigns owners.
 const STEP: usize = 500;
 
-/// New owner of a finding.
+/// A finding and its new owner.
 #[derive(Clone, Serialize, Deserialize)]
 struct Assignment {
     finding_id: Uuid,

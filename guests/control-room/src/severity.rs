@@ -1,26 +1,26 @@
-//! Severity of a finding: by CVSS or `security-severity` if the scanner gives one, otherwise by the
-//! scanner's word, otherwise by the level.
+//! Severity of a finding: from CVSS or `security-severity` if the scanner gives one, otherwise from
+//! the scanner's own word, otherwise from the SARIF `level`.
 
 use area_sdk::prelude::*;
 use serde_json::{Map, Value};
 
 use crate::text::clean;
 
-/// A band of severity.
+/// A severity band.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Severity {
-    /// 9.0 and above.
+    /// CVSS score of 9.0 or higher.
     Critical,
-    /// 7.0 and above.
+    /// CVSS score from 7.0 to 8.9.
     High,
-    /// 4.0 and above.
+    /// CVSS score from 4.0 to 6.9.
     Medium,
-    /// 0.1 and above.
+    /// CVSS score from 0.1 to 3.9.
     Low,
-    /// 0.0.
+    /// CVSS score 0.0.
     None,
 }
 
@@ -38,7 +38,7 @@ impl Severity {
         }
     }
 
-    /// Returns the band of a score in tenths.
+    /// Returns the band of a CVSS score, given in tenths.
     fn of_score(tenths: i64) -> Self {
         match tenths {
             90.. => Self::Critical,
@@ -49,7 +49,7 @@ impl Severity {
         }
     }
 
-    /// Returns the severity of a SARIF level.
+    /// Returns the band of a SARIF `level`.
     fn of_level(level: &str) -> Self {
         match level {
             "error" => Self::High,
@@ -59,7 +59,7 @@ impl Severity {
         }
     }
 
-    /// Returns the severity of a scanner's word.
+    /// Returns the band of a scanner's word, for example `moderate`; `None` if the word is unknown.
     fn of_word(word: &str) -> Option<Self> {
         Some(match word.to_ascii_lowercase().as_str() {
             "critical" | "blocker" => Self::Critical,
@@ -71,7 +71,7 @@ impl Severity {
         })
     }
 
-    /// Returns the next higher band.
+    /// Returns the next higher band; `Critical` and `None` stay.
     pub(crate) fn raised(self) -> Self {
         match self {
             Self::Critical | Self::High => Self::Critical,
@@ -81,7 +81,7 @@ impl Severity {
         }
     }
 
-    /// Returns the number of days to settle a finding; `None` for severity `none`.
+    /// Returns the number of days in which a finding must be settled; `None` for severity `none`.
     pub(crate) fn sla_days(self) -> Option<i64> {
         match self {
             Self::Critical => Some(7),
@@ -92,7 +92,7 @@ impl Severity {
         }
     }
 
-    /// Returns the weight in tenths of a CVSS score, for findings without a score.
+    /// Returns the score, in tenths, that stands for the band when a finding has no CVSS score.
     pub(crate) fn weight_tenths(self) -> i64 {
         match self {
             Self::Critical => 95,
@@ -104,32 +104,33 @@ impl Severity {
     }
 }
 
-/// Source of a severity.
+/// Source from which a severity was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SeveritySource {
-    /// A CVSS score or vector, or `security-severity`.
+    /// A CVSS score, a CVSS vector, or `security-severity`.
     Cvss,
-    /// The scanner's own word.
+    /// The scanner's own word, for example `HIGH`.
     Scanner,
-    /// SARIF's level.
+    /// The SARIF `level`.
     Level,
 }
 
-/// A severity and its source.
+/// Severity of a result, and the source of the severity.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Rating {
     pub(crate) risk_severity: Severity,
     pub(crate) severity_source: SeveritySource,
-    /// Severity in the scanner's words.
+    /// Severity as the scanner writes it.
     pub(crate) scanner_severity: String,
-    /// CVSS score in tenths.
+    /// CVSS score in tenths; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cvss_tenths: Option<i64>,
 }
 
 impl Rating {
-    /// Rates a result by its own properties, then by those of its rule.
+    /// Rates a result by the first of `properties` with a score or word: those of the result, then
+    /// those of its rule; otherwise by its SARIF level.
     pub(crate) fn of(properties: [&Map<String, Value>; 2], level: &str) -> Self {
         let word = properties.iter().find_map(|properties| scanner_word(properties));
         let score = properties.iter().find_map(|properties| score_tenths(properties));
@@ -142,13 +143,13 @@ impl Rating {
         Self { risk_severity, severity_source, scanner_severity, cvss_tenths: score }
     }
 
-    /// Returns the weight in tenths of a CVSS score.
+    /// Returns the CVSS score in tenths, or the score that stands for the band.
     pub(crate) fn weight_tenths(&self) -> i64 {
         self.cvss_tenths.unwrap_or_else(|| self.risk_severity.weight_tenths())
     }
 }
 
-/// Properties with a CVSS score or vector, most specific first.
+/// Names of properties with a CVSS score or vector, most specific first.
 const SCORES: [&str; 12] = [
     "cvssv4_baseScore",
     "cvssv4_vector",
@@ -168,7 +169,7 @@ fn score_tenths(properties: &Map<String, Value>) -> Option<i64> {
     SCORES.iter().find_map(|&name| tenths(properties.get(name)?))
 }
 
-/// Parses a score and rounds it down to tenths, as CVSS defines.
+/// Parses a score from 0.0 to 10.0 and rounds it down to tenths.
 #[expect(clippy::cast_possible_truncation, reason = "0 to 100")]
 fn tenths(value: &Value) -> Option<i64> {
     let score = match value {
@@ -183,15 +184,15 @@ fn tenths(value: &Value) -> Option<i64> {
     (0.0..=10.0).contains(&score).then(|| (score * 10.0 + 1e-6).floor() as i64)
 }
 
-/// Properties with the scanner's own severity word.
+/// Names of properties with the scanner's own severity word.
 const WORDS: [&str; 5] =
     ["severity", "issue_severity", "Severity", "problem.severity", "problem_severity"];
 
-/// Returns the first known word and its severity.
+/// Returns the first known severity word in the properties, and its band.
 fn scanner_word(properties: &Map<String, Value>) -> Option<(&str, Severity)> {
     let said = WORDS.iter().filter_map(|&name| properties.get(name)?.as_str());
     let tags = properties.get("tags").and_then(Value::as_array).into_iter().flatten();
-    // Of the tags, only unambiguous words count.
+    // In tags, only words that are unambiguous count as a severity.
     let tags = tags.filter_map(Value::as_str).filter(|tag| {
         ["critical", "high", "medium", "low"].iter().any(|word| tag.eq_ignore_ascii_case(word))
     });

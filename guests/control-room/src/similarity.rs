@@ -1,26 +1,27 @@
 //! Similarity of two findings: the share of common words in their texts (Jaccard coefficient),
-//! computed from sketches small enough to be stored with each finding.
+//! computed from sketches that are small enough to be stored with each finding.
 //!
-//! A sketch has the 64 smallest hashes of a text's words, and a signature. It is exact for texts of
-//! up to 64 different words and an estimate for longer ones.
+//! A sketch has the 64 smallest hashes of a text's words. From it, a signature is computed. The
+//! similarity is exact for texts with up to 64 different words, and an estimate for longer ones.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use area_sdk::prelude::*;
 
-/// Number of hashes in a sketch.
+/// Maximum number of hashes in a sketch.
 const MOST_WORDS: usize = 64;
 /// Number of minimum hashes in a signature. Texts that share 80 % of their words have equal
-/// signatures in 40 % of all cases; equal texts always do.
+/// signatures in 40 % of all cases; equal texts always have equal signatures.
 const SIGNED_BY: u32 = 4;
 
-/// Hashes of a text's words. Serialized as hexadecimal, eight digits for each word.
+/// Sketch of a text: the smallest hashes of its words. Serialized as eight hexadecimal digits for
+/// each hash.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct TextFingerprint(Vec<u32>);
 
 impl TextFingerprint {
-    /// Returns the sketch of several texts together.
+    /// Returns the sketch of several texts, as if they were one.
     pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let texts = texts.into_iter().map(str::to_lowercase).collect::<Vec<_>>();
         let words = texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
@@ -29,11 +30,12 @@ impl TextFingerprint {
         Self(hashes.into_iter().take(MOST_WORDS).collect())
     }
 
-    /// Returns the number of common words and of all words.
+    /// Returns the number of words that both texts have, and the number of words that at least one
+    /// has.
     pub(crate) fn overlap(&self, other: &Self) -> Overlap {
         let (ours, theirs): (BTreeSet<u32>, BTreeSet<u32>) =
             (self.0.iter().copied().collect(), other.0.iter().copied().collect());
-        // Beyond the largest hash of the smaller sketch, the other text's words are unknown.
+        // Above the largest hash of the smaller sketch, it is unknown which words the text has.
         let all: Vec<u32> = ours.union(&theirs).copied().collect();
         let known = match self.0.len().max(other.0.len()) {
             MOST_WORDS => all.len().min(MOST_WORDS),
@@ -44,8 +46,8 @@ impl TextFingerprint {
         Overlap { shared: shared.count(), either: known }
     }
 
-    /// Returns a signature that equal texts, and many similar texts, share: minimum hashes under
-    /// several hash functions (MinHash).
+    /// Returns a signature that is equal for equal texts and for many similar ones: the minimum
+    /// hashes under several hash functions (MinHash).
     pub(crate) fn signature(&self) -> String {
         let mut signature = String::with_capacity(32);
         for mixing in 1..=SIGNED_BY {
@@ -57,7 +59,7 @@ impl TextFingerprint {
     }
 }
 
-/// A stored sketch; its document id is the finding's.
+/// The stored sketch of a finding; the document's id is the finding's.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSketch {
     pub(crate) sketch: TextFingerprint,
@@ -67,7 +69,7 @@ impl Document for StoredSketch {
     const COLLECTION: &'static str = "sketches";
 }
 
-/// Overlap of two texts' words.
+/// Number of words that both texts have (`shared`) and that at least one text has (`either`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Overlap {
     pub(crate) shared: usize,
@@ -75,7 +77,7 @@ pub(crate) struct Overlap {
 }
 
 impl Overlap {
-    /// Returns the similarity in ten-thousandths, rounded.
+    /// Returns the share of common words in ten-thousandths, rounded.
     pub(crate) fn similarity(self) -> i64 {
         if self.either == 0 {
             return 0;
@@ -85,12 +87,12 @@ impl Overlap {
     }
 }
 
-/// FNV-1a hash, which is equal on every machine and in every version.
+/// Returns the FNV-1a hash, which is equal on every machine and in every version.
 fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Finalizer of MurmurHash3.
+/// Returns the word mixed by the finalizer of MurmurHash3.
 fn mix(mut word: u32) -> u32 {
     word = (word ^ (word >> 16)).wrapping_mul(0x85eb_ca6b);
     word = (word ^ (word >> 13)).wrapping_mul(0xc2b2_ae35);

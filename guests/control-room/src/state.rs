@@ -8,32 +8,32 @@ use area_sdk::prelude::*;
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// Detected; nobody has decided about it.
+    /// A scan reported the finding; no user has decided about it.
     New,
-    /// Confirmed.
+    /// A user confirmed the finding.
     Triaged,
-    /// A fix is in progress.
+    /// A user started to fix the finding.
     InProgress,
-    /// Reported as fixed, but not verified by an audit.
+    /// A user reported the finding as fixed; no audit has verified that.
     Remediated,
-    /// An audit verified that it is gone.
+    /// An audit verified that scans no longer report the finding.
     Verified,
-    /// A false positive.
+    /// A user, or a suppression in the scan, marked the finding as a false positive.
     FalsePositive,
-    /// A real risk that is accepted until a date.
+    /// A user accepted the risk until a date.
     AcceptedRisk,
-    /// A duplicate of another finding.
+    /// The finding is a duplicate of another one.
     Duplicate,
-    /// Open again after it was settled.
+    /// The finding was settled and is open again.
     Reopened,
 }
 
-/// Who changes a finding's state.
+/// Actor that changes a finding's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Actor {
     /// A signed-in user.
     Person,
-    /// The service: after an audit, or at the end of an accepted risk.
+    /// The service, after an audit or when the acceptance of a risk ends.
     Service,
 }
 
@@ -64,7 +64,7 @@ impl State {
         }
     }
 
-    /// Whether work is left. A remediated finding is open until an audit verifies it.
+    /// Whether the finding is open. A remediated finding is open until an audit verifies it.
     pub(crate) fn is_open(self) -> bool {
         match self {
             Self::New | Self::Triaged | Self::InProgress | Self::Remediated | Self::Reopened => {
@@ -74,12 +74,12 @@ impl State {
         }
     }
 
-    /// Whether it waits for a user's decision.
+    /// Whether the finding waits for a user's first decision.
     pub(crate) fn awaits_decision(self) -> bool {
         matches!(self, Self::New | Self::Reopened)
     }
 
-    /// Returns the states that may follow.
+    /// Returns the states to which this actor may change the finding.
     pub(crate) fn next(self, mover: Actor) -> &'static [Self] {
         match mover {
             Actor::Person => self.next_by_person(),

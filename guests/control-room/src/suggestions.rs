@@ -1,4 +1,4 @@
-//! Suggestions that two findings are the same, and users' decisions about them.
+//! Match suggestions (two findings may be the same), and users' decisions about them.
 
 use area_sdk::prelude::*;
 use serde_json::{Map, json};
@@ -9,24 +9,24 @@ use crate::observation::SourceTool;
 use crate::state::{Actor, State};
 use crate::transition::{Change, pass};
 
-/// Version of the algorithm that finds and rates pairs.
+/// Version of the algorithm that selects and compares pairs of findings.
 const ALGORITHM: &str = "match-v1";
 const METHOD: &str = "token_jaccard";
 
-/// Maximum number of findings in a group that can be merged with another one.
+/// Maximum number of members of a match group that are moved to another group.
 const MOST_OF_A_GROUP: u32 = 1000;
-/// Maximum number of tools of one finding.
+/// Maximum number of tools stored with a finding.
 const MOST_TOOLS: usize = 20;
 
-/// State of a suggestion.
+/// State of a match suggestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SuggestionState {
-    /// No decision yet.
+    /// No user has decided about the suggestion.
     Pending,
-    /// Both findings are the same.
+    /// A user decided that both findings are the same.
     Accepted,
-    /// The findings are different.
+    /// A user decided that the findings are different.
     Rejected,
 }
 
@@ -40,10 +40,10 @@ impl SuggestionState {
     }
 }
 
-/// A stored suggestion.
+/// A stored match suggestion.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct MatchSuggestion {
-    /// The older finding.
+    /// Id of the older finding.
     pub(crate) left_finding_id: Uuid,
     pub(crate) right_finding_id: Uuid,
     pub(crate) similarity: String,
@@ -58,7 +58,7 @@ impl Document for MatchSuggestion {
     const COLLECTION: &'static str = "match_suggestions";
 }
 
-/// A suggestion in responses.
+/// A suggestion that two findings may be the same.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "MatchSuggestion")]
 pub(crate) struct MatchSuggestionDetails {
@@ -67,12 +67,12 @@ pub(crate) struct MatchSuggestionDetails {
     decided_at: Option<Timestamp>,
     decided_by: Option<Uuid>,
     id: Uuid,
-    /// The older finding; the right one becomes its duplicate.
+    /// Id of the older finding. If the suggestion is accepted, the right one becomes its duplicate.
     left_finding_id: Uuid,
     method: String,
     rationale: String,
     right_finding_id: Uuid,
-    /// Similarity with four decimals.
+    /// Similarity of the findings from 0 to 1, with four decimals.
     similarity: String,
     state: SuggestionState,
 }
@@ -97,7 +97,7 @@ impl From<Stored<MatchSuggestion>> for MatchSuggestionDetails {
     }
 }
 
-/// Published when a user decided about a suggestion.
+/// Published when a user decided about a match suggestion.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SuggestionDecided {
     suggestion_id: Uuid,
@@ -111,7 +111,7 @@ impl Event for SuggestionDecided {
     const NAME: &'static str = "match_suggestion.decided";
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of match suggestions.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     state: Option<SuggestionState>,
@@ -136,7 +136,7 @@ fn versioned(suggestion: Stored<MatchSuggestion>) -> Versioned<MatchSuggestionDe
     Versioned(suggestion.into(), version)
 }
 
-/// Decision about a suggestion.
+/// A user's decision about a match suggestion.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
@@ -146,11 +146,11 @@ pub(crate) enum Verdict {
     Rejected,
 }
 
-/// A decision with its reason.
+/// A request to decide about a match suggestion.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Decision {
     decision: Verdict,
-    /// Reason; stored with the duplicate's transition.
+    /// Reason of the decision; stored with the transition of the duplicate.
     #[schemars(length(min = 1, max = 4000))]
     reason: Option<String>,
 }
@@ -187,8 +187,9 @@ pub(crate) fn decide(
     Ok(versioned(suggestion))
 }
 
-/// Merges the groups of both findings. If both are open, the newer becomes a duplicate of the
-/// older. If one is settled, no duplicate is marked, because that would hide the open one.
+/// Puts both findings into one match group. If both are open, the newer one becomes a duplicate of
+/// the older one. If one is settled, neither becomes a duplicate, because that would hide the open
+/// one.
 fn merge(ctx: &Ctx, id: Uuid, suggestion: &MatchSuggestion, reason: Option<String>) -> Result<()> {
     let mut left = ctx.documents::<Finding>().get(suggestion.left_finding_id)?;
     let mut right = ctx.documents::<Finding>().get(suggestion.right_finding_id)?;
@@ -226,7 +227,8 @@ fn add_tools(to: &mut Vec<SourceTool>, from: &[SourceTool]) {
     }
 }
 
-/// Returns the common group. If both findings have a group, the members of the right one's move.
+/// Returns the match group of both findings. If they have different groups, moves the members of
+/// the right one's group to the left one's.
 fn join_groups(ctx: &Ctx, left: &Stored<Finding>, right: &Stored<Finding>) -> Result<Uuid> {
     let (ours, theirs) = match (left.match_group_id, right.match_group_id) {
         (Some(ours), Some(theirs)) if ours != theirs => (ours, theirs),

@@ -1,4 +1,4 @@
-//! Makes text from external files storable.
+//! Cleans text from uploaded files and evidence before it is stored.
 
 use area_sdk::text::truncate_bytes;
 

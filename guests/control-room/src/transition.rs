@@ -1,5 +1,5 @@
-//! Transitions. They are written once and never changed. Each increments the finding's lifecycle
-//! version and supersedes the former transition.
+//! Transitions of findings. They are written once and never changed. Each transition increments the
+//! finding's lifecycle version and supersedes the previous transition.
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
@@ -8,40 +8,42 @@ use serde_json::{Map, Value};
 use crate::finding::Finding;
 use crate::state::State;
 
-/// One transition of a finding.
+/// A transition of a finding from one state to another.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Transition")]
 pub(crate) struct TransitionRecord {
-    /// User who made it; null for the service.
+    /// Id of the user who made the transition; null if the service did.
     pub(crate) actor_id: Option<Uuid>,
     pub(crate) created_at: Timestamp,
     pub(crate) evidence_ids: Vec<Uuid>,
-    /// Time of the next review of an accepted risk.
+    /// Time at which the acceptance of a risk ends; null for other states.
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) finding_id: Uuid,
-    /// Null for the first.
+    /// State before the transition; null for the first transition.
     pub(crate) from_state: Option<State>,
     pub(crate) id: Uuid,
     pub(crate) metadata_json: Map<String, Value>,
     pub(crate) reason: Option<String>,
-    /// The finding's former transition.
+    /// Id of the finding's previous transition; null for the first.
     pub(crate) supersedes_transition_id: Option<Uuid>,
     pub(crate) to_state: State,
-    /// The audit that showed the finding, or found it gone.
+    /// Id of the audit that caused the transition, because it reported the finding or did not
+    /// report it any more.
     pub(crate) verification_audit_id: Option<Uuid>,
     pub(crate) version: i64,
 }
 
-/// A stored transition with the values that are counted.
+/// A stored transition, with the values that the database counts.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredTransition {
     #[serde(flatten)]
     pub(crate) record: TransitionRecord,
-    /// Time since the beginning of the lifecycle: whole hours, and the remaining seconds. They are
-    /// separate because the database counts how often each value occurs, and each has few values.
+    /// Whole hours since the beginning of the lifecycle; the next member has the remaining seconds.
+    /// They are separate because the database counts how often each value occurs, and each has few
+    /// values.
     pub(crate) elapsed_hours: i64,
     pub(crate) elapsed_seconds: i64,
-    /// Whether a user made it, as the first decision about the finding.
+    /// Whether this is a user's first decision about the finding since it was opened.
     pub(crate) decision: bool,
     pub(crate) by_person: bool,
 }
@@ -50,7 +52,7 @@ impl Document for StoredTransition {
     const COLLECTION: &'static str = "transitions";
 }
 
-/// A requested change of state.
+/// A change of a finding's state, before it becomes a transition.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) to: State,
@@ -63,7 +65,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Returns a change by the service because of an audit.
+    /// Returns a change that the service makes because of an audit.
     pub(crate) fn by_audit(to: State, audit_id: Uuid, reason: &str, evidence: &[Uuid]) -> Self {
         Self {
             to,
@@ -77,8 +79,8 @@ impl Change {
     }
 }
 
-/// Changes the finding's state and returns the transition's record. The caller has checked that the
-/// transition is allowed.
+/// Changes the state of the finding and returns the transition to store. The caller has checked
+/// that the transition is allowed.
 pub(crate) fn pass(
     scope: &Scope,
     finding_id: Uuid,
@@ -118,8 +120,8 @@ pub(crate) fn pass(
 }
 
 impl Finding {
-    /// Sets the state. Reopening a settled finding restarts the lifecycle; after a failed fix the
-    /// lifecycle continues.
+    /// Sets the state. Reopening a settled finding starts a new lifecycle; reopening a remediated
+    /// one continues the lifecycle.
     fn enter(&mut self, to: State, accepted_until: Option<Timestamp>, now: Timestamp) {
         if !self.state.is_open() && to.is_open() {
             self.lifecycle_started_at = now;

@@ -8,19 +8,19 @@ use super::ImportFindings;
 use super::analysis::Analysis;
 use super::part::describe;
 
-/// Maximum number of analyses that are read, latest runs first.
+/// Maximum number of analyses that are read, those with the latest runs first.
 const MOST: u32 = 500;
 
-/// An analysis without a run in this audit.
+/// An analysis of the branch without a run in this audit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct AbsentAnalysis {
     pub(super) analysis_id: String,
     pub(super) group_id: String,
-    /// Description in warnings.
+    /// Description of the analysis in warnings.
     pub(super) description: String,
 }
 
-/// Returns the analyses of the audit's branch that have findings but no run.
+/// Returns the analyses of the audit's branch that have no run in this audit, except idle ones.
 pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<AbsentAnalysis>, JobError> {
     let all = ctx.documents::<Analysis>().query();
     let all = all.equals("repository_id", job.audit.repository_id);
@@ -35,7 +35,7 @@ pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<AbsentAnaly
     Ok(absent.collect())
 }
 
-/// Marks an analysis without findings as idle, so that later audits skip it.
+/// Marks an analysis without present findings as idle, so that later audits skip it.
 pub(super) fn rest(ctx: &JobCtx, analysis_id: &str) -> Result<(), JobError> {
     if let Some(mut analysis) = ctx.documents::<Analysis>().find(analysis_id)? {
         analysis.idle = true;

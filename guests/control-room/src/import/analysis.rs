@@ -1,9 +1,9 @@
-//! Analyses: one tool, in one category or artifact stream, on one branch of a repository. Runs of
-//! an analysis are numbered, so that a finding knows the last run that showed it.
+//! Analyses: one tool, in one category or artifact stream, on one branch of a repository. The runs
+//! of an analysis are numbered, and a finding stores the last run that reported it.
 //!
-//! Before artifact streams existed, runs without a category had one analysis for each tool. Its id
-//! is now the id of the group of the tool's streams. A finding of it moves to the next stream that
-//! shows it, and is gone only if a run covers its files.
+//! Before artifact streams existed, all runs of a tool without a category were one analysis. Its id
+//! is now the id of the group of the tool's streams. A finding of that analysis moves to the next
+//! stream that reports it, and counts as no longer reported only if a run covers its files.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -13,31 +13,34 @@ use super::part::Part;
 use super::{AuditInput, ImportFindings};
 use crate::identity::named_by;
 
-/// A stored analysis.
+/// A stored analysis: one tool, in one category or artifact stream, on one branch of a repository.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Analysis {
     repository_id: Uuid,
     pub(super) tool: String,
     pub(super) category: String,
-    /// The artifact stream of runs without a category.
+    /// Artifact stream of runs without a category; `None` with a category.
     #[serde(default)]
     pub(super) stream: Option<String>,
-    /// Group id shared by the streams of a tool; `None` for other analyses.
+    /// Id of the group that all streams of a tool share; `None` for an analysis with a category.
     #[serde(default)]
     pub(super) group_id: Option<String>,
     branch_ref: String,
-    /// Number of the latest run.
+    /// Number of the latest run, from 1.
     run: i64,
-    /// Number of the latest successful run. Findings that it did not show are gone.
+    /// Number of the latest successful run whose missing findings were checked. An analysis reports
+    /// a finding no longer if the finding's last run is older.
     pub(super) good_run: i64,
     last_audit_id: Uuid,
     last_run_at: Timestamp,
-    /// Times at which the newest file and the one before became ready.
+    /// Time at which the newest imported file became ready; the next member has the time of the
+    /// file before.
     #[serde(default)]
     file_ready_at: Option<Timestamp>,
     #[serde(default)]
     earlier_file_ready_at: Option<Timestamp>,
-    /// Whether it had no present finding in the latest audit without a run of it.
+    /// Whether later audits can skip the analysis when they have no run of it, because it has no
+    /// present findings.
     #[serde(default)]
     pub(super) idle: bool,
 }
@@ -47,15 +50,16 @@ impl Document for Analysis {
 }
 
 impl Analysis {
-    /// Returns the group of an analysis with this id.
+    /// Returns the group of an analysis, which is the analysis itself unless it is a stream. `id`
+    /// is the analysis's id.
     pub(super) fn group<'a>(&'a self, id: &'a str) -> &'a str {
         self.group_id.as_deref().unwrap_or(id)
     }
 
-    /// Stores the newest file of a run. Older files up to the returned time were imported or
-    /// reported by earlier audits.
+    /// Stores the time at which the file of a run became ready. Returns the time up to which files
+    /// were imported or reported by earlier audits.
     fn note_file(&mut self, ready_at: Timestamp) -> Option<Timestamp> {
-        // Analyses stored by older versions only know their last run.
+        // Analyses stored by older versions only have the time of their last run.
         let known = self.file_ready_at.or((self.run > 0).then_some(self.last_run_at));
         match known {
             Some(known) if ready_at == known => self.earlier_file_ready_at,
@@ -68,14 +72,15 @@ impl Analysis {
     }
 }
 
-/// Returns the id: half of a digest, because every finding stores it.
+/// Returns a derived id of 32 hexadecimal digits: half of a digest, because every finding stores
+/// the id.
 fn id_of(parts: &impl Serialize) -> String {
     let mut id = named_by(parts);
     id.truncate(32);
     id
 }
 
-/// Ids of an analysis and its group.
+/// Id of an analysis, and id of its group.
 struct Ids {
     analysis: String,
     group: String,
@@ -90,7 +95,8 @@ impl Ids {
     }
 }
 
-/// Starts a run of an analysis and returns the audit's part for it. Evidence records have no file.
+/// Starts a run of an analysis, unless this audit has one. Returns the index of the audit's part
+/// for the run. `file` is `None` for evidence records.
 pub(super) fn begin(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -124,8 +130,8 @@ pub(super) fn begin(
 }
 
 impl Analysis {
-    /// Creates an analysis without a run. Files up to the last run of the tool's former analysis
-    /// were imported by that analysis.
+    /// Creates an analysis without a run. Files up to the last run of the tool's analysis from
+    /// before artifact streams existed count as imported.
     fn new(
         ctx: &JobCtx,
         job: &ImportFindings,
@@ -155,7 +161,7 @@ impl Analysis {
     }
 }
 
-/// Stores that a run was successful and that its findings were checked.
+/// Stores that the run of a part was successful and that its missing findings were checked.
 pub(super) fn settle(ctx: &JobCtx, part: &Part) -> Result<(), JobError> {
     let Some(mut known) = ctx.documents::<Analysis>().find(&part.analysis_id)? else {
         return Ok(());

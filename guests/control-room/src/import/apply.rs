@@ -1,4 +1,4 @@
-//! Matches observations with stored findings by identity, and creates new findings.
+//! Matches observations with stored findings by identity, and creates findings for the others.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::similarity::{StoredSketch, TextFingerprint};
 use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, pass};
 
-/// Matches one chunk.
+/// Matches the observations of one chunk.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<Step, JobError> {
     if at >= job.chunks {
         return Ok(Step::Gone { part: 0, cursor: None, left: 0 });
@@ -57,14 +57,15 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     Ok(Step::Apply { chunk: at + 1 })
 }
 
-/// Whether a newer run checked for a finding of this file and did not show it. Findings that were
-/// gone before such runs were stored may never have been checked.
+/// Whether a newer run checked for the finding and did not report it, so that the older file
+/// changes nothing. If the time of that run was not stored, the coverage of runs in this audit
+/// decides.
 fn is_outdated(finding: &Finding, ready_at: Timestamp, siblings: &GroupCoverage) -> bool {
     let gone = finding.was_gone_at(ready_at);
     gone.unwrap_or_else(|| siblings.looked_after(ready_at, finding))
 }
 
-/// Returns the stored findings with these identities.
+/// Returns the stored findings with the identities of these observations, by identity.
 fn known(
     ctx: &JobCtx,
     observations: &[Observation],
@@ -72,13 +73,12 @@ fn known(
     let identities = observations.iter().map(|one| &one.identity);
     let query = ctx.documents::<Finding>().query().one_of("identity_fingerprint", identities);
     let most = u32::try_from(CHUNK).unwrap_or(u32::MAX);
-    // Sorted like the index; otherwise SQLite scans all findings by id.
+    // Ordered like the index; otherwise SQLite scans all findings by id.
     let found = query.ascending("identity_fingerprint").limit(most).list()?.into_iter();
     Ok(found.map(|finding| (finding.identity_fingerprint.clone(), finding)).collect())
 }
 
-/// Changes made by a chunk. They are written at the end of the step: after a write, further queries
-/// would hold the write lock.
+/// Changes that a step writes at its end. Queries after a write would hold the write lock longer.
 #[derive(Default)]
 struct Outcomes {
     new: Vec<NewFinding>,
@@ -157,7 +157,7 @@ fn again(
     outcome: &mut Outcomes,
 ) -> Result<(), JobError> {
     let id = finding.uuid();
-    // Another analysis of this audit may have shown it already.
+    // Another analysis of this audit may already have reported the finding.
     outcome.seen += i64::from(finding.audit_id != sighting.audit_id);
     let suppressed = observation.suppressed.clone();
     let sketch = observation.sketch.clone();
@@ -177,7 +177,7 @@ fn again(
     Ok(())
 }
 
-/// Stores the new sketch of a finding.
+/// Replaces the stored sketch of a finding.
 fn keep_sketch(ctx: &JobCtx, id: Uuid, sketch: TextFingerprint) -> Result<(), JobError> {
     if let Some(mut kept) = ctx.documents::<StoredSketch>().find(id)? {
         kept.sketch = sketch;
@@ -186,7 +186,8 @@ fn keep_sketch(ctx: &JobCtx, id: Uuid, sketch: TextFingerprint) -> Result<(), Jo
     Ok(())
 }
 
-/// Returns the transition caused by an observation with evidence from `ready_at`.
+/// Returns the state to which an observation changes the finding, and the reason; `None` for no
+/// change. `ready_at` is the time at which the evidence became ready.
 fn consequence<'a>(
     finding: &Finding,
     suppressed: Option<&'a str>,
@@ -195,7 +196,7 @@ fn consequence<'a>(
     let wanted = match (finding.state, suppressed) {
         (_, Some(reason)) => Some((State::FalsePositive, reason)),
         (State::Verified, None) => Some((State::Reopened, "Seen again.")),
-        // Evidence from before the claim does not contradict it.
+        // Evidence from before the user reported the fix does not contradict the fix.
         (State::Remediated, None) if ready_at > finding.lifecycle_updated_at => {
             Some((State::Reopened, "Reported by a scan after the remediation."))
         }

@@ -1,4 +1,4 @@
-//! Chunks of observations between parsing and matching. A chunk is a blob of two hundred
+//! Chunks of observations between parsing and matching. A chunk is a blob with up to 200
 //! observations, so that each file is parsed once and each step is short.
 
 use area_sdk::JobError;
@@ -7,18 +7,18 @@ use area_sdk::prelude::*;
 use super::ImportFindings;
 use crate::observation::Observation;
 
-/// Observations in a chunk, which one step matches.
+/// Maximum number of observations in a chunk, which one step matches.
 pub(super) const CHUNK: usize = 200;
 
-/// Maximum size of a chunk in bytes; a larger one would exceed this area's memory.
+/// Maximum size of a chunk in bytes; a larger one would exceed the memory of this area.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Observations of one analysis from one source.
+/// Observations of one analysis from one file or a number of evidence records.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Chunk {
-    /// Index of the audit's part.
+    /// Index of the audit's part in [`ImportFindings::parts`](super::ImportFindings).
     pub(super) part: usize,
-    /// Time at which their evidence became ready.
+    /// Time at which the file became ready, or the newest evidence record was observed.
     pub(super) ready_at: Timestamp,
     pub(super) commit_sha: Option<String>,
     pub(super) evidence_ids: Vec<Uuid>,
@@ -29,7 +29,7 @@ fn name(audit_id: Uuid, chunk: u32) -> String {
     format!("imports/{audit_id}/{chunk}")
 }
 
-/// Stores a chunk as the audit's next one; an empty chunk is not stored.
+/// Stores a chunk as the audit's next one and empties it. An empty chunk is not stored.
 pub(super) fn keep(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -46,7 +46,7 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Reads a chunk and deletes it.
+/// Reads a chunk and deletes its blob.
 pub(super) fn take(ctx: &JobCtx, audit_id: Uuid, chunk: u32) -> Result<Chunk, JobError> {
     let name = name(audit_id, chunk);
     let away = |error| JobError::Retry(format!("blobs: {error:?}"));

@@ -1,4 +1,4 @@
-//! Reads uploads completely.
+//! Reads the whole content of uploaded files.
 
 use std::io::Read as _;
 
@@ -7,20 +7,20 @@ use area_sdk::wit::assurance::area::blobs;
 use artifact_formats::MAX_SARIF_BYTES;
 use artifact_formats::packing::{self, Packing, PackingError};
 
-/// Maximum size of a file in bytes; it is read into memory.
+/// Maximum size of an unpacked file in bytes, because it is read into memory.
 const MOST_BYTES: u64 = MAX_SARIF_BYTES;
-/// Size of one read in bytes.
+/// Number of bytes read at a time.
 const PIECE: u32 = 4 << 20;
 
-/// Why a file's content is missing.
+/// Reason why the content of a file cannot be read.
 pub(super) enum Missing {
-    /// Permanently; code and explanation.
+    /// The content is permanently unavailable: error code and description.
     ForGood(&'static str, String),
-    /// Temporarily; explanation.
+    /// The content is temporarily unavailable: description. The job is retried.
     Now(String),
 }
 
-/// Reads a file.
+/// Reads and unpacks the blob `name` of the area `uploads`, which has `bytes` bytes unpacked.
 pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, Missing> {
     if bytes > MOST_BYTES {
         let detail = format!(
@@ -40,7 +40,7 @@ pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, Miss
     }
 }
 
-/// Unpacks a file: the uploads area stores large files as they were sent.
+/// Unpacks the content. The area `uploads` stores large files packed, as they were sent.
 fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, Missing> {
     if Packing::of(&content) == Packing::None {
         return Ok(content);

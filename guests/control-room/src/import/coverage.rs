@@ -1,5 +1,5 @@
-//! Coverage of successful runs, stored as blobs until the import has determined which findings are
-//! gone.
+//! Coverage of successful runs: the paths and rules that each run checked. Stored as blobs until
+//! the import has determined which findings are no longer reported.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -8,7 +8,7 @@ use super::{ImportFindings, Part};
 use crate::finding::Finding;
 use crate::sarif::Coverage;
 
-/// Maximum size of a coverage in bytes; a larger one would exceed this area's memory.
+/// Maximum size of a stored coverage in bytes; a larger one would exceed the memory of this area.
 const MOST_BYTES: u64 = 64 << 20;
 
 fn name(audit_id: Uuid, number: u32) -> String {
@@ -19,7 +19,7 @@ fn away(error: impl std::fmt::Debug) -> JobError {
     JobError::Retry(format!("blobs: {error:?}"))
 }
 
-/// Stores the coverage of a successful run and returns its number.
+/// Stores the coverage of a successful run and returns its number within the audit.
 pub(super) fn keep(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -33,14 +33,15 @@ pub(super) fn keep(
     Ok(number)
 }
 
-/// Deletes the coverages of an import.
+/// Deletes the stored coverages of an import.
 pub(super) fn delete(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     let mut numbers = 0..job.coverages;
     numbers
         .try_for_each(|number| ctx.blobs().delete(&name(job.audit.audit_id, number)).map_err(away))
 }
 
-/// Coverage of a group's successful runs. For a tool without a category it includes all streams.
+/// Coverages of all successful runs of a group in an audit. The group of a tool without a category
+/// includes all its streams.
 pub(super) struct GroupCoverage(Vec<RunCoverage>);
 
 struct RunCoverage {
@@ -51,12 +52,12 @@ struct RunCoverage {
 }
 
 impl GroupCoverage {
-    /// Reads the coverage of all runs in this audit.
+    /// Reads the coverages of all runs of a group in this audit.
     pub(super) fn read(ctx: &JobCtx, job: &ImportFindings, group: &str) -> Result<Self, JobError> {
         Self::of(ctx, job, job.parts.iter().filter(|part| part.group_id == group))
     }
 
-    /// Reads the coverage of runs in the other streams of a part's tool.
+    /// Reads the coverages of the runs in the other streams of a part's group.
     pub(super) fn of_siblings(
         ctx: &JobCtx,
         job: &ImportFindings,
@@ -88,9 +89,9 @@ impl GroupCoverage {
         Ok(Self(runs))
     }
 
-    /// Returns when the file became ready whose run checked the finding's files after it was last
-    /// shown; `None` without such a run. A stream that once missed the finding while another showed
-    /// it is ignored: it scans other paths or rules.
+    /// Returns the time at which the newest file became ready whose run checked the finding's files
+    /// after the finding was last reported; `None` if there is none. Ignores a stream that did not
+    /// report the finding while another stream did, because it scans other paths or rules.
     pub(super) fn newer_look(&self, finding: &Finding) -> Option<Timestamp> {
         let looks = self.0.iter().filter(|run| {
             finding.was_shown_before(run.ready_at)
@@ -100,15 +101,15 @@ impl GroupCoverage {
         looks.map(|run| run.ready_at).max()
     }
 
-    /// Whether a file from after this time checked the finding's files.
+    /// Whether the run of a file that became ready after this time checked the finding's files.
     pub(super) fn looked_after(&self, ready_at: Timestamp, finding: &Finding) -> bool {
         self.0.iter().any(|run| {
             run.ready_at > ready_at && run.coverage.includes(&finding.rule_id, &finding.paths)
         })
     }
 
-    /// Stores the analyses that scanned the finding's files without reporting it, while another
-    /// analysis did.
+    /// Stores in the finding which analyses scanned its files without reporting it, while another
+    /// analysis reported it.
     pub(super) fn note_overlooked(&self, finding: &mut Finding) {
         for run in &self.0 {
             if run.coverage.includes(&finding.rule_id, &finding.paths) {

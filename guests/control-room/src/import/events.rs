@@ -1,5 +1,5 @@
-//! Events of an import. Findings are published in lists, one for each step, because a first scan
-//! may contain thousands.
+//! Events of an import. Findings are published in lists, one event for each step, because a first
+//! scan may contain thousands of findings.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::finding::Finding;
 use crate::severity::Severity;
 use crate::state::State;
 
-/// Why a file, or a run in it, was not imported.
+/// Reason why a file, or a run in it, was not imported.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportError {
     pub(super) upload_id: Option<Uuid>,
@@ -18,17 +18,17 @@ pub(crate) struct ImportError {
     pub(super) detail: String,
 }
 
-/// Result of an import.
+/// Result of importing an audit's findings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ImportStatus {
-    /// Every valid file was imported.
+    /// At least one run was imported, or no file was refused.
     Succeeded,
-    /// No file could be imported.
+    /// Files were refused, and no run or record could be imported.
     Failed,
 }
 
-/// Published when an audit's findings are imported, also if there are none.
+/// Published when the import of an audit's findings has ended, even if there are none.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingsImported {
     pub(super) audit_id: Uuid,
@@ -43,7 +43,7 @@ impl Event for FindingsImported {
     const NAME: &'static str = "audit.findings_imported";
 }
 
-/// A finding in an event.
+/// A finding in an event about several findings.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ChangedFinding {
     finding_id: Uuid,
@@ -67,16 +67,16 @@ impl ChangedFinding {
     }
 }
 
-/// Findings of one audit with the same change.
+/// Findings of one audit that changed in the same way.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ChangedFindings {
     audit_id: Uuid,
     repository_id: Uuid,
-    /// At most 200; an audit publishes as many events as it needs.
+    /// The changed findings, at most 200. An audit publishes as many events as it needs.
     findings: Vec<ChangedFinding>,
 }
 
-/// Published for findings that an audit showed for the first time.
+/// Published for findings that an audit reported for the first time.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingsCreated(ChangedFindings);
 
@@ -84,7 +84,7 @@ impl Event for FindingsCreated {
     const NAME: &'static str = "finding.created";
 }
 
-/// Published for settled findings that an audit showed again.
+/// Published for settled findings that an audit reported again.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingsReopened(ChangedFindings);
 
@@ -92,7 +92,7 @@ impl Event for FindingsReopened {
     const NAME: &'static str = "finding.reopened";
 }
 
-/// Published for open findings that an audit found gone.
+/// Published for open findings that an audit verified as no longer reported.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingsVerified(ChangedFindings);
 

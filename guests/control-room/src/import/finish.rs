@@ -1,4 +1,4 @@
-//! Last step of an import: publishes its results for the audit and its predicates.
+//! Last step of an import: publishes its results for the audit and for predicates.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{Import, ImportCounts, ImportFindings, coverage, limits};
 use crate::finding::Finding;
 use crate::severity::Severity;
 
-/// Counts the results, publishes them, and ends the import.
+/// Publishes the counts of the import, stores its limitations, and marks the import as finished.
 pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     let warnings = limits::warnings(job);
     let tally = &job.tally;
@@ -48,7 +48,8 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Returns the repository's findings after the audit, and the audit's changes.
+/// Returns the facts for predicates: counts of the repository's findings after the audit, and of
+/// the audit's changes.
 fn facts(
     ctx: &JobCtx,
     repository_id: Uuid,

@@ -1,10 +1,10 @@
-//! Determines which findings are gone: shown by an analysis before, and not by a later successful
-//! run that covers them. A run covers a finding if it belongs to the same analysis (for a tool
+//! Determines which findings are gone: an analysis reported them before, and a later successful run
+//! that covers them does not. A run covers a finding if it belongs to the same analysis (for a tool
 //! without a category: to the same artifact stream), or if it belongs to the same tool and lists
 //! all files of the finding.
 //!
-//! A finding that another analysis (of another category, stream or branch) still shows stays, and
-//! belongs to that analysis from then on.
+//! A finding that another analysis (of another category, stream or branch) still reports stays
+//! present, and moves to that analysis.
 
 use std::collections::BTreeMap;
 
@@ -22,23 +22,23 @@ use crate::finding::Finding;
 use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, pass};
 
-/// Number of findings checked in one step.
+/// Maximum number of findings checked in one step.
 const STEP: u32 = 200;
 
-/// An analysis whose findings may be missing in this audit.
+/// An analysis of which this audit may not have reported all findings.
 #[derive(Clone, Debug)]
 struct IncompleteAnalysis {
     analysis_id: String,
     group_id: String,
-    /// Description in warnings.
+    /// Description of the analysis in warnings.
     description: String,
-    /// Number of its run in this audit; `None` without a run.
+    /// Number of the analysis's run in this audit; `None` without a run.
     run: Option<i64>,
-    /// Time at which the file became ready that covers the whole analysis; `None` without one.
+    /// Time at which the file became ready that covers the whole analysis; `None` if no file does.
     whole_since: Option<Timestamp>,
 }
 
-/// Checks the next findings of an analysis that this audit did not show.
+/// Checks the next findings of an analysis that this audit did not report.
 pub(super) fn step(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -64,7 +64,7 @@ pub(super) fn step(
     }
 }
 
-/// Returns the analysis at an index: first the audit's parts, then the absent analyses.
+/// Returns the analysis to check at an index: first the audit's parts, then the absent analyses.
 fn suspect(job: &ImportFindings, at: usize) -> Option<IncompleteAnalysis> {
     let part = |part: &Part| IncompleteAnalysis {
         analysis_id: part.analysis_id.clone(),
@@ -85,7 +85,7 @@ fn suspect(job: &ImportFindings, at: usize) -> Option<IncompleteAnalysis> {
 }
 
 impl IncompleteAnalysis {
-    /// Returns a page of findings that the run did not show.
+    /// Returns a page of present findings that the run did not report.
     fn missed(
         &self,
         ctx: &JobCtx,
@@ -95,7 +95,7 @@ impl IncompleteAnalysis {
         Ok(missed.cursor(cursor).page()?)
     }
 
-    /// Returns the number of findings that the run did not show.
+    /// Returns the number of present findings that the run did not report.
     fn present(&self, ctx: &JobCtx) -> Result<u64, JobError> {
         Ok(self.query(ctx).count()?)
     }
@@ -110,8 +110,8 @@ impl IncompleteAnalysis {
     }
 }
 
-/// Decides about findings that no run of this audit showed. Returns how many stay because no run
-/// scanned their files.
+/// Decides which findings are gone. `missed` has findings that no run of this audit reported.
+/// Returns the number of findings that stay present because no run checked their files.
 fn look(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -144,10 +144,10 @@ fn look(
     Ok(left)
 }
 
-/// A run that would have shown a finding.
+/// A run that would have reported a finding.
 struct CoveringRun {
     ready_at: Timestamp,
-    /// Whether it covers all streams of the tool and not only its own.
+    /// Whether the run covers all streams of the tool, and not only its own stream.
     of_group: bool,
 }
 
@@ -164,10 +164,10 @@ impl CoveringRun {
     }
 }
 
-/// Other analyses that showed some findings.
+/// Other analyses that reported some of the findings in a step.
 struct OtherAnalyses {
     analyses: BTreeMap<String, Stored<Analysis>>,
-    /// Runs of this audit by analysis.
+    /// Number of the run in this audit, by analysis.
     now: BTreeMap<String, i64>,
 }
 
@@ -187,7 +187,7 @@ impl OtherAnalyses {
         })
     }
 
-    /// Whether this analysis still shows a finding that it showed in `run`, after the given run.
+    /// Whether the analysis `id`, which reported the finding in `run`, still reports it.
     fn shows(&self, id: &str, run: i64, look: &CoveringRun, suspect: &IncompleteAnalysis) -> bool {
         let Some(analysis) = self.analyses.get(id) else { return false };
         let now = self.now.get(id) == Some(&run);
@@ -197,8 +197,8 @@ impl OtherAnalyses {
 }
 
 impl Finding {
-    /// Moves the finding to another analysis that still shows it, and returns that analysis; `None`
-    /// if there is none.
+    /// Moves the finding to another analysis that still reports it, and returns the id of that
+    /// analysis; `None` if no analysis does.
     fn handed_over(
         &mut self,
         look: &CoveringRun,
@@ -215,19 +215,20 @@ impl Finding {
     }
 }
 
-/// Changes made by a step. They are written at its end.
+/// Changes that a step writes at its end.
 #[derive(Default)]
 struct Outcomes {
     changed: Vec<Stored<Finding>>,
     transitions: Vec<StoredTransition>,
     verified: Vec<ChangedFinding>,
-    /// New owners of findings.
+    /// Ids of the analyses to which findings moved.
     heirs: Vec<String>,
     left: u64,
 }
 
 impl Outcomes {
-    /// Marks an open finding that is gone as verified. Decisions about other findings stay.
+    /// Changes the state of a finding that is gone to verified, if it is open. Decisions about
+    /// other findings stay.
     fn verify(
         &mut self,
         ctx: &JobCtx,
@@ -267,7 +268,7 @@ impl Outcomes {
     }
 }
 
-/// Ends the check of an analysis and reports the findings that were not covered.
+/// Ends the check of an analysis and warns about the findings that no run covered.
 fn end(
     ctx: &JobCtx,
     job: &mut ImportFindings,

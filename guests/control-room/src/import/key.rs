@@ -1,25 +1,27 @@
-//! Keys of analyses within an audit: tool, category and, without a category, the artifact stream of
-//! the run.
+//! Keys of analyses within an audit: tool and category; for a run without a category, tool and
+//! artifact stream.
 
 use super::AuditInput;
 use crate::sarif::Subject;
 
-/// Key of an analysis. Runs with the same key replace each other.
+/// Key of an analysis. A later run with the same key replaces the findings of an earlier one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct AnalysisKey {
     pub(super) tool: String,
     pub(super) category: String,
-    /// Artifact stream; `None` with a category, which determines the analysis alone.
+    /// Artifact stream; `None` if the run has a category, because tool and category then identify
+    /// the analysis.
     pub(super) stream: Option<String>,
 }
 
 impl AnalysisKey {
-    /// Returns a key with a category.
+    /// Returns the key of an analysis with a category.
     pub(super) fn of_category(tool: String, category: &str) -> Self {
         Self { tool, category: category.to_owned(), stream: None }
     }
 
-    /// Returns the keys of a run in this file. Evidence may assign one content to several streams.
+    /// Returns the keys of a run in this file: several if evidence assigns the file to several
+    /// streams.
     pub(super) fn of_run(subject: &Subject, file: &AuditInput) -> Vec<Self> {
         let Subject { tool, category } = subject;
         if !category.is_empty() {

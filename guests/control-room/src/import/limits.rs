@@ -1,6 +1,6 @@
-//! Limitations: files that the latest audit of a branch skipped or could not read, and analyses
-//! that it did not check. Lists of findings include them, because a finding may be absent only
-//! since nothing checked for it.
+//! Limitations of an audit: files that the latest audit of a branch skipped or could not read, and
+//! analyses whose findings it did not check. Lists of findings include them, because a finding may
+//! be missing only because no run checked for it.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
@@ -8,9 +8,9 @@ use area_sdk::{DocumentError, JobError, Scope};
 use super::ImportFindings;
 use crate::identity::named_by;
 
-/// Maximum number of stored limitations of one audit.
+/// Maximum number of limitations stored for one audit.
 const MOST_KEPT: usize = 50;
-/// Maximum number of branches whose limitations a list shows.
+/// Maximum number of branches whose limitations a list of findings returns.
 const MOST_BRANCHES: u32 = 20;
 
 /// Limitations of the latest audit of a branch.
@@ -20,7 +20,7 @@ pub(crate) struct ScanLimitations {
     branch_ref: String,
     audit_id: Uuid,
     started_at: Timestamp,
-    /// Whether there are limitations.
+    /// Whether the audit has limitations; for queries.
     limited: bool,
     limitations: Vec<String>,
 }
@@ -29,14 +29,14 @@ impl Document for ScanLimitations {
     const COLLECTION: &'static str = "scan_limitations";
 }
 
-/// Returns the warnings of an import. Skipped files come first, because there may be more warnings
-/// than an audit stores.
+/// Returns the warnings of an import. Those about skipped files come first, because an audit stores
+/// a limited number of warnings.
 pub(super) fn warnings(job: &ImportFindings) -> Vec<String> {
     let set_aside = job.parts.iter().filter_map(super::Part::set_aside_warning);
     set_aside.chain(job.tally.warnings.iter().cloned()).collect()
 }
 
-/// Stores the limitations of an audit, unless a later audit stored its own.
+/// Stores the limitations of an audit, unless a later audit of the branch has stored its own.
 pub(super) fn keep(
     ctx: &JobCtx,
     job: &ImportFindings,
@@ -79,7 +79,8 @@ fn texts(job: &ImportFindings, warnings: &[String]) -> Vec<String> {
     texts
 }
 
-/// Returns the limitations of the latest audits of one repository, or of all repositories.
+/// Returns the limitations of the latest audits of one repository, or of all repositories for
+/// `None`.
 pub(crate) fn shown(scope: &Scope, repository: Option<Uuid>) -> Result<Vec<String>, DocumentError> {
     let some = scope.documents::<ScanLimitations>().query().equals("limited", true);
     let page = some.equals_if("repository_id", repository).limit(MOST_BRANCHES).page()?;

@@ -3,7 +3,7 @@
 //!
 //! The job runs in steps of one transaction each. `read` converts a file to chunks of observations,
 //! stored as blobs. `records` does the same for evidence records. `apply` matches a chunk. `gone`
-//! checks findings that an analysis showed before and does not show now. `finish` counts and
+//! checks findings that an analysis reported before and does not report now. `finish` counts and
 //! publishes. `limits` collects skipped files and unchecked analyses.
 
 mod absent;
@@ -33,7 +33,7 @@ use events::ImportError;
 pub(crate) use limits::ScanLimitations;
 use part::Part;
 
-/// An artifact that an audit imports.
+/// A file that an audit imports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct AuditInput {
     upload_id: Uuid,
@@ -41,7 +41,7 @@ struct AuditInput {
     format: Option<String>,
     #[serde(default)]
     filename: String,
-    /// Artifact streams of the file; empty means the stream of its filename.
+    /// Artifact streams of the file; if empty, the stream of its filename.
     #[serde(default)]
     streams: Vec<String>,
     bytes: u64,
@@ -51,7 +51,7 @@ struct AuditInput {
     evidence_ids: Vec<Uuid>,
 }
 
-/// An audit as described by `audit.started`.
+/// Data of the event `audit.started`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct AuditStarted {
     audit_id: Uuid,
@@ -59,19 +59,20 @@ struct AuditStarted {
     branch_ref: Option<String>,
     commit_sha: Option<String>,
     started_at: Timestamp,
-    /// Newest first.
+    /// SARIF files of the audit, newest first.
     #[serde(default)]
     inputs: Vec<AuditInput>,
     #[serde(default)]
     records: Vec<Uuid>,
 }
 
-/// Record of an audit's import. A repeated event starts no second import.
+/// Marks that the import of an audit was started, so that a repeated event starts no second one.
+/// The document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Import {
     repository_id: Uuid,
     started_at: Timestamp,
-    /// Null while the import runs.
+    /// Time at which the import ended; null while it runs.
     finished_at: Option<Timestamp>,
 }
 
@@ -79,28 +80,30 @@ impl Document for Import {
     const COLLECTION: &'static str = "imports";
 }
 
-/// Results of an import.
+/// Counts of an import so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct ImportCounts {
-    /// Number of files read, refused, and skipped because newer files replace them.
+    /// Number of runs imported; the next members count refused files and runs, and runs skipped
+    /// because a newer file replaces them.
     imported: i64,
     refused: i64,
     superseded: i64,
-    /// Number of findings shown by the audit.
+    /// Number of findings that the audit reported.
     seen: i64,
     new: i64,
     reopened: i64,
     gone: i64,
-    /// Number of results of files that are older than the run without them; they change nothing.
+    /// Number of results that changed nothing, because a newer run checked for the finding and did
+    /// not report it.
     #[serde(default)]
     outdated: i64,
-    /// Match suggestions, by rule family.
+    /// Number of match suggestions by rule family.
     suggestions: BTreeMap<String, usize>,
     warnings: Vec<String>,
     errors: Vec<ImportError>,
 }
 
-/// The next step.
+/// Next step of the job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Step {
@@ -114,12 +117,14 @@ enum Step {
     Apply {
         chunk: u32,
     },
-    /// Checks an analysis: first the audit's parts, then the absent analyses.
+    /// Checks the missing findings of an analysis: first of the audit's parts, then of the absent
+    /// analyses.
     Gone {
         part: usize,
         #[serde(default)]
         cursor: Option<String>,
-        /// Number of its findings that stay although this audit did not show them.
+        /// Number of findings of the analysis that stay present although this audit did not report
+        /// them.
         #[serde(default)]
         left: u64,
     },
@@ -133,7 +138,7 @@ pub(crate) struct ImportFindings {
     step: Step,
     surroundings: Option<ArchitectureContext>,
     parts: Vec<Part>,
-    /// Analyses of the branch without a run in this audit; `None` before they were read.
+    /// Analyses of the branch that have no run in this audit; `None` before they were read.
     #[serde(default)]
     absent: Option<Vec<AbsentAnalysis>>,
     chunks: u32,
@@ -146,7 +151,7 @@ impl Job for ImportFindings {
     const KIND: &'static str = "import_findings";
 }
 
-/// Starts the import of an audit's findings, once.
+/// Handles `audit.started`: enqueues the import of the audit's findings, once.
 pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let mut audit: AuditStarted = event.data()?;
     audit.inputs.retain(|input| input.format.as_deref() == Some("sarif"));
@@ -175,7 +180,7 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     Ok(Outcome::Done)
 }
 
-/// Runs one step.
+/// Runs one step of the import.
 pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFindings> {
     job.step = match job.step.clone() {
         Step::Begin => {
@@ -200,7 +205,7 @@ impl ImportFindings {
         self.surroundings.as_ref().ok_or_else(missing)
     }
 
-    /// Returns the short name of the audited branch.
+    /// Returns the short name of the branch that is audited.
     fn branch(&self) -> Result<String, area_sdk::JobError> {
         Ok(self.surroundings()?.branch(self.audit.branch_ref.as_deref()))
     }

@@ -1,18 +1,18 @@
-//! Parts of an import: one for each analysis with a run in a file of the audit.
+//! Parts of an import: one for each analysis that has a run in a file of the audit.
 
 use area_sdk::prelude::*;
 
 use super::key::AnalysisKey;
 use super::{AuditInput, ImportFindings};
 
-/// Maximum number of skipped files that a part names; more are counted.
+/// Maximum number of skipped files that a warning names; further ones are counted.
 const MOST_NAMED: usize = 3;
 
-/// An analysis in this audit with its run.
+/// An analysis that has a run in this audit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Part {
     pub(super) analysis_id: String,
-    /// Group id shared by the streams of a tool without a category, on one branch.
+    /// Id of the group that all streams of a tool without a category share, on one branch.
     #[serde(default)]
     pub(super) group_id: String,
     pub(super) tool: String,
@@ -20,26 +20,27 @@ pub(super) struct Part {
     #[serde(default)]
     pub(super) stream: Option<String>,
     pub(super) run: i64,
-    /// Whether a run was successful. Only then findings can be gone.
+    /// Whether a run of the analysis was successful. Only then can its findings be gone.
     pub(super) successful: bool,
-    /// File of the successful run.
+    /// File of the successful run; `None` for evidence records.
     #[serde(default)]
     pub(super) file: Option<FileName>,
-    /// Whether another run in that file failed or was refused. If so, the file does not cover the
-    /// whole analysis.
+    /// Whether another run of the analysis in that file failed, or any run was refused. The file
+    /// then does not cover the whole analysis.
     #[serde(default)]
     pub(super) partial: bool,
-    /// Numbers of the coverages of its successful runs.
+    /// Numbers of the stored coverages of the analysis's successful runs.
     #[serde(default)]
     pub(super) coverages: Vec<u32>,
-    /// Older files are reported as skipped if they became ready after this time.
+    /// Older files that became ready after this time are reported as skipped; earlier audits have
+    /// reported the others.
     #[serde(default)]
     pub(super) reported_until: Option<Timestamp>,
     #[serde(default)]
     pub(super) set_aside: SkippedFiles,
 }
 
-/// Identification of a file in warnings.
+/// Name, upload and time of a file, for warnings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct FileName {
     pub(super) upload_id: Uuid,
@@ -60,7 +61,7 @@ impl std::fmt::Display for FileName {
     }
 }
 
-/// Files that were skipped in favor of a newer one.
+/// Files that were skipped because a newer file has a run of the same analysis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SkippedFiles {
     files: Vec<FileName>,
@@ -96,26 +97,27 @@ impl Part {
         AnalysisKey { tool: tool.clone(), category: category.clone(), stream: stream.clone() }
     }
 
-    /// Stores a successful run with the number of its coverage.
+    /// Stores that a run in this file was successful, and the number of its coverage.
     pub(super) fn note_success(&mut self, file: &AuditInput, coverage: u32) {
         self.successful = true;
         self.file = Some(file.into());
         self.coverages.push(coverage);
     }
 
-    /// Returns when the file became ready that covers the whole analysis; `None` if none does.
+    /// Returns the time at which the file became ready that covers the whole analysis; `None` if no
+    /// file does.
     pub(super) fn whole_since(&self, audit_started_at: Timestamp) -> Option<Timestamp> {
         let whole = self.successful && !self.partial;
         let ready_at = || self.file.as_ref().map_or(audit_started_at, |file| file.ready_at);
         whole.then(ready_at)
     }
 
-    /// Whether the run of this file is the one that counts.
+    /// Whether the successful run of the analysis is in this file.
     pub(super) fn is_of(&self, upload_id: Uuid) -> bool {
         self.file.as_ref().is_some_and(|file| file.upload_id == upload_id)
     }
 
-    /// Counts an older file of the analysis as skipped.
+    /// Records an older file of the analysis as skipped, unless an earlier audit reported that.
     pub(super) fn set_aside(&mut self, input: &AuditInput) {
         let reported = self.reported_until.is_some_and(|until| input.ready_at <= until);
         let SkippedFiles { files, more } = &mut self.set_aside;
@@ -129,7 +131,8 @@ impl Part {
         }
     }
 
-    /// Returns a warning that names skipped files, the newer file and the reason.
+    /// Returns a warning that names the skipped files, the newer file and a hint; `None` if no file
+    /// was skipped.
     pub(super) fn set_aside_warning(&self) -> Option<String> {
         let SkippedFiles { files, more } = &self.set_aside;
         let newer = self.file.as_ref().filter(|_| !files.is_empty())?;
@@ -150,7 +153,7 @@ impl Part {
     }
 }
 
-/// Describes an analysis in warnings.
+/// Returns the description of an analysis for warnings.
 pub(super) fn describe(tool: &str, category: &str, stream: Option<&str>) -> String {
     match stream {
         Some(stream) => format!("{tool} without category in {stream}"),
@@ -160,7 +163,7 @@ pub(super) fn describe(tool: &str, category: &str, stream: Option<&str>) -> Stri
 }
 
 impl ImportFindings {
-    /// Returns the index of the audit's part for this analysis.
+    /// Returns the index of the audit's part for this analysis; `None` if it has no run yet.
     pub(super) fn part_of(&self, key: &AnalysisKey) -> Option<usize> {
         self.parts.iter().position(|part| {
             part.tool == key.tool && part.category == key.category && part.stream == key.stream

@@ -1,4 +1,5 @@
-//! Reads files. The newest successful run of each analysis counts; older files are skipped.
+//! Reads SARIF files. For each analysis, the newest file with a successful run is imported; older
+//! files are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use super::{AuditInput, ImportFindings, Step, analysis, coverage};
 use crate::identity::Identities;
 use crate::sarif::{self, Coverage, Refusal, ScanRun};
 
-/// Converts a file to chunks.
+/// Reads one file and converts its results to chunks of observations.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, input: usize) -> Result<Step, JobError> {
     let Some(artifact) = job.audit.inputs.get(input).cloned() else {
         return Ok(Step::Records { from: 0 });
@@ -35,14 +36,14 @@ fn refuse(job: &mut ImportFindings, artifact: &AuditInput, refusal: Refusal) {
     job.tally.errors.push(ImportError { upload_id, code: code.to_owned(), detail });
 }
 
-/// A file whose runs are being read.
+/// A file whose runs are being imported.
 struct File<'a> {
     artifact: &'a AuditInput,
-    /// Identities by analysis, shared by the runs of one analysis.
+    /// Identities by analysis, shared by all runs of an analysis in the file.
     identities: BTreeMap<AnalysisKey, Identities>,
     /// Analyses with a failed run in this file.
     failed: BTreeSet<AnalysisKey>,
-    /// Whether a run of any analysis was refused.
+    /// Whether any run of the file was refused.
     refused: bool,
 }
 
@@ -79,7 +80,8 @@ fn take_in(
     Ok(())
 }
 
-/// Reads a run for each of its analyses, unless a newer file was successful.
+/// Imports a run for each of its analyses, unless a newer file has a successful run of the
+/// analysis.
 fn take_run(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -113,7 +115,7 @@ fn warn_of_failure(job: &mut ImportFindings, file: &File<'_>, run: &ScanRun<'_>)
     }
 }
 
-/// Adds a run's observations to chunks.
+/// Converts the results of a run to observations and stores them in chunks.
 fn observe(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -143,7 +145,7 @@ fn observe(
         observations: Vec::with_capacity(CHUNK),
     };
     for observation in results.by_ref() {
-        // `check` has verified that every result can be read.
+        // `check` has parsed every result before, so no observation is an error here.
         chunk.observations.extend(observation);
         if chunk.observations.len() == CHUNK {
             chunk::keep(ctx, job, &mut chunk)?;

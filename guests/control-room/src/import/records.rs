@@ -1,9 +1,9 @@
-//! Evidence records of kind `finding`. Each is a finding itself, unless it names an uploaded file,
-//! whose content counts then.
+//! Evidence records of kind `finding`. Each record is a finding itself, unless it references an
+//! uploaded file, whose content is imported instead.
 //!
-//! A record's tool is its provider, its rule is `evidence.` plus its source type, and its path is
-//! its reference. Records with equal content are one finding. A record that is not sent again does
-//! not mean that the finding is gone.
+//! The tool of such a finding is the record's provider, its rule is `evidence.` plus the source
+//! type, and its path is the reference. Records with equal content are one finding. If a record is
+//! not sent again, its finding still counts as reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,10 +22,10 @@ use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 use crate::text::clean;
 
-/// Number of records read in one step.
+/// Maximum number of evidence records read in one step.
 const STEP: usize = 200;
 
-/// Adds the next records to chunks.
+/// Converts the next evidence records to observations and stores them in chunks.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, from: usize) -> Result<Step, JobError> {
     let some: Vec<Uuid> = job.audit.records.iter().skip(from).take(STEP).copied().collect();
     if some.is_empty() {
@@ -78,7 +78,7 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Obs
     let path = clean(&record.source_ref, 1000);
     let message = said.chars().filter(|c| !c.is_numeric()).collect();
     let key = Key::Message { path: path.clone(), message };
-    // Each record has its own counter, so that equal records get the same identity.
+    // Each record has its own counter, so that records with equal content get the same identity.
     let identity = Identities::new(workspace, repository).next(&record.provider, &rule_id, &key);
     let title = if said.is_empty() { &path } else { first_line(&said) };
     let nothing = Map::new();

@@ -1,4 +1,4 @@
-//! Activity in time spans. Spans do not overlap and are added up to windows, so that each
+//! Activity in time spans. The spans do not overlap and are added up to time windows, so that each
 //! transition is counted once.
 
 use area_sdk::prelude::*;
@@ -8,7 +8,7 @@ use super::durations::Durations;
 use crate::state::State;
 use crate::transition::StoredTransition;
 
-/// Start and end of a span, in seconds before now.
+/// Start and end of a time span, in seconds before now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) from: i64,
@@ -16,7 +16,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Filters transitions of this span.
+    /// Restricts a query to the transitions within this time span.
     pub(super) fn narrow<'a>(
         self,
         query: Query<'a, StoredTransition>,
@@ -27,10 +27,10 @@ impl Span {
     }
 }
 
-/// Counts and durations of a span.
+/// Counts and durations of the transitions within a time span.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct ActivitySummary {
-    /// Time until users' first decisions.
+    /// Durations from the beginning of a finding's lifecycle to a user's first decision.
     pub(super) decided: Durations,
     pub(super) verified: Durations,
     pub(super) created: u64,
@@ -54,7 +54,7 @@ impl ActivitySummary {
         })
     }
 
-    /// Adds another span.
+    /// Adds the activity of another time span.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             decided: self.decided.and(other.decided),
@@ -65,7 +65,8 @@ impl ActivitySummary {
     }
 }
 
-/// Returns the time until users' first decisions in a span.
+/// Returns the durations from the beginning of the lifecycle to a user's first decision, for
+/// decisions within the time span.
 pub(super) fn decided(scope: &Scope, span: Span) -> Result<Durations, DocumentError> {
     Durations::of(scope, |query| span.narrow(query.equals("decision", true), scope.now()))
 }

@@ -1,12 +1,12 @@
-//! Mean durations of transitions, without reading them: the database counts how often each duration
-//! occurs.
+//! Mean durations of transitions. The transitions are not read: the database counts how often each
+//! duration occurs.
 
 use area_sdk::{DocumentError, Query, Scope, Value};
 
 use crate::decimal::hours;
 use crate::transition::StoredTransition;
 
-/// Sum and number of durations.
+/// Sum, in seconds, and number of durations.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Durations {
     pub(super) count: i64,
@@ -14,9 +14,9 @@ pub(super) struct Durations {
 }
 
 impl Durations {
-    /// Returns the durations of the transitions that `narrow` selects. Hours and remaining seconds
-    /// are counted separately: each has at most a few thousand values, while there may be as many
-    /// durations as transitions.
+    /// Returns the durations of the transitions that `narrow` selects. The database counts whole
+    /// hours and remaining seconds separately, because each has at most a few thousand different
+    /// values, while every transition may have another duration.
     pub(super) fn of<'a>(
         scope: &'a Scope,
         narrow: impl Fn(Query<'a, StoredTransition>) -> Query<'a, StoredTransition>,
@@ -34,7 +34,7 @@ impl Durations {
         })
     }
 
-    /// Sums values by their counts.
+    /// Sums values, each multiplied by its count.
     fn sum(groups: Vec<(Vec<Value>, u64)>) -> Self {
         groups.iter().fold(Self::default(), |sum, (values, count)| {
             let Some(Value::Integer(length)) = values.first() else { return sum };
@@ -43,7 +43,7 @@ impl Durations {
         })
     }
 
-    /// Adds other durations.
+    /// Adds the sum and number of other durations.
     pub(super) fn and(self, others: Self) -> Self {
         Self {
             count: self.count.saturating_add(others.count),
@@ -51,12 +51,13 @@ impl Durations {
         }
     }
 
-    /// Returns the mean in hours; `None` if there are none.
+    /// Returns the mean in hours; `None` if there are no durations.
     pub(super) fn mean_hours(self) -> Option<String> {
         hours(self.seconds, self.count)
     }
 
-    /// Returns the hours saved compared with the mean of an earlier window.
+    /// Returns the hours saved by all current durations, compared with the mean of an earlier
+    /// window.
     pub(super) fn saved_since(self, earlier: Self) -> Option<String> {
         // (E/e - C/c) * c, with a common divisor.
         let at_earlier_mean = earlier.seconds.checked_mul(self.count)?;

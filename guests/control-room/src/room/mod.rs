@@ -1,8 +1,8 @@
 //! The control room (operation 15): a summary of the workspace's findings, computed from stored
 //! data.
 //!
-//! The database counts; only findings that are shown are read. So a hundred thousand findings need
-//! no more memory than ten.
+//! The database counts the findings; only findings in the response are read. So a hundred thousand
+//! findings need no more memory than ten.
 
 mod activity;
 mod durations;
@@ -20,16 +20,16 @@ use outcomes::Outcomes;
 use snapshots::Snapshot;
 pub(crate) use snapshots::StoredSnapshot;
 
-/// Version of the calculation.
+/// Version of the rules that compute the control room.
 const CALCULATION: &str = "control-room-v1";
 
-/// Maximum number of transitions and of recurring findings shown.
+/// Maximum number of transitions, and of recurring findings, in the response.
 const MOST_ENTRIES: u32 = 100;
-/// Maximum number of suggestions shown: pending ones, then decided ones.
+/// Maximum number of match suggestions in the response: of pending ones, and of decided ones.
 const MOST_PENDING: usize = 100;
 const MOST_DECIDED: usize = 20;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: how the control room is computed.
 pub(crate) const DESCRIPTION: &str = "`match_suggestions` has the 100 newest that are pending, \
     then the 20 newest of those accepted and rejected; `recent_transitions` the 100 newest; \
     `recurring_findings` the 100 riskiest of those reported by at least two audits, open ones \
@@ -64,10 +64,10 @@ impl Document for ControlRoom {
     const COLLECTION: &'static str = "rooms";
 }
 
-/// Id of the stored control room, which holds the latest rebuild.
+/// Id of the only stored document, which has the latest rebuild of the control room.
 const LATEST: &str = "latest";
 
-/// Published when the control room was rebuilt.
+/// Published when a user rebuilt the control room.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ControlRoomRebuilt {
     generated_at: Timestamp,
@@ -99,7 +99,7 @@ pub(crate) fn rebuild(ctx: &Ctx) -> Result<ControlRoom> {
     Ok(room)
 }
 
-/// Returns the latest rebuild. If there was none, computes the control room.
+/// Returns the latest rebuild; if there is none, computes the control room without storing it.
 pub(crate) fn show(ctx: &Ctx) -> Result<ControlRoom> {
     match ctx.documents::<ControlRoom>().find(LATEST)? {
         Some(kept) => Ok(kept.value),

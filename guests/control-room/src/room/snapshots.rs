@@ -1,4 +1,4 @@
-//! Snapshots: states of the findings, and the activity of a window.
+//! Snapshots of the control room: counts of findings by state, and the activity of a time window.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::severity::Severity;
 use crate::state::State;
 use crate::transition::StoredTransition;
 
-/// A time span that ends now.
+/// A time window that ends now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 enum Window {
     #[serde(rename = "24h")]
@@ -46,7 +46,7 @@ impl Window {
 
 type Counts = BTreeMap<String, u64>;
 
-/// States of the findings and activity of one window.
+/// Counts of the workspace's findings, and the activity of one time window.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Snapshot {
     architecture_impact_counts: Counts,
@@ -59,7 +59,7 @@ pub(super) struct Snapshot {
     recurring_count: u64,
     score: String,
     severity_counts: Counts,
-    /// Number of transitions from which it was computed.
+    /// Number of stored transitions when the snapshot was computed.
     source_transition_version: u64,
     time_to_decision_hours: Option<String>,
     window: Window,
@@ -81,7 +81,7 @@ impl Snapshot {
         self.id
     }
 
-    /// Whether it was computed at this time.
+    /// Whether the snapshot was computed at this time, and not read from storage.
     pub(super) fn is_new(&self, now: Timestamp) -> bool {
         self.as_of == now
     }
@@ -90,7 +90,7 @@ impl Snapshot {
         StoredSnapshot { snapshot: self.clone() }
     }
 
-    /// Returns the stored snapshot if it has the same content.
+    /// Returns the stored snapshot if its content is equal, so that it keeps its id and `as_of`.
     fn unless_kept(self, kept: Option<Self>) -> Self {
         match kept {
             Some(kept) if kept == (Self { id: kept.id, as_of: kept.as_of, ..self.clone() }) => kept,
@@ -99,7 +99,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the activity of each window, shortest first.
+/// Returns the activity of each time window, shortest window first.
 pub(super) fn activities(scope: &Scope) -> Result<[ActivitySummary; 3], DocumentError> {
     let mut activities = [ActivitySummary::default(); 3];
     let (mut so_far, mut until) = (ActivitySummary::default(), 0);
@@ -111,7 +111,7 @@ pub(super) fn activities(scope: &Scope) -> Result<[ActivitySummary; 3], Document
     Ok(activities)
 }
 
-/// Computes one snapshot for each window.
+/// Computes one snapshot for each time window.
 pub(super) fn compute(
     scope: &Scope,
     activities: [ActivitySummary; 3],
@@ -127,9 +127,9 @@ pub(super) fn compute(
     Window::ALL.into_iter().zip(activities).zip(stale).map(snapshot).collect()
 }
 
-/// Returns the number of open findings that no audit showed within each window. Windows are counted
-/// from the longest on, so that each stale finding is counted once and the many findings of
-/// recurring audits are not read.
+/// Returns, for each time window, the number of open findings that no audit reported within it.
+/// Each range of time is counted once, starting with the oldest, so that findings of recurring
+/// audits are not read.
 fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
     let mut all = [0; 3];
     let (mut so_far, mut from) = (0, None);
@@ -142,7 +142,7 @@ fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
     Ok(all)
 }
 
-/// States of the findings, independent of a window.
+/// Counts of findings that do not depend on a time window.
 struct Standing {
     counts: Counts,
     open_by_severity: Counts,
@@ -177,7 +177,7 @@ impl Standing {
         Ok(standing)
     }
 
-    /// Adds a count of findings with equal state, severity, impact and recurrence.
+    /// Adds the count of findings with these values of state, severity, impact and recurrence.
     fn add(&mut self, values: &[Value], count: u64) {
         let [Value::Text(state), Value::Text(severity), Value::Text(impact), recurring] = values
         else {
@@ -194,8 +194,8 @@ impl Standing {
         }
     }
 
-    /// Returns the snapshot of a window; `stale` is the number of open findings that no audit
-    /// showed within it.
+    /// Returns the snapshot of a time window. `stale` is the number of open findings that no audit
+    /// reported within the window.
     fn snapshot(
         &self,
         scope: &Scope,
@@ -221,7 +221,7 @@ impl Standing {
         }
     }
 
-    /// Returns the counts with the activity of a window.
+    /// Returns the counts by state together with the activity of a time window.
     fn counts_with(&self, activity: ActivitySummary) -> Counts {
         let mut counts = self.counts.clone();
         counts.extend([
@@ -233,7 +233,8 @@ impl Standing {
         counts
     }
 
-    /// Returns 100 / (1 + w / 100), where w is the weight of the open findings.
+    /// Returns the score 100 / (1 + w / 100), where w is the sum of the weights of the open
+    /// findings.
     fn score(&self) -> String {
         let half_weights = [
             (Severity::Critical, 20),

@@ -1,4 +1,4 @@
-//! Messages of SARIF: text or the name of a rule's text, with arguments inserted.
+//! Resolves SARIF messages: a text, or the id of a text of the rule, with arguments inserted.
 
 use super::model::{Message, Text};
 use super::rules::{FoundRule, Rules};
@@ -7,7 +7,7 @@ use crate::text::clean;
 /// Maximum size of a stored message, in bytes.
 const MOST_BYTES: usize = 2000;
 
-/// Returns the message of a result; empty if it has none.
+/// Returns the text of a result's `message`; empty if there is none.
 pub(super) fn resolve(
     message: Option<&Message>,
     rules: &Rules<'_>,
@@ -20,13 +20,13 @@ pub(super) fn resolve(
     clean(&fill(text, arguments), MOST_BYTES)
 }
 
-/// Returns the text of a multiformat message string.
+/// Returns `text` of a `multiformatMessageString`.
 pub(super) fn text(text: Option<&Text>) -> Option<&str> {
     text?.text.as_deref().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Replaces `{0}`, `{1}`, … by arguments, and `{{` and `}}` by braces. Returns the text unchanged
-/// without arguments.
+/// Replaces `{0}`, `{1}`, … by the arguments, and `{{` and `}}` by braces. Without arguments,
+/// returns the text unchanged.
 fn fill(text: &str, arguments: &[String]) -> String {
     if arguments.is_empty() {
         return text.to_owned();
@@ -49,7 +49,7 @@ fn fill(text: &str, arguments: &[String]) -> String {
     filled
 }
 
-/// Returns the argument for the placeholder at the start of a text, and the rest of the text.
+/// Parses a placeholder at the beginning of a text. Returns its argument and the rest of the text.
 fn placeholder<'a>(text: &'a str, arguments: &'a [String]) -> Option<(&'a str, &'a str)> {
     let (number, after) = text.strip_prefix('{')?.split_once('}')?;
     let argument = arguments.get(number.parse::<usize>().ok()?)?;

@@ -1,8 +1,10 @@
-//! Parser of SARIF 2.1.0 logs as scanners write them.
+//! Parser of SARIF 2.1.0 logs as scanners write them. Section numbers in comments are those of the
+//! standard.
 //!
-//! Missing members are accepted if nothing depends on them. Errors are reported with a JSON Pointer
-//! and a hint, for one run at a time if the log itself can be read. A run with one invalid result
-//! is refused completely: otherwise the findings of the skipped results would seem gone.
+//! Missing members are accepted if nothing depends on them. An error is reported with a JSON
+//! Pointer and a hint; if the log itself can be parsed, an error refuses only its run. A run with
+//! one invalid result is refused completely, because the findings of skipped results would
+//! otherwise count as no longer reported.
 
 mod message;
 mod model;
@@ -24,16 +26,16 @@ use model::{InlineProperties, Log, Run};
 
 pub(crate) use results::Results;
 
-/// The only supported version.
+/// The only supported value of `version`.
 const VERSION: &str = "2.1.0";
-/// Maximum stored size of tool names, categories and versions, in bytes.
+/// Maximum size of a stored tool name, category or tool version, in bytes.
 const MOST_NAME_BYTES: usize = 200;
 
-/// Why a log or a run is refused.
+/// Reason why a log or a run is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refusal {
     pub(crate) code: &'static str,
-    /// The error and how to fix it.
+    /// Description of the error and how to fix it.
     pub(crate) detail: String,
 }
 
@@ -43,56 +45,58 @@ impl Refusal {
     }
 }
 
-/// Runs of a log that are not parsed yet.
+/// Iterator source for the runs of a log, which are parsed one by one.
 pub(crate) struct Runs<'a> {
     runs: Vec<&'a RawValue>,
-    /// Inline external properties of runs, by lower-case GUID.
+    /// Items of `inlineExternalProperties`, by lower-case GUID.
     inline: HashMap<String, InlineProperties<'a>>,
 }
 
-/// Subject of a run. Findings of a run replace those of the former run with the same subject.
+/// Tool and category of a run. A run replaces the findings of the previous run with the same
+/// subject.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Subject {
     pub(crate) tool: String,
-    /// `automationDetails.id` up to its last slash; empty without one.
+    /// `automationDetails.id` up to its last slash; empty if it has none.
     pub(crate) category: String,
 }
 
-/// Files and rules that a run checked.
+/// Paths and rules that a run checked.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Coverage {
-    /// Paths in `artifacts`, and paths of reported results.
+    /// Paths in `artifacts`, and paths in the locations of results.
     paths: BTreeSet<String>,
-    /// Rule ids listed by the tool's components; `None` if they list none.
+    /// Rule ids that the tool's components list; `None` if they list none.
     rules: Option<BTreeSet<String>>,
 }
 
 impl Coverage {
     /// Whether the run would have reported a finding of this rule in these files. A run that lists
-    /// its rules checked for no others.
+    /// rules has checked no other rules.
     pub(crate) fn includes(&self, rule_id: &str, paths: &[String]) -> bool {
         let all_paths = !paths.is_empty() && paths.iter().all(|path| self.paths.contains(path));
         all_paths && self.rules.as_ref().is_none_or(|rules| is_listed(rules, rule_id))
     }
 }
 
-/// Whether the list has a rule or one of its parents: `CA1000/1` is a rule below `CA1000` (3.52.4).
+/// Whether the list contains a rule or one of its parents: `CA1000/1` is a rule below `CA1000`
+/// (3.52.4).
 fn is_listed(rules: &BTreeSet<String>, rule_id: &str) -> bool {
     let parents = rule_id.match_indices('/').map(|(at, _)| &rule_id[..at]);
     parents.chain([rule_id]).any(|id| rules.contains(id))
 }
 
-/// A valid run.
+/// A parsed run, whose results are not parsed yet.
 pub(crate) struct ScanRun<'a> {
     at: usize,
     run: Run<'a>,
     pub(crate) subject: Subject,
     pub(crate) version: Option<String>,
-    /// Whether the scan was successful and has a list of results.
+    /// Whether the run has a list of results and no invocation with `executionSuccessful: false`.
     pub(crate) successful: bool,
 }
 
-/// Parses a log up to its runs.
+/// Parses a log without parsing its runs.
 pub(crate) fn open(bytes: &[u8]) -> Result<Runs<'_>, Refusal> {
     let text = std::str::from_utf8(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).map_err(
         |error| {
@@ -130,7 +134,7 @@ impl<'a> Runs<'a> {
         self.runs.len()
     }
 
-    /// Returns each run, or why it is refused.
+    /// Returns an iterator over the parsed runs; an item is an error if the run is refused.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Result<ScanRun<'a>, Refusal>> + '_ {
         let mut inline = Inline { by_guid: &self.inline, taken: HashSet::new() };
         let runs = self.runs.iter().enumerate();
@@ -168,29 +172,29 @@ impl<'a> ScanRun<'a> {
         self.run.results.is_some()
     }
 
-    /// Parses every result and collects the files and rules of the run.
+    /// Parses every result and returns the paths and rules that the run checked.
     pub(crate) fn check(&self) -> Result<Coverage, Refusal> {
         results::check(self)
     }
 
-    /// Returns the results with their identities within the repository; `None` if the run has no
-    /// list of results.
+    /// Returns an iterator over the run's findings. `identities` continues the counts of earlier
+    /// runs. `None` if the run has no list of results.
     pub(crate) fn results(&self, identities: Identities) -> Option<Results<'_, 'a>> {
         Results::of(self, identities)
     }
 }
 
-/// Results in inline external properties. Each list belongs to one run (3.15.2), so that all runs
-/// together have no more results than the log.
+/// Results in `inlineExternalProperties`. Each list may belong to one run only (3.15.2), so that
+/// all runs together have no more results than the log.
 struct Inline<'r, 'a> {
     by_guid: &'r HashMap<String, InlineProperties<'a>>,
-    /// GUIDs that an earlier run referenced.
+    /// Lower-case GUIDs that an earlier run has referenced.
     taken: HashSet<String>,
 }
 
 impl<'a> Inline<'_, 'a> {
-    /// Adds the results that a run references, each list once. Results in other files are not
-    /// available.
+    /// Adds the results that a run references, each list once. Refuses references to other files
+    /// and to results of another run.
     fn fetch_results(&mut self, run: &mut Run<'a>, at: usize) -> Result<(), Refusal> {
         let elsewhere = run.elsewhere.take().and_then(|elsewhere| elsewhere.results);
         let mut seen = HashSet::new();
@@ -217,13 +221,13 @@ impl<'a> Inline<'_, 'a> {
     }
 }
 
-/// Returns the category of an id: `nightly/backend/2026-01-31` is a run of `nightly/backend`; an id
-/// without a slash has no category (3.17.3).
+/// Returns the category in `automationDetails.id`: `nightly/backend` for
+/// `nightly/backend/2026-01-31`; empty for an id without a slash (3.17.3).
 fn category_of(id: &str) -> &str {
     id.rsplit_once('/').map_or("", |(category, _)| category)
 }
 
-/// Parses JSON; errors name the position below `root`.
+/// Parses JSON. Errors have a JSON Pointer to the position, with `root` as its beginning.
 fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, Refusal> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -238,7 +242,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, Refusal
     Ok(value)
 }
 
-/// Formats a path as a JSON Pointer.
+/// Formats a parser's path as a JSON Pointer.
 fn pointer(path: &serde_path_to_error::Path) -> String {
     let segments = path.iter().filter_map(|segment| match segment {
         Segment::Seq { index } => Some(index.to_string()),

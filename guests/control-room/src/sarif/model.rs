@@ -1,5 +1,6 @@
-//! Members of a SARIF 2.1.0 log that are read. Nearly all are optional: scanners omit much that the
-//! standard requires, and a strict model would refuse usable files.
+//! The members of a SARIF 2.1.0 log that the import reads. Nearly all are optional: scanners omit
+//! much that the standard requires, and a strict model would refuse usable files. Section numbers
+//! are those of the standard.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// A log; its runs are parsed one by one.
+/// A SARIF log. Its `runs` are parsed one by one.
 #[derive(Deserialize)]
 pub(super) struct Log<'a> {
     pub(super) version: Option<String>,
@@ -18,7 +19,8 @@ pub(super) struct Log<'a> {
     pub(super) inline: Option<Vec<InlineProperties<'a>>>,
 }
 
-/// Properties of a run that are stored outside of the runs (3.13.5).
+/// An item of `inlineExternalProperties`: properties of a run that are stored outside of `runs`
+/// (3.13.5).
 #[derive(Deserialize)]
 pub(super) struct InlineProperties<'a> {
     pub(super) guid: Option<String>,
@@ -26,7 +28,7 @@ pub(super) struct InlineProperties<'a> {
     pub(super) results: Option<Vec<&'a RawValue>>,
 }
 
-/// References to properties of a run outside of it (3.14.2).
+/// `externalPropertyFileReferences` of a run: references to properties outside of the run (3.14.2).
 #[derive(Default, Deserialize)]
 pub(super) struct ExternalReferences {
     pub(super) results: Option<Vec<ExternalReference>>,
@@ -37,7 +39,7 @@ pub(super) struct ExternalReference {
     pub(super) guid: Option<String>,
 }
 
-/// One run of one tool; its results are parsed one by one.
+/// A `run` of a tool. Its `results` are parsed one by one.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Run<'a> {
@@ -100,7 +102,7 @@ pub(super) struct Relationship {
     pub(super) target: Option<Descriptor>,
 }
 
-/// Reference to a rule or a taxon in a component of the tool (3.52).
+/// A `reportingDescriptorReference` to a rule or a taxon (3.52).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Descriptor {
@@ -157,7 +159,7 @@ pub(super) struct ArtifactLocation {
     pub(super) index: Option<i64>,
 }
 
-/// Members of a result that name its rule.
+/// Members of a `result` that refer to its rule.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NamedRule {
@@ -166,7 +168,7 @@ pub(super) struct NamedRule {
     pub(super) rule: Option<Descriptor>,
 }
 
-/// One result.
+/// A `result`: one problem that a tool reported.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResultObject {
@@ -186,7 +188,7 @@ pub(super) struct ResultObject {
     pub(super) properties: Option<Map<String, Value>>,
 }
 
-/// Origin of a result.
+/// `resultProvenance`: the invocation that produced a result.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Provenance {
@@ -243,8 +245,8 @@ pub(super) struct Suppression {
     pub(super) justification: Option<String>,
 }
 
-/// Parses a whole number, which JSON may write as `10.0` (JSON Schema draft 6 and later,
-/// "integer").
+/// Parses a whole number, which JSON may write as `10.0` ("integer" in JSON Schema draft 6 and
+/// later).
 fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Converts results to observations, one at a time, grouped by rule.
+//! Converts SARIF results to observations, one at a time, grouped by rule.
 
 use std::collections::BTreeSet;
 
@@ -18,13 +18,13 @@ use crate::text::clean;
 
 /// Maximum size of a stored title, in bytes.
 const MOST_TITLE_BYTES: usize = 300;
-/// Maximum size of a snippet that is used, in bytes.
+/// Maximum number of bytes of a snippet that are used.
 const MOST_SNIPPET_BYTES: usize = 20_000;
 
-/// Kinds of results that report no failure and are no findings.
+/// Values of `kind` for which a result is not a finding.
 const NOT_FINDINGS: [&str; 3] = ["pass", "notApplicable", "informational"];
 
-/// Results of a run that are findings.
+/// Iterator over the results of a run that are findings, converted to observations.
 pub(crate) struct Results<'r, 'a> {
     run: &'r ScanRun<'a>,
     rules: Rules<'r>,
@@ -46,7 +46,7 @@ impl<'r, 'a> Results<'r, 'a> {
         })
     }
 
-    /// Returns the identities, for another run of the same subject.
+    /// Returns the identities so far, for another run of the same analysis.
     pub(crate) fn into_identities(self) -> Identities {
         self.identities
     }
@@ -134,11 +134,11 @@ impl Iterator for Results<'_, '_> {
     }
 }
 
-/// Returns results and their positions, grouped by rule: a new finding is compared with findings of
-/// its rule's family, which are then read together.
+/// Returns the results with their indexes, grouped by rule. New findings are compared with the
+/// findings of their rule family, so grouping reads each family once.
 fn by_rule<'a>(results: &[&'a RawValue]) -> Vec<(usize, &'a RawValue)> {
     let mut all: Vec<_> = results.iter().copied().enumerate().collect();
-    // Invalid results are reported where they are parsed.
+    // A result that cannot be parsed here is reported when it is read.
     all.sort_by_cached_key(|(_, text)| {
         let NamedRule { rule_id, rule_index, rule } =
             serde_json::from_str(text.get()).unwrap_or_default();
@@ -152,7 +152,8 @@ fn read(run: &ScanRun<'_>, index: usize, text: &RawValue) -> Result<ResultObject
     parse(text.get(), &format!("/runs/{}/results/{index}", run.at))
 }
 
-/// Parses every result for its files. The first invalid one refuses the run.
+/// Parses every result and returns the paths and rules that the run checked. The first invalid
+/// result refuses the run.
 pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
     let places = run.places();
     let listed = places.artifacts.iter().filter_map(|artifact| artifact.location.as_ref());
@@ -166,7 +167,7 @@ pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
     Ok(Coverage { paths, rules: (!rules.is_empty()).then_some(rules) })
 }
 
-/// Location and subject of a result.
+/// Locations, package and advisory of a result.
 struct ResultContext {
     locations: Vec<FindingLocation>,
     purl: Option<String>,
@@ -181,7 +182,7 @@ impl ScanRun<'_> {
         }
     }
 
-    /// Returns the scanned revision.
+    /// Returns the scanned revision: the first `revisionId` in `versionControlProvenance`.
     fn revision(&self) -> Option<String> {
         let sources = self.run.version_control_provenance.as_deref().unwrap_or_default();
         let revision = sources.iter().find_map(|source| source.revision_id.as_deref());
@@ -194,8 +195,8 @@ fn is_finding(result: &ResultObject) -> bool {
     !NOT_FINDINGS.contains(&kind) && result.baseline_state.as_deref() != Some("absent")
 }
 
-/// Returns the level by SARIF's rules (3.27.10): the result's own, `none` for results that are no
-/// failures, otherwise the rule's.
+/// Returns the level of a result by the rules of 3.27.10: its own `level`; `none` if its `kind` is
+/// not `fail`; otherwise the level of its rule.
 fn level<'t>(result: &'t ResultObject, rules: &Rules<'t>, rule: &FoundRule<'t>) -> &'t str {
     match (result.level.as_deref(), result.kind.as_deref()) {
         (Some(level), _) => level,
@@ -214,14 +215,15 @@ fn snippet(result: &ResultObject) -> Option<&str> {
         .map(|snippet| truncate_bytes(snippet, MOST_SNIPPET_BYTES))
 }
 
-/// Returns the rule's heading, otherwise the message, otherwise the rule's id.
+/// Returns the title of a finding: the description of the rule; without one, the message; then the
+/// rule's name or id.
 fn title(rule: &FoundRule<'_>, said: &str) -> String {
     let said = Some(said).filter(|said| !said.is_empty());
     let title = rule.heading().or(said).or_else(|| rule.name()).unwrap_or(&rule.id);
     clean(first_line(title), MOST_TITLE_BYTES)
 }
 
-/// Returns the file of a location.
+/// Returns the path of the location's file.
 fn path(places: &BaseLocations<'_>, location: &Location) -> Option<String> {
     places.path(location.physical_location.as_ref()?.artifact_location.as_ref()?)
 }
@@ -245,8 +247,8 @@ fn logical_name(location: &LogicalLocation) -> Option<String> {
     Some(clean(name, 300)).filter(|name| !name.is_empty())
 }
 
-/// Returns why a result is suppressed. All suppressions must be accepted, which is their default
-/// status; a result with a rejected one or one under review is not suppressed.
+/// Returns the text about why a result is suppressed; `None` if it is not. A result is suppressed
+/// if all its `suppressions` are accepted, which is the default of `status`.
 fn suppressed(suppressions: &[Suppression]) -> Option<String> {
     let accepted = |one: &Suppression| matches!(one.status.as_deref(), None | Some("accepted"));
     let first = suppressions.first().filter(|_| suppressions.iter().all(accepted))?;

@@ -1,4 +1,5 @@
-//! Rules of a run: found by index, by id, or by the start of an id, in the driver or an extension.
+//! Rules of a run. A result's rule is found by index, GUID, id or a prefix of the id, in the tool's
+//! driver or an extension.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,33 +9,34 @@ use super::message::text;
 use super::model::{Descriptor, Invocation, ResultObject, Rule, Tool, ToolComponent};
 use crate::text::clean;
 
-/// Maximum stored size of a rule id in bytes; it is part of indexes.
+/// Maximum size of a stored rule id in bytes. Indexes of the database contain it.
 const MOST_ID_BYTES: usize = 300;
 
-/// Rules of a run.
+/// The rules that the components of a run's tool list.
 pub(super) struct Rules<'a> {
     components: Vec<&'a ToolComponent>,
-    /// Rules by id, of the driver or else of the first extension that has the id.
+    /// Rules by id. If several components have the id, the driver's rule, or that of the first
+    /// extension.
     by_id: HashMap<&'a str, RuleIndex>,
     by_component_and_id: HashMap<(usize, &'a str), RuleIndex>,
     by_guid: HashMap<String, RuleIndex>,
-    /// Levels that each invocation sets in place of the rules' own.
+    /// For each invocation, the levels in `ruleConfigurationOverrides`, by rule.
     overrides: Vec<HashMap<RuleIndex, &'a str>>,
 }
 
-/// Returns the rule ids listed by the tool's components.
+/// Returns the ids of all rules that the tool's components list.
 pub(super) fn listed(tool: &Tool) -> BTreeSet<String> {
     let components = tool.driver.iter().chain(tool.extensions.iter().flatten());
     let rules = components.flat_map(|component| component.rules.iter().flatten());
     rules.filter_map(|rule| Some(clean(rule.id.as_deref()?, MOST_ID_BYTES))).collect()
 }
 
-/// Index of a tool component and of a rule in it.
+/// Index of a tool component (0 for the driver), and index of a rule in its `rules`.
 type RuleIndex = (usize, usize);
 
-/// Rule of a result: its id and its description in the file.
+/// Rule of a result: its id, and its definition in the log if there is one.
 pub(super) struct FoundRule<'a> {
-    /// Id; never empty.
+    /// Id of the rule; never empty.
     pub(super) id: String,
     pub(super) rule: Option<&'a Rule>,
     place: Option<RuleIndex>,
@@ -92,7 +94,8 @@ impl<'a> Rules<'a> {
         FoundRule { id: clean(id, MOST_ID_BYTES), rule, place }
     }
 
-    /// Finds a rule by index, GUID or id: in the referenced component, otherwise in any (3.52.3).
+    /// Returns the index of a rule that is referenced by index, GUID or id: in the referenced
+    /// component, otherwise in any component (3.52.3).
     fn place(
         &self,
         reference: Option<&Descriptor>,
@@ -125,7 +128,8 @@ impl<'a> Rules<'a> {
         self.rule(component, index).map(|_| (component, index))
     }
 
-    /// Returns the referenced component: an extension by index or name, otherwise the driver.
+    /// Returns the index of the referenced component: an extension by index, GUID or name; the
+    /// driver without a reference.
     fn component(&self, reference: Option<&Descriptor>) -> Option<usize> {
         let Some(named) = reference.and_then(|rule| rule.tool_component.as_ref()) else {
             return Some(0);
@@ -144,7 +148,8 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// Returns a named message of a rule or its component.
+    /// Returns the message string with this id: of the rule, otherwise of its component
+    /// (`globalMessageStrings`).
     pub(super) fn message(&self, rule: &FoundRule<'a>, id: &str) -> Option<&'a str> {
         let own = || rule.rule?.message_strings.as_ref()?.get(id);
         let component = rule.place.map_or(0, |(component, _)| component);
@@ -152,8 +157,9 @@ impl<'a> Rules<'a> {
         text(own().or_else(global))
     }
 
-    /// Returns the default level of a result of this invocation. A single invocation need not be
-    /// referenced.
+    /// Returns the level of a result without its own: the override of its invocation, otherwise the
+    /// rule's default, otherwise `warning`. If the run has one invocation, a result need not
+    /// reference it.
     pub(super) fn level(&self, rule: &FoundRule<'a>, invocation: Option<i64>) -> &'a str {
         let named = invocation.and_then(|index| usize::try_from(index).ok());
         let overrides = match (&self.overrides[..], named) {
@@ -167,7 +173,8 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Finds an id, or the longest prefix of a hierarchical one (`CA1000/1`).
+/// Returns the rule with this id, or with the longest prefix of a hierarchical id (`CA1000` for
+/// `CA1000/1`).
 fn by_beginning(mut id: &str, find: impl Fn(&str) -> Option<RuleIndex>) -> Option<RuleIndex> {
     loop {
         if let Some(place) = find(id) {
@@ -178,7 +185,7 @@ fn by_beginning(mut id: &str, find: impl Fn(&str) -> Option<RuleIndex>) -> Optio
 }
 
 impl FoundRule<'_> {
-    /// Returns the rule's heading; `None` if the file has none.
+    /// Returns the rule's short or full description; `None` if the log has none.
     pub(super) fn heading(&self) -> Option<&str> {
         let rule = self.rule?;
         text(rule.short_description.as_ref()).or_else(|| text(rule.full_description.as_ref()))

@@ -1,4 +1,4 @@
-//! Converts artifact locations to paths within the repository: resolves base ids, decodes
+//! Converts SARIF `artifactLocation`s to paths within the repository: resolves `uriBaseId`, decodes
 //! percent-encoding and normalizes dots and separators.
 
 use std::collections::BTreeMap;
@@ -10,17 +10,17 @@ use crate::text::clean;
 
 /// Maximum size of a stored path, in bytes.
 const MOST_BYTES: usize = 1000;
-/// Maximum number of nested base ids; it ends cycles.
+/// Maximum number of nested `uriBaseId`s that are resolved; it also ends cycles.
 const MOST_BASES: usize = 16;
 
-/// Base locations of a run's files.
+/// `originalUriBaseIds` and `artifacts` of a run, with which artifact locations are resolved.
 pub(super) struct BaseLocations<'a> {
     pub(super) bases: Option<&'a BTreeMap<String, ArtifactLocation>>,
     pub(super) artifacts: &'a [Artifact],
 }
 
 impl BaseLocations<'_> {
-    /// Returns the path of a location; `None` if it names none.
+    /// Returns the path of an artifact location; `None` if it has no URI.
     pub(super) fn path(&self, location: &ArtifactLocation) -> Option<String> {
         let index = location.index.and_then(|index| usize::try_from(index).ok());
         let listed = || self.artifacts.get(index?)?.location.as_ref();
@@ -33,8 +33,8 @@ impl BaseLocations<'_> {
         (!path.is_empty()).then_some(path)
     }
 
-    /// Returns the location relative to its outermost base, because the checkout folder of the
-    /// scanning machine is not part of the finding.
+    /// Returns the URI as a path relative to its outermost base, because the folder in which a
+    /// machine checked out the repository does not belong to the finding.
     fn below_root(&self, uri: String, base_id: Option<&str>) -> String {
         let mut path = uri;
         let mut next = base_id;
@@ -53,7 +53,7 @@ impl BaseLocations<'_> {
         path
     }
 
-    /// Removes a known base from an absolute path.
+    /// Removes the longest matching base URI from an absolute path.
     fn below_a_base(&self, absolute_path: &str) -> String {
         let bases = self.bases.into_iter().flat_map(BTreeMap::values);
         let roots = bases.filter_map(|base| absolute(&decoded(base.uri.as_deref()?)));
@@ -69,12 +69,13 @@ fn is_web(uri: &str) -> bool {
     uri.starts_with("http://") || uri.starts_with("https://")
 }
 
-/// Decodes percent-encoding, once and before any comparison.
+/// Decodes percent-encoding, once, before any comparison.
 fn decoded(uri: &str) -> String {
     percent_decode_str(uri.trim()).decode_utf8_lossy().into_owned()
 }
 
-/// Returns the path after `file://` and the host name. A drive letter is kept, in upper case.
+/// Returns the path of a `file:` URI without the host name; `None` for any other URI. A drive
+/// letter is converted to upper case.
 fn absolute(uri: &str) -> Option<String> {
     let scheme = uri.get(..5)?;
     let rest = scheme.eq_ignore_ascii_case("file:").then(|| &uri[5..])?;
@@ -89,7 +90,7 @@ fn absolute(uri: &str) -> Option<String> {
     }
 }
 
-/// Normalizes a path: forward slashes, no dots, no empty segments.
+/// Normalizes a path: forward slashes, no `.` and `..`, no empty segments.
 fn normal(path: &str) -> String {
     if is_web(path) {
         return clean(path, MOST_BYTES);

@@ -1,5 +1,5 @@
-//! Subject of a result beyond its rule: a package, an advisory or a weakness. Determines the rule
-//! family, in which findings of different tools are compared.
+//! Subject of a SARIF result beyond its rule: a package, an advisory or a weakness. The subject
+//! determines the rule family, within which findings of different tools are compared.
 
 use serde_json::{Map, Value};
 
@@ -7,10 +7,10 @@ use super::model::Rule;
 use super::rules::FoundRule;
 use crate::text::clean;
 
-/// Databases whose ids end with a year and a number.
+/// Names of vulnerability databases whose ids consist of the name, a year and a number.
 const NUMBERED: [&str; 6] = ["CVE", "RUSTSEC", "GO", "PYSEC", "OSV", "MAL"];
 
-/// Returns the first package URL.
+/// Returns the first package URL in the properties or the logical locations of a result.
 pub(super) fn purl<'a>(
     properties: [Option<&'a Map<String, Value>>; 2],
     logical_names: impl Iterator<Item = &'a str>,
@@ -19,7 +19,7 @@ pub(super) fn purl<'a>(
         let one = ["purl", "packageUrl", "package_url"]
             .iter()
             .find_map(|&name| properties.get(name)?.as_str());
-        // A rule with several packages does not identify the one of this result.
+        // A rule that lists several packages does not tell which one this result is about.
         one.or_else(|| match properties.get("purls")?.as_array()?.as_slice() {
             [only] => only.as_str(),
             _ => None,
@@ -29,7 +29,7 @@ pub(super) fn purl<'a>(
     all.find(|text| text.starts_with("pkg:")).map(|purl| clean(purl, 500))
 }
 
-/// Returns the advisory named in a text.
+/// Returns the first advisory id in a text, for example `CVE-2021-44228` or `GHSA-…`.
 pub(super) fn advisory(text: &str) -> Option<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
     words.filter(|word| word.contains('-')).find_map(|word| ghsa(word).or_else(|| numbered(word)))
@@ -52,7 +52,7 @@ fn numbered(word: &str) -> Option<String> {
     good.then(|| format!("{}-{year}-{number}", database.to_ascii_uppercase()))
 }
 
-/// Returns the first MITRE weakness of a rule, as `cwe-79`.
+/// Returns the first CWE weakness of a rule, in the form `cwe-79`.
 fn cwe(rule: &Rule) -> Option<String> {
     let properties = rule.properties.as_ref();
     let listed = |name: &str| -> Vec<&str> {
@@ -84,8 +84,8 @@ fn related_cwe(relationship: &super::model::Relationship) -> Option<String> {
     cwe_in(id).or_else(|| of_cwe().and_then(|_| cwe_number(id)))
 }
 
-/// Returns the family shared by findings of different tools and rules: the advisory, otherwise the
-/// weakness, otherwise the last segment of the rule id.
+/// Returns the rule family of a result, which different tools and rules can share: the advisory;
+/// without one, the weakness; otherwise the last segment of the rule id.
 pub(super) fn family(rule: &FoundRule<'_>, advisory: Option<&str>) -> String {
     if let Some(advisory) = advisory {
         return advisory.to_ascii_lowercase();
