@@ -1,44 +1,45 @@
-//! Uploaded files: their content, and what was read from each, stored once under the digest of the
-//! content.
+//! Uploaded files: their content, and the results of reading them. The results are stored once for
+//! each content, under its digest.
 
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, Scope};
 
 use crate::sbom::{self, Sbom, Subject};
 
-/// Version of the reader. Increased when files would be read differently, so that they are read
-/// again.
+/// Version of the code that reads files. Increment it when the results change, so that files are
+/// read again.
 const READER: u32 = 2;
 
-/// Results of reading a file; the document's id is its SHA-256.
+/// Results of reading a file. The document's id is the lower-case hex SHA-256 of the content.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Artifact {
     reader: u32,
-    /// For SBOMs: the component that the SBOM describes.
+    /// Key of the SBOM's subject; `None` for other files.
     pub(crate) subject: Option<String>,
-    /// For SBOMs: the number of components.
+    /// Number of components of an SBOM; 0 for other files.
     pub(crate) components: usize,
-    /// For OSV files: the number of imported advisories.
+    /// Number of advisories imported from an OSV file; 0 for other files.
     pub(crate) advisories: usize,
-    /// Errors of the file.
+    /// Errors because of which the file, or a part of it, was not imported.
     pub(crate) errors: Vec<ArtifactError>,
-    /// For SBOM and VEX documents: their identification.
+    /// Identification of an SBOM or VEX document; `None` for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) details: Option<DocumentDetails>,
 }
 
-/// Identification and content of an SBOM or VEX document.
+/// Identification of an SBOM or VEX document.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct DocumentDetails {
     pub(crate) subject: Option<Subject>,
-    /// Serial number, and the document's version under it.
+    /// CycloneDX serial number, and version of the document under it.
     pub(crate) serial: Option<(Uuid, u64)>,
-    /// Number of VEX statements.
+    /// Number of VEX statements in the document.
     pub(crate) statements: usize,
 }
 
 impl DocumentDetails {
-    /// See [`sbom::stream`].
+    /// Returns the key of the sequence of documents to which the document belongs; see
+    /// [`sbom::stream`].
     pub(crate) fn stream(&self, filename: &str) -> String {
         sbom::stream(self.subject.as_ref(), filename)
     }
@@ -48,11 +49,11 @@ impl Document for Artifact {
     const COLLECTION: &'static str = "artifacts";
 }
 
-/// An error in a file.
+/// An error in an uploaded file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ArtifactError {
     pub(crate) code: String,
-    /// The error, its position and how to fix it.
+    /// Description of the error, with its position and how to fix it.
     pub(crate) detail: String,
 }
 
@@ -67,7 +68,7 @@ impl Artifact {
         Self { reader: READER, subject: None, components: 0, advisories: 0, errors, details: None }
     }
 
-    /// Returns the summary of an SBOM without its components.
+    /// Returns the results of reading an SBOM, without its components.
     pub(crate) fn of_sbom(read: Result<Sbom<'_>, ArtifactError>) -> Self {
         match read {
             Ok(sbom) => Self {
@@ -84,13 +85,14 @@ impl Artifact {
         }
     }
 
-    /// Returns the stored results, if they were read by this version of the reader.
+    /// Returns the stored results for a content; `None` if they do not exist or another version of
+    /// the code read the file.
     pub(crate) fn known(scope: &Scope, sha256: &str) -> Result<Option<Self>, JobError> {
         let known = scope.documents::<Self>().find(sha256)?;
         Ok(known.map(|known| known.value).filter(|known| known.reader == READER))
     }
 
-    /// Stores the results.
+    /// Stores the results for the content with this digest.
     pub(crate) fn keep(&self, scope: &Scope, sha256: &str) -> Result<(), JobError> {
         match scope.documents::<Self>().find(sha256)? {
             Some(mut known) => {
@@ -102,7 +104,8 @@ impl Artifact {
     }
 }
 
-/// Returns the content of an SBOM.
+/// Returns the content of an SBOM upload. The inner `Err` means that the content is permanently
+/// unavailable.
 pub(crate) fn sbom_content(
     scope: &Scope,
     blob: &str,
@@ -110,7 +113,8 @@ pub(crate) fn sbom_content(
     content(scope, blob, sbom::MAX_BYTES)
 }
 
-/// Returns the content of an upload. The inner `Err` means that it is permanently unavailable.
+/// Returns the content of an upload. The inner `Err` means that the content is permanently
+/// unavailable.
 pub(crate) fn content(
     scope: &Scope,
     blob: &str,
@@ -132,7 +136,7 @@ pub(crate) fn content(
     }
 }
 
-/// Parses an upload's content as an SBOM.
+/// Parses the content of an upload as an SBOM.
 pub(crate) fn sbom(content: &Result<Vec<u8>, ArtifactError>) -> Result<Sbom<'_>, ArtifactError> {
     let bytes = content.as_ref().map_err(Clone::clone)?;
     Sbom::read(bytes).map_err(|mistake| ArtifactError::new("invalid_sbom", mistake.to_string()))

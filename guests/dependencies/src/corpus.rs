@@ -1,9 +1,9 @@
-//! Real files published by other projects, for tests on machines that have them.
+//! Real files published by other projects, for tests on machines that have these files.
 
 use std::path::{Path, PathBuf};
 
-/// Returns a folder of the corpus. If this machine does not have it, prints a note and returns
-/// `None`.
+/// Returns a folder of the corpus; `None`, after a note on standard error, if this machine does not
+/// have it.
 pub(crate) fn corpus(folder: &str) -> Option<PathBuf> {
     let root = std::env::var_os("ASSURANCE_CORPUS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
@@ -17,7 +17,7 @@ pub(crate) fn corpus(folder: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Returns the files below a folder with this extension, sorted.
+/// Returns the files in a folder and its subfolders that have this extension, sorted.
 pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -32,7 +32,7 @@ pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Reads a file's text.
+/// Returns the text of a file.
 pub(crate) fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

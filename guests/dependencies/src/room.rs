@@ -1,22 +1,22 @@
-//! Room of a job's step: the documents and bytes that it may still read and write within the call's
-//! limits and memory.
+//! Budget of one step of a job: the number of documents and bytes that it may still read and write
+//! within the limits of a call and the memory.
 
 use area_sdk::prelude::*;
 
 use crate::inventory::component::StoredComponent;
 
-/// Remaining documents and bytes.
+/// Remaining documents and bytes of a step.
 #[derive(Debug)]
 pub(crate) struct Room {
     documents: usize,
     bytes: usize,
 }
 
-/// Documents in one step; a call is limited to 10,000.
+/// Maximum number of documents in one step; the limit of a call is 10,000.
 const DOCUMENTS: usize = 9_500;
-/// Estimated bytes in one step; a call is limited to 64 MiB.
+/// Maximum size of the documents in one step, estimated in bytes; the limit of a call is 64 MiB.
 const BYTES: usize = 40 << 20;
-/// Remaining documents and bytes above which a step continues.
+/// Minimum number of remaining documents and bytes with which a step begins another piece of work.
 const AMPLE: (usize, usize) = (4_500, 16 << 20);
 
 impl Default for Room {
@@ -26,27 +26,27 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Whether another piece of work fits.
+    /// Whether enough of the budget remains for another piece of work.
     pub(crate) fn is_ample(&self) -> bool {
         self.documents >= AMPLE.0 && self.bytes >= AMPLE.1
     }
 
-    /// Whether `documents` fit.
+    /// Whether this number of documents fits into the budget.
     pub(crate) fn has(&self, documents: usize) -> bool {
         self.documents >= documents && self.bytes > 0
     }
 
-    /// Uses documents, even beyond the room.
+    /// Subtracts documents from the budget, even if they do not fit.
     pub(crate) fn spend(&mut self, documents: usize) {
         self.documents = self.documents.saturating_sub(documents);
     }
 
-    /// Uses bytes, even beyond the room.
+    /// Subtracts bytes from the budget, even if they do not fit.
     pub(crate) fn spend_bytes(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Uses documents if they fit. Returns whether they did.
+    /// Subtracts documents from the budget if they fit. Returns whether they did.
     pub(crate) fn take(&mut self, documents: usize) -> bool {
         let has = self.has(documents);
         if has {
@@ -56,14 +56,15 @@ impl Room {
     }
 }
 
-/// Number of components in a first page, whatever their size.
+/// Number of components in the first page, when their sizes are unknown.
 const FIRST_PAGE: u32 = 10;
-/// Maximum number of components in a later page.
+/// Maximum number of components in a further page.
 const LATER_PAGE: u32 = 500;
-/// Approximate size of a later page, in bytes.
+/// Approximate maximum size of a further page, in bytes.
 const BYTES_OF_PAGE: usize = 4 << 20;
 
-/// Number of components in the next page: some have thousands of advisories.
+/// Number of components to read in the next page. It adapts to their sizes, because some components
+/// have thousands of advisories.
 #[derive(Debug)]
 pub(crate) struct PageSize {
     limit: u32,
@@ -71,18 +72,18 @@ pub(crate) struct PageSize {
 }
 
 impl PageSize {
-    /// Returns the size of a step's pages. It is smaller after a failed attempt.
+    /// Returns the initial page size of a step. The maximum is smaller after a failed attempt.
     pub(crate) fn of(ctx: &JobCtx) -> Self {
         let most = if ctx.attempt() > 1 { FIRST_PAGE } else { LATER_PAGE };
         Self { limit: FIRST_PAGE, most }
     }
 
-    /// Returns the limit of the next page.
+    /// Returns the number of components to read in the next page.
     pub(crate) fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Adjusts the size to a page of components, and uses the room of that page.
+    /// Adapts the page size to the sizes of these components, and subtracts them from the budget.
     pub(crate) fn learn(&mut self, page: &[Stored<StoredComponent>], room: &mut Room) {
         let bytes: usize = page.iter().map(|component| component.bytes()).sum();
         room.spend(page.len());

@@ -1,8 +1,9 @@
-//! Helpers for texts, including limits for indexed texts.
+//! Functions for texts, including the maximum size of texts in indexes.
 
 use area_sdk::text::truncate_bytes;
 
-/// Truncates a text to `most_bytes` and removes U+0000.
+/// Truncates a text to `most_bytes` bytes of UTF-8 and removes U+0000, which documents cannot
+/// store.
 pub(crate) fn bounded(text: &str, most_bytes: usize) -> String {
     if text.contains('\0') {
         return bounded(&text.replace('\0', ""), most_bytes);
@@ -10,12 +11,12 @@ pub(crate) fn bounded(text: &str, most_bytes: usize) -> String {
     truncate_bytes(text, most_bytes).to_owned()
 }
 
-/// Formats a count: `1 component`, `2 components`.
+/// Formats a count with its noun: `1 component`, `2 components`.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Formats the first texts and the number of further ones.
+/// Formats the first `most` texts, and the number of the others: "a, b, and 3 more".
 pub(crate) fn listed<'a>(
     texts: impl Iterator<Item = &'a str>,
     count: usize,
@@ -28,7 +29,7 @@ pub(crate) fn listed<'a>(
     }
 }
 
-/// Normalizes an advisory id, so that all its spellings are equal.
+/// Returns the key of an advisory id: in upper case and without surrounding white space.
 pub(crate) fn advisory_key(id: &str) -> String {
     bounded(&id.trim().to_uppercase(), 160)
 }

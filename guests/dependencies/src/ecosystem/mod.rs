@@ -1,5 +1,5 @@
-//! Packages in the terms of advisories: an ecosystem of the OSV schema, a name by that ecosystem's
-//! rules, and the release of a distribution.
+//! Packages as advisories name them: an ecosystem of the OSV schema, a name by the rules of that
+//! ecosystem, and the release of a distribution.
 
 mod release;
 mod spelling;
@@ -12,27 +12,27 @@ use crate::versions::Scheme;
 pub(crate) use release::Release;
 pub(crate) use spelling::{SpellingMatch, go_path, has_upper_case};
 
-/// Maximum size of an indexed key, in bytes.
+/// Maximum size of a package key in an index, in bytes.
 const MAX_KEY: usize = 1_000;
 
-/// A package in the form by which advisories and components are matched.
+/// A package in the form in which advisories and components are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Package {
-    /// Ecosystem without a release: `Debian`, not `Debian:12`. The purl's type if OSV has no
-    /// ecosystem for it.
+    /// Ecosystem of the OSV schema without a release: `Debian`, not `Debian:12`. If OSV has no
+    /// ecosystem for the purl's type, the type.
     pub(crate) ecosystem: Cow<'static, str>,
-    /// Release of a distribution.
+    /// Release of the distribution; `None` for other packages.
     pub(crate) release: Option<Release>,
-    /// Name, normalized so that equal packages have equal names.
+    /// Name of the package, normalized so that equal packages have equal names.
     name: String,
-    /// Version in the terms of advisories: the source package's if the purl names one, with the
-    /// epoch.
+    /// Version to compare with advisories: that of the source package if the purl names it, with
+    /// the epoch.
     pub(crate) version: Option<String>,
 }
 
-/// Purl types with their ecosystems.
+/// Ecosystem of the OSV schema for each purl type.
 const TYPES: &[(&str, &str)] = &[
-    // Old versions of Syft wrote this in place of `apk`.
+    // Old versions of Syft wrote `alpine` instead of `apk`.
     ("alpine", "Alpine"),
     ("bioconductor", "Bioconductor"),
     ("bitnami", "Bitnami"),
@@ -57,7 +57,7 @@ const TYPES: &[(&str, &str)] = &[
     ("vscode-extension", "VSCode"),
 ];
 
-/// Distributions by purl type and namespace.
+/// Ecosystem of the OSV schema by purl type and namespace, for distributions.
 const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
     ("apk", "alpaquita", "Alpaquita"),
     ("apk", "alpine", "Alpine"),
@@ -82,7 +82,7 @@ const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
     ("rpm", "suse", "SUSE"),
 ];
 
-/// Placeholders that tools write for an unknown version.
+/// Values that tools write instead of an unknown version.
 const PLACEHOLDERS: [&str; 7] =
     ["", "UNKNOWN", "NOASSERTION", "NONE", "unspecified", "undefined", "(devel)"];
 
@@ -111,7 +111,7 @@ pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
 }
 
 impl Package {
-    /// Returns the package of a purl.
+    /// Returns the package that a purl identifies.
     pub(crate) fn of_purl(purl: &Purl) -> Self {
         let ecosystem = ecosystem_of(purl);
         let (source, source_version) = source_package(purl);
@@ -125,7 +125,8 @@ impl Package {
         }
     }
 
-    /// Returns a package from OSV's ecosystem and name, such as `Debian:12` and `curl`.
+    /// Returns the package of an OSV record: `ecosystem` such as `Debian:12`, and `name` such as
+    /// `curl`.
     pub(crate) fn of_osv(ecosystem: &str, name: &str) -> Self {
         let (base, release) = ecosystem.split_once(':').unwrap_or((ecosystem, ""));
         Self {
@@ -136,13 +137,14 @@ impl Package {
         }
     }
 
-    /// Returns the package with a version.
+    /// Returns the package with this version.
     #[cfg(test)]
     pub(crate) fn at(self, version: &str) -> Self {
         Self { version: Some(version.to_owned()), ..self }
     }
 
-    /// Returns the version in the ecosystem's form; `None` if it is missing or a placeholder.
+    /// Returns the version as advisories write it; `None` if it is missing or stands for an unknown
+    /// one.
     pub(crate) fn comparable_version(&self) -> Option<Cow<'_, str>> {
         let text = self.version.as_deref()?.trim();
         if PLACEHOLDERS.iter().any(|placeholder| text.eq_ignore_ascii_case(placeholder)) {
@@ -151,7 +153,7 @@ impl Package {
         Some(if self.ecosystem == "Go" { go_version(text) } else { Cow::Borrowed(text) })
     }
 
-    /// Returns the key by which advisories and components are matched.
+    /// Returns the package key: equal for a component and for the advisories of its package.
     pub(crate) fn key(&self) -> String {
         bounded(&format!("{}:{}", self.ecosystem, self.name), MAX_KEY)
     }
@@ -168,7 +170,7 @@ fn ecosystem_of(purl: &Purl) -> Cow<'static, str> {
         .map_or_else(|| Cow::Owned(kind.to_owned()), |(_, _, ecosystem)| Cow::Borrowed(*ecosystem))
 }
 
-/// Returns the package's name in its ecosystem.
+/// Returns the name of a purl's package in its ecosystem, for example `group:artifact` in Maven.
 pub(crate) fn name_of(purl: &Purl) -> String {
     let Some(namespace) = &purl.namespace else { return purl.name.clone() };
     match purl.kind.as_str() {
@@ -178,8 +180,8 @@ pub(crate) fn name_of(purl: &Purl) -> String {
     }
 }
 
-/// Returns name and version of the source package, which Debian's and Alpine's advisories name. The
-/// qualifier `upstream` contains them.
+/// Returns name and version of the source package, which advisories of Debian and Alpine name. Both
+/// are in the purl's qualifier `upstream`.
 fn source_package(purl: &Purl) -> (Option<&str>, Option<&str>) {
     let source = purl
         .qualifier("upstream")
@@ -202,7 +204,7 @@ fn with_epoch(purl: &Purl) -> Option<String> {
 fn go_version(text: &str) -> Cow<'_, str> {
     let toolchain =
         text.strip_prefix("go").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    // Text after a blank names experiments of the build.
+    // Text after a space names experiments of the build.
     let Some(version) = toolchain.and_then(|rest| rest.split_whitespace().next()) else {
         return Cow::Borrowed(text);
     };
@@ -216,9 +218,9 @@ fn go_version(text: &str) -> Cow<'_, str> {
 
 fn folded(ecosystem: &str, name: &str) -> String {
     match ecosystem {
-        // Names and purls of these ecosystems are case-sensitive.
+        // Names in these ecosystems, and their purls, are case-sensitive.
         "Bioconductor" | "CRAN" | "Hackage" | "Julia" | "Maven" | "RubyGems" => name.to_owned(),
-        // PEP 503: sequences of these characters equal one hyphen.
+        // PEP 503: any sequence of `-`, `_` and `.` equals one hyphen.
         "PyPI" => {
             let words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
             words.collect::<Vec<_>>().join("-").to_lowercase()

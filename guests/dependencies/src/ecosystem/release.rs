@@ -1,16 +1,17 @@
-//! Releases of distributions by number or name.
+//! Releases of distributions, by number or name.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Releases of Debian and Ubuntu, see `releases/LICENSE`.
+/// Names and numbers of Debian's and Ubuntu's releases, see `releases/LICENSE`.
 const TABLES: [&str; 2] =
     [include_str!("releases/debian.csv"), include_str!("releases/ubuntu.csv")];
 
-/// Rolling releases named by advisories. A package of one is affected by all advisories for it.
+/// Names of rolling releases that advisories use. All advisories for the distribution apply to a
+/// package of a rolling release.
 const ROLLING: [&str; 2] = ["stream", "tumbleweed"];
 
-/// Release numbers by series name: `[12]` for `bookworm`. Empty for a series without a number, such
+/// Release number by series name: `[12]` for `bookworm`. Empty for a series without a number, such
 /// as `sid`.
 static SERIES: LazyLock<BTreeMap<&str, Vec<u32>>> = LazyLock::new(|| {
     let rows = TABLES.into_iter().flat_map(|table| table.lines().skip(1));
@@ -22,18 +23,19 @@ static SERIES: LazyLock<BTreeMap<&str, Vec<u32>>> = LazyLock::new(|| {
     .collect()
 });
 
-/// Release of a distribution: `12`, `22.04`, `sid`.
+/// Release of a distribution, for example `12`, `22.04` or `sid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Release {
-    /// `[12]`, `[22, 4]`, or `[15, 4]` for `15 SP4`; empty for a release that has only a name.
+    /// Parts of the number: `[12]`, `[22, 4]`, or `[15, 4]` for `15 SP4`; empty for a release
+    /// without a number.
     numbers: Vec<u32>,
-    /// Original text in lower case.
+    /// The original text in lower case.
     text: String,
 }
 
 impl Release {
-    /// Parses the name of a Debian or Ubuntu series, otherwise the first numbers of the text (`12`
-    /// in `debian-12`, `22.04` in `Pro:22.04:LTS`) and the service pack after them.
+    /// Parses a release: the name of a Debian or Ubuntu series, otherwise the first numbers of the
+    /// text (`12` in `debian-12`, `22.04` in `Pro:22.04:LTS`) and the service pack after them.
     pub(super) fn read(text: &str) -> Option<Self> {
         let text = text.trim().to_lowercase();
         if text.is_empty() {
@@ -44,9 +46,9 @@ impl Release {
         Some(Self { numbers, text })
     }
 
-    /// Whether an advisory for this release applies to a package of `other`; one for 12 applies to
-    /// 12.5. Releases without numbers are compared by name. Returns `None` if a name's number is
-    /// unknown.
+    /// Whether an advisory for this release applies to a package of the release `other`; one for 12
+    /// applies to 12.5. Releases without numbers are compared by name. `None` if only `other` has
+    /// no known number.
     pub(crate) fn covers(&self, other: &Self) -> Option<bool> {
         if self.numbers.is_empty() {
             return Some(words(&self.text).all(|word| other.has_word(word)));
@@ -72,8 +74,8 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
 }
 
-/// Returns the first dotted numbers of a text and the service pack: `[15, 4]` for `Linux Enterprise
-/// Server 15 SP4`.
+/// Returns the first dotted numbers of a text, and the service pack: `[15, 4]` for `Linux
+/// Enterprise Server 15 SP4`.
 fn numbers(text: &str) -> Vec<u32> {
     let digits = |text: &str| -> String { text.chars().take_while(char::is_ascii_digit).collect() };
     let Some(from) = text.find(|c: char| c.is_ascii_digit()) else { return Vec::new() };
@@ -151,7 +153,8 @@ mod tests {
         for ours in ["zurg", "ubuntu-zany", "debian", "sid", "unstable", "edge", "rolling"] {
             assert_eq!(covers("14", ours), None, "{ours}");
         }
-        // Advisories name these releases, so advisories for others do not apply.
+        // Advisories use the names of these rolling releases, so advisories for others do not
+        // apply.
         for ours in ["tumbleweed", "alpaquita-stream"] {
             assert_eq!(covers("15.5", ours), Some(false), "{ours}");
         }

@@ -1,24 +1,24 @@
-//! Case of Go module paths. Go modules and their advisories are case-sensitive. Canonical purls are
-//! in lower case, and some scanners write only lower case, so a lower-case path may stand for
-//! another spelling.
+//! Letter case of Go module paths. Go modules and their advisories are case-sensitive. But
+//! canonical purls are in lower case, and some scanners write only lower case, so a path in lower
+//! case may stand for another spelling.
 
 use crate::purl::Purl;
 
-/// Result of comparing the spelling of a component with that of an advisory's package with the same
-/// key.
+/// Result of comparing a component's spelling with that of an advisory's package. Both have the
+/// same package key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpellingMatch {
-    /// Equal spelling, or an ecosystem that ignores case.
+    /// The spelling is equal, or the ecosystem ignores case.
     Same,
-    /// The component's scanner may have changed the case.
+    /// The spelling differs, but the component's scanner may have changed the case.
     Unknown,
-    /// Two different modules.
+    /// The spelling differs; the component is another Go module.
     Different,
 }
 
 impl SpellingMatch {
-    /// Compares the component's name with the advisory's. `case_known` is true if the component's
-    /// scanner keeps upper case.
+    /// Compares the component's name (`ours`) with the advisory's (`theirs`). `case_known` is true
+    /// if the component's scanner keeps upper case.
     pub(crate) fn of(ecosystem: &str, ours: &str, theirs: &str, case_known: bool) -> Self {
         match () {
             () if ecosystem != "Go" || ours == theirs => Self::Same,
@@ -28,8 +28,8 @@ impl SpellingMatch {
     }
 }
 
-/// Returns the path of a Go module with the case from the SBOM, from the purl as written or the
-/// component's name, otherwise in lower case. Returns `None` for other packages.
+/// Returns the path of a Go module with the case in the SBOM: from the purl as written, otherwise
+/// from the component's name, otherwise in lower case. `None` for packages other than Go modules.
 pub(crate) fn go_path(purl: &Purl, written: &str, name: &str) -> Option<String> {
     if purl.kind != "golang" {
         return None;
@@ -46,7 +46,7 @@ pub(crate) fn has_upper_case(text: &str) -> bool {
     text.chars().any(char::is_uppercase)
 }
 
-/// Returns namespace and name of a purl, decoded but not normalized.
+/// Returns namespace and name of a purl as written: decoded, but with the original case.
 fn path_as_written(purl: &str) -> Option<String> {
     let (_, rest) = purl.trim().split_once(':')?;
     let (_, path) = rest.trim_start_matches('/').split_once('/')?;

@@ -1,4 +1,4 @@
-//! Evaluates whether a version is affected, by the algorithm of the OSV schema: explicit versions
+//! Decides whether an advisory affects a version, by the algorithm of the OSV schema: `versions`
 //! first, then the events of each range in order.
 
 use area_sdk::prelude::*;
@@ -10,54 +10,56 @@ use crate::versions::{Scheme, Version};
 /// Maximum number of events of a range. Ranges of real advisories have about 20.
 const MAX_EVENTS: usize = 1_000;
 
-/// Why a version is affected.
+/// Reason why a version is affected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AffectedReason {
-    /// It is in a range.
+    /// The version is in a range of the advisory.
     Range,
-    /// It is listed.
+    /// The advisory lists the version.
     Listed,
 }
 
-/// Why an entry could not be compared with a component.
+/// Reason why an `affected` entry could not be compared with a component. Later reasons take
+/// precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ComparisonObstacle {
     /// The component has no version.
     NoVersion,
-    /// The range consists of commits.
+    /// The range consists of commits (type `GIT`).
     Commits,
-    /// The entry affects a Go module whose path differs in case.
+    /// The entry is for a Go module whose path differs from the component's only in case.
     OtherCase,
     /// The range has more than [`MAX_EVENTS`] events.
     TooManyEvents,
     /// The version order of the ecosystem is unknown.
     NoOrder,
-    /// The component's version or a bound of the range is invalid in the ecosystem.
+    /// The component's version, or a version in the range, is invalid in the ecosystem.
     Unreadable,
 }
 
-/// Result of comparing an advisory's entry with a component.
+/// Result of comparing an `affected` entry of an advisory with a component.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Why the component is affected; `None` if it is not, as far as can be compared.
+    /// Reason why the component is affected; `None` if it is not, as far as that can be decided.
     pub(crate) ground: Option<AffectedReason>,
-    /// Whether a list of versions or a range could be compared.
+    /// Whether `versions`, or at least one range, could be compared.
     pub(crate) answered: bool,
-    /// The most severe obstacle of a range or list; `None` without one.
+    /// The reason with the highest precedence why a range could not be compared; `None` if all
+    /// could.
     pub(crate) obstacle: Option<ComparisonObstacle>,
 }
 
 impl Verdict {
-    /// Returns the verdict for a module that differs in case. If it would affect the component, it
-    /// becomes an obstacle.
+    /// Returns the verdict on a Go module whose path differs in case. If the entry would affect the
+    /// component, that becomes an obstacle.
     pub(crate) fn of_other_case(self) -> Self {
         let obstacle = (self.ground.is_some()).then_some(ComparisonObstacle::OtherCase);
         Self { ground: None, answered: true, obstacle }
     }
 }
 
-/// A version, parsed if its ecosystem's order is known.
+/// Version of a component; parsed, if the order of its ecosystem is known.
 #[derive(Clone, Debug)]
 struct Candidate<'a> {
     text: &'a str,
@@ -65,7 +67,7 @@ struct Candidate<'a> {
     version: Option<Version>,
 }
 
-/// Compares an entry with a package's version. The caller has checked that the
+/// Compares an `affected` entry with the version of a package. The caller has checked that the
 /// entry is for this package.
 pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
     let Some(text) = package.comparable_version() else { return without_version(affected) };
@@ -88,7 +90,7 @@ pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
     verdict
 }
 
-/// Without a version, only a range with all versions affects the component.
+/// Returns the verdict on a component without a version. Only a range with all versions affects it.
 fn without_version(affected: &Affected) -> Verdict {
     if affected.ranges.iter().any(Range::has_all_versions) {
         return Verdict { ground: Some(AffectedReason::Range), answered: true, obstacle: None };
@@ -99,8 +101,8 @@ fn without_version(affected: &Affected) -> Verdict {
 }
 
 impl Range {
-    /// Whether it starts before the first version and has no end, so that no version needs to be
-    /// compared. Commit ranges are not read.
+    /// Whether the range contains all versions: it begins before the first version and has no end.
+    /// False for ranges of commits.
     fn has_all_versions(&self) -> bool {
         let from_zero =
             |event: &RangeEvent| matches!(event, RangeEvent::Introduced(at) if at == "0");
@@ -144,20 +146,20 @@ impl Candidate<'_> {
     }
 }
 
-/// An event with its parsed version.
+/// An event of a range, with its parsed version.
 #[derive(Debug)]
 struct ParsedEvent {
     at: EventPosition,
     kind: Kind,
 }
 
-/// Position of an event.
+/// Position of an event in the order of versions.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EventPosition {
-    /// Before all versions.
+    /// Before all versions: `introduced` is `0`.
     Beginning,
     At(Version),
-    /// After all versions.
+    /// After all versions: `limit` is `*`.
     End,
 }
 
@@ -169,7 +171,7 @@ enum Kind {
     Limit,
 }
 
-/// Parses the events; `None` if one has an invalid version.
+/// Parses the events of a range; `None` if one of them has an invalid version.
 fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<ParsedEvent>> {
     let read = |event: &RangeEvent| {
         let (kind, text) = match event {
@@ -188,7 +190,7 @@ fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<ParsedEvent>> {
     range.events.iter().map(read).collect()
 }
 
-/// Whether the version is below a limit. Without limits, every version is.
+/// Whether the version is below one of the limits. True if the range has no limits.
 fn before_limits(marks: &[ParsedEvent], version: &Version) -> bool {
     let mut limits = marks.iter().filter(|mark| mark.kind == Kind::Limit).peekable();
     limits.peek().is_none() || limits.any(|limit| !reached(&limit.at, version))
@@ -202,8 +204,8 @@ fn reached(bound: &EventPosition, version: &Version) -> bool {
     }
 }
 
-/// Whether the last event at or before the version begins an interval. Of events at the same
-/// version, the later one in the document counts.
+/// Whether the last event at or before the version begins an affected interval. Of events at the
+/// same version, the last one in the document counts.
 fn is_inside(marks: &[ParsedEvent], version: &Version) -> bool {
     let reached = marks.iter().filter(|mark| match mark.kind {
         Kind::Introduced | Kind::Fixed => reached(&mark.at, version),

@@ -1,5 +1,5 @@
-//! Parser of advisories in the OSV format, schema 1.0 to 1.7. It is strict only where the meaning
-//! depends on it.
+//! Parser of advisories in the OSV format, schema 1.0 to 1.7. It refuses only what would change the
+//! meaning of an advisory.
 
 pub(crate) mod evaluate;
 mod severity;
@@ -10,16 +10,16 @@ pub(crate) use severity::{Rating, Severity};
 
 use crate::reading::{self, ImportFailure};
 
-/// Maximum length of an id or alias, in characters.
+/// Maximum length of an `id` or alias, in characters.
 const MAX_ID: usize = 128;
-/// Maximum number of packages of one advisory.
+/// Maximum number of `affected` entries of one advisory.
 const MAX_AFFECTED: usize = 1_000;
-/// Maximum number of aliases of one advisory.
+/// Maximum number of `aliases` of one advisory.
 const MAX_ALIASES: usize = 100;
-/// Maximum number of names in `upstream`, and in `related`.
+/// Maximum number of ids in `upstream`, and in `related`.
 const MAX_MENTIONS: usize = 1_000;
 
-/// An advisory as written by its source.
+/// An OSV record: an advisory as written by its database.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Osv {
     pub(crate) id: String,
@@ -50,83 +50,84 @@ pub(crate) struct Osv {
     pub(crate) database_specific: DatabaseSpecific,
 }
 
-/// The one member that most databases have.
+/// `database_specific`, with the one member that most databases have.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct DatabaseSpecific {
-    /// `CRITICAL`, `HIGH`, `MODERATE` or `LOW`; other values are ignored.
+    /// Severity as the database writes it: `CRITICAL`, `HIGH`, `MODERATE` or `LOW`; other values
+    /// are ignored.
     #[serde(default)]
     severity: serde_json::Value,
 }
 
-/// A link to further information.
+/// An item of `references`: a link to further information.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Reference {
-    /// `ADVISORY`, `FIX`, `WEB`, …
+    /// Type of the link: `ADVISORY`, `FIX`, `WEB`, …
     pub(crate) r#type: String,
     pub(crate) url: String,
 }
 
-/// A package and its affected versions.
+/// An item of `affected`: a package and its affected versions.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Affected {
-    /// Null if the entry has only commits.
+    /// Affected package; null if the entry only has commits.
     #[serde(default)]
     pub(crate) package: Option<OsvPackage>,
     #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) ranges: Vec<Range>,
-    /// Explicit versions.
+    /// Affected versions, listed explicitly.
     #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) versions: Vec<String>,
-    /// Severity for this package, if the advisory has none of its own.
+    /// Severity for this package; used if the advisory itself has none.
     #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) severity: Vec<Severity>,
 }
 
-/// A package by ecosystem and name.
+/// A package: `ecosystem` and `name` of the OSV schema.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct OsvPackage {
-    /// `npm`, `Debian:12`, …
+    /// Ecosystem, with the release of a distribution: `npm`, `Debian:12`, …
     pub(crate) ecosystem: String,
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) purl: Option<String>,
 }
 
-/// A version range as a list of events.
+/// A range of affected versions, as a list of events.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Range {
     pub(crate) r#type: RangeType,
     pub(crate) events: Vec<RangeEvent>,
 }
 
-/// Kind of a range's versions.
+/// Kind of the versions in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum RangeType {
-    /// Commits; not evaluated.
+    /// Commits of a repository; such a range is not evaluated.
     Git,
-    /// Semantic versions.
+    /// Versions by Semantic Versioning 2.0.0.
     Semver,
-    /// Versions in the package's ecosystem.
+    /// Versions in the order of the package's ecosystem.
     Ecosystem,
 }
 
-/// Start or end of an affected interval.
+/// An event of a range: the beginning or the end of an affected interval.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RangeEvent {
-    /// Affected from this version on; `0` is before all versions.
+    /// This version and later ones are affected; `0` is before all versions.
     Introduced(String),
-    /// Not affected from this version on.
+    /// This version and later ones are not affected.
     Fixed(String),
-    /// Not affected after this version.
+    /// Versions after this one are not affected.
     LastAffected(String),
-    /// Unknown from this version on; `*` is after all versions.
+    /// The range says nothing about this version and later ones; `*` is after all versions.
     Limit(String),
 }
 
 impl Osv {
-    /// Parses one advisory.
+    /// Parses and checks one OSV record.
     pub(crate) fn read(text: &str) -> Result<Self, ImportFailure> {
         let osv: Self = reading::json(text)?;
         osv.check()?;

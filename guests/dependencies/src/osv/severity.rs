@@ -1,14 +1,14 @@
-//! Severity of an advisory: by its CVSS vectors, otherwise by its database's word.
+//! Severity of an advisory: from its CVSS vectors, otherwise from the word of its database.
 
 use area_sdk::prelude::*;
 use cvss::Cvss;
 
 use super::{Affected, Osv};
 
-/// A severity in the OSV format.
+/// An item of `severity` in an OSV record.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Severity {
-    /// `CVSS_V2`, `CVSS_V3`, `CVSS_V4`, `Ubuntu`, …
+    /// Type of the score: `CVSS_V2`, `CVSS_V3`, `CVSS_V4`, `Ubuntu`, …
     #[serde(default)]
     pub(crate) r#type: String,
     /// A CVSS vector, or a word.
@@ -53,7 +53,7 @@ impl From<cvss::Severity> for Rating {
     }
 }
 
-/// Returns the valid vector of the newest CVSS version.
+/// Returns the valid vector with the newest CVSS version; `None` if there is none.
 fn vector(severities: &[Severity]) -> Option<Cvss> {
     let read = |severity: &Severity| severity.score.parse::<Cvss>().ok();
     severities.iter().filter_map(read).max_by_key(|vector| match vector {
@@ -65,26 +65,27 @@ fn vector(severities: &[Severity]) -> Option<Cvss> {
 }
 
 impl Affected {
-    /// Returns the band of this package, if it has its own severity.
+    /// Returns the severity band of this package; `None` if the entry has no CVSS vector.
     pub(crate) fn rating(&self) -> Option<Rating> {
         vector(&self.severity).map(|vector| vector.severity().into())
     }
 }
 
 impl Osv {
-    /// Returns the advisory's own vector, otherwise the worst of its packages'.
+    /// Returns the advisory's own CVSS vector; without one, that of its packages with the highest
+    /// score.
     fn vector(&self) -> Option<Cvss> {
         let of_packages = self.affected.iter().filter_map(|affected| vector(&affected.severity));
         let worst = |one: &Cvss, other: &Cvss| one.score().total_cmp(&other.score());
         vector(&self.severity).or_else(|| of_packages.max_by(worst))
     }
 
-    /// Returns the base score with one decimal.
+    /// Returns the CVSS score with one decimal; `None` without a vector.
     pub(crate) fn cvss_score(&self) -> Option<String> {
         self.vector().map(|vector| format!("{:.1}", vector.score()))
     }
 
-    /// Returns the severity band.
+    /// Returns the severity band: from the CVSS vector, otherwise from the database's word.
     pub(crate) fn rating(&self) -> Option<Rating> {
         let word = self.database_specific.severity.as_str().unwrap_or_default();
         self.vector().map(|vector| vector.severity().into()).or_else(|| rating_of(word))

@@ -1,8 +1,8 @@
-//! Package URLs (ECMA-427): parsing and the canonical form, by which mentions of a package are
-//! merged into one component.
+//! Package URLs (ECMA-427): parsing and the canonical form. Mentions of a package with equal
+//! canonical purls are one component.
 //!
-//! A purl here is always canonical: its parts are decoded and normalized by the rules of its type,
-//! and `Display` writes its canonical text.
+//! A [`Purl`] is always canonical: its parts are decoded and normalized by the rules of its type,
+//! and `Display` writes the canonical text.
 
 mod types;
 
@@ -11,19 +11,19 @@ use std::fmt::{self, Write as _};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Characters that are percent-encoded.
+/// Characters that are percent-encoded in a canonical purl.
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_').remove(b'~').remove(b':');
 
-/// Maximum length of a purl, in characters.
+/// Maximum size of a purl, in bytes.
 const MAX_CHARACTERS: usize = 4_000;
 
-/// A package, optionally with a version.
+/// A canonical purl: a package, optionally with a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Purl {
-    /// Type: `maven`, `npm`, …
+    /// Type of the purl: `maven`, `npm`, …
     pub(crate) kind: String,
-    /// Segments separated by `/`.
+    /// Namespace; its segments are separated by `/`.
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
     pub(crate) version: Option<String>,
@@ -31,13 +31,13 @@ pub(crate) struct Purl {
     pub(crate) subpath: Option<String>,
 }
 
-/// Why a text is not a purl.
+/// Error: the reason why a text is not a purl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotAPurl(pub(crate) &'static str);
 
 type PurlResult<T> = Result<T, NotAPurl>;
 
-/// Parts of a purl before its type's rules are applied.
+/// Parts of a purl, before the rules of its type are applied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts<'a> {
     pub(crate) kind: &'a str,
@@ -49,7 +49,7 @@ pub(crate) struct Parts<'a> {
 }
 
 impl Purl {
-    /// Parses a purl, canonical or not.
+    /// Parses a purl and converts it to the canonical form.
     pub(crate) fn parse(text: &str) -> PurlResult<Self> {
         if text.len() > MAX_CHARACTERS {
             return Err(NotAPurl("a purl has at most 4000 characters"));
@@ -63,7 +63,7 @@ impl Purl {
             return Err(NotAPurl("a purl names a type and a package"));
         };
         let (path, version) = match path.rsplit_once('@') {
-            // An `@` before a `/` belongs to an npm scope.
+            // An `@` that is followed by `/` belongs to an npm scope.
             Some((path, version)) if !version.contains('/') => (path, Some(version)),
             _ => (path, None),
         };
@@ -78,7 +78,7 @@ impl Purl {
         })
     }
 
-    /// Creates a purl from its parts.
+    /// Creates a purl from its parts. Checks and normalizes them.
     pub(crate) fn build(parts: Parts<'_>) -> PurlResult<Self> {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let mut purl = Self {
@@ -96,12 +96,12 @@ impl Purl {
         Ok(purl)
     }
 
-    /// Returns the value of a qualifier.
+    /// Returns the value of a qualifier; `None` if the purl does not have it.
     pub(crate) fn qualifier(&self, key: &str) -> Option<&str> {
         self.qualifiers.get(key).map(String::as_str)
     }
 
-    /// Returns the package without version, qualifiers and subpath.
+    /// Returns the purl without version, qualifiers and subpath.
     pub(crate) fn package(&self) -> Self {
         let version = None;
         let (qualifiers, subpath) = (BTreeMap::new(), None);
@@ -159,7 +159,7 @@ fn decoded(text: &str) -> PurlResult<String> {
     Ok(decoded.into_owned())
 }
 
-/// Returns the decoded segments of a path; empty ones are dropped.
+/// Returns the decoded segments of a path, without empty ones and those that `keep` refuses.
 fn segments(path: &str, keep: impl Fn(&str) -> bool) -> PurlResult<String> {
     let mut joined = String::with_capacity(path.len());
     for segment in path.split('/').filter(|segment| !segment.is_empty() && keep(segment)) {

@@ -1,9 +1,9 @@
-//! Requirements and normalization of purl types, from the type definitions of the purl
+//! Rules of purl types (namespace, letter case, qualifiers), from the type definitions of the purl
 //! specification.
 
 use super::{NotAPurl, Purl, PurlResult};
 
-/// Whether purls of the type have a namespace.
+/// Whether purls of a type have a namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Namespace {
     Optional,
@@ -63,7 +63,7 @@ impl Rules {
     }
 }
 
-/// Types with more than the general rules.
+/// Types that have more than the general rules.
 static RULES: &[Rules] = &[
     rules("alpm").lower_namespace().lower_name(),
     rules("apk").lower_namespace().lower_name(),
@@ -101,12 +101,12 @@ static RULES: &[Rules] = &[
     rules("vscode-extension").required().lower_namespace().lower_name(),
 ];
 
-/// Whether the name of the type's purls is a path: a `git` purl has only the host as namespace.
+/// Whether the names of a type's purls are paths. In a `git` purl, only the host is the namespace.
 pub(super) fn name_is_a_path(kind: &str) -> bool {
     kind == "git"
 }
 
-/// Applies the type's rules.
+/// Checks and normalizes a purl by the rules of its type.
 pub(super) fn apply(purl: &mut Purl) -> PurlResult<()> {
     if let Some(rules) = RULES.iter().find(|rules| rules.kind == purl.kind) {
         match (rules.namespace, &purl.namespace) {
@@ -137,7 +137,7 @@ fn lower(wanted: bool, text: &mut String) {
     }
 }
 
-/// Applies rules of single types.
+/// Applies the rules that only one type has.
 fn apply_special(purl: &mut Purl) -> PurlResult<()> {
     match purl.kind.as_str() {
         "pypi" => purl.name = purl.name.replace('_', "-"),

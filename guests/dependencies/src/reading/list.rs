@@ -1,5 +1,5 @@
-//! Lists with a memory budget: a file of short items would otherwise need many times its size. A
-//! document that exceeds the budget is refused before it exhausts the memory.
+//! Lists with a memory budget. A file with many short items would otherwise need many times its
+//! size in memory. A document that exceeds the budget is refused before the memory is exhausted.
 
 use std::cell::Cell;
 use std::fmt;
@@ -7,30 +7,30 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// Memory budget for the lists of one document, in bytes.
+/// Memory budget for all lists of one document, in bytes.
 const BUDGET: usize = 12 << 20;
 
 thread_local! {
-    /// Remaining budget. An area has one thread and reads one document at a time, so a global
+    /// Remaining budget in bytes. An area has one thread and reads one document at a time, so one
     /// counter suffices.
     static LEFT: Cell<usize> = const { Cell::new(BUDGET) };
 }
 
-/// Memory budget for the lists of a packed document, in bytes. Its strings are in memory, but the
-/// document itself is not.
+/// Memory budget for all lists of a packed document, in bytes. Larger, because only its strings and
+/// not the document itself are in memory.
 const LARGE_BUDGET: usize = 40 << 20;
 
-/// Resets the budget for the next document.
+/// Resets the budget. Called before a document is parsed.
 pub(super) fn begin() {
     LEFT.with(|left| left.set(BUDGET));
 }
 
-/// Resets the budget for a packed document.
+/// Resets the budget. Called before a packed document is parsed.
 pub(super) fn begin_large() {
     LEFT.with(|left| left.set(LARGE_BUDGET));
 }
 
-/// A list; null is read as an empty one.
+/// A JSON array within the budget; null becomes an empty list.
 #[derive(Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 
@@ -46,10 +46,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     }
 }
 
-/// Adds an item within the document's budget.
+/// Appends an item, if the document's budget permits it.
 pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), &'static str> {
     spend(size_of::<T>())?;
-    // Grows in smaller steps than a vector does by itself.
+    // Grow in smaller steps than a vector does by itself.
     if list.len() == list.capacity() {
         list.reserve_exact((list.len() / 4).max(8));
     }
@@ -64,8 +64,8 @@ fn spend(bytes: usize) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Reads the items of a list one by one with their indexes; the function decides what to keep. Null
-/// is an empty list.
+/// Parses a JSON array item by item. `step` receives the state, the index and the item, and decides
+/// what to store. Null counts as an empty array.
 pub(crate) fn fold<'de, D, T, S>(
     deserializer: D,
     state: S,

@@ -1,4 +1,4 @@
-//! Parses JSON of other tools; errors have a JSON Pointer.
+//! Parses JSON documents of other tools. Errors contain a JSON Pointer.
 
 pub(crate) mod list;
 
@@ -10,12 +10,12 @@ use artifact_formats::stream::{self, LimitExceeded, Limits};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_path_to_error::{Path, Segment};
 
-/// Why a document was not imported.
+/// Reason why a document was not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImportFailure {
-    /// JSON Pointer (RFC 6901); empty for the document itself.
+    /// JSON Pointer (RFC 6901) to the invalid value; empty for the document itself.
     pub(crate) pointer: String,
-    /// The error and how to fix it.
+    /// Description of the error and how to fix it.
     pub(crate) message: String,
 }
 
@@ -24,7 +24,7 @@ impl ImportFailure {
         Self { pointer: pointer.into(), message: message.into() }
     }
 
-    /// Prefixes the pointer.
+    /// Adds a prefix to the pointer.
     pub(crate) fn within(mut self, pointer: &str) -> Self {
         self.pointer.insert_str(0, pointer);
         self
@@ -40,24 +40,24 @@ impl fmt::Display for ImportFailure {
     }
 }
 
-/// Returns a file's text without its byte order mark.
+/// Returns the text of a UTF-8 file without its byte order mark.
 pub(crate) fn text(bytes: &[u8]) -> Result<&str, ImportFailure> {
     let text = std::str::from_utf8(bytes).map_err(|_| ImportFailure::at("", "Is not UTF-8."))?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// A document, in memory or packed.
+/// A document to parse, in memory or packed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Source<'a> {
-    /// Its text.
+    /// The text of the document.
     Text(&'a str),
-    /// A document too large for memory, as it was sent. Size, nesting and encoding were checked
-    /// before.
+    /// A document that is too large for memory, packed as it was sent. Size, nesting and encoding
+    /// were checked before.
     Packed(&'a [u8]),
 }
 
 impl<'a> Source<'a> {
-    /// Parses the document. An invalid one is parsed again to find the position of the error.
+    /// Parses the document. If that fails, parses it again to find the position of the error.
     pub(crate) fn json<T: Deserialize<'a>>(self) -> Result<T, ImportFailure> {
         match self {
             Self::Text(text) => json(text),
@@ -66,7 +66,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Limits of a packed document.
+/// Limits of a packed document's unpacked content.
 pub(crate) const STREAM: Limits =
     Limits { bytes: MAX_STREAM_BYTES, depth: Some(MAX_SBOM_DEPTH), is_text: true };
 
@@ -96,7 +96,7 @@ fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, ImportFailure
     Err(explained.map_or_else(wrong, |explained| explained.result))
 }
 
-/// Parses a document. An invalid one is parsed again to find the position of the error.
+/// Parses a text. If that fails, parses it again to find the position of the error.
 pub(crate) fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ImportFailure> {
     list::begin();
     serde_json::from_str(text).map_err(|_| {
@@ -137,7 +137,7 @@ fn pointer(path: &Path) -> String {
     pointer
 }
 
-/// Reads null as the default.
+/// Deserializes null as the default value.
 pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -146,7 +146,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Parses JSON text; `None` if it has another shape.
+/// Parses a JSON text; `None` if it does not have the expected shape.
 pub(crate) fn perhaps<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_str(text).ok()
 }

@@ -1,4 +1,5 @@
-//! A parsed SBOM: mentions of packages, their dependencies, and the resulting components.
+//! A parsed SBOM: mentions of packages, their dependencies, and the components that result from
+//! merging mentions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,9 +14,9 @@ use super::{Component, Format, ReportedVulnerability, Scope};
 use crate::purl::Purl;
 use crate::vex::{Hit, State, Statement};
 
-/// Maximum number of stored dependencies of one component.
+/// Maximum number of dependencies stored with one component.
 const MAX_DEPENDENCIES: usize = 1_000;
-/// Maximum number of further references of one component.
+/// Maximum number of references of further mentions stored with one component.
 const MAX_REFERENCES: usize = 100;
 
 /// A parsed SBOM.
@@ -23,50 +24,52 @@ const MAX_REFERENCES: usize = 100;
 pub(crate) struct Sbom<'a> {
     pub(crate) format: Format,
     pub(crate) spec_version: &'static str,
-    /// CycloneDX's serial number, and the document's version under it.
+    /// CycloneDX serial number, and version of the document under it; `None` for SPDX or without
+    /// one.
     pub(crate) serial: Option<(Uuid, u64)>,
-    /// What the SBOM describes; `None` if the file has no subject.
+    /// Product that the SBOM describes; `None` if the file does not name it.
     pub(crate) subject: Option<Subject>,
-    /// Tool that created it, such as `syft 1.2.3`.
+    /// Tool that created the SBOM, for example `syft 1.2.3`.
     pub(crate) tool: Option<String>,
     pub(crate) created_at: Option<Timestamp>,
     pub(crate) graph: Graph,
-    /// Whether a path of a Go module has upper case, so that the creating tool keeps case.
+    /// Whether the path of some Go module has upper-case letters, which proves that the creating
+    /// tool keeps case.
     pub(crate) case_known: bool,
-    /// Warnings about ignored content.
+    /// Warnings about content that is ignored.
     pub(crate) warnings: Vec<String>,
-    /// VEX statements in the file's order.
+    /// VEX statements, in the order of the file.
     pub(crate) statements: Vec<Statement>,
     mentions: Vec<Mention<'a>>,
-    /// Index of the mention by reference and purl.
+    /// Index in `mentions` by reference and by purl.
     references: References<'a, usize>,
     edges: Edges<'a>,
-    /// Direct dependencies of the subject.
+    /// References of the subject's direct dependencies.
     direct: References<'a, ()>,
-    /// Reported vulnerabilities by mention.
+    /// Reported vulnerabilities, by index in `mentions`.
     reported: BTreeMap<usize, Vec<ReportedVulnerability>>,
-    /// Limitations of reported vulnerabilities, by mention.
+    /// Limitations of the reported vulnerabilities, by index in `mentions`.
     assumed: BTreeMap<usize, Vec<String>>,
-    /// First mention of each component.
+    /// For each component, the index in `mentions` of its first mention.
     firsts: Vec<usize>,
-    /// Further mentions by component.
+    /// Indexes in `mentions` of a component's further mentions, by index of the component.
     others: BTreeMap<usize, Vec<usize>>,
-    /// Component of each further mention.
+    /// Index of the component, by index in `mentions`; without first mentions.
     repeats: BTreeMap<usize, usize>,
 }
 
-/// Completeness of a file's dependency graph.
+/// Completeness of the dependency graph in an SBOM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Graph {
-    /// No dependencies.
+    /// The SBOM has no dependencies.
     Absent,
-    /// Dependencies, but not those of the subject.
+    /// The SBOM has dependencies, but not those of its subject.
     Rootless,
-    /// Dependencies including those of the subject.
+    /// The SBOM has dependencies, including those of its subject.
     Rooted,
 }
 
-/// A package as mentioned in the file.
+/// One mention of a package in the file; several mentions may be one component.
 #[derive(Debug)]
 pub(super) struct Mention<'a> {
     pub(super) reference: Option<Cow<'a, str>>,
@@ -77,16 +80,16 @@ pub(super) struct Mention<'a> {
     pub(super) scope: Option<Scope>,
 }
 
-/// Dependencies by reference.
+/// Dependency graph: references of the direct dependencies, by reference.
 pub(super) type Edges<'a> = References<'a, Vec<Cow<'a, str>>>;
 
-/// Content found by the parser of one standard.
+/// Content of an SBOM as the parser of one standard returns it.
 pub(super) struct ParsedSbom<'a> {
     pub(super) format: Format,
     pub(super) spec_version: &'static str,
     pub(super) serial: Option<(Uuid, u64)>,
     pub(super) subject: Option<Subject>,
-    /// References of the subject.
+    /// References of the subject in the dependency graph.
     pub(super) roots: Vec<Cow<'a, str>>,
     pub(super) tool: Option<String>,
     pub(super) created_at: Option<Timestamp>,
@@ -105,14 +108,14 @@ impl Mention<'_> {
         }
     }
 
-    /// Returns the version in the file, otherwise the purl's.
+    /// Returns the version in the file; without one, the version in the purl.
     fn version(&self) -> Option<Cow<'_, str>> {
         let written = self.version.as_deref().filter(|version| !version.is_empty());
         let of_purl = || Purl::parse(self.purl.as_deref()?.trim()).ok()?.version;
         written.map(Cow::Borrowed).or_else(|| of_purl().map(Cow::Owned))
     }
 
-    /// Returns the canonical purl, if there is one.
+    /// Returns the canonical purl; `None` if the mention has no valid purl.
     fn canonical(&self) -> Option<String> {
         let purl = Purl::parse(self.purl.as_deref()?.trim()).ok()?;
         Some(purl.to_string())
@@ -127,7 +130,7 @@ impl<'a> Sbom<'a> {
                 references.or_insert(reference.clone(), at);
             }
         }
-        // Some tools refer by purl although there is another reference.
+        // Some tools reference a component by its purl although it has another reference.
         for (at, mention) in found.mentions.iter().enumerate() {
             if let Some(purl) = &mention.purl {
                 references.or_insert(purl.clone(), at);
@@ -173,9 +176,9 @@ impl<'a> Sbom<'a> {
         }
     }
 
-    /// Records a reported vulnerability for the component of a reference or purl, if it applies to
-    /// the component's version. Returns the component's name and version; `None` if there is no
-    /// such component or the statement does not apply.
+    /// Adds a reported vulnerability to the component with this reference or purl, if the statement
+    /// applies to the component's version. Returns the component's name and version; `None` if
+    /// there is no such component, or if a VEX statement does not apply.
     pub(super) fn report(
         &mut self,
         reference: &str,
@@ -183,7 +186,7 @@ impl<'a> Sbom<'a> {
         statement: &Statement,
     ) -> Option<Vec<String>> {
         let place = self.references.get(reference).copied()?;
-        // A purl means every mention of the package, a `bom-ref` only one.
+        // A purl refers to every mention of the package, a `bom-ref` to one mention.
         let all = if reference.starts_with("pkg:") { self.component_of(place) } else { None };
         let places = all.map_or_else(|| vec![place], |at| self.places_of(at).collect());
         let mut holds = false;
@@ -212,28 +215,29 @@ impl<'a> Sbom<'a> {
         Some(vec![identity::bounded(&format!("{}{}", mention.name, version.unwrap_or_default()))])
     }
 
-    /// Returns the component of a mention.
+    /// Returns the index of the component to which a mention belongs.
     fn component_of(&self, place: usize) -> Option<usize> {
         self.firsts.binary_search(&place).ok().or_else(|| self.repeats.get(&place).copied())
     }
 
-    /// Returns the mentions of a component.
+    /// Returns the indexes of a component's mentions, first one first.
     fn places_of(&self, at: usize) -> impl Iterator<Item = usize> {
         let others = self.others.get(&at).into_iter().flatten();
         self.firsts.get(at).into_iter().chain(others).copied()
     }
 
-    /// Whether it has no components.
+    /// Whether the SBOM has no components.
     pub(crate) fn is_empty(&self) -> bool {
         self.firsts.is_empty()
     }
 
-    /// Returns the number of components.
+    /// Returns the number of components, each package counted once.
     pub(crate) fn len(&self) -> usize {
         self.firsts.len()
     }
 
-    /// Returns components in the file's order, each package once.
+    /// Returns the components at these indexes, in the order of the file. Each package is one
+    /// component.
     pub(crate) fn components(&self, range: Range<usize>) -> Vec<Component> {
         let range = range.start.min(self.len())..range.end.min(self.len());
         range.map(|at| self.component(at)).collect()
@@ -269,14 +273,14 @@ impl<'a> Sbom<'a> {
         }
     }
 
-    /// Returns the purl of the referenced component, otherwise the reference.
+    /// Returns the canonical purl of the referenced component; without one, the reference itself.
     fn name_of(&self, reference: &str) -> String {
         let mention = self.references.get(reference).and_then(|at| self.mentions.get(*at));
         mention.and_then(Mention::canonical).unwrap_or_else(|| identity::bounded(reference))
     }
 }
 
-/// Returns the first mention of each component, and the others by component.
+/// Returns the first mention of each component, and the further mentions by component.
 fn grouped(mentions: &[Mention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>) {
     let mut places = References::default();
     let (mut firsts, mut others) = (Vec::new(), BTreeMap::<usize, Vec<usize>>::new());
@@ -292,7 +296,7 @@ fn grouped(mentions: &[Mention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>
 }
 
 impl Component {
-    /// Merges another mention of the same package.
+    /// Merges another mention of the same package into this component.
     fn merge(&mut self, mut other: Self) {
         self.direct |= other.direct;
         self.scope = match (self.scope, other.scope) {
@@ -318,7 +322,8 @@ impl Component {
         }
     }
 
-    /// Removes statements about only one mention that would end the match of all.
+    /// Removes VEX statements that would end a match but are not about all mentions of the
+    /// component. Adds a limitation for each.
     fn keep_common_endings(&mut self, other: &mut Vec<ReportedVulnerability>) {
         let ends = |reported: &ReportedVulnerability| reported.state.is_some_and(State::ends);
         let (ours, theirs) = (self.reported.clone(), other.clone());

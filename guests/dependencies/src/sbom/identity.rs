@@ -1,11 +1,11 @@
-//! Identity of a component: its canonical purl, or name and version without one.
+//! Identity of a component: its canonical purl; without a purl, its name and version.
 
 use super::Component;
 use crate::ecosystem;
 use crate::purl::Purl;
 use crate::text;
 
-/// Naming properties of a component in a file.
+/// Properties of a component in an SBOM that name it.
 pub(super) struct NamingProperties<'a> {
     pub(super) group: Option<&'a str>,
     pub(super) name: &'a str,
@@ -13,8 +13,8 @@ pub(super) struct NamingProperties<'a> {
     pub(super) purl: Option<&'a str>,
 }
 
-/// Returns the identity within a repository and branch. Go modules whose paths differ in case have
-/// different identities, although their canonical purl is the same.
+/// Returns the identity of a component within a repository's branch. Go modules whose paths differ
+/// only in case have different identities, although their canonical purls are equal.
 pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -> String {
     match purl {
         Some(purl) if purl.kind == "golang" && ecosystem::has_upper_case(name) => {
@@ -26,7 +26,7 @@ pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -
 }
 
 impl NamingProperties<'_> {
-    /// Returns a component with only its identity set.
+    /// Returns a component with name, version, purl and the limitations of these.
     pub(super) fn component(&self) -> Component {
         let mut limitations = Vec::new();
         let purl = self.purl.filter(|purl| !purl.trim().is_empty());
@@ -61,13 +61,13 @@ impl NamingProperties<'_> {
         }
     }
 
-    /// Returns the identity shared by all mentions.
+    /// Returns the identity of the component, which all its mentions share.
     pub(super) fn identity(&self) -> String {
         let component = self.component();
         identify(component.purl.as_ref(), &component.name, component.version.as_deref())
     }
 
-    /// Whether this is a Go module whose path has upper case.
+    /// Whether this is a Go module whose path has upper-case letters.
     pub(super) fn shows_case(&self) -> bool {
         let component = self.component();
         component.purl.is_some_and(|purl| purl.kind == "golang")
@@ -82,10 +82,10 @@ impl NamingProperties<'_> {
     }
 }
 
-/// Maximum size of an indexed name or version, in bytes.
+/// Maximum size of a name, version or reference in an index, in bytes.
 const MAX_BYTES: usize = 500;
 
-/// Truncates a text to the size that indexes accept.
+/// Truncates a text to the maximum size in indexes.
 pub(super) fn bounded(text: &str) -> String {
     text::bounded(text, MAX_BYTES)
 }

@@ -1,6 +1,6 @@
-//! Software bills of materials: converts CycloneDX and SPDX files to one form.
+//! SBOMs: converts CycloneDX and SPDX files to one form.
 //!
-//! A file may be as large as an upload, which is more than the area's memory holds twice. So an
+//! A file may be as large as an upload, and the area's memory cannot hold that twice. So an
 //! [`Sbom`] borrows from the file's bytes and creates components on request.
 
 mod bill;
@@ -24,14 +24,14 @@ use crate::purl::Purl;
 use crate::reading::{self, ImportFailure, Source};
 use crate::vex::State;
 
-/// Members that distinguish the standards.
+/// Members that occur only in one of the standards, to detect the format.
 const CYCLONEDX: &str = "\"bomFormat\"";
 const SPDX: &str = "\"spdxVersion\"";
 
-/// Maximum size of a file in bytes, packed or not.
+/// Maximum size of a file in bytes, packed or not. Unpacked content of a packed file may be larger.
 pub(crate) const MAX_BYTES: usize = 26_214_400;
 
-/// Standard of a file.
+/// Standard of an SBOM file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
@@ -39,7 +39,7 @@ pub(crate) enum Format {
     Spdx,
 }
 
-/// Whether a component is needed at run time.
+/// Whether a component is needed at run time (`scope` in CycloneDX).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -50,43 +50,44 @@ pub(crate) enum Scope {
     Excluded,
 }
 
-/// A package of the subject.
+/// A package that an SBOM lists, with all its mentions merged.
 #[derive(Clone, Debug)]
 pub(crate) struct Component {
-    /// Reference in the file.
+    /// Reference of the first mention: `bom-ref` or `SPDXID`.
     pub(crate) reference: Option<String>,
-    /// Whether [`Self::other_references`] is complete.
+    /// Whether [`Self::other_references`] has all further mentions.
     pub(crate) has_all_references: bool,
-    /// References of further mentions of the package in the file.
+    /// References of the further mentions of the package in the file.
     pub(crate) other_references: Vec<Option<String>>,
-    /// Name in its ecosystem.
+    /// Name of the package in its ecosystem.
     pub(crate) name: String,
     pub(crate) version: Option<String>,
     pub(crate) purl: Option<Purl>,
-    /// `None` if the file has none.
+    /// Scope; `None` if the file does not contain it.
     pub(crate) scope: Option<Scope>,
     pub(crate) direct: bool,
-    /// Purls, or the file's references without a purl.
+    /// Direct dependencies: purls, or references of components without a purl.
     pub(crate) dependencies: Vec<String>,
-    /// Vulnerabilities reported in the file.
+    /// Vulnerabilities that the SBOM reports for this component.
     pub(crate) reported: Vec<ReportedVulnerability>,
     pub(crate) limitations: Vec<String>,
 }
 
-/// A vulnerability reported in the file.
+/// A vulnerability that an SBOM reports for a component (`vulnerabilities` in CycloneDX).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReportedVulnerability {
     pub(crate) id: String,
-    /// Other ids of the vulnerability.
+    /// Other ids of the vulnerability (`references[].id`).
     pub(crate) aliases: Vec<String>,
     pub(crate) tool: Option<String>,
-    /// State of a VEX statement; `None` if a scanner only reports it.
+    /// State of the VEX statement (`analysis.state`); `None` if a scanner only reports the
+    /// vulnerability.
     pub(crate) state: Option<State>,
     pub(crate) justification: Option<String>,
 }
 
 impl<'a> Sbom<'a> {
-    /// Parses a file. One that is too large for memory is packed as it was sent.
+    /// Parses an SBOM file. A file that is too large for memory is given packed, as it was sent.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ImportFailure> {
         if Packing::of(bytes) != Packing::None {
             let [cyclonedx, spdx] = packed::places(bytes, [CYCLONEDX, SPDX])?;
@@ -106,7 +107,8 @@ impl<'a> Sbom<'a> {
         Self::of_format(Source::Text(text), place(CYCLONEDX), place(SPDX))
     }
 
-    /// Parses a file by the standard whose member occurs first.
+    /// Parses a file by the standard whose member occurs first; the offsets are those of the
+    /// members.
     fn of_format(
         source: Source<'a>,
         cyclonedx: Option<usize>,

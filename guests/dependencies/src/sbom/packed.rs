@@ -1,11 +1,13 @@
-//! Searches files that are too large for memory as a stream, before they are parsed.
+//! Searches SBOM files that are too large for memory. They are read as a stream, before they are
+//! parsed.
 
 use artifact_formats::stream;
 use memchr::memmem;
 
 use crate::reading::{ImportFailure, STREAM};
 
-/// Returns the first positions of these texts in a packed file within the size limits.
+/// Returns the first byte offset of each of these texts in the unpacked content of a file; `None`
+/// if a text is missing. Checks the size limits.
 pub(super) fn places<const N: usize>(
     packed: &[u8],
     texts: [&'static str; N],
@@ -17,10 +19,10 @@ pub(super) fn places<const N: usize>(
     Ok(searches.map(|search| search.found))
 }
 
-/// Searches for a text in a stream.
+/// Search for one text in a stream that arrives in pieces.
 struct Search {
     text: &'static [u8],
-    /// Last bytes read, which may begin the text.
+    /// Last bytes read, which may be the beginning of the text.
     tail: Vec<u8>,
     read: usize,
     found: Option<usize>,
@@ -63,7 +65,7 @@ mod tests {
         encoder.finish().expect("packed")
     }
 
-    /// Formats the content of a file, or its error.
+    /// Returns a summary of the file's content, or its error.
     fn summary(bytes: &[u8]) -> Result<String, String> {
         let sbom = Sbom::read(bytes).map_err(|mistake| mistake.pointer)?;
         let components = sbom.components(0..sbom.len());

@@ -1,4 +1,5 @@
-//! A map with an SBOM's references as keys.
+//! A map whose keys are the references of an SBOM (`bom-ref` in CycloneDX, `SPDXID` in SPDX, or a
+//! purl).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -6,9 +7,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 /// Values by reference.
 ///
-/// References have long common prefixes (`pkg:npm/…`), which makes an ordered map slow. Here keys
-/// are ordered by a hash and compared only for equal hashes. In contrast to a hash table, no choice
-/// of references makes it slower than an ordered map.
+/// References have long common prefixes (`pkg:npm/…`), which make an ordered map slow. Here the
+/// keys are ordered by a hash, and compared only if the hashes are equal. In contrast to a hash
+/// table, no choice of references makes this map slower than an ordered map.
 #[derive(Debug)]
 pub(super) struct References<'a, T>(BTreeMap<(u64, Cow<'a, str>), T>);
 
@@ -24,7 +25,7 @@ impl<'a, T> References<'a, T> {
         map.get(&key(Cow::Borrowed(reference)))
     }
 
-    /// Returns the value, inserting it if it is missing.
+    /// Returns the value of a reference. Inserts `value` if the reference is missing.
     pub(super) fn or_insert(&mut self, reference: Cow<'a, str>, value: T) -> &mut T {
         self.0.entry(key(reference)).or_insert(value)
     }

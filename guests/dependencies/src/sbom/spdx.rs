@@ -1,4 +1,4 @@
-//! Parser of SPDX 2.2 and 2.3, JSON.
+//! Parser of SPDX 2.2 and 2.3 documents in JSON.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use crate::purl::Purl;
 use crate::reading::list::{self, List};
 use crate::reading::{ImportFailure, Source};
 
-/// Id of the document itself.
+/// `SPDXID` of the document itself.
 const DOCUMENT: &str = "SPDXRef-DOCUMENT";
 
 #[derive(Deserialize)]
@@ -85,7 +85,7 @@ struct Checksum<'a> {
     checksum_value: Cow<'a, str>,
 }
 
-/// Relationships that are read. A file may have many more about files of packages.
+/// `relationships` between packages. Others, such as those of the files in packages, are skipped.
 #[derive(Default)]
 struct Relationships<'a>(Vec<Relationship<'a>>);
 
@@ -155,7 +155,8 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Returns the packages that the document describes, if they are not all its packages.
+    /// Returns the ids of the packages that the document describes; none if it describes all its
+    /// packages.
     fn subjects(&self) -> BTreeSet<&str> {
         let described = self.relationships.0.iter().filter_map(|relationship| {
             let (from, to) = relationship.ends();
@@ -210,7 +211,8 @@ impl Package<'_> {
         purls.next().map(|reference| reference.reference_locator.as_ref())
     }
 
-    /// Whether it is a single file or folder, whose name does not identify it.
+    /// Whether the package is a single file (`primaryPackagePurpose`), whose name does not identify
+    /// it.
     fn is_file(&self) -> bool {
         self.primary_package_purpose.as_deref() == Some("FILE")
     }
@@ -241,11 +243,11 @@ impl Relationship<'_> {
     }
 }
 
-/// Relationships between packages.
+/// Dependencies between packages, from `relationships`.
 #[derive(Default)]
 struct Links<'a> {
     edges: Edges<'a>,
-    /// Strongest scope of each dependency.
+    /// For each package, the strongest scope with which another package depends on it.
     scopes: References<'a, Scope>,
 }
 
@@ -258,7 +260,7 @@ impl<'a> Links<'a> {
             };
             let (from, to) = (relationship.spdx_element_id, relationship.related_spdx_element);
             match (to.as_ref(), inverse) {
-                // It is known to have no dependencies.
+                // The package is known to have no dependencies.
                 ("NONE", false) => {
                     links.edges.or_insert(from, Vec::new());
                     continue;
@@ -275,7 +277,8 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Returns direction and scope if a relationship is a dependency.
+/// Returns whether the relationship points from the dependency to its user, and the scope of the
+/// dependency; `None` if the relationship is not a dependency.
 fn dependency(kind: &str) -> Option<(bool, Scope)> {
     Some(match kind {
         "DEPENDS_ON" => (false, Scope::Required),

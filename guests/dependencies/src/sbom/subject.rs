@@ -1,26 +1,26 @@
-//! Subjects of documents: what an SBOM or VEX document describes, and which documents have the same
-//! subject.
+//! Subjects: the product that an SBOM or VEX document describes. Documents with the same subject
+//! replace each other.
 
 use area_sdk::prelude::*;
 
-/// What an SBOM describes.
+/// The product that an SBOM or VEX document describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Subject {
-    /// Key shared by all versions of it.
+    /// Key that all versions of the product share: the purl without version, or the name.
     pub(crate) key: String,
-    /// Name with its group, with or without a purl.
+    /// Name of the product, with its group.
     pub(crate) name: String,
     pub(crate) version: Option<String>,
-    /// References in the file.
+    /// References of the product in the document: `bom-ref` or `SPDXID`, and purl.
     pub(crate) references: Vec<String>,
-    /// Whether the key does not identify it: the name of a folder or file.
+    /// Whether the key does not identify the product, because it is the name of a file or folder.
     pub(crate) is_weak: bool,
-    /// `sha256:…` of an image or file.
+    /// `sha256:` and the digest of the image or file.
     pub(crate) digest: Option<String>,
 }
 
-/// Returns the key of the document sequence that a document continues: its subject, plus the file's
-/// path if the subject does not identify it.
+/// Returns the key of the sequence of documents to which a document belongs: the subject's key, and
+/// the filename if that key does not identify the subject.
 pub(crate) fn stream(subject: Option<&Subject>, filename: &str) -> String {
     match subject {
         Some(subject) if !subject.is_weak => subject.key.clone(),
@@ -30,13 +30,14 @@ pub(crate) fn stream(subject: Option<&Subject>, filename: &str) -> String {
 }
 
 impl Subject {
-    /// Whether a name is only a location on a build machine: empty, `.`, or an absolute path.
+    /// Whether a name is only a location on the machine that created the SBOM: empty, `.`, or an
+    /// absolute path.
     pub(super) fn is_place(name: &str) -> bool {
         let name = name.trim();
         name.starts_with(['/', '\\']) || name.chars().all(|c| matches!(c, '.' | '/' | '\\'))
     }
 
-    /// Whether both certainly are the same in any version.
+    /// Whether both subjects are certainly the same product, in any version.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let has_no_purl = |subject: &Self| subject.key == subject.name;
         let named = self.name == other.name && (has_no_purl(self) || has_no_purl(other));

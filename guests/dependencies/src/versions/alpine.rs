@@ -1,5 +1,5 @@
-//! Versions of apk-tools: numbers, one letter, suffixes (`_alpha`, `_p2`), and a revision (`-r3`).
-//! Numbers after the first that begin with a zero are compared as fractions.
+//! Versions of apk-tools: numbers, one letter, suffixes (`_alpha`, `_p2`) and a revision (`-r3`).
+//! Numbers after the first that begin with a zero are compared as decimal fractions.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ pub(super) struct Version {
     revision: Number,
 }
 
-/// Suffixes before `None` sort before the plain version.
+/// Suffix of a version. Those before `None` sort before the version without a suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Suffix {
     Alpha,
@@ -48,7 +48,7 @@ pub(super) fn parse(text: &str) -> Option<Version> {
         Some((version, revision)) => (version, is_number(revision).then_some(revision)?),
         None => (text, "0"),
     };
-    // A commit hash after `~` is ignored.
+    // The commit hash after `~` is ignored.
     let text = text.split_once('~').map_or(text, |(version, _)| version);
     let mut parts = text.split('_');
     let numbers = parts.next()?;

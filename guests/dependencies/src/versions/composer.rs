@@ -1,5 +1,5 @@
-//! Versions of Composer: PHP's `version_compare` over numbers and words, with a stability between
-//! numbers. Branches (`dev-main`) are not ordered.
+//! Versions of Composer: ordered by PHP's `version_compare` after Composer's normalization.
+//! Branches (`dev-main`) are not ordered.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,8 @@ use super::Number;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version(Vec<Part>);
 
-/// In PHP's order: any other word, dev, alpha, beta, RC, the end, a number, patch.
+/// Part of a version, in PHP's order: any other word, dev, alpha, beta, RC, the end of the version,
+/// a number, patch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Word(String),
@@ -70,7 +71,7 @@ fn word(word: &str) -> Part {
     }
 }
 
-/// Pads the numbers before the end or a stability to four, as Composer does; `stable` is dropped.
+/// Pads the numbers at the beginning to four, as Composer does, and drops `stable`.
 fn filled(mut parts: Vec<Part>) -> Vec<Part> {
     parts.retain(|part| *part != Part::End);
     let number = |part: &Part| matches!(part, Part::Number(_));

@@ -1,9 +1,10 @@
-//! Versions of Debian (deb-version(7)): epoch, upstream version, revision. The latter two are
-//! compared alternately as text and number; `~` sorts before everything, even the end.
+//! Versions of Debian (deb-version(7)): epoch, upstream version and revision. Upstream version and
+//! revision are compared as alternating texts and numbers; `~` sorts before everything, even the
+//! end.
 //!
-//! The crate `debversion` (0.5.5) gives the same order, but takes six times as
-//! long (2.9 instead of 0.5 µs for two versions read and compared), brings a
-//! regex engine into the component, and refuses epochs above 2^32.
+//! The crate `debversion` (0.5.5) gives the same order, but takes six times as long (2.9 instead of
+//! 0.5 µs to parse and compare two versions), adds a regex engine to the component, and refuses
+//! epochs above 2^32.
 
 use std::cmp::Ordering;
 
@@ -27,7 +28,7 @@ pub(super) fn parse(text: &str) -> Option<Version> {
     })
 }
 
-/// Rank of a character: `~`, the end, letters, everything else.
+/// Returns the sort rank of a character; `None` is the end of the text.
 fn rank(c: Option<u8>) -> u16 {
     match c {
         Some(b'~') => 0,
@@ -54,7 +55,7 @@ fn compare_text(a: &str, b: &str) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// The function `verrevcmp` of dpkg.
+/// Compares two parts of a version, like the function `verrevcmp` of dpkg.
 fn compare_parts(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let ((text_a, rest_a), (text_b, rest_b)) = (split_text(a), split_text(b));

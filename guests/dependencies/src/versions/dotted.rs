@@ -1,5 +1,5 @@
-//! Numbers separated by dots and hyphens, with prefixes before longer versions: CRAN's
-//! `package_version` and Haskell's Package Versioning Policy.
+//! Versions that are numbers separated by dots and hyphens; a prefix is before a longer version.
+//! The order of CRAN's `package_version` and Haskell's Package Versioning Policy.
 
 use std::cmp::Ordering;
 

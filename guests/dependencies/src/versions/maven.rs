@@ -1,16 +1,16 @@
-//! Versions of Maven's `ComparableVersion`. A hyphen, or a change between digit and letter, begins
-//! a nested list. Nothing follows a nested list, so a version is a chain of lists and comparing
-//! needs no recursion.
+//! Versions of Maven, ordered by `ComparableVersion`. A hyphen, or a change between digit and
+//! letter, begins a nested list. Nothing follows a nested list, so a version is a chain of lists,
+//! and a comparison needs no recursion.
 //!
-//! Maven's own comparison has cycles: `1.p.a.1 < 1.0.b1 < 1 < 1.p.a.1`. Here a word and a list on
-//! different sides of the release are compared by their sides. Everything else is as in Maven, so
-//! the order is total.
+//! Maven's own comparison has cycles: `1.p.a.1 < 1.0.b1 < 1 < 1.p.a.1`. Here, if a word and a list
+//! are on different sides of the release, the sides decide. Everything else is as in Maven, so the
+//! order is total.
 
 use std::cmp::Ordering;
 
 use super::Number;
 
-/// Each list is nested at the end of the one before it.
+/// A version: a chain of lists, each nested at the end of the previous one.
 #[derive(Clone, Debug)]
 pub(super) struct Version(Vec<Vec<Item>>);
 
@@ -20,7 +20,7 @@ enum Item {
     Word(Qualifier),
 }
 
-/// In Maven's order; the empty one is a release.
+/// A word of a version, in Maven's order; the empty word is a release.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Qualifier {
     Alpha,
@@ -52,7 +52,7 @@ impl Qualifier {
 }
 
 impl Item {
-    /// Compares the item with an absent one.
+    /// Compares the item with a missing one.
     fn beside_nothing(&self) -> Ordering {
         match self {
             Self::Number(number) if number.is_zero() => Ordering::Equal,
@@ -62,7 +62,7 @@ impl Item {
     }
 }
 
-/// Parses any text: in Maven every text is a version.
+/// Parses any text; in Maven, every text is a version.
 pub(super) fn parse(text: &str) -> Version {
     let mut chain = Chain { lists: vec![Vec::new()] };
     let text = text.to_lowercase();
@@ -112,14 +112,14 @@ impl Chain {
         self.lists.push(Vec::new());
     }
 
-    /// Reads `.x` like `-x`.
+    /// Begins a nested list before a word, so that `.x` is read like `-x`.
     fn nest_before_word(&mut self, digits: bool) {
         if !digits && self.lists.last().is_some_and(|list| !list.is_empty()) {
             self.nest();
         }
     }
 
-    /// Drops zeros before a word, items equal to a release at the end of each list, and empty lists
+    /// Drops zeros before words, items equal to a release at the end of each list, and empty lists
     /// at the end of the chain.
     fn normalised(mut self) -> Version {
         for list in &mut self.lists {
@@ -135,7 +135,7 @@ impl Chain {
     }
 }
 
-/// Like Maven since 4.0: `1.0.rc.1` is `1.rc.1`, and so before `1`.
+/// Drops zeros before words, as Maven does since 4.0: `1.0.rc.1` is `1.rc.1`, which is before `1`.
 fn drop_zeros_before_words(list: &mut Vec<Item>) {
     let mut before_word = false;
     for at in (0..list.len()).rev() {
@@ -148,10 +148,10 @@ fn drop_zeros_before_words(list: &mut Vec<Item>) {
     }
 }
 
-/// Content of a list at an index.
+/// Content of a version's chain at an index of its first list.
 enum Slot<'a> {
     Item(&'a Item),
-    /// The rest of the chain.
+    /// The nested list at the end, with the rest of the chain.
     List(&'a [Vec<Item>]),
     Nothing,
 }
@@ -170,7 +170,7 @@ fn list_beside_nothing(lists: &[Vec<Item>]) -> Ordering {
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// 1-1 is after 1.x, and 1-alpha before it.
+/// Compares a nested list with a word: `1-1` is after `1.x`, `1-alpha` before it.
 fn list_beside_word(rest: &[Vec<Item>], word: &Qualifier) -> Ordering {
     let sides = list_beside_nothing(rest).cmp(&word.cmp(&Qualifier::Release));
     sides.then(Ordering::Greater)
@@ -199,7 +199,7 @@ fn compare(mut a: &[Vec<Item>], mut b: &[Vec<Item>]) -> Ordering {
             (Slot::Nothing, Slot::Item(item)) => item.beside_nothing().reverse(),
             (Slot::List(rest), Slot::Nothing) => list_beside_nothing(rest),
             (Slot::Nothing, Slot::List(rest)) => list_beside_nothing(rest).reverse(),
-            // 1-1 is before 1.0.1.
+            // `1-1` is before `1.0.1`.
             (Slot::List(_), Slot::Item(Item::Number(_))) => Ordering::Less,
             (Slot::Item(Item::Number(_)), Slot::List(_)) => Ordering::Greater,
             (Slot::List(rest), Slot::Item(Item::Word(word))) => list_beside_word(rest, word),

@@ -1,8 +1,8 @@
-//! Version orders of ecosystems.
+//! Orders of versions in package ecosystems.
 //!
-//! [`Scheme::parse`] parses a version once; parsed versions compare as in the ecosystem's own
-//! tools. A text that is not a version of its ecosystem is not ordered, and nothing is concluded
-//! from it.
+//! [`Scheme::parse`] parses a version once. Parsed versions compare as in the ecosystem's own
+//! tools. A text that is not a version of its ecosystem has no order, and is neither affected nor
+//! unaffected by a range.
 
 mod alpine;
 mod composer;
@@ -15,7 +15,7 @@ pub(crate) mod vers;
 
 use std::cmp::Ordering;
 
-/// Maximum length of a version, in characters.
+/// Maximum length of a version that is parsed, in characters.
 const MAX_CHARACTERS: usize = 256;
 
 /// Version order of an ecosystem.
@@ -23,7 +23,7 @@ const MAX_CHARACTERS: usize = 256;
 pub(crate) enum Scheme {
     /// Semantic Versioning 2.0.0, parsed leniently: optional `v`, fewer or more than three numbers.
     Semantic,
-    /// NuGet: four numbers, pre-releases without case.
+    /// NuGet: four numbers; pre-releases are compared without letter case.
     NuGet,
     /// PEP 440.
     Python,
@@ -33,17 +33,17 @@ pub(crate) enum Scheme {
     Ruby,
     /// Composer: PHP's `version_compare` after normalization.
     Composer,
-    /// dpkg, also used by opam.
+    /// dpkg; also used for opam.
     Debian,
-    /// apk-tools'.
+    /// apk-tools of Alpine Linux.
     Alpine,
     /// RPM: epoch, version and release.
     Rpm,
-    /// Numbers separated by dots and hyphens: CRAN, Hackage.
+    /// Numbers separated by dots and hyphens: CRAN and Hackage.
     Dotted,
 }
 
-/// A version parsed by its scheme.
+/// A version that was parsed by a [`Scheme`].
 #[derive(Clone, Debug)]
 pub(crate) struct Version(Read);
 
@@ -61,7 +61,7 @@ enum Read {
 }
 
 impl Scheme {
-    /// All schemes. Tests and the fuzzer check the laws of each order.
+    /// All schemes, for tests and the fuzzer, which check that each order is total.
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) const ALL: [Self; 10] = [
         Self::Semantic,
@@ -99,8 +99,8 @@ impl Scheme {
 }
 
 impl Ord for Version {
-    /// Compares versions. Versions of different schemes are never compared in practice; they are
-    /// ordered by scheme to make the order total.
+    /// Compares versions. Callers never compare versions of different schemes; these are ordered by
+    /// scheme, so that the order is total.
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
             (Read::Semantic(a), Read::Semantic(b)) => a.cmp(b),
@@ -147,18 +147,19 @@ impl PartialEq for Version {
 
 impl Eq for Version {}
 
-/// Compares two decimal numbers of any length.
+/// Compares two decimal numbers of any length, given as digits.
 fn compare_digits(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 
-/// Whether a text is a decimal number.
+/// Whether a text consists of decimal digits.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A number of any length without leading zeros, so that it compares by length, then by text.
+/// A decimal number of any length. Leading zeros are removed, so that numbers compare by length,
+/// then by text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Number(String);
 

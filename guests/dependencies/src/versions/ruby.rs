@@ -1,6 +1,6 @@
-//! Versions of `Gem::Version`: numbers and words separated by dots and by changes between digit and
-//! letter; a hyphen begins a pre-release; words sort before numbers; zeros before the end or a word
-//! are ignored.
+//! Versions of RubyGems (`Gem::Version`): numbers and words separated by dots, and by changes
+//! between digit and letter. A hyphen begins a pre-release. Words sort before numbers. Zeros before
+//! the end or a word are ignored.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::Number;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version(Vec<Segment>);
 
-/// Words sort before numbers.
+/// Part of a version. Words sort before numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Segment {
     Word(String),

@@ -1,5 +1,5 @@
-//! Semantic Versioning 2.0.0, parsed as leniently as its ecosystems write it: optional `v`, fewer
-//! or more than three numbers, leading zeros. Build metadata is ignored.
+//! Semantic Versioning 2.0.0, parsed as leniently as its ecosystems write versions: optional `v`,
+//! fewer or more than three numbers, leading zeros. Build metadata is ignored.
 
 use std::cmp::Ordering;
 
@@ -7,13 +7,13 @@ use super::{Number, compare_digits, is_number};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
-    /// Numbers without trailing zeros.
+    /// Numbers of the version without trailing zeros.
     numbers: Vec<Number>,
     /// Pre-release identifiers; empty for a release.
     pre: Vec<String>,
 }
 
-/// Parses a version; `fold_case` ignores case as NuGet does.
+/// Parses a version; `None` if it is invalid. `fold_case` ignores letter case, as NuGet does.
 pub(super) fn parse(text: &str, fold_case: bool) -> Option<Version> {
     let text = text.strip_prefix(['v', 'V', '=']).unwrap_or(text).trim_start();
     let text = text.split_once('+').map_or(text, |(version, _)| version);

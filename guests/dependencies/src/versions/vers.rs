@@ -10,11 +10,11 @@ use super::{Scheme, Version};
 /// A parsed version range.
 #[derive(Debug)]
 pub(crate) enum VersRange {
-    /// `*`, or `vers:all/*`.
+    /// All versions: `*`, or `vers:all/*`.
     All,
-    /// `vers:none/*`.
+    /// No version: `vers:none/*`.
     None,
-    /// Constraints by version, in the order of their scheme.
+    /// Versions with their comparators, sorted by version in the order of the scheme.
     Constraints(Scheme, Vec<(Version, Comparator)>),
 }
 
@@ -28,14 +28,15 @@ pub(crate) enum Comparator {
     GreaterOrEqual,
 }
 
-/// Why a range cannot be evaluated.
+/// Reason why a `vers` range cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VersError {
-    /// It is not a `vers` URI.
+    /// The text is not a `vers` URI.
     Malformed,
-    /// The order of its versioning scheme is unknown.
+    /// The order of the range's versioning scheme is not known.
     UnknownScheme,
-    /// A version is invalid in its scheme, or the component has none.
+    /// A version in the range is invalid in its scheme, or the component's version is invalid or
+    /// missing.
     Unreadable,
 }
 
@@ -49,7 +50,8 @@ impl fmt::Display for VersError {
     }
 }
 
-/// Returns the order of a versioning scheme; most have the names of purl types.
+/// Returns the version order of a `vers` versioning scheme; `None` if it is unknown. Most schemes
+/// have the name of a purl type.
 fn scheme(name: &str) -> Option<Scheme> {
     Some(match name {
         "bitnami" | "cargo" | "conan" | "github" | "golang" | "hex" | "julia" | "npm" | "pub"
@@ -68,7 +70,7 @@ fn scheme(name: &str) -> Option<Scheme> {
 }
 
 impl VersRange {
-    /// Parses a URI.
+    /// Parses a `vers` URI.
     pub(crate) fn parse(uri: &str) -> Result<Self, VersError> {
         let uri: String = uri.chars().filter(|c| !c.is_whitespace()).collect();
         let (name, constraints) = uri
@@ -92,7 +94,7 @@ impl VersRange {
         }
     }
 
-    /// Whether a version is in the range.
+    /// Whether the range contains a version. An error if that cannot be decided.
     pub(crate) fn contains(&self, version: Option<&str>) -> Result<bool, VersError> {
         match self {
             Self::All => Ok(true),
@@ -118,7 +120,7 @@ fn constraint(scheme: Scheme, text: &str) -> Result<(Version, Comparator), VersE
         .iter()
         .find_map(|(mark, comparator)| Some((text.strip_prefix(mark)?, *comparator)));
     let (version, comparator) = stripped.unwrap_or((text, Comparator::Equal));
-    // `*` must be the only constraint.
+    // `*` is valid only as the single constraint.
     if version == "*" {
         return Err(VersError::Malformed);
     }
@@ -126,8 +128,9 @@ fn constraint(scheme: Scheme, text: &str) -> Result<(Version, Comparator), VersE
     Ok((scheme.parse(&version).ok_or(VersError::Unreadable)?, comparator))
 }
 
-/// Checks single versions first, then the intervals between neighboring bounds. Of neighbors that
-/// bound the same side, the wider one counts.
+/// Whether the constraints contain the version: checks constraints with this version first, then
+/// the intervals between neighboring bounds. Of two neighbors that bound the same side, the wider
+/// one counts.
 fn lies_in(constraints: &[(Version, Comparator)], version: &Version) -> bool {
     use Comparator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let mut same = constraints.iter().filter(|(at, _)| at == version).map(|(_, c)| *c).peekable();
@@ -142,10 +145,10 @@ fn lies_in(constraints: &[(Version, Comparator)], version: &Version) -> bool {
     }
     let mut bounds = constraints.iter().filter(|(_, c)| !matches!(c, Equal | NotEqual)).peekable();
     if bounds.peek().is_none() {
-        // A range of only exclusions contains all other versions.
+        // A range that only excludes versions contains all others.
         return constraints.iter().all(|(_, c)| *c == NotEqual);
     }
-    // A bound that excludes the version itself is beyond it.
+    // An exclusive bound at the version itself does not include the version.
     let is_below = |(at, c): &&(Version, Comparator)| at < version || at == version && *c == Less;
     let is_above =
         |(at, c): &&(Version, Comparator)| at > version || at == version && *c == Greater;

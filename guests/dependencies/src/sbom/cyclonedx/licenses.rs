@@ -1,5 +1,5 @@
-//! License rules of CycloneDX, which differ between versions. Licenses are checked while they are
-//! parsed; only what depends on the version is stored.
+//! License rules of CycloneDX. Licenses are checked while they are parsed; only properties whose
+//! rules differ between versions are stored.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use super::model::{Properties, SpecVersion};
 use crate::reading::ImportFailure;
 use crate::reading::list;
 
-/// Licenses of a component.
+/// Properties of a component's `licenses` that are checked later.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Licenses {
     count: usize,
     expression: bool,
-    /// Index of the first property without a name.
+    /// Index of the first license that has a property without `name`.
     nameless_property: Option<usize>,
 }
 
-/// A license, or a license expression.
+/// An item of `licenses`: a license, or an SPDX license expression.
 #[derive(Deserialize)]
 struct LicenseItem<'a> {
     #[serde(borrow, default)]
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for Licenses {
     }
 }
 
-/// Stored result for one license.
+/// Properties of one item of `licenses` that are checked later.
 struct StoredDecision {
     expression: bool,
     nameless_property: bool,
@@ -100,13 +100,13 @@ impl License<'_> {
     }
 }
 
-/// Whether an id is in CycloneDX's list: SPDX licenses and exceptions.
+/// Whether an id is in the list of the CycloneDX schema: SPDX licenses and exceptions.
 fn is_listed(id: &str) -> bool {
     spdx::license_id(id).is_some() || spdx::exception_id(id).is_some()
 }
 
 impl Licenses {
-    /// Checks that this version allows the combination.
+    /// Checks the rules that depend on `specVersion`.
     pub(super) fn check(self, version: SpecVersion) -> Result<(), ImportFailure> {
         if let Some(at) = self.nameless_property.filter(|_| version >= SpecVersion::V1_6) {
             let pointer = format!("/licenses/{at}/license/properties");

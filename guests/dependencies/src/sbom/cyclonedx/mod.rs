@@ -1,4 +1,4 @@
-//! Parser of CycloneDX 1.2 to 1.7, JSON.
+//! Parser of CycloneDX 1.2 to 1.7 documents in JSON.
 
 mod licenses;
 mod model;
@@ -47,7 +47,7 @@ pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, ImportFailure> {
     Ok(sbom)
 }
 
-/// Adds components and nested components, in the file's order.
+/// Appends components and the components nested in them, in the order of the file.
 fn flatten<'a>(components: Vec<ComponentItem<'a>>, into: &mut Vec<Mention<'a>>) {
     let mut waiting = vec![components.into_iter()];
     while let Some(list) = waiting.last_mut() {
@@ -72,7 +72,7 @@ fn mention(item: ComponentItem<'_>) -> Mention<'_> {
         name: item.name,
         version: item.version,
         purl: item.purl,
-        // "If not specified, required should be assumed."
+        // The standard says: "If not specified, required should be assumed."
         scope: Some(item.scope.unwrap_or(Scope::Required)),
     }
 }
@@ -86,7 +86,7 @@ fn edges<'a>(bom: &mut Bom<'a>) -> Edges<'a> {
     edges
 }
 
-/// Returns the references of the subject; one in the graph suffices.
+/// Returns the references of the subject, one of which may occur in the dependency graph.
 fn roots(root: ComponentItem<'_>) -> Vec<Cow<'_, str>> {
     root.bom_ref.map(|reference| reference.0).into_iter().chain(root.purl).collect()
 }

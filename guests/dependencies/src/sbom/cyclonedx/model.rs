@@ -1,4 +1,4 @@
-//! Members of a CycloneDX document that are read, with the rules of its schema.
+//! The members of a CycloneDX document that are read, with the rules of the standard's JSON schema.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::licenses::Licenses;
 use crate::reading::list::{self, List};
 use crate::reading::{ImportFailure, nullable};
 
-/// A document.
+/// A CycloneDX document.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Bom<'a> {
@@ -19,7 +19,7 @@ pub(super) struct Bom<'a> {
     pub(super) spec_version: SpecVersion,
     #[serde(default)]
     pub(super) serial_number: Option<SerialNumber>,
-    /// Version under one serial number; read by [`Bom::version`].
+    /// `version` of the document under its serial number; read by [`Bom::version`].
     #[serde(default)]
     version: serde_json::Value,
     #[serde(borrow, default, deserialize_with = "nullable")]
@@ -40,7 +40,7 @@ enum BomFormat {
     CycloneDx,
 }
 
-/// Versions with a JSON format.
+/// Value of `specVersion`; the versions with a JSON format.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SpecVersion {
     #[serde(rename = "1.2")]
@@ -70,7 +70,7 @@ impl SpecVersion {
     }
 }
 
-/// `urn:uuid:` and a UUID.
+/// `serialNumber`: `urn:uuid:` and a UUID.
 pub(super) struct SerialNumber(pub(super) Uuid);
 
 impl<'de> Deserialize<'de> for SerialNumber {
@@ -81,7 +81,7 @@ impl<'de> Deserialize<'de> for SerialNumber {
     }
 }
 
-/// A non-empty text.
+/// A `bom-ref`, or a reference to one; not empty.
 #[derive(Clone)]
 pub(super) struct Reference<'a>(pub(super) Cow<'a, str>);
 
@@ -117,7 +117,7 @@ pub(super) struct Metadata<'a> {
     properties: Properties,
 }
 
-/// Tools that created the document: a list, since 1.5 also components and services.
+/// `metadata.tools`: a list, or since 1.5 an object with components and services.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Tools<'a> {
@@ -192,7 +192,7 @@ pub(super) enum ComponentType {
     Platform,
 }
 
-/// Digests; only a SHA-256 is stored.
+/// `hashes` of a component. Only the SHA-256 digest is stored.
 #[derive(Default)]
 struct Hashes(Option<Box<str>>);
 
@@ -250,14 +250,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for HexDigest<'a> {
     }
 }
 
-/// Properties; only the index of one without a name is stored.
+/// `properties`. Only the index of the first one without `name` is stored.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Properties {
     nameless: Option<usize>,
 }
 
 impl Properties {
-    /// Returns the first property without a name.
+    /// Returns the index of the first property without `name`.
     pub(super) fn nameless(self) -> Option<usize> {
         self.nameless
     }
@@ -375,7 +375,7 @@ pub(super) struct VulnerabilityItem<'a> {
     pub(super) references: List<VulnerabilityReference<'a>>,
     #[serde(default, deserialize_with = "nullable")]
     pub(super) analysis: Analysis,
-    /// Time at which its source rejected it.
+    /// Time at which the vulnerability's source rejected it.
     #[serde(default)]
     pub(super) rejected: Option<Timestamp>,
     #[serde(borrow, default)]
@@ -417,16 +417,16 @@ pub(super) struct AffectedComponent<'a> {
     pub(super) versions: List<AffectedVersion<'a>>,
 }
 
-/// Versions of an affected component with their status.
+/// An item of `affects[].versions`: a version or a range, with its status.
 #[derive(Deserialize)]
 pub(super) struct AffectedVersion<'a> {
-    /// `None` if the entry is a range.
+    /// A version; `None` if the item is a range.
     #[serde(borrow, default)]
     pub(super) version: Option<Cow<'a, str>>,
-    /// A `vers` range.
+    /// A version range as a `vers` URI.
     #[serde(borrow, default)]
     pub(super) range: Option<Cow<'a, str>>,
-    /// Default of the standard: `affected`.
+    /// Status of the versions; the standard's default is `affected`.
     #[serde(default)]
     pub(super) status: Option<AffectedStatus>,
 }
@@ -440,7 +440,7 @@ pub(super) enum AffectedStatus {
 }
 
 impl ComponentItem<'_> {
-    /// Returns `sha256:…` if the document has it.
+    /// Returns `sha256:` and the digest; `None` if the document does not contain it.
     pub(super) fn sha256(&self) -> Option<String> {
         self.hashes.0.as_ref().map(|hex| format!("sha256:{hex}"))
     }
@@ -460,12 +460,12 @@ impl ServiceItem {
 }
 
 impl Bom<'_> {
-    /// Returns the document's version under its serial number; default 1.
+    /// Returns the version of the document under its serial number; 1 if it is missing.
     pub(super) fn version(&self) -> u64 {
         self.version.as_u64().unwrap_or(1)
     }
 
-    /// Checks rules that the types do not express.
+    /// Checks the rules of the schema that the types do not express.
     pub(super) fn check(&self) -> Result<(), ImportFailure> {
         let version = self.spec_version;
         let metadata = &self.metadata;
@@ -480,7 +480,7 @@ impl Bom<'_> {
     }
 }
 
-/// Checks every item of a list.
+/// Checks every item of a list and adds the item's position to the error.
 fn each<T>(
     list: &str,
     items: &[T],

@@ -1,4 +1,4 @@
-//! Vulnerabilities in the document: results of scanners and VEX statements.
+//! `vulnerabilities` of a CycloneDX document: results of scanners, and VEX statements.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use super::model::{
 use crate::text;
 use crate::vex::{State, StatedVersion, Statement, Status, Target, VersionText};
 
-/// Maximum length of an id; longer ones are ignored.
+/// Maximum length of a vulnerability's id, in characters; longer ids are ignored.
 const MAX_ID: usize = 128;
-/// Maximum size of a statement's texts, in bytes.
+/// Maximum size of a statement's justification, and of its detail, in bytes.
 const MAX_JUSTIFICATION: usize = 100;
 const MAX_DETAIL: usize = 2_000;
 /// Maximum number of unknown references in one warning.
 const MOST_LISTED: usize = 20;
 
-/// Assigns each vulnerability to the affected components and collects the statements. `roots` are
-/// the references of the document's subject.
+/// Adds each vulnerability to the components that it affects, and collects the VEX statements.
+/// `roots` are the references of the document's subject.
 pub(super) fn report(
     bom: &Bom<'_>,
     roots: &[Cow<'_, str>],
@@ -58,14 +58,16 @@ fn lost_warning(lost: &[(String, String)]) -> Option<String> {
     (!lost.is_empty()).then(|| format!("{} {what}: {listed}.", lost.len()))
 }
 
-/// Returns the reference within this document that a target means.
+/// Returns the reference within this document to which a target points; `None` if the target is
+/// elsewhere.
 fn own_reference(bom: &Bom<'_>, sbom: &Sbom<'_>, target: &Target) -> Option<String> {
     match target {
         Target::Product => None,
         Target::Component(reference) => Some(reference.clone()),
         Target::Link { serial, element, .. } => {
             let own = bom.serial_number.as_ref().map(|own| own.0);
-            // A document without a serial number can only mean itself, if it has components.
+            // A BOM-Link in a document without a serial number can only mean this document, if it
+            // has components.
             let means_this = own.map_or(!sbom.is_empty(), |own| own == *serial);
             element.clone().filter(|_| means_this)
         }
@@ -106,7 +108,7 @@ fn stated(version: &AffectedVersion<'_>) -> Option<StatedVersion> {
     Some(StatedVersion { text, status })
 }
 
-/// Converts a vulnerability; `None` if its source rejected it.
+/// Converts a vulnerability; `None` if its source rejected it or it has no valid id.
 fn reported(
     vulnerability: &VulnerabilityItem<'_>,
     tool: Option<&String>,
