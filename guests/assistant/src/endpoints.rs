@@ -115,7 +115,7 @@ impl StoredEndpoint {
         self.model_ids.iter().any(|id| id.0 == model)
     }
 
-    /// Discards the validation results and starts a new generation.
+    /// Discards the results of earlier validations and starts a new generation.
     fn renew(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.last_validated_at = None;

@@ -1,5 +1,5 @@
-//! Evidence records that this area consumes: kind `deployment`, and kind `advisory` with content in
-//! the OSV format. A record may arrive before or after the upload of its content.
+//! Imports evidence records: those of kind `deployment`, and those of kind `advisory` with content
+//! in the OSV format. A record may arrive before or after the upload of its content.
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, Later};
@@ -13,7 +13,7 @@ use crate::deployments::take;
 /// Maximum size of the content of a deployment record, in bytes.
 const MAX_DEPLOYMENT_BYTES: usize = 1 << 20;
 
-/// Consumer of deployment and advisory records.
+/// Consumer of evidence records of the kinds `deployment` and `advisory`.
 pub(crate) struct Evidence;
 
 impl EvidenceConsumer for Evidence {
@@ -26,7 +26,7 @@ impl EvidenceConsumer for Evidence {
     }
 }
 
-/// Job that imports a file of advisories.
+/// Job that imports an OSV file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ImportAdvisories {
     blob: String,
@@ -39,13 +39,15 @@ impl Job for ImportAdvisories {
     const KIND: &'static str = "import_advisories";
 }
 
-/// Handles [`ENVELOPE_ACCEPTED`](area_shared::evidence::ENVELOPE_ACCEPTED).
+/// Handles [`ENVELOPE_ACCEPTED`](area_shared::evidence::ENVELOPE_ACCEPTED): enqueues the import of
+/// the envelope's records.
 pub(crate) fn accepted(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     mentions::ensure(ctx)?;
     Evidence::accepted(ctx, event)
 }
 
-/// Handles [`UploadReady`].
+/// Handles [`UploadReady`]: enqueues the import of an OSV file, or of the records that reference
+/// the content.
 pub(crate) fn ready(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let ready: UploadReady = event.data()?;
     mentions::ensure(ctx)?;
@@ -63,14 +65,14 @@ fn import_file(ctx: &JobCtx, upload_id: Uuid) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Enqueues the import of a file of advisories; `resource` limits concurrent imports.
+/// Enqueues the import of an OSV file. `resource` is the id that the queue shows.
 fn enqueue(ctx: &JobCtx, blob: String, content_sha256: String, resource: Uuid) {
     let dedupe_key = Some(content_sha256.clone());
     let later = Later { at: None, resource: Some(resource), dedupe_key };
     ctx.enqueue_with(&ImportAdvisories { blob, content_sha256, offset: 0, artifact: None }, later);
 }
 
-/// Imports a file of advisories, unless it was imported before.
+/// Imports some records of an OSV file, unless it was imported before.
 pub(crate) fn import_advisories(
     ctx: &JobCtx,
     job: ImportAdvisories,
@@ -109,7 +111,7 @@ fn import_record(ctx: &JobCtx, record: &EvidenceRecord) -> Result<(), JobError> 
     }
 }
 
-/// Returns the blob of a ready upload with this content.
+/// Returns the name of the blob of a ready upload with this content; `None` if there is none.
 fn blob_of(ctx: &JobCtx, sha256: &str) -> Result<Option<String>, JobError> {
     let uploads = ctx.documents::<Upload>().query().equals("content_sha256", sha256);
     let upload = uploads.equals("validation_stage", "ready").first()?;

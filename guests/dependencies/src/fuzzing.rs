@@ -10,8 +10,8 @@ use crate::sbom::Sbom;
 use crate::versions::vers::VersRange;
 use crate::versions::{Scheme, Version};
 
-/// Parses a CycloneDX or SPDX document and its components. Returns the size of their texts in
-/// bytes.
+/// Parses an SBOM in CycloneDX or SPDX, and its components. Returns the total size of their texts
+/// in bytes.
 pub fn sbom(bytes: &[u8]) -> usize {
     let Ok(sbom) = Sbom::read(bytes) else { return 0 };
     let components = sbom.components(0..sbom.len());
@@ -22,8 +22,8 @@ pub fn sbom(bytes: &[u8]) -> usize {
     texts.sum::<usize>() + sbom.warnings.concat().len()
 }
 
-/// Parses an advisory and compares it with a version of each of its packages. Returns the size of
-/// its ids in bytes.
+/// Parses an OSV record and compares it with a version of each of its packages. Returns the total
+/// size of its ids in bytes.
 pub fn osv(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let Ok(osv) = Osv::read(&text) else { return 0 };
@@ -37,7 +37,7 @@ pub fn osv(bytes: &[u8]) -> usize {
     osv.aliases.concat().len() + osv.related.concat().len()
 }
 
-/// Parses a package URL.
+/// Parses a package URL. Returns the size of its canonical form in bytes.
 ///
 /// # Panics
 /// The canonical form changes when it is parsed again.
@@ -50,7 +50,7 @@ pub fn purl(bytes: &[u8]) -> usize {
     canonical.len()
 }
 
-/// Parses and rates a CVSS vector.
+/// Parses a CVSS vector and computes its score.
 pub fn cvss(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let Ok(vector) = text.parse::<cvss::Cvss>() else { return 0 };
@@ -59,7 +59,7 @@ pub fn cvss(bytes: &[u8]) -> usize {
 }
 
 /// Parses lines as versions by every scheme, compares three at a time, and parses the input as a
-/// range.
+/// `vers` range.
 ///
 /// # Panics
 /// A scheme is no total order.

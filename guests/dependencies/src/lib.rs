@@ -70,8 +70,8 @@ fn component_collections(area: Area) -> Area {
             .text("version")
             .text("search_text")
             .text("package_key")
-            // One index for each filter, in the order of the list. With history, a page is merged
-            // from both values of `latest`.
+            // One index for each filter, in the order of the list. With history, the database
+            // merges a page from both values of `latest`.
             .index(&["latest", "name", "ecosystem", "version"])
             .index(&["latest", "repository_id", "name", "ecosystem", "version"])
             .index(&["latest", "repository_id", "branch_ref", "name", "ecosystem", "version"])

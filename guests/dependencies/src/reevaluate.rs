@@ -1,5 +1,5 @@
-//! After advisories changed: reassesses the latest components of their packages and those with
-//! matches under their names, some pages in each step.
+//! After advisories changed: assesses again the latest components of the affected packages, and
+//! those with matches under names of the advisories, some pages in each step.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +13,22 @@ use crate::large::{self, Subject};
 use crate::matching::{self, AssessedComponents, Assessment};
 use crate::room::{PageSize, Room};
 
-/// Cost of a query, in documents.
+/// Estimated cost of a query, in documents.
 const QUESTION: usize = 100;
 
-/// Job that reassesses components.
+/// Job that assesses components again after advisories changed.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Reevaluate {
-    /// Remaining packages; the current one is first.
+    /// Keys of the remaining packages; the first one is the current one.
     packages: Vec<String>,
-    /// Remaining names of advisories.
+    /// Keys of the remaining advisory names.
     names: Vec<String>,
     cursor: Option<String>,
-    /// Components before the cursor that remain.
+    /// Ids of components that were read and not assessed yet.
     #[serde(default)]
     components: Vec<String>,
-    /// Packages whose components are done; they are skipped under a name.
+    /// Keys of packages whose components were assessed; these components are skipped when they are
+    /// found by name.
     #[serde(default)]
     looked_at: BTreeSet<String>,
 }
@@ -42,7 +43,7 @@ impl Reevaluate {
         Self { packages, names, cursor: None, components: Vec::new(), looked_at: BTreeSet::new() }
     }
 
-    /// Returns the next components; `None` if none are left.
+    /// Returns the next components; `None` if no component is left.
     fn next(
         &mut self,
         ctx: &JobCtx,
@@ -61,7 +62,7 @@ impl Reevaluate {
             (None, Some(name)) => under_name(ctx, name, cursor, size)?,
             (None, None) => return Ok(None),
         };
-        // Under a name, a match was read for each component.
+        // Add the cost of the query, and of the matches by which components were found.
         room.spend(components.len() + QUESTION);
         size.learn(&components, room);
         if self.packages.is_empty() {
@@ -98,7 +99,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: Reevaluate) -> JobResult<Reevaluate> {
     Ok(if done { Outcome::Done } else { Outcome::Continue(job) })
 }
 
-/// A page of components and the cursor of the next one.
+/// Components of a page, and the cursor of the next page.
 type ComponentPage = (Vec<Stored<StoredComponent>>, Option<String>);
 
 fn of_package(
@@ -126,8 +127,8 @@ fn under_name(
     Ok((ctx.documents::<StoredComponent>().get_many(ids)?, page.next_cursor))
 }
 
-/// Reassesses components as far as there is room, and stores changes. Returns the ids of those that
-/// are left. Large ones are left to a separate job.
+/// Assesses components again as far as the budget permits, and stores changes. Returns the ids of
+/// the components that are left. Large components are assessed by a separate job.
 pub(crate) fn look_again(
     ctx: &JobCtx,
     mut components: Vec<Stored<StoredComponent>>,
@@ -151,7 +152,7 @@ pub(crate) fn look_again(
     Ok(components.split_off(looked).into_iter().map(|left| left.id).collect())
 }
 
-/// Stores changes of the first components, which are assessed. Returns how many of them are done.
+/// Stores the changes of the first components, which were assessed. Returns how many are finished.
 fn keep_changes(
     ctx: &JobCtx,
     components: &mut [Stored<StoredComponent>],
@@ -182,7 +183,7 @@ fn keep_change(
     alerts: &mut Alerts,
 ) -> Result<(), JobError> {
     let before = matches::keys(ctx, component)?;
-    // Components with many advisories show only some of them.
+    // A component with many advisories stores only some, so others may have changed.
     if !matches::apply(component, assessment) && component.advisory_count.is_none() {
         return Ok(());
     }
@@ -195,8 +196,8 @@ fn keep_change(
     Ok(ctx.documents().replace(component)?)
 }
 
-/// Leaves a large first component, and others of its package if that is large, to a job with
-/// several steps. Returns how many are done.
+/// Enqueues the job that assesses a large first component in several steps; if its package is
+/// large, for all components of the package. Returns the number of components that are finished.
 fn leave_large(
     ctx: &JobCtx,
     components: &mut Vec<Stored<StoredComponent>>,

@@ -1,5 +1,5 @@
-//! Stored advisories: the advisory, its affected packages and its names. Packages and names are
-//! separate documents with their own indexes.
+//! Stored advisories. The affected packages and the names of an advisory are separate documents
+//! with their own indexes.
 
 use area_sdk::prelude::*;
 
@@ -8,10 +8,10 @@ use crate::osv::{Affected, Osv, Rating, Reference, Severity};
 use crate::purl::Purl;
 use crate::text::{advisory_key, bounded};
 
-/// Maximum stored size of texts, in bytes.
+/// Maximum size of the stored `details`, in bytes.
 const MAX_DETAILS: usize = 65_536;
 
-/// An advisory.
+/// A stored advisory.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredAdvisory {
     pub(crate) advisory_id: String,
@@ -24,13 +24,13 @@ pub(crate) struct StoredAdvisory {
     pub(crate) upstream: Vec<String>,
     pub(crate) summary: String,
     pub(crate) details: String,
-    /// Rating by CVSS, otherwise by the database's word.
+    /// Severity band by CVSS, otherwise by the word of the advisory's database.
     pub(crate) severity: Option<Rating>,
     pub(crate) cvss_score: Option<String>,
     pub(crate) severities: Vec<Severity>,
     pub(crate) affected: Vec<Affected>,
     pub(crate) references: Vec<Reference>,
-    /// SHA-256 of the advisory's original text.
+    /// Lower-case hex SHA-256 of the record's original text.
     pub(crate) artifact_sha256: String,
 }
 
@@ -38,7 +38,7 @@ impl Document for StoredAdvisory {
     const COLLECTION: &'static str = "advisories";
 }
 
-/// A package that an advisory affects.
+/// An `affected` entry of an advisory.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AffectedPackage {
     pub(crate) package_key: String,
@@ -54,13 +54,14 @@ impl Document for AffectedPackage {
     const COLLECTION: &'static str = "affected_packages";
 }
 
-/// An id or alias in upper case (the document's id) with the advisories that have it.
+/// A name of advisories (the document's id, in upper case) and the advisories that have it as id or
+/// alias.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AdvisoryName {
     pub(crate) advisories: Vec<NamedAdvisory>,
 }
 
-/// Members of an advisory that contain its names.
+/// An advisory that has a name, with its ids and whether it was withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct NamedAdvisory {
     pub(crate) advisory_id: String,
@@ -72,13 +73,14 @@ impl Document for AdvisoryName {
     const COLLECTION: &'static str = "advisory_names";
 }
 
-/// Returns the key by which packages of an advisory match components.
+/// Returns the package key of an entry, which components of the package have as well; `None` for an
+/// entry without a package.
 fn package_key(affected: &Affected) -> Option<String> {
     let named = affected.package.as_ref()?;
     let package = Package::of_osv(&named.ecosystem, &named.name);
     let purl = named.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
     match purl {
-        // Package URLs use another name for this ecosystem.
+        // For this ecosystem, the name in purls differs from the name in OSV.
         Some(purl) if ecosystem::scheme(&package.ecosystem).is_none() => {
             Some(Package::of_purl(&purl).key())
         }
@@ -108,7 +110,7 @@ impl StoredAdvisory {
         }
     }
 
-    /// Returns the keys of its names, without duplicates.
+    /// Returns the keys of the advisory's id and aliases, without duplicates.
     pub(crate) fn name_keys(&self) -> Vec<String> {
         let names = std::iter::once(&self.advisory_id).chain(&self.aliases);
         let mut keys: Vec<String> = names.map(|name| advisory_key(name)).collect();
@@ -117,7 +119,7 @@ impl StoredAdvisory {
         keys
     }
 
-    /// Returns its approximate size in memory, in bytes.
+    /// Returns the approximate size of the advisory in memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let versions = |affected: &Affected| 200 + 40 * affected.versions.len();
         let names = self.related.len() + self.upstream.len() + self.references.len();
@@ -133,7 +135,7 @@ impl StoredAdvisory {
         }
     }
 
-    /// Returns its packages, by document id.
+    /// Returns the `affected` entries of the advisory, by document id.
     pub(crate) fn packages(&self) -> Vec<(String, AffectedPackage)> {
         let entries = self.affected.iter().enumerate();
         let package = |(at, affected): (usize, &Affected)| {

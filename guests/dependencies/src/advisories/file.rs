@@ -1,5 +1,5 @@
-//! Files of advisories: one record, an array of records, or the OSV API's format `{"vulns": […]}`.
-//! Invalid records do not stop the import of others.
+//! OSV files: one record, an array of records, or the format of the OSV API, `{"vulns": […]}`. An
+//! invalid record does not stop the import of the others.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,17 +16,17 @@ use crate::artifacts::{self, Artifact, ArtifactError};
 use crate::osv::Osv;
 use crate::reading::{self, ImportFailure};
 
-/// Maximum size of a file in bytes, packed or not.
+/// Maximum size of a file in bytes, packed or not. Unpacked content of a packed file may be larger.
 const MAX_BYTES: usize = 26_214_400;
-/// Maximum number of documents that a step reads and writes for records; a call is limited to
+/// Maximum number of documents that a step reads and writes for records; the limit of a call is
 /// 10,000.
 const ROOM: usize = 9_500;
 /// Maximum number of records imported in one step.
 const STEP: usize = 500;
-/// Maximum number of reported errors of a file.
+/// Maximum number of errors that are reported for a file.
 const MOST_ERRORS: usize = 20;
 
-/// Returns the records of a file as raw JSON.
+/// Returns the records of a file as unparsed JSON.
 pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, ImportFailure> {
     #[derive(Deserialize)]
     struct Answer<'a> {
@@ -42,7 +42,7 @@ pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, ImportFailure> {
     Ok(answer.vulns.unwrap_or_else(|| vec![whole]))
 }
 
-/// Returns the records at these indexes of an upload, and the total number.
+/// Returns the records at these indexes of an upload, and the number of all records.
 fn records_at(
     content: &[u8],
     places: Range<usize>,
@@ -57,8 +57,8 @@ fn records_at(
     Ok((some.collect(), total))
 }
 
-/// Imports the advisories of an upload in steps. Returns the offset of the next step; `None` at the
-/// end.
+/// Imports some records of an upload. Returns the index of the next record to import; `None` after
+/// the last one.
 pub(crate) fn import_some(
     scope: &Scope,
     blob: &str,
@@ -92,7 +92,7 @@ pub(crate) fn import_some(
         room = room.saturating_sub(cost);
         end = at + 1;
         match read {
-            // The host would store only one of two records with the same id in a step.
+            // Two records with the same id cannot be stored in one step; the second one is skipped.
             Ok(osv) if !seen.insert(osv.id.clone()) => {}
             Ok(osv) => {
                 let digest = if total == 1 { sha256.to_owned() } else { digest(scope, record) };
@@ -110,7 +110,7 @@ pub(crate) fn import_some(
     Ok((end < total).then_some(end))
 }
 
-/// Returns the digest of a record's original text.
+/// Returns the lower-case hex SHA-256 of a record's original text.
 pub(crate) fn digest(scope: &Scope, record: &RawValue) -> String {
     scope.sha256_hex(record.get().as_bytes())
 }

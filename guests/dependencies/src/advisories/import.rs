@@ -1,4 +1,4 @@
-//! Imports advisories. The newer of two versions wins; an equal one changes nothing.
+//! Imports advisories. A record replaces a stored one only if its `modified` is later.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use super::mentions;
 use crate::osv::{Osv, Rating};
 use crate::reevaluate::Reevaluate;
 
-/// Effect of an imported advisory.
+/// Effect of importing an OSV record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ImportEffect {
-    /// It is new.
+    /// The advisory was not stored before.
     Created,
-    /// It is newer than the stored one.
+    /// The record is newer than the stored advisory and replaced it.
     Updated,
-    /// The same or a newer one is stored.
+    /// The same or a newer version of the advisory is stored; nothing changed.
     Unchanged,
 }
 
-/// Published when an imported advisory is new or newer than the stored one.
+/// Published when an import created or updated an advisory.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AdvisoryImported {
     advisory_id: String,
@@ -31,7 +31,7 @@ pub(crate) struct AdvisoryImported {
     modified: Timestamp,
     withdrawn: Option<Timestamp>,
     change: ImportEffect,
-    /// Number of affected packages.
+    /// Number of affected packages in the record.
     package_count: usize,
 }
 
@@ -39,7 +39,7 @@ impl Event for AdvisoryImported {
     const NAME: &'static str = "advisory.imported";
 }
 
-/// Changes that require matching components again.
+/// Packages and names whose components must be matched again after an import.
 #[derive(Default)]
 pub(crate) struct AdvisoryChanges {
     packages: BTreeSet<String>,
@@ -47,10 +47,10 @@ pub(crate) struct AdvisoryChanges {
 }
 
 impl AdvisoryChanges {
-    /// Enqueues matching of the affected components after the commit.
+    /// Enqueues a job that matches the affected components again.
     ///
     /// # Errors
-    /// The call's limits are exceeded.
+    /// If the call has reached its limits.
     pub(crate) fn settle(self, scope: &Scope) -> Result<(), DocumentError> {
         mentions::ensure(scope)?;
         if !self.packages.is_empty() || !self.names.is_empty() {
@@ -61,14 +61,15 @@ impl AdvisoryChanges {
     }
 }
 
-/// Returns the maximum number of documents read and written to store an advisory: itself and its
-/// names twice, its affected packages and mentioned names, and those of the former version twice.
+/// Returns the maximum number of documents that are read and written to store an advisory: itself
+/// and its names twice, its affected packages and mentions, and those of the former version twice.
 pub(crate) fn cost(osv: &Osv) -> usize {
     let mentions = osv.upstream.len() + osv.related.len();
     2 + 2 * (1 + osv.aliases.len()) + 3 * (osv.affected.len() + mentions)
 }
 
-/// Stores an advisory; `digest` is that of its text.
+/// Stores an advisory if it is newer than the stored one. `digest` is the SHA-256 of the record's
+/// text.
 pub(crate) fn keep(
     scope: &Scope,
     osv: Osv,
@@ -128,7 +129,7 @@ fn keep_packages(
     documents.create_all(packages.iter().map(|(id, package)| (id, package)))
 }
 
-/// Stores the advisory under each of its names, and removes it from former names.
+/// Adds the advisory to the documents of its names, and removes it from those of former names.
 fn keep_names(
     scope: &Scope,
     new: &StoredAdvisory,

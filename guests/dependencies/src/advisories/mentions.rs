@@ -1,6 +1,6 @@
-//! Advisories that name other advisories in `upstream` or `related`. Distributions name the CVE
-//! there and not as an alias. Each mention is a document, so that lists follow it one step in both
-//! directions. Mentions are not aliases: the advisories stay two vulnerabilities.
+//! Mentions: ids of other advisories in an advisory's `upstream` or `related`. Distributions name
+//! the CVE there and not in `aliases`. Each mention is a document, so that lists can follow it one
+//! step in both directions. Mentions are not aliases: the advisories stay two vulnerabilities.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use super::document::{AdvisoryName, StoredAdvisory};
 use crate::room::Room;
 use crate::text::advisory_key;
 
-/// A name in an advisory's `upstream` or `related`.
+/// An id in the `upstream` or `related` of an advisory.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AdvisoryMention {
     name_key: String,
-    /// The advisory that contains the name.
+    /// Id of the advisory that contains the mention.
     advisory_id: String,
 }
 
@@ -23,8 +23,8 @@ impl Document for AdvisoryMention {
     const COLLECTION: &'static str = "advisory_mentions";
 }
 
-/// Marks that the mentions of all advisories are indexed, including those imported by versions
-/// without mentions.
+/// Marks that the mentions of all advisories are stored, including advisories that versions of this
+/// area without mentions imported.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct MentionIndex {
     completed_at: Timestamp,
@@ -34,13 +34,13 @@ impl Document for MentionIndex {
     const COLLECTION: &'static str = "mention_indexes";
 }
 
-/// Id of the only document of its collection.
+/// Id of the only document of the collection.
 const INDEX: &str = "mentions";
-/// Maximum number of names for which one list searches components.
+/// Maximum number of advisory names for which one list searches components.
 const MOST_KEYS: usize = 900;
 /// Maximum number of advisories with one name whose mentions are followed.
 const MOST_RECORDS: usize = 20;
-/// Number of advisories read in one page; some are large.
+/// Number of advisories in one page of a query; some are large.
 const PAGE: u32 = 20;
 
 fn id(scope: &Scope, name_key: &str, advisory_id: &str) -> String {
@@ -48,13 +48,13 @@ fn id(scope: &Scope, name_key: &str, advisory_id: &str) -> String {
 }
 
 impl StoredAdvisory {
-    /// Returns the keys of the names in `upstream` and `related`, without duplicates.
+    /// Returns the keys of the ids in `upstream` and `related`, without duplicates.
     fn mention_keys(&self) -> BTreeSet<String> {
         let names = self.upstream.iter().chain(&self.related);
         names.map(|name| advisory_key(name)).filter(|key| !key.is_empty()).collect()
     }
 
-    /// Returns its mentions, by document id.
+    /// Returns the mentions in the advisory, by document id.
     fn mentions(&self, scope: &Scope) -> Vec<(String, AdvisoryMention)> {
         let mention = |name_key: String| {
             let id = id(scope, &name_key, &self.advisory_id);
@@ -64,7 +64,7 @@ impl StoredAdvisory {
     }
 }
 
-/// Stores the mentions of an advisory and deletes its former ones.
+/// Stores the mentions in an advisory and deletes those of its former version.
 pub(super) fn keep(
     scope: &Scope,
     new: &StoredAdvisory,
@@ -80,8 +80,8 @@ pub(super) fn keep(
     documents.create_all(added.iter().map(|(id, mention)| (id, mention)))
 }
 
-/// Returns the names under which an advisory's components are stored: its own, those of advisories
-/// that mention it, and those that it mentions.
+/// Returns the keys of advisory names whose matches a list shows for `name`: the name itself,
+/// advisories that mention it, and advisories that it mentions.
 pub(crate) fn related_keys(scope: &Scope, name: &str) -> Result<Vec<String>, DocumentError> {
     let key = advisory_key(name);
     let mut same: BTreeSet<String> = [key.clone()].into();
@@ -102,7 +102,7 @@ pub(crate) fn related_keys(scope: &Scope, name: &str) -> Result<Vec<String>, Doc
     Ok([key].into_iter().chain(mentioned).take(MOST_KEYS).collect())
 }
 
-/// Returns the limitation that lists show until all mentions are indexed.
+/// Returns the limitation that lists show while not all mentions are stored; `None` afterwards.
 pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError> {
     if scope.documents::<MentionIndex>().find(INDEX)?.is_some()
         || scope.documents::<StoredAdvisory>().query().count_up_to(1)? == 0
@@ -117,10 +117,10 @@ pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError>
     ))
 }
 
-/// Job that indexes the mentions of advisories imported by versions without mentions.
+/// Job that stores the mentions in advisories that versions without mentions imported.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct IndexMentions {
-    /// Id of the last indexed advisory.
+    /// Id of the last advisory whose mentions were stored.
     after: Option<String>,
 }
 
@@ -128,7 +128,7 @@ impl Job for IndexMentions {
     const KIND: &'static str = "index_mentions";
 }
 
-/// Enqueues the indexing of mentions, unless they are indexed.
+/// Enqueues the job that stores the mentions, unless all are stored.
 pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
     if scope.documents::<MentionIndex>().find(INDEX)?.is_none() {
         let later = Later { at: None, resource: None, dedupe_key: Some(INDEX.to_owned()) };
@@ -137,7 +137,7 @@ pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
     Ok(())
 }
 
-/// Runs one step.
+/// Runs one step of the job.
 pub(crate) fn index(ctx: &JobCtx, mut job: IndexMentions) -> JobResult<IndexMentions> {
     let mut room = Room::default();
     loop {

@@ -1,4 +1,4 @@
-//! Reads files of advisories that are too large for memory as a stream, some records at a time.
+//! Reads OSV files that are too large for memory as a stream, some records at a time.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,16 +9,16 @@ use serde_json::value::RawValue;
 
 use crate::reading::{ImportFailure, STREAM};
 
-/// Some records of a file.
+/// Some records of an OSV file.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     pub(super) records: Vec<Box<RawValue>>,
-    /// Total number of records in the file.
+    /// Number of all records in the file.
     pub(super) total: usize,
 }
 
-/// Reads the records at these indexes of a packed file: an array of records, or an object with an
-/// array `vulns`.
+/// Returns the records at these indexes of a packed file. The file is an array of records, or an
+/// object with the array `vulns`.
 pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<Records, ImportFailure> {
     let wrong = |text: String| ImportFailure::at("", text);
     let parse = |reader: &mut dyn std::io::Read| {
@@ -31,7 +31,7 @@ pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<Records, Im
     parsed.result.map_err(|error: serde_json::Error| wrong(format!("{error}.")))
 }
 
-/// Visitor that reads the records at these indexes and skips the others.
+/// Deserializes the records at these indexes and skips the others.
 struct RecordVisitor(Range<usize>);
 
 impl<'de> DeserializeSeed<'de> for RecordVisitor {

@@ -1,4 +1,4 @@
-//! Operations that import and show advisories.
+//! Operations that import and return advisories.
 
 use area_sdk::prelude::*;
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -10,10 +10,10 @@ use super::import::{self, AdvisoryChanges, ImportEffect};
 use crate::osv::{Affected, Osv, Rating, Reference, Severity};
 use crate::text::advisory_key;
 
-/// Maximum number of advisories in a request.
+/// Maximum number of OSV records in a request.
 const MOST: usize = 200;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: how advisories are imported.
 pub(crate) const DESCRIPTION: &str = "The body is a record of the OSV format (schema 1.0 to 1.7), \
     or an array of at most 200 of them; either all or none are imported. A known record is \
     replaced by one with a later `modified`. The latest components of the affected packages are \
@@ -27,7 +27,7 @@ pub(crate) const DESCRIPTION: &str = "The body is a record of the OSV format (sc
     vulnerability; withdrawn advisories match nothing. Names in `upstream` and `related` are not \
     aliases, but the list of dependencies also finds components by them.";
 
-/// One OSV record or an array of records, with any additional members.
+/// One OSV record, or an array of records.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(crate) struct OsvBody(Box<RawValue>);
@@ -58,7 +58,7 @@ impl JsonSchema for OsvBody {
     }
 }
 
-/// Results of an import request.
+/// Response to an import of advisories.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Imported {
     created: usize,
@@ -114,7 +114,7 @@ pub(crate) struct AdvisorySummary {
     modified: Timestamp,
     published: Option<Timestamp>,
     withdrawn: Option<Timestamp>,
-    /// Ecosystems and names, without duplicates, at most 100.
+    /// Affected packages without duplicates, at most 100.
     packages: Vec<AdvisoryPackage>,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -153,7 +153,7 @@ impl From<Stored<StoredAdvisory>> for AdvisorySummary {
     }
 }
 
-/// A complete advisory.
+/// An advisory with all its affected packages.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Advisory {
     #[serde(flatten)]
@@ -165,7 +165,7 @@ pub(crate) struct Advisory {
     severities: Vec<Severity>,
     affected: Vec<Affected>,
     references: Vec<Reference>,
-    /// SHA-256 of the record's original text.
+    /// Lower-case hex SHA-256 of the OSV record's original text.
     artifact_sha256: String,
 }
 
@@ -186,7 +186,7 @@ impl From<Stored<StoredAdvisory>> for Advisory {
     }
 }
 
-/// Filters of the list.
+/// Query parameters that filter the list of advisories.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only advisories with this severity.

@@ -4,26 +4,27 @@ use area_sdk::prelude::*;
 
 use super::said::SaidPackage;
 
-/// Age at which evidence is stale, in seconds.
+/// Age from which the latest evidence of a deployment is stale, in seconds.
 const STALE_SECONDS: i64 = 7 * 86_400;
-/// Maximum number of evidence records stored with a deployment, newest first.
+/// Maximum number of evidence records stored with a deployment; the newest ones are stored.
 pub(crate) const MOST_EVIDENCE: usize = 20;
 
 /// A stored deployment.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredDeployment {
-    /// Whether no newer deployment replaced it.
+    /// Whether no newer deployment has replaced this one.
     pub(crate) current: bool,
-    /// Key of deployments that replace each other: service, environment, resources.
+    /// Key that deployments which replace each other share: a digest of service, environment and
+    /// resources.
     pub(crate) slot: String,
     pub(crate) repository_id: Option<Uuid>,
     pub(crate) service_id: Option<Uuid>,
-    /// Service name in the evidence.
+    /// Name of the service in the catalog, or in the evidence if the catalog does not have it.
     pub(crate) service_name: Option<String>,
     pub(crate) environment: Option<String>,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
-    /// Repository and commit, for queries.
+    /// Repository and commit as one key, for queries; see [`commit_key`].
     pub(crate) commit_key: Option<String>,
     pub(crate) image_digest: Option<String>,
     pub(crate) configuration_sha256: Option<String>,
@@ -36,7 +37,7 @@ pub(crate) struct StoredDeployment {
     pub(crate) source_event_id: Option<String>,
     pub(crate) source_kind: String,
     pub(crate) source_ref: String,
-    /// Newest first.
+    /// Evidence records of the deployment, newest first.
     pub(crate) evidence: Vec<EvidenceSnapshot>,
 }
 
@@ -44,19 +45,19 @@ impl Document for StoredDeployment {
     const COLLECTION: &'static str = "deployments";
 }
 
-/// Where the evidence describes the deployment.
+/// Part of the evidence that describes the deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ConfidenceBasis {
-    /// In the content that the evidence references.
+    /// The content that the evidence record references.
     Content,
-    /// In the evidence's summary.
+    /// The summary of the evidence record.
     Summary,
-    /// Only in other members of the evidence.
+    /// Only other members of the evidence record, such as the subject.
     Record,
 }
 
-/// An evidence record at the time of its import.
+/// An evidence record as it was when it was imported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct EvidenceSnapshot {
     pub(crate) evidence_id: Uuid,
@@ -70,11 +71,12 @@ pub(crate) struct EvidenceSnapshot {
     pub(crate) producer_id: Uuid,
 }
 
-/// Deployment of an evidence record, by the record's id.
+/// The deployment that an evidence record shows; the document's id is the record's.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct DeploymentEvidence {
     pub(crate) deployment_id: Uuid,
-    /// Where the evidence describes the deployment; content that arrives later replaces it.
+    /// Part of the evidence that describes the deployment. `content`, which may arrive later,
+    /// replaces the others.
     pub(crate) confidence_basis: ConfidenceBasis,
 }
 
@@ -82,10 +84,10 @@ impl Document for DeploymentEvidence {
     const COLLECTION: &'static str = "deployment_evidence";
 }
 
-/// A deployment in responses.
+/// A deployment of a service.
 #[derive(Clone, Serialize, JsonSchema)]
 pub(crate) struct Deployment {
-    /// The latest audit of the deployed commit with an SBOM.
+    /// Id of the latest audit with an SBOM of the deployed commit; null if there is none.
     audit_id: Option<Uuid>,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
@@ -105,7 +107,7 @@ pub(crate) struct Deployment {
     source_event_id: Option<String>,
     source_kind: String,
     source_ref: String,
-    /// Whether the latest evidence is more than 7 days old.
+    /// Whether the latest evidence is older than 7 days.
     stale: bool,
 }
 
@@ -141,7 +143,7 @@ impl Deployment {
     }
 }
 
-/// Returns the key for queries of a commit's deployments.
+/// Returns the key of a commit, by which its deployments are queried.
 pub(crate) fn commit_key(repository_id: Uuid, commit_sha: &str) -> String {
     format!("{repository_id}@{}", commit_sha.to_lowercase())
 }
@@ -157,7 +159,7 @@ impl Document for AuditedCommit {
     const COLLECTION: &'static str = "audited_commits";
 }
 
-/// Published when evidence shows a new deployment.
+/// Published when evidence shows a deployment that was not stored before.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DeploymentRecorded {
     pub(crate) deployment_id: Uuid,

@@ -1,4 +1,4 @@
-//! Deployments of the components of one page, read together.
+//! Finds the deployments of the components on one page, with common queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,26 +11,26 @@ use super::said::Reachability;
 use crate::inventory::component::StoredComponent;
 use crate::sbom;
 
-/// Maximum number of deployments shown on a page.
+/// Maximum number of deployments that are read for a page, by commit and by image each.
 const MOST: u32 = 200;
 
-/// How certain it is that a deployment contains the package.
+/// Certainty that a deployment contains the package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PackageRelationship {
-    /// The SBOM describes the deployed image; or it describes the deployed commit, and the package
-    /// is required at run time.
+    /// The SBOM describes the deployed image, or it describes the deployed commit and does not mark
+    /// the package as optional or excluded.
     Evidenced,
-    /// The SBOM describes the deployed commit, but it is unknown whether the package is used at run
-    /// time.
+    /// The SBOM describes the deployed commit and marks the package as optional or excluded, so it
+    /// is unknown whether the deployment contains the package.
     Possible,
 }
 
-/// A deployment of a component.
+/// A deployment that may contain the dependency.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DeploymentEntry {
     deployment: Deployment,
-    /// Owner of the service.
+    /// Id of the user who owns the service.
     owner_id: Option<Uuid>,
     package_relationship: PackageRelationship,
     runtime_reachability: Reachability,
@@ -38,17 +38,17 @@ pub(crate) struct DeploymentEntry {
     service_name: Option<String>,
 }
 
-/// Deployments of a page's components, and their services.
+/// Deployments of the components on a page, and the services of these deployments.
 #[derive(Default)]
 pub(crate) struct Join {
     deployments: Vec<Stored<StoredDeployment>>,
     services: BTreeMap<Uuid, Service>,
-    /// Whether there are more than are shown.
+    /// Whether there are more deployments than were read.
     more: bool,
 }
 
 impl Join {
-    /// Reads the deployments for a page.
+    /// Reads the deployments of the components on a page.
     pub(crate) fn load(
         scope: &Scope,
         components: &[Stored<StoredComponent>],
@@ -73,13 +73,13 @@ impl Join {
         Ok(Self { deployments, services, more })
     }
 
-    /// Returns the limitations of this page.
+    /// Returns the limitations of the whole page.
     pub(crate) fn limitations(&self) -> BTreeSet<String> {
         let text = format!("There are more deployments than the newest {MOST}, which are shown.");
         self.more.then_some(text).into_iter().collect()
     }
 
-    /// Returns the deployments of a component, newest first, and their limitations.
+    /// Returns the deployments of a component, newest first, and the limitations of this search.
     pub(crate) fn of(
         &self,
         component: &StoredComponent,
@@ -140,7 +140,7 @@ impl StoredComponent {
     }
 }
 
-/// Returns current deployments with one of these values, newest first.
+/// Returns the current deployments with one of these values in the field, newest first.
 fn current(
     scope: &Scope,
     field: &str,

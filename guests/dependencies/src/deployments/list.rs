@@ -1,4 +1,4 @@
-//! The list of deployments.
+//! Lists deployments.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use area_sdk::DocumentError;
 use area_sdk::prelude::*;
 
 use super::document::{AuditedCommit, Deployment, StoredDeployment};
-/// Filters of the list.
+/// Query parameters that filter the list of deployments.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only deployments of this repository.
@@ -16,7 +16,7 @@ pub(crate) struct ListParams {
     /// Only deployments in this environment.
     #[schemars(length(max = 300))]
     environment: Option<String>,
-    /// Also deployments that were replaced.
+    /// Whether to include deployments that newer ones replaced.
     #[serde(default)]
     history: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) fn list(
     }))
 }
 
-/// Returns the latest audits of the deployed commits.
+/// Returns the latest audit of each deployed commit.
 fn audits(
     ctx: &Ctx,
     deployments: &[Stored<StoredDeployment>],

@@ -1,10 +1,10 @@
-//! Finds the catalog's repositories and services named in deployments.
+//! Finds the catalog's repositories and services that evidence about deployments names.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 use area_shared::catalog::{Repository, Service};
 
-/// Finds a document by id or name.
+/// Returns the document with this id or name.
 fn named<T: Document>(scope: &Scope, text: &str) -> Result<Option<Stored<T>>, DocumentError> {
     if let Ok(id) = text.parse::<Uuid>()
         && let Some(found) = scope.documents::<T>().find(id)?
@@ -14,17 +14,17 @@ fn named<T: Document>(scope: &Scope, text: &str) -> Result<Option<Stored<T>>, Do
     scope.documents::<T>().query().equals("name", text).first()
 }
 
-/// Finds a repository by id or name.
+/// Returns the id of the repository with this id or name.
 pub(crate) fn repository(scope: &Scope, text: &str) -> Result<Option<Uuid>, DocumentError> {
     Ok(named::<Repository>(scope, text)?.map(|found| found.uuid()))
 }
 
-/// Finds a service by id or name.
+/// Returns the service with this id or name.
 pub(crate) fn service(scope: &Scope, text: &str) -> Result<Option<Stored<Service>>, DocumentError> {
     named(scope, text)
 }
 
-/// Returns the service built from this repository, if there is exactly one.
+/// Returns the service that is built from this repository, if there is exactly one.
 pub(crate) fn service_of(
     scope: &Scope,
     repository_id: Uuid,

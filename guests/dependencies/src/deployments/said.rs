@@ -1,4 +1,4 @@
-//! Content of an evidence record about a deployment.
+//! The description of a deployment in an evidence record.
 
 use area_sdk::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::purl::Purl;
 use crate::reading;
 use crate::text::{bounded, is_commit};
 
-/// Description of the format for OpenAPI.
+/// Text for the OpenAPI document: format of evidence about deployments.
 pub(crate) const DESCRIPTION: &str = "Deployments are evidence records of kind `deployment`. The \
     description is a JSON object: the content of the upload whose SHA-256 is the record's \
     `content_sha256`, otherwise the record's `summary`:\n\n\
@@ -27,24 +27,24 @@ pub(crate) const DESCRIPTION: &str = "Deployments are evidence records of kind `
     replaces it. `stale` is true if the latest evidence is more than 7 days old. \
     `confidence_basis` is `content`, `summary` or `record`: the place of the description.";
 
-/// Maximum number of resource keys and of packages stored.
+/// Maximum number of resource keys, and of packages, stored with a deployment.
 const MOST_KEYS: usize = 100;
 const MOST_PACKAGES: usize = 1_000;
-/// Maximum size of an indexed word, in bytes.
+/// Maximum size of a word in an index, in bytes.
 const MAX_WORD: usize = 300;
 
-/// Whether a package's code is reached at run time.
+/// Whether the code of a package is reached at run time, according to the evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reachability {
     Reachable,
     Unreachable,
-    /// Unknown.
+    /// The evidence does not contain it.
     #[default]
     Unknown,
 }
 
-/// The JSON object that describes a deployment.
+/// JSON object in an evidence record that describes a deployment.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct DeploymentDescription {
@@ -75,14 +75,14 @@ pub(crate) struct SaidPackage {
 }
 
 impl DeploymentDescription {
-    /// Parses a JSON object; `None` if it has another shape.
+    /// Parses a description; `None` if the text is not a JSON object of this shape.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let object = text.trim_start().starts_with('{').then_some(text)?;
         let said: Self = reading::perhaps(object)?;
         Some(said.tidied())
     }
 
-    /// Limits words, and removes invalid digests and commit ids.
+    /// Limits the size of words, and removes invalid digests and commit ids.
     fn tidied(mut self) -> Self {
         for word in [&mut self.service, &mut self.environment, &mut self.repository] {
             *word = tidy(word.as_deref());
@@ -114,14 +114,15 @@ fn tidy(word: Option<&str>) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Returns 64 hexadecimal digits in lower case; `None` for other text.
+/// Returns 64 hexadecimal digits in lower case; `None` for any other text.
 fn sha256(text: &str) -> Option<String> {
     let text = text.strip_prefix("sha256:").unwrap_or(text);
     let good = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     good.then(|| text.to_lowercase())
 }
 
-/// Returns the digest `sha256:…` of an image reference: the whole text, or its part after `@`.
+/// Returns the digest `sha256:…` in an image reference: the whole text, or the part after `@`;
+/// `None` if there is none.
 pub(crate) fn image_digest(text: &str) -> Option<String> {
     let digest = text.rsplit_once('@').map_or(text, |(_, digest)| digest);
     sha256(digest).filter(|_| digest.starts_with("sha256:")).map(|hex| format!("sha256:{hex}"))

@@ -1,4 +1,4 @@
-//! Imports evidence about deployments: creates a deployment or updates one.
+//! Imports evidence records about deployments: each creates a deployment or updates one.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
@@ -12,7 +12,7 @@ use super::places;
 use super::said::{DeploymentDescription, image_digest};
 use crate::text::{bounded, is_commit};
 
-/// Imports an evidence record, with its content if that is available.
+/// Imports an evidence record. `content` is the content that it references, if that is available.
 pub(crate) fn take(
     ctx: &JobCtx,
     record: &EvidenceRecord,
@@ -21,7 +21,8 @@ pub(crate) fn take(
     let (said, basis) = describe_deployment(record, content);
     let links = ctx.documents::<DeploymentEvidence>();
     match links.find(record.evidence_id)? {
-        // Only newly available content changes the deployment again.
+        // An evidence record that was imported changes its deployment only when its content becomes
+        // available.
         Some(link) if basis == ConfidenceBasis::Content && link.confidence_basis != basis => {
             forget(ctx, &link, record.evidence_id)?;
             links.delete(&link)?;
@@ -35,7 +36,7 @@ pub(crate) fn take(
     Ok(links.create(record.evidence_id, &link)?)
 }
 
-/// Returns the description and where it was found.
+/// Returns the description of the deployment, and the part of the evidence that contains it.
 fn describe_deployment(
     record: &EvidenceRecord,
     content: Option<&[u8]>,
@@ -50,7 +51,7 @@ fn describe_deployment(
     }
 }
 
-/// Removes evidence from its deployment.
+/// Removes an evidence record from its deployment. Deletes the deployment if no evidence is left.
 fn forget(
     ctx: &JobCtx,
     link: &Stored<DeploymentEvidence>,
@@ -62,7 +63,7 @@ fn forget(
     if old.evidence.is_empty() { documents.delete(&old) } else { documents.replace(&mut old) }
 }
 
-/// Returns the deployment that the evidence shows.
+/// Returns the deployment that an evidence record shows.
 fn deployment(
     scope: &Scope,
     record: &EvidenceRecord,
@@ -133,7 +134,7 @@ fn snapshot(record: &EvidenceRecord) -> EvidenceSnapshot {
 }
 
 impl StoredDeployment {
-    /// Whether both describe the same running software.
+    /// Whether both deployments are of the same commit, image and configuration.
     fn is_same_as(&self, other: &Self) -> bool {
         let what = |of: &Self| {
             let who = (of.repository_id, of.commit_sha.clone());
@@ -142,7 +143,7 @@ impl StoredDeployment {
         what(self) == what(other)
     }
 
-    /// Adds newer evidence of the same deployment.
+    /// Replaces the deployment by newer evidence of it, and keeps the earlier evidence records.
     fn renew(&mut self, newer: Self) {
         let mut evidence = newer.evidence.clone();
         evidence.append(&mut self.evidence);
@@ -152,7 +153,8 @@ impl StoredDeployment {
     }
 }
 
-/// Stores a deployment in its slot, or updates the one there. Returns its id.
+/// Stores a deployment. Updates the current one with the same slot if both are of the same
+/// software. Returns the id.
 fn keep(ctx: &JobCtx, mut new: StoredDeployment) -> Result<Uuid, DocumentError> {
     let documents = ctx.documents::<StoredDeployment>();
     let there = documents.query().equals("slot", &new.slot).equals("current", true);

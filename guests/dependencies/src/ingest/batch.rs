@@ -1,5 +1,5 @@
-//! Batches of components that are matched and stored together. Their number is limited by the
-//! call's limits, because a package may have many advisories.
+//! Batches of components that are matched with advisories and stored together. The size of a batch
+//! is limited by the limits of a call, because a package may have many advisories.
 
 use std::collections::BTreeMap;
 
@@ -15,35 +15,35 @@ use crate::large::LargeAssessment;
 use crate::matching::{self, AssessedComponents, Assessment, Vulnerability};
 use crate::room::Room;
 
-/// Matched components of an SBOM.
+/// Components of an SBOM that were matched together.
 pub(super) struct Batch {
     members: Vec<Member>,
 }
 
 /// Result of matching the next components of an SBOM.
 pub(super) enum BatchResult {
-    /// The first components, matched.
+    /// The first components, matched with advisories.
     Batch(Batch),
-    /// The first component needs several steps.
+    /// The first component, which needs several steps.
     Large(Box<Member>),
-    /// The advisories need too much memory: use a smaller batch.
+    /// The advisories need too much memory; the caller uses fewer components.
     TooMany,
 }
 
-/// A matched component.
+/// A component of a batch, with the result of its assessment.
 pub(super) struct Member {
     id: String,
-    /// The same component, stored from another SBOM of the audit.
+    /// The same component as stored from another SBOM of the audit; `None` if it is new.
     known: Option<Stored<StoredComponent>>,
     component: StoredComponent,
     assessment: Assessment,
-    /// Advisory names of the stored component's matches.
+    /// Names in the matches of the stored component.
     before: Vec<String>,
 }
 
 impl Batch {
-    /// Matches the first of these components, by id. Components that other SBOMs of the audit
-    /// stored are merged.
+    /// Matches as many of the first components as fit; `new` has their ids. Merges components that
+    /// another SBOM of the audit has stored.
     pub(super) fn assess(
         scope: &Scope,
         new: Vec<(String, StoredComponent)>,
@@ -75,8 +75,8 @@ impl Batch {
         Ok(BatchResult::Batch(Self { members }))
     }
 
-    /// Removes members that do not fit into `room`, and reserves the room. Returns the first member
-    /// as an error if it does not fit alone.
+    /// Removes the members that do not fit into `room`, and subtracts the others from it. If not
+    /// even the first member fits, returns it as an error.
     pub(super) fn fit(&mut self, room: &mut Room) -> Result<(), Box<Member>> {
         let fits = self.members.iter().take_while(|member| room.take(member.cost())).count();
         if fits == 0 && !self.members.is_empty() {
@@ -86,8 +86,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Stores the components and their matches, counts them, and records vulnerabilities that are
-    /// new to the branch. Returns the number of components.
+    /// Stores the components and their matches, counts them, and adds alerts for vulnerabilities
+    /// that are new to the branch. Returns the number of components.
     pub(super) fn keep(
         self,
         scope: &Scope,
@@ -175,14 +175,14 @@ impl Member {
         Ok(LargeAssessment::new(self.id, is_new))
     }
 
-    /// Whether alerts about this component are published.
+    /// Whether the component causes alerts: it is affected and belongs to the latest audit.
     fn is_told_of(&self) -> bool {
         let affected = !self.assessment.vulnerabilities.is_empty();
         affected && self.component.latest && self.known.is_none()
     }
 
-    /// Returns the number of documents read and written to store it: itself, its matches, and the
-    /// branch's matches with the same names.
+    /// Returns the number of documents that storing the member reads and writes: the component, its
+    /// matches, and matches of the former inventory with the same names.
     fn cost(&self) -> usize {
         match &self.known {
             Some(_) => {
@@ -219,18 +219,18 @@ fn alert(
     Ok(())
 }
 
-/// Maximum number of advisory ids that the audit receives.
+/// Maximum number of advisory ids in the audit's facts.
 const MOST_ADVISORIES: usize = 15_000;
 
 impl ImportCounts {
-    /// Counts a component; its advisories are counted separately.
+    /// Counts a component, without its advisories.
     pub(super) fn add(&mut self, component: &StoredComponent) {
         self.total += 1;
         self.direct += usize::from(component.direct);
         self.vulnerable += usize::from(component.count_advisories() > 0);
     }
 
-    /// Counts a component that an earlier audit stored.
+    /// Counts a component that an earlier audit stored, with its advisories.
     pub(super) fn add_known(&mut self, component: &StoredComponent) {
         self.add(component);
         self.advisories.extend(component.advisories.iter().map(|found| found.advisory_id.clone()));
@@ -257,7 +257,7 @@ impl ImportCounts {
         }
     }
 
-    /// Subtracts a component that will be counted again.
+    /// Subtracts a component that is counted again after a change.
     pub(super) fn remove(&mut self, component: &StoredComponent) {
         self.total -= 1;
         self.direct -= usize::from(component.direct);

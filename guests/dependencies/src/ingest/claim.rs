@@ -1,6 +1,7 @@
-//! The head of a repository's branch: the latest audit whose import has ended. Its components are
-//! the inventory. An import becomes the head when all its components are stored. Of two concurrent
-//! imports, the later audit's becomes the head, whichever ends first.
+//! The head of a repository's branch: the latest audit whose import has ended. The components of
+//! that audit are the branch's inventory. An import becomes the head when all its components are
+//! stored. Of two concurrent imports, that of the later audit becomes the head, whichever ends
+//! first.
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
@@ -15,10 +16,10 @@ pub(crate) struct BranchHead {
     pub(super) branch_ref: Option<String>,
     pub(super) audit_id: Uuid,
     pub(super) started_at: Timestamp,
-    /// Audits whose components must still be marked as no longer latest.
+    /// Ids of audits whose components are still marked as latest and must be unmarked.
     pub(super) former: Vec<Uuid>,
-    /// Number of components of the branch; `None` if an older version stored the head. Other areas
-    /// add these numbers up: counting a million rows would take a second.
+    /// Number of components in the inventory; 0 if an older version stored the head. Other areas
+    /// add these numbers up, because counting a million rows would take a second.
     #[serde(default)]
     pub(super) components: usize,
 }
@@ -28,7 +29,7 @@ impl Document for BranchHead {
 }
 
 impl BranchHead {
-    /// Returns the audit whose components are the inventory.
+    /// Returns the id of the audit whose components are the inventory.
     pub(crate) fn audit_id(&self) -> Uuid {
         self.audit_id
     }
@@ -38,30 +39,30 @@ impl BranchHead {
     }
 }
 
-/// Returns the id of a branch's head.
+/// Returns the document id of a branch's head.
 pub(crate) fn head_id(scope: &Scope, repository_id: Uuid, branch_ref: Option<&str>) -> String {
     let branch = branch_ref.unwrap_or_default();
     scope.sha256_hex(format!("{repository_id}\n{branch}").as_bytes())
 }
 
 impl Audit {
-    /// Returns the id of the branch's head.
+    /// Returns the document id of the head of the audit's branch.
     pub(super) fn head_id(&self, ctx: &JobCtx) -> String {
         head_id(ctx, self.repository_id, self.branch_ref.as_deref())
     }
 
-    /// Returns the head of the audit's branch.
+    /// Returns the head of the audit's branch; `None` if the branch has none.
     pub(super) fn head(&self, ctx: &JobCtx) -> Result<Option<Stored<BranchHead>>, JobError> {
         Ok(ctx.documents::<BranchHead>().find(self.head_id(ctx))?)
     }
 
-    /// Whether no later audit is the branch's head at present.
+    /// Whether the branch's head is not a later audit than this one.
     pub(super) fn may_become_head(&self, ctx: &JobCtx) -> Result<bool, JobError> {
         Ok(self.head(ctx)?.is_none_or(|head| !head.is_later_than(self)))
     }
 
-    /// Makes the audit's components the inventory, unless a later audit is the head. All components
-    /// must be stored.
+    /// Makes the audit the head of its branch, unless a later audit is. The caller has stored all
+    /// components of the audit.
     pub(super) fn become_head(&self, ctx: &JobCtx, components: usize) -> Result<(), JobError> {
         let Some(mut head) = self.head(ctx)? else {
             let id = head_id(ctx, self.repository_id, self.branch_ref.as_deref());
@@ -79,7 +80,7 @@ impl Audit {
             head.former.push(self.audit_id);
         } else {
             let before = std::mem::replace(&mut head.audit_id, self.audit_id);
-            // In older versions an import was the head from its start.
+            // Older versions made an import the head when it began.
             if before != self.audit_id {
                 head.former.push(before);
             }
@@ -89,7 +90,7 @@ impl Audit {
         Ok(ctx.documents().replace(&mut head)?)
     }
 
-    /// Stores that this audit examined a commit, unless a later one did.
+    /// Stores this audit as the latest one of a commit, unless a later audit is stored.
     pub(super) fn note_commit(&self, ctx: &JobCtx, commit_sha: &str) -> Result<(), JobError> {
         let id = commit_key(self.repository_id, commit_sha);
         let new = AuditedCommit { audit_id: self.audit_id, started_at: self.started_at };

@@ -1,5 +1,5 @@
-//! The former inventory, which is shown while another import of the branch runs. Vulnerabilities
-//! known there cause no alerts.
+//! The inventory before an import. Lists show it while the import runs. Vulnerabilities in it cause
+//! no alerts.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::matching::Vulnerability;
 
-/// Audit of the branch's inventory.
+/// The audit whose components are the branch's inventory before the import.
 #[derive(Debug)]
 pub(super) struct FormerImport {
     audit_id: Uuid,
@@ -19,20 +19,20 @@ pub(super) struct FormerImport {
 }
 
 impl FormerImport {
-    /// Returns the inventory before an audit's, if there is one.
+    /// Returns the inventory before an audit's import; `None` if the branch has none.
     pub(super) fn of(ctx: &JobCtx, audit: &Audit) -> Result<Option<Self>, JobError> {
         let head = audit.head(ctx)?.filter(|head| head.audit_id != audit.audit_id);
         let head = head.map(|head| head.value);
         Ok(head.map(|head| Self { audit_id: head.audit_id, started_at: head.started_at }))
     }
 
-    /// Returns the id of its component with this identity.
+    /// Returns the document id that the component with this identity has in the former inventory.
     fn component_id(&self, scope: &Scope, identity: &str) -> String {
         derived_id(scope, self.started_at, &format!("{}\n{identity}", self.audit_id)).to_string()
     }
 
-    /// Returns the vulnerabilities that none of its components with the same identity has under any
-    /// name.
+    /// Returns, for each component, the vulnerabilities that the component with the same identity
+    /// in the former inventory does not have under any name.
     pub(super) fn unknown<'a>(
         &self,
         scope: &Scope,

@@ -1,4 +1,4 @@
-//! Imports that lists report: running ones, failed ones, and those that skipped a file. Until an
+//! Imports that lists report: running ones, failed ones, and those that left files out. Until an
 //! import ends, lists show the former inventory; the report shows clients that it is not the
 //! latest.
 
@@ -7,28 +7,28 @@ use area_sdk::{DocumentError, JobError, Scope, Value};
 
 use super::Audit;
 
-/// State of an import.
+/// State of an import of SBOMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ImportState {
-    /// Its components are being stored.
+    /// The import stores its components.
     Running,
-    /// None of its SBOMs could be imported.
+    /// The import failed: none of its SBOMs could be imported.
     Failed,
-    /// It became the inventory without some of its files.
+    /// The components of the import are the inventory, but some of its files could not be imported.
     Incomplete,
-    /// A later import replaced it; its components are being deleted.
+    /// A later import replaced this one, whose components are being deleted.
     Superseded,
 }
 
-/// An import of a branch's SBOMs; the document's id is the audit's.
+/// An import of SBOMs for a branch; the document's id is the audit's.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredImport {
     pub(super) repository_id: Uuid,
     pub(super) branch_ref: Option<String>,
     pub(super) started_at: Timestamp,
     pub(super) state: ImportState,
-    /// Reasons of the failure, or the skipped files.
+    /// Reasons of the failure, or errors of the files that were left out.
     pub(super) details: Vec<String>,
 }
 
@@ -36,11 +36,11 @@ impl Document for StoredImport {
     const COLLECTION: &'static str = "imports";
 }
 
-/// Maximum number of an import's errors repeated in lists.
+/// Maximum number of errors stored with an import.
 const MOST_DETAILS: usize = 5;
-/// Maximum number of imports reported in one list.
+/// Maximum number of imports that one list reports.
 const MOST_REPORTED: usize = 20;
-/// Age at which a running import counts as lost, in seconds.
+/// Age in seconds from which a running import counts as lost.
 const LOST_AFTER: i64 = 86_400;
 
 impl StoredImport {
@@ -54,7 +54,7 @@ impl StoredImport {
         }
     }
 
-    /// Whether lists omit its components.
+    /// Whether lists with history hide the components of this import.
     pub(crate) fn is_hidden(&self) -> bool {
         self.state != ImportState::Incomplete
     }
@@ -86,7 +86,7 @@ impl StoredImport {
 }
 
 impl Audit {
-    /// Stores that the import runs.
+    /// Stores that the import of this audit runs.
     pub(super) fn open_import(&self, ctx: &JobCtx) -> Result<(), JobError> {
         if ctx.documents::<StoredImport>().find(self.audit_id)?.is_some() {
             return Ok(());
@@ -95,8 +95,8 @@ impl Audit {
         Ok(ctx.documents().create(self.audit_id, &import)?)
     }
 
-    /// Stores how the import ended. If it became the inventory, earlier incomplete imports of the
-    /// branch are marked as superseded.
+    /// Stores the result of the import. If its components became the inventory, marks earlier
+    /// imports of the branch that have ended as superseded.
     pub(super) fn close_import(
         &self,
         ctx: &JobCtx,
@@ -157,7 +157,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Returns the branch's first import whose components must be deleted.
+    /// Returns an import of the branch whose components must be deleted; `None` if there is none.
     pub(super) fn superseded(
         &self,
         ctx: &JobCtx,
@@ -173,8 +173,8 @@ fn of_branch(ctx: &JobCtx, audit: &Audit) -> Result<Vec<Stored<StoredImport>>, J
     Ok(imports.equals("branch_ref", branch).limit(100).list()?)
 }
 
-/// Returns the limitations that lists show about the imports of a repository, or of all
-/// repositories.
+/// Returns the limitations about imports that lists of a repository, or of all repositories,
+/// contain.
 pub(crate) fn limitations(
     scope: &Scope,
     repository_id: Option<Uuid>,

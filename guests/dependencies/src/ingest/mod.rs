@@ -2,9 +2,9 @@
 //!
 //! The job runs in bounded steps. It imports advisories, reads each new document, stores the VEX
 //! statements of the newest document of each subject, and stores components. When all components
-//! are stored, one small transaction makes them the branch's inventory; until then lists show the
-//! former inventory and report the import. Finally the former audit's components are marked as no
-//! longer latest, and components are matched with the statements that refer to them.
+//! are stored, one small transaction makes them the branch's inventory; until then, lists show the
+//! former inventory and report the import. Finally, the job marks the former audit's components as
+//! no longer latest, and matches components with the statements that refer to them.
 
 mod batch;
 mod claim;
@@ -32,7 +32,7 @@ pub(crate) use retire::RetirementProgress;
 pub(crate) use tell::DependenciesImported;
 pub(crate) use walk::WalkProgress;
 
-/// An audit as published by its area.
+/// Data of the event `audit.started`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Audit {
     audit_id: Uuid,
@@ -43,7 +43,7 @@ pub(crate) struct Audit {
     inputs: Vec<Input>,
 }
 
-/// An artifact of the audit.
+/// A file of the audit: an SBOM, a VEX document or an OSV file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Input {
     upload_id: Uuid,
@@ -55,7 +55,7 @@ struct Input {
     commit_sha: Option<String>,
 }
 
-/// Job that imports an audit's artifacts.
+/// Job that imports the files of an audit.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ImportDependencies {
     audit: Audit,
@@ -67,34 +67,35 @@ impl Job for ImportDependencies {
     const KIND: &'static str = "import_dependencies";
 }
 
-/// Stage of the import.
+/// Next stage of the import.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stage {
-    /// Import advisories of this input, from this record on.
+    /// Import advisories of the OSV file with this index, from the record `offset` on.
     Advisories { input: usize, offset: usize, artifact: Option<Artifact> },
-    /// Read documents that are not known.
+    /// Read SBOM and VEX files that were not read before, and select those to import.
     Look,
-    /// Store the statements of these inputs, then the components of `inputs`.
+    /// Store the VEX statements of the inputs `statements`; then continue with the components of
+    /// `inputs`.
     Statements { statements: Vec<usize>, inputs: Vec<usize> },
-    /// Store components of these inputs; of the first from this index on.
+    /// Store the components of these inputs; those of the first one from the index `offset` on.
     Write {
         inputs: Vec<usize>,
         offset: usize,
         #[serde(default)]
         writing: write::WriteProgress,
     },
-    /// Make the stored components the inventory.
+    /// Make the stored components the inventory of the branch.
     Switch,
-    /// Mark components of former audits.
+    /// Mark the components of former audits as no longer latest.
     Retire(RetirementProgress),
-    /// Match statements with components.
+    /// Match components with the VEX statements that refer to them.
     Walk(WalkProgress),
     /// Publish the result for the audit.
     Tell,
 }
 
-/// Results of the import so far.
+/// Counts, warnings and errors of the import so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ImportCounts {
     sboms: usize,
@@ -103,11 +104,11 @@ struct ImportCounts {
     vulnerable: usize,
     advisories: BTreeSet<String>,
     imported_advisories: usize,
-    /// Number of inputs in this area's formats.
+    /// Number of inputs whose format this area imports.
     readable: usize,
     warnings: Vec<String>,
     errors: Vec<InputError>,
-    /// Limitations of all components of a content, by its SHA-256.
+    /// Limitations of all components of an SBOM, with the SHA-256 of the SBOM's content.
     #[serde(default)]
     limitations: Vec<(String, String)>,
     #[serde(default)]
@@ -118,7 +119,7 @@ struct ImportCounts {
     unmatched_statements: usize,
 }
 
-/// Why an artifact was not imported.
+/// Reason why a file of the audit was not imported.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 struct InputError {
     upload_id: Uuid,
@@ -126,7 +127,7 @@ struct InputError {
     detail: String,
 }
 
-/// Maximum number of warnings and of errors stored.
+/// Maximum number of warnings, and of errors, that are stored.
 const MOST_TOLD: usize = 100;
 
 impl Input {
@@ -136,7 +137,7 @@ impl Input {
 }
 
 impl ImportCounts {
-    /// Returns why SBOMs of the audit are not in the inventory, each with its filename.
+    /// Returns the error of each SBOM of the audit that was refused, with its filename.
     fn refused_sboms(&self, audit: &Audit) -> Vec<String> {
         let refused = self.errors.iter().filter_map(|error| {
             let mut inputs = audit.inputs.iter().filter(|input| input.is_sbom());
@@ -152,7 +153,7 @@ impl ImportCounts {
         }
     }
 
-    /// Adds a limitation for all components of an input.
+    /// Adds a limitation that all components of an input get.
     fn limit(&mut self, input: &Input, limitation: String) {
         self.limitations.push((input.content_sha256.clone(), limitation));
     }
@@ -170,14 +171,14 @@ impl ImportCounts {
     }
 }
 
-/// Handles `audit.started`.
+/// Handles `audit.started`: enqueues the import of the audit.
 pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let mut audit: Audit = event.data()?;
     let ours = |input: &Input| matches!(input.format.as_str(), "cyclonedx" | "spdx" | "osv");
     audit.inputs.retain(ours);
     let id = audit.audit_id;
     mentions::ensure(ctx)?;
-    // Events may be delivered again.
+    // The event may be delivered more than once.
     if audit.head(ctx)?.is_some_and(|head| head.audit_id() == id) {
         return Ok(Outcome::Done);
     }
@@ -191,12 +192,12 @@ pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeliver
     Ok(Outcome::Done)
 }
 
-/// Maximum number of attempts. The last one only reports the failure of the others.
+/// Maximum number of attempts of the job. The last attempt only reports the failure.
 pub(crate) const ATTEMPTS: u32 = 10;
-/// Code of the error reported by the last attempt.
+/// Code of the error that the last attempt reports.
 const GIVEN_UP: &str = "import_failed";
 
-/// Runs one step.
+/// Runs one step of the import.
 pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<ImportDependencies> {
     if ctx.attempt() >= ATTEMPTS {
         give_up(&mut job);
@@ -241,7 +242,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
     Ok(Outcome::Continue(job))
 }
 
-/// Ends a failed import. The components that it stored are not listed.
+/// Ends an import that failed in all attempts. Lists do not show the components that it stored.
 fn give_up(job: &mut ImportDependencies) {
     let is_written =
         matches!(job.stage, Stage::Switch | Stage::Retire(_) | Stage::Walk(_) | Stage::Tell);
@@ -264,7 +265,7 @@ fn give_up(job: &mut ImportDependencies) {
     job.stage = Stage::Switch;
 }
 
-/// Makes the stored components the inventory in one small transaction.
+/// Makes the stored components the inventory of the branch, in one small transaction.
 fn switch(ctx: &JobCtx, audit: &Audit, tally: &ImportCounts) -> Result<Stage, area_sdk::JobError> {
     let brought_inventory = tally.sboms > 0;
     if brought_inventory {
@@ -275,7 +276,8 @@ fn switch(ctx: &JobCtx, audit: &Audit, tally: &ImportCounts) -> Result<Stage, ar
     Ok(if has_given_up { Stage::Tell } else { Stage::Retire(RetirementProgress::default()) })
 }
 
-/// Imports some advisories of an input, unless the file was imported before.
+/// Imports some records of an OSV file, unless the file was imported before. Returns the next
+/// stage.
 fn advisories(
     ctx: &JobCtx,
     audit: &Audit,
@@ -304,7 +306,8 @@ fn advisories(
     Ok(next(at + 1))
 }
 
-/// Returns an id that a repeated run creates again: a UUIDv7 derived from a time and a text.
+/// Returns an id derived from a time and a text (UUIDv7), so that a repeated run creates the same
+/// id.
 fn derived_id(scope: &Scope, moment: Timestamp, what: &str) -> Uuid {
     let digest = scope.sha256(what.as_bytes());
     let ms = u64::try_from(moment.0 / 1000).unwrap_or_default();

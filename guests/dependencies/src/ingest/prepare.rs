@@ -1,5 +1,5 @@
-//! Prepares an import before components are stored: records its SBOMs, and reports SBOMs of the
-//! former audit that are missing.
+//! Prepares an import before components are stored: stores which SBOMs the audit imports, and
+//! reports SBOMs of the former audit that this audit lacks.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,18 @@ use crate::inventory::component::StoredComponent;
 use crate::text;
 use crate::vex::document::{ImportedSbom, StatementSource, branch_key};
 
-/// Maximum number of documents in one warning.
+/// Maximum number of documents that one warning names.
 const MOST_LISTED: usize = 5;
 
-/// Inputs whose components are imported, and inputs whose statements are.
+/// Indexes of the inputs whose components, and of those whose VEX statements, are imported.
 #[derive(Debug, Default)]
 pub(super) struct PreparedInputs {
     pub(super) inputs: Vec<usize>,
     pub(super) statements: Vec<usize>,
 }
 
-/// Records the inputs, unless they would replace an inventory by an empty one.
+/// Stores the selected SBOMs, unless they have no components and would replace an inventory that
+/// has.
 pub(super) fn prepare(
     ctx: &JobCtx,
     audit: &Audit,
@@ -36,7 +37,7 @@ pub(super) fn prepare(
     }
     let mut known = BTreeSet::new();
     for chosen in &selection.sboms {
-        // The same content may have two filenames.
+        // The same content may occur under two filenames.
         if known.insert(&audit.inputs[chosen.at].content_sha256) {
             note(ctx, audit, chosen, selection.sboms.len() == 1)?;
         }
@@ -50,7 +51,8 @@ pub(super) fn prepare(
     })
 }
 
-/// Keeps the inventory if the documents have no components.
+/// If no selected SBOM has components but the inventory does, removes the SBOMs from the selection
+/// and warns.
 fn keep_inventory(
     ctx: &JobCtx,
     audit: &Audit,
@@ -75,7 +77,7 @@ fn keep_inventory(
     Ok(())
 }
 
-/// Reports SBOMs of the former audit without a successor in this one.
+/// Reports the SBOMs of the former audit for whose subjects this audit has none.
 fn note_missing(
     ctx: &JobCtx,
     audit: &Audit,
@@ -137,8 +139,8 @@ fn note(ctx: &JobCtx, audit: &Audit, chosen: &ChosenInput, is_only: bool) -> Res
     }
 }
 
-/// Deletes statements of SBOMs that this audit replaces: of subjects whose new SBOM has no
-/// statements, and of SBOMs that the branch no longer has.
+/// Deletes the VEX statements of SBOMs that this audit replaces: those of subjects whose new SBOM
+/// has no statements, and those of SBOMs that the branch no longer has.
 fn forget_statements(ctx: &JobCtx, audit: &Audit, selection: &Selection) -> Result<(), JobError> {
     if selection.sboms.is_empty() {
         return Ok(());

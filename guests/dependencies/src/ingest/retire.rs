@@ -1,6 +1,6 @@
 //! After a branch has a new head: marks components and matches of former heads as no longer latest,
-//! and deletes those of failed imports, some pages in each step. Lists follow the head and do not
-//! depend on it; it keeps the indexes of latest rows small.
+//! and deletes those of superseded imports, some pages in each step. Lists follow the head and do
+//! not depend on this; it keeps the indexes of latest rows small.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -14,18 +14,18 @@ use crate::room::{PageSize, Room};
 /// Number of matches in one page.
 const PAGE: u32 = 1_000;
 
-/// Progress of the work.
+/// Progress of marking the rows of former heads.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RetirementProgress {
-    /// Audit whose rows are being marked.
+    /// Id of the former head whose rows are being marked.
     #[serde(default)]
     audit_id: Option<Uuid>,
-    /// Whether matches are being marked; components come first.
+    /// Whether its matches are being marked; components are marked first.
     matches: bool,
     cursor: Option<String>,
 }
 
-/// Does a part of the work; `None` if nothing is left.
+/// Does a part of the work. Returns the progress; `None` if no work is left.
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &Audit,
@@ -33,7 +33,7 @@ pub(super) fn some(
 ) -> Result<Option<RetirementProgress>, JobError> {
     let Some(mut head) = audit.head(ctx)? else { return Ok(None) };
     let Some(former) = head.former.first().copied() else { return discard(ctx, audit) };
-    // The import of another audit may have done a part of the work.
+    // The import of another audit may have done a part of the work meanwhile.
     let goes_on = at.audit_id.is_none_or(|audit_id| audit_id == former);
     let at = RetirementProgress {
         audit_id: Some(former),
@@ -47,7 +47,8 @@ pub(super) fn some(
     Ok(Some(rest.unwrap_or_default()))
 }
 
-/// Marks some components, then matches; `None` after the last one.
+/// Marks some rows of a former head, components first. Returns the progress; `None` after the last
+/// row.
 fn retire(
     ctx: &JobCtx,
     former: Uuid,
@@ -77,7 +78,7 @@ fn retire_components(
     let latest = ctx.documents::<StoredComponent>().query().equals("latest", true);
     let some = latest.equals("audit_id", audit_id).ascending("name");
     let mut page = some.cursor(cursor).limit(size.limit()).page()?;
-    // Each row is read and written.
+    // Subtract the rows twice, because each is read and written.
     size.learn(&page.items, room);
     size.learn(&page.items, room);
     page.items.iter_mut().for_each(|component| component.latest = false);
@@ -100,12 +101,12 @@ fn retire_matches(
     Ok(page.next_cursor)
 }
 
-/// Deletes a part of the rows of a superseded import.
+/// Deletes some rows of a superseded import. Returns `None` if no superseded import is left.
 fn discard(ctx: &JobCtx, audit: &Audit) -> Result<Option<RetirementProgress>, JobError> {
     let Some(import) = audit.superseded(ctx)? else { return Ok(None) };
     let audit_id = import.uuid();
     let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
-    // Deleted rows need no cursor: the next page is the first.
+    // No cursor is needed: after the deletion, the next page is the first one.
     while room.is_ample() {
         let matches = ctx.documents::<StoredMatch>().query().equals("audit_id", audit_id);
         let matches = matches.ascending("name").limit(PAGE).list()?;

@@ -1,6 +1,6 @@
-//! Selects the documents that count: for each subject the newest SBOM with components and the
-//! newest VEX document. What is read from a file is stored under its digest, so that each file is
-//! read for this only once.
+//! Selects the documents to import: for each subject the newest SBOM with components, and the
+//! newest VEX document. The results of reading a file are stored under its digest, so that this
+//! reads each file only once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +11,18 @@ use super::{Audit, ImportCounts, Input};
 use crate::artifacts::{self, Artifact, DocumentDetails};
 use crate::text;
 
-/// Maximum number of documents in one warning.
+/// Maximum number of documents that one warning names.
 const MOST_LISTED: usize = 5;
 
-/// Indexes of the inputs that count.
+/// The inputs that an audit imports.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     pub(super) sboms: Vec<ChosenInput>,
-    /// Documents with statements but without components.
+    /// Documents with VEX statements and without components.
     pub(super) vex: Vec<ChosenInput>,
 }
 
-/// An input that counts.
+/// An input that an audit imports; `at` is its index in the audit's inputs.
 #[derive(Debug)]
 pub(super) struct ChosenInput {
     pub(super) at: usize,
@@ -31,7 +31,7 @@ pub(super) struct ChosenInput {
     pub(super) stream: String,
 }
 
-/// Reads one unknown file. When all files are known, returns those that count.
+/// Reads one file that was not read before. When all files are read, returns the selected inputs.
 pub(super) fn look(
     ctx: &JobCtx,
     audit: &Audit,
@@ -52,12 +52,12 @@ pub(super) fn look(
     Ok(Some(choose(known, tally)))
 }
 
-/// Selects from the inputs, which are sorted newest first.
+/// Selects inputs to import. `known` is sorted newest first.
 fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut ImportCounts) -> Selection {
     let mut streams = Streams::default();
     let mut replaced = BTreeSet::new();
     for (at, input, artifact) in known {
-        // An invalid file that was replaced under the same name is not reported.
+        // An invalid file is not reported if a newer file has the same name.
         let name = input.filename.as_str();
         let error = artifact.errors.into_iter().next();
         match (error, artifact.details) {
@@ -74,12 +74,12 @@ fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut ImportCounts) -> Se
     streams.finish(tally)
 }
 
-/// Documents of each kind by stream, newest first.
+/// Documents by stream (the sequence of documents of one subject), newest first.
 #[derive(Default)]
 struct Streams<'a> {
     sboms: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
     vex: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
-    /// SBOMs without components.
+    /// SBOMs without components and without statements.
     empty: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
 }
 
@@ -115,7 +115,7 @@ impl<'a> Streams<'a> {
     }
 }
 
-/// Returns the newest document of each stream, in the order of the inputs. Reports the others.
+/// Returns the newest document of each stream, in the order of the inputs. Warns about the others.
 fn newest(
     streams: BTreeMap<String, Vec<(&Input, ChosenInput)>>,
     what: &str,
@@ -138,8 +138,8 @@ fn newest(
     chosen
 }
 
-/// Reports that a document replaces older ones: to the audit, and, if the documents may have
-/// different subjects, as a limitation of the components.
+/// Reports that a document replaces older ones: as a warning of the audit, and, if the subjects may
+/// differ, as a limitation of the components.
 fn report(
     tally: &mut ImportCounts,
     (newest, first): (&Input, &ChosenInput),
@@ -161,7 +161,7 @@ fn report(
 }
 
 impl Input {
-    /// Returns filename and time, because filenames repeat.
+    /// Returns filename and time for messages, because filenames repeat.
     pub(super) fn named(&self) -> String {
         format!("{} of {}", self.filename, self.ready_at)
     }

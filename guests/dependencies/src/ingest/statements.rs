@@ -1,4 +1,4 @@
-//! Stores VEX statements of an audit's documents before components are matched.
+//! Stores the VEX statements of an audit's documents, before components are matched with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,12 @@ use crate::vex::document::{
 };
 use crate::vex::{Statement, Target};
 
-/// Maximum number of statements applied from one document.
+/// Maximum number of statements that are applied from one document.
 const MOST_STATEMENTS: usize = 2_000;
-/// Number of statements in a chunk.
+/// Maximum number of statements in a chunk.
 const CHUNK: usize = 100;
 
-/// Stores the statements of one input.
+/// Stores the statements of one input, unless the stored ones are newer or equal.
 pub(super) fn store(
     ctx: &JobCtx,
     audit: &Audit,
@@ -78,7 +78,7 @@ fn origin(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Origin
     }
 }
 
-/// Replaces the former statements of a document.
+/// Replaces the statements of a document's former version.
 fn replace(
     ctx: &JobCtx,
     audit_id: Uuid,
@@ -126,7 +126,8 @@ fn own_matches(statement: &Statement) -> Matches {
     }
 }
 
-/// Returns the statements that are not applied with their own document's import, grouped by target.
+/// Returns the statements to apply to inventories, in chunks by target. Statements about components
+/// of their own document are omitted, because the import of that document applies them.
 fn chunks(origin: &Origin, statements: Vec<Statement>) -> Vec<StatementChunk> {
     let mut by_target: BTreeMap<String, Vec<(usize, Statement)>> = BTreeMap::new();
     for (at, statement) in statements.into_iter().enumerate() {
@@ -158,7 +159,7 @@ fn chunk_id(source_id: &str, at: usize) -> String {
     format!("{source_id}/{at:05}")
 }
 
-/// Returns the chunks of a source.
+/// Returns the chunks of statements of a source.
 pub(super) fn chunks_of(
     ctx: &JobCtx,
     source_id: &str,
@@ -169,7 +170,7 @@ pub(super) fn chunks_of(
     Ok(chunks.into_iter().map(|chunk| chunk.value).collect())
 }
 
-/// Replaces the chunks of a source.
+/// Replaces the chunks of statements of a source.
 fn store_chunks(
     ctx: &JobCtx,
     source_id: &str,
@@ -195,7 +196,7 @@ fn delete_chunks(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(), J
     Ok(documents.delete_all(&documents.get_many(ids)?)?)
 }
 
-/// Deletes a source with its statements.
+/// Deletes a source of statements, with its chunks and listed statements.
 pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(), JobError> {
     delete_chunks(ctx, source)?;
     let documents = ctx.documents::<ListedStatement>();
@@ -205,8 +206,7 @@ pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(
     Ok(ctx.documents().delete(source)?)
 }
 
-/// Replaces the listed statements of a source. Statements that were resolved within the document
-/// stay.
+/// Replaces the listed statements of a source by these. Other statements of the same document stay.
 pub(super) fn list(
     ctx: &JobCtx,
     origin: &Origin,
@@ -235,7 +235,7 @@ pub(super) fn list(
     Ok(documents.create_all(new.iter().map(|(id, listed)| (id, listed)))?)
 }
 
-/// Returns the id of a statement in a document, equal for every run.
+/// Returns the document id of a listed statement, which is equal for every run of the import.
 fn listed_id(scope: &Scope, origin: &Origin, at: usize) -> String {
     let what = format!("{}\n{}\n{at}", origin.source_id, origin.artifact_sha256);
     super::derived_id(scope, origin.stated_at, &what).to_string()

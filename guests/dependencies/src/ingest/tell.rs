@@ -1,4 +1,4 @@
-//! Publishes the event that the audit waits for at the end of an import.
+//! Publishes the result of an import, for which the audit waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 
 use super::{Audit, ImportCounts, InputError};
 
-/// Published when an audit's dependencies were imported, also if there were none.
+/// Published when the import of an audit's dependencies has ended, even if there are none.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DependenciesImported {
     audit_id: Uuid,
@@ -25,18 +25,18 @@ impl Event for DependenciesImported {
 #[serde(rename_all = "snake_case")]
 enum Status {
     Succeeded,
-    /// There were artifacts, and none could be read.
+    /// The audit had files in this area's formats, and none of them could be imported.
     Failed,
 }
 
-/// Facts for an audit's predicates.
+/// Facts of an audit for predicates of remediation programs.
 #[derive(Serialize, JsonSchema)]
 struct Facts {
     total: usize,
     direct: usize,
-    /// Number of components with an advisory.
+    /// Number of components that at least one advisory affects.
     vulnerable: usize,
-    /// Their advisories, without duplicates.
+    /// Ids of the advisories that affect these components, without duplicates.
     advisories: BTreeSet<String>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn tell(ctx: &JobCtx, audit: Audit, mut tally: ImportCounts) {
     if audit.inputs.iter().all(|input| input.format == "osv") {
         tally.warn("The inputs contain no SBOM (CycloneDX or SPDX).".to_owned());
     }
-    // Imported advisories do not make up for unreadable SBOMs.
+    // Imported advisories do not compensate for SBOMs that cannot be read.
     let advisories_alone = audit.inputs.iter().all(|input| input.format == "osv");
     let nothing = tally.sboms == 0
         && tally.vex_documents == 0

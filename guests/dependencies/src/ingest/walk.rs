@@ -1,5 +1,6 @@
-//! Matches VEX statements with components after an import: stores the matches of each statement,
-//! reports statements without a match, and matches components of other audits with new statements.
+//! Matches VEX statements with components after an import: stores which components each statement
+//! matches, reports statements without a match, and matches components of other audits with new
+//! statements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,32 +19,34 @@ use crate::vex::document::{
 };
 use crate::vex::{Applicable, Context, Hit, Statement};
 
-/// Number of components in one step.
+/// Maximum number of components in one step.
 const PAGE: u32 = 100;
-/// Maximum number of matched components stored with a statement, for few statements and for many.
-/// The numbers are small because they are part of the job.
+/// Maximum number of matched components stored with a statement: the first value for few
+/// statements, the second for many. Small, because they are part of the job.
 const LISTED: (usize, usize) = (5, 1);
 const FEW_STATEMENTS: usize = 300;
-/// Maximum number of statements in one warning.
+/// Maximum number of statements that one warning names.
 const MOST_TOLD: usize = 20;
 
-/// Progress of the work.
+/// Progress of matching statements with components.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WalkProgress {
-    /// Remaining sources; the current one is last.
+    /// Ids of the remaining sources of statements; the last one is the current one.
     sources: Vec<String>,
-    /// Audits whose components remain for the current source; `None` before its first step.
+    /// Ids of the audits whose components remain for the current source; `None` before its first
+    /// step.
     audits: Option<Vec<Uuid>>,
     cursor: Option<String>,
-    /// Components of the current audit that were read but not matched.
+    /// Ids of components of the current audit that were read and not matched yet.
     #[serde(default)]
     components: Vec<String>,
-    /// Matches by the statement's index in its document.
+    /// Matches of each statement, by the statement's index in its document.
     matches: BTreeMap<usize, Matches>,
 }
 
 impl WalkProgress {
-    /// Returns the sources that concern the branch or the SBOMs of this audit.
+    /// Returns the progress before the first source. The sources are those of the audit's branch,
+    /// and those that link to its SBOMs.
     pub(super) fn begin(ctx: &JobCtx, audit: &Audit) -> Result<Self, JobError> {
         let key = branch_key(audit.repository_id, audit.branch_ref.as_deref());
         let own = ctx.documents::<StatementSource>().query().equals("branch_key", key);
@@ -67,7 +70,7 @@ impl WalkProgress {
     }
 }
 
-/// Does a part of the work; `None` if nothing is left.
+/// Does a part of the work. Returns the progress; `None` if no work is left.
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &Audit,
@@ -124,8 +127,8 @@ impl StoredComponent {
     }
 }
 
-/// Returns the latest audits whose components a source may refer to: of its branch, and of branches
-/// whose SBOMs it links to.
+/// Returns the ids of the audits whose components the statements of a source may concern: the heads
+/// of its branch, and of branches with SBOMs to which it links.
 fn inventories(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<Vec<Uuid>, JobError> {
     let origin = &source.origin;
     let mut branches = BTreeSet::from([(origin.repository_id, origin.branch_ref.clone())]);
@@ -185,7 +188,7 @@ impl WalkProgress {
             let found = context.all_applicable(component).into_iter();
             let found = found.filter(|found| !found.is_product);
             let (counting, others): (Vec<_>, Vec<_>) = found.partition(Applicable::counts);
-            // Two mentions may have different versions.
+            // A component may have two mentions with different versions; count a statement once.
             let mut seen = BTreeSet::new();
             for found in counting.iter().chain(&others) {
                 if seen.insert(found.place) {
@@ -213,8 +216,8 @@ impl WalkProgress {
         }
     }
 
-    /// Matches components again that statements may concern, within `room`. Returns those that are
-    /// done.
+    /// Matches those components again that statements may concern, as far as the budget of a step
+    /// permits. Returns the finished components.
     fn match_again(
         &mut self,
         ctx: &JobCtx,
@@ -241,7 +244,7 @@ impl WalkProgress {
 }
 
 impl Matches {
-    /// Removes the reason if anything matches.
+    /// Removes the reason if the statement matches something.
     fn settled(mut self) -> Self {
         self.reason = self.reason.filter(|_| self.component_count == 0 && !self.is_product);
         self
@@ -256,7 +259,8 @@ impl Matches {
 }
 
 impl ImportCounts {
-    /// Resets the matches in an inventory that this audit did not import.
+    /// Resets the counts of an inventory that this audit did not import; its components are counted
+    /// again.
     fn forget_inventory(&mut self, audit: &Audit, source: &StatementSource) {
         if self.sboms == 0 && is_of_branch(audit, source) {
             (self.total, self.direct, self.vulnerable) = (0, 0, 0);
@@ -265,7 +269,7 @@ impl ImportCounts {
     }
 }
 
-/// Stores the matches of a source's statements, and reports statements without a match.
+/// Stores the matches of a source's statements, and reports the statements without a match.
 fn finish(
     ctx: &JobCtx,
     audit: &Audit,

@@ -1,4 +1,4 @@
-//! Stores components of an SBOM with their advisories, some in each step.
+//! Stores the components of SBOMs with their advisories, some components in each step.
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
@@ -14,29 +14,31 @@ use crate::matching::Vulnerability;
 use crate::room::Room;
 use crate::sbom::{Component, Graph, Sbom, identify};
 
-/// Maximum number of components matched together.
+/// Maximum number of components that are matched together.
 const BATCH: usize = 500;
 
 /// Progress within an SBOM.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct WriteProgress {
-    /// Number of components matched together; set if more need too much memory.
+    /// Number of components that are matched together, if the maximum needs too much memory.
     width: Option<usize>,
-    /// Assessment of the component at the offset, if it needs several steps.
+    /// Assessment of the next component, if that needs several steps.
     large: Option<LargeAssessment>,
-    /// Scan of the last such component's package.
+    /// Scan of the package of the last such component, reused if the next one has the same package
+    /// and version.
     scan: Option<PackageScan>,
 }
 
 impl WriteProgress {
-    /// Returns the number of components matched together. It is smaller after a failed attempt.
+    /// Returns the number of components that are matched together. It is smaller after failed
+    /// attempts.
     fn width(&self, ctx: &JobCtx) -> usize {
         let careful = BATCH >> (2 * ctx.attempt().saturating_sub(1)).min(8);
         self.width.unwrap_or(BATCH).min(careful).max(1)
     }
 }
 
-/// Stores some components of the first of these inputs.
+/// Stores some components of the first of these inputs. Returns the next stage of the import.
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &Audit,
@@ -77,7 +79,7 @@ pub(super) fn some(
     Ok(Stage::Write { inputs, offset: 0, writing })
 }
 
-/// Starts an SBOM.
+/// Starts an SBOM: counts it and adds its warnings.
 fn begin(
     ctx: &JobCtx,
     audit: &Audit,
@@ -93,7 +95,7 @@ fn begin(
     Ok(())
 }
 
-/// Returns the limitation of an SBOM without a complete dependency graph.
+/// Returns the limitation of an SBOM whose dependency graph is missing or incomplete.
 fn graph_limitation(graph: Graph) -> Option<String> {
     match graph {
         Graph::Rooted => None,
@@ -141,14 +143,14 @@ fn run(
 }
 
 impl Audit {
-    /// Returns an id that a repeated run of the import creates again: a UUIDv7 derived from the
-    /// audit's time and a text.
+    /// Returns an id derived from the audit and a text (UUIDv7), so that a repeated run of the
+    /// import creates the same id.
     fn derived_id(&self, scope: &Scope, what: &str) -> Uuid {
         derived_id(scope, self.started_at, &format!("{}\n{what}", self.audit_id))
     }
 }
 
-/// One step of storing.
+/// Stores components in one step of the job.
 struct Writer<'a> {
     ctx: &'a JobCtx,
     audit: &'a Audit,
@@ -171,7 +173,8 @@ impl<'a> Writer<'a> {
         Ok(Self { ctx, audit, run, writing, former, room, alerts })
     }
 
-    /// Stores components until the step is full. Returns the index of the next one.
+    /// Stores components until the budget of the step is used. Returns the index of the next
+    /// component.
     fn write(
         &mut self,
         tally: &mut ImportCounts,
@@ -191,7 +194,8 @@ impl<'a> Writer<'a> {
             match Batch::assess(self.ctx, named, tally.sboms > 1, &mut self.room)? {
                 BatchResult::Batch(batch) => match self.write_batch(tally, batch)? {
                     Ok(kept) => at += kept,
-                    // A later step has room for it, unless this step has done nothing else.
+                    // The next step has the budget for this component, unless it is the first one
+                    // of this step.
                     Err(_) if at > offset => break,
                     Err(first) => self.begin_large(tally, *first)?,
                 },
@@ -205,7 +209,8 @@ impl<'a> Writer<'a> {
         Ok(at)
     }
 
-    /// Stores the components that fit. Returns their number, or the first one if it does not fit.
+    /// Stores the members of a batch that fit. Returns their number; if not even the first fits,
+    /// that member.
     fn write_batch(
         &mut self,
         tally: &mut ImportCounts,
@@ -222,7 +227,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Continues a large component. Returns true when it is done.
+    /// Continues a component that needs several steps. Returns true when it is finished.
     fn write_large(&mut self, tally: &mut ImportCounts) -> Result<bool, JobError> {
         let Some(mut large) = self.writing.large.take() else { return Ok(true) };
         let owner = self.audit.audit_id.to_string();
@@ -243,8 +248,8 @@ impl<'a> Writer<'a> {
         Ok(false)
     }
 
-    /// Records vulnerabilities that are neither in the former inventory nor in another SBOM of the
-    /// audit.
+    /// Adds alerts for vulnerabilities that are neither in the former inventory nor in another SBOM
+    /// of the audit.
     fn alert(&mut self, kept: &large::PartlyAssessed) -> Result<(), JobError> {
         if !kept.component.latest {
             return Ok(());
@@ -265,7 +270,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns a component as it will be stored, with its id.
+/// Returns a component in its stored form, with its document id.
 fn named(
     ctx: &JobCtx,
     audit: &Audit,

@@ -1,4 +1,5 @@
-//! Lists all advisories of a component. The list of components shows only the most severe ones.
+//! Lists all advisories of a dependency. The list of dependencies returns only the most severe
+//! ones.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +12,14 @@ use super::matches::StoredMatch;
 use crate::matching::AdvisoryMatch;
 use crate::text::advisory_key;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document about the list of a dependency's advisories.
 pub(crate) const DESCRIPTION: &str = "\
 All advisories that affect a dependency, ordered by id; `component_id` is the dependency's `id` \
 in the list of dependencies. Advisories that are aliases of each other are one item. \
 `/advisories/{advisory_id}` has the record of an advisory that is known here.";
 
-/// Maximum number of queries for one page. All rows of a query may be other names of the same
-/// advisories.
+/// Maximum number of queries for one page. All rows of a query may be further names of advisories
+/// that were listed before.
 const QUESTIONS: usize = 40;
 
 pub(crate) fn list(
@@ -44,7 +45,7 @@ pub(crate) fn list(
     Ok(Page { items, next_cursor })
 }
 
-/// Returns a page of the component's matches, sorted by name.
+/// Returns a page of the component's matches, ordered by name.
 fn rows(
     scope: &Scope,
     component_id: &str,
@@ -56,8 +57,8 @@ fn rows(
     matches.ascending("advisory_key").cursor(cursor).limit(limit).page()
 }
 
-/// Returns the advisories stored in the component, by key. Matches with other keys are other names
-/// of these.
+/// Returns the advisories stored in the component, by key. Matches with other keys are further
+/// names of these advisories.
 fn own(component: &StoredComponent) -> BTreeMap<String, &AdvisoryMatch> {
     if component.advisory_count.is_some() {
         return BTreeMap::new();

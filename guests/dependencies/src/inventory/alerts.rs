@@ -1,4 +1,4 @@
-//! Events about newly affected packages, collected during a call.
+//! Collects newly found vulnerabilities during a call and publishes them as events.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::component::StoredComponent;
 use crate::matching::{MatchBasis, Vulnerability};
 use crate::osv::Rating;
 
-/// Published when packages of a repository's branch are affected by an advisory that did not affect
-/// them before.
+/// Published when an advisory affects packages of a repository's branch that it did not affect
+/// before.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DependencyVulnerable {
     advisory_id: String,
@@ -18,13 +18,13 @@ pub(crate) struct DependencyVulnerable {
     repository_id: Uuid,
     branch_ref: Option<String>,
     audit_id: Uuid,
-    /// Number of packages.
+    /// Number of newly affected packages.
     component_count: usize,
-    /// At most 100 of them.
+    /// The newly affected packages, at most 100.
     components: Vec<VulnerableComponent>,
 }
 
-/// An affected package.
+/// A newly affected package.
 #[derive(Serialize, JsonSchema)]
 struct VulnerableComponent {
     component_id: String,
@@ -38,17 +38,17 @@ impl Event for DependencyVulnerable {
     const NAME: &'static str = "dependency.vulnerable";
 }
 
-/// Maximum number of components in one event.
+/// Maximum number of packages in one event.
 const TOLD: usize = 100;
-/// Maximum number of these events in one call.
+/// Maximum number of these events that one call publishes.
 const MOST_TOLD: usize = 900;
 
-/// New vulnerabilities that will be published.
+/// Newly found vulnerabilities, collected by advisory and branch.
 #[derive(Default)]
 pub(crate) struct Alerts(BTreeMap<(String, Uuid, Option<String>, Uuid), DependencyVulnerable>);
 
 impl Alerts {
-    /// Adds a newly affected component.
+    /// Adds a vulnerability of a component that it did not have before.
     pub(crate) fn add(
         &mut self,
         component_id: &str,
@@ -79,7 +79,7 @@ impl Alerts {
         }
     }
 
-    /// Publishes the events when the call commits, up to the call's limit.
+    /// Publishes the events, at most as many as a call may publish. Logs the number of the others.
     pub(crate) fn publish(self, scope: &Scope) {
         let untold = self.0.len().saturating_sub(MOST_TOLD);
         if untold > 0 {

@@ -1,6 +1,6 @@
 //! Decides which rows are listed. An index finds components and matches that are marked as latest.
-//! While an import runs, and while the former one is being unmarked, rows of two audits are marked;
-//! the branch's head decides between them.
+//! While an import runs, and until the former inventory is unmarked, the rows of two audits are
+//! marked. The branch's head decides which of them are listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,17 @@ use super::component::StoredComponent;
 use super::matches::StoredMatch;
 use crate::ingest::{BranchHead, StoredImport, head_id};
 
-/// A component or a match of one.
+/// A row of a list: a component, or a match of one.
 pub(crate) trait Row: Document {
-    /// Returns its branch.
+    /// Returns the branch of the row.
     fn branch(&self) -> Branch;
-    /// Returns the audit that stored it.
+    /// Returns the id of the audit that stored the row.
     fn audit_id(&self) -> Uuid;
-    /// Returns its approximate size in memory, in bytes.
+    /// Returns the approximate size of the row in memory, in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// A repository and the name of a branch.
+/// Id of a repository, and name of a branch.
 pub(crate) type Branch = (Uuid, Option<String>);
 
 impl Row for StoredComponent {
@@ -52,12 +52,13 @@ impl Row for StoredMatch {
     }
 }
 
-/// Heads and imports that one request has read.
+/// Decides which rows are listed; stores the heads and imports that the request has read.
 pub(crate) struct Answering<'a> {
     scope: &'a Scope,
-    /// Heads by branch.
+    /// Audit of the head by branch; `None` for a branch without a head.
     heads: BTreeMap<Branch, Option<Uuid>>,
-    /// Whether each audit's rows are hidden; `None` if only rows of heads are requested.
+    /// Whether the rows of an audit are hidden, by audit; `None` unless the request asks for
+    /// history.
     hidden: Option<BTreeMap<Uuid, bool>>,
 }
 
@@ -66,8 +67,8 @@ impl<'a> Answering<'a> {
         Self { scope, heads: BTreeMap::new(), hidden: history.then(BTreeMap::new) }
     }
 
-    /// Returns for each row whether it is listed: rows of the inventory, or with history the rows
-    /// of all former inventories.
+    /// Returns for each row whether it is listed: rows of the current inventories; with history,
+    /// also rows of former inventories.
     pub(crate) fn answers<T: Row>(
         &mut self,
         rows: &[Stored<T>],

@@ -1,6 +1,6 @@
 //! Stored components: one document for each package of a repository's branch in each audit.
-//! `latest` marks those of the latest audit with an SBOM. Members that lists filter or sort by are
-//! at the top level, so that every list uses an index.
+//! `latest` marks the components of the branch's latest audit with an SBOM. Members by which lists
+//! filter or sort are at the top level, so that every list uses an index.
 
 use area_sdk::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::sbom::{Component, Format, Scope};
 use crate::text::bounded;
 use crate::vex::State;
 
-/// Maximum number of advisories shown with a component in lists.
+/// Maximum number of advisories that a component stores and that lists return with it.
 pub(crate) const SHOWN: usize = 50;
 
 /// A stored component.
@@ -24,15 +24,16 @@ pub(crate) struct StoredComponent {
     pub(crate) name: String,
     pub(crate) ecosystem: Option<String>,
     pub(crate) version: Option<String>,
-    /// Whether the SBOM keeps upper case in paths of Go modules.
+    /// Whether the tool that created the SBOM keeps upper case in paths of Go modules.
     #[serde(default)]
     pub(crate) case_known: bool,
-    /// Name and purl, for the filter `q`.
+    /// Name and purl of the component, for the filter `q`.
     #[schemars(extend("x-searched" = {"by": "name", "unless": ["repository_id", "audit_id"]}))]
     pub(crate) search_text: String,
-    /// Key by which advisories and components are matched; null without a purl.
+    /// Key that the component shares with the advisory entries of its package; null without a purl.
     pub(crate) package_key: Option<String>,
-    /// Identity of the package in the repository's branch, equal in all audits.
+    /// Identity of the package in the repository's branch, equal in all audits: a lower-case hex
+    /// SHA-256.
     pub(crate) identity: String,
     pub(crate) purl: Option<String>,
     pub(crate) commit_sha: Option<String>,
@@ -41,45 +42,45 @@ pub(crate) struct StoredComponent {
     pub(crate) direct: bool,
     pub(crate) scope: Option<Scope>,
     pub(crate) source_scope: SourceScope,
-    /// SHA-256 of the SBOM.
+    /// Lower-case hex SHA-256 of the SBOM.
     pub(crate) artifact_sha256: String,
-    /// `sha256:…` of the image or file that the SBOM describes.
+    /// `sha256:` and the digest of the image or file that the SBOM describes.
     pub(crate) subject_digest: Option<String>,
     pub(crate) scanner_run_id: Uuid,
     pub(crate) observed_at: Timestamp,
     pub(crate) reported: Vec<ReportedAdvisory>,
-    /// Limitations of the SBOM.
+    /// Limitations of the SBOM that concern this component.
     pub(crate) limitations: Vec<String>,
-    /// Limitations from advisories that could not be compared.
+    /// Limitations about advisories that could not be compared with the component.
     pub(crate) open_questions: Vec<String>,
-    /// All advisories, or the first ones; see `advisory_count`.
+    /// All advisories that affect the component, or the most severe ones; see `advisory_count`.
     pub(crate) advisories: Vec<AdvisoryMatch>,
-    /// All names of these advisories, sorted, for queries. Empty if there are more advisories than
-    /// are stored here.
+    /// Keys of all names of these advisories, sorted, for queries. Empty if `advisories` has only
+    /// some.
     pub(crate) advisory_keys: Vec<String>,
-    /// Advisories whose match a VEX statement ended.
+    /// Ids of advisories whose match a VEX statement ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ended: Vec<String>,
-    /// Further mentions of the package in the same SBOM and in others.
+    /// Further mentions of the package, in the same SBOM and in others of the audit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) other_mentions: Vec<Mention>,
-    /// Total number of advisories if `advisories` has only the first ones; its matches then have
-    /// all. `None` otherwise.
+    /// Number of all advisories, if `advisories` has only some; the component's matches then
+    /// contain all. `None` if `advisories` has all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) advisory_count: Option<usize>,
-    /// Whether the import still stores matches in further steps.
+    /// Whether the import still stores matches of the component in further steps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unfinished: bool,
-    /// How often an assessment in several steps was requested.
+    /// Number of times that an assessment in several steps was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) revision: Option<u64>,
 }
 
-/// A mention of a component in an SBOM.
+/// A mention of a component in an SBOM of the audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Mention {
     pub(crate) artifact_sha256: String,
-    /// Reference in the SBOM. `None` also for mentions beyond those that are stored.
+    /// Reference of the mention in the SBOM; `None` if it has none or was not stored.
     pub(crate) reference: Option<String>,
 }
 
@@ -87,27 +88,27 @@ impl Document for StoredComponent {
     const COLLECTION: &'static str = "components";
 }
 
-/// SBOM of a component.
+/// The SBOM that contains a component.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SourceScope {
     pub(crate) format: Format,
     pub(crate) spec_version: String,
-    /// What the SBOM describes.
+    /// Key of the product that the SBOM describes: its purl without version, or its name.
     pub(crate) subject: Option<String>,
     pub(crate) tool: Option<String>,
     pub(crate) filename: String,
     pub(crate) upload_id: Uuid,
 }
 
-/// A vulnerability reported by a scanner for a component.
+/// A vulnerability that a scanner or SBOM reports for a component.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReportedAdvisory {
     pub(crate) advisory_id: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) source_tool: String,
-    /// SHA-256 of the document that reports it.
+    /// Lower-case hex SHA-256 of the document that reports the vulnerability.
     pub(crate) artifact_sha256: String,
-    /// State in the SBOM's VEX statement.
+    /// State of the VEX statement in the SBOM; `None` if it only reports the vulnerability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<State>,
     /// State and justification, if the SBOM states that the component is not affected.
@@ -115,13 +116,13 @@ pub(crate) struct ReportedAdvisory {
 }
 
 impl ReportedAdvisory {
-    /// Returns the state from the SBOM. Older versions stored none.
+    /// Returns the state of the VEX statement. Documents of older versions only have `dismissed`.
     pub(crate) fn stated(&self) -> Option<State> {
         self.state.or(self.dismissed.as_ref().map(|_| State::NotAffected))
     }
 }
 
-/// The import of one SBOM.
+/// Properties of an import of one SBOM, which its components share.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) latest: bool,
@@ -134,14 +135,14 @@ pub(crate) struct Run {
     pub(crate) subject_digest: Option<String>,
     pub(crate) observed_at: Timestamp,
     pub(crate) source_scope: SourceScope,
-    /// Whether the SBOM keeps upper case in paths of Go modules.
+    /// Whether the tool that created the SBOM keeps upper case in paths of Go modules.
     pub(crate) case_known: bool,
-    /// Limitations of all components of the SBOM.
+    /// Limitations that concern all components of the SBOM.
     pub(crate) limitations: Vec<String>,
 }
 
 impl StoredComponent {
-    /// Creates a component of a run without its advisories.
+    /// Creates a component of an imported SBOM. The caller adds the advisories.
     pub(crate) fn new(run: &Run, component: Component, identity: String) -> Self {
         let package = component.purl.as_ref().map(Package::of_purl);
         let purl = component.purl.as_ref().map(ToString::to_string);
@@ -197,7 +198,7 @@ impl StoredComponent {
         }
     }
 
-    /// Returns every mention of it, first one first.
+    /// Returns every mention of the component, first one first.
     pub(crate) fn mentions(&self) -> impl Iterator<Item = Mention> {
         let first = Mention {
             artifact_sha256: self.artifact_sha256.clone(),
@@ -206,7 +207,7 @@ impl StoredComponent {
         std::iter::once(first).chain(self.other_mentions.iter().cloned())
     }
 
-    /// Merges the same package from another SBOM of the audit.
+    /// Merges the same package of another SBOM of the audit into this component.
     pub(crate) fn merge(&mut self, other: Self) {
         let mentions = other.mentions().collect();
         add_new(&mut self.other_mentions, mentions);
@@ -222,22 +223,23 @@ impl StoredComponent {
         add_new(&mut self.limitations, other.limitations);
     }
 
-    /// Returns the package in the terms of advisories.
+    /// Returns the package in the form in which it is compared with advisories; `None` without a
+    /// purl.
     pub(crate) fn package(&self) -> Option<Package> {
         let purl = Purl::parse(self.purl.as_deref()?).ok()?;
         let mut package = Package::of_purl(&purl);
-        // A purl without a version; the component has one.
+        // If the purl has no version, use the component's.
         package.version = package.version.or_else(|| self.version.clone());
         Some(package)
     }
 
-    /// Returns all limitations.
+    /// Returns all limitations of the component.
     pub(crate) fn all_limitations(&self) -> Vec<String> {
         let limitations = self.limitations.iter().chain(&self.open_questions).cloned();
         limitations.chain(self.more_advisories()).collect()
     }
 
-    /// Returns the number of advisories that affect it.
+    /// Returns the number of advisories that affect the component.
     pub(crate) fn count_advisories(&self) -> usize {
         self.advisory_count.unwrap_or(self.advisories.len())
     }
@@ -253,7 +255,7 @@ impl StoredComponent {
         })
     }
 
-    /// Removes members that lists do not show.
+    /// Removes the members that lists do not return, to save memory.
     pub(crate) fn slim(&mut self) {
         self.advisory_count = Some(self.count_advisories());
         self.advisories.truncate(SHOWN);
@@ -262,7 +264,7 @@ impl StoredComponent {
         self.reported = Vec::new();
     }
 
-    /// Returns its approximate size in memory, in bytes.
+    /// Returns the approximate size of the component in memory, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let texts = |texts: &[String]| texts.iter().map(|text| text.len() + 24).sum::<usize>();
         2_000
@@ -276,7 +278,7 @@ impl StoredComponent {
     }
 }
 
-/// Adds missing items.
+/// Appends the items that the list does not have.
 fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
     for item in from {
         if !to.contains(&item) {
@@ -285,7 +287,7 @@ fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
     }
 }
 
-/// Maximum size of the searched text, in bytes.
+/// Maximum size of `search_text`, in bytes.
 const MAX_SEARCH_TEXT: usize = 4_600;
 
 fn search_text(name: &str, purl: Option<&str>) -> String {

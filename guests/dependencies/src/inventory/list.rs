@@ -15,7 +15,7 @@ use crate::ingest;
 use crate::matching::AdvisoryMatch;
 use crate::sbom::Scope;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document about the list of dependencies.
 pub(crate) const DESCRIPTION: &str = "Ordered by name, ecosystem, version, id. A dependency is a \
     package of a repository's branch, identified by its canonical purl; several mentions are one \
     dependency. By default the list has those of the latest audit of each repository and branch \
@@ -43,24 +43,24 @@ pub(crate) const DESCRIPTION: &str = "Ordered by name, ecosystem, version, id. A
     deployed commit and the package is needed at run time; otherwise `possible`. \
     `runtime_reachability` is `unknown` unless a deployment's evidence tells.";
 
-/// Filters of the list.
+/// Query parameters that filter the list of dependencies.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Filters {
-    /// Part of a name or purl, ignoring case.
+    /// Only dependencies with this text in the name or purl, ignoring case.
     #[schemars(length(max = 200))]
     q: Option<String>,
-    /// Only those affected by this advisory: an id, an alias, or a name in an
-    /// advisory's `upstream` or `related`.
+    /// Only dependencies affected by this advisory: an id, an alias, or an id in an advisory's
+    /// `upstream` or `related`.
     #[schemars(length(max = 200))]
     advisory: Option<String>,
     /// Only dependencies of this repository.
     repository_id: Option<Uuid>,
-    /// Only dependencies in this audit.
+    /// Only dependencies that this audit imported.
     audit_id: Option<Uuid>,
     /// Only dependencies of this branch.
     #[schemars(length(max = 500))]
     branch_ref: Option<String>,
-    /// Also dependencies of earlier audits.
+    /// Whether to include dependencies of earlier audits.
     #[serde(default)]
     history: bool,
 }
@@ -70,10 +70,10 @@ pub(crate) struct Filters {
 #[schemars(rename = "DependencyInventory")]
 pub(crate) struct Inventory {
     has_more: bool,
-    /// Whether earlier audits are included.
+    /// Whether the page includes dependencies of earlier audits.
     historical: bool,
     items: Vec<Dependency>,
-    /// Limitations of any item, and imports that the list does not show yet.
+    /// Limitations of the items, and imports that the list does not show yet.
     limitations: BTreeSet<String>,
     next_cursor: Option<String>,
 }
@@ -82,29 +82,29 @@ pub(crate) struct Inventory {
 #[derive(Serialize, JsonSchema)]
 struct Dependency {
     advisories: Vec<AdvisoryMatch>,
-    /// SHA-256 of the SBOM.
+    /// Lower-case hex SHA-256 of the SBOM.
     artifact_sha256: String,
     audit_id: Uuid,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
-    /// Reference in the SBOM.
+    /// Reference of the component in the SBOM: `bom-ref` or `SPDXID`.
     component_ref: Option<String>,
-    /// Purls of its direct dependencies, or the SBOM's references.
+    /// Direct dependencies: purls, or references in the SBOM of components without a purl.
     dependencies: Vec<String>,
     deployments: Vec<DeploymentEntry>,
     direct: bool,
-    /// OSV ecosystem, otherwise the purl's type; null without a purl.
+    /// Ecosystem of the OSV schema; the purl's type if OSV has none for it; null without a purl.
     ecosystem: Option<String>,
     id: Uuid,
     limitations: Vec<String>,
-    /// Name in its ecosystem: `group:artifact`, `@scope/name`.
+    /// Name of the package in its ecosystem: `group:artifact`, `@scope/name`.
     name: String,
     observed_at: Timestamp,
     purl: Option<String>,
     repository_id: Uuid,
-    /// The import of the SBOM.
+    /// Id of the import that stored the dependency.
     scanner_run_id: Uuid,
-    /// `required`, `optional` or `excluded`; null if the SBOM has none.
+    /// Scope in the SBOM: `required`, `optional` or `excluded`; null if the SBOM has none.
     scope: Option<Scope>,
     source_scope: SourceScope,
     version: Option<String>,
@@ -140,7 +140,7 @@ pub(crate) fn list(
 }
 
 impl Filters {
-    /// Returns the name of the requested advisory.
+    /// Returns the requested advisory name, trimmed; `None` if the filter is absent.
     pub(super) fn advisory(&self) -> Option<&str> {
         self.advisory.as_deref()
     }
@@ -149,7 +149,7 @@ impl Filters {
         self.history
     }
 
-    /// Applies the filters and the order that components and matches share.
+    /// Adds the filters, and the order that components and matches have in common, to a query.
     pub(super) fn apply<'a, T: Document>(&self, query: Query<'a, T>) -> Query<'a, T> {
         let query = match self.history {
             true => query.one_of("latest", [false, true]),

@@ -1,5 +1,5 @@
-//! Matches: one document for a component and each name of each of its advisories, so that the
-//! components affected by an advisory are listed by an index.
+//! Matches: one document for each component and each name of each advisory that affects it, so that
+//! an index lists the components that an advisory affects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use super::component::{SHOWN, StoredComponent};
 use crate::matching::{Assessment, Vulnerability};
 use crate::text::advisory_key;
 
-/// Number of matches written at a time.
+/// Maximum number of matches written at a time.
 const CHUNK: usize = 1_000;
-/// Maximum number of limitations from advisories stored with a component.
+/// Maximum number of limitations about advisories stored with a component.
 const MOST_QUESTIONS: usize = 50;
 
-/// A match of a component and one name of an advisory.
+/// A match of a component with one name of an advisory that affects it.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredMatch {
     pub(crate) advisory_key: String,
@@ -29,8 +29,8 @@ pub(crate) struct StoredMatch {
     pub(crate) ecosystem: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) search_text: String,
-    /// The vulnerability, if the component does not store all its advisories. Only set under the
-    /// advisory's id, not under its other names.
+    /// The vulnerability; only set if the component does not store all its advisories, and only in
+    /// the match with the advisory's id, not in those with its other names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) vulnerability: Option<Vulnerability>,
 }
@@ -39,7 +39,7 @@ impl Document for StoredMatch {
     const COLLECTION: &'static str = "matches";
 }
 
-/// Returns the id of a match.
+/// Returns the document id of a match.
 pub(crate) fn id(component_id: &str, advisory_key: &str) -> String {
     format!("{component_id}/{advisory_key}")
 }
@@ -63,7 +63,7 @@ impl StoredMatch {
     }
 }
 
-/// Returns the matches of some vulnerabilities of a component, by id.
+/// Returns the matches of some vulnerabilities of a component, by document id.
 fn matches_of(
     component_id: &str,
     component: &StoredComponent,
@@ -83,7 +83,7 @@ fn matches_of(
     matches
 }
 
-/// Writes an assessment into a component. Returns whether anything changed.
+/// Stores the result of an assessment in a component. Returns whether the component changed.
 pub(crate) fn apply(component: &mut StoredComponent, assessment: &Assessment) -> bool {
     let all = assessment.vulnerabilities.len();
     let entries = most_severe(&assessment.vulnerabilities);
@@ -106,7 +106,7 @@ pub(crate) fn apply(component: &mut StoredComponent, assessment: &Assessment) ->
     changed
 }
 
-/// Returns the most severe vulnerabilities that lists show, by id.
+/// Returns the most severe vulnerabilities, as many as a component stores, ordered by advisory id.
 fn most_severe(all: &[Vulnerability]) -> Vec<&Vulnerability> {
     let mut found: Vec<&Vulnerability> = all.iter().collect();
     found.sort_by_key(|found| std::cmp::Reverse(found.severity));
@@ -124,7 +124,8 @@ fn bounded_questions(limitations: &BTreeSet<String>) -> Vec<String> {
     questions
 }
 
-/// Stores the matches of new components, by id, each with its vulnerabilities.
+/// Stores the matches of new components. Each item has the component's id, the component and its
+/// vulnerabilities.
 pub(crate) fn create<'a>(
     scope: &Scope,
     components: impl IntoIterator<Item = (&'a str, &'a StoredComponent, &'a [Vulnerability])>,
@@ -148,8 +149,8 @@ fn create_all(scope: &Scope, matches: &[(String, StoredMatch)]) -> Result<(), Do
     scope.documents().create_all(matches.iter().map(|(id, found)| (id, found)))
 }
 
-/// Stores the matches of some vulnerabilities of a component. Some may exist; returns the names of
-/// those.
+/// Stores the matches of some vulnerabilities of a component, which may exist already. Returns the
+/// names in the matches that existed.
 pub(crate) fn put(
     scope: &Scope,
     component: &Stored<StoredComponent>,
@@ -178,7 +179,7 @@ pub(crate) fn put(
     Ok(known)
 }
 
-/// Updates a component's matches from these names to those of an assessment.
+/// Replaces a component's matches, which have the names `before`, by those of an assessment.
 pub(crate) fn renew(
     scope: &Scope,
     component: &Stored<StoredComponent>,
@@ -213,8 +214,8 @@ pub(crate) fn renewal_cost(
     2 * gone + replaced + (now.len() - kept)
 }
 
-/// Returns the names of a component's matches, sorted. If it has more advisories than it stores,
-/// the matches are read.
+/// Returns the names in a component's matches, sorted. Reads the matches only if the component has
+/// more advisories than it stores.
 pub(crate) fn keys(
     scope: &Scope,
     component: &Stored<StoredComponent>,

@@ -10,5 +10,5 @@ mod pages;
 
 use area_sdk::Paging;
 
-/// Paging of lists sorted by texts, whose cursors contain these texts.
+/// Paging of lists that are ordered by long texts, which are part of the cursor.
 pub(crate) type LongPaging = Paging<50, 100, 8000>;

@@ -1,5 +1,5 @@
-//! Builds pages of components from pages of rows. Hidden rows are skipped, and the size of a page
-//! of rows in bytes is limited, because some components have thousands of advisories.
+//! Builds pages of components from pages of rows. Skips hidden rows, and limits the size of a page
+//! of rows in bytes, because some components have thousands of advisories.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Query};
@@ -13,16 +13,16 @@ use crate::advisories::mentions;
 
 type Components = Vec<Stored<StoredComponent>>;
 
-/// Number of rows in the first query, whatever their size.
+/// Number of rows in the first query, when their sizes are unknown.
 const FIRST: usize = 10;
-/// Number of rows in a query after one with hidden rows.
+/// Number of rows in a query that follows one with hidden rows.
 const MOST: usize = 500;
-/// Approximate size of the rows of a later query, in bytes.
+/// Approximate maximum size of the rows of a further query, in bytes.
 const BYTES: usize = 8 << 20;
-/// Maximum number of rows read for one page. While an import runs, most of them may be hidden.
+/// Maximum number of rows read for one page. While an import runs, most rows may be hidden.
 const MOST_READ: usize = 4_000;
 
-/// Returns a page of the components that the filters select.
+/// Returns the page of components that filters and paging select.
 pub(super) fn page(
     ctx: &Ctx,
     filters: &Filters,
@@ -47,8 +47,8 @@ pub(super) fn page(
     })
 }
 
-/// Returns the components of some matches, without duplicates. Matches of one component are
-/// adjacent; the first ones may continue the former page.
+/// Returns the ids of the components of some matches, without duplicates. Matches of one component
+/// are adjacent; the first component may have been on the previous page already.
 fn once<'a>(
     ctx: &Ctx,
     keys: &[String],
@@ -102,19 +102,20 @@ fn gather<'a, T: Row>(
     }
 }
 
-/// Returns the end of the rows that complete a page, if there are more.
+/// Returns the number of rows that complete a page with `missing` components, if more listed rows
+/// follow.
 fn end_of(answers: &[bool], missing: usize) -> Option<usize> {
     let mut those = answers.iter().enumerate().filter(|(_, answers)| **answers);
     let (last, _) = those.nth(missing - 1)?;
     those.next().map(|_| last + 1)
 }
 
-/// Number of rows in the next query.
+/// Number of rows to read in the next query.
 struct PageSize {
     affordable: usize,
-    /// Whether the last query found hidden rows.
+    /// Whether the last query returned hidden rows.
     has_hidden: bool,
-    /// Number of rows that may still be read.
+    /// Number of rows that may still be read for this page.
     left: usize,
 }
 
@@ -137,7 +138,7 @@ impl PageSize {
     }
 }
 
-/// Returns how many documents of this average size may be in memory.
+/// Returns how many documents of this average size fit into memory.
 fn affordable(count: usize, bytes: usize) -> usize {
     (BYTES * count).checked_div(bytes).unwrap_or(MOST).max(1)
 }

@@ -1,10 +1,10 @@
 //! Components with more advisories than one call can read and write. They are assessed in several
-//! steps: the package's entries are read page by page (`scan`), then the matches are written in
-//! slices. The component is stored in the first step and marked as unfinished.
+//! steps: first the package's advisory entries are read page by page (`scan`), then the matches are
+//! written in slices. The component is stored in the first step and marked as unfinished.
 //!
-//! Advisories may change between the steps. A change of such a package's entries increments its
-//! revision (`revision`). An assessment that ends with another revision than it started with is
-//! restarted.
+//! Advisories may change between the steps. A change of the entries of such a package increments
+//! its revision (`revision`). An assessment that ends with another revision than it began with
+//! starts again.
 
 pub(crate) mod rescan;
 mod revision;
@@ -27,39 +27,39 @@ use crate::room::Room;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LargeAssessment {
     component_id: String,
-    /// Whether the component is new and has only the matches of this assessment.
+    /// Whether the component is new, so that it has only the matches that this assessment stored.
     is_new: bool,
     stage: Stage,
 }
 
-/// Stage of the assessment.
+/// Next stage of the assessment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stage {
-    /// Read the package's entries.
+    /// Read the advisory entries of the package.
     Scan,
-    /// Write matches of the advisories after this one.
+    /// Write the matches of advisories whose id is after this one; `None` means all.
     Write { after: Option<String> },
-    /// Delete former matches, from this page on.
+    /// Delete matches of former assessments, from this cursor on.
     Prune { cursor: Option<String> },
 }
 
 /// Result of a step.
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and is moved once")]
 pub(crate) enum Progress {
-    /// The room is used up, or there is nothing to report.
+    /// The assessment is not finished; no matches were stored.
     GoOn,
-    /// Matches of these vulnerabilities were stored.
+    /// Matches of some vulnerabilities were stored.
     PartlyAssessed(PartlyAssessed),
-    /// The component is assessed; `None` if it was deleted.
+    /// The assessment is finished; `None` if the component was deleted.
     Finished(Option<Box<Stored<StoredComponent>>>),
 }
 
-/// Some vulnerabilities of a component.
+/// A component and the vulnerabilities whose matches a step stored.
 pub(crate) struct PartlyAssessed {
     pub(crate) component: Stored<StoredComponent>,
     pub(crate) vulnerabilities: Vec<Vulnerability>,
-    /// Advisory names of matches that existed before.
+    /// Names in the matches that existed before.
     pub(crate) known: BTreeSet<String>,
 }
 
@@ -68,8 +68,8 @@ impl LargeAssessment {
         Self { component_id, is_new, stage: Stage::Scan }
     }
 
-    /// Continues as far as there is room. The scan of a component with the same package and version
-    /// is reused.
+    /// Continues the assessment as far as the budget permits. Uses `scan` again if the component
+    /// has the same package and version.
     pub(crate) fn step(
         &mut self,
         ctx: &JobCtx,
@@ -82,7 +82,7 @@ impl LargeAssessment {
         };
         let scan = PackageScan::of(ctx, owner, scan, &component)?;
         if !scan.is_complete() && !matches!(self.stage, Stage::Scan) {
-            // Something changed since the first matches were written.
+            // The package or component changed after the first matches were written.
             self.is_new = false;
             self.stage = Stage::Scan;
         }
@@ -182,10 +182,10 @@ impl LargeAssessment {
     }
 }
 
-/// Number of matches read and deleted in one page.
+/// Maximum number of matches that are read, and deleted, in one page.
 const PRUNED: u32 = 1_000;
 
-/// Completes the component's assessment after the scan of its package.
+/// Completes the assessment of the component with the results of the scan.
 fn assess(
     scope: &Scope,
     scan: &PackageScan,

@@ -1,5 +1,5 @@
-//! Reassesses components in several steps after advisories changed. Changes that arrive while such
-//! a job waits are handled by the same job.
+//! Assesses components again in several steps, after advisories changed. Changes that arrive while
+//! such a job waits are handled by the same job.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -13,15 +13,15 @@ use crate::room::Room;
 /// Number of components read at a time; some are large.
 const PAGE: u32 = 10;
 
-/// Job that reassesses the components of a subject.
+/// Job that assesses one component, or all latest components of a package, again.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Rescan {
     subject: Subject,
-    /// Revision at which the job began.
+    /// Revision of the subject when the job began; `None` before its first step.
     revision: Option<u64>,
-    /// Remaining components of the page.
+    /// Ids of the remaining components of the page.
     components: Vec<String>,
-    /// Cursor of the next page; `None` before the first one.
+    /// Cursor of the next page; `None` before the first page.
     cursor: Option<String>,
     has_all: bool,
     current: Option<LargeAssessment>,
@@ -45,7 +45,7 @@ impl Rescan {
         }
     }
 
-    /// Reads the next components. Returns whether there are any.
+    /// Reads the ids of the next components. Returns whether there are any.
     fn find(&mut self, ctx: &JobCtx, room: &mut Room) -> Result<bool, JobError> {
         while self.components.is_empty() && !self.has_all {
             room.spend(PAGE as usize);
@@ -61,7 +61,8 @@ impl Rescan {
                     let found = found.equals("latest", true).equals("package_key", key);
                     let found = found.ascending("package_key").cursor(self.cursor.take());
                     let page = found.limit(PAGE).page()?;
-                    // An import that is processing a component reads the revision itself.
+                    // A component whose import has not ended is omitted: the import checks the
+                    // revision itself.
                     let ready = page.items.into_iter().filter(|component| !component.unfinished);
                     self.components.extend(ready.map(|component| component.id));
                     self.has_all = page.next_cursor.is_none();
@@ -72,7 +73,7 @@ impl Rescan {
         Ok(!self.components.is_empty())
     }
 
-    /// Continues the current component.
+    /// Continues the assessment of the current component, or begins the next one.
     fn assess(
         &mut self,
         ctx: &JobCtx,

@@ -1,5 +1,5 @@
-//! Revisions count the changes that affect the assessment of large components. Packages have their
-//! own documents for them; components contain theirs.
+//! Revisions: numbers of changes that affect the assessment of large components. A package's
+//! revision is a document; a component's is a member of the component.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Later, Scope};
@@ -7,17 +7,17 @@ use area_sdk::{DocumentError, Later, Scope};
 use super::rescan::Rescan;
 use crate::inventory::component::StoredComponent;
 
-/// What is reassessed as a whole.
+/// Component or package that is assessed again as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Subject {
-    /// The latest components of a package, by its key.
+    /// All latest components of the package with this key.
     Package(String),
-    /// One component, by id.
+    /// The component with this id.
     Component(String),
 }
 
-/// Number of changes of a package; the document's id is the digest of its key.
+/// Revision of a package; the document's id is the SHA-256 of the package key.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PackageRevision {
     package_key: String,
@@ -32,7 +32,7 @@ fn id(scope: &Scope, package_key: &str) -> String {
     scope.sha256_hex(package_key.as_bytes())
 }
 
-/// Increases a package's revision by `by`.
+/// Increases the revision of a package by `by`. With 0, writes it unchanged.
 fn write(scope: &Scope, package_key: &str, by: u64) -> Result<(), DocumentError> {
     let id = id(scope, package_key);
     match scope.documents::<PackageRevision>().find(&id)? {
@@ -47,7 +47,7 @@ fn write(scope: &Scope, package_key: &str, by: u64) -> Result<(), DocumentError>
     }
 }
 
-/// Increments a subject's revision and enqueues the reassessment of its components.
+/// Increments the revision of a subject and enqueues the job that assesses its components again.
 pub(crate) fn raise(scope: &Scope, subject: Subject) -> Result<(), DocumentError> {
     let dedupe_key = match &subject {
         Subject::Package(key) => {
@@ -59,7 +59,7 @@ pub(crate) fn raise(scope: &Scope, subject: Subject) -> Result<(), DocumentError
             let Some(mut component) = component else { return Ok(()) };
             component.revision = Some(component.revision.unwrap_or_default() + 1);
             if component.unfinished {
-                // Its import reads the revision itself.
+                // The component's import has not ended and checks the revision itself.
                 return scope.documents().replace(&mut component);
             }
             scope.documents().replace(&mut component)?;
@@ -71,7 +71,7 @@ pub(crate) fn raise(scope: &Scope, subject: Subject) -> Result<(), DocumentError
     Ok(())
 }
 
-/// Returns the subject's revision; 0 if it never changed.
+/// Returns the revision of a subject; 0 if it never changed.
 pub(super) fn of(scope: &Scope, subject: &Subject) -> Result<u64, DocumentError> {
     match subject {
         Subject::Package(key) => {
@@ -85,15 +85,15 @@ pub(super) fn of(scope: &Scope, subject: &Subject) -> Result<u64, DocumentError>
     }
 }
 
-/// Returns the sum of the component's and its package's revision.
+/// Returns the sum of the component's revision and its package's revision.
 pub(super) fn current(scope: &Scope, component: &StoredComponent) -> Result<u64, DocumentError> {
     let package = component.package_key.clone().map(Subject::Package);
     let own = component.revision.unwrap_or_default();
     Ok(own + package.map_or(Ok(0), |package| of(scope, &package))?)
 }
 
-/// Whether the subject still has this revision. If so, a concurrent change conflicts with this
-/// call, so that one of the two sees the other.
+/// Whether the subject still has this revision. If so, writes it again, so that a concurrent change
+/// of the revision conflicts with this call.
 pub(super) fn hold(scope: &Scope, subject: &Subject, revision: u64) -> Result<bool, DocumentError> {
     if of(scope, subject)? != revision {
         return Ok(false);

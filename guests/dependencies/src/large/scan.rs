@@ -1,5 +1,5 @@
-//! Reads the advisory entries of a package page by page in several steps. Vulnerabilities of the
-//! version are stored in parts until the matches are written.
+//! Reads the advisory entries of a package page by page, in several steps. The vulnerabilities
+//! found are stored in parts until the matches are written.
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
@@ -9,7 +9,7 @@ use crate::inventory::component::StoredComponent;
 use crate::matching::{Assessment, EntryPages, Vulnerability};
 use crate::room::Room;
 
-/// Vulnerabilities found by a step, stored until the assessment ends.
+/// Vulnerabilities that one step of a scan found, stored until the assessment ends.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ScanPart {
     vulnerabilities: Vec<Vulnerability>,
@@ -19,31 +19,31 @@ impl Document for ScanPart {
     const COLLECTION: &'static str = "scan_parts";
 }
 
-/// Number of vulnerabilities in one part.
+/// Number of vulnerabilities after which a part is stored.
 const PART: usize = 500;
 
-/// A scan of a package's entries for one version.
+/// A scan: the comparison of all advisory entries of a package with one version.
 ///
-/// Its revision is the sum of the component's and the package's. Both only increase, so an equal
-/// sum means that neither changed.
+/// The revision is the sum of the component's and the package's revisions. Both only increase, so
+/// an equal sum means that neither changed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PackageScan {
-    /// Prefix of the ids of its parts.
+    /// Prefix of the document ids of the parts.
     owner: String,
-    /// Package, version and release.
+    /// Key of everything that affects the result: package, version, release and spelling.
     subject: String,
     revision: u64,
     parts: usize,
-    /// Cursor of the next page; `None` at the beginning.
+    /// Cursor of the next page of entries; `None` before the first page.
     cursor: Option<String>,
     is_complete: bool,
-    /// Results other than vulnerabilities.
+    /// Results of the scan other than the vulnerabilities in stored parts.
     findings: Assessment,
 }
 
 impl PackageScan {
-    /// Returns the scan for a component: the existing one if it has the same package, version and
-    /// revision.
+    /// Returns the scan for a component: the given one if it has the same package and version and
+    /// is not outdated; otherwise a new one.
     pub(super) fn of<'a>(
         ctx: &JobCtx,
         owner: &str,
@@ -73,7 +73,8 @@ impl PackageScan {
         self.is_complete
     }
 
-    /// Whether nothing changed since the scan began; see [`revision::hold`].
+    /// Whether neither the component nor the package changed since the scan began; see
+    /// [`revision::hold`].
     pub(super) fn hold(
         &self,
         ctx: &JobCtx,
@@ -85,7 +86,7 @@ impl PackageScan {
         revision::hold(ctx, &Subject::Package(key), of_package)
     }
 
-    /// Reads entries as far as there is room. Returns whether all are read.
+    /// Reads entries as far as the budget permits. Returns whether all entries are read.
     pub(super) fn read_some(
         &mut self,
         scope: &Scope,
@@ -113,7 +114,7 @@ impl PackageScan {
         self.parts += 1;
         room.spend(2);
         let documents = scope.documents::<ScanPart>();
-        // An abandoned attempt may have stored this part.
+        // A failed attempt may have stored this part.
         match documents.find(&id)? {
             Some(mut known) => {
                 known.value = part;
@@ -132,8 +133,7 @@ impl PackageScan {
         scope.documents::<ScanPart>().get_many(ids)
     }
 
-    /// Returns the results for a component with this package and version, and the number of
-    /// documents read.
+    /// Returns the result of the scan for a component, and the number of documents read.
     pub(super) fn load(
         &self,
         scope: &Scope,
@@ -149,15 +149,15 @@ impl PackageScan {
         Ok((found, self.parts))
     }
 
-    /// Deletes its parts.
+    /// Deletes the stored parts of the scan.
     pub(crate) fn discard(self, scope: &Scope) -> Result<(), DocumentError> {
         let parts = self.parts(scope)?;
         scope.documents::<ScanPart>().delete_all(&parts)
     }
 }
 
-/// Returns the key of everything that affects the verdicts: package, version and release; for Go
-/// modules also the spelling in the SBOM.
+/// Returns the key of everything that affects the result of a scan: package, version and release;
+/// for Go modules also the spelling in the SBOM.
 fn subject(component: &StoredComponent) -> String {
     let package = component.package();
     let is_go = package.as_ref().is_some_and(|package| package.ecosystem == "Go");

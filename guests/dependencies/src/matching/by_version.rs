@@ -1,4 +1,5 @@
-//! Compares components' versions with the advisory entries of their packages.
+//! Compares the versions of components with the `affected` entries of advisories for their
+//! packages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,42 +14,44 @@ use crate::osv::evaluate::{self, AffectedReason};
 use crate::room::Room;
 use crate::text::advisory_key;
 
-/// `source_tool` of matches found by this area.
+/// Value of `source_tool` for matches that this area found.
 const EVALUATOR: &str = "osv";
 
-/// Maximum number of a package's entries and of reported vulnerabilities for which a component is
-/// assessed in one step.
+/// Maximum number of advisory entries for its package plus reported vulnerabilities with which a
+/// component is assessed in one step.
 const LARGE: usize = if cfg!(test) { 150 } else { 1_000 };
 
-/// Limitation of a component that is affected by advisories for another spelling.
+/// Limitation of a component that is affected by advisories for a path with another case.
 const CASE_UNKNOWN: &str = "The SBOM writes the paths of Go modules in lower case, so advisories \
                             for paths that differ in upper and lower case are applied too.";
 
-/// Maximum number of entries read for one batch of components.
+/// Maximum number of advisory entries and reported vulnerabilities of one batch of components.
 const MOST_ENTRIES: usize = 4_000;
 
-/// Maximum number of pairs of components and entries. Each may become a vulnerability in memory.
+/// Maximum number of pairs of a component and an entry in one batch. Each pair may become a
+/// vulnerability in memory.
 const MOST_PAIRS: usize = 20_000;
 
-/// Approximate maximum size of the entries read for one batch, in bytes.
+/// Approximate maximum size in memory of the entries read for one batch, in bytes.
 const MOST_BYTES: usize = 12 << 20;
 
-/// Number of entries in the first page, whatever their size: some list hundreds of versions.
+/// Number of entries in the first page, when their sizes are unknown. Some entries list hundreds of
+/// versions.
 const FIRST_PAGE: usize = 50;
 
-/// Maximum number of entries in a later page.
+/// Maximum number of entries in a further page.
 const PAGE: usize = 500;
 
-/// Approximate size of a later page, in bytes.
+/// Approximate maximum size of a further page, in bytes.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Maximum number of keys in one query.
+/// Maximum number of package keys in one query.
 const KEYS: usize = 500;
 
-/// Number of entries by package key, for packages that have any.
+/// Number of advisory entries by package key. Packages without entries are missing.
 type Counts = BTreeMap<String, usize>;
 
-/// Assesses the first of the components.
+/// Assesses as many of the first components as fit into one batch.
 pub(super) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
@@ -91,7 +94,7 @@ pub(super) fn assess(
     Ok(AssessedComponents::Some(assessments))
 }
 
-/// Returns how many of the components are assessed together.
+/// Returns how many of the first components can be assessed as one batch.
 fn together(components: &[&StoredComponent], counts: &Counts) -> usize {
     let (mut entries, mut pairs, mut seen) = (0, 0, BTreeSet::new());
     let fits = components.iter().take_while(|component| {
@@ -106,7 +109,8 @@ fn together(components: &[&StoredComponent], counts: &Counts) -> usize {
     fits.count()
 }
 
-/// Returns the result for a large first component, with its package if that is the reason.
+/// Returns the result for a first component that needs several steps. It contains the component's
+/// package key if the package has too many entries.
 fn large(components: &[&StoredComponent], counts: &Counts) -> AssessedComponents {
     let key = components.first().and_then(|component| component.package_key.as_ref());
     AssessedComponents::Large(
@@ -114,14 +118,14 @@ fn large(components: &[&StoredComponent], counts: &Counts) -> AssessedComponents
     )
 }
 
-/// Pages of packages' entries, limited by size.
+/// Reads the advisory entries of packages page by page. The size of a page in bytes is limited.
 pub(crate) struct EntryPages<'a> {
     scope: &'a Scope,
     keys: Vec<String>,
     cursor: Option<String>,
     is_last: bool,
     limit: usize,
-    /// Approximate size of the last page, in bytes.
+    /// Approximate size in memory of the last page, in bytes.
     bytes: usize,
 }
 
@@ -134,7 +138,7 @@ impl<'a> EntryPages<'a> {
         Self { scope, is_last: keys.is_empty(), keys, cursor, limit: FIRST_PAGE, bytes: 0 }
     }
 
-    /// Returns the entries of a component's package, from a cursor on.
+    /// Starts reading the entries of a component's package, at a cursor.
     pub(crate) fn of(
         scope: &'a Scope,
         component: &StoredComponent,
@@ -144,13 +148,13 @@ impl<'a> EntryPages<'a> {
         Self::of_packages(scope, &keys, cursor)
     }
 
-    /// Returns the next page; `None` after the last.
+    /// Returns the next page of entries; `None` after the last page.
     fn next(&mut self, room: &mut Room) -> Result<Option<Vec<AffectedPackage>>, DocumentError> {
         if self.is_last {
             return Ok(None);
         }
         let entries = self.scope.documents::<AffectedPackage>().query();
-        // The entries of one advisory for a package are adjacent.
+        // This order keeps the entries of one advisory for a package together.
         let entries = entries.one_of("package_key", &self.keys).descending("package_key");
         let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
         let page = entries.cursor(self.cursor.take()).limit(limit).page()?;
@@ -165,8 +169,8 @@ impl<'a> EntryPages<'a> {
         Ok(Some(entries))
     }
 
-    /// Compares a component with the next page. Returns the cursor after it; `None` if it was the
-    /// last.
+    /// Compares a component with the next page of entries. Returns the cursor of the page after it;
+    /// `None` after the last page.
     pub(crate) fn look_at(
         &mut self,
         component: &StoredComponent,
@@ -199,7 +203,7 @@ fn count(scope: &Scope, components: &[&StoredComponent]) -> Result<Counts, Docum
     Ok(counts)
 }
 
-/// Returns the indexes of components by package, for packages with entries.
+/// Returns the indexes of the components by package key, for packages that have entries.
 fn by_key<'a>(
     components: &[&'a StoredComponent],
     entries: &Counts,
@@ -216,7 +220,8 @@ fn by_key<'a>(
 }
 
 impl Assessment {
-    /// Records whether an entry affects a component, which has this version of the package.
+    /// Adds the result of comparing an advisory entry with a component. `package` has the
+    /// component's version.
     fn look_at(&mut self, component: &StoredComponent, package: &Package, entry: &AffectedPackage) {
         if entry.withdrawn || !entry.is_for_release_of(package, &mut self.limitations) {
             return;
@@ -243,14 +248,15 @@ impl AffectedPackage {
         SpellingMatch::of(&package.ecosystem, &component.name, theirs, component.case_known)
     }
 
-    /// Returns its approximate size in memory, in bytes.
+    /// Returns the approximate size of the entry in memory, in bytes.
     fn bytes(&self) -> usize {
         let versions = self.affected.versions.iter().map(|version| version.len() + 24);
         let ranges = self.affected.ranges.iter().map(|range| 100 * (1 + range.events.len()));
         1_000 + versions.sum::<usize>() + ranges.sum::<usize>()
     }
 
-    /// Whether the entry applies to the package's release of its distribution.
+    /// Whether the entry applies to the package's release of a distribution. Adds a limitation if
+    /// that is unknown.
     fn is_for_release_of(&self, package: &Package, limitations: &mut BTreeSet<String>) -> bool {
         let Some(named) = &self.affected.package else { return false };
         let release = Package::of_osv(&named.ecosystem, &named.name).release;

@@ -1,5 +1,5 @@
-//! Advisories that could not be compared with a component, reported as one limitation for each
-//! cause.
+//! Advisories that could not be compared with a component. They are reported as one limitation for
+//! each cause.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use area_sdk::prelude::*;
 use crate::ecosystem::Package;
 use crate::osv::evaluate::{ComparisonObstacle, Verdict};
 
-/// Maximum number of advisories named in a limitation.
+/// Maximum number of advisory ids in a limitation.
 const EXAMPLES: usize = 3;
 
-/// Entries of advisories that could not be compared with one component.
+/// Advisories that could not be compared with one component, counted by cause.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct UndecidedEntries {
-    /// The advisory whose entries are being read.
+    /// Advisory whose entries are being read.
     current: Option<AdvisoryEntries>,
     causes: BTreeMap<ComparisonObstacle, Cause>,
 }
 
-/// An advisory with the entries read so far.
+/// An advisory, with the combined verdict of its entries so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct AdvisoryEntries {
     advisory_id: String,
@@ -35,7 +35,8 @@ struct Cause {
 }
 
 impl UndecidedEntries {
-    /// Records the verdict of an entry. Entries of one advisory must be consecutive.
+    /// Adds the verdict of an entry. The caller passes the entries of one advisory one after
+    /// another.
     pub(super) fn note(&mut self, advisory_id: &str, verdict: &Verdict) {
         if self.current.as_ref().is_none_or(|open| open.advisory_id != advisory_id) {
             self.close();
@@ -51,8 +52,8 @@ impl UndecidedEntries {
         open.obstacle = open.obstacle.max(verdict.obstacle);
     }
 
-    /// Counts the advisory, unless it affects the component or its commit ranges only repeat other
-    /// ranges or a list of versions.
+    /// Counts the current advisory as undecided, unless it affects the component, or only its
+    /// ranges of commits could not be compared while other ranges or versions could.
     fn close(&mut self) {
         let Some(open) = self.current.take() else { return };
         let Some(obstacle) = open.obstacle.filter(|_| !open.affects) else { return };
@@ -66,7 +67,7 @@ impl UndecidedEntries {
         }
     }
 
-    /// Returns the limitations of the component with this package.
+    /// Returns the limitations of the component, one for each cause.
     pub(super) fn limitations(mut self, package: &Package) -> Vec<String> {
         self.close();
         let causes = self.causes.into_iter();

@@ -1,5 +1,5 @@
-//! Finds the advisories that affect a component: by their entries, and by reports of scanners. Each
-//! vulnerability is listed once with all its names.
+//! Finds the advisories that affect a component: by their `affected` entries, and by reports of
+//! scanners. Each vulnerability is listed once, with all its names.
 
 mod by_version;
 mod doubts;
@@ -19,35 +19,37 @@ use crate::vex::{self, Opinions, State};
 pub(crate) use by_version::EntryPages;
 use doubts::UndecidedEntries;
 
-/// Why a component is considered affected, sorted by certainty.
+/// Reason why a component counts as affected by an advisory, least certain first.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MatchBasis {
-    /// A scanner reported it, in the SBOM or as evidence.
+    /// A scanner reported the vulnerability, in the SBOM or as evidence.
     ScannerReported,
-    /// The version is in a range of the advisory.
+    /// The component's version is in a range of the advisory.
     VersionRange,
-    /// The advisory lists the version.
+    /// The advisory lists the component's version.
     PurlExact,
 }
 
-/// An advisory that affects a component.
+/// An advisory that affects a dependency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Advisory")]
 pub(crate) struct AdvisoryMatch {
     pub(crate) advisory_id: String,
-    /// SHA-256 of the source: the advisory or the SBOM.
+    /// SHA-256 of the document that the match comes from: the advisory, or the SBOM that reports
+    /// the vulnerability.
     pub(crate) artifact_sha256: String,
     pub(crate) match_basis: MatchBasis,
-    /// The import that stored the component.
+    /// Id of the import that stored the dependency.
     pub(crate) scanner_run_id: Uuid,
-    /// `osv` if versions were compared, otherwise the scanner.
+    /// `osv` if the service compared versions, otherwise the scanner that reported the
+    /// vulnerability.
     pub(crate) source_tool: String,
 }
 
-/// A vulnerability of a component with all its names.
+/// A vulnerability of a component, with all its names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Vulnerability {
     pub(crate) entry: AdvisoryMatch,
@@ -55,31 +57,31 @@ pub(crate) struct Vulnerability {
     pub(crate) names: BTreeSet<String>,
 }
 
-/// Vulnerabilities of a component.
+/// Result of assessing a component: its vulnerabilities and limitations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Assessment {
-    /// By advisory id.
+    /// Vulnerabilities, ordered by advisory id.
     pub(crate) vulnerabilities: Vec<Vulnerability>,
-    /// Advisories that could not be compared.
+    /// Limitations about advisories that could not be compared with the component.
     pub(crate) limitations: BTreeSet<String>,
     doubts: UndecidedEntries,
-    /// Advisories whose match a VEX statement ended.
+    /// Ids of advisories whose match a VEX statement ended.
     pub(crate) ended: BTreeSet<String>,
 }
 
-/// Result of assessing some components.
+/// Result of assessing a batch of components.
 #[derive(Debug)]
 pub(crate) enum AssessedComponents {
-    /// Assessments of the first components, in order.
+    /// Assessments of the first components, in their order.
     Some(Vec<Assessment>),
-    /// The first component needs several steps; contains its package's key if that has too many
-    /// entries.
+    /// The first component needs several steps. Contains the key of its package if that has too
+    /// many entries.
     Large(Option<String>),
-    /// Their packages' entries need too much memory: use fewer components.
+    /// The entries of the packages need too much memory; the caller uses fewer components.
     TooMany,
 }
 
-/// Assesses the first of these components.
+/// Assesses as many of the first components as fit into one batch.
 pub(crate) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
@@ -107,7 +109,7 @@ pub(crate) fn assess(
     Ok(AssessedComponents::Some(assessments))
 }
 
-/// Completes the assessment of a component after its entries were compared.
+/// Completes the assessment of a component whose advisory entries were compared in earlier steps.
 pub(crate) fn complete(
     scope: &Scope,
     component: &StoredComponent,
@@ -123,17 +125,18 @@ pub(crate) fn complete(
 }
 
 impl Assessment {
-    /// Returns the names of all its vulnerabilities, sorted.
+    /// Returns the names of all vulnerabilities, sorted.
     pub(crate) fn names(&self) -> BTreeSet<&String> {
         self.vulnerabilities.iter().flat_map(|found| &found.names).collect()
     }
 
-    /// Returns the maximum number of documents read and written to update a component's matches.
+    /// Returns the maximum number of documents that an update of the component's matches reads and
+    /// writes.
     pub(crate) fn cost(&self) -> usize {
         1 + 3 * self.vulnerabilities.iter().map(|found| found.names.len()).sum::<usize>()
     }
 
-    /// Adds reports of scanners, with all names known from advisories.
+    /// Adds vulnerabilities that scanners report, with all their names in known advisories.
     fn take_reported<'a>(
         &mut self,
         component: &StoredComponent,
@@ -157,8 +160,8 @@ impl Assessment {
         }
     }
 
-    /// Adds reports of scanners, merges vulnerabilities with common names, and applies VEX
-    /// statements.
+    /// Adds vulnerabilities that scanners report, merges vulnerabilities with a common name, and
+    /// applies VEX statements.
     fn complete(
         &mut self,
         component: &StoredComponent,
@@ -176,7 +179,7 @@ impl Assessment {
     }
 }
 
-/// Merges vulnerabilities with a common name and keeps the most certain match.
+/// Merges vulnerabilities with a common name. The most certain match remains.
 fn merged(found: Vec<Vulnerability>) -> Vec<Vulnerability> {
     let mut groups: Vec<Option<Vulnerability>> = Vec::new();
     let mut by_name: BTreeMap<String, usize> = BTreeMap::new();
@@ -206,13 +209,14 @@ impl Vulnerability {
     }
 }
 
-/// Sort key of entries: a database's own id is preferred to a common one.
+/// Returns the sort key by which the advisory of merged vulnerabilities is chosen: a database's own
+/// id is preferred to a CVE id.
 fn preference(entry: &AdvisoryMatch) -> (bool, bool, String) {
     let id = &entry.advisory_id;
     (id.starts_with("CVE-"), !id.starts_with("GHSA-"), id.clone())
 }
 
-/// Returns the advisories with the reported names.
+/// Returns the known advisories by name, for all names that scanners report or VEX statements add.
 fn advisory_names(
     scope: &Scope,
     components: &[&StoredComponent],

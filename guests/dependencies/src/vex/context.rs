@@ -1,4 +1,4 @@
-//! VEX statements that may concern some components, and the SBOMs of these components.
+//! VEX statements that may concern some components, with the SBOMs of these components.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,41 +13,42 @@ use super::versions::Hit;
 use crate::inventory::component::{Mention, StoredComponent};
 use crate::purl::Purl;
 
-/// Maximum number of chunks in memory for one batch of components, unless a single component has
-/// more.
+/// Maximum number of chunks of statements in memory for one batch of components, unless a single
+/// component has more.
 const MOST_CHUNKS: usize = 300;
 /// Maximum number of keys in one query.
 const KEYS: usize = 500;
-/// Number of chunks in one page; each may have a hundred statements.
+/// Number of chunks in one page of a query; each chunk may have 100 statements.
 const PAGE: u32 = 50;
 
-/// Statements that may concern some components.
+/// VEX statements that may concern some components, with the SBOMs of these components.
 #[derive(Default)]
 pub(crate) struct Context {
-    /// SBOMs by document id.
+    /// Imported SBOMs by document id.
     sboms: BTreeMap<String, ImportedSbom>,
-    /// Chunks by target key.
+    /// Chunks of statements by target key.
     targets: BTreeMap<String, Vec<IndexedChunk>>,
-    /// Number of documents read.
+    /// Number of documents that were read.
     pub(crate) read: usize,
 }
 
-/// A statement that concerns a component.
+/// A VEX statement that concerns a component.
 #[derive(Clone)]
 pub(crate) struct Applicable<'a> {
     pub(crate) origin: &'a Origin,
-    /// Its index in the document.
+    /// Index of the statement in its document.
     pub(crate) place: usize,
     pub(crate) statement: &'a Statement,
-    /// [`Hit::No`] if only its versions differ.
+    /// Whether the statement applies to the component's version; [`Hit::No`] if only the version
+    /// differs.
     pub(crate) holds: Hit,
-    /// Whether it concerns the whole product.
+    /// Whether the statement is about the product as a whole.
     pub(crate) is_product: bool,
 }
 
 impl Context {
-    /// Reads the statements for the first of these components. Returns the number of these
-    /// components.
+    /// Loads the statements that may concern the first of these components, as many as fit into
+    /// memory. Returns the number of these components.
     pub(crate) fn load(
         scope: &Scope,
         components: &[&StoredComponent],
@@ -83,7 +84,7 @@ impl Context {
         context
     }
 
-    /// Reads the SBOMs of these audits.
+    /// Loads the SBOMs that these audits imported.
     pub(crate) fn load_sboms(
         &mut self,
         scope: &Scope,
@@ -117,7 +118,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the SBOM that mentions a component.
+    /// Returns the SBOM in which a component is mentioned.
     pub(super) fn sbom<'a>(
         &'a self,
         component: &StoredComponent,
@@ -130,7 +131,7 @@ impl Context {
         }
     }
 
-    /// Returns the keys under which statements on a component may be stored.
+    /// Returns the target keys of chunks whose statements may concern a component.
     fn target_keys(&self, component: &StoredComponent) -> Vec<String> {
         let branch = branch_key(component.repository_id, component.branch_ref.as_deref());
         let serials: BTreeSet<String> = component
@@ -163,14 +164,14 @@ impl Context {
         component.mentions().flat_map(|mention| self.applicable(component, &mention)).collect()
     }
 
-    /// Returns the SBOMs of an audit.
+    /// Returns the SBOMs of an audit that were loaded.
     pub(crate) fn sboms_of(&self, audit_id: Uuid) -> impl Iterator<Item = &ImportedSbom> {
         let from = ImportedSbom::id(audit_id, "");
         let sboms = self.sboms.range(from..).map(|(_, sbom)| sbom);
         sboms.take_while(move |sbom| sbom.audit_id == audit_id)
     }
 
-    /// Returns the statements that concern a whole SBOM.
+    /// Returns the statements that concern the product of an SBOM as a whole.
     pub(crate) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<Applicable<'a>> {
         let branch = branch_key(sbom.repository_id, sbom.branch_ref.as_deref());
         let keys = std::iter::once(branch).chain(sbom.serial_key());
@@ -178,7 +179,7 @@ impl Context {
         chunks.flat_map(|chunk| chunk.on_product(sbom)).collect()
     }
 
-    /// Whether an audit imported an SBOM of the statements' subject.
+    /// Whether an audit imported an SBOM with the subject of the statements' document.
     pub(super) fn has_subject(&self, origin: &Origin, audit_id: Uuid) -> bool {
         self.sboms_of(audit_id).any(|sbom| sbom.is_of(origin))
     }

@@ -2,7 +2,7 @@
 //!
 //! An [`ImportedSbom`] identifies the SBOM of a component. A [`StatementSource`] is the newest
 //! document of a subject with statements, in a repository's branch. Its statements are stored
-//! twice: in [`StatementChunk`]s, which matching reads, and one by one for the list.
+//! twice: in [`StatementChunk`]s, with which components are matched, and one by one for the list.
 
 use area_sdk::prelude::*;
 
@@ -11,27 +11,27 @@ use crate::inventory::component::StoredComponent;
 use crate::sbom::Subject;
 use crate::text::bounded;
 
-/// Maximum size of texts used by filters, in bytes.
+/// Maximum size of the texts that filters of the list search, in bytes.
 const MAX_TEXT: usize = 4_600;
 
-/// The newest document of a subject with statements.
+/// The newest document with VEX statements about a subject, in a repository's branch.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StatementSource {
-    /// Branch for which the document was imported.
+    /// Key of the branch for which the document was imported; see [`branch_key`].
     pub(crate) branch_key: String,
-    /// Audit that stored it.
+    /// Id of the audit that stored the document.
     pub(crate) audit_id: Uuid,
     /// Whether the document is an SBOM, that is, has components.
     pub(crate) is_sbom: bool,
     pub(crate) origin: Origin,
-    /// Number of chunks.
+    /// Number of the document's [`StatementChunk`]s.
     pub(crate) chunks: usize,
-    /// Serial numbers of documents named by BOM-Links.
+    /// Serial numbers of other documents to which BOM-Links in the statements refer.
     pub(crate) links: Vec<String>,
-    /// Serial numbers named by the former document's links, until their components are matched
-    /// again.
+    /// Serial numbers to which the statements of the former document referred. Kept until the
+    /// components of those documents were matched again.
     pub(crate) former_links: Vec<String>,
-    /// Whether the inventories that it refers to were matched with it.
+    /// Whether the inventories that the statements concern were matched with them.
     pub(crate) is_applied: bool,
 }
 
@@ -39,10 +39,10 @@ impl Document for StatementSource {
     const COLLECTION: &'static str = "statement_sources";
 }
 
-/// Source of statements.
+/// Document that contains a VEX statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Origin {
-    /// Id of the [`StatementSource`].
+    /// Document id of the [`StatementSource`].
     pub(crate) source_id: String,
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
@@ -50,23 +50,24 @@ pub(crate) struct Origin {
     pub(crate) filename: String,
     pub(crate) artifact_sha256: String,
     pub(crate) serial: Option<Uuid>,
-    /// Subject of the document; `None` if it has none.
+    /// Product that the document describes; `None` if it names none.
     pub(crate) subject: Option<Subject>,
-    /// Key of the subject, with the file's path if the subject is weak.
+    /// Key of the subject; includes the filename if that key does not identify the subject.
     pub(crate) stream: String,
     pub(crate) tool: Option<String>,
-    /// Time at which the document was ready. The document with the later time is newer.
+    /// Time at which the document's upload was ready. Of two documents, that with the later time is
+    /// newer.
     pub(crate) stated_at: Timestamp,
 }
 
-/// Statements of a source that concern the same inventories.
+/// A chunk of a document's VEX statements, which all concern the same inventories.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StatementChunk {
-    /// Branch whose inventory the statements concern, or serial number of the SBOM that they link
-    /// to.
+    /// Key of the branch whose inventory the statements concern, or key of the SBOM to which they
+    /// link; see [`branch_key`] and [`serial_key`].
     pub(crate) target_key: String,
     pub(crate) origin: Origin,
-    /// Statements with their index in the document.
+    /// Statements, each with its index in the document.
     pub(crate) statements: Vec<(usize, Statement)>,
 }
 
@@ -74,18 +75,18 @@ impl Document for StatementChunk {
     const COLLECTION: &'static str = "statement_chunks";
 }
 
-/// Returns the key of statements on a branch's inventory.
+/// Returns the key of VEX statements that concern the inventory of a branch.
 pub(crate) fn branch_key(repository_id: Uuid, branch_ref: Option<&str>) -> String {
     let branch = bounded(branch_ref.unwrap_or_default(), 500);
     format!("branch\n{repository_id}\n{branch}")
 }
 
-/// Returns the key of statements on the SBOM with a serial number.
+/// Returns the key of VEX statements that link to the SBOM with this serial number.
 pub(crate) fn serial_key(serial: Uuid) -> String {
     format!("serial\n{serial}")
 }
 
-/// A statement in the list.
+/// A VEX statement as stored for the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ListedStatement {
     pub(crate) repository_id: Uuid,
@@ -104,9 +105,10 @@ pub(crate) struct ListedStatement {
     pub(crate) serial: Option<Uuid>,
     pub(crate) subject: Option<String>,
     pub(crate) matches: Matches,
-    /// Names of the advisory, one on each line, in upper case.
+    /// Keys of the advisory's names, one on each line, for the filter `advisory`.
     pub(crate) advisory_text: String,
-    /// The reference and the matched components.
+    /// The statement's reference, and names and purls of the matched components, for the filter
+    /// `component`.
     pub(crate) component_text: String,
 }
 
@@ -144,16 +146,16 @@ impl Document for ListedStatement {
     const COLLECTION: &'static str = "vex_statements";
 }
 
-/// Matches of a statement's reference.
+/// Components and products that a statement's reference matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Matches {
-    /// Number of components that the reference names.
+    /// Number of components that the reference matches.
     pub(crate) component_count: usize,
-    /// The first of these components.
+    /// The first of the matched components.
     pub(crate) components: Vec<MatchedComponent>,
-    /// Whether the reference names a product that an inventory contains as a whole.
+    /// Whether the reference matches a product: the subject of an SBOM as a whole.
     pub(crate) is_product: bool,
-    /// Why nothing matches, if more is known.
+    /// Reason why the statement matches nothing; null if it is not known.
     pub(crate) reason: Option<String>,
 }
 
@@ -163,17 +165,18 @@ impl Matches {
     }
 }
 
-/// A component named by a statement's reference.
+/// A component that a statement's reference matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct MatchedComponent {
-    /// The dependency's id; null if it is the subject of the SBOM.
+    /// Id of the dependency; null if the statement is about its own document.
     pub(crate) id: Option<Uuid>,
-    /// Name and version.
+    /// Name and version of the component.
     pub(crate) name: String,
     pub(crate) purl: Option<String>,
 }
 
-/// An SBOM imported by an audit, with the properties needed to resolve references in statements.
+/// An SBOM that an audit imported, with the properties that are needed to resolve references of VEX
+/// statements.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportedSbom {
     pub(crate) audit_id: Uuid,
@@ -182,7 +185,7 @@ pub(crate) struct ImportedSbom {
     pub(crate) artifact_sha256: String,
     pub(crate) filename: String,
     pub(crate) ready_at: Timestamp,
-    /// Serial number; empty without one.
+    /// CycloneDX serial number; empty without one.
     pub(crate) serial: String,
     /// Version of the document under its serial number.
     pub(crate) version: u64,
@@ -198,7 +201,7 @@ impl Document for ImportedSbom {
 }
 
 impl ImportedSbom {
-    /// Returns the document's id.
+    /// Returns the document id of an imported SBOM.
     pub(crate) fn id(audit_id: Uuid, artifact_sha256: &str) -> String {
         format!("{audit_id}/{artifact_sha256}")
     }
@@ -211,7 +214,7 @@ impl ImportedSbom {
         self.serial == serial.to_string() && self.version == version
     }
 
-    /// Whether it certainly has the subject of the statements.
+    /// Whether the SBOM certainly has the same subject as the document of these statements.
     pub(super) fn is_of(&self, origin: &Origin) -> bool {
         let same = match (&self.subject, &origin.subject) {
             (Some(ours), Some(theirs)) => ours.is(theirs),
@@ -220,7 +223,7 @@ impl ImportedSbom {
         same || self.stream == origin.stream
     }
 
-    /// Builds it from the component's own members, for components imported by older versions.
+    /// Builds the SBOM from the members of a component that an older version imported.
     pub(super) fn of_component(component: &StoredComponent, artifact_sha256: &str) -> Self {
         let source = &component.source_scope;
         let key = source.subject.clone().filter(|key| key != ".");

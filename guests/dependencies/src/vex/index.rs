@@ -1,5 +1,5 @@
-//! Index of a chunk of statements by the names in their references. Finds the statements that
-//! concern a component or a whole SBOM.
+//! Index of a chunk of VEX statements by their references. Finds the statements that concern a
+//! component, or an SBOM as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::inventory::component::{Mention, StoredComponent};
 use crate::purl::Purl;
 use crate::sbom::Subject;
 
-/// A mention of a component with all its names.
+/// A mention of a component, with everything that names it.
 pub(super) struct NamedComponent<'a> {
     pub(super) component: &'a StoredComponent,
     pub(super) mention: &'a Mention,
@@ -19,11 +19,12 @@ pub(super) struct NamedComponent<'a> {
     pub(super) purl: Option<&'a Purl>,
 }
 
-/// A chunk of statements, indexed by reference.
+/// A chunk of VEX statements, indexed by reference.
 pub(super) struct IndexedChunk {
     chunk: StatementChunk,
     by_reference: BTreeMap<String, Vec<usize>>,
-    /// By purl without version, with the complete purl.
+    /// Indexes of statements whose reference is a purl, with that purl, by the purl without
+    /// version.
     by_package: BTreeMap<String, Vec<(Purl, usize)>>,
     products: Vec<usize>,
 }
@@ -58,7 +59,8 @@ impl IndexedChunk {
         Some(Applicable { origin: &self.chunk.origin, place: *place, statement, holds, is_product })
     }
 
-    /// Returns the statements that concern a mention of a component.
+    /// Returns the statements that concern a mention of a component, including those on the whole
+    /// product.
     pub(super) fn applicable<'a>(
         &'a self,
         named: &NamedComponent<'_>,
@@ -89,7 +91,7 @@ impl IndexedChunk {
         found
     }
 
-    /// Returns the statements on the whole product of an SBOM.
+    /// Returns the statements that concern the product of an SBOM as a whole.
     pub(super) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<Applicable<'a>> {
         let subject = sbom.subject.as_ref();
         let roots = subject.into_iter().flat_map(|subject| &subject.references);
@@ -111,7 +113,7 @@ impl IndexedChunk {
         products.into_iter().filter_map(one).collect()
     }
 
-    /// Whether a reference belongs to this SBOM.
+    /// Whether the reference of a statement refers to an element of this SBOM.
     fn is_reference_of(&self, at: usize, sbom: &ImportedSbom) -> bool {
         let origin = &self.chunk.origin;
         match self.chunk.statements.get(at).map(|(_, statement)| &statement.target) {
@@ -124,8 +126,8 @@ impl IndexedChunk {
         }
     }
 
-    /// Whether a purl means components of this SBOM: those of the statements' product if the
-    /// inventory has it, otherwise all.
+    /// Whether the purl in a statement refers to components of this SBOM. If the inventory has the
+    /// product of the statement's document, only to that product's components; otherwise to all.
     fn is_purl_for(&self, at: usize, named: &NamedComponent<'_>, context: &Context) -> bool {
         let origin = &self.chunk.origin;
         match self.chunk.statements.get(at).map(|(_, statement)| &statement.target) {
@@ -137,7 +139,7 @@ impl IndexedChunk {
         }
     }
 
-    /// Whether the statements concern another version of the SBOM's subject.
+    /// Whether the statements are about another version of the SBOM's subject.
     fn has_other_version(&self, sbom: &ImportedSbom) -> bool {
         let version =
             |subject: Option<&'_ Subject>| subject.and_then(|subject| subject.version.clone());

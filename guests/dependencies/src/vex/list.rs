@@ -7,7 +7,7 @@ use super::statement::State;
 use crate::inventory::LongPaging;
 use crate::text::advisory_key;
 
-/// Description of the rules for OpenAPI.
+/// Text for the OpenAPI document: which VEX statements are imported and applied.
 pub(crate) const DESCRIPTION: &str = "Statements of CycloneDX documents (1.4 to 1.7) about \
     advisories and components: those inside SBOMs, and those of VEX documents, which have \
     `vulnerabilities` and no `components`. OpenVEX and CSAF are refused at upload. Audits import \
@@ -26,15 +26,16 @@ pub(crate) const DESCRIPTION: &str = "Statements of CycloneDX documents (1.4 to 
     components of the latest inventory that the reference names; a statement without matches is \
     also in the audit's warnings.";
 
-/// Filters of the list.
+/// Query parameters that filter the list of VEX statements.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Filters {
     /// Only statements from documents of this repository.
     repository_id: Option<Uuid>,
-    /// Part of the reference, or of a matched component's name or purl, ignoring case.
+    /// Only statements with this text in the reference, or in a matched component's name or purl,
+    /// ignoring case.
     #[schemars(length(max = 200))]
     component: Option<String>,
-    /// Only statements on this advisory, by an id or alias in the statement.
+    /// Only statements about this advisory: an id or alias in the statement.
     #[schemars(length(max = 200))]
     advisory: Option<String>,
 }
@@ -46,27 +47,27 @@ pub(crate) struct VexStatement {
     repository_id: Uuid,
     branch_ref: Option<String>,
     advisory_id: String,
-    /// Other ids of the advisory in the document.
+    /// Other ids of the advisory in the document (`references[].id`).
     aliases: Vec<String>,
     state: State,
     justification: Option<String>,
     detail: Option<String>,
-    /// `affects[].ref` as written.
+    /// Reference as written in the document (`affects[].ref`).
     reference: String,
     matches: Matches,
-    /// Time at which the document was ready.
+    /// Time at which the upload of the document was ready.
     stated_at: Timestamp,
     document: VexDocument,
 }
 
-/// The document of a statement.
+/// Document that contains a VEX statement.
 #[derive(Serialize, JsonSchema)]
 struct VexDocument {
     filename: String,
     upload_id: Uuid,
     artifact_sha256: String,
     serial_number: Option<Uuid>,
-    /// Subject of the document.
+    /// Key of the product that the document describes; null if it names none.
     subject: Option<String>,
 }
 

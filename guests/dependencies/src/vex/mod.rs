@@ -2,7 +2,7 @@
 //!
 //! Statements come from CycloneDX documents, both SBOMs and separate ones. A statement about a
 //! component of its own SBOM is stored with the component. All others are stored separately and
-//! applied whenever components are matched, so they survive new audits and new advisories.
+//! applied whenever components are matched, so they stay valid for new audits and new advisories.
 
 mod context;
 pub(crate) mod document;

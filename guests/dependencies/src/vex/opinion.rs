@@ -1,4 +1,4 @@
-//! Decides which statement applies to a vulnerability of a component.
+//! Decides which VEX statement applies to a vulnerability of a component.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,23 +11,23 @@ use crate::inventory::component::{Mention, ReportedAdvisory, StoredComponent};
 use crate::matching::{AdvisoryMatch, Assessment, MatchBasis, Vulnerability};
 use crate::text::{self, advisory_key};
 
-/// Maximum number of advisories in one limitation.
+/// Maximum number of advisory ids in one limitation.
 const MOST_LISTED: usize = 10;
 
-/// A statement about a mention of a component.
+/// A VEX statement that concerns a mention of a component.
 #[derive(Clone, Debug)]
 struct Opinion {
     advisory_id: String,
     names: Vec<String>,
     state: State,
-    /// State and justification.
+    /// State and justification, for limitations.
     verdict: String,
     holds: Hit,
     is_product: bool,
-    /// Whether it is in the component's own SBOM.
+    /// Whether the statement is in the SBOM that contains the mention.
     is_own: bool,
     stated_at: Timestamp,
-    /// Stream of its document. Documents of one stream are one source.
+    /// Stream of the statement's document. Only the newest document of a stream counts.
     stream: String,
     filename: String,
     artifact_sha256: String,
@@ -53,7 +53,8 @@ impl Opinion {
         }
     }
 
-    /// Returns the statement of a component's own SBOM; `None` if that only reports the advisory.
+    /// Returns the VEX statement in the component's own SBOM; `None` if the SBOM only reports the
+    /// vulnerability.
     fn of_reported(
         reported: &ReportedAdvisory,
         component: &StoredComponent,
@@ -82,8 +83,8 @@ impl Opinion {
         self.names.iter().any(|ours| names.iter().any(|theirs| same_name(ours, theirs)))
     }
 
-    /// Rank of the statement: a later one wins; in one document the more specific one; otherwise
-    /// the one that hides nothing.
+    /// Returns the rank of the statement. A later statement has precedence; in one document, the
+    /// more specific one; then the one that hides no vulnerability.
     fn rank(&self) -> impl Ord + use<> {
         let caution = match self.state {
             state if state.adds() => 2,
@@ -96,7 +97,7 @@ impl Opinion {
 }
 
 impl Applicable<'_> {
-    /// Whether the statement applies to the version. An uncertain statement ends no match.
+    /// Whether the statement applies to the version. An uncertain statement does not end a match.
     pub(crate) fn counts(&self) -> bool {
         match self.holds {
             Hit::Yes => true,
@@ -106,7 +107,7 @@ impl Applicable<'_> {
     }
 }
 
-/// Statements about each mention of a component.
+/// VEX statements that concern a component, for each of its mentions.
 pub(crate) struct Opinions(Vec<Vec<Opinion>>);
 
 impl Opinions {
@@ -125,19 +126,19 @@ impl Opinions {
         Self(component.mentions().map(of_mention).collect())
     }
 
-    /// Returns the ids of advisories that statements add.
+    /// Returns the ids of the advisories for which statements add a match.
     pub(crate) fn added_ids(&self) -> impl Iterator<Item = &String> {
         self.adding().map(|opinion| &opinion.advisory_id)
     }
 
-    /// Returns statements that add a match. A statement on a product adds none, because it does not
-    /// name the affected component.
+    /// Returns the statements that add a match. A statement about a product adds none, because it
+    /// does not name the affected component.
     fn adding(&self) -> impl Iterator<Item = &Opinion> {
         let all = self.0.iter().flatten();
         all.filter(|opinion| opinion.state.adds() && !opinion.is_product && !opinion.is_own)
     }
 
-    /// Returns the vulnerabilities that statements add.
+    /// Returns the vulnerabilities that statements add to the component.
     pub(crate) fn added(&self, component: &StoredComponent) -> Vec<ReportedAdvisory> {
         let reported = |opinion: &Opinion| ReportedAdvisory {
             advisory_id: opinion.advisory_id.clone(),
@@ -153,7 +154,7 @@ impl Opinions {
         new.map(reported).collect()
     }
 
-    /// Returns the versions that are only assumed to be affected.
+    /// Returns the limitations about versions that are only assumed to be affected.
     fn assumptions(&self) -> impl Iterator<Item = String> {
         self.adding().filter_map(|opinion| match &opinion.holds {
             Hit::Assumed(why) => Some(format!(
@@ -164,7 +165,8 @@ impl Opinions {
         })
     }
 
-    /// Returns the deciding statement for one mention.
+    /// Returns the statement that decides about a vulnerability of one mention; `None` if none
+    /// does.
     fn deciding<'a>(mention: &'a [Opinion], names: &BTreeSet<String>) -> Option<&'a Opinion> {
         let mut newest: BTreeMap<&str, &Opinion> = BTreeMap::new();
         for opinion in mention.iter().filter(|opinion| opinion.names_one_of(names)) {
@@ -179,7 +181,7 @@ impl Opinions {
 }
 
 impl Assessment {
-    /// Ends the matches that statements end, and records the reasons.
+    /// Removes the vulnerabilities whose match statements end, and adds the reasons as limitations.
     pub(crate) fn apply(&mut self, opinions: &Opinions) {
         self.limitations.extend(opinions.assumptions());
         let mut reasons = Reasons::default();
@@ -201,7 +203,7 @@ impl Assessment {
             reasons.add_partial(first, id);
             true
         });
-        // The SBOM's own statement is the only record of its scanner's result.
+        // The SBOM's own statement is the only record of what its scanner found.
         for own in opinions.0.iter().flatten().filter(|own| own.is_own && own.state.ends()) {
             if !own.names.iter().any(|name| used.contains(name)) {
                 reasons.add(own, &own.advisory_id);
@@ -211,8 +213,8 @@ impl Assessment {
     }
 }
 
-/// Advisories by the statement that ends their matches: document, verdict, and whether in all SBOMs
-/// with the component.
+/// Ids of advisories by the statement that ends their match. The key has the document, the verdict,
+/// and whether the statement covers all SBOMs with the component.
 #[derive(Default)]
 struct Reasons(BTreeMap<(String, String, bool), BTreeSet<String>>);
 
@@ -251,7 +253,8 @@ impl Reasons {
 }
 
 impl Vulnerability {
-    /// Returns the reports on a component under these names.
+    /// Returns the vulnerability of a component that a scanner or statement reports, with these
+    /// names.
     pub(crate) fn reported(
         reported: &ReportedAdvisory,
         component: &StoredComponent,

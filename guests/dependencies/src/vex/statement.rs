@@ -1,5 +1,5 @@
-//! A VEX statement about one advisory and one reference to a component, a product or an element of
-//! another document.
+//! A VEX statement about one advisory and one reference: to a component, a product, or an element
+//! of another document.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,14 @@ use super::versions::{self, Hit, StatedVersion};
 use crate::purl::Purl;
 use crate::text::advisory_key;
 
-/// Status of an advisory for a component, by CycloneDX's `analysis.state`.
+/// State of an advisory for a component (`analysis.state` in CycloneDX).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// Used for a vulnerability without analysis in a document without components.
+    /// The component is affected: a vulnerability without `analysis` in a document without
+    /// components.
     Affected,
     Exploitable,
     InTriage,
@@ -27,7 +28,7 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Whether the advisory no longer applies to the component.
+    /// Whether the state ends a match: the advisory does not apply to the component.
     pub(crate) fn ends(self) -> bool {
         matches!(
             self,
@@ -35,7 +36,8 @@ impl State {
         )
     }
 
-    /// Whether the advisory applies to the component regardless of its ranges.
+    /// Whether the state adds a match: the advisory applies to the component regardless of its
+    /// ranges.
     pub(crate) fn adds(self) -> bool {
         matches!(self, Self::Affected | Self::Exploitable)
     }
@@ -52,42 +54,42 @@ impl State {
         }
     }
 
-    /// Returns state and justification: `not_affected: code_not_reachable`.
+    /// Returns the state with the justification: `not_affected: code_not_reachable`.
     pub(crate) fn verdict(self, justification: Option<&str>) -> String {
         let words = [Some(self.as_str()), justification];
         words.into_iter().flatten().collect::<Vec<_>>().join(": ")
     }
 }
 
-/// A VEX statement.
+/// A VEX statement: the state of one advisory for one reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Statement {
     pub(crate) advisory_id: String,
-    /// Other ids of the advisory in the document.
+    /// Other ids of the advisory in the document (`references[].id`).
     pub(crate) aliases: Vec<String>,
     pub(crate) state: State,
     pub(crate) justification: Option<String>,
     pub(crate) detail: Option<String>,
-    /// `affects[].ref` as written.
+    /// Reference as written in the document (`affects[].ref`).
     pub(crate) reference: String,
     pub(crate) target: Target,
-    /// Versions of the target to which the statement is limited; empty means all.
+    /// Versions to which the statement is limited (`affects[].versions`); empty means all.
     pub(crate) versions: Vec<StatedVersion>,
-    /// Components of the document itself that the reference names, with name and version. Such a
-    /// statement is applied with the document's import.
+    /// Names and versions of the components in the statement's own document that the reference
+    /// names. The import of that document applies such a statement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) resolved: Vec<String>,
 }
 
-/// Target of a reference.
+/// Target of a statement's reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
     /// The subject of the statement's document.
     Product,
-    /// A component by purl, or by `bom-ref` in an SBOM of the same subject.
+    /// A component, by purl, or by `bom-ref` in an SBOM of the same subject.
     Component(String),
-    /// BOM-Link: a document, or its element after `#`.
+    /// A BOM-Link: another document, or its element after `#`.
     Link { serial: Uuid, version: u64, element: Option<String> },
 }
 
@@ -105,7 +107,7 @@ impl Target {
         Self::Component(reference.to_owned())
     }
 
-    /// Parses `serial/version#element`.
+    /// Parses the part of a BOM-Link after `urn:cdx:`, `serial/version#element`.
     fn link(link: &str) -> Option<Self> {
         let (document, element) = match link.split_once('#') {
             Some((document, element)) => (document, Some(element)),
@@ -123,7 +125,7 @@ impl Target {
 }
 
 impl Statement {
-    /// Returns the keys of the advisory's names.
+    /// Returns the keys of the advisory's id and aliases.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         std::iter::once(&self.advisory_id).chain(&self.aliases).map(|name| advisory_key(name))
     }
@@ -145,8 +147,8 @@ impl Statement {
     }
 }
 
-/// Whether a purl in a statement covers a component's purl: same package, and same version,
-/// qualifiers and subpath as far as the statement has them.
+/// Whether the purl in a statement covers a component's purl: the package is the same, and so are
+/// version, qualifiers and subpath, as far as the statement's purl has them.
 pub(crate) fn covers(stated: &Purl, component: &Purl) -> bool {
     let same = (&stated.kind, &stated.namespace, &stated.name)
         == (&component.kind, &component.namespace, &component.name);
@@ -157,7 +159,7 @@ pub(crate) fn covers(stated: &Purl, component: &Purl) -> bool {
         && stated.qualifiers.iter().all(|(key, value)| component.qualifier(key) == Some(value))
 }
 
-/// Whether two keys name one vulnerability: they are equal, or one is a distribution's record of
+/// Whether two names are of one vulnerability: they are equal, or one is a distribution's record of
 /// the other (`DEBIAN-CVE-2024-1`).
 pub(crate) fn same_name(one: &str, other: &str) -> bool {
     let record = |of: &str, cve: &str| {

@@ -1,18 +1,19 @@
-//! Versions to which a vulnerability or a statement is limited.
+//! Versions to which a vulnerability or a VEX statement is limited (`affects[].versions`).
 
 use area_sdk::prelude::*;
 
 use crate::versions::vers::{VersError, VersRange};
 
-/// A version or a version range of the target.
+/// An item of `affects[].versions`: a version or a range, with its status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StatedVersion {
     pub(crate) text: VersionText,
-    /// Status; `None` if the document gives none, so that the statement's applies.
+    /// Status of the version; `None` if the document has none, so that the statement's state
+    /// applies.
     pub(crate) status: Option<Status>,
 }
 
-/// A version, or a `vers` range.
+/// A single version, or a `vers` range.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum VersionText {
@@ -20,7 +21,7 @@ pub(crate) enum VersionText {
     Range(String),
 }
 
-/// Status of a version.
+/// Status of a version (`affects[].versions[].status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
@@ -29,20 +30,20 @@ pub(crate) enum Status {
     Unknown,
 }
 
-/// Whether a statement applies to a version.
+/// Whether a VEX statement applies to a version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hit {
     No,
-    /// Assumed, because a range cannot be evaluated; the range and the reason.
+    /// Assumed to apply, because a range cannot be evaluated. Contains the range and the reason.
     Assumed(String),
     Yes,
 }
 
 /// Whether a vulnerability affects a version.
 ///
-/// Entries with this version count first, then ranges that contain it. Without either, naming the
-/// component suffices, unless all entries are ranges without the version, or versions that are not
-/// affected.
+/// Items with this version take precedence, then ranges that contain it. Without either, the
+/// vulnerability affects the version, unless all items are ranges without the version, or versions
+/// that are not affected.
 pub(super) fn is_affected(versions: &[StatedVersion], version: Option<&str>) -> Hit {
     let unaffected = |one: &&StatedVersion| one.status == Some(Status::Unaffected);
     let entries = Entries::of(versions, version);
@@ -63,8 +64,8 @@ pub(super) fn is_affected(versions: &[StatedVersion], version: Option<&str>) -> 
     }
 }
 
-/// Whether a statement that no version is affected applies to this one: it has no versions, or
-/// names the version, or has a range that contains it.
+/// Whether a statement such as `not_affected` applies to a version: it has no versions, or lists
+/// the version, or has a range that contains it.
 pub(super) fn is_cleared(versions: &[StatedVersion], version: Option<&str>) -> Hit {
     let against = |one: &&StatedVersion| !matches!(one.status, None | Some(Status::Unaffected));
     let entries = Entries::of(versions, version);
@@ -77,21 +78,21 @@ pub(super) fn is_cleared(versions: &[StatedVersion], version: Option<&str>) -> H
     }
 }
 
-/// Whether a statement about a product concerns this version, if it lists versions. Ranges are not
-/// evaluated.
+/// Whether a statement about a product concerns this version: it has no versions, or lists the
+/// version, or has a range that contains the version or cannot be evaluated.
 pub(super) fn is_listed(versions: &[StatedVersion], version: Option<&str>) -> bool {
     let entries = Entries::of(versions, version);
     let found = !entries.named.is_empty() || !entries.covering.is_empty();
     versions.is_empty() || found || entries.open.is_some()
 }
 
-/// Entries that decide about a version.
+/// Items that decide about one version.
 struct Entries<'a> {
-    /// Entries with this version.
+    /// Items with exactly this version.
     named: Vec<&'a StatedVersion>,
-    /// Ranges that contain it.
+    /// Ranges that contain the version.
     covering: Vec<&'a StatedVersion>,
-    /// A range that cannot be evaluated, and the reason.
+    /// A range that cannot be evaluated, with the reason.
     open: Option<String>,
 }
 
