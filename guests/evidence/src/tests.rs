@@ -82,7 +82,7 @@ fn an_envelope_is_accepted_once_and_its_receipt_never_changes() {
     assert_eq!(host.events()[0].name, "evidence_envelope.accepted");
     assert_eq!(host.events()[0].data["kinds"], json!(["finding"]));
 
-    // Long after its expiry, with a revoked key, and by another user.
+    // A repeated submission, also by another user, returns the same receipt after the expiry.
     host.advance(1_000_000);
     let keys = host.documents("keys").len();
     assert_eq!(keys, 1);

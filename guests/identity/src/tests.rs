@@ -57,7 +57,7 @@ fn keys(n: &str) -> Value {
     json!({ "keys": [{ "kty": "RSA", "n": n, "e": "AQAB" }] })
 }
 
-/// Simulates a provider with this issuer and key.
+/// Simulates an identity provider with this issuer and this RSA modulus in its key set.
 fn plays(host: &FakeHost, issuer: &'static str, n: &'static str) {
     host.network(move |request| {
         if request.url.ends_with("/keys") {

@@ -163,7 +163,7 @@ fn who_accepts_becomes_a_member_once() {
     }
     let member = invite_as(&host, Role::Admin, EMAIL, "viewer").expect_err("a member");
     assert_eq!(member.code.as_deref(), Some("already_member"));
-    // A mail that was not sent yet is not sent any more.
+    // The mail job of an answered invitation does not send a mail.
     assert_eq!(send_mail(&host), [Ok(Outcome::Done)]);
     assert!(host.mail().is_empty());
 }
@@ -244,14 +244,14 @@ fn an_invitation_expires_after_seven_days_from_its_last_sending() {
     assert_eq!(resent["expires_at"], json!(host.now().plus_seconds(7 * DAY)));
     assert_eq!(send_mail(&host), [Ok(Outcome::Done)]);
 
-    // The first expiry job runs, and there is time left.
+    // The first expiry job runs before the extended expiry, and enqueues another job.
     host.advance(DAY);
     assert_eq!(host.run(&expiry.kind, expiry.payload, 1), Ok(Outcome::Done));
     let expiry = host.take_jobs().pop().expect("another job");
     assert_eq!(expiry.available_at, Some(START.plus_seconds(13 * DAY)));
     assert_eq!(list(&host)[0]["status"], "pending");
 
-    // It counts as expired before and after the job.
+    // The invitation counts as expired both before and after the expiry job has run.
     host.advance(6 * DAY);
     assert_eq!(list(&host)[0]["status"], "expired");
     let late = answer(&host, "accept_invitation", &made).expect_err("too late");
@@ -313,7 +313,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A second implementation of the rules.
+/// Model of an invitation: a second implementation of the rules for the property test.
 struct Model {
     status: &'static str,
     days_left: i64,
@@ -321,7 +321,7 @@ struct Model {
 }
 
 impl Model {
-    /// Whether the action succeeds.
+    /// Applies an action to the model. Returns whether the action succeeds.
     fn take(&mut self, step: Step) -> bool {
         let (becomes, possible) = match step {
             Step::Days(days) => {

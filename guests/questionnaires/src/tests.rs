@@ -426,7 +426,7 @@ fn every_file_of_the_corpus_is_imported_with_the_right_counts() {
     }
 }
 
-/// Returns the rows below the header as objects.
+/// Parses CSV text. Returns the rows below the header as JSON objects.
 fn objects(text: &str) -> Value {
     let rows: Vec<_> = Rows::new(text, b',').collect::<Result<_, _>>().expect("rows");
     let (names, rows) = rows.split_first().expect("a header");

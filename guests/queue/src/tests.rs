@@ -11,7 +11,7 @@ fn id(n: u128) -> Uuid {
     Uuid::from_u128(n)
 }
 
-/// A job that is due this many seconds after the host's start.
+/// Creates a job that is due this many seconds after the start time of the host.
 fn job(n: u128, lane: &str, status: Status, seconds: i64) -> Job {
     Job {
         id: id(n).to_string(),

@@ -16,7 +16,7 @@ fn start() -> Request {
     Request::to("start_repohost_install").json(json!({ "workspace_id": workspace }))
 }
 
-/// Starts an installation and returns the content of its state.
+/// Starts an installation and returns the claims of the signed `state` parameter.
 fn set_off(host: &FakeHost) -> Value {
     host.call(start()).expect("a URL");
     host.links().pop().expect("a state").claims

@@ -102,7 +102,7 @@ fn an_event_is_delivered_once_a_subscription_and_signed() {
     assert_eq!(host.sent().len(), 1);
 }
 
-/// Computes the signature as a receiver does, with the secret it was shown.
+/// Computes the signature of a message as a receiver does, with the secret of the webhook.
 fn hmac(secret: &Value, message: &str) -> String {
     let secret = secret.as_str().and_then(|secret| secret.strip_prefix("whsec_"));
     let secret = STANDARD.decode(secret.expect("a secret")).expect("base64");

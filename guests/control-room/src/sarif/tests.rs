@@ -1,5 +1,5 @@
-//! Tests of the parser with files of scanners, of the standard's authors and of other projects'
-//! test suites, and with invalid files.
+//! Tests of the SARIF parser with files of scanners, of the standard's authors and of other
+//! projects' test suites, and with invalid files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::severity::{Severity, SeveritySource};
 
 const REPOSITORY: Uuid = Uuid::from_u128(1);
 
-/// Parses a log: the observations of each run, or its refusal.
+/// Parses a SARIF log. Returns the observations of each run, or the reason why the run is refused.
 fn read(bytes: &[u8]) -> Result<Vec<Result<Vec<Observation>, Refusal>>, Refusal> {
     let observe = |run: Result<ScanRun<'_>, Refusal>| {
         let run = run?;
@@ -31,7 +31,7 @@ fn only(log: serde_json::Value) -> Observation {
     runs.remove(0).expect("a run").remove(0)
 }
 
-/// Builds a log of one run with one result.
+/// Builds a SARIF log of one run with this result and these rules.
 fn of_result(result: serde_json::Value, rules: serde_json::Value) -> serde_json::Value {
     let driver = json!({ "name": "Tool", "rules": rules });
     json!({ "version": "2.1.0", "runs": [{ "tool": { "driver": driver }, "results": [result] }] })
@@ -58,7 +58,7 @@ fn results_come_rule_by_rule_and_are_the_findings_they_were() {
     let order: Vec<_> = mixed.iter().map(seen).collect();
     let expected = [("a", 2), ("a", 4), ("b", 1), ("b", 3)];
     assert_eq!(order, expected.map(|(rule, line)| (rule.to_owned(), Some(line))));
-    // Equal results are counted in the order of the file.
+    // Equal results are numbered in the order of the file.
     let alone = log(&[results[0].clone(), results[2].clone()]);
     let identities = |all: &[Observation]| -> Vec<String> {
         all.iter().map(|one| one.identity.clone()).collect()
@@ -83,7 +83,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Formats the result: `runs`, then the number of observations or the refusal's code for each run.
+/// Formats the parse result: for each run, the number of observations or the code of the refusal.
 fn summary(bytes: &[u8]) -> String {
     match read(bytes) {
         Err(refusal) => refusal.code.to_owned(),
@@ -127,7 +127,7 @@ fn every_file_of_the_corpus_is_read_or_refused_as_it_should_be() {
         ("suppressions-current.sarif", "4"),
         ("suppressions.sarif", "5"),
         ("trivy-demo.sarif", "124"),
-        // One of the four results belongs to an earlier run and is absent from this one.
+        // One of the four results has the `baselineState` `absent`: only an earlier run found it.
         ("Baseline.sarif", "3"),
         ("CodeFlows.sarif", "1"),
         ("ContextRegion.sarif", "1"),
@@ -231,7 +231,7 @@ fn accepted_suppressions_count_and_others_do_not() {
         return eprintln!("no corpus: skipped");
     };
     let suppressed: Vec<bool> = found.iter().map(|one| one.suppressed.is_some()).collect();
-    // A suppression counts only if no other is rejected or under review.
+    // A result is suppressed only if none of its `suppressions` is rejected or under review.
     let expected = [false, true, true, false, true, false, false, false, false];
     assert_eq!(suppressed, expected);
 }
@@ -426,7 +426,7 @@ proptest! {
         let _ = read(&bytes);
     }
 
-    /// Property: values of unexpected types and texts in any position are read or refused.
+    /// Property: the parser does not panic for values of unexpected types or texts in any position.
     #[test]
     fn odd_values_are_read_or_refused(
         uri in ".*", text in ".*", number in any::<i64>(), id in ".*",

@@ -1,4 +1,4 @@
-//! Operation 15: its members, numbers and stability.
+//! Tests of the control room response: its members, its numbers and its stability.
 
 use area_sdk::testing::USER;
 
@@ -74,7 +74,7 @@ fn the_room_has_exactly_the_contract_s_fields_with_values_in_them() {
         (&recurring["cvss_score"], &recurring["severity_source"]),
         (&json!("7.5"), &json!("cvss"))
     );
-    // 7.5 times 1.8 times 1.1.
+    // Risk: severity 7.5 (CVSS score) times exposure 1.8 times recurrence 1.1.
     assert_eq!(recurring["risk_total"], "14.85");
     assert_eq!(
         (&recurring["architecture_impact"], &recurring["architecture_confidence"]),
@@ -101,7 +101,7 @@ fn the_room_has_exactly_the_contract_s_fields_with_values_in_them() {
         ),
         (&json!(1), &json!(1))
     );
-    // 100 / (1 + (5 + 2) / 100).
+    // Score: 100 / (1 + (5 + 2) / 100), with the weights of one high and one medium finding.
     assert_eq!((&day["score"], &day["freshness_percent"]), (&json!("93.46"), &json!("100.00")));
     assert_eq!(day["source_transition_version"], 2);
     let kept = workspace.host.call(Request::to("get_control_room")).expect("shown").body;
@@ -163,7 +163,7 @@ fn outcomes_are_measured_with_twenty_decisions_in_both_windows() {
     assert_eq!(outcomes["current_review_time_hours"], "1.0000");
     assert_eq!(outcomes["review_time_saved_hours"], "60.0000");
 
-    // Mean of verified minus started: 40 days and one hour, and two hours.
+    // MTTR is the time from the start of the lifecycle until the verification: here two hours.
     workspace.host.advance(3600 - 61);
     workspace.scan(&sarif("One", &results[..40]));
     let room = workspace.rebuild();

@@ -1,4 +1,5 @@
-//! Tests of identities: findings that an audit recognizes, and findings that it considers gone.
+//! Tests of finding identities: an audit recognizes findings of earlier audits, and verifies
+//! findings that the scanner no longer reports.
 
 use super::*;
 
@@ -22,7 +23,7 @@ fn a_series_of_scans_is_recognised_from_date_to_date() {
         let recognised = count("seen") - count("new");
         seen.push((count("seen"), recognised, count("new"), count("reopened"), count("gone")));
 
-        // The same file again changes nothing.
+        // A second import of the same file does not change any finding.
         let (before, transitions) = (workspace.findings(), workspace.transitions());
         let again = workspace.scan(&file);
         for nothing in ["new", "reopened", "gone"] {
@@ -38,7 +39,7 @@ fn a_series_of_scans_is_recognised_from_date_to_date() {
         assert!(before.iter().map(stays).eq(after.iter().map(stays)), "{name}");
         assert_eq!(again["facts"]["by_rule"], told["facts"]["by_rule"]);
     }
-    // Most source files were moved between the first two dates.
+    // Most source files were moved between the first two scans, so few findings are recognized.
     let expected = [(26, 0, 26, 0, 0), (47, 7, 40, 0, 19), (55, 41, 14, 0, 6), (82, 47, 35, 0, 8)];
     assert_eq!(seen, expected, "seen, recognised, new, reopened, gone");
 }

@@ -93,7 +93,7 @@ fn an_accepted_risk_takes_reason_and_date_and_ends_by_itself() {
         assert_eq!(reopened["auto_disposition"], true);
         assert_eq!(reopened["lifecycle_started_at"], json!(until), "a new lifecycle");
     }
-    // After a second acceptance the first date has no effect.
+    // After the risk was accepted again, the expiry job of the first acceptance has no effect.
     let later = workspace.now().plus_seconds(86_400);
     let again = json!({ "to_state": "accepted_risk", "reason": "still", "expires_at": later });
     workspace.host.call(workspace.transition(&finding, again)).expect("accepted");
@@ -193,7 +193,7 @@ fn findings_are_filtered() {
     assert_eq!(count("repository_id", json!(Uuid::nil())), 0);
 }
 
-/// An event in the life of a finding.
+/// An event that may change the state of a finding.
 #[derive(Clone, Copy, Debug)]
 enum LifecycleEvent {
     Asked(State),
@@ -216,9 +216,9 @@ fn happenings() -> impl Strategy<Value = Vec<LifecycleEvent>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Property: every transition is allowed by the table, versions increase by one, each
-    /// transition starts in the state where the former one ended, only audits verify, and the
-    /// finding has the state of its last transition.
+    /// Property: the state table allows every transition, versions increase by one, each transition
+    /// starts in the state where the previous transition ended, only audits verify findings, and
+    /// the finding has the state of its last transition.
     #[test]
     fn every_path_of_a_finding_is_one_the_table_allows(path in happenings()) {
         let (workspace, finding) = with_finding();

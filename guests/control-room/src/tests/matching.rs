@@ -83,7 +83,8 @@ fn an_accepted_suggestion_merges_and_a_decision_stands() {
     assert_eq!(room["outcomes"]["duplicates_collapsed"], 1);
     assert_eq!(room["match_suggestions"][0]["state"], "accepted");
 
-    // Only open findings are suggested. A finding that was settled since only joins the group.
+    // Only open findings are suggested. A finding that is no longer open when the suggestion is
+    // accepted joins the group, but is not marked as a duplicate.
     workspace.scan(&sarif("Three", &[("y/sql-injection", "a.js", MESSAGE)]));
     let next = suggestions(&workspace).remove(0);
     assert_eq!(next["left_finding_id"], left["id"]);

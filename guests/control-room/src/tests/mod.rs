@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const REPOSITORY: Uuid = Uuid::from_u128(0xabc);
 
-/// A workspace with one repository and numbered audits.
+/// A fake host with one repository, which numbers its audits.
 struct Workspace {
     host: FakeHost,
     audits: std::cell::Cell<u128>,
@@ -30,7 +30,7 @@ impl Workspace {
         Self { host, audits: std::cell::Cell::new(0) }
     }
 
-    /// Stores an upload and describes it as an audit's input.
+    /// Stores an upload's content. Returns the input for `audit.started`.
     fn upload(&self, content: &[u8]) -> Value {
         self.host.advance(1);
         let name = format!("content/{}", self.host.now().0);
@@ -43,12 +43,14 @@ impl Workspace {
         })
     }
 
-    /// Imports these inputs, newest first, in an audit and returns the result.
+    /// Runs an audit with these inputs, newest first. Returns the data of
+    /// `audit.findings_imported`.
     fn audit(&self, inputs: &[Value]) -> Value {
         self.audit_of(json!({ "inputs": inputs }))
     }
 
-    /// Imports an audit with additional members in its event.
+    /// Runs an audit whose `audit.started` event has these additional members. Returns the data of
+    /// `audit.findings_imported`.
     fn audit_of(&self, said: Value) -> Value {
         self.host.advance(60);
         let number = self.audits.get() + 1;
@@ -120,12 +122,12 @@ impl Workspace {
     }
 }
 
-/// Builds a file of one run with one result for each (rule, path, message).
+/// Builds a SARIF log of one run of this tool, with one result for each (rule, path, message).
 fn sarif(tool: &str, results: &[(&str, &str, &str)]) -> Vec<u8> {
     sarif_with(tool, results, json!({}))
 }
 
-/// Builds such a file with additional members of the run.
+/// Builds the same SARIF log as [`sarif`], with additional members of the run.
 fn sarif_with(tool: &str, results: &[(&str, &str, &str)], said: Value) -> Vec<u8> {
     let result = |&(rule, path, message): &(&str, &str, &str)| {
         json!({
@@ -143,7 +145,7 @@ fn sarif_with(tool: &str, results: &[(&str, &str, &str)], said: Value) -> Vec<u8
     json!({ "version": "2.1.0", "runs": [run] }).to_string().into_bytes()
 }
 
-/// Returns the folder of the project's corpus; `None` if this machine does not have it.
+/// Returns the folder of the project's test files; `None` if it does not exist on this machine.
 fn corpus() -> Option<PathBuf> {
     let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
     let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");

@@ -1,4 +1,4 @@
-//! Tests with many findings: steps stay small for every file.
+//! Tests of imports with many findings: the size of each job step is limited for every file.
 
 use super::*;
 

@@ -1,19 +1,19 @@
-//! Tests of runs without a category: the artifact stream decides which run replaces another, and
-//! only a run that scanned a finding's files can find it gone.
+//! Tests of SARIF runs without a category: the artifact stream decides which run replaces another,
+//! and only a run that scanned a finding's files can verify that the finding is fixed.
 
 use super::*;
 
 const SQLI: (&str, &str, &str) = ("sqli", "front/login.js", "a query depends on input");
 const XSS: (&str, &str, &str) = ("xss", "back/page.js", "input reaches the page");
 
-/// Lists the files that a run scanned.
+/// Builds the SARIF property `run.artifacts`: the files that the run scanned.
 fn artifacts(paths: &[&str]) -> Value {
     let artifact = |path: &&str| json!({ "location": { "uri": path } });
     json!({ "artifacts": paths.iter().map(artifact).collect::<Vec<_>>() })
 }
 
 impl Workspace {
-    /// Stores an upload with this filename.
+    /// Stores an upload's content. Returns the input for `audit.started`, with this filename.
     fn upload_as(&self, filename: &str, content: &[u8]) -> Value {
         let mut upload = self.upload(content);
         upload["filename"] = json!(filename);
@@ -88,7 +88,7 @@ fn a_file_of_the_same_name_is_set_aside_by_a_newer_one_and_reported() {
     let again = workspace.audit(&[new.clone(), old.clone()]);
     assert!(warns(&again, &why), "still nothing has looked at it: {again:#}");
 
-    // A file that an earlier audit imported is older, and not reported again.
+    // A file that an earlier audit imported is superseded without another warning.
     let newest = workspace.upload_as("eslint.sarif", &sarif("ESLint", &[XSS]));
     let told = workspace.audit(&[newest, new, old]);
     assert_eq!((count(&told, "superseded"), &told["warnings"]), (2, &json!([])));
@@ -156,7 +156,7 @@ fn a_run_that_lists_its_rules_looked_for_no_others() {
 #[test]
 fn a_stream_that_ran_without_a_finding_while_another_showed_it_says_nothing_of_it() {
     let workspace = Workspace::new();
-    // Each package was scanned in its own folder.
+    // Each package was scanned in its own folder, so that both runs report the same relative path.
     let front = ("sqli", "src/index.js", "a query depends on input");
     let back = ("xss", "src/index.js", "input reaches the page");
     let show = |name: &str, results: &[(&str, &str, &str)]| {
@@ -168,7 +168,7 @@ fn a_stream_that_ran_without_a_finding_while_another_showed_it_says_nothing_of_i
         assert_eq!((count(&told, "gone"), workspace.state("sqli")), (0, json!("new")));
         assert!(warns(&told, &["file:front.sarif", "1 finding"]), "{told:#}");
     }
-    // A stream that did not exist then may be the renamed one.
+    // A new stream may be a renamed stream, so its run can verify findings of other streams.
     let told = workspace.audit(&[show("app.sarif", &[("no-eval", "src/index.js", "eval")])]);
     assert_eq!(count(&told, "gone"), 2);
     assert_eq!(workspace.state("sqli"), "verified");
@@ -309,7 +309,7 @@ fn evidence_names_the_stream_of_what_it_carries() {
     assert_eq!((count(&told, "new"), count(&told, "superseded")), (2, 0));
     assert_eq!(count(&workspace.audit(&[carried(&[front], &[])]), "gone"), 1);
     assert_eq!(workspace.state("xss"), "new");
-    // One content may belong to two streams, for example of two scans without results.
+    // The same content may belong to two streams, for example two scans without results.
     assert_eq!(count(&workspace.audit(&[carried(&[front, back], &[])]), "gone"), 1);
     assert_eq!(workspace.state("xss"), "verified");
 }
@@ -354,7 +354,7 @@ fn what_was_verified_without_a_look_is_reopened_by_the_file_that_shows_it() {
     assert_eq!(workspace.state("xss"), "reopened");
 }
 
-/// Stores analyses and findings in the format from before artifact streams existed.
+/// Converts the stored analyses and findings to the format of versions without artifact streams.
 fn make_former(workspace: &Workspace) {
     let host = &workspace.host;
     let [mut analysis] = <[Value; 1]>::try_from(host.documents("analyses")).expect("one analysis");
@@ -373,7 +373,7 @@ fn make_former(workspace: &Workspace) {
     }
 }
 
-/// Returns the findings in the order of the list.
+/// Returns the stored documents of the findings, in the order of `list_findings`.
 fn stored_findings(workspace: &Workspace) -> Vec<Value> {
     let stored = workspace.host.documents("findings");
     let of = |rule: &Value| stored.iter().find(|one| one["rule_id"] == *rule).expect("stored");

@@ -1,4 +1,4 @@
-//! Tests of OSV's evaluation rules, with cases and with real advisories.
+//! Tests of OSV's evaluation algorithm, with constructed and with real advisories.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -208,7 +208,7 @@ fn log4shell_affects_what_it_says() {
 #[test]
 fn real_ranges_are_evaluated() {
     let Some(mut osv) = read("osv/rustsec", "RUSTSEC-2020-0071.json") else { return };
-    // Copies of the database use different names for the ecosystem.
+    // Copies of the OSV database contain different names for the same ecosystem.
     for package in osv.affected.iter_mut().filter_map(|affected| affected.package.as_mut()) {
         package.ecosystem = "crates.io".to_owned();
     }

@@ -1,4 +1,5 @@
-//! Tests with the published tests of the purl specification, and further cases.
+//! Tests of the purl parser with the published tests of the purl specification, and with further
+//! cases.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -6,8 +7,8 @@ use serde_json::Value;
 use super::*;
 use crate::corpus::{self, corpus};
 
-/// Inputs that the published tests both canonicalize (`validate`) and refuse (`parse`). The
-/// specification's text on keys supports the former.
+/// Inputs for which the published tests contradict each other: some expect a canonical purl, others
+/// an error. The specification's text about qualifier keys supports the canonical purl.
 const CONTRADICTED: &[&str] = &[
     "pkg:gem/jruby-launcher@1.1.2?Platform=java",
     "pkg:Rpm/fedora/curl@7.50.3-1.fc25?Arch=i386&Distro=fedora-25",
@@ -37,7 +38,7 @@ fn as_parts(purl: &Purl) -> Value {
     })
 }
 
-/// Returns what is wrong with the result of one test.
+/// Runs one published test. The error text contains the actual result.
 fn check(test: &Value) -> Result<(), String> {
     let input = &test["input"];
     let purl = match test["test_type"].as_str() {

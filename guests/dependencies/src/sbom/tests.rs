@@ -1,4 +1,4 @@
-//! Tests with real SBOMs, conformance files and further cases.
+//! Tests of the SBOM parser with real SBOMs, conformance files and constructed documents.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::corpus::{self, corpus};
 
-/// Parses a file whose bytes live as long as the test.
+/// Parses a JSON value as an SBOM. Leaks the text, so that the SBOM can borrow from it.
 fn read(value: &Value) -> Result<Sbom<'static>, ImportFailure> {
     Sbom::read(value.to_string().leak().as_bytes())
 }
@@ -17,7 +17,8 @@ fn file(path: &str) -> Option<Sbom<'static>> {
     Some(read.unwrap_or_else(|mistake| panic!("{}: {mistake}", path.display())))
 }
 
-/// Counts components, those with a purl, direct ones, edges and reported vulnerabilities.
+/// Counts components, components with a purl, direct dependencies, dependency edges and reported
+/// vulnerabilities.
 fn counts(sbom: &Sbom<'_>) -> [usize; 5] {
     let components = sbom.components(0..sbom.len());
     let count = |of: fn(&Component) -> usize| components.iter().map(of).sum();

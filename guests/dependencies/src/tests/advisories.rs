@@ -125,7 +125,8 @@ fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
     );
     assert_eq!(names(&world.list(&[("advisory", json!("SNYK-5"))])), ["left-pad"]);
 
-    // An advisory with this name adds its other names; a withdrawn one removes the match.
+    // An imported advisory GHSA-7 adds its aliases to the match that the scanner reported. When the
+    // advisory is withdrawn, the match is removed.
     let mut elsewhere = advisory("GHSA-7", &["CVE-2026-7"], "1");
     world.import(&elsewhere).expect("imported");
     world.work();
@@ -137,7 +138,7 @@ fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
     assert_eq!(ids(&world.list(&[])["items"][0]), [""; 0]);
 }
 
-/// An advisory of Ubuntu, which names the CVE in `upstream`.
+/// Creates an OSV advisory of Ubuntu, which names the CVE in `upstream` instead of `aliases`.
 fn of_ubuntu(id: &str, cve: &str, fixed: &str) -> Value {
     let mut record = advisory(id, &[], fixed);
     record["upstream"] = json!([cve]);
@@ -163,11 +164,12 @@ fn an_advisory_is_found_by_what_it_names_and_by_what_names_it() {
     assert_eq!(found("UBUNTU-CVE-2026-1"), ["left-pad"], "one step, not two");
     assert_eq!(found("CVE-2026-2"), [""; 0], "the version is not affected");
 
-    // A component matched by an advisory that another one names.
+    // A component that matches CVE-2026-2 is also found by the id of the Ubuntu advisory that names
+    // CVE-2026-2.
     world.import(&advisory("CVE-2026-2", &["GHSA-2"], "2")).expect("imported");
     world.work();
     assert_eq!(found("UBUNTU-CVE-2026-2"), ["left-pad"]);
-    // Both advisories affect it; it is one row on any page.
+    // Several advisories affect `left-pad`, but the list contains this component only once.
     world.import(&advisory("CVE-2026-1", &["GHSA-1"], "2")).expect("imported");
     world.work();
     for name in ["CVE-2026-1", "UBUNTU-CVE-2026-1", "GHSA-1"] {

@@ -144,7 +144,7 @@ fn a_bill_of_an_image_is_joined_by_the_digest() {
     assert_eq!(entry["deployment"]["image_digest"], json!(digest));
     assert_eq!(entry["package_relationship"], "evidenced");
     assert_eq!(entry["runtime_reachability"], "unknown");
-    // With only the commit known, an optional package is `possible`.
+    // If the deployment record names only a commit, an optional package is `possible`.
     submit(&world, &[record(0xd2, SAID, "0", world.host.now())]);
     let entries = world.list(&[])["items"][0]["deployments"].clone();
     let possible = entries.as_array().expect("entries").iter().map(|e| &e["package_relationship"]);

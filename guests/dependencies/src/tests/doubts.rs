@@ -1,8 +1,8 @@
-//! Tests of limitations for advisories that cannot be compared.
+//! Tests of the limitations of components that cannot be compared with an advisory.
 
 use super::*;
 
-/// An advisory about a package with these members in its `affected` entry.
+/// Creates an OSV advisory with one `affected` entry: this package, with the members of `says`.
 fn advisory_of(id: &str, ecosystem: &str, name: &str, says: &Value) -> Value {
     let mut affected = json!({ "package": { "ecosystem": ecosystem, "name": name } });
     for (member, value) in says.as_object().expect("members") {
@@ -15,7 +15,7 @@ fn range(kind: &str, events: &Value) -> Value {
     json!({ "ranges": [{ "type": kind, "events": events }] })
 }
 
-/// Returns advisories and limitations of each component, by name.
+/// Returns the name, the advisory ids and the limitations of each component.
 fn results(world: &World) -> Vec<(String, Vec<String>, Vec<String>)> {
     let list = world.list(&[]);
     let texts = |value: &Value| -> Vec<String> {
@@ -35,7 +35,8 @@ fn results(world: &World) -> Vec<(String, Vec<String>, Vec<String>)> {
         .collect()
 }
 
-/// Returns the result for one component with this purl after these advisories.
+/// Imports the advisories and an SBOM with one component. Returns the advisory ids and the
+/// limitations of the component.
 fn result(purl: &str, advisories: &[Value]) -> (Vec<String>, Vec<String>) {
     let world = World::new();
     for advisory in advisories {
@@ -141,7 +142,8 @@ fn a_scanner_that_writes_go_paths_in_lower_case_misses_nothing() {
     let (found, limitations) = result(lower, std::slice::from_ref(&advisory));
     assert_eq!(found, ["GO-1"]);
     assert!(limitations[0].contains("lower case"), "{limitations:?}");
-    // Another path shows that the scanner keeps upper case.
+    // The upper-case letters of another purl show that the scanner does not convert paths to lower
+    // case.
     let world = World::new();
     world.import(&advisory).expect("imported");
     let purls = [lower, "pkg:golang/github.com/BurntSushi/toml@v1.0.0"];

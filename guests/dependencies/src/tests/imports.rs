@@ -141,7 +141,8 @@ fn large_bills_are_taken_in_steps() {
     assert_eq!(documents.iter().filter(|component| component["latest"] == true).count(), 6600);
 }
 
-/// Returns limitations of the list that are about an import.
+/// Returns the limitations of the list of dependencies that describe a running, failed or
+/// incomplete import.
 fn of_imports(list: &Value) -> Vec<&str> {
     let limitations = list["limitations"].as_array().expect("limitations").iter();
     let limitations = limitations.map(|text| text.as_str().expect("a text"));

@@ -1,4 +1,4 @@
-//! Tests of the list: filters, order and pages.
+//! Tests of the list of dependencies: filters, order and pages.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Tests with more advisories and matches than one call may read and write.
+//! Tests with more advisories and matches than one step of a job may read and write.
 
 use super::*;
 
@@ -14,7 +14,8 @@ fn bill() -> Upload<'static> {
     sbom("many.json", &bom("shop", &purls.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-/// A file of advisories about every package below a version.
+/// Creates an upload of `count` OSV advisories, each for all versions before `fixed` of all
+/// packages.
 fn advisories(count: usize, modified: &str, fixed: &str) -> Upload<'static> {
     let affected: Vec<Value> = (0..PACKAGES)
         .map(|package| {
@@ -98,7 +99,7 @@ fn a_scanner_that_takes_much_back_is_believed() {
     }
 }
 
-/// An entry that affects only `left-pad` 1.0.0.
+/// Creates a document of `affected_packages` for `left-pad` 1.0.0 only.
 fn entry(id: &str, severity: &str) -> Value {
     json!({
         "package_key": "npm:left-pad", "advisory_id": id, "aliases": [format!("CVE-{id}")],
@@ -116,7 +117,7 @@ fn put_entries(world: &World, count: usize) {
     }
 }
 
-/// Returns all advisories of a dependency, page by page.
+/// Reads all pages of the advisories of a dependency, and returns the advisory ids.
 fn all_advisories(world: &World, id: &Value, limit: u32) -> Vec<String> {
     let (mut ids, mut cursor) = (Vec::new(), Value::Null);
     loop {

@@ -17,21 +17,21 @@ use serde_json::{Value, json};
 const REPOSITORY: Uuid = Uuid::from_u128(0x77);
 const COMMIT: &str = "1111111111111111111111111111111111111111";
 
-/// A fake host with the area, and helpers.
+/// A fake host that runs the area, with helper methods for tests.
 struct World {
     host: FakeHost,
     audits: std::cell::Cell<u128>,
     deliveries: std::cell::Cell<u128>,
 }
 
-/// An upload in an audit's event.
+/// An upload that becomes an input of an audit.
 struct Upload<'a> {
     filename: &'a str,
     format: &'a str,
     content: Vec<u8>,
 }
 
-/// The steps of an import.
+/// A running import job of an audit; tests run its steps one by one.
 struct Steps<'a> {
     host: &'a FakeHost,
     payload: Option<Value>,
@@ -39,7 +39,7 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Runs one step. Returns whether there are more.
+    /// Runs one step of the job. Returns whether further steps remain.
     fn step(&mut self) -> bool {
         let Some(payload) = self.payload.take() else { return false };
         let outcome = self.host.run("import_dependencies", payload, self.attempt).expect("a step");
@@ -88,7 +88,7 @@ impl World {
         }
     }
 
-    /// Runs an audit with these inputs, newest first. Returns its id.
+    /// Runs an audit with these uploads as inputs, newest first. Returns the id of the audit.
     fn audit(&self, branch: Option<&str>, uploads: &[Upload<'_>]) -> Uuid {
         let (id, mut steps) = self.begin_audit(branch, uploads);
         while steps.step() {}
@@ -97,7 +97,8 @@ impl World {
         id
     }
 
-    /// Starts an audit with these inputs, newest first. Returns its id and the import.
+    /// Starts an audit with these uploads as inputs, newest first. Returns the id of the audit and
+    /// the import job before its first step.
     fn begin_audit(&self, branch: Option<&str>, uploads: &[Upload<'_>]) -> (Uuid, Steps<'_>) {
         self.audits.set(self.audits.get() + 1);
         let id = Uuid::from_u128(0xa000 + self.audits.get());
@@ -115,7 +116,7 @@ impl World {
         (id, Steps { host: &self.host, payload: Some(payload), attempt: 1 })
     }
 
-    /// Asserts that the branches' heads have the right number of components.
+    /// Asserts that the branch heads count as many components as are marked as latest.
     fn check_heads(&self) {
         let components = self.host.documents("components");
         let latest = components.iter().filter(|component| component["latest"] == true).count();
@@ -124,7 +125,7 @@ impl World {
         assert_eq!(said, latest as u64);
     }
 
-    /// Stores an upload's content where the uploads area does.
+    /// Stores an upload's content as the uploads area does. Returns the input for `audit.started`.
     fn input(&self, upload: &Upload<'_>) -> Value {
         let sha256 = sha256(&upload.content);
         self.host.put_shared_blob("uploads", &sha256, &upload.content);
@@ -136,7 +137,7 @@ impl World {
         })
     }
 
-    /// Returns the last event for the audit.
+    /// Returns the data of the last `audit.dependencies_imported` event.
     fn audit_report(&self) -> Value {
         let events = self.host.events();
         let last = events.iter().rev().find(|e| e.name == "audit.dependencies_imported");
@@ -175,7 +176,7 @@ fn sbom(filename: &'static str, bom: &Value) -> Upload<'static> {
     Upload { filename, format: "cyclonedx", content: bom.to_string().into_bytes() }
 }
 
-/// An SBOM of these purls; the first two are direct dependencies.
+/// Creates a CycloneDX SBOM of these purls; the first two are direct dependencies of the subject.
 fn bom(subject: &str, purls: &[&str]) -> Value {
     let components: Vec<Value> = purls
         .iter()
@@ -196,7 +197,7 @@ fn bom(subject: &str, purls: &[&str]) -> Value {
     })
 }
 
-/// An advisory about npm's `left-pad` below a version.
+/// Creates an OSV advisory for all versions of npm's `left-pad` before `fixed`.
 fn advisory(id: &str, aliases: &[&str], fixed: &str) -> Value {
     json!({
         "id": id, "modified": "2026-01-01T00:00:00Z", "aliases": aliases,

@@ -1,8 +1,9 @@
-//! Tests of documents that replace others: by subject or path, and always reported.
+//! Tests of SBOMs that replace other SBOMs with the same subject or path, and of the warnings about
+//! this.
 
 use super::*;
 
-/// An SBOM with this subject.
+/// Creates an SBOM of these purls with this subject (CycloneDX `metadata.component`).
 fn about(subject: Value, purls: &[&str]) -> Value {
     let mut bom = bom("shop", purls);
     bom["metadata"]["component"] = subject;
@@ -19,7 +20,7 @@ fn warnings(world: &World) -> Vec<String> {
     warnings.map(|warning| warning.as_str().expect("a text").to_owned()).collect()
 }
 
-/// Creates an SBOM of a component's purl.
+/// Function that creates an SBOM with one component from its purl.
 type MakeSbom = Box<dyn Fn(&str) -> Value>;
 
 #[test]

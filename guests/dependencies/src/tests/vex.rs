@@ -6,7 +6,7 @@ use crate::corpus::corpus;
 const SERIAL: &str = "3e671687-395b-41f5-a30f-a58921a69b79";
 const MINIMIST: &str = "pkg:npm/minimist@1.2.5";
 
-/// A VEX document about a subject.
+/// Creates a CycloneDX VEX document: an SBOM without components, with these `vulnerabilities`.
 fn vex(subject: Option<&str>, vulnerabilities: Value) -> Value {
     let mut vex = json!({
         "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
@@ -27,14 +27,14 @@ fn statement(advisory: &str, state: &str, reference: &str) -> Value {
     json!({ "id": advisory, "analysis": analysis, "affects": [{ "ref": reference }] })
 }
 
-/// A world with a vulnerable `left-pad`: GHSA-1, alias CVE-2026-1.
+/// Creates a host with an advisory for `left-pad` 1.0.0: GHSA-1, with the alias CVE-2026-1.
 fn world() -> World {
     let world = World::new();
     world.import(&advisory("GHSA-1", &["CVE-2026-1"], "1.2.0")).expect("imported");
     world
 }
 
-/// The SBOM of `shop`, whose references are not purls.
+/// Creates the SBOM of `shop` with a serial number, in which `left-pad` has the `bom-ref` `pad`.
 fn shop() -> Value {
     let mut shop = bom("shop", &[LEFT_PAD, MINIMIST]);
     shop["serialNumber"] = json!(format!("urn:uuid:{SERIAL}"));
@@ -158,7 +158,7 @@ fn a_bom_link_means_one_document() {
             }
             let [first, second] = parts;
             world.audit(Some("main"), &[first]);
-            // The statement may arrive with another branch.
+            // A statement also counts if an audit of another branch imports its document.
             world.audit(Some(if before { "other" } else { "main" }), &[second]);
             let expected: &[&str] = if matches { &[] } else { &["GHSA-1"] };
             assert_eq!(advisories(&world, "left-pad"), expected, "{link} {before}");
@@ -242,7 +242,7 @@ fn a_later_document_of_the_subject_replaces_the_statements() {
     assert_eq!(listed.len(), 1, "{listed:#?}");
     assert_eq!(listed[0]["document"]["filename"], "2.vex.json");
 
-    // Importing an older document later changes nothing.
+    // A document that is imported later, but was written earlier, does not change the result.
     world.host.advance(-3600);
     world.audit(Some("main"), &[sbom("1.vex.json", &first)]);
     assert_eq!(advisories(&world, "left-pad"), ["GHSA-1"]);

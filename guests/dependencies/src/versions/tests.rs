@@ -1,4 +1,4 @@
-//! Tests of version orders from the ecosystems' documents and test suites.
+//! Tests of the version orders, with examples from the ecosystems' documentation and test suites.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn version(scheme: Scheme, text: &str) -> Version {
     scheme.parse(text).unwrap_or_else(|| panic!("{scheme:?} does not read {text:?}"))
 }
 
-/// Asserts that each version is before the next; those separated by `=` are equal.
+/// Asserts the order of a chain such as `1.0 < 1.1 = 1.1.0 < 2.0`.
 fn check(scheme: Scheme, chain: &str) {
     let groups: Vec<Vec<&str>> =
         chain.split(" < ").map(|group| group.split(" = ").map(str::trim).collect()).collect();
@@ -57,7 +57,7 @@ fn maven_versions_are_comparable_versions() {
          < 2.1-c < 2.1-1 < 2.1.0.1 < 2.2 < 2.123 < 11.a2 < 11.a11 < 11.b2 < 11.b11 < 11.m2 < \
          11.m11 < 11 < 11.a < 11b < 11c < 11m",
     );
-    // From Maven's own tests, ComparableVersionTest.
+    // These chains are from Maven's own test class `ComparableVersionTest`.
     for chain in [
         "1-ga = 1 = 1.0 = 1-0 = 1.0-0 = 1-final = 1-release = 1.",
         "1x = 1.0.0-x = 1-x",
@@ -165,7 +165,7 @@ fn looks_like_a_version() -> impl Strategy<Value = String> {
     "[0-9]{1,2}([.]0{0,2}[0-9]{1,2}){0,2}([-._~+]?(a|b|rc|dev|pre|sp|ga|p|post|final|r)?[.-]?[0-9]{0,2}){0,2}"
 }
 
-/// Generates versions from few pieces, so that they often share a prefix.
+/// Generates texts of a few fixed pieces, so that two texts often share a prefix.
 fn is_made_of_pieces() -> impl Strategy<Value = String> {
     let pieces = [
         "0", "1", "00", "10", "a", "b", "p", "x", "rc", "dev", "alpha", "final", "ga", "sp", "pre",
@@ -175,7 +175,8 @@ fn is_made_of_pieces() -> impl Strategy<Value = String> {
         .prop_map(|pieces| pieces.concat())
 }
 
-/// Asserts the laws of a total order for three versions in every order.
+/// Asserts that the comparison of three versions is a total order: reflexive, antisymmetric and
+/// transitive.
 fn check_laws(scheme: Scheme, versions: &[Version; 3]) -> Result<(), TestCaseError> {
     for (x, y, z) in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)] {
         let [x, y, z] = [x, y, z].map(|at| &versions[at]);

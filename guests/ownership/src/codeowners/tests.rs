@@ -154,7 +154,7 @@ fn gitlab_sections_give_default_owners_and_merge_by_name() {
     assert_eq!(file.sections.len(), 3);
     assert_eq!(owners(&file, "docs/a/b.txt"), ["@docs-team"]);
     assert_eq!(owners(&file, "docs/a.md"), ["@late"]);
-    // One of its headings is not optional, so the section is not.
+    // The section has a heading without `^`, so the section is not optional.
     assert!(!file.sections[2].optional);
     assert_eq!(owners(&file, "x.sql"), [""; 0]);
     assert_eq!(file.owned("x.sql").lines, [9]);
@@ -165,7 +165,7 @@ fn gitlab_reads_a_heading_whatever_follows_it() {
     let text = "[Sec][1] @a # why @b\nx\n[Name]y @d\nx\n[Third]@e\nx\n[0-9]*.rs @f\nx\n";
     let file = read(text, Dialect::Gitlab);
     assert_eq!(file.sections.len(), 5);
-    // These are their names, ignoring case.
+    // Section names ignore case, so these headings do not add sections.
     let again = read(&format!("{text}[SEC]\n[NAME]\n[THIRD]\n[0-9]\n"), Dialect::Gitlab);
     assert_eq!(again.sections.len(), 5);
     assert_eq!(owners(&file, "x"), ["@a", "@d", "@e"]);

@@ -126,7 +126,7 @@ fn what_nothing_is_said_of_needs_review() {
     assert_eq!(reason(Some("approvers:\n- a\n"), &["a"]), "there are no ownership rules");
     assert_eq!(reason(Some("/b @ada\n"), &["a"]), "no rule matches");
     assert_eq!(reason(Some("* @ada\n"), &[]), "the finding names no path");
-    // One of its paths suffices.
+    // A rule that matches one of the paths of the finding is enough.
     assert_eq!(reason(Some("/b @ada\n"), &["a", "/b"]), Value::Null);
 }
 

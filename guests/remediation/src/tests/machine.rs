@@ -24,7 +24,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// All transitions by users.
+/// All transitions that users may request: state before and state after.
 const ALLOWED: [(&str, &str); 8] = [
     ("draft", "in_review"),
     ("draft", "cancelled"),
@@ -40,7 +40,8 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("text")
 }
 
-/// Asserts that steps are verified in order and that one is ready until all are.
+/// Whether the steps are verified in order, the next step is ready, and the program is completed
+/// only when all steps are verified.
 fn is_well_formed(program: &Value) -> bool {
     let states: Vec<&str> = program["steps"]
         .as_array()

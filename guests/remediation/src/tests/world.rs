@@ -1,4 +1,4 @@
-//! A fake host with a finding, its repository, and audits.
+//! A fake host with a finding and its repository, and methods that complete audits.
 
 use area_sdk::testing::{FakeHost, Request, USER};
 use area_sdk::wit::Outcome;

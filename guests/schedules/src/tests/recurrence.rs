@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::schedules::recurrence::{Cadence, Recurrence, Slot};
 
-/// Runs a function with a scope.
+/// Runs a function with the context of a request, and returns its result.
 fn with_scope<T: Send + 'static>(run: impl Fn(&Ctx) -> Result<T> + 'static) -> T {
     let result = Arc::new(Mutex::new(None));
     let place = Arc::clone(&result);
@@ -198,12 +198,12 @@ fn a_date_that_is_done_is_not_due_again() {
     assert_eq!(next.due_at.to_string(), "2026-05-02T15:00:00.000000Z");
 }
 
-/// Returns every zone of the database.
+/// Returns the names of all zones of the time zone database.
 fn zones() -> Vec<String> {
     jiff::tz::db().available().map(|name| name.to_string()).collect()
 }
 
-/// Whether the zone has a date. Jiff determines the start of days itself.
+/// Whether a date exists in the time zone; some zones have skipped a date.
 fn has(zone: &str, date: Date) -> bool {
     let midnight = date.in_tz(zone).and_then(|midnight| midnight.start_of_day());
     midnight.expect("a zone").date() == date
@@ -237,7 +237,7 @@ fn names(rule: &Recurrence, date: Date) -> bool {
     }
 }
 
-/// Returns the dates of the rule between two dates.
+/// Returns the dates of the rule between two dates, without these two dates.
 fn between(rule: &Recurrence, from: Date, to: Date) -> Vec<Date> {
     let days = from.series(jiff::Span::new().days(1)).skip(1).take_while(|date| *date < to);
     days.filter(|date| names(rule, *date)).collect()
@@ -272,7 +272,7 @@ proptest! {
             let at = |moment| rule.last_until(ctx, Timestamp(moment));
             let mut found = vec![at(seen[0].due_at.0)?];
             for slot in &seen[1..] {
-                // The former offset lasts until this transition.
+                // One microsecond before a slot, the last slot is the previous slot.
                 found.push(at(slot.due_at.0 - 1)?);
                 found.push(at(slot.due_at.0)?);
             }

@@ -1,4 +1,4 @@
-//! Tests with real files, on machines that have them.
+//! Tests of format detection with real files; skipped on machines without these files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the results of a folder's files, with filenames.
+/// Uploads every file of a folder. Returns the filenames by detected format or refusal code.
 fn fates(folder: &Path) -> BTreeMap<String, Vec<String>> {
     let mut paths = Vec::new();
     files(folder, &mut paths);

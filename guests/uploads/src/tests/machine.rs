@@ -13,7 +13,7 @@ enum Step {
     Send,
     SendTooLittle,
     Complete,
-    /// The job runs one step, if it is enqueued.
+    /// The job that checks the content runs one step, if the job is enqueued.
     Look,
     /// The expiry job runs.
     Expire,
@@ -31,13 +31,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Model of an upload.
+/// Model of an upload: the expected state after each action.
 struct Model {
     stage: &'static str,
     infected: bool,
     completed: bool,
-    /// Minutes since the announcement, and since the last change.
+    /// Minutes since the upload was announced.
     age: i64,
+    /// Minutes since the last change of the stage.
     idle: i64,
 }
 
