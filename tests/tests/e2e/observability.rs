@@ -1,8 +1,31 @@
 //! The metrics that alerts need.
 
-use assurance_tests::{Backend, Builder};
+use std::time::{Duration, Instant};
+
+use assurance_tests::client::send;
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
 use reqwest::Method;
 use serde_json::json;
+use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
+
+use crate::canary::{marked, scene};
+
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
+/// Jobs are counted every 15 s.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a number of the metrics meets the condition.
+async fn until_metric(host: &TestHost, line: &str, wanted: impl Fn(f64) -> bool) {
+    let begun = Instant::now();
+    loop {
+        let found = host.metric(line).await;
+        if found.is_some_and(&wanted) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{line} is {found:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_name_faults_live_versions_refusals_and_the_process() {
@@ -23,5 +46,77 @@ async fn metrics_name_faults_live_versions_refusals_and_the_process() {
         let value = page.lines().find_map(|line| line.strip_prefix(series));
         let value = value.and_then(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok());
         assert!(value.is_some_and(|value| value > 0.0), "{series} is {value:?} in\n{page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_show_a_trial_until_it_ends() {
+    let (host, ..) = scene(Builder::new(Backend::Sqlite)).await;
+    for (query, mode) in [("canary=5", "canary"), ("shadow=10", "shadow")] {
+        let path = format!("/areas/behaves_as_marked?{query}");
+        let put = host.operator(Method::PUT, &path).body(marked("another."));
+        send(put).await.expect(200);
+        let page = host.operate(Method::GET, "/metrics").await.text();
+        let trial = page.lines().find(|line| {
+            line.starts_with("assurance_area_trial_info{area=\"behaves_as_marked\"")
+                && line.contains(&format!("mode=\"{mode}\""))
+        });
+        let (series, value) = trial.and_then(|line| line.rsplit_once(' ')).expect("the trial");
+        assert_eq!(value, "1", "{series}");
+        let stop = json!({"reason": "seen enough"});
+        host.operate_with("/areas/behaves_as_marked/stop", &stop).await.expect(200);
+        assert_eq!(host.metric(series).await, Some(0.0), "{series}");
+    }
+}
+
+/// Starts an audit of a new repository.
+async fn audit(client: &Client, repository: &str) {
+    let repository = client.repository(repository).await;
+    let audit = json!({ "repository_id": repository });
+    client.post("/v1/workspaces/{ws}/audits", &audit).await.expect(201);
+}
+
+/// Renames a table, so that statements fail.
+async fn hide_documents(host: &TestHost) {
+    let sql = "ALTER TABLE documents RENAME TO hidden";
+    if let Some(url) = host.database_url() {
+        let mut server = PgConnection::connect(&url).await.expect("a connection");
+        server.execute(sql).await.expect("renamed");
+    } else {
+        let file = host.folder().join("data/assurance.sqlite");
+        let url = format!("sqlite:{}", file.display());
+        let mut file = SqliteConnection::connect(&url).await.expect("a connection");
+        file.execute(sql).await.expect("renamed");
+    }
+}
+
+both_backends! {
+    async fn metrics_show_how_long_due_jobs_wait_and_how_many_failed(backend) {
+        let builder = Builder::new(backend).areas(&["catalog", "queue", "schedules"]);
+        let builder = builder.set("jobs.lanes.scanner.capacity", 0);
+        let (host, ada) = builder.start_with_owner().await;
+        audit(&ada, "one").await;
+        audit(&ada, "two").await;
+        let jobs = ada.get("/v1/workspaces/{ws}/queue/jobs?kind=audit").await.expect(200);
+        let last = jobs["items"][0]["id"].as_str().expect("an id");
+        let cancel = format!("/v1/workspaces/{{ws}}/queue/jobs/{last}/cancel");
+        ada.post(&cancel, &json!({})).await.expect(200);
+        until_metric(&host, "assurance_failed_jobs{status=\"failed\"}", |count| count == 1.0).await;
+        let age = "assurance_jobs_oldest_due_age_seconds{lane=\"scanner\"}";
+        until_metric(&host, age, |age| age > 1.0).await;
+        let idle = "assurance_jobs_oldest_due_age_seconds{lane=\"assistant\"}";
+        assert_eq!(host.metric(idle).await, Some(0.0));
+    }
+
+    async fn metrics_count_errors_of_the_database(backend) {
+        let (host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
+        for kind in ["unavailable", "full", "other"] {
+            let line = format!("assurance_database_errors_total{{kind=\"{kind}\"}}");
+            assert_eq!(host.metric(&line).await, Some(0.0), "{kind}");
+        }
+        hide_documents(&host).await;
+        ada.get(CASES).await.problem(500, "internal_error");
+        let line = "assurance_database_errors_total{kind=\"other\"}";
+        until_metric(&host, line, |count| count >= 1.0).await;
     }
 }

@@ -23,16 +23,18 @@ pub struct LaneDepth {
     pub waiting: u64,
     /// Jobs under a lease.
     pub running: u64,
+    /// Time at which the next of the waiting jobs is due, or was.
+    pub next_due: Option<Timestamp>,
 }
 
 /// Returns the number of jobs in each lane, over all workspaces.
 pub async fn depths(connection: &mut Connection) -> Result<BTreeMap<Lane, LaneDepth>, Error> {
     // Two queries, each answered from its index alone.
-    let rows: Vec<(String, String, i64)> = on!(connection, c => {
+    let rows: Vec<(String, i64, Option<i64>)> = on!(connection, c => {
         sqlx::query_as(
-            "SELECT lane, 'queued', count(*) FROM jobs \
+            "SELECT lane, count(*), min(available_at) FROM jobs \
              WHERE status IN ('queued', 'retrying') GROUP BY lane \
-             UNION ALL SELECT lane, 'running', count(*) FROM jobs \
+             UNION ALL SELECT lane, count(*), NULL FROM jobs \
              WHERE status = 'running' GROUP BY lane",
         )
         .fetch_all(&mut *c)
@@ -40,15 +42,31 @@ pub async fn depths(connection: &mut Connection) -> Result<BTreeMap<Lane, LaneDe
     });
     let mut depths: BTreeMap<Lane, LaneDepth> =
         Lane::ALL.into_iter().map(|lane| (lane, LaneDepth::default())).collect();
-    for (lane, status, count) in rows {
+    for (lane, count, next_due) in rows {
         let depth = depths.entry(parsed(&lane)?).or_default();
         let count = u64::try_from(count).unwrap_or_default();
-        match status.as_str() {
-            "running" => depth.running += count,
-            _ => depth.waiting += count,
+        match next_due {
+            Some(at) => (depth.waiting, depth.next_due) = (count, Some(Timestamp(at))),
+            None => depth.running = count,
         }
     }
     Ok(depths)
+}
+
+/// Returns the number of stored jobs that failed for good, over all workspaces, by status.
+pub async fn failed(connection: &mut Connection) -> Result<[(JobStatus, u64); 2], Error> {
+    // Answered from the index of ended jobs alone.
+    let rows: Vec<(String, i64)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT status, count(*) FROM jobs WHERE status IN ('failed', 'dead') GROUP BY status",
+        )
+        .fetch_all(&mut *c)
+        .await?
+    });
+    Ok([JobStatus::Failed, JobStatus::Dead].map(|status| {
+        let found = rows.iter().find(|(name, _)| name == status.as_str());
+        (status, found.map_or(0, |(_, count)| u64::try_from(*count).unwrap_or_default()))
+    }))
 }
 
 /// Returns the number of a workspace's jobs in each lane. Queued jobs count once they are due.

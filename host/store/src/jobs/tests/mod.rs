@@ -212,6 +212,8 @@ on_both! {
         let dead = queue.only().await;
         assert_eq!((dead.status, dead.last_error.as_deref()), (JobStatus::Dead, Some("no luck")));
         let mut c = store.writer().await.unwrap();
+        let counted = failed(&mut c).await.unwrap();
+        assert_eq!(counted, [(JobStatus::Failed, 0), (JobStatus::Dead, 1)]);
         assert_eq!(sweep(&mut c, Timestamp(0), Timestamp(11)).await.unwrap(), 1);
     }
 

@@ -14,7 +14,7 @@ on_both! {
         assert!(positions.contains(&(JobStatus::Running, None)));
         let mut c = store.reader().await.unwrap();
         let all = depths(&mut c).await.unwrap()[&LANE];
-        assert_eq!((all.waiting, all.running), (2, 2));
+        assert_eq!((all.waiting, all.running, all.next_due), (2, 2, Some(Timestamp(0))));
         let mine = queue.load().await;
         assert_eq!(mine.queued + mine.active, 3);
     }
