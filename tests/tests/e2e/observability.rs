@@ -1,9 +1,10 @@
-//! The metrics that alerts need.
+//! Metrics, and the alerts over them.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use assurance_tests::client::send;
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
 use serde_json::json;
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
@@ -119,4 +120,12 @@ both_backends! {
         let line = "assurance_database_errors_total{kind=\"other\"}";
         until_metric(&host, line, |count| count >= 1.0).await;
     }
+}
+
+#[test]
+fn prometheus_accepts_the_alert_rules() {
+    let rules = place::repository().join("host/deploy/alerts.yml");
+    let checked = Command::new(place::promtool()).args(["check", "rules"]).arg(rules).output();
+    let checked = checked.expect("promtool, of Debian's package prometheus");
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 }
