@@ -1,4 +1,4 @@
-//! Metrics, and the alerts over them.
+//! Metrics, the alerts over them, and the access log.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use assurance_tests::client::send;
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 
 use crate::canary::{marked, scene};
@@ -128,4 +128,52 @@ fn prometheus_accepts_the_alert_rules() {
     let checked = Command::new(place::promtool()).args(["check", "rules"]).arg(rules).output();
     let checked = checked.expect("promtool, of Debian's package prometheus");
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+}
+
+/// Returns the lines of the access log.
+fn access_log(host: &TestHost) -> Vec<Value> {
+    let log = host.log();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line["target"] == "access").collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_access_log_has_one_line_for_each_request_without_its_query() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support"]);
+    let (mut host, ada) = builder.start_with_owner().await;
+    host.keep_secret("query-of-the-test");
+    host.keep_secret(ada.session.as_deref().expect("a session"));
+    let before = access_log(&host).len();
+    let case = ada.get("/v1/workspaces/{ws}/support/case-history?cursor=query-of-the-test").await;
+    case.problem(422, "validation_failed");
+    ada.get("/v1/workspaces/{ws}/members?limit=1").await.expect(200);
+    host.nobody().get("/nowhere").await.problem(404, "not_found");
+    let lines = access_log(&host).split_off(before);
+    let fields = |line: &Value| {
+        assert_eq!((&line["level"], &line["message"]), (&json!("INFO"), &json!("request")));
+        assert!(line["duration_ms"].as_f64().is_some_and(|took| took > 0.0), "{line}");
+        let span = &line["spans"][0];
+        assert!(span["request.id"].is_string() && span["method"] == "GET", "{line}");
+        json!([span["path"], span["route"], line["status"], span["workspace.id"]])
+    };
+    let (workspace, at) = (&ada.workspace, format!("/v1/workspaces/{}", ada.workspace));
+    let templates = "/v1/workspaces/{workspace_id}";
+    let expected = json!([
+        [
+            format!("{at}/support/case-history"),
+            format!("{templates}/support/case-history"),
+            422,
+            workspace
+        ],
+        [format!("{at}/members"), format!("{templates}/members"), 200, workspace],
+        ["/nowhere", null, 404, null],
+    ]);
+    assert_eq!(lines.iter().map(fields).collect::<Value>(), expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_access_log_can_be_turned_off() {
+    let host = Builder::new(Backend::Sqlite).set("log.access", false).start().await;
+    host.nobody().get("/v1/workspaces").await.problem(401, "unauthenticated");
+    assert_eq!(access_log(&host), Vec::<Value>::new());
 }
