@@ -8,7 +8,7 @@ use crate::http::context::{RequestContext, traceparent};
 
 pub(super) fn of(context: &RequestContext, request: &Request) -> Span {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    // At error level, so that no filter takes the fields from a line that it passes.
+    // At error level, so that a filter by level keeps the fields of the lines that it passes.
     let span = tracing::error_span!(
         "request",
         request.id = context.request_id(),
