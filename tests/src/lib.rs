@@ -14,6 +14,7 @@ pub mod client;
 pub mod components;
 pub mod contract;
 pub mod envelope;
+pub mod examples;
 pub mod faults;
 pub mod host;
 pub mod hostile;

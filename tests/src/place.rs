@@ -33,6 +33,12 @@ pub fn registry() -> PathBuf {
     named("ASSURANCE_TEST_REGISTRY").unwrap_or_else(|| "docker-registry".into())
 }
 
+/// Returns the program `promtool`.
+#[must_use]
+pub fn promtool() -> PathBuf {
+    named("ASSURANCE_TEST_PROMTOOL").unwrap_or_else(|| "promtool".into())
+}
+
 /// Returns a folder that is kept between runs.
 #[must_use]
 pub fn cache() -> PathBuf {

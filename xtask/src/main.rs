@@ -9,7 +9,7 @@ mod guests;
 mod host;
 mod ledger;
 mod postgres;
-mod registry;
+mod programs;
 mod serve;
 mod test;
 mod wasm;

@@ -11,7 +11,7 @@ use clap::Args;
 
 use crate::postgres::Postgres;
 use crate::workspace::{GuestKind, Workspace, cargo};
-use crate::{guests, process, registry};
+use crate::{guests, process, programs};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -40,7 +40,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     process::run(cargo_test(workspace).arg("--no-run"))?;
     let binary = workspace.target.join("debug/assurance");
     ensure!(binary.is_file(), "{} was not built", binary.display());
-    let registry = registry::program(workspace)?;
+    let (registry, promtool) = (programs::registry(workspace)?, programs::promtool(workspace)?);
     let postgres = Postgres::start_small()?;
     let mut command = cargo_test(workspace);
     command
@@ -48,6 +48,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
         .args(&options.filter)
         .env("ASSURANCE_TEST_POSTGRES", postgres.url())
         .env("ASSURANCE_TEST_REGISTRY", registry)
+        .env("ASSURANCE_TEST_PROMTOOL", promtool)
         .env("ASSURANCE_BIN", binary)
         .env("ASSURANCE_AREAS", workspace.components(GuestKind::Area))
         .env("ASSURANCE_FIXTURES", workspace.components(GuestKind::Fixture));

@@ -99,6 +99,7 @@ fn endpoint_routes(area: Area) -> Area {
             .in_contract()
             .role(Role::Admin)
             .problems(&["name_taken", "too_many_model_endpoints"])
+            .example(include_str!("../examples/create_model_endpoint.json"))
             .handler(endpoints::create),
     )
     .route(
@@ -108,6 +109,7 @@ fn endpoint_routes(area: Area) -> Area {
                 "One page of endpoints, without their keys. `active` selects those that \
                  conversations may use.",
             )
+            .example(include_str!("../examples/list_model_endpoints.json"))
             .handler(endpoints::list),
     )
     .route(
@@ -117,6 +119,7 @@ fn endpoint_routes(area: Area) -> Area {
                 "Without its key, which is never returned. `last_validated_at` and \
                  `last_error_code` have the result of the last validation.",
             )
+            .example(include_str!("../examples/get_model_endpoint.json"))
             .handler(endpoints::show),
     )
     .route(
@@ -128,6 +131,7 @@ fn endpoint_routes(area: Area) -> Area {
             )
             .role(Role::Admin)
             .problems(&["name_taken"])
+            .example(include_str!("../examples/update_model_endpoint.json"))
             .handler(endpoints::update),
     )
     .route(
@@ -138,6 +142,7 @@ fn endpoint_routes(area: Area) -> Area {
         .summary("Validate a model endpoint again")
         .description("A job validates it; read the endpoint for the result.")
         .role(Role::Admin)
+        .example(include_str!("../examples/validate_model_endpoint.json"))
         .handler(endpoints::validate),
     )
     .route(
@@ -164,6 +169,7 @@ fn conversation_routes(area: Area) -> Area {
             .in_contract()
             .role(Role::Member)
             .rate(RateClass::Heavy)
+            .example(include_str!("../examples/create_assistant_conversation.json"))
             .handler(conversations::create),
     )
     .route(
@@ -172,6 +178,7 @@ fn conversation_routes(area: Area) -> Area {
             .description(
                 "One page, without messages. `created_by` and `status` select conversations.",
             )
+            .example(include_str!("../examples/list_assistant_conversations.json"))
             .handler(conversations::list),
     )
     .route(
@@ -181,6 +188,7 @@ fn conversation_routes(area: Area) -> Area {
                 "With the newest messages and runs. `/messages` and `/runs` page through all of \
                  them.",
             )
+            .example(include_str!("../examples/get_assistant_conversation.json"))
             .handler(conversations::show),
     )
     .route(
@@ -190,6 +198,7 @@ fn conversation_routes(area: Area) -> Area {
                 "Members that are absent stay as they are. A closed conversation takes no \
                  messages until it is reopened.",
             )
+            .example(include_str!("../examples/update_assistant_conversation.json"))
             .handler(conversations::update),
     )
     .route(
@@ -211,18 +220,21 @@ fn message_routes(area: Area) -> Area {
             .description("Only one run of a conversation can be open at a time.")
             .rate(RateClass::Heavy)
             .problems(&["run_in_progress", "conversation_closed", "conversation_full"])
+            .example(include_str!("../examples/post_assistant_message.json"))
             .handler(conversations::post_message),
     )
     .route(
         get("list_assistant_messages", MESSAGES)
             .summary("List the messages of a conversation, newest first")
             .description("One page of messages of users and of the assistant.")
+            .example(include_str!("../examples/list_assistant_messages.json"))
             .handler(messages::list),
     )
     .route(
         get("list_assistant_runs", RUNS)
             .summary("List the runs of a conversation, newest first")
             .description("One page of runs with their tokens and cost. `status` selects runs.")
+            .example(include_str!("../examples/list_assistant_runs.json"))
             .handler(runs::list),
     )
     .route(
@@ -235,6 +247,7 @@ fn message_routes(area: Area) -> Area {
             "A run is the work on one answer. Read it until `status` is `completed` or `failed`; \
              `error_code` says why it failed.",
         )
+        .example(include_str!("../examples/get_assistant_run.json"))
         .handler(runs::show),
     )
     .route(
@@ -255,6 +268,7 @@ fn message_routes(area: Area) -> Area {
             "conversation_closed",
             "conversation_full",
         ])
+        .example(include_str!("../examples/retry_assistant_run.json"))
         .handler(runs::retry),
     )
 }

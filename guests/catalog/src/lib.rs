@@ -83,6 +83,7 @@ fn repository_routes(area: Area) -> Area {
                 "The name is unique in the workspace, and so is an `external_id` among the \
                  repositories of one provider.",
             )
+            .example(include_str!("../examples/create_repository.json"))
             .handler(repositories::create),
     )
     .route(
@@ -92,6 +93,7 @@ fn repository_routes(area: Area) -> Area {
                 "One page. `q` selects repositories whose name contains a text; `provider` and \
                  `archived` select as well.",
             )
+            .example(include_str!("../examples/list_repositories.json"))
             .handler(repositories::list),
     )
     .route(
@@ -100,12 +102,14 @@ fn repository_routes(area: Area) -> Area {
             .description(
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_repository.json"))
             .handler(repositories::show),
     )
     .route(
         patch("update_repository", REPOSITORY)
             .summary("Change, archive or restore a repository")
             .description("Absent members keep their values; null clears a nullable member.")
+            .example(include_str!("../examples/update_repository.json"))
             .handler(repositories::update),
     )
 }
@@ -118,6 +122,7 @@ fn service_routes(area: Area) -> Area {
         post("create_service", SERVICES)
             .summary("Register a service")
             .description(intake::DESCRIPTION)
+            .example(include_str!("../examples/create_service.json"))
             .handler(services::create),
     )
     .route(
@@ -127,6 +132,7 @@ fn service_routes(area: Area) -> Area {
                 "One page. `q` selects services whose name contains a text; owner, group and \
                  environment select as well.",
             )
+            .example(include_str!("../examples/list_services.json"))
             .handler(services::list),
     )
     .route(
@@ -135,12 +141,14 @@ fn service_routes(area: Area) -> Area {
             .description(
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_service.json"))
             .handler(services::show),
     )
     .route(
         patch("update_service", SERVICE)
             .summary("Change a service")
             .description("Absent members keep their values; null clears a nullable member.")
+            .example(include_str!("../examples/update_service.json"))
             .handler(services::update),
     )
 }
@@ -157,6 +165,7 @@ fn group_routes(area: Area) -> Area {
                 boundaries, and its identities determine the assignees of findings.",
             )
             .role(Role::Admin)
+            .example(include_str!("../examples/create_group.json"))
             .handler(groups::create),
     )
     .route(
@@ -166,6 +175,7 @@ fn group_routes(area: Area) -> Area {
                 "One page. `q` selects groups whose name contains a text; trust zone and data \
                  classification select as well.",
             )
+            .example(include_str!("../examples/list_groups.json"))
             .handler(groups::list),
     )
     .route(
@@ -174,6 +184,7 @@ fn group_routes(area: Area) -> Area {
             .description(
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_group.json"))
             .handler(groups::show),
     )
     .route(
@@ -183,6 +194,7 @@ fn group_routes(area: Area) -> Area {
                 "Absent members keep their values. Dependencies of the group are assessed again.",
             )
             .role(Role::Admin)
+            .example(include_str!("../examples/update_group.json"))
             .handler(groups::update),
     )
 }

@@ -53,12 +53,14 @@ fn routes(area: Area) -> Area {
             .description(snapshots::DESCRIPTION)
             .in_contract()
             .deadline_ms(5_000)
+            .example(include_str!("../examples/get_workspace_context.json"))
             .handler(snapshots::current),
     )
     .route(
         get("list_context_snapshots", "/v1/workspaces/{workspace_id}/context/snapshots")
             .summary("List context snapshots, newest first")
             .description("The latest 200 snapshots are stored.")
+            .example(include_str!("../examples/list_context_snapshots.json"))
             .handler(snapshots::list),
     )
     .route(
@@ -68,6 +70,7 @@ fn routes(area: Area) -> Area {
         )
         .summary("Read a context snapshot, such as the `context_snapshot_id` of a conversation")
         .description("Snapshots never change. `GET …/context` returns the latest one.")
+        .example(include_str!("../examples/get_context_snapshot.json"))
         .handler(snapshots::show),
     )
 }

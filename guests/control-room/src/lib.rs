@@ -172,6 +172,7 @@ fn operations(area: Area) -> Area {
                 .role(Role::Member)
                 .rate(RateClass::Heavy)
                 .deadline_ms(30_000)
+                .example(include_str!("../examples/rebuild_control_room.json"))
                 .handler(room::rebuild),
         )
         .route(
@@ -180,6 +181,7 @@ fn operations(area: Area) -> Area {
                 .description("Without a rebuild, the control room is computed and not stored.")
                 .rate(RateClass::Standard)
                 .deadline_ms(30_000)
+                .example(include_str!("../examples/get_control_room.json"))
                 .handler(room::show),
         )
 }
@@ -191,12 +193,14 @@ fn finding_operations(area: Area) -> Area {
             .description(findings::DESCRIPTION)
             .rate(RateClass::Standard)
             .deadline_ms(10_000)
+            .example(include_str!("../examples/list_findings.json"))
             .handler(findings::list),
     )
     .route(
         get("get_finding", FINDING)
             .summary("Read a finding")
             .description("`ETag` is its lifecycle version.")
+            .example(include_str!("../examples/get_finding.json"))
             .handler(findings::show),
     )
     .route(
@@ -204,6 +208,7 @@ fn finding_operations(area: Area) -> Area {
             .summary("Change a finding's state")
             .description(lifecycle::DESCRIPTION)
             .problems(&["transition_not_allowed"])
+            .example(include_str!("../examples/transition_finding.json"))
             .handler(lifecycle::create),
     )
     .route(
@@ -213,6 +218,7 @@ fn finding_operations(area: Area) -> Area {
                 "One page of decisions about the finding, each with its reason, its evidence and \
                  who made it.",
             )
+            .example(include_str!("../examples/list_finding_transitions.json"))
             .handler(lifecycle::list),
     )
 }
@@ -222,6 +228,7 @@ fn suggestion_operations(area: Area) -> Area {
         get("list_match_suggestions", "/v1/workspaces/{workspace_id}/match-suggestions")
             .summary("List suggestions that two findings are the same, newest first")
             .description(matching::DESCRIPTION)
+            .example(include_str!("../examples/list_match_suggestions.json"))
             .handler(suggestions::list),
     )
     .route(
@@ -231,6 +238,7 @@ fn suggestion_operations(area: Area) -> Area {
                 "Two findings that may be the same. The `ETag` of the response is the version \
                  that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_match_suggestion.json"))
             .handler(suggestions::show),
     )
     .route(
@@ -245,6 +253,7 @@ fn suggestion_operations(area: Area) -> Area {
             decision cannot be changed.",
         )
         .problems(&["suggestion_decided"])
+        .example(include_str!("../examples/decide_match_suggestion.json"))
         .handler(suggestions::decide),
     )
 }

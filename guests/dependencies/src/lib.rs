@@ -245,12 +245,14 @@ fn routes(area: Area) -> Area {
             .summary("List the dependencies of the workspace's repositories")
             .description(inventory::list::DESCRIPTION)
             .in_contract()
+            .example(include_str!("../examples/list_dependencies.json"))
             .handler(inventory::list::list),
     )
     .route(
         get("list_component_advisories", COMPONENT_ADVISORIES)
             .summary("List all advisories of a dependency")
             .description(inventory::advisories::DESCRIPTION)
+            .example(include_str!("../examples/list_component_advisories.json"))
             .handler(inventory::advisories::list),
     )
     .route(
@@ -260,6 +262,7 @@ fn routes(area: Area) -> Area {
             .max_body_bytes(8 << 20)
             .rate(RateClass::Heavy)
             .deadline_ms(10_000)
+            .example(include_str!("../examples/import_advisories.json"))
             .handler(advisories::routes::import),
     )
     .route(
@@ -269,24 +272,28 @@ fn routes(area: Area) -> Area {
                 "One page of advisories that were imported into this workspace. `severity` \
                  selects advisories.",
             )
+            .example(include_str!("../examples/list_advisories.json"))
             .handler(advisories::routes::list),
     )
     .route(
         get("get_advisory", "/v1/workspaces/{workspace_id}/advisories/{advisory_id}")
             .summary("Read an advisory, by its id or an alias")
             .description("With its affected packages and version ranges, as they were imported.")
+            .example(include_str!("../examples/get_advisory.json"))
             .handler(advisories::routes::show),
     )
     .route(
         get("list_vex_statements", "/v1/workspaces/{workspace_id}/vex-statements")
             .summary("List VEX statements, newest document first")
             .description(vex::list::DESCRIPTION)
+            .example(include_str!("../examples/list_vex_statements.json"))
             .handler(vex::list::list),
     )
     .route(
         get("list_deployments", "/v1/workspaces/{workspace_id}/deployments")
             .summary("List deployments, latest evidence first")
             .description(deployments::said::DESCRIPTION)
+            .example(include_str!("../examples/list_deployments.json"))
             .handler(deployments::list::list),
     )
 }

@@ -118,6 +118,7 @@ fn operations(area: Area) -> Area {
                 "envelope_not_yet_valid",
                 "envelope_lifetime_invalid",
             ])
+            .example(include_str!("../examples/submit_evidence_envelope.json"))
             .handler(submit::submit),
     )
     .route(
@@ -128,6 +129,7 @@ fn operations(area: Area) -> Area {
         .summary("Describe the accepted envelope schema")
         .description("The versions, algorithms, sizes and lifetimes that an envelope must keep to.")
         .in_contract()
+        .example(include_str!("../examples/get_evidence_envelope_schema.json"))
         .handler(schema::describe),
     )
     .route(
@@ -137,6 +139,7 @@ fn operations(area: Area) -> Area {
                 "One page of receipts, one for each envelope that was accepted or partially \
                  accepted.",
             )
+            .example(include_str!("../examples/list_evidence_receipts.json"))
             .handler(receipts::list),
     )
 }
@@ -150,12 +153,14 @@ fn management(area: Area) -> Area {
                  envelope.",
             )
             .role(Role::Admin)
+            .example(include_str!("../examples/create_evidence_producer.json"))
             .handler(producers::create),
     )
     .route(
         get("list_evidence_producers", PRODUCERS)
             .summary("List producers, newest first")
             .description("One page of producers, revoked ones included.")
+            .example(include_str!("../examples/list_evidence_producers.json"))
             .handler(producers::list),
     )
     .route(
@@ -166,6 +171,7 @@ fn management(area: Area) -> Area {
         .summary("Revoke a producer and all its keys")
         .description("Accepted evidence stays accepted. Revoking twice changes nothing.")
         .role(Role::Admin)
+        .example(include_str!("../examples/revoke_evidence_producer.json"))
         .handler(producers::revoke),
     )
     .route(
@@ -181,6 +187,7 @@ fn management(area: Area) -> Area {
         )
         .role(Role::Admin)
         .problems(&["too_many_keys", "producer_revoked"])
+        .example(include_str!("../examples/create_evidence_producer_key.json"))
         .handler(keys::create),
     )
     .route(
@@ -190,6 +197,7 @@ fn management(area: Area) -> Area {
         )
         .summary("List a producer's keys, newest first")
         .description("One page of public keys, revoked ones included.")
+        .example(include_str!("../examples/list_evidence_producer_keys.json"))
         .handler(keys::list),
     )
     .route(
@@ -200,6 +208,7 @@ fn management(area: Area) -> Area {
         .summary("Revoke a key")
         .description("It verifies no new envelopes; accepted evidence stays accepted.")
         .role(Role::Admin)
+        .example(include_str!("../examples/revoke_evidence_producer_key.json"))
         .handler(keys::revoke),
     )
 }

@@ -51,6 +51,7 @@ fn routes(area: Area) -> Area {
             .description(dependencies::DESCRIPTION)
             .in_contract()
             .role(Role::Admin)
+            .example(include_str!("../examples/create_group_dependency.json"))
             .handler(dependencies::create),
     )
     .route(
@@ -59,6 +60,7 @@ fn routes(area: Area) -> Area {
             .description(
                 "One page. Source, target, kind and `crosses_trust_boundary` select dependencies.",
             )
+            .example(include_str!("../examples/list_group_dependencies.json"))
             .handler(dependencies::list),
     )
     .route(
@@ -67,6 +69,7 @@ fn routes(area: Area) -> Area {
             .description(
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_group_dependency.json"))
             .handler(dependencies::show),
     )
     .route(

@@ -76,6 +76,7 @@ fn provider_routes(area: Area) -> Area {
             .summary("List the workspace's identity providers by name")
             .description("Returns all providers, at most 50, without secrets.")
             .in_contract()
+            .example(include_str!("../examples/list_identity_providers.json"))
             .handler(providers::list),
     )
     .route(
@@ -84,6 +85,7 @@ fn provider_routes(area: Area) -> Area {
             .description(RULES)
             .role(Role::Admin)
             .problems(&["name_taken", "domain_taken", "too_many_identity_providers"])
+            .example(include_str!("../examples/create_identity_provider.json"))
             .handler(providers::create),
     )
     .route(
@@ -93,6 +95,7 @@ fn provider_routes(area: Area) -> Area {
                 "With the discovered metadata and the digest of the signing keys. The `ETag` of \
                  the response is the version that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_identity_provider.json"))
             .handler(providers::show),
     )
     .route(
@@ -104,6 +107,7 @@ fn provider_routes(area: Area) -> Area {
             )
             .role(Role::Admin)
             .problems(&["name_taken", "domain_taken"])
+            .example(include_str!("../examples/update_identity_provider.json"))
             .handler(providers::update),
     )
     .route(
@@ -124,6 +128,7 @@ fn state_routes(area: Area) -> Area {
         .summary("Rotate the client secret and read the provider's keys again")
         .description("`last_rotated_at` is set at once; the keys are read by a job.")
         .role(Role::Admin)
+        .example(include_str!("../examples/rotate_identity_provider.json"))
         .handler(providers::rotate),
     )
     .route(
@@ -136,6 +141,7 @@ fn state_routes(area: Area) -> Area {
             "The provider and its secret are kept. Enabling it again repeats the discovery.",
         )
         .role(Role::Admin)
+        .example(include_str!("../examples/disable_identity_provider.json"))
         .handler(providers::disable),
     )
     .route(
@@ -146,6 +152,7 @@ fn state_routes(area: Area) -> Area {
         .summary("Enable an identity provider, or retry its discovery")
         .description("It is `draft` until it is discovered again.")
         .role(Role::Admin)
+        .example(include_str!("../examples/enable_identity_provider.json"))
         .handler(providers::enable),
     )
 }

@@ -58,6 +58,7 @@ fn with_management(area: Area) -> Area {
             .description(manage::DESCRIPTION)
             .role(Role::Admin)
             .problems(&["already_member", "invitation_pending", "too_many_invitations"])
+            .example(include_str!("../examples/create_invitation.json"))
             .handler(manage::create),
     )
     .route(
@@ -70,6 +71,7 @@ fn with_management(area: Area) -> Area {
             )
             .in_contract()
             .role(Role::Admin)
+            .example(include_str!("../examples/list_invitations.json"))
             .handler(lists::newest),
     )
     .route(
@@ -77,6 +79,7 @@ fn with_management(area: Area) -> Area {
             .summary("Page through the workspace's invitations")
             .description("One page of all invitations, answered and expired ones included.")
             .role(Role::Admin)
+            .example(include_str!("../examples/page_invitations.json"))
             .handler(lists::page),
     )
     .route(
@@ -86,6 +89,7 @@ fn with_management(area: Area) -> Area {
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
             .role(Role::Admin)
+            .example(include_str!("../examples/get_invitation.json"))
             .handler(lists::show),
     )
     .route(
@@ -100,6 +104,7 @@ fn with_management(area: Area) -> Area {
         )
         .role(Role::Admin)
         .problems(&["invitation_not_pending", "invitation_sent_often"])
+        .example(include_str!("../examples/resend_invitation.json"))
         .handler(manage::resend),
     )
     .route(
@@ -114,6 +119,7 @@ fn with_management(area: Area) -> Area {
         )
         .role(Role::Admin)
         .problems(&["invitation_not_pending"])
+        .example(include_str!("../examples/revoke_invitation.json"))
         .handler(manage::revoke),
     )
 }
@@ -132,6 +138,7 @@ fn with_answers(area: Area) -> Area {
             .role(Role::Viewer)
             .signed_link("token", LinkHolder::SignedIn)
             .problems(&["invitation_not_pending", "inviter_not_allowed"])
+            .example(include_str!("../examples/accept_invitation.json"))
             .handler(respond::accept),
     )
     .route(
@@ -144,6 +151,7 @@ fn with_answers(area: Area) -> Area {
             .role(Role::Viewer)
             .signed_link("token", LinkHolder::SignedIn)
             .problems(&["invitation_not_pending"])
+            .example(include_str!("../examples/decline_invitation.json"))
             .handler(respond::decline),
     )
 }

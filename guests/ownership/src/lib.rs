@@ -72,6 +72,7 @@ fn routes(area: Area) -> Area {
             .summary("List ownership previews, newest first")
             .description(preview::list::DESCRIPTION)
             .in_contract()
+            .example(include_str!("../examples/list_ownership_previews.json"))
             .handler(preview::list::list),
     )
     .route(
@@ -79,6 +80,7 @@ fn routes(area: Area) -> Area {
             .summary("Preview the assignment of a repository's open findings")
             .description(preview::create::DESCRIPTION)
             .deadline_ms(15_000)
+            .example(include_str!("../examples/create_ownership_preview.json"))
             .handler(preview::create::create),
     )
     .route(
@@ -88,6 +90,7 @@ fn routes(area: Area) -> Area {
                 "With its first 100 findings; `/items` pages through all of them. The `ETag` of \
                  the response is the version that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_ownership_preview.json"))
             .handler(preview::list::show),
     )
     .route(
@@ -100,6 +103,7 @@ fn routes(area: Area) -> Area {
             "`after_id` accepts the snapshot's `next_cursor`, for the items that the snapshot \
             does not have.",
         )
+        .example(include_str!("../examples/list_ownership_preview_items.json"))
         .handler(preview::list::items),
     )
     .route(
@@ -111,12 +115,14 @@ fn routes(area: Area) -> Area {
         .description(preview::apply::DESCRIPTION)
         .problems(&["preview_applied", "findings_changed"])
         .deadline_ms(10_000)
+        .example(include_str!("../examples/apply_ownership_preview.json"))
         .handler(preview::apply::apply),
     )
     .route(
         get("list_ownership_sources", "/v1/workspaces/{workspace_id}/ownership/sources")
             .summary("List ownership sources of audits, newest first")
             .description(source::DESCRIPTION)
+            .example(include_str!("../examples/list_ownership_sources.json"))
             .handler(source::list),
     )
 }

@@ -112,12 +112,14 @@ fn questionnaire_routes(area: Area) -> Area {
             .rate(RateClass::Heavy)
             .deadline_ms(LONG_MS)
             .problems(&["too_many_questionnaires"])
+            .example(include_str!("../examples/import_questionnaire.json"))
             .handler(questionnaires::import),
     )
     .route(
         get("list_questionnaires", QUESTIONNAIRES)
             .summary("List questionnaires, newest first")
             .description("One page, each with its number of questions and of approved answers.")
+            .example(include_str!("../examples/list_questionnaires.json"))
             .handler(questionnaires::list),
     )
     .route(
@@ -126,6 +128,7 @@ fn questionnaire_routes(area: Area) -> Area {
             .description(
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_questionnaire.json"))
             .handler(questionnaires::show),
     )
     .route(
@@ -135,6 +138,7 @@ fn questionnaire_routes(area: Area) -> Area {
                 "Only the title can change. The `ETag` of the response is the version that a \
                  change names in `If-Match`.",
             )
+            .example(include_str!("../examples/update_questionnaire.json"))
             .handler(questionnaires::update),
     )
     .route(
@@ -161,6 +165,7 @@ fn questionnaire_routes(area: Area) -> Area {
         )
         .rate(RateClass::Standard)
         .deadline_ms(LONG_MS)
+        .example(include_str!("../examples/export_questionnaire.json"))
         .handler(export::export),
     )
 }
@@ -174,6 +179,7 @@ fn question_routes(area: Area) -> Area {
         get("list_questions", QUESTIONS)
             .summary("List the questions of a questionnaire, in the order of its file")
             .description("One page with answers and citations. `status` selects questions.")
+            .example(include_str!("../examples/list_questions.json"))
             .handler(questions::list),
     )
     .route(
@@ -183,12 +189,14 @@ fn question_routes(area: Area) -> Area {
                 "With its answer, citations and review. The `ETag` of the response is the version \
                  that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_question.json"))
             .handler(questions::show),
     )
     .route(
         patch("answer_question", QUESTION)
             .summary("Answer a question")
             .description(ANSWERING)
+            .example(include_str!("../examples/answer_question.json"))
             .handler(questions::update),
     )
     .route(
@@ -204,6 +212,7 @@ fn question_routes(area: Area) -> Area {
         )
         .role(Role::Admin)
         .problems(&["question_unanswered"])
+        .example(include_str!("../examples/approve_answer.json"))
         .handler(questions::approve),
     )
     .route(
@@ -217,6 +226,7 @@ fn question_routes(area: Area) -> Area {
             "The answer can be changed again afterwards. Without an approval nothing changes.",
         )
         .role(Role::Admin)
+        .example(include_str!("../examples/withdraw_approval.json"))
         .handler(questions::withdraw_approval),
     )
 }

@@ -20,7 +20,7 @@ pub(crate) struct QueueJob {
     last_error: Option<String>,
     /// Earliest time of the next run.
     available_at: Timestamp,
-    /// Position among the workspace's queued jobs of the lane, from 1; null in any other status.
+    /// Position among the workspace's queued jobs of the lane that are due, from 1.
     #[schemars(range(min = 1))]
     position: Option<u64>,
     resource_id: Option<Uuid>,

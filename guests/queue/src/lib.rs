@@ -21,12 +21,14 @@ pub fn area() -> Area {
                 .summary("Show the workspace's lanes and jobs")
                 .description(overview::DESCRIPTION)
                 .in_contract()
+                .example(include_str!("../examples/get_workspace_queue.json"))
                 .handler(overview::show),
         )
         .route(
             get("list_queue_jobs", "/v1/workspaces/{workspace_id}/queue/jobs")
                 .summary("Page through the workspace's jobs")
                 .description("Returns every stored job, newest first.")
+                .example(include_str!("../examples/list_queue_jobs.json"))
                 .handler(jobs::list),
         )
         .route(
@@ -36,6 +38,7 @@ pub fn area() -> Area {
                     "With its attempts and its last error. `position` counts the jobs of its lane \
                      that run before it.",
                 )
+                .example(include_str!("../examples/get_queue_job.json"))
                 .handler(jobs::show),
         )
         .route(
@@ -48,6 +51,7 @@ pub fn area() -> Area {
                 )
                 .role(Role::Admin)
                 .problems(&["job_status", "job_superseded"])
+                .example(include_str!("../examples/retry_queue_job.json"))
                 .handler(actions::retry),
         )
         .route(
@@ -60,6 +64,7 @@ pub fn area() -> Area {
                 )
                 .role(Role::Admin)
                 .problems(&["job_status", "job_not_cancellable"])
+                .example(include_str!("../examples/cancel_queue_job.json"))
                 .handler(actions::cancel),
         )
 }

@@ -9,16 +9,17 @@ use crate::jobs::{DispatchStatus, JobStatus, misused, optional_uuid};
 const SHOWN: u32 = 100;
 
 pub(crate) const DESCRIPTION: &str = "By lane and position. Of each lane the first 100 queued \
-    jobs, then up to 100 each of those that run, wait for their next attempt (soonest first) and \
-    have ended (latest first); all of them are paged through `/queue/jobs`. By default a \
+    jobs that are due, then up to 100 each of those that run, wait for their next attempt (soonest \
+    first) and have ended (latest first). `/queue/jobs` has all of them, and those that are \
+    scheduled for later. By default a \
     succeeded job is shown for an hour, a failed or dead one for 30 days, the successful delivery \
     of an event (kind `event`) not at all.\n\n\
     The lane `events` delivers events to the areas of the service, `delivery` messages to the \
     outside. Workspaces take turns in a lane, and none can use all of its capacity.\n\n\
     `capacity` is how many jobs of the lane run at a time in one process of the service; `active` \
-    and `queued` count this workspace's jobs that are `running` and `queued`. `position` is a \
-    job's place among the workspace's queued jobs of its lane, from 1, and null in any other \
-    status. `dispatch_status` is `scheduled` before `available_at`, `waiting` for a place in the \
+    and `queued` count this workspace's jobs that run and those that are due. `position` is a \
+    job's place among the workspace's queued jobs of its lane that are due, from 1, otherwise \
+    null. `dispatch_status` is `scheduled` before `available_at`, `waiting` for a place in the \
     lane, `dispatched` to a worker, or `settled`.";
 
 /// Overview of the workspace's job queue.

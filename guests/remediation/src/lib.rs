@@ -69,13 +69,15 @@ fn operations(area: Area) -> Area {
             .description(create::DESCRIPTION)
             .in_contract()
             .problems(&["program_open"])
-            .handler(create::create),
+            .example(include_str!("../examples/create_remediation_program.json"))
+.handler(create::create),
     )
     .route(
         get("list_remediation_programs", PROGRAMS)
             .summary("List remediation programs, newest first")
 .description("One page. Finding, repository and state select programs.")
-            .handler(program::list),
+            .example(include_str!("../examples/list_remediation_programs.json"))
+.handler(program::list),
     )
     .route(
         get("get_remediation_program", PROGRAM)
@@ -84,7 +86,8 @@ fn operations(area: Area) -> Area {
 "With its steps and their verification. The `ETag` of the response is the \
 version that a change names in `If-Match`.",
 )
-            .handler(program::show),
+            .example(include_str!("../examples/get_remediation_program.json"))
+.handler(program::show),
     )
     .route(
         post(
@@ -94,7 +97,8 @@ version that a change names in `If-Match`.",
         .summary("Change a remediation program's state")
         .description(transitions::DESCRIPTION)
         .problems(&["invalid_transition", "reviewer_is_author"])
-        .handler(transitions::transition),
+        .example(include_str!("../examples/transition_remediation_program.json"))
+.handler(transitions::transition),
     )
     .route(
         get(
@@ -103,7 +107,8 @@ version that a change names in `If-Match`.",
         )
         .summary("List evaluations of a program's predicates, newest first")
 .description("One page of results, one for each predicate and audit.")
-        .handler(evaluations::list),
+        .example(include_str!("../examples/list_remediation_evaluations.json"))
+.handler(evaluations::list),
     )
 }
 

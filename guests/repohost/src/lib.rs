@@ -43,6 +43,7 @@ fn routes(area: Area) -> Area {
             .workspace_in_body("workspace_id")
             .role(Role::Admin)
             .problems(&["unavailable"])
+            .example(include_str!("../examples/start_repohost_install.json"))
             .handler(install::start),
     )
     .route(
@@ -53,12 +54,14 @@ fn routes(area: Area) -> Area {
             .writes()
             .role(Role::Admin)
             .problems(&["state_used", "installation_requested"])
+            .example(include_str!("../examples/complete_repohost_install.json"))
             .handler(install::come_back),
     )
     .route(
         get("list_repohost_installations", INSTALLATIONS)
             .summary("List the application's installations, newest first")
             .description("One page of installations that were bound to this workspace.")
+            .example(include_str!("../examples/list_repohost_installations.json"))
             .handler(installations::list),
     )
     .route(
@@ -67,6 +70,7 @@ fn routes(area: Area) -> Area {
             .description(
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_repohost_installation.json"))
             .handler(installations::show),
     )
     .route(

@@ -55,12 +55,14 @@ fn audit_routes(area: Area) -> Area {
             .summary("Start an audit of a repository")
             .description(audits::DESCRIPTION)
             .problems(&["repository_archived"])
+            .example(include_str!("../examples/start_audit.json"))
             .handler(audits::start),
     )
     .route(
         get("list_audits", AUDITS)
             .summary("List audits, newest first")
             .description("Without inputs and facts, which `GET` of one audit returns.")
+            .example(include_str!("../examples/list_audits.json"))
             .handler(audits::list),
     )
     .route(
@@ -70,6 +72,7 @@ fn audit_routes(area: Area) -> Area {
                 "Read it until `state` is `completed` or `failed`. `parts` has the result of each \
                  input.",
             )
+            .example(include_str!("../examples/get_audit.json"))
             .handler(audits::show),
     )
 }
@@ -97,6 +100,7 @@ fn schedule_routes(area: Area) -> Area {
             .description(schedules::DESCRIPTION)
             .in_contract()
             .problems(&["repository_archived"])
+            .example(include_str!("../examples/create_audit_schedule.json"))
             .handler(schedules::create),
     )
     .route(
@@ -106,6 +110,7 @@ fn schedule_routes(area: Area) -> Area {
                 "One page. Repository and state select schedules; deleted ones are listed only if \
                  `state` asks for them.",
             )
+            .example(include_str!("../examples/list_audit_schedules.json"))
             .handler(schedules::list),
     )
     .route(
@@ -115,6 +120,7 @@ fn schedule_routes(area: Area) -> Area {
                 "With its last and its next run. The `ETag` of the response is the version that a \
                  change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_audit_schedule.json"))
             .handler(schedules::show),
     )
     .route(
@@ -125,6 +131,7 @@ fn schedule_routes(area: Area) -> Area {
                 run.",
             )
             .problems(&["schedule_deleted"])
+            .example(include_str!("../examples/update_audit_schedule.json"))
             .handler(schedules::update),
     )
     .route(
@@ -138,6 +145,7 @@ fn schedule_routes(area: Area) -> Area {
              made up for.",
         )
         .problems(&["schedule_deleted"])
+        .example(include_str!("../examples/pause_audit_schedule.json"))
         .handler(schedules::pause),
     )
     .route(
@@ -148,6 +156,7 @@ fn schedule_routes(area: Area) -> Area {
         .summary("Resume a schedule")
         .description("Due times that passed during the pause are skipped.")
         .problems(&["schedule_deleted"])
+        .example(include_str!("../examples/resume_audit_schedule.json"))
         .handler(schedules::resume),
     )
     .route(
@@ -155,6 +164,7 @@ fn schedule_routes(area: Area) -> Area {
             .summary("Delete a schedule")
             .description("It can still be read as `deleted`; its audits are kept.")
             .problems(&["schedule_deleted"])
+            .example(include_str!("../examples/delete_audit_schedule.json"))
             .handler(schedules::remove),
     )
 }

@@ -30,6 +30,7 @@ pub fn area() -> Area {
                 .in_contract()
                 .role(Role::Viewer)
                 .idempotency_required()
+                .example(include_str!("../examples/create_support_case.json"))
                 .handler(cases::create),
         )
         .route(
@@ -41,18 +42,21 @@ pub fn area() -> Area {
                 )
                 .in_contract()
                 .deadline_ms(5_000)
+                .example(include_str!("../examples/list_support_cases.json"))
                 .handler(cases::list),
         )
         .route(
             get("page_support_cases", "/v1/workspaces/{workspace_id}/support/case-history")
                 .summary("Page through the caller's own support cases")
                 .description("One page, newest first. `status` selects cases.")
+                .example(include_str!("../examples/page_support_cases.json"))
                 .handler(cases::page),
         )
         .route(
             get("get_support_case", "/v1/workspaces/{workspace_id}/support/cases/{case_id}")
                 .summary("Read one of the caller's own support cases")
                 .description("Admins may read and answer all cases.")
+                .example(include_str!("../examples/get_support_case.json"))
                 .handler(cases::show),
         )
         .route(
@@ -65,6 +69,7 @@ pub fn area() -> Area {
                 )
                 .role(Role::Viewer)
                 .problems(&["too_many_notes"])
+                .example(include_str!("../examples/add_support_note.json"))
                 .handler(cases::add_note),
         )
         .route(
@@ -75,6 +80,7 @@ pub fn area() -> Area {
             .summary("Close a support case")
             .description("By the case's author or an admin. Closing twice changes nothing.")
             .role(Role::Viewer)
+            .example(include_str!("../examples/close_support_case.json"))
             .handler(cases::close),
         )
 }

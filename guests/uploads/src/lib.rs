@@ -59,12 +59,14 @@ fn routes(area: Area) -> Area {
         post("create_upload", UPLOADS)
             .summary("Announce an upload")
             .description(intake::DESCRIPTION)
+            .example(include_str!("../examples/create_upload.json"))
             .handler(intake::create),
     )
     .route(
         get("list_uploads", UPLOADS)
             .summary("List uploads, newest first")
             .description("One page. Stage, repository and purpose select uploads.")
+            .example(include_str!("../examples/list_uploads.json"))
             .handler(upload::list),
     )
     .route(
@@ -72,6 +74,7 @@ fn routes(area: Area) -> Area {
             .summary("Read an upload and its stage")
             .description(upload::DESCRIPTION)
             .in_contract()
+            .example(include_str!("../examples/get_upload.json"))
             .handler(upload::show),
     )
     .route(
@@ -86,6 +89,7 @@ fn routes(area: Area) -> Area {
             .max_body_bytes(MAX_BYTES)
             .rate(RateClass::Heavy)
             .problems(&["length_mismatch", "digest_mismatch", "upload_closed"])
+            .example(include_str!("../examples/put_upload_content.json"))
             .handler(intake::put_content),
     )
     .route(
@@ -93,6 +97,7 @@ fn routes(area: Area) -> Area {
             .summary("Complete an upload and check its content")
             .description("Completing again changes nothing.")
             .problems(&["content_missing", "upload_closed"])
+            .example(include_str!("../examples/complete_upload.json"))
             .handler(intake::complete),
     )
 }

@@ -23,7 +23,7 @@ const KEPT_SECONDS: i64 = 30 * 24 * 3600;
 
 /// Text for the OpenAPI document: how events are delivered.
 pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a POST of `{type, \
-    timestamp, data}` with `webhook-id` (the event's id, the same at every attempt), \
+    timestamp, workspace_id, data}` with `webhook-id` (the event's id, the same at every attempt), \
     `webhook-timestamp` and `webhook-signature` (`v1,` and base64 of HMAC-SHA256 over \
     `id.timestamp.body` under the bytes that `secret` holds in base64 after `whsec_`). The secret \
     is shown here and after a rotation, once.\n\n\
@@ -91,12 +91,20 @@ pub(crate) fn forget_secret(ctx: &JobCtx, job: ForgetSecret) -> JobResult<Forget
 struct Message<'a, T> {
     r#type: &'a str,
     timestamp: Timestamp,
+    workspace_id: Uuid,
     data: &'a T,
 }
 
-/// Returns the JSON body exactly as it is signed and sent.
-pub(crate) fn body<T: Serialize>(r#type: &str, timestamp: Timestamp, data: &T) -> String {
-    serde_json::to_string(&Message { r#type, timestamp, data }).expect("data that JSON can express")
+/// Returns the body as it is signed and sent to the workspace's webhooks.
+pub(crate) fn body<T: Serialize>(
+    scope: &Scope,
+    r#type: &str,
+    timestamp: Timestamp,
+    data: &T,
+) -> String {
+    let workspace_id = scope.workspace_id();
+    let message = Message { r#type, timestamp, workspace_id, data };
+    serde_json::to_string(&message).expect("data that JSON can express")
 }
 
 /// Creates a delivery of the event for each matching subscription. Skips subscriptions that already
@@ -111,7 +119,7 @@ pub(crate) fn fan_out(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeli
     let made = ctx.documents::<StoredDelivery>().query().equals("event_id", event.id);
     let made = made.limit(MOST_WEBHOOKS).list()?;
     let made: Vec<Uuid> = made.iter().map(|delivery| delivery.webhook_id).collect();
-    let body = body(&event.name, event.occurred_at, &event.data);
+    let body = body(ctx, &event.name, event.occurred_at, &event.data);
     wanting.retain(|webhook| !made.contains(&webhook.uuid()));
     let new: Vec<(Uuid, StoredDelivery)> = wanting
         .iter()

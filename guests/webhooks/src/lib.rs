@@ -62,12 +62,14 @@ fn subscription_routes(area: Area) -> Area {
             .in_contract()
             .role(Role::Admin)
             .problems(&["too_many_webhooks"])
+            .example(include_str!("../examples/create_webhook.json"))
             .handler(subscriptions::create),
     )
     .route(
         get("list_webhooks", WEBHOOKS)
             .summary("List webhooks, newest first")
             .description("One page, without secrets. Disabled webhooks are listed with the reason.")
+            .example(include_str!("../examples/list_webhooks.json"))
             .handler(subscriptions::list),
     )
     .route(
@@ -77,6 +79,7 @@ fn subscription_routes(area: Area) -> Area {
                 "Without its secret, which only creation and rotation return. The `ETag` of the \
                  response is the version that a change names in `If-Match`.",
             )
+            .example(include_str!("../examples/get_webhook.json"))
             .handler(subscriptions::show),
     )
     .route(
@@ -86,6 +89,7 @@ fn subscription_routes(area: Area) -> Area {
                 "Absent members keep their values. Activating it again resets its failures.",
             )
             .role(Role::Admin)
+            .example(include_str!("../examples/update_webhook.json"))
             .handler(subscriptions::update),
     )
     .route(
@@ -99,6 +103,7 @@ fn subscription_routes(area: Area) -> Area {
             one.",
         )
         .role(Role::Admin)
+        .example(include_str!("../examples/rotate_webhook_secret.json"))
         .handler(subscriptions::rotate_secret),
     )
     .route(
@@ -120,6 +125,7 @@ fn delivery_routes(area: Area) -> Area {
             )
             .role(Role::Admin)
             .problems(&["webhook_disabled"])
+            .example(include_str!("../examples/test_webhook.json"))
             .handler(deliveries::test),
     )
     .route(
@@ -129,6 +135,7 @@ fn delivery_routes(area: Area) -> Area {
         )
         .summary("List a webhook's deliveries, newest first")
         .description("Deliveries are stored for 30 days.")
+        .example(include_str!("../examples/list_webhook_deliveries.json"))
         .handler(deliveries::list),
     )
     .route(
@@ -140,6 +147,7 @@ fn delivery_routes(area: Area) -> Area {
         .description("The `webhook-id` stays the same; the retries start again.")
         .role(Role::Admin)
         .problems(&["webhook_disabled", "delivery_pending"])
+        .example(include_str!("../examples/resend_webhook_delivery.json"))
         .handler(deliveries::resend),
     )
 }

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use area_sdk::testing::{EgressError, EnqueuedJob, FakeHost, Header, Incoming, Outgoing, Request};
+use area_sdk::testing::{
+    EgressError, EnqueuedJob, FakeHost, Header, Incoming, Outgoing, Request, WORKSPACE,
+};
 use area_sdk::wit::Outcome;
 use area_sdk::wit::assurance::area::manifest::Method;
 use area_sdk::{Role, Timestamp, Uuid};
@@ -91,6 +93,7 @@ fn an_event_is_delivered_once_a_subscription_and_signed() {
     let body = String::from_utf8(sent.body.clone()).expect("UTF-8");
     let told: Value = serde_json::from_str(&body).expect("JSON");
     assert_eq!((&told["type"], &told["data"]), (&json!("note.created"), &json!({ "n": 1 })));
+    assert_eq!(told["workspace_id"], json!(WORKSPACE));
     assert_eq!(header(sent, "webhook-id"), EVENT.to_string());
     assert_eq!((sent.timeout_ms, sent.method.as_str()), (15_000, "POST"));
 

@@ -1,5 +1,18 @@
 //! Errors of the store, and their mapping from database errors.
 
+use metrics::{counter, describe_counter};
+
+/// Metric: errors of the database.
+const ERRORS: &str = "assurance_database_errors_total";
+
+/// Describes the metric, with a series for each kind.
+pub(super) fn describe_metrics() {
+    describe_counter!(ERRORS, "Errors of the database, by kind (unavailable, full, other)");
+    for kind in ["unavailable", "full", "other"] {
+        counter!(ERRORS, "kind" => kind).increment(0);
+    }
+}
+
 /// Why the store refused an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -93,6 +106,19 @@ impl Error {
         }
     }
 
+    /// Returns the kind under which the error is counted; `None` if it is no error of the database,
+    /// but a conflict that the caller handles.
+    fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Unavailable(_) => Some("unavailable"),
+            Self::Full(_) => Some("full"),
+            Self::Database(sqlx::Error::RowNotFound) => None,
+            Self::Database(sqlx::Error::Database(error)) if error.is_unique_violation() => None,
+            Self::Database(_) => Some("other"),
+            _ => None,
+        }
+    }
+
     /// Returns whether no connection became free in time.
     pub(crate) fn is_pool_timeout(&self) -> bool {
         matches!(self, Self::Unavailable(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed))
@@ -110,6 +136,16 @@ impl Error {
 
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
+        let error = Self::classified(error);
+        if let Some(kind) = error.kind() {
+            counter!(ERRORS, "kind" => kind).increment(1);
+        }
+        error
+    }
+}
+
+impl Error {
+    fn classified(error: sqlx::Error) -> Self {
         match &error {
             sqlx::Error::PoolTimedOut
             | sqlx::Error::PoolClosed
@@ -228,6 +264,15 @@ mod tests {
         for code in [Some("23505"), Some("1"), Some("42P01"), None] {
             assert_eq!(meaning(code), ErrorClass::Other, "{code:?}");
         }
+    }
+
+    #[test]
+    fn errors_of_the_database_are_counted_and_conflicts_are_not() {
+        let of = |error: sqlx::Error| Error::from(error).kind();
+        assert_eq!(of(sqlx::Error::WorkerCrashed), Some("unavailable"));
+        assert_eq!(of(sqlx::Error::ColumnNotFound("id".into())), Some("other"));
+        assert_eq!(of(sqlx::Error::RowNotFound), None);
+        assert_eq!(Error::RunAgain.kind(), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, SqliteC
 
 use super::blobs::{BlobLocation, Blobs};
 use super::connection_shares::ConnectionShares;
-use super::error::Error;
+use super::error::{self, Error};
 use super::gates::WorkspaceGates;
 use super::group_commit::{self, GroupCommit};
 use super::pool::{self, Pool, PoolLimits};
@@ -112,6 +112,7 @@ impl Store {
         let blobs = Blobs::open(&settings.blobs)?;
         pool::describe_metrics();
         group_commit::describe_metrics();
+        error::describe_metrics();
         let gates = WorkspaceGates::default();
         let (reading, writing) = shares(&databases, settings.max_connections);
         let (wake, outcomes) = (super::LaneWaker::default(), super::WriteOutcomes::default());

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::reading::ReadKind;
 use super::{OperationError, QueueError, UnitOfWork};
-use assurance_core::domain::id::JobId;
+use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{EVENT_KIND, JobStatus, Lane};
 use assurance_core::domain::queue::{JobChange, JobChangeKind, JobFilter, LaneLoad, QueuedJob};
+use assurance_core::domain::time::Timestamp;
 use assurance_store::{Error, jobs};
 
 type QueueResult<T> = Result<T, OperationError<QueueError>>;
@@ -18,11 +19,11 @@ const MAX_JOBS: u32 = 500;
 const MAX_REASON: usize = 1_000;
 
 impl UnitOfWork {
-    /// Returns the number of the workspace's jobs in each lane.
+    /// Returns the number of the workspace's running and due jobs in each lane.
     pub async fn lane_loads(&mut self) -> Result<BTreeMap<Lane, LaneLoad>, Error> {
-        let workspace = self.spec.call.workspace;
+        let (workspace, now) = self.workspace_and_now();
         let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let loads = jobs::loads(lease.connection(), workspace).await?;
+        let loads = jobs::loads(lease.connection(), workspace, now).await?;
         self.done(lease);
         Ok(loads)
     }
@@ -31,9 +32,9 @@ impl UnitOfWork {
     /// position.
     pub async fn queue_overview(&mut self, limit: u32) -> QueueResult<Vec<QueuedJob>> {
         check_limit(limit)?;
-        let workspace = self.spec.call.workspace;
+        let (workspace, now) = self.workspace_and_now();
         let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let jobs = jobs::overview(lease.connection(), workspace, limit).await?;
+        let jobs = jobs::overview(lease.connection(), workspace, now, limit).await?;
         self.done(lease);
         Ok(jobs)
     }
@@ -47,10 +48,10 @@ impl UnitOfWork {
         limit: u32,
     ) -> QueueResult<(Vec<QueuedJob>, Option<String>)> {
         check_limit(limit)?;
-        let workspace = self.spec.call.workspace;
+        let scope = self.workspace_and_now();
         let key = self.keys.derive("query cursor");
         let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let page = jobs::page(lease.connection(), workspace, filter, cursor, limit, &key).await;
+        let page = jobs::page(lease.connection(), scope, filter, cursor, limit, &key).await;
         match page {
             Ok(page) => {
                 self.done(lease);
@@ -67,9 +68,9 @@ impl UnitOfWork {
     /// Returns one of the workspace's jobs; `None` if there is none with this
     /// id.
     pub async fn queued_job(&mut self, job: JobId) -> Result<Option<QueuedJob>, Error> {
-        let workspace = self.spec.call.workspace;
+        let (workspace, now) = self.workspace_and_now();
         let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let found = jobs::find(lease.connection(), workspace, job).await?;
+        let found = jobs::find(lease.connection(), workspace, now, job).await?;
         self.done(lease);
         Ok(found)
     }
@@ -118,6 +119,11 @@ impl UnitOfWork {
         found.updated_at = self.spec.call.now;
         found.position = None;
         Ok(found)
+    }
+
+    /// Returns what a view of the queue depends on: a job is due or not at a time.
+    fn workspace_and_now(&self) -> (WorkspaceId, Timestamp) {
+        (self.spec.call.workspace, self.spec.call.now)
     }
 
     async fn job_to_change(&mut self, job: JobId) -> QueueResult<QueuedJob> {

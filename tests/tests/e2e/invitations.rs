@@ -31,7 +31,7 @@ fn action(invitation: &Value, action: &str) -> String {
 
 /// Returns the text of the mail to an address from the folder that replaces a mail server, with
 /// lines joined as by a mail program.
-async fn mail_to(host: &TestHost, email: &str) -> String {
+pub(crate) async fn mail_to(host: &TestHost, email: &str) -> String {
     let folder = host.folder().join("data/mail");
     let begun = Instant::now();
     loop {
@@ -66,13 +66,13 @@ fn unfolded(text: &str) -> String {
 }
 
 /// Returns the word after a mark in a mail.
-fn word_after<'t>(text: &'t str, mark: &str) -> &'t str {
+pub(crate) fn word_after<'t>(text: &'t str, mark: &str) -> &'t str {
     let (_, rest) = text.split_once(mark).unwrap_or_else(|| panic!("no {mark} in {text}"));
     rest.split(['\r', '\n', '"', '&']).next().expect("a word")
 }
 
 /// Returns the token of an operation's link in a mail.
-fn token(text: &str, operation: &str) -> String {
+pub(crate) fn token(text: &str, operation: &str) -> String {
     word_after(text, &format!("/v1/invitations/{operation}?token=")).to_owned()
 }
 

@@ -24,6 +24,7 @@ mod documents;
 mod doubts;
 mod durability;
 mod evidence;
+mod examples;
 mod fairness;
 mod fleet;
 mod fuzz;

@@ -80,6 +80,21 @@ async fn a_page_has_navigation_anchors_and_defaults_but_no_script() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_shows_the_recorded_request_and_response() {
+    let host = Builder::new(Backend::Sqlite).areas(&["support"]).start().await;
+    let document = host.nobody().get("/openapi.json").await.expect(200);
+    let operation = &document["paths"]["/v1/workspaces/{workspace_id}/support/cases"]["post"];
+    let page = host.nobody().get("/reference/create_support_case").await.text();
+    for body in [&operation["requestBody"], &operation["responses"]["201"]] {
+        let example = &body["content"]["application/json"]["example"];
+        for (name, value) in example.as_object().expect("an example") {
+            let member = format!("\"{name}\": {value}").replace('"', "&quot;");
+            assert!(value.is_array() || page.contains(&member), "{member} is not in {page}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_has_the_document_is_not_sent_it_again() {
     let host = Builder::new(Backend::Sqlite).areas(&["support"]).start().await;
     let nobody = host.nobody();

@@ -59,6 +59,7 @@ both_backends! {
         assert_eq!(received.headers["content-type"], "application/json");
         let body: Value = serde_json::from_slice(&received.body).expect("JSON");
         assert_eq!(body["type"], "support_case.created");
+        assert_eq!(body["workspace_id"], ada.workspace);
         assert_eq!(body["data"]["case_id"], case["id"]);
         verify(&secret, &received);
 
@@ -92,6 +93,7 @@ both_backends! {
         for message in &received {
             let body: Value = serde_json::from_slice(&message.body).expect("JSON");
             assert_eq!(body["data"]["case_id"], case["id"]);
+            assert_eq!(body["workspace_id"], ada.workspace);
         }
         assert_eq!(received.len(), 1, "{received:#?}");
     }

@@ -161,6 +161,6 @@ fn every_metric_is_described_for_operators() {
 
 fn is_metric(text: &str) -> bool {
     (text.starts_with("assurance_") || text.starts_with("http_"))
-        && (text.ends_with("_total") || text.ends_with("_seconds"))
+        && ["_total", "_seconds", "_info", "_jobs"].iter().any(|unit| text.ends_with(unit))
         && text.chars().all(|c| c.is_ascii_lowercase() || c == '_')
 }

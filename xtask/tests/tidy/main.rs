@@ -3,6 +3,7 @@
 //!
 //! Each check collects all violations before it fails.
 
+mod alerts;
 mod contract;
 mod cycles;
 mod documents;

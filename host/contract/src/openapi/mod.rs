@@ -199,11 +199,13 @@ fn delivery(manifest: &Manifest, event: &EventSpec, components: &mut SchemaCompo
     let data = components.hoist(usage(&data_name), &event.schema);
     let schema = json!({
         "type": "object",
-        "required": ["type", "timestamp", "data"],
+        "required": ["type", "timestamp", "workspace_id", "data"],
         "properties": {
             "type": {"type": "string", "const": event.name, "description": "Name of the event."},
             "timestamp": {"type": "string", "format": "date-time",
                 "description": "When the event happened."},
+            "workspace_id": {"type": "string", "format": "uuid",
+                "description": "Workspace in which the event happened."},
             "data": data,
         },
     });

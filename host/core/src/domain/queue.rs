@@ -33,8 +33,9 @@ pub struct QueuedJob {
     pub created_at: Timestamp,
     /// Time at which the job's row was last changed.
     pub updated_at: Timestamp,
-    /// Position among the workspace's queued jobs of the lane, from 1. Jobs of
-    /// other workspaces are not counted, so the position does not reveal them.
+    /// Position among the workspace's queued jobs of the lane that are due,
+    /// from 1. Jobs of other workspaces are not counted, so the position does
+    /// not reveal them.
     pub position: Option<u64>,
 }
 
@@ -43,7 +44,7 @@ pub struct QueuedJob {
 pub struct LaneLoad {
     /// Number of jobs that workers are running.
     pub active: u64,
-    /// Number of jobs that wait for the first run or for the next step.
+    /// Number of due jobs that wait for the first run or for the next step.
     pub queued: u64,
 }
 

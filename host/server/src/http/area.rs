@@ -51,6 +51,7 @@ pub(super) async fn answer(
         }
     };
     context.set_meter(&found.route.meter);
+    tracing::Span::current().record("route", found.route.route.path.as_str());
     app.node.admit(found.area)?;
     let mut budget = TimeBudget::new(&app, found.route.deadline);
     let credential = budget.spend(caller::enter(&app, &found, &parts)).await?;

@@ -40,6 +40,7 @@ fn signing_in() -> Vec<HostOperation> {
             signed_in: false,
             body: Some(schema::<login::LoginBody>()),
             response: Some(schema::<session::SessionView>()),
+            example: recorded(include_str!("examples/login.json")),
             ..operation(Method::Post, "/v1/auth/login", "login", "Sign in")
         },
         HostOperation {
@@ -50,6 +51,7 @@ fn signing_in() -> Vec<HostOperation> {
             success_status: 201,
             body: Some(schema::<register::NewAccount>()),
             response: Some(schema::<session::SessionView>()),
+            example: recorded(include_str!("examples/register.json")),
             ..operation(Method::Post, "/v1/auth/register", "register", "Create an account")
         },
         HostOperation {
@@ -62,6 +64,7 @@ fn signing_in() -> Vec<HostOperation> {
                 a 403. A wrong `current_password` counts as a failed sign-in.",
             success_status: 204,
             body: Some(schema::<password::PasswordBody>()),
+            example: recorded(include_str!("examples/change_password.json")),
             ..operation(
                 Method::Post,
                 "/v1/auth/password",
@@ -78,12 +81,14 @@ fn of_sessions() -> Vec<HostOperation> {
             in_contract: true,
             description: "The signed-in user, and a CSRF token for the session's writes.",
             response: Some(schema::<session::SessionView>()),
+            example: recorded(include_str!("examples/get_session.json")),
             ..operation(Method::Get, "/v1/auth/session", "get_session", "The session")
         },
         HostOperation {
             in_contract: true,
             description: "Second factor, recovery codes and open sessions, newest first.",
             response: Some(schema::<session::SecurityView>()),
+            example: recorded(include_str!("examples/get_security.json")),
             ..operation(Method::Get, "/v1/auth/security", "get_security", "Security status")
         },
         HostOperation {
@@ -113,6 +118,7 @@ fn second_factor() -> Vec<HostOperation> {
             description: "Has no effect until it is confirmed with a code. A repeated request \
                 replaces the secret; `Idempotency-Key` is ignored.",
             response: Some(schema::<mfa::EnrolmentView>()),
+            example: recorded(include_str!("examples/enrol_authenticator.json")),
             ..operation(
                 Method::Post,
                 "/v1/auth/mfa/enrol",
@@ -126,6 +132,7 @@ fn second_factor() -> Vec<HostOperation> {
                 after a 403.",
             body: Some(schema::<mfa::CodeBody>()),
             response: Some(schema::<mfa::ConfirmedView>()),
+            example: recorded(include_str!("examples/confirm_authenticator.json")),
             ..operation(
                 Method::Post,
                 "/v1/auth/mfa/confirm",
@@ -137,6 +144,7 @@ fn second_factor() -> Vec<HostOperation> {
             description: "All other sessions end. Requires a recent sign-in: on 403, sign in again.",
             success_status: 204,
             body: Some(schema::<mfa::CodeBody>()),
+            example: recorded(include_str!("examples/disable_authenticator.json")),
             ..operation(
                 Method::Post,
                 "/v1/auth/mfa/disable",
@@ -150,6 +158,7 @@ fn second_factor() -> Vec<HostOperation> {
                 ones.",
             body: Some(schema::<mfa::CodeBody>()),
             response: Some(schema::<mfa::RecoveryCodes>()),
+            example: recorded(include_str!("examples/renew_recovery_codes.json")),
             ..operation(
                 Method::Post,
                 "/v1/auth/recovery-codes",
@@ -167,6 +176,7 @@ fn of_workspaces() -> Vec<HostOperation> {
             description: "Sorted by slug.",
             parameters: parameters::page_parameters(),
             response: Some(schema::<workspaces::WorkspacePage>()),
+            example: recorded(include_str!("examples/list_workspaces.json")),
             ..operation(Method::Get, "/v1/workspaces", "list_workspaces", "Your workspaces")
         },
         HostOperation {
@@ -176,6 +186,7 @@ fn of_workspaces() -> Vec<HostOperation> {
             success_status: 201,
             body: Some(schema::<workspaces::CreateWorkspace>()),
             response: Some(schema::<workspaces::WorkspaceView>()),
+            example: recorded(include_str!("examples/create_workspace.json")),
             ..operation(Method::Post, "/v1/workspaces", "create_workspace", "Create a workspace")
         },
     ]
@@ -190,6 +201,7 @@ fn of_members() -> Vec<HostOperation> {
             parameters: [vec![members::workspace_parameter()], parameters::page_parameters()]
                 .concat(),
             response: Some(schema::<members::MemberPage>()),
+            example: recorded(include_str!("examples/list_members.json")),
             ..operation(
                 Method::Get,
                 "/v1/workspaces/{workspace_id}/members",
@@ -230,6 +242,7 @@ fn of_access_tokens() -> Vec<HostOperation> {
             parameters: vec![members::workspace_parameter()],
             body: Some(schema::<access_tokens::AccessTokenBody>()),
             response: Some(schema::<access_tokens::CreatedAccessToken>()),
+            example: recorded(include_str!("examples/create_access_token.json")),
             ..operation(
                 Method::Post,
                 "/v1/workspaces/{workspace_id}/access-tokens",
@@ -243,6 +256,7 @@ fn of_access_tokens() -> Vec<HostOperation> {
             parameters: [vec![members::workspace_parameter()], parameters::page_parameters()]
                 .concat(),
             response: Some(schema::<access_tokens::AccessTokenPage>()),
+            example: recorded(include_str!("examples/list_access_tokens.json")),
             ..operation(
                 Method::Get,
                 "/v1/workspaces/{workspace_id}/access-tokens",
@@ -289,6 +303,11 @@ fn operation(
         response: None,
         example: Json::Null,
     }
+}
+
+/// Parses an example, which the end-to-end tests record and check.
+fn recorded(example: &str) -> Json {
+    serde_json::from_str(example).unwrap_or_default()
 }
 
 fn schema<T: JsonSchema>() -> Json {

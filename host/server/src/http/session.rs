@@ -191,6 +191,7 @@ pub(super) fn spend_workspace(
     workspace: WorkspaceId,
     class: RateClass,
 ) -> Result<(), Refusal> {
+    tracing::Span::current().record("workspace.id", tracing::field::display(workspace));
     match app.limiter.workspace(workspace, class) {
         Ok(status) => context.set_workspace_limit_status(status),
         Err(spent) => {

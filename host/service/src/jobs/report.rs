@@ -5,27 +5,45 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
-use assurance_core::domain::job::{JobEndKind, Lane, LeasedJob};
+use assurance_core::domain::job::{JobEndKind, JobStatus, Lane, LeasedJob};
+use assurance_core::domain::time::Timestamp;
 use assurance_store::jobs::LaneDepth;
 
 const DEPTH: &str = "assurance_jobs";
+const OLDEST_DUE: &str = "assurance_jobs_oldest_due_age_seconds";
+const FAILED: &str = "assurance_failed_jobs";
 const RUNS: &str = "assurance_job_runs_total";
 const RUN_SECONDS: &str = "assurance_job_run_seconds";
 
 /// Registers the descriptions of the metrics.
 pub(super) fn describe() {
     describe_gauge!(DEPTH, "Waiting and running jobs of all processes, by lane");
+    describe_gauge!(
+        OLDEST_DUE,
+        "Time since which the oldest due job of a lane waits; 0 without one"
+    );
+    describe_gauge!(FAILED, "Stored jobs that failed for good, by status (failed, dead)");
     describe_counter!(RUNS, "Ended job runs, by area, lane and outcome");
     describe_histogram!(RUN_SECONDS, "Duration of job runs, by area and lane");
 }
 
-/// Sets the metrics of the lanes' queue lengths.
-pub(super) fn depths(depths: &BTreeMap<Lane, LaneDepth>) {
+/// Sets the metrics of the lanes' queue lengths and waits.
+#[expect(clippy::cast_precision_loss, reason = "a gauge is an f64")]
+pub(super) fn depths(depths: &BTreeMap<Lane, LaneDepth>, now: Timestamp) {
     for (lane, depth) in depths {
         for (state, count) in [("waiting", depth.waiting), ("running", depth.running)] {
-            #[expect(clippy::cast_precision_loss, reason = "a gauge is an f64")]
             gauge!(DEPTH, "lane" => lane.as_str(), "state" => state).set(count as f64);
         }
+        let waits_ms = depth.next_due.map_or(0, |due| now.ms_since(due).max(0));
+        gauge!(OLDEST_DUE, "lane" => lane.as_str()).set(waits_ms as f64 / 1_000.0);
+    }
+}
+
+/// Sets the metric of jobs that failed for good.
+#[expect(clippy::cast_precision_loss, reason = "a gauge is an f64")]
+pub(super) fn failed(failed: &[(JobStatus, u64)]) {
+    for (status, count) in failed {
+        gauge!(FAILED, "status" => status.as_str()).set(*count as f64);
     }
 }
 

@@ -109,9 +109,12 @@ async fn recover(shared: &WorkerState) -> Result<(), store::Error> {
 async fn count(shared: &WorkerState) -> Result<(), store::Error> {
     let deps = &shared.deps;
     let mut connection = deps.store.reader().await?;
+    let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
     let depths = store::jobs::depths(&mut connection).await?;
+    let failed = store::jobs::failed(&mut connection).await?;
     connection.release();
-    report::depths(&depths);
+    report::depths(&depths, now);
+    report::failed(&failed);
     Ok(())
 }
 

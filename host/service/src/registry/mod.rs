@@ -5,6 +5,7 @@
 
 mod compared;
 mod dependents;
+mod live_metrics;
 mod scope;
 mod snapshot;
 #[cfg(test)]
@@ -15,7 +16,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use metrics::{describe_gauge, gauge};
 use parking_lot::Mutex;
 
 pub use compared::{
@@ -32,9 +32,6 @@ use assurance_core::domain::manifest::Manifest;
 use assurance_core::domain::trial::Trial;
 use assurance_runtime::LoadedArea;
 use assurance_work::{AreaScope, LimitsByArea};
-
-/// Metric: the live version of each area.
-const LIVE_VERSIONS: &str = "assurance_area_live_info";
 
 /// Why a version cannot become live.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +130,7 @@ impl Registry {
     /// Creates a registry without areas, with the host's own operations.
     #[must_use]
     pub fn new(host: Vec<HostOperation>, ceilings: ContractLimits, limits: LimitsByArea) -> Self {
-        describe_gauge!(LIVE_VERSIONS, "1 for the version of an area that is live on this node");
+        live_metrics::describe();
         let host: Arc<[HostOperation]> = host.into();
         let current = ArcSwap::from_pointee(Snapshot::empty(Arc::clone(&host)));
         Self { current, activating: Mutex::new(()), host, ceilings, limits }
@@ -185,8 +182,8 @@ impl Registry {
         if !Arc::ptr_eq(&self.current.load(), &plan.base) {
             return None;
         }
+        live_metrics::report(&plan.change.area, &plan.base, &plan.next);
         self.current.store(plan.next);
-        set_live_versions(&plan.change);
         Some(plan.change)
     }
 

@@ -23,16 +23,18 @@ pub struct LaneDepth {
     pub waiting: u64,
     /// Running jobs, which have a lease.
     pub running: u64,
+    /// Time at which the next of the waiting jobs is due, or was.
+    pub next_due: Option<Timestamp>,
 }
 
 /// Returns the number of jobs in each lane, over all workspaces.
 pub async fn depths(connection: &mut Connection) -> Result<BTreeMap<Lane, LaneDepth>, Error> {
     // Two queries, each answered from its index alone.
-    let rows: Vec<(String, String, i64)> = on!(connection, c => {
+    let rows: Vec<(String, i64, Option<i64>)> = on!(connection, c => {
         sqlx::query_as(
-            "SELECT lane, 'queued', count(*) FROM jobs \
+            "SELECT lane, count(*), min(available_at) FROM jobs \
              WHERE status IN ('queued', 'retrying') GROUP BY lane \
-             UNION ALL SELECT lane, 'running', count(*) FROM jobs \
+             UNION ALL SELECT lane, count(*), NULL FROM jobs \
              WHERE status = 'running' GROUP BY lane",
         )
         .fetch_all(&mut *c)
@@ -40,29 +42,47 @@ pub async fn depths(connection: &mut Connection) -> Result<BTreeMap<Lane, LaneDe
     });
     let mut depths: BTreeMap<Lane, LaneDepth> =
         Lane::ALL.into_iter().map(|lane| (lane, LaneDepth::default())).collect();
-    for (lane, status, count) in rows {
+    for (lane, count, next_due) in rows {
         let depth = depths.entry(parsed(&lane)?).or_default();
         let count = u64::try_from(count).unwrap_or_default();
-        match status.as_str() {
-            "running" => depth.running += count,
-            _ => depth.waiting += count,
+        match next_due {
+            Some(at) => (depth.waiting, depth.next_due) = (count, Some(Timestamp(at))),
+            None => depth.running = count,
         }
     }
     Ok(depths)
 }
 
-/// Returns the number of a workspace's jobs in each lane.
+/// Returns the number of stored jobs that failed for good, over all workspaces, by status.
+pub async fn failed(connection: &mut Connection) -> Result<[(JobStatus, u64); 2], Error> {
+    // Answered from the index of ended jobs alone.
+    let rows: Vec<(String, i64)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT status, count(*) FROM jobs WHERE status IN ('failed', 'dead') GROUP BY status",
+        )
+        .fetch_all(&mut *c)
+        .await?
+    });
+    Ok([JobStatus::Failed, JobStatus::Dead].map(|status| {
+        let found = rows.iter().find(|(name, _)| name == status.as_str());
+        (status, found.map_or(0, |(_, count)| u64::try_from(*count).unwrap_or_default()))
+    }))
+}
+
+/// Returns the number of a workspace's jobs in each lane. Queued jobs count once they are due.
 pub async fn loads(
     connection: &mut Connection,
     workspace: WorkspaceId,
+    now: Timestamp,
 ) -> Result<BTreeMap<Lane, LaneLoad>, Error> {
     let rows: Vec<(String, i64, i64)> = on!(connection, c => {
         sqlx::query_as(
             "SELECT lane, count(CASE WHEN status = 'running' THEN 1 END), \
-             count(CASE WHEN status = 'queued' THEN 1 END) \
+             count(CASE WHEN status = 'queued' AND available_at <= $2 THEN 1 END) \
              FROM jobs WHERE workspace_id = $1 GROUP BY lane",
         )
         .bind(workspace.0)
+        .bind(now.0)
         .fetch_all(&mut *c)
         .await?
     });
@@ -81,12 +101,13 @@ pub async fn loads(
 const COLUMNS: &str = "id, area, kind, lane, resource_id, status, attempts, max_attempts, \
      available_at, last_error, created_at, updated_at";
 
-/// Returns a workspace's jobs: queued ones by lane and position, then running,
-/// retrying (soonest first) and ended ones (latest first). At most `limit` of
-/// each of these four states for each lane.
+/// Returns a workspace's jobs: queued ones that are due by lane and position,
+/// then running, retrying (soonest first) and ended ones (latest first). At most
+/// `limit` of each of these four states for each lane.
 pub async fn overview(
     connection: &mut Connection,
     workspace: WorkspaceId,
+    now: Timestamp,
     limit: u32,
 ) -> Result<Vec<QueuedJob>, Error> {
     let sql = format!(
@@ -95,12 +116,14 @@ pub async fn overview(
          ORDER BY CASE WHEN rank = 3 THEN -updated_at ELSE available_at END, id) AS nth \
          FROM (SELECT {COLUMNS}, CASE status WHEN 'queued' THEN 0 WHEN 'running' THEN 1 \
          WHEN 'retrying' THEN 2 ELSE 3 END AS rank \
-         FROM jobs WHERE workspace_id = $1) AS mine) AS placed \
-         WHERE nth <= $2 ORDER BY lane, rank, nth"
+         FROM jobs WHERE workspace_id = $1 \
+         AND (status <> 'queued' OR available_at <= $2)) AS mine) AS placed \
+         WHERE nth <= $3 ORDER BY lane, rank, nth"
     );
     let rows: Vec<ListedRow> = on!(connection, c => {
         sqlx::query_as(AssertSqlSafe(sql))
             .bind(workspace.0)
+            .bind(now.0)
             .bind(i64::from(limit))
             .fetch_all(&mut *c)
             .await?
@@ -112,7 +135,7 @@ pub async fn overview(
 /// next page. Returns [`Error::InvalidCursor`] for a cursor of another filter.
 pub async fn page(
     connection: &mut Connection,
-    workspace: WorkspaceId,
+    (workspace, now): (WorkspaceId, Timestamp),
     filter: &JobFilter,
     cursor: Option<&str>,
     limit: u32,
@@ -127,7 +150,7 @@ pub async fn page(
         order: &[],
     };
     let before = cursor.map(|cursor| before(&binding, cursor)).transpose()?;
-    let mut jobs = select(connection, workspace, filter, before, i64::from(limit) + 1).await?;
+    let mut jobs = select(connection, (workspace, now), filter, before, limit + 1).await?;
     let more = jobs.len() > limit as usize;
     jobs.truncate(limit as usize);
     let last = jobs.last().filter(|_| more);
@@ -139,12 +162,14 @@ pub async fn page(
 pub async fn find(
     connection: &mut Connection,
     workspace: WorkspaceId,
+    now: Timestamp,
     job: JobId,
 ) -> Result<Option<QueuedJob>, Error> {
-    let sql = listing("j.id = $2");
+    let sql = listing("j.id = $3");
     let row: Option<ListedRow> = on!(connection, c => {
         sqlx::query_as(AssertSqlSafe(sql))
             .bind(workspace.0)
+            .bind(now.0)
             .bind(job.0)
             .fetch_optional(&mut *c)
             .await?
@@ -174,37 +199,39 @@ fn before(binding: &CursorBinding<'_>, cursor: &str) -> Result<Uuid, Error> {
 
 async fn select(
     connection: &mut Connection,
-    workspace: WorkspaceId,
+    (workspace, now): (WorkspaceId, Timestamp),
     filter: &JobFilter,
     before: Option<Uuid>,
-    limit: i64,
+    limit: u32,
 ) -> Result<Vec<QueuedJob>, Error> {
     let sql = listing(
-        "($2 IS NULL OR j.lane = $2) AND ($3 IS NULL OR j.kind = $3) \
-         AND ($4 IS NULL OR j.status = $4) AND ($5 IS NULL OR j.resource_id = $5) \
-         AND ($6 IS NULL OR j.id < $6) ORDER BY j.id DESC LIMIT $7",
+        "($3 IS NULL OR j.lane = $3) AND ($4 IS NULL OR j.kind = $4) \
+         AND ($5 IS NULL OR j.status = $5) AND ($6 IS NULL OR j.resource_id = $6) \
+         AND ($7 IS NULL OR j.id < $7) ORDER BY j.id DESC LIMIT $8",
     );
     let rows: Vec<ListedRow> = on!(connection, c => {
         sqlx::query_as(AssertSqlSafe(sql))
             .bind(workspace.0)
+            .bind(now.0)
             .bind(filter.lane.map(Lane::as_str))
             .bind(&filter.kind)
             .bind(filter.status.map(JobStatus::as_str))
             .bind(filter.resource)
             .bind(before)
-            .bind(limit)
+            .bind(i64::from(limit))
             .fetch_all(&mut *c)
             .await?
     });
     rows.into_iter().map(ListedRow::queued).collect()
 }
 
-/// Returns the query of jobs of the workspace `$1` with their positions.
+/// Returns the query of jobs of the workspace `$1` with their positions at the time `$2`.
 fn listing(which: &str) -> String {
     format!(
         "SELECT {COLUMNS}, position FROM jobs j LEFT JOIN (SELECT id AS placed, row_number() \
          OVER (PARTITION BY lane ORDER BY available_at, id) AS position \
-         FROM jobs WHERE workspace_id = $1 AND status = 'queued') AS places ON placed = j.id \
+         FROM jobs WHERE workspace_id = $1 AND status = 'queued' AND available_at <= $2) AS places \
+         ON placed = j.id \
          WHERE j.workspace_id = $1 AND {which}"
     )
 }

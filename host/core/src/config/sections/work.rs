@@ -224,10 +224,13 @@ pub struct LogConfig {
     /// Which lines are logged, as `tracing` directives: `info`,
     /// `info,assurance=debug`.
     pub filter: String,
+    /// Log one line for each request, with the target `access` at the level
+    /// info: method, path without query, route, status, duration and ids.
+    pub access: bool,
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { format: LogFormat::Human, filter: "info".into() }
+        Self { format: LogFormat::Human, filter: "info".into(), access: true }
     }
 }

@@ -66,7 +66,8 @@ async fn every_request(
     let response = problems.catch_panics(forward(&state, &context, request, next));
     let mut response = problems.render(response.instrument(span.clone()).await);
     response_headers::add(&context, response.headers_mut());
-    timer.stop(&context, &response, &span);
+    let logged = state.app.config.log.access.then_some(&span);
+    timer.stop(&context, &response, logged);
     response
 }
 

@@ -168,7 +168,8 @@ async fn insert(store: &Store, jobs: &[NewJob]) {
 
 async fn list(store: &Store) -> Vec<QueuedJob> {
     let mut c = store.reader().await.unwrap();
-    let mut all = store::jobs::overview(&mut c, WORKSPACE, 1_000).await.unwrap();
+    let end_of_time = Timestamp(i64::MAX);
+    let mut all = store::jobs::overview(&mut c, WORKSPACE, end_of_time, 1_000).await.unwrap();
     all.sort_by_key(|job| job.id.0);
     all
 }
