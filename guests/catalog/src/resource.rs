@@ -1,7 +1,6 @@
 //! Code shared by the three kinds of documents: responses and partial updates.
 
 use area_sdk::prelude::*;
-use serde::Deserializer;
 
 /// A document in responses: its content, id and times.
 #[derive(Serialize, JsonSchema)]
@@ -40,15 +39,6 @@ pub(crate) fn create<T: Document>(
     ctx.documents().create(id, &value)?;
     let (id, now) = (id.to_string(), ctx.now());
     Ok(Created(versioned(Stored { id, version: 1, created_at: now, updated_at: now, value })))
-}
-
-/// Distinguishes an absent member (`None`) from null (`Some(None)`).
-pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::deserialize(deserializer).map(Some)
 }
 
 /// Sets a member if the change contains it.
