@@ -24,6 +24,7 @@ impl Scope {
     ///
     /// # Errors
     /// Where nobody has this id.
+    #[track_caller]
     pub fn add_member(&self, user: Uuid, role: Role) -> Result<(), NoSuchUser> {
         match self.host.membership_add(&user.to_string(), role) {
             Ok(()) => Ok(()),
@@ -35,9 +36,11 @@ impl Scope {
     /// A token with which whoever reads the mail of this address can make an
     /// account of it until a moment. To be sent there and nowhere else.
     #[must_use]
+    #[track_caller]
     pub fn vouch(&self, email: &str, expires_at: Timestamp) -> String {
-        self.host
-            .membership_vouch(email, expires_at.0)
-            .unwrap_or_else(|error| panic!("membership misused: {error:?}"))
+        match self.host.membership_vouch(email, expires_at.0) {
+            Ok(voucher) => voucher,
+            Err(error) => panic!("membership misused: {error:?}"),
+        }
     }
 }

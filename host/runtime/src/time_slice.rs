@@ -26,6 +26,7 @@ use tracing::Instrument as _;
 use wasmtime::UpdateDeadline;
 
 use super::settings::{Settings, WriteLockLimit};
+use assurance_work::TimeLimit;
 
 /// Extra time before the host abandons a call that does not reach an epoch
 /// check after its deadline.
@@ -40,8 +41,8 @@ const TICKS_OF_TURN: u32 = 10;
 #[derive(Debug)]
 pub(super) struct CallMeter {
     born: Instant,
-    deadline: Duration,
-    max_cpu: Option<Duration>,
+    deadline: TimeLimit,
+    max_cpu: Option<TimeLimit>,
     tick: Duration,
     slice: Duration,
     slice_ticks: u32,
@@ -56,8 +57,8 @@ pub(super) struct CallMeter {
 impl CallMeter {
     pub(super) fn new(
         settings: &Settings,
-        deadline: Duration,
-        max_cpu: Option<Duration>,
+        deadline: TimeLimit,
+        max_cpu: Option<TimeLimit>,
         max_turn: WriteLockLimit,
     ) -> Self {
         Self {
@@ -104,7 +105,7 @@ impl CallMeter {
         }
     }
 
-    pub(super) fn deadline(&self) -> Duration {
+    pub(super) fn deadline(&self) -> TimeLimit {
         self.deadline
     }
 
@@ -120,8 +121,8 @@ impl CallMeter {
     }
 
     /// Returns the limit of processor time if the call has exceeded it.
-    pub(super) fn exceeded(&self) -> Option<Duration> {
-        self.max_cpu.filter(|max| self.ran() >= *max)
+    pub(super) fn exceeded(&self) -> Option<TimeLimit> {
+        self.max_cpu.filter(|max| self.ran() >= max.time)
     }
 
     /// Handles a tick: traps a guest that has exceeded its deadline or
@@ -130,7 +131,7 @@ impl CallMeter {
         let ticks = self.ticks.fetch_add(1, Ordering::Relaxed);
         self.note_turn(holds_turn);
         let computed = self.exceeded().is_some() || self.exceeded_turn();
-        if computed || self.born.elapsed() >= self.deadline {
+        if computed || self.born.elapsed() >= self.deadline.time {
             return UpdateDeadline::Interrupt;
         }
         if holds_turn && !ticks.is_multiple_of(TICKS_OF_TURN) {
@@ -147,7 +148,7 @@ impl CallMeter {
     }
 
     fn left(&self) -> Duration {
-        self.deadline.saturating_sub(self.born.elapsed())
+        self.deadline.time.saturating_sub(self.born.elapsed())
     }
 
     fn poll<T>(&self, call: &mut BoxFuture<'static, T>, cx: &mut Context<'_>) -> Poll<T> {
@@ -367,8 +368,8 @@ mod tests {
 
     fn meter(first_slice_ms: u32, deadline_ms: u64) -> Arc<CallMeter> {
         let settings = Settings { first_slice_ms, ..Settings::default() };
-        let turn = settings.max_turn;
-        Arc::new(CallMeter::new(&settings, Duration::from_millis(deadline_ms), None, turn))
+        let deadline = TimeLimit { time: Duration::from_millis(deadline_ms), setting: "a test's" };
+        Arc::new(CallMeter::new(&settings, deadline, None, settings.max_turn))
     }
 
     /// Computes for one millisecond at a time, and returns the name of the

@@ -142,7 +142,7 @@ pub enum InstallError {
     /// One of the two calls of the smoke test failed.
     #[error(
         "area {area:?} failed at its first call of `{call}`, before anybody depended on it: \
-         {problem}; the log has where. Fix it and deploy it again"
+         {problem}\n`assurance area logs {area}` has the stack; fix it and deploy it again"
     )]
     SmokeTestFailed {
         /// Which area.
