@@ -3,6 +3,11 @@
 // same area in Python.
 
 import documents from "assurance:area/documents@0.2.0";
+import log from "assurance:area/log@0.2.0";
+
+// QuickJS has no console. This one writes to the area's log.
+const writer = (level) => (...parts) => log.write(level, parts.map(String).join(" "));
+globalThis.console = { log: writer("info"), warn: writer("warn"), error: writer("error") };
 
 const COLLECTION = "announcements";
 const CURRENT = "current";
@@ -44,7 +49,7 @@ export function describe() {
     publishes: [],
     subscriptions: [],
     jobs: [],
-    capabilities: ["documents"],
+    capabilities: ["documents", "log"],
   };
 }
 

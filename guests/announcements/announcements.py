@@ -68,7 +68,7 @@ class WitWorld(wit_world.WitWorld):
             publishes=[],
             subscriptions=[],
             jobs=[],
-            capabilities=[Capability.DOCUMENTS],
+            capabilities=[Capability.DOCUMENTS, Capability.LOG],
         )
 
     def handle(self, request) -> Reply:

@@ -13,9 +13,7 @@ use crate::{npm, process, python};
 const QUICKJS: &str = "componentize-qjs@0.4.5";
 /// PyPI package with CPython that builds components.
 const CPYTHON: &str = "componentize-py==0.25.1";
-/// Option for components that belong to no WASI world.
-const WITHOUT_WASI: &str = "--stub-wasi";
-/// Name of the example area that exists in each language, and of its world.
+/// The example in each language, and the name of its world.
 const EXAMPLE: &str = "announcements";
 
 /// A language of the example.
@@ -55,6 +53,15 @@ impl Language {
     }
 }
 
+impl Language {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::JavaScript => "js",
+            Self::Python => "py",
+        }
+    }
+}
+
 impl fmt::Display for Language {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -71,8 +78,23 @@ impl Tool {
     /// # Errors
     /// The tool failed; has its output.
     pub fn component(&self, repository: &Path, folder: &Path) -> anyhow::Result<Vec<u8>> {
+        self.edited_component(repository, folder, |source| source)
+    }
+
+    /// Like [`component`](Self::component), of a source that `edit` has changed.
+    ///
+    /// # Errors
+    /// The tool failed; has its output.
+    pub fn edited_component(
+        &self,
+        repository: &Path,
+        folder: &Path,
+        edit: impl FnOnce(String) -> String,
+    ) -> anyhow::Result<Vec<u8>> {
         let (source, world) = (folder.join("source"), folder.join("wit"));
         lay_out(repository, &source, &world)?;
+        let main = source.join(EXAMPLE).with_extension(self.language.extension());
+        fs::write(&main, edit(fs::read_to_string(&main)?))?;
         let out = folder.join(EXAMPLE).with_extension("wasm");
         let mut componentize = Command::new(&self.program);
         match self.language {
@@ -80,12 +102,12 @@ impl Tool {
                 .arg("--wit")
                 .arg(world)
                 .arg("--js")
-                .arg(source.join(EXAMPLE).with_extension("js"))
-                .args(["--world", EXAMPLE, "--sync", "--opt-size", WITHOUT_WASI]),
+                .arg(&main)
+                .args(["--world", EXAMPLE, "--sync", "--opt-size"]),
             Language::Python => componentize
                 .arg("-d")
                 .arg(world)
-                .args(["-w", EXAMPLE, "componentize", EXAMPLE, WITHOUT_WASI, "-p"])
+                .args(["-w", EXAMPLE, "componentize", EXAMPLE, "-p"])
                 .arg(source),
         };
         process::run_quietly(componentize.arg("-o").arg(&out))?;

@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-use crate::resource::{self, Resource, assign, present, versioned};
+use crate::resource::{self, Resource, assign, versioned};
 
 /// A stored repository.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -129,12 +129,12 @@ pub(crate) struct RepositoryChanges {
     provider: Option<String>,
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^\S+$"))]
     default_branch: Option<String>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default)]
     #[schemars(length(min = 1, max = 2048), extend("format" = "uri"))]
-    url: Option<Option<String>>,
-    #[serde(default, deserialize_with = "present")]
+    url: Patch<String>,
+    #[serde(default)]
     #[schemars(length(min = 1, max = 500))]
-    external_id: Option<Option<String>>,
+    external_id: Patch<String>,
     archived: Option<bool>,
 }
 
@@ -148,8 +148,8 @@ pub(crate) fn update(
     assign(&mut repository.name, changes.name);
     assign(&mut repository.provider, changes.provider);
     assign(&mut repository.default_branch, changes.default_branch);
-    assign(&mut repository.url, changes.url);
-    assign(&mut repository.external_id, changes.external_id);
+    changes.url.apply(&mut repository.url);
+    changes.external_id.apply(&mut repository.external_id);
     assign(&mut repository.archived, changes.archived);
     ctx.documents().replace(&mut repository)?;
     let (name, archived) = (repository.name.clone(), repository.archived);

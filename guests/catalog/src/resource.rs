@@ -1,7 +1,6 @@
 //! Code shared by the three kinds of documents: responses and partial updates.
 
 use area_sdk::prelude::*;
-use serde::Deserializer;
 
 /// A catalog document in responses: its content, id and times.
 #[derive(Serialize, JsonSchema)]
@@ -42,16 +41,7 @@ pub(crate) fn create<T: Document>(
     Ok(Created(versioned(Stored { id, version: 1, created_at: now, updated_at: now, value })))
 }
 
-/// Deserializes a member so that null (`Some(None)`) and an absent member (`None`) differ.
-pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::deserialize(deserializer).map(Some)
-}
-
-/// Sets a member to the new value if the request contains one.
+/// Sets a member if the change contains it.
 pub(crate) fn assign<T>(member: &mut T, change: Option<T>) {
     if let Some(value) = change {
         *member = value;

@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 
 use crate::groups::Group;
 use crate::repositories::Repository;
-use crate::resource::{self, Resource, assign, present, versioned};
+use crate::resource::{self, Resource, assign, versioned};
 
 /// A stored service.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -176,21 +176,21 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Resource
 pub(crate) struct ServiceChanges {
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
     name: Option<String>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default)]
     #[schemars(length(max = 4000))]
-    description: Option<Option<String>>,
+    description: Patch<String>,
     #[schemars(length(max = 100))]
     repository_ids: Option<Vec<Uuid>>,
-    #[serde(default, deserialize_with = "present")]
-    owner_id: Option<Option<Uuid>>,
-    #[serde(default, deserialize_with = "present")]
-    group_id: Option<Option<Uuid>>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default)]
+    owner_id: Patch<Uuid>,
+    #[serde(default)]
+    group_id: Patch<Uuid>,
+    #[serde(default)]
     #[schemars(length(min = 1, max = 100))]
-    environment: Option<Option<String>>,
-    #[serde(default, deserialize_with = "present")]
+    environment: Patch<String>,
+    #[serde(default)]
     #[schemars(length(min = 1, max = 50))]
-    tier: Option<Option<String>>,
+    tier: Patch<String>,
 }
 
 pub(crate) fn update(
@@ -201,14 +201,15 @@ pub(crate) fn update(
     let mut service = ctx.documents::<Service>().get(id)?;
     ctx.check_if_match(service.version)?;
     let repositories = changes.repository_ids.as_deref().unwrap_or_default();
-    check(ctx, repositories, changes.owner_id.flatten(), changes.group_id.flatten())?;
+    let (owner, group) = (changes.owner_id.value().copied(), changes.group_id.value().copied());
+    check(ctx, repositories, owner, group)?;
     assign(&mut service.name, changes.name);
-    assign(&mut service.description, changes.description);
+    changes.description.apply(&mut service.description);
     assign(&mut service.repository_ids, changes.repository_ids.map(once));
-    assign(&mut service.owner_id, changes.owner_id);
-    assign(&mut service.group_id, changes.group_id);
-    assign(&mut service.environment, changes.environment);
-    assign(&mut service.tier, changes.tier);
+    changes.owner_id.apply(&mut service.owner_id);
+    changes.group_id.apply(&mut service.group_id);
+    changes.environment.apply(&mut service.environment);
+    changes.tier.apply(&mut service.tier);
     ctx.documents().replace(&mut service)?;
     ctx.publish(ServiceUpdated { service_id: id, name: service.name.clone() });
     Ok(versioned(service))

@@ -159,7 +159,7 @@ fn only_active_keys_verify_and_the_hint_does_not_matter() {
     let mut envelope = sign(unsigned("key-00001"));
     envelope["records"][0]["summary"] = json!("y");
     assert_eq!(code(submit(&host, &envelope)), "signature_invalid");
-    for value in ["", "AAAA", &STANDARD.encode([0; 64])] {
+    for value in ["AAAA", &STANDARD.encode([0; 64])] {
         envelope["signature"]["value"] = json!(value);
         assert_eq!(code(submit(&host, &envelope)), "signature_invalid");
     }

@@ -62,7 +62,7 @@ fn event_names(host: &FakeHost) -> Vec<String> {
 #[test]
 fn an_invitation_has_exactly_the_fields_of_the_contract() {
     let host = host();
-    let made = invite(&host, " Eve@Example.ORG ");
+    let made = invite(&host, "Eve@Example.ORG");
     let expected = json!({
         "created_at": START, "email": EMAIL, "existing_account": false,
         "expires_at": START.plus_seconds(7 * DAY), "id": made["id"], "invited_by": USER,

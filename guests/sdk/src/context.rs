@@ -94,21 +94,25 @@ impl Scope {
     /// Publishes an event to other areas and webhooks if the call commits. Returns the event's id,
     /// which is the same at every delivery.
     #[expect(clippy::needless_pass_by_value, reason = "an event is published once")]
+    #[track_caller]
     pub fn publish<E: Event>(&self, event: E) -> Uuid {
         match self.host.events_publish(E::NAME, &json(&event)) {
             Ok(id) => uuid(&id),
             Err(events::Error::Misuse(what)) => panic!("events misused: {what}"),
-            Err(events::Error::LimitExceeded) => panic!("more events than a call may publish"),
+            Err(events::Error::LimitExceeded) => panic!(
+                "an event exceeds limits.max_events, .max_payload_bytes or .max_outgoing_bytes"
+            ),
         }
     }
 
-    /// Enqueues a job, which runs after the commit. Returns the job's id.
+    /// Puts work off until after the commit.
+    #[track_caller]
     pub fn enqueue<J: Job>(&self, job: &J) -> Uuid {
         self.enqueue_with(job, Later::default())
     }
 
-    /// Enqueues a job with options: earliest time, resource, deduplication key. Returns the job's
-    /// id.
+    /// Puts work off, with more said about it.
+    #[track_caller]
     pub fn enqueue_with<J: Job>(&self, job: &J, later: Later) -> Uuid {
         let job = NewJob {
             kind: J::KIND.to_owned(),
@@ -120,7 +124,10 @@ impl Scope {
         match self.host.jobs_enqueue(&job) {
             Ok(id) => uuid(&id),
             Err(jobs::Error::Misuse(what)) => panic!("jobs misused: {what}"),
-            Err(jobs::Error::LimitExceeded) => panic!("more jobs than a call may enqueue"),
+            Err(jobs::Error::LimitExceeded) => panic!(
+                "a job exceeds limits.max_jobs, .max_payload_bytes or .max_outgoing_bytes, or the \
+                 workspace has jobs.max_waiting_per_area of them"
+            ),
         }
     }
 
@@ -147,6 +154,7 @@ impl Scope {
     /// The route's [`Link`](crate::Link) argument receives the claims. Anyone who has the token can
     /// read the claims.
     #[must_use]
+    #[track_caller]
     pub fn sign_link(
         &self,
         operation: &str,
@@ -409,15 +417,16 @@ impl JobCtx {
 pub struct Secrets<'a>(&'a Scope);
 
 impl Secrets<'_> {
-    /// Creates or replaces a secret of 1 to 4096 bytes.
+    /// Keeps or replaces a secret of 1 to 4096 bytes.
+    #[track_caller]
     pub fn put(&self, name: &str, value: &[u8]) {
-        self.0
-            .host
-            .secrets_put(name, value)
-            .unwrap_or_else(|error| panic!("secret {name:?}: {error:?}"));
+        if let Err(error) = self.0.host.secrets_put(name, value) {
+            panic!("secret {name:?}: {error:?}");
+        }
     }
 
-    /// Deletes a secret, if it exists.
+    /// Forgets a secret, where there is one.
+    #[track_caller]
     pub fn delete(&self, name: &str) {
         match self.0.host.secrets_delete(name) {
             Ok(()) | Err(secrets::Error::NotFound) => {}
@@ -427,16 +436,18 @@ impl Secrets<'_> {
 
     /// Returns whether a secret with this name exists.
     #[must_use]
+    #[track_caller]
     pub fn exists(&self, name: &str) -> bool {
-        self.0
-            .host
-            .secrets_exists(name)
-            .unwrap_or_else(|error| panic!("secret {name:?}: {error:?}"))
+        match self.0.host.secrets_exists(name) {
+            Ok(exists) => exists,
+            Err(error) => panic!("secret {name:?}: {error:?}"),
+        }
     }
 
     /// HMAC-SHA256 of the message under the secret; `None` if there is no
     /// such secret.
     #[must_use]
+    #[track_caller]
     pub fn hmac_sha256(&self, name: &str, message: &[u8]) -> Option<Vec<u8>> {
         match self.0.host.secrets_hmac_sha256(name, message) {
             Ok(code) => Some(code),

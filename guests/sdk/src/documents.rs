@@ -1,6 +1,7 @@
 //! Typed access to the workspace's documents.
 
 mod all;
+mod value;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -43,6 +44,7 @@ pub enum DocumentError {
 }
 
 impl From<wit::Error> for DocumentError {
+    #[track_caller]
     fn from(error: wit::Error) -> Self {
         match error {
             wit::Error::NotFound => Self::NotFound,
@@ -145,7 +147,8 @@ impl<'a, T: Document> Documents<'a, T> {
     /// Returns the document; `None` if it does not exist.
     ///
     /// # Errors
-    /// If the call has reached its limits.
+    /// When the call's limits are used up.
+    #[track_caller]
     pub fn find(&self, id: impl fmt::Display) -> Result<Option<Stored<T>>, DocumentError> {
         let found = self.scope.host.documents_get(T::COLLECTION, &id.to_string())?;
         Ok(found.map(Stored::read))
@@ -154,7 +157,8 @@ impl<'a, T: Document> Documents<'a, T> {
     /// Returns the document.
     ///
     /// # Errors
-    /// [`DocumentError::NotFound`], or if the call has reached its limits.
+    /// [`DocumentError::NotFound`], and when the call's limits are used up.
+    #[track_caller]
     pub fn get(&self, id: impl fmt::Display) -> Result<Stored<T>, DocumentError> {
         self.find(id)?.ok_or(DocumentError::NotFound)
     }
@@ -162,7 +166,8 @@ impl<'a, T: Document> Documents<'a, T> {
     /// Returns the documents that exist, in the order of `ids`.
     ///
     /// # Errors
-    /// If the call has reached its limits.
+    /// When the call's limits are used up.
+    #[track_caller]
     pub fn get_many(
         &self,
         ids: impl IntoIterator<Item = impl fmt::Display>,
@@ -192,6 +197,7 @@ impl<'a, T: Document> Documents<'a, T> {
     ///
     /// # Errors
     /// [`DocumentError::AlreadyExists`], [`DocumentError::UniqueConflict`].
+    #[track_caller]
     pub fn create(&self, id: impl fmt::Display, value: &T) -> Result<(), DocumentError> {
         self.write(wit::Write::Create((id.to_string(), body(value)))).map(drop)
     }
@@ -199,7 +205,8 @@ impl<'a, T: Document> Documents<'a, T> {
     /// Creates many documents at once.
     ///
     /// # Errors
-    /// As for [`create`](Self::create); no document is created then.
+    /// As for [`create`](Self::create); then none of them is kept.
+    #[track_caller]
     pub fn create_all<'v>(
         &self,
         documents: impl IntoIterator<Item = (impl fmt::Display, &'v T)>,
@@ -219,7 +226,8 @@ impl<'a, T: Document> Documents<'a, T> {
     /// read.
     ///
     /// # Errors
-    /// [`DocumentError::VersionConflict`] if it has changed since it was read.
+    /// [`DocumentError::VersionConflict`] where it was changed meanwhile.
+    #[track_caller]
     pub fn replace(&self, document: &mut Stored<T>) -> Result<(), DocumentError> {
         let write = wit::Write::Replace((
             document.id.clone(),
@@ -234,7 +242,8 @@ impl<'a, T: Document> Documents<'a, T> {
     /// Replaces many documents at once, unless one has changed since it was read.
     ///
     /// # Errors
-    /// As for [`replace`](Self::replace); no document is replaced then.
+    /// As for [`replace`](Self::replace); then none of them is kept.
+    #[track_caller]
     pub fn replace_all<'v>(
         &self,
         documents: impl IntoIterator<Item = &'v Stored<T>>,
@@ -256,7 +265,8 @@ impl<'a, T: Document> Documents<'a, T> {
     /// Deletes many documents at once, unless one has changed since it was read.
     ///
     /// # Errors
-    /// As for [`delete`](Self::delete); no document is deleted then.
+    /// As for [`delete`](Self::delete); then none of them is removed.
+    #[track_caller]
     pub fn delete_all<'v>(
         &self,
         documents: impl IntoIterator<Item = &'v Stored<T>>,
@@ -275,11 +285,13 @@ impl<'a, T: Document> Documents<'a, T> {
     /// Deletes the document, unless it has changed since it was read.
     ///
     /// # Errors
-    /// [`DocumentError::VersionConflict`] if it has changed since it was read.
+    /// [`DocumentError::VersionConflict`] where it was changed meanwhile.
+    #[track_caller]
     pub fn delete(&self, document: &Stored<T>) -> Result<(), DocumentError> {
         self.write(wit::Write::Delete((document.id.clone(), Some(document.version)))).map(drop)
     }
 
+    #[track_caller]
     fn write(&self, write: wit::Write) -> Result<u64, DocumentError> {
         let versions =
             self.scope.host.documents_apply(T::COLLECTION, std::slice::from_ref(&write))?;
@@ -387,7 +399,8 @@ impl<'a, T: Document> Query<'a, T> {
     /// Returns one page of matching documents.
     ///
     /// # Errors
-    /// [`DocumentError::InvalidCursor`], or if the call has reached its limits.
+    /// [`DocumentError::InvalidCursor`], and when the call's limits are used up.
+    #[track_caller]
     pub fn page(self) -> Result<Page<Stored<T>>, DocumentError> {
         let page = self.scope.host.documents_find(&self.query)?;
         Ok(Page {
@@ -400,6 +413,7 @@ impl<'a, T: Document> Query<'a, T> {
     ///
     /// # Errors
     /// As for [`page`](Self::page).
+    #[track_caller]
     pub fn list(self) -> Result<Vec<Stored<T>>, DocumentError> {
         Ok(self.page()?.items)
     }
@@ -409,6 +423,7 @@ impl<'a, T: Document> Query<'a, T> {
     ///
     /// # Errors
     /// As for [`page`](Self::page).
+    #[track_caller]
     pub fn delete_page(self) -> Result<usize, DocumentError> {
         let documents = Documents::<T>::new(self.scope);
         let page = self.list()?;
@@ -426,6 +441,7 @@ impl<'a, T: Document> Query<'a, T> {
     ///
     /// # Errors
     /// As for [`page`](Self::page).
+    #[track_caller]
     pub fn first(self) -> Result<Option<Stored<T>>, DocumentError> {
         Ok(self.limit(1).list()?.pop())
     }
@@ -433,7 +449,8 @@ impl<'a, T: Document> Query<'a, T> {
     /// Returns the number of matching documents, regardless of the limit.
     ///
     /// # Errors
-    /// If the call has reached its limits.
+    /// When the call's limits are used up.
+    #[track_caller]
     pub fn count(self) -> Result<u64, DocumentError> {
         Ok(self.scope.host.documents_count(T::COLLECTION, &self.query.conditions, None)?)
     }
@@ -442,7 +459,8 @@ impl<'a, T: Document> Query<'a, T> {
     /// for many documents; for limits and texts such as "more than 1,000".
     ///
     /// # Errors
-    /// If the call has reached its limits.
+    /// When the call's limits are used up.
+    #[track_caller]
     pub fn count_up_to(self, most: u32) -> Result<u64, DocumentError> {
         Ok(self.scope.host.documents_count(T::COLLECTION, &self.query.conditions, Some(most))?)
     }
@@ -450,53 +468,12 @@ impl<'a, T: Document> Query<'a, T> {
     /// Returns the number of matching documents for each combination of the fields' values.
     ///
     /// # Errors
-    /// If the call has reached its limits.
+    /// When the call's limits are used up.
+    #[track_caller]
     pub fn count_by(self, fields: &[&str]) -> Result<Vec<(Vec<Value>, u64)>, DocumentError> {
         let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
         let groups =
             self.scope.host.documents_count_by(T::COLLECTION, &self.query.conditions, &fields)?;
         Ok(groups.into_iter().map(|group| (group.values, group.count)).collect())
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text)
-    }
-}
-
-impl From<&String> for Value {
-    fn from(text: &String) -> Self {
-        Self::Text(text.clone())
-    }
-}
-
-impl From<Uuid> for Value {
-    fn from(id: Uuid) -> Self {
-        Self::Text(id.to_string())
-    }
-}
-
-impl From<Timestamp> for Value {
-    fn from(moment: Timestamp) -> Self {
-        Self::Text(moment.to_string())
-    }
-}
-
-impl From<i64> for Value {
-    fn from(number: i64) -> Self {
-        Self::Integer(number)
-    }
-}
-
-impl From<bool> for Value {
-    fn from(truth: bool) -> Self {
-        Self::Boolean(truth)
     }
 }

@@ -11,11 +11,13 @@ use std::cell::{Cell, UnsafeCell};
 
 use crate::wit::assurance::area::log;
 
-/// Called first in every exported function. Logs a panic for the operator before the instance
-/// aborts.
+/// Must be called first by every exported function: a panic is logged before
+/// the instance aborts. The host shows its line as the cause of the fault.
 pub fn begin() {
     std::panic::set_hook(Box::new(|panic| {
-        log::write(log::Level::Error, &panic.to_string());
+        let text = panic.to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        log::write(log::Level::Error, &lines.join(" "));
     }));
 }
 

@@ -30,9 +30,10 @@
 //! # fn main() {}
 //! ```
 //!
-//! Every call has a fresh instance and is one transaction. If a handler returns an error, none of
-//! its effects are stored. Any handler may run again. Handlers are plain functions; [`testing`]
-//! runs them natively.
+//! Every call gets a fresh instance and is one transaction: a handler that
+//! returns an error leaves nothing behind, and any handler may be run again.
+//! Handlers are plain functions; [`testing`] runs them natively. [`recipes`]
+//! has an example for each capability.
 
 mod area;
 mod blobs;
@@ -48,8 +49,10 @@ mod mail;
 mod manifest;
 mod membership;
 mod paging;
+mod patch;
 mod problem;
 pub mod queue;
+pub mod recipes;
 mod reply;
 mod route;
 mod schema;
@@ -73,6 +76,7 @@ pub use mail::{MailError, Message};
 pub use manifest::{Collection, Lane};
 pub use membership::{Account, NoSuchUser};
 pub use paging::Paging;
+pub use patch::Patch;
 pub use problem::{Problem, Violation};
 pub use reply::{Created, IntoReply, NoContent, Replayable, Versioned};
 pub use route::{Handler, Route, RouteBuilder, delete, get, patch, post, put};
@@ -89,8 +93,8 @@ pub type Result<T, E = Problem> = std::result::Result<T, E>;
 pub mod prelude {
     pub use crate::{
         Area, Body, Capability, Collection, Created, Ctx, Document, Event, Job, JobCtx, JobResult,
-        Lane, NoContent, Outcome, Page, Paging, Params, Path, Problem, Result, Role, Scope, Stored,
-        Timestamp, Uuid, Versioned, delete, get, patch, post, put,
+        Lane, NoContent, Outcome, Page, Paging, Params, Patch, Path, Problem, Result, Role, Scope,
+        Stored, Timestamp, Uuid, Versioned, delete, get, patch, post, put,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};

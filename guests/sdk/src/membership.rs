@@ -23,7 +23,8 @@ impl Scope {
     /// Makes a user a member when the call commits. A member with a higher role keeps that role.
     ///
     /// # Errors
-    /// If no user has this id.
+    /// Where nobody has this id.
+    #[track_caller]
     pub fn add_member(&self, user: Uuid, role: Role) -> Result<(), NoSuchUser> {
         match self.host.membership_add(&user.to_string(), role) {
             Ok(()) => Ok(()),
@@ -35,9 +36,11 @@ impl Scope {
     /// Returns a token that allows its holder to register an account with this address until
     /// `expires_at`. Send it to this address and nowhere else.
     #[must_use]
+    #[track_caller]
     pub fn vouch(&self, email: &str, expires_at: Timestamp) -> String {
-        self.host
-            .membership_vouch(email, expires_at.0)
-            .unwrap_or_else(|error| panic!("membership misused: {error:?}"))
+        match self.host.membership_vouch(email, expires_at.0) {
+            Ok(voucher) => voucher,
+            Err(error) => panic!("membership misused: {error:?}"),
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::wit::assurance::area::types::ProblemKind;
 pub use crate::wit::assurance::area::types::{Problem, Violation};
 
 impl Problem {
-    fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         Self { kind, code: None, detail: detail.into(), hint: None, violations: Vec::new() }
     }
 

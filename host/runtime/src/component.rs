@@ -20,7 +20,7 @@ use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::recordings::Player;
-use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, UnitOfWork};
+use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit, UnitOfWork};
 
 /// A component, compiled and linked.
 pub(super) struct Component {
@@ -138,6 +138,7 @@ impl Component {
     pub(super) fn meter<I: Invocation>(&self, deadline: Duration) -> Arc<CallMeter> {
         let max_cpu = I::max_cpu(&self.shared, &self.area);
         let write_lock_limit = self.shared.limits_of(self.area.name()).turn;
+        let deadline = TimeLimit { time: deadline, setting: I::DEADLINE_SETTING };
         Arc::new(CallMeter::new(&self.shared.settings, deadline, max_cpu, write_lock_limit))
     }
 

@@ -18,7 +18,7 @@ use super::settings::Settings;
 const KEPT_MEMORY_BYTES: usize = 1 << 20;
 const KEPT_TABLE_BYTES: usize = 64 << 10;
 
-/// Native stack of a guest, and of the whole fiber. Host functions use the
+/// Native stack of a guest (`trap::explanation` names it), and of the whole fiber. Host functions use the
 /// remaining part of the fiber's stack.
 const WASM_STACK_BYTES: usize = 512 << 10;
 const FIBER_STACK_BYTES: usize = 1 << 20;

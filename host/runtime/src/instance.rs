@@ -20,9 +20,9 @@ use super::wasi::{EmptyWasi, wasi_seed};
 use assurance_core::budgets::{BudgetPermit, Usage};
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::time::Timestamp;
-use assurance_core::journal::{Journal, Journals, LogLevel};
+use assurance_core::journal::{Journal, Journals};
 use assurance_core::recordings::{Player, Recorder};
-use assurance_work::{CallError, UnitOfWork, WriteLockState};
+use assurance_work::{CallError, TimeLimit, UnitOfWork, WriteLockState};
 
 /// Number of bytes up to which a host function computes on the thread that
 /// serves the call; takes some milliseconds.
@@ -95,7 +95,8 @@ impl CallState {
         entry: Option<Arc<BudgetPermit>>,
         meter: Arc<CallMeter>,
     ) -> Self {
-        let (settings, limits) = (&shared.settings, shared.limits_of(area.name()));
+        let limits = shared.limits_of(area.name());
+        let origin = unit.as_ref().map(|unit| unit.spec().call.origin.clone());
         Self {
             unit,
             player: None,
@@ -104,7 +105,7 @@ impl CallState {
             memory: InstanceMemory::new(shared.memory.clone(), limits.memory_bytes, entry.clone()),
             entry,
             meter,
-            log: GuestLog::new(settings.max_log_lines, settings.max_log_line_bytes),
+            log: GuestLog::new(Arc::clone(&area), origin, &shared.settings),
             world: None,
             stops: None,
             area,
@@ -143,15 +144,18 @@ impl CallState {
 
     /// Must be called first by host functions that do not use the unit of work.
     pub(super) fn count(&mut self, capability: Capability) -> wasmtime::Result<()> {
-        let max = self.max_host_calls;
-        self.host_calls += 1;
-        if self.host_calls > max {
-            return Err(CallStop::HostCalls(max).into());
-        }
+        self.count_in_describe()?;
         if self.unit.is_none() && self.player.is_none() {
             return Err(CallStop::InDescribe(capability).into());
         }
         Ok(())
+    }
+
+    /// Must be called first by host functions that `describe` may call.
+    pub(super) fn count_in_describe(&mut self) -> wasmtime::Result<()> {
+        let max = self.max_host_calls;
+        self.host_calls += 1;
+        if self.host_calls > max { Err(CallStop::HostCalls(max).into()) } else { Ok(()) }
     }
 
     /// Runs a computation over `bytes` bytes; a large one runs on a
@@ -169,10 +173,8 @@ impl CallState {
         Ok(done)
     }
 
-    /// Writes a log line of the guest.
-    pub(super) fn write_log(&mut self, level: LogLevel, message: &str) {
-        let origin = self.unit.as_ref().map(|unit| &unit.spec().call.origin);
-        self.log.write(&self.area, origin, level, message);
+    pub(super) fn log(&self) -> &GuestLog {
+        &self.log
     }
 
     /// Returns the recorder of the call; `None` if it is not recorded.
@@ -196,14 +198,14 @@ impl CallState {
 
     /// Returns the WASI state; created on first use.
     pub(super) fn wasi_without_access(&mut self) -> &mut EmptyWasi {
-        let (unit, player) = (&self.unit, &self.player);
+        let (unit, player, log) = (&self.unit, &self.player, &self.log);
         self.world.get_or_insert_with(|| {
             let (now, seed) = match (unit, player) {
                 (Some(unit), _) => (unit.spec().call.now, wasi_seed(&unit.spec().call.seed)),
                 (None, Some(player)) => (player.recording().about.at, player.wasi_seed()),
                 (None, None) => (Timestamp(0), [0; 32]),
             };
-            Box::new(EmptyWasi::new(now, seed))
+            Box::new(EmptyWasi::new(now, seed, log))
         })
     }
 
@@ -222,10 +224,7 @@ impl CallState {
     /// a call.
     fn finish(mut self) -> (Option<UnitOfWork>, Vec<String>) {
         self.charge();
-        let unit = self.unit.take();
-        let origin = unit.as_ref().map(|unit| &unit.spec().call.origin);
-        let last_lines = self.log.finish(&self.area, origin);
-        (unit, last_lines)
+        (self.unit.take(), self.log.finish())
     }
 }
 
@@ -240,10 +239,13 @@ impl Drop for CallState {
 pub(super) trait Invocation: Send + Sync + 'static {
     /// Result type of the export.
     type Answer: Send + 'static;
+    /// Where the deadline comes from, for the report of a call that exceeds it.
+    const DEADLINE_SETTING: &'static str;
 
     /// Limit of the processor time; `None` if only the deadline limits it.
-    fn max_cpu(shared: &RuntimeState, area: &AreaName) -> Option<Duration> {
-        shared.limits_of(area.name()).cpu
+    fn max_cpu(shared: &RuntimeState, area: &AreaName) -> Option<TimeLimit> {
+        let setting = "areas.limits.AREA.max_cpu_ms";
+        shared.limits_of(area.name()).cpu.map(|time| TimeLimit { time, setting })
     }
 
     /// Returns the executor for the rest of the call after its first time
@@ -265,9 +267,11 @@ pub(super) struct DescribeCall;
 
 impl Invocation for DescribeCall {
     type Answer = manifest::Manifest;
+    const DEADLINE_SETTING: &'static str = "fixed for `describe`";
 
-    fn max_cpu(shared: &RuntimeState, _: &AreaName) -> Option<Duration> {
-        Some(shared.settings.describe_cpu())
+    fn max_cpu(shared: &RuntimeState, _: &AreaName) -> Option<TimeLimit> {
+        let time = shared.settings.describe_cpu();
+        Some(TimeLimit { time, setting: Self::DEADLINE_SETTING })
     }
 
     async fn invoke(
@@ -281,6 +285,8 @@ impl Invocation for DescribeCall {
 
 impl Invocation for types::Request {
     type Answer = Result<types::Reply, types::Problem>;
+    const DEADLINE_SETTING: &'static str =
+        "`deadline_ms` of its route, else limits.deadline_ms; at most limits.max_deadline_ms";
 
     async fn invoke(
         &self,
@@ -295,6 +301,8 @@ impl Invocation for types::Request {
 
 impl Invocation for Job {
     type Answer = Result<Outcome, JobError>;
+    const DEADLINE_SETTING: &'static str =
+        "`timeout_ms` of its job kind, at most jobs.max_timeout_ms";
 
     fn long(shared: &RuntimeState) -> &LowPriorityExecutor {
         &shared.long_jobs
@@ -339,7 +347,8 @@ pub(super) async fn run<I: Invocation>(
     set_limits(&mut store, meter.clone());
     // A computing guest is trapped at its deadline, which captures its stack;
     // this timeout is for a guest that waits.
-    let called = tokio::time::timeout(meter.deadline(), invocation.invoke(&exports, &mut store));
+    let called =
+        tokio::time::timeout(meter.deadline().time, invocation.invoke(&exports, &mut store));
     let ended = tokio::select! {
         biased;
         called = called => called.map_err(|_| CallError::Deadline(meter.deadline())),

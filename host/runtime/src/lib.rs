@@ -8,6 +8,7 @@
 mod backtrace;
 mod bindings;
 mod capability;
+mod cause;
 mod code_cache;
 mod compiler;
 mod component;
@@ -145,9 +146,7 @@ pub enum LoadError {
         capabilities: Vec<&'static str>,
     },
     /// The call of `describe` failed.
-    #[error(
-        "`describe` failed: {0}; it must return the manifest at once, without calling host functions"
-    )]
+    #[error("`describe` failed: {}", with_rule_of_describe(.0))]
     Describe(CallError),
     /// The manifest is invalid.
     #[error("the manifest is not valid: {0}")]
@@ -155,6 +154,16 @@ pub enum LoadError {
     /// An internal error of the host.
     #[error("internal error of the host: {0:#}")]
     Host(anyhow::Error),
+}
+
+/// Adds the rule that `describe` broke. A panic explains itself.
+fn with_rule_of_describe(error: &CallError) -> String {
+    match error {
+        CallError::Panic(cause) => cause.clone(),
+        _ => {
+            format!("{error}; it must return the manifest at once, without calling host functions")
+        }
+    }
 }
 
 fn quoted(names: &[&str]) -> String {

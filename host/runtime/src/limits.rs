@@ -65,6 +65,11 @@ impl InstanceMemory {
         Self { shared, entry, max, total: 0, counted: 0, denied: None }
     }
 
+    /// Returns the instance's own limit, in bytes.
+    pub(super) fn max(&self) -> usize {
+        self.max
+    }
+
     pub(super) fn denied(&self) -> Option<MemoryLimit> {
         self.denied
     }

@@ -1,59 +1,158 @@
-//! Log lines of a guest: limited in number and size, without control
-//! characters. The last ones are kept for failure reports.
+//! Log of one call: the lines that a guest writes with the interface `log`, and
+//! what it prints to WASI's stdout and stderr. Lines are limited in number and
+//! size and have no control characters. The last ones explain a failure.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
+
+use super::cause;
 use super::instance::AreaName;
+use super::settings::Settings;
 use assurance_core::domain::area::CallOrigin;
 use assurance_core::journal::LogLevel;
 
 /// Number of lines kept for failure reports.
 const KEPT_LINES: usize = 20;
+/// Longest cause of a failure in bytes; the rest is cut off.
+const MAX_CAUSE_BYTES: usize = 2_000;
 
-/// Log lines of one call.
+/// Log of one call; clones share it.
+#[derive(Clone, Debug)]
+pub(super) struct GuestLog(Arc<Mutex<CallLines>>);
+
+/// An output of WASI.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum PrintTarget {
+    Stdout,
+    Stderr,
+}
+
 #[derive(Debug)]
-pub(super) struct GuestLog {
+struct CallLines {
+    area: Arc<AreaName>,
+    origin: Option<CallOrigin>,
     lines_left: u32,
     max_bytes: usize,
     dropped: u64,
-    last: VecDeque<String>,
+    last: VecDeque<(LogLevel, String)>,
+    /// Text without a line end so far, by [`PrintTarget`].
+    printed: [Vec<u8>; 2],
 }
 
 impl GuestLog {
-    pub(super) fn new(max_lines: u32, max_bytes: usize) -> Self {
-        Self { lines_left: max_lines, max_bytes, dropped: 0, last: VecDeque::new() }
+    pub(super) fn new(
+        area: Arc<AreaName>,
+        origin: Option<CallOrigin>,
+        settings: &Settings,
+    ) -> Self {
+        Self(Arc::new(Mutex::new(CallLines {
+            area,
+            origin,
+            lines_left: settings.max_log_lines,
+            max_bytes: settings.max_log_line_bytes,
+            dropped: 0,
+            last: VecDeque::new(),
+            printed: Default::default(),
+        })))
     }
 
     /// Writes a line to the log, or only counts it beyond the limit. In both
     /// cases it is kept as one of the last lines, which explain failures.
-    pub(super) fn write(
-        &mut self,
-        area: &AreaName,
-        origin: Option<&CallOrigin>,
-        level: LogLevel,
-        message: &str,
-    ) {
+    pub(super) fn write(&self, level: LogLevel, message: &str) {
+        self.0.lock().write(level, message);
+    }
+
+    /// Writes what a guest prints, line by line: stdout at level info, stderr
+    /// at level error.
+    pub(super) fn print(&self, target: PrintTarget, text: &[u8]) {
+        self.0.lock().print(target, text);
+    }
+
+    /// Returns what the guest wrote about its failure; `None` if its last line
+    /// is not an error.
+    pub(super) fn cause(&self) -> Option<String> {
+        let mut lines = self.0.lock();
+        lines.end_lines();
+        cause::of(&lines.last).map(|text| clean(&text, MAX_CAUSE_BYTES))
+    }
+
+    /// Returns the last lines; logs the number of dropped ones.
+    pub(super) fn finish(&self) -> Vec<String> {
+        let mut lines = self.0.lock();
+        lines.end_lines();
+        if lines.dropped > 0 {
+            let dropped = format!(
+                "{} log lines beyond the limit of a call were dropped (runtime.max_log_lines)",
+                lines.dropped
+            );
+            lines.emit(LogLevel::Warn, &dropped);
+        }
+        std::mem::take(&mut lines.last).into_iter().map(|(_, line)| line).collect()
+    }
+}
+
+impl PrintTarget {
+    fn level(self) -> LogLevel {
+        match self {
+            Self::Stdout => LogLevel::Info,
+            Self::Stderr => LogLevel::Error,
+        }
+    }
+}
+
+impl CallLines {
+    fn write(&mut self, level: LogLevel, message: &str) {
         let line = clean(message, self.max_bytes);
         if self.lines_left == 0 {
             self.dropped += 1;
         } else {
             self.lines_left -= 1;
-            emit(area, origin, level, &line);
+            self.emit(level, &line);
         }
         if self.last.len() == KEPT_LINES {
             self.last.pop_front();
         }
-        self.last.push_back(line);
+        self.last.push_back((level, line));
     }
 
-    /// Returns the last lines; logs the number of dropped ones.
-    pub(super) fn finish(&mut self, area: &AreaName, origin: Option<&CallOrigin>) -> Vec<String> {
-        if self.dropped > 0 {
-            let told =
-                format!("{} log lines beyond the limit of a call were dropped", self.dropped);
-            emit(area, origin, LogLevel::Warn, &told);
+    /// A line that is too long is cut where its text came in pieces.
+    fn print(&mut self, target: PrintTarget, text: &[u8]) {
+        for piece in text.split_inclusive(|byte| *byte == b'\n') {
+            let line = &mut self.printed[target as usize];
+            line.extend_from_slice(piece.strip_suffix(b"\n").unwrap_or(piece));
+            if piece.ends_with(b"\n") || line.len() > self.max_bytes {
+                self.end_line(target);
+            }
         }
-        std::mem::take(&mut self.last).into()
+    }
+
+    fn end_line(&mut self, target: PrintTarget) {
+        let line = std::mem::take(&mut self.printed[target as usize]);
+        self.write(target.level(), String::from_utf8_lossy(&line).trim_end_matches('\r'));
+    }
+
+    fn end_lines(&mut self) {
+        for target in [PrintTarget::Stdout, PrintTarget::Stderr] {
+            if !self.printed[target as usize].is_empty() {
+                self.end_line(target);
+            }
+        }
+    }
+
+    /// Writes to the host's log and to the area's journal.
+    fn emit(&self, level: LogLevel, line: &str) {
+        let name = self.area.name();
+        match level {
+            LogLevel::Error => tracing::error!(target: "guest", { area.name = name }, "{line}"),
+            LogLevel::Warn => tracing::warn!(target: "guest", { area.name = name }, "{line}"),
+            LogLevel::Info => tracing::info!(target: "guest", { area.name = name }, "{line}"),
+            LogLevel::Debug => tracing::debug!(target: "guest", { area.name = name }, "{line}"),
+        }
+        if let Some(journal) = self.area.journal() {
+            journal.add_line(self.area.digest(), self.origin.as_ref(), level, line);
+        }
     }
 }
 
@@ -71,27 +170,25 @@ pub(super) fn clean(message: &str, max_bytes: usize) -> String {
     line
 }
 
-/// Writes to the log and to the area's journal.
-fn emit(area: &AreaName, origin: Option<&CallOrigin>, level: LogLevel, line: &str) {
-    let name = area.name();
-    match level {
-        LogLevel::Error => tracing::error!(target: "guest", { area.name = name }, "{line}"),
-        LogLevel::Warn => tracing::warn!(target: "guest", { area.name = name }, "{line}"),
-        LogLevel::Info => tracing::info!(target: "guest", { area.name = name }, "{line}"),
-        LogLevel::Debug => tracing::debug!(target: "guest", { area.name = name }, "{line}"),
-    }
-    if let Some(journal) = area.journal() {
-        journal.add_line(area.digest(), origin, level, line);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use assurance_core::domain::time::Clock;
     use assurance_core::journal::Journals;
+
+    /// A log of an area named `notes`, and what its journal has.
+    fn log(max_log_lines: u32) -> (GuestLog, impl Fn() -> Vec<(LogLevel, String)>) {
+        let journals = Arc::new(Journals::new(Clock::System));
+        let area = Arc::new(AreaName::new("0".repeat(64), journals.clone()));
+        area.set("notes");
+        let settings = Settings { max_log_lines, max_log_line_bytes: 100, ..Settings::default() };
+        let lines = move || {
+            let page = journals.find("notes").expect("a journal").page(None, 10);
+            let lines = page.lines.iter();
+            lines.map(|line| (line.what.level, line.what.message.clone())).collect()
+        };
+        (GuestLog::new(area, None, &settings), lines)
+    }
 
     #[test]
     fn a_line_is_cut_at_a_character_and_cannot_contain_another() {
@@ -101,17 +198,29 @@ mod tests {
 
     #[test]
     fn lines_over_the_limit_are_dropped_but_the_last_ones_are_kept() {
-        let journals = Arc::new(Journals::new(Clock::System));
-        let area = AreaName::new("0".repeat(64), journals.clone());
-        area.set("notes");
-        let mut log = GuestLog::new(2, 100);
+        let (log, lines) = log(2);
         for number in 0..50 {
-            log.write(&area, None, LogLevel::Info, &number.to_string());
+            log.write(LogLevel::Info, &number.to_string());
         }
-        assert_eq!(log.dropped, 48);
-        let last = log.finish(&area, None);
+        let last = log.finish();
         assert_eq!((last.len(), last[0].as_str()), (KEPT_LINES, "30"));
-        let told = journals.find("notes").unwrap().page(None, 10).lines;
-        assert_eq!((told.len(), told[2].what.level), (3, LogLevel::Warn));
+        let lines = lines();
+        assert_eq!((lines.len(), lines[2].0), (3, LogLevel::Warn));
+        assert!(lines[2].1.starts_with("48 log lines"), "{lines:?}");
+    }
+
+    #[test]
+    fn printed_text_becomes_lines_however_it_arrives() {
+        let (log, lines) = log(100);
+        log.print(PrintTarget::Stdout, b"one\r\ntw");
+        log.print(PrintTarget::Stderr, b"wrong: \xff\n");
+        log.print(PrintTarget::Stdout, b"o\n\nthree");
+        log.print(PrintTarget::Stdout, &[b'x'; 150]);
+        assert_eq!(log.finish().len(), 5);
+        let lines = lines();
+        let texts: Vec<_> = lines.iter().map(|(_, text)| text.as_str()).collect();
+        assert_eq!(texts[..4], ["one", "wrong: \u{fffd}", "two", ""]);
+        assert!(texts[4].starts_with("threexxx") && texts[4].ends_with("x…"), "{texts:?}");
+        assert_eq!((lines[0].0, lines[1].0), (LogLevel::Info, LogLevel::Error));
     }
 }

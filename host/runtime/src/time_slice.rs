@@ -30,6 +30,7 @@ use tracing::Instrument as _;
 use wasmtime::UpdateDeadline;
 
 use super::settings::{Settings, WriteLockLimit};
+use assurance_work::TimeLimit;
 
 /// Extra time before the host abandons a call that does not reach an epoch
 /// check after its deadline.
@@ -48,8 +49,8 @@ const MAX_YIELDS: u128 = 50;
 #[derive(Debug)]
 pub(super) struct CallMeter {
     born: Instant,
-    deadline: Duration,
-    max_cpu: Option<Duration>,
+    deadline: TimeLimit,
+    max_cpu: Option<TimeLimit>,
     tick: Duration,
     slice: Duration,
     slice_ticks: u32,
@@ -64,8 +65,8 @@ pub(super) struct CallMeter {
 impl CallMeter {
     pub(super) fn new(
         settings: &Settings,
-        deadline: Duration,
-        max_cpu: Option<Duration>,
+        deadline: TimeLimit,
+        max_cpu: Option<TimeLimit>,
         write_lock_limit: WriteLockLimit,
     ) -> Self {
         Self {
@@ -113,7 +114,7 @@ impl CallMeter {
         }
     }
 
-    pub(super) fn deadline(&self) -> Duration {
+    pub(super) fn deadline(&self) -> TimeLimit {
         self.deadline
     }
 
@@ -129,8 +130,8 @@ impl CallMeter {
     }
 
     /// Returns the limit of processor time if the call has exceeded it.
-    pub(super) fn exceeded(&self) -> Option<Duration> {
-        self.max_cpu.filter(|max| self.ran() >= *max)
+    pub(super) fn exceeded(&self) -> Option<TimeLimit> {
+        self.max_cpu.filter(|max| self.ran() >= max.time)
     }
 
     /// Handles a tick: traps a guest that has exceeded its deadline or
@@ -139,7 +140,7 @@ impl CallMeter {
         let ticks = self.ticks.fetch_add(1, Ordering::Relaxed);
         self.note_write_lock(holds_write_lock);
         let computed = self.exceeded().is_some() || self.exceeds_write_lock_limit();
-        if computed || self.born.elapsed() >= self.deadline {
+        if computed || self.born.elapsed() >= self.deadline.time {
             return UpdateDeadline::Interrupt;
         }
         if holds_write_lock && !ticks.is_multiple_of(TICKS_WITH_WRITE_LOCK) {
@@ -164,7 +165,7 @@ impl CallMeter {
     }
 
     fn left(&self) -> Duration {
-        self.deadline.saturating_sub(self.born.elapsed())
+        self.deadline.time.saturating_sub(self.born.elapsed())
     }
 
     fn poll<T>(&self, call: &mut BoxFuture<'static, T>, cx: &mut Context<'_>) -> Poll<T> {
@@ -393,8 +394,8 @@ mod tests {
 
     fn meter(first_slice_ms: u32, deadline_ms: u64) -> Arc<CallMeter> {
         let settings = Settings { first_slice_ms, ..Settings::default() };
-        let turn = settings.write_lock_limit;
-        Arc::new(CallMeter::new(&settings, Duration::from_millis(deadline_ms), None, turn))
+        let deadline = TimeLimit { time: Duration::from_millis(deadline_ms), setting: "a test's" };
+        Arc::new(CallMeter::new(&settings, deadline, None, settings.write_lock_limit))
     }
 
     /// Computes for one millisecond at a time, and returns the name of the

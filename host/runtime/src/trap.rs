@@ -1,11 +1,12 @@
 //! Classifies failed calls by their cause and logs them for operators. Clients
 //! never see these details.
 
-use std::time::Duration;
+use std::fmt;
 
 use anyhow::anyhow;
 use metrics::{counter, describe_counter};
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
+use wasmtime_wasi::I32Exit;
 
 use super::backtrace;
 use super::instance::{AreaName, CallState};
@@ -16,7 +17,7 @@ use assurance_core::domain::area::CallOrigin;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::recordings::{RecordedFault, ReplayStop, frames};
 use assurance_store as store;
-use assurance_work::CallError;
+use assurance_work::{CallError, TimeLimit};
 
 /// Metric: faults of areas' calls, by kind.
 const FAULTS: &str = "assurance_area_faults_total";
@@ -29,8 +30,11 @@ pub(super) fn describe_metrics() {
 /// Reason why a host function ends the call.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallStop {
-    /// The call exceeded its maximum number of host calls.
-    #[error("more than {0} host calls")]
+    /// Too many host calls.
+    #[error(
+        "more than {0} host calls (runtime.max_host_calls; for one area \
+         areas.limits.AREA.max_host_calls)"
+    )]
     HostCalls(u32),
     /// A host function was called in `describe`, which has no capabilities.
     #[error("`describe` used the capability {0:?}")]
@@ -109,7 +113,7 @@ impl TrapReport {
 }
 
 impl AbandonedCall {
-    pub(super) fn into_error(self, deadline: Duration) -> CallError {
+    pub(super) fn into_error(self, deadline: TimeLimit) -> CallError {
         match self {
             Self::Overloaded => CallError::Overloaded,
             Self::Deadline => CallError::Deadline(deadline),
@@ -138,9 +142,26 @@ fn blame(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> CallEr
     }
     match (state.memory().denied(), trap) {
         (Some(MemoryLimit::Shared), _) => CallError::Overloaded,
-        (Some(MemoryLimit::Own), _) => CallError::OutOfMemory(error.root_cause().to_string()),
-        (None, Some(trap)) => CallError::Trap(trap.to_string()),
+        (Some(MemoryLimit::Own), _) => CallError::OutOfMemory(state.memory().max()),
+        (None, Some(Trap::UnreachableCodeReached)) => aborted(state, &Trap::UnreachableCodeReached),
+        (None, Some(trap)) => CallError::Trap(format!("{trap}{}", explanation(trap))),
+        (None, None) if error.is::<I32Exit>() => aborted(state, &"it called `exit`"),
         (None, None) => CallError::Contract(error.root_cause().to_string()),
+    }
+}
+
+/// Returns the error of a guest that ended its call itself, as it does after a
+/// panic or an exception.
+fn aborted(state: &CallState, how: &dyn fmt::Display) -> CallError {
+    state.log().cause().map_or_else(|| CallError::Trap(how.to_string()), CallError::Panic)
+}
+
+/// Returns the limit that a trap may stand for.
+fn explanation(trap: Trap) -> &'static str {
+    match trap {
+        Trap::StackOverflow => " (more than 512 KiB of stack, a fixed limit)",
+        Trap::MemoryOutOfBounds => " (an overflow of the stack in memory ends like this, too)",
+        _ => "",
     }
 }
 

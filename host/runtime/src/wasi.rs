@@ -1,19 +1,24 @@
 //! An empty implementation of WASI 0.2 for components from other toolchains. It
-//! has no files, environment, arguments, sockets or output. Its clocks are
-//! frozen at the call's time, and its random numbers derive from the call's
-//! seed.
+//! has no files, environment, arguments, sockets or input. What a guest prints
+//! goes to its area's log. Its clocks are frozen at the call's time, and its
+//! random numbers derive from the call's seed.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng as _;
 use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncWrite;
 use wasmtime::component::ResourceTable;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 use wasmtime_wasi::{
-    HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView,
+    HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView, async_trait,
 };
 
 use super::instance::CallState;
+use super::log::{GuestLog, PrintTarget};
 use assurance_core::domain::time::Timestamp;
 
 /// Maximum number of random bytes per request.
@@ -21,6 +26,9 @@ const MAX_RANDOM_BYTES: u64 = 1 << 20;
 /// Maximum number of resources, such as pollables of clocks, that a call may
 /// hold.
 const MAX_RESOURCES: usize = 1_000;
+/// Maximum number of bytes that a guest prints at once: as many lines take less
+/// than a millisecond.
+const MAX_PRINTED_BYTES: usize = 4_096;
 
 /// WASI state of one call.
 pub(super) struct EmptyWasi {
@@ -30,7 +38,7 @@ pub(super) struct EmptyWasi {
 
 impl EmptyWasi {
     /// Creates the state for a time, with a seed from [`wasi_seed`].
-    pub(super) fn new(now: Timestamp, seed: [u8; 32]) -> Self {
+    pub(super) fn new(now: Timestamp, seed: [u8; 32], log: &GuestLog) -> Self {
         let moment = FrozenTime(u64::try_from(now.0).unwrap_or(0));
         let context = WasiCtxBuilder::new()
             .secure_random(randomness("wasi secure", &seed))
@@ -39,6 +47,8 @@ impl EmptyWasi {
             .max_random_size(MAX_RANDOM_BYTES)
             .wall_clock(moment)
             .monotonic_clock(moment)
+            .stdout(PrintedText { log: log.clone(), target: PrintTarget::Stdout })
+            .stderr(PrintedText { log: log.clone(), target: PrintTarget::Stderr })
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false)
@@ -93,4 +103,48 @@ impl HostMonotonicClock for FrozenTime {
     fn now(&self) -> u64 {
         self.0.saturating_mul(1000)
     }
+}
+
+/// Writes an output of a call to its log.
+#[derive(Clone)]
+struct PrintedText {
+    log: GuestLog,
+    target: PrintTarget,
+}
+
+impl IsTerminal for PrintedText {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for PrintedText {
+    /// Only WASI 0.3 uses it, which is not linked.
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(tokio::io::sink())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+impl OutputStream for PrintedText {
+    fn write(&mut self, text: Bytes) -> StreamResult<()> {
+        self.log.print(self.target, &text);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(MAX_PRINTED_BYTES)
+    }
+}
+
+#[async_trait]
+impl Pollable for PrintedText {
+    async fn ready(&mut self) {}
 }

@@ -9,6 +9,7 @@ use assurance_core::config::AreaLimits;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Capability;
+use assurance_core::journal::LogLevel;
 use assurance_runtime::{LoadError, Settings};
 use assurance_work::{CallError, CommitOptions};
 use sandbox::{Sandbox, body};
@@ -59,6 +60,22 @@ async fn wasi_is_an_empty_world_that_is_the_same_at_every_run() {
     assert!(first.contains(r#""seconds":1700000000,"#), "{first}");
     assert!(first.contains(r#""variables":0,"arguments":0"#), "{first}");
     assert_eq!(body(sandbox.answer(&foreign, "look").await), first);
+}
+
+#[tokio::test]
+async fn what_a_guest_prints_is_in_its_areas_log() {
+    let sandbox = Sandbox::new(settings()).await;
+    let foreign = sandbox.load("imports-wasi").await.unwrap();
+    body(sandbox.answer(&foreign, "print").await);
+    let page = sandbox.runtime.journals().find("imports_wasi").unwrap().page(None, 10);
+    let lines = page.lines.iter();
+    let lines: Vec<_> = lines.map(|line| (line.what.level, line.what.message.as_str())).collect();
+    let expected = [
+        (LogLevel::Error, "a warning"),
+        (LogLevel::Info, "second"),
+        (LogLevel::Info, "without an end"),
+    ];
+    assert_eq!((lines[0], &lines[1..]), ((LogLevel::Info, "first"), &expected[..]));
 }
 
 #[tokio::test]
@@ -314,6 +331,44 @@ async fn a_trap_is_reported_with_its_stack_and_the_last_lines() {
     assert!(seen.contains(&falling.digest[..12]), "{seen}");
 }
 
+#[tokio::test]
+async fn a_panic_is_the_reason_of_its_fault() {
+    let sandbox = Sandbox::new(settings()).await;
+    let panicking = sandbox.load("panics-as-marked").await.unwrap();
+    let text = r#"{"text":"a\nthing"}"#;
+    let fault = sandbox.handle(&panicking, "write_thing", text, 1000).await.result.unwrap_err();
+    let CallError::Panic(why) = fault else { panic!("{fault:?}") };
+    assert!(why.starts_with("panicked at guests/fixtures/panics-as-marked/src/lib.rs:"), "{why}");
+    assert!(why.ends_with(": a thing has no number"), "{why}");
+}
+
+#[tokio::test]
+async fn an_exception_is_the_reason_of_its_fault() {
+    let sandbox = Sandbox::new(settings()).await;
+    let foreign = sandbox.load("imports-wasi").await.unwrap();
+    let fault = sandbox.answer(&foreign, "raise").await.unwrap_err();
+    let CallError::Panic(why) = fault else { panic!("{fault:?}") };
+    assert_eq!(why, "ValueError: wrong (File \"/app.py\", line 8, in handle)");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_is_named_with_its_value_and_its_setting() {
+    let sandbox = Sandbox::new(settings()).await;
+    let cases = [
+        ("host-call-flood", "more than 20000 host calls (runtime.max_host_calls;"),
+        ("memory-hog", "more than 67108864 bytes of memory (runtime.max_memory_bytes;"),
+        ("giant-reply", "(runtime.max_reply_bytes)"),
+        ("infinite-loop", "its deadline of 200ms (`deadline_ms` of its route"),
+    ];
+    for (fixture, expected) in cases {
+        let loaded = sandbox.load(fixture).await.unwrap();
+        let deadline_ms = if fixture == "infinite-loop" { 200 } else { 10_000 };
+        let ended = sandbox.handle(&loaded, "one", "{}", deadline_ms).await;
+        let fault = ended.result.unwrap_err().to_string();
+        assert!(fault.contains(expected), "{fixture}: {fault}");
+    }
+}
+
 // ----- loading -----
 
 #[tokio::test]
@@ -344,6 +399,11 @@ async fn an_import_that_the_manifest_does_not_ask_for_is_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn describe_runs_under_limits_and_without_capabilities() {
     let sandbox = Sandbox::new(Settings { describe_cpu_ms: 200, ..settings() }).await;
+    let panicking = sandbox::marked("panics-as-marked", b"panics:write...", b"describe");
+    let granted = assurance_runtime::every_capability;
+    let refused = sandbox.runtime.load(panicking, |_| granted()).await.err().unwrap().to_string();
+    assert!(refused.starts_with("`describe` failed: panicked at "), "{refused}");
+    assert!(refused.ends_with("things: the indexed field number is not declared"), "{refused}");
     let refused = sandbox.load("abort-in-describe").await.err().unwrap();
     assert!(matches!(refused, LoadError::Describe(CallError::Trap(_))), "{refused}");
     let refused = sandbox.load("loop-in-describe").await.err().unwrap();

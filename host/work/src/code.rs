@@ -1,6 +1,7 @@
 //! The interface between the host and an area's code: a component in
 //! production, the same code compiled natively in the benchmark.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -91,21 +92,43 @@ pub struct CallOutcome<T> {
     pub result: Result<T, CallError>,
 }
 
+/// A limit of a call's time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimeLimit {
+    /// The limit.
+    pub time: Duration,
+    /// Where it comes from, for people.
+    pub setting: &'static str,
+}
+
+impl fmt::Display for TimeLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} ({})", self.time, self.setting)
+    }
+}
+
 /// Reason why a call has no result, distinguished by cause.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The guest trapped; the report is for operators.
     #[error("the guest trapped: {0}")]
     Trap(String),
+    /// The guest panicked or threw an exception. The text is the guest's own; it
+    /// may quote its data.
+    #[error("{0}")]
+    Panic(String),
     /// The guest exceeded its deadline.
-    #[error("the guest exceeded its deadline of {0:?}")]
-    Deadline(Duration),
+    #[error("the guest exceeded its deadline of {0}")]
+    Deadline(TimeLimit),
     /// The guest exceeded its processor time.
-    #[error("the guest used more than {0:?} of processor time")]
-    CpuTime(Duration),
-    /// The guest exceeded its memory limit.
-    #[error("the guest ran out of memory: {0}")]
-    OutOfMemory(String),
+    #[error("the guest used more than {0} of processor time")]
+    CpuTime(TimeLimit),
+    /// The guest exceeded its memory limit, in bytes.
+    #[error(
+        "the guest needed more than {0} bytes of memory (runtime.max_memory_bytes; for one area \
+         areas.limits.AREA.max_memory_bytes)"
+    )]
+    OutOfMemory(usize),
     /// The guest blocked other writers for too long.
     #[error(
         "the guest blocked other writers for more than {cpu:?} of processor time or {wall:?} \

@@ -53,7 +53,7 @@ use assurance_store::blobs::StoredBlob;
 pub use assurance_core::domain::people::Member;
 pub use assurance_store::CollectionScope;
 pub use assurance_store::idempotency::StoredReply;
-pub use code::{AreaCode, CallError, CallOutcome, CallsToEnd};
+pub use code::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit};
 pub use egress_log::EgressLog;
 pub use error::{
     BlobError, DocumentError, LinkError, MembershipError, OperationError, QueueError, SecretError,

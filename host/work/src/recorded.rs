@@ -30,7 +30,7 @@ impl CallError {
     #[must_use]
     pub fn to_fault(&self) -> Option<RecordedFault> {
         let kind = match self {
-            Self::Trap(_) => "trap",
+            Self::Trap(_) | Self::Panic(_) => "trap",
             Self::Deadline(_) => "deadline",
             Self::CpuTime(_) => "cpu_time",
             Self::OutOfMemory(_) => "out_of_memory",

@@ -1,7 +1,7 @@
 //! Components written in other languages than Rust, deployed like any other.
 
 use assurance_tests::client::send;
-use assurance_tests::languages::{Language, example};
+use assurance_tests::languages::{Language, edited_example, example};
 use assurance_tests::{Backend, Builder, Client, TestHost};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -48,4 +48,47 @@ async fn javascript_and_python_answer_like_any_other_area() {
     deploy(&host, &javascript).await;
     assert_eq!(ada.get(ANNOUNCEMENT).await.expect(200)["text"], "Python");
     holds(&ada, "JavaScript").await;
+}
+
+/// Deploys the example with lines at the start of its read that print and fail. Returns the reason
+/// for which the deployment is refused.
+async fn refusal(host: &TestHost, language: Language, (read, lines): (&str, &str)) -> String {
+    let edit = |source: String| source.replace(read, &format!("{read}{lines}"));
+    let component = match edited_example(language, host.folder(), edit) {
+        Ok(component) => component,
+        Err(why) => panic!("{language}: {why}"),
+    };
+    let refused = host.put_area("announcements", &component).await;
+    refused.problem(422, "validation_failed")["detail"].as_str().expect("a text").to_owned()
+}
+
+/// Returns the log lines of the example's area as `area logs` prints them, faults included.
+fn printed(host: &TestHost) -> String {
+    let output = host.command(&["area", "logs", "announcements"]).output().expect("it starts");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_python_prints_is_logged_and_an_exception_is_the_cause_of_a_fault() {
+    let (host, _) = Builder::new(Backend::Sqlite).start_with_owner().await;
+    let lines = "    print(\"reading\")\n    raise ValueError(\"nothing announced\")\n";
+    let refused = refusal(&host, Language::Python, ("def read() -> Reply:\n", lines)).await;
+    let cause = "ValueError: nothing announced (File \"/0/announcements.py\", line ";
+    assert!(refused.contains(cause), "{refused}");
+    let log = printed(&host);
+    assert!(log.contains(" INFO  reading\n"), "{log}");
+    assert!(log.contains(" ERROR Traceback (most recent call last):\n"), "{log}");
+    assert!(log.contains(&format!(" FAULT {cause}")), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_javascript_prints_is_logged_and_an_exception_is_the_cause_of_a_fault() {
+    let (host, _) = Builder::new(Backend::Sqlite).start_with_owner().await;
+    let lines = "  console.log(\"reading\", 1);\n  throw new Error(\"nothing announced\");\n";
+    let refused = refusal(&host, Language::JavaScript, ("function read() {\n", lines)).await;
+    assert!(refused.contains("nothing announced"), "{refused}");
+    assert!(refused.contains("at read (/announcements.js:"), "{refused}");
+    let log = printed(&host);
+    assert!(log.contains(" INFO  reading 1\n"), "{log}");
+    assert!(log.contains(" FAULT ") && log.contains("nothing announced"), "{log}");
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use assurance_tests::operators::items;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost};
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, place};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -41,8 +41,8 @@ async fn the_last_lines_of_an_area_are_kept_and_the_rest_is_not() {
     let answer = call(&ada, "log-flood").await;
     let id = answer.header("x-request-id").expect("an id").to_owned();
     let page = logs(&host, "log_flood", "?limit=3").await;
-    let told = ["line 196", "line 197", "4802 log lines beyond the limit of a call were dropped"];
-    assert_eq!(messages(&page), told);
+    let dropped = "4802 log lines beyond the limit of a call were dropped (runtime.max_log_lines)";
+    assert_eq!(messages(&page), ["line 196", "line 197", dropped]);
     let line = &page["lines"][0];
     assert_eq!((&line["level"], &line["request_id"]), (&json!("info"), &json!(id)));
     assert_eq!(line["digest"].as_str(), host.live_digest("log_flood").await.as_deref());
@@ -85,6 +85,68 @@ async fn a_fault_is_told_with_the_guests_frames_and_last_words() {
     assert!(second.contains(problem["request_id"].as_str().expect("an id")), "{text}");
     assert!(second.contains(" FAULT the guest trapped") && second.contains("fall_over"), "{text}");
     assert_eq!(host.cli(&["area", "logs", "trap"]), logs(&host, "trap", "").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panic_is_the_headline_of_its_fault() {
+    let (host, ada) = host_with(&["panics-as-marked"]).await;
+    let thing = json!({"text": "a thing"});
+    ada.post("/v1/workspaces/{ws}/things", &thing).await.problem(502, "area_fault");
+    let page = logs(&host, "panics_as_marked", "").await;
+    let message = page["faults"][0]["message"].as_str().expect("a text");
+    let place = "panicked at guests/fixtures/panics-as-marked/src/lib.rs:";
+    assert!(message.starts_with(place), "{message}");
+    assert!(message.ends_with(": a thing has no number"), "{message}");
+    let text = printed(&host, &["area", "logs", "panics_as_marked"]);
+    assert!(text.contains(&format!(" FAULT {message}\n")), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fault_by_a_limit_names_its_value_and_setting() {
+    let cases = [
+        ("host-call-flood", "more than 20000 host calls (runtime.max_host_calls;"),
+        ("memory-hog", "more than 67108864 bytes of memory (runtime.max_memory_bytes;"),
+        ("giant-reply", "at most 16777216 (runtime.max_reply_bytes)"),
+        ("infinite-loop", "its deadline of 1s (`deadline_ms` of its route"),
+    ];
+    let builder = Builder::new(Backend::Sqlite).fixtures(&cases.map(|(fixture, _)| fixture));
+    let (host, ada) = builder.set("limits.deadline_ms", 1_000).start_with_owner().await;
+    for (fixture, expected) in cases {
+        assert!(call(&ada, fixture).await.status >= 502, "{fixture}");
+        let page = logs(&host, &fixture.replace('-', "_"), "").await;
+        let message = page["faults"][0]["message"].as_str().expect("a text");
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_deployment_begins_with_the_panic() {
+    let (host, _) = host_with(&["echo"]).await;
+    let deploy = async |mark: &[u8]| {
+        let component = panicking(mark);
+        let refused = host.put_area("panics_as_marked", &component).await;
+        refused.problem(422, "validation_failed")["detail"].as_str().expect("a text").to_owned()
+    };
+    let described = deploy(b"describe").await;
+    assert!(described.starts_with("`describe` failed: panicked at "), "{described}");
+    assert!(described.contains("things: the indexed field number is not declared"), "{described}");
+    let read = deploy(b"read....").await;
+    let place = "`list_things`, before anybody depended on it: panicked at \
+                 guests/fixtures/panics-as-marked/src/lib.rs:";
+    assert!(read.contains(place), "{read}");
+    assert!(read.contains(": documents misused: "), "{read}");
+    let text = printed(&host, &["area", "logs", "panics_as_marked"]);
+    assert!(text.contains(" FAULT panicked at guests/fixtures"), "{text}");
+}
+
+/// Returns the fixture that panics at this place.
+fn panicking(mark: &[u8]) -> Vec<u8> {
+    let file = place::fixtures().join("panics-as-marked").with_extension("wasm");
+    let mut component = std::fs::read(file).expect("a built fixture");
+    let old = b"panics:write...";
+    let at = component.windows(old.len()).position(|window| window == old).expect("the mark");
+    component[at + 7..at + old.len()].copy_from_slice(mark);
+    component
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -125,6 +125,22 @@ async fn a_recorded_fault_replays_to_the_same_trap_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replayed_panic_is_shown_before_its_stack() {
+    let builder = Builder::new(Backend::Sqlite).fixtures(&["panics-as-marked"]);
+    let (host, ada) = builder.argument("--record=faults").start_with_owner().await;
+    let fell = ada.post("/v1/workspaces/{ws}/things", &json!({"text": "a thing"})).await;
+    let file = recording(&host, &fell).await;
+    let component = place::fixtures().join("panics-as-marked.wasm");
+    let mut replay = Command::new(place::binary());
+    replay.args(["area", "replay"]).arg(file).arg("--component").arg(component);
+    let text = String::from_utf8(replay.output().expect("run").stdout).expect("text");
+    let place = "recorded:       FAULT panicked at guests/fixtures/panics-as-marked/src/lib.rs:";
+    assert!(text.contains(place), "{text}");
+    assert!(text.contains(": a thing has no number\n    0: "), "{text}");
+    assert!(text.contains("replayed:       as recorded\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_recorded_changes_while_the_host_runs() {
     let builder = Builder::new(Backend::Sqlite).fixtures(&["trap"]);
     let (host, ada) = builder.start_with_owner().await;

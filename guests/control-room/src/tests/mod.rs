@@ -90,7 +90,7 @@ impl Workspace {
     }
 
     fn findings(&self) -> Vec<Value> {
-        self.list(Request::to("list_findings").with("limit", 1000))
+        self.list(Request::to("list_findings").with("limit", 100))
     }
 
     fn list(&self, request: Request) -> Vec<Value> {

@@ -20,6 +20,9 @@ use crate::wit::assurance::area::{
     membership, queue, secrets,
 };
 
+/// Why a route that only reads may not write, in the host's words.
+const READ_ONLY: &str = "the route is read-only; set `writes` to true in the manifest";
+
 impl FakeHost {
     /// Checks that the collection belongs to this area, or that its name has the form
     /// `area.collection`.
@@ -63,6 +66,11 @@ impl FakeHost {
         if used > MOST_DOCUMENTS { Err(documents::Error::LimitExceeded) } else { Ok(()) }
     }
 
+    /// Returns why the call may not write.
+    fn may_write(&self) -> Result<(), String> {
+        if self.0.writes.get() { Ok(()) } else { Err(READ_ONLY.to_owned()) }
+    }
+
     fn id(&self) -> Uuid {
         let made = self.0.calls.get() + 1;
         self.0.calls.set(made);
@@ -75,6 +83,13 @@ impl Host for FakeHost {
     fn enter(&self, capability: Capability) {
         let asked = self.0.manifest.capabilities.contains(&capability);
         assert!(asked, "the area uses {capability:?} without asking for it");
+        let (calls, max) = (self.0.host_calls.get() + 1, self.0.max_host_calls.get());
+        self.0.host_calls.set(calls);
+        assert!(
+            calls <= max,
+            "more than {max} host calls (runtime.max_host_calls; for one area \
+             areas.limits.AREA.max_host_calls)"
+        );
     }
 
     fn documents_get(
@@ -143,6 +158,7 @@ impl Host for FakeHost {
         writes: &[documents::Write],
     ) -> Result<Vec<u64>, documents::Error> {
         let declared = self.declared(collection)?;
+        self.may_write().map_err(documents::Error::Misuse)?;
         self.charge(writes.len())?;
         let now = self.now();
         let mut state = self.0.state.borrow_mut();
@@ -217,11 +233,13 @@ impl Host for FakeHost {
     }
 
     fn blobs_write(&self, name: &str, content: &[u8]) -> Result<blobs::Info, blobs::Error> {
+        self.may_write().unwrap_or_else(|why| panic!("blobs misused: {why}"));
         self.0.state.borrow_mut().blobs.insert(name.to_owned(), content.to_vec());
         Ok(info(content))
     }
 
     fn blobs_delete(&self, name: &str) -> Result<(), blobs::Error> {
+        self.may_write().unwrap_or_else(|why| panic!("blobs misused: {why}"));
         let removed = self.0.state.borrow_mut().blobs.remove(name);
         removed.map(drop).ok_or(blobs::Error::NotFound)
     }
@@ -230,6 +248,7 @@ impl Host for FakeHost {
         if !self.0.manifest.publishes.iter().any(|event| event.name == name) {
             return Err(events::Error::Misuse(format!("no event {name}")));
         }
+        self.may_write().map_err(events::Error::Misuse)?;
         let (id, data) = (self.id(), serde_json::from_str(data).unwrap_or_default());
         let event = PublishedEvent { id, name: name.to_owned(), data };
         self.0.state.borrow_mut().events.push(Rc::new(event));
@@ -240,6 +259,7 @@ impl Host for FakeHost {
         if !self.0.manifest.jobs.iter().any(|kind| kind.name == job.kind) {
             return Err(jobs::Error::Misuse(format!("no kind of job {}", job.kind)));
         }
+        self.may_write().map_err(jobs::Error::Misuse)?;
         let job = EnqueuedJob {
             id: self.id(),
             kind: job.kind.clone(),
@@ -261,11 +281,13 @@ impl Host for FakeHost {
     }
 
     fn secrets_put(&self, name: &str, value: &[u8]) -> Result<(), secrets::Error> {
+        self.may_write().map_err(|_| secrets::Error::LimitExceeded)?;
         self.0.state.borrow_mut().secrets.insert(name.to_owned(), value.to_vec());
         Ok(())
     }
 
     fn secrets_delete(&self, name: &str) -> Result<(), secrets::Error> {
+        self.may_write().map_err(|_| secrets::Error::LimitExceeded)?;
         let removed = self.0.state.borrow_mut().secrets.remove(name);
         removed.map(drop).ok_or(secrets::Error::NotFound)
     }
@@ -384,10 +406,12 @@ impl Host for FakeHost {
     }
 
     fn queue_retry(&self, job: &str) -> Result<queue::Job, queue::Error> {
+        self.may_write().map_err(queue::Error::Misuse)?;
         self.0.state.borrow_mut().queue.retry(job, self.now().0)
     }
 
     fn queue_cancel(&self, job: &str, reason: &str) -> Result<queue::Job, queue::Error> {
+        self.may_write().map_err(queue::Error::Misuse)?;
         self.0.state.borrow_mut().queue.cancel(job, reason, self.now().0)
     }
 
@@ -397,6 +421,7 @@ impl Host for FakeHost {
     }
 
     fn membership_add(&self, user: &str, role: Role) -> Result<(), membership::Error> {
+        self.may_write().map_err(membership::Error::Misuse)?;
         let state = &mut *self.0.state.borrow_mut();
         if let Some(member) = state.members.iter_mut().find(|member| member.user == user) {
             member.role = member.role.max(role);

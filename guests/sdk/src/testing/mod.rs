@@ -1,5 +1,11 @@
 //! Native tests of an area: an in-memory host that enforces the area's manifest.
 //!
+//! [`FakeHost::call`] returns what a client would receive: a refusal for a role,
+//! a parameter or a body that the manifest does not allow. It panics where a
+//! service would report a fault of the area: a reply that breaks its schema, a
+//! problem code that is not declared, a write in a route that only reads, more
+//! host calls than one call may make.
+//!
 //! ```
 //! # use area_sdk::prelude::*;
 //! use area_sdk::testing::{FakeHost, Request};
@@ -14,10 +20,13 @@
 //! assert_eq!((answer.status, answer.body), (200, "hello".into()));
 //! ```
 
+mod contract;
 mod host;
 mod queue;
 mod request;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -41,6 +50,7 @@ use crate::wit::assurance::area::types::{Actor, Call, ReceivedBlob, Role};
 use crate::wit::{self, JobError, Outcome};
 
 pub use crate::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
+use contract::CheckedRoute;
 pub use host::hmac_sha256;
 use queue::Queue;
 pub use request::Request;
@@ -58,6 +68,10 @@ pub const WORKSPACE: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000
 /// Maximum number of documents that one call may read and write, the service's default.
 const MOST_DOCUMENTS: usize = 10_000;
 
+/// Host calls of one call, as a service allows them where its operator says
+/// nothing else.
+const MAX_HOST_CALLS: u32 = 20_000;
+
 type MailServer = Box<dyn FnMut(&Message) -> Result<(), MailError>>;
 type Network = Box<dyn FnMut(&Outgoing) -> Result<Incoming, EgressError>>;
 type Scanner = Box<dyn FnMut(&[u8]) -> Result<Verdict, ScanError>>;
@@ -70,11 +84,17 @@ pub struct FakeHost(Rc<Inner>);
 struct Inner {
     area: Area,
     manifest: Manifest,
+    routes: Vec<CheckedRoute>,
     now: Cell<Timestamp>,
     calls: Cell<u64>,
     /// Number of documents that the current call has read and written.
     used: Cell<usize>,
+    /// Host functions that the call has called.
+    host_calls: Cell<u32>,
+    max_host_calls: Cell<u32>,
     in_job: Cell<bool>,
+    /// Whether the call may write.
+    writes: Cell<bool>,
     state: RefCell<State>,
     network: RefCell<Network>,
     scanner: RefCell<Scanner>,
@@ -169,11 +189,15 @@ impl FakeHost {
         let manifest = area.manifest();
         Self(Rc::new(Inner {
             area,
+            routes: manifest.routes.iter().cloned().map(CheckedRoute::new).collect(),
             manifest,
             now: Cell::new(START),
             calls: Cell::new(0),
             used: Cell::new(0),
+            host_calls: Cell::new(0),
+            max_host_calls: Cell::new(MAX_HOST_CALLS),
             in_job: Cell::new(false),
+            writes: Cell::new(true),
             state: RefCell::default(),
             network: RefCell::new(Box::new(|_| Err(EgressError::Unresolved))),
             scanner: RefCell::new(Box::new(|_| Ok(Verdict::Skipped))),
@@ -196,6 +220,7 @@ impl FakeHost {
         let calls = self.0.calls.get() + 1;
         self.0.calls.set(calls);
         self.0.used.set(0);
+        self.0.host_calls.set(0);
         Call { workspace: WORKSPACE.to_string(), now: self.now().0, seed: (calls, 1) }
     }
 
@@ -212,15 +237,17 @@ impl FakeHost {
     /// Executes a request.
     ///
     /// # Errors
-    /// The problem that the area returned.
+    /// The refusal that a client receives: the host's, or the area's.
     ///
     /// # Panics
-    /// If the area has no such operation, or its reply is not JSON.
+    /// If the area has no such operation, or if a service would report a fault
+    /// of the area (see the [module](self)).
+    #[track_caller]
     pub fn call(&self, request: Request) -> Result<Answer, Problem> {
-        let routes = &self.0.manifest.routes;
-        let route = routes.iter().find(|route| route.operation_id == request.operation);
-        let route = route.unwrap_or_else(|| panic!("no operation {}", request.operation));
-        let request = wit::Request {
+        let mut routes = self.0.routes.iter();
+        let contract = routes.find(|one| one.route.operation_id == request.operation);
+        let Some(contract) = contract else { panic!("no operation {}", request.operation) };
+        let mut request = wit::Request {
             call: self.circumstances(),
             actor: Actor { user: request.user.to_string(), role: request.role },
             operation: request.operation,
@@ -231,10 +258,18 @@ impl FakeHost {
             base_url: "https://assurance.test".to_owned(),
             link: request.link.map(|claims| claims.to_string()),
         };
-        let reply = self.attempt(|| self.0.area.handle(Handle::new(self.clone()), request))?;
+        contract.admit(&mut request)?;
+        self.0.writes.set(contract.route.writes);
+        let result = self.attempt(|| self.0.area.handle(Handle::new(self.clone()), request));
+        self.0.writes.set(true);
+        match &result {
+            Ok(reply) => contract.check_reply(reply),
+            Err(problem) => contract.check_problem(problem),
+        }
+        let reply = result?;
         let body = reply.body.as_deref().map(serde_json::from_str).transpose();
         Ok(Answer {
-            status: route.success_status,
+            status: contract.route.success_status,
             body: body.expect("a reply of JSON").unwrap_or_default(),
             version: reply.version,
             replayed: reply.replayed,
@@ -272,7 +307,13 @@ impl FakeHost {
         self.run("event", event, 1)
     }
 
-    /// Returns the time of the clock.
+    /// Allows as many host calls of one call as the operator would with
+    /// `areas.limits.AREA.max_host_calls`.
+    pub fn set_max_host_calls(&self, max: u32) {
+        self.0.max_host_calls.set(max);
+    }
+
+    /// What the clock says.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.0.now.get()

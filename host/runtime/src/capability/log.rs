@@ -2,19 +2,18 @@
 
 use super::super::bindings::assurance::area::log::{self, Host};
 use super::super::instance::CallState;
-use assurance_core::domain::manifest::Capability;
 use assurance_core::journal::LogLevel;
 
 impl Host for CallState {
     fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
-        self.count(Capability::Log)?;
+        self.count_in_describe()?;
         let level = match level {
             log::Level::Debug => LogLevel::Debug,
             log::Level::Info => LogLevel::Info,
             log::Level::Warn => LogLevel::Warn,
             log::Level::Error => LogLevel::Error,
         };
-        self.write_log(level, &message);
+        self.log().write(level, &message);
         Ok(())
     }
 }

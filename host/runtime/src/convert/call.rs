@@ -158,7 +158,9 @@ fn fits(what: &str, bytes: usize, max: usize) -> Result<(), CallError> {
     if bytes <= max {
         return Ok(());
     }
-    Err(CallError::Limit(format!("a {what} of {bytes} bytes; at most {max}")))
+    Err(CallError::Limit(format!(
+        "a {what} of {bytes} bytes; at most {max} (runtime.max_reply_bytes)"
+    )))
 }
 
 fn problem_bytes(problem: &types::Problem) -> usize {

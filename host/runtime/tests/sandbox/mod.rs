@@ -183,6 +183,14 @@ pub fn component(fixture: &str) -> Arc<[u8]> {
     }
 }
 
+/// Returns a fixture guest's component with another mark after the colon.
+pub fn marked(fixture: &str, mark: &[u8], with: &[u8]) -> Arc<[u8]> {
+    let mut component = component(fixture).to_vec();
+    let at = component.windows(mark.len()).position(|window| window == mark).unwrap();
+    component[at + mark.len() - with.len()..at + mark.len()].copy_from_slice(with);
+    component.into()
+}
+
 /// Returns the folder `ASSURANCE_FIXTURES`, or the one that xtask writes to.
 fn fixtures() -> PathBuf {
     if let Some(folder) = std::env::var_os("ASSURANCE_FIXTURES") {

@@ -334,6 +334,7 @@ impl From<CallError> for Refusal {
             )
             .caused_by(error),
             CallError::Trap(_)
+            | CallError::Panic(_)
             | CallError::OutOfMemory(_)
             | CallError::Turn { .. }
             | CallError::Limit(_)

@@ -16,7 +16,7 @@ use assurance_core::domain::job::{JobEnd, JobEndKind, JobFailure, JobOutcome, Le
 use assurance_core::recordings::{RecordedCall, RecordedExport, Recorder, WithholdReason};
 use assurance_store as store;
 use assurance_work::{
-    CallError, CallOutcome, CommitOptions, EgressLog, UnitOfWork, UnitSpec, run_outcome,
+    CallError, CallOutcome, CommitOptions, EgressLog, TimeLimit, UnitOfWork, UnitSpec, run_outcome,
 };
 
 /// Number of write conflicts after which a run takes the workspace lock before
@@ -307,7 +307,8 @@ async fn guarded<T>(
     call: impl Future<Output = CallOutcome<T>>,
     timeout: Duration,
 ) -> CallOutcome<T> {
-    let overrun = |_| CallOutcome { unit: None, result: Err(CallError::Deadline(timeout)) };
+    let limit = TimeLimit { time: timeout, setting: "`timeout_ms` of its job kind" };
+    let overrun = |_| CallOutcome { unit: None, result: Err(CallError::Deadline(limit)) };
     tokio::time::timeout(timeout + TIMEOUT_MARGIN, call).await.unwrap_or_else(overrun)
 }
 

@@ -55,7 +55,7 @@ fn again(job: &LeasedJob, at: Timestamp, error: String) -> JobEndKind {
 /// Returns the error text that members see after a fault.
 pub(super) fn public_text(error: &CallError) -> &'static str {
     match error {
-        CallError::Trap(_) => "the area's code failed",
+        CallError::Trap(_) | CallError::Panic(_) => "the area's code failed",
         CallError::Deadline(_) | CallError::CpuTime(_) => "the area's code ran out of time",
         CallError::OutOfMemory(_) => "the area's code ran out of memory",
         CallError::Turn { .. } | CallError::Limit(_) => "the area's code exceeded a limit",

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::{CommonOptions, IncomparableInput, input, output};
 use super::read_component;
-use assurance_core::recordings::Recording;
+use assurance_core::recordings::{RecordedOutcome, Recording};
 use assurance_runtime::this_program;
 use assurance_service::app::replay::{
     self, ReplayReport, ReplayVerdict, UnexpectedHostCall, ValueDifference,
@@ -60,9 +60,13 @@ fn print(replayed: &ReplayReport) {
     output::line(format_args!("verdict:        {}", text(&json!(replayed.verdict))));
     output::line(format_args!("same component: {}", replayed.same_component));
     output::line(format_args!("host calls:     {}", replayed.host_calls));
-    output::line(format_args!("recorded:       {}", json!(replayed.recorded)));
-    if let Some(outcome) = &replayed.replayed {
-        output::line(format_args!("replayed:       {}", json!(outcome)));
+    print_outcome("recorded:      ", &replayed.recorded);
+    match &replayed.replayed {
+        Some(outcome) if *outcome == replayed.recorded => {
+            output::line("replayed:       as recorded");
+        }
+        Some(outcome) => print_outcome("replayed:      ", outcome),
+        None => {}
     }
     if let Some(why) = &replayed.withheld {
         output::line(format_args!("withheld from call {} on: {why}", replayed.host_calls));
@@ -74,6 +78,18 @@ fn print(replayed: &ReplayReport) {
         differences.iter().for_each(print_difference);
     }
     replayed.differences.iter().for_each(print_difference);
+}
+
+/// A fault begins with its cause; its frames follow, one a line.
+fn print_outcome(label: &str, outcome: &RecordedOutcome) {
+    let RecordedOutcome::Fault(fault) = outcome else {
+        return output::line(format_args!("{label} {}", json!(outcome)));
+    };
+    let cause = fault.message.as_deref().unwrap_or(&fault.kind);
+    output::line(format_args!("{label} FAULT {cause}"));
+    for frame in &fault.frames {
+        output::line(format_args!("    {frame}"));
+    }
 }
 
 fn print_difference(difference: &ValueDifference) {

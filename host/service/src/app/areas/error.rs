@@ -144,7 +144,7 @@ pub enum InstallError {
     /// A call of the smoke test failed with a fault of the version.
     #[error(
         "area {area:?} failed at its first call of `{call}`, before anybody depended on it: \
-         {problem}; the log has where. Fix it and deploy it again"
+         {problem}\n`assurance area logs {area}` has the stack; fix it and deploy it again"
     )]
     SmokeTestFailed {
         /// Name of the area.

@@ -29,7 +29,7 @@ use assurance_core::domain::time::Timestamp;
 use assurance_core::domain::trial::{TrafficShare, TrialMode};
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_store::deployments;
-use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
+use assurance_work::{AreaCode, CallError, CallOutcome, TimeLimit, UnitOfWork};
 
 const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
 
@@ -165,7 +165,8 @@ async fn a_taken_route_is_told_whose_it_is() {
 
 #[tokio::test]
 async fn a_looping_describe_is_told_what_describe_may_do() {
-    let looped = CallError::CpuTime(Duration::from_secs(1));
+    let limit = TimeLimit { time: Duration::from_secs(1), setting: "fixed for `describe`" };
+    let looped = CallError::CpuTime(limit);
     insta::assert_snapshot!(InstallError::from(LoadError::Describe(looped)));
 }
 
