@@ -253,19 +253,6 @@ struct LiveAreas<'a> {
     changed: &'a str,
 }
 
-/// Sets the metric of the live version: 1 for the new one, 0 for the one before.
-fn set_live_versions(change: &LiveChange) {
-    for (version, value) in [(&change.before, 0.0), (&change.now, 1.0)] {
-        let Some(version) = version else { continue };
-        let labels = [
-            ("area", version.manifest.name.clone()),
-            ("version", version.manifest.version.to_string()),
-            ("digest", version.digest.clone()),
-        ];
-        gauge!(LIVE_VERSIONS, &labels).set(value);
-    }
-}
-
 /// Returns the versions of the next snapshot: those of `base`, with the target state of one area.
 fn next_versions(base: &Snapshot, area: &str, target: AreaTarget<'_>) -> NextVersions {
     let live = base.areas().map(|area| (area.manifest.name.clone(), Arc::clone(area)));
