@@ -342,10 +342,10 @@ fn collection_complaints(collection: &CollectionSpec) -> Vec<String> {
     if let Err(error) = schema::compile(&collection.schema) {
         found.push(format!("its schema does not compile: {error}"));
     }
-    if let Some(member) = collection.requests_events() {
-        if collection.schema["properties"][member]["type"] != "array" {
-            found.push(format!("x-requests-events names {member:?}, which is not a list"));
-        }
+    if let Some(member) = collection.requests_events()
+        && collection.schema["properties"][member]["type"] != "array"
+    {
+        found.push(format!("x-requests-events names {member:?}, which is not a list"));
     }
     found
 }

@@ -385,11 +385,11 @@ impl Host for FakeHost {
     }
 
     fn queue_lanes(&self) -> Vec<queue::Lane> {
-        self.0.state.borrow().queue.lanes()
+        self.0.state.borrow().queue.lanes(self.now().0)
     }
 
     fn queue_overview(&self, _: u32) -> Result<Vec<queue::Job>, queue::Error> {
-        Ok(self.0.state.borrow().queue.overview())
+        Ok(self.0.state.borrow().queue.overview(self.now().0))
     }
 
     fn queue_find(
@@ -398,11 +398,11 @@ impl Host for FakeHost {
         cursor: Option<&str>,
         limit: u32,
     ) -> Result<queue::Page, queue::Error> {
-        self.0.state.borrow().queue.page(filter, cursor, limit)
+        self.0.state.borrow().queue.page(filter, cursor, limit, self.now().0)
     }
 
     fn queue_get(&self, job: &str) -> Option<queue::Job> {
-        self.0.state.borrow().queue.get(job)
+        self.0.state.borrow().queue.get(job, self.now().0)
     }
 
     fn queue_retry(&self, job: &str) -> Result<queue::Job, queue::Error> {

@@ -27,9 +27,11 @@ impl Queue {
         self.0.push(job);
     }
 
-    pub(super) fn lanes(&self) -> Vec<Lane> {
+    pub(super) fn lanes(&self, now: i64) -> Vec<Lane> {
         let count = |name: &str, status: Status| {
-            self.0.iter().filter(|job| job.lane == name && job.status == status).count() as u64
+            let counts =
+                |job: &&Job| job.lane == name && job.status == status && !is_timer(job, now);
+            self.0.iter().filter(counts).count() as u64
         };
         let lane = |(name, capacity): (&str, u32)| Lane {
             name: name.to_owned(),
@@ -40,8 +42,9 @@ impl Queue {
         LANES.into_iter().map(lane).collect()
     }
 
-    pub(super) fn overview(&self) -> Vec<Job> {
-        let mut jobs: Vec<Job> = self.0.iter().map(|job| self.placed(job)).collect();
+    pub(super) fn overview(&self, now: i64) -> Vec<Job> {
+        let shown = self.0.iter().filter(|job| !is_timer(job, now));
+        let mut jobs: Vec<Job> = shown.map(|job| self.placed(job, now)).collect();
         jobs.sort_by_key(|job| {
             let rank = rank(job.status);
             let at = if rank == 3 { -job.updated_at } else { job.available_at };
@@ -56,13 +59,14 @@ impl Queue {
         filter: &Filter,
         cursor: Option<&str>,
         limit: u32,
+        now: i64,
     ) -> Result<Page, Error> {
         if cursor.is_some_and(|cursor| !self.0.iter().any(|job| job.id == cursor)) {
             return Err(Error::InvalidCursor);
         }
         let below = |job: &&Job| cursor.is_none_or(|cursor| job.id.as_str() < cursor);
         let passing = self.0.iter().filter(|job| passes(job, filter)).filter(below);
-        let mut jobs: Vec<Job> = passing.map(|job| self.placed(job)).collect();
+        let mut jobs: Vec<Job> = passing.map(|job| self.placed(job, now)).collect();
         jobs.sort_by_key(|job| Reverse(job.id.clone()));
         let more = jobs.len() > limit as usize;
         jobs.truncate(limit as usize);
@@ -70,8 +74,8 @@ impl Queue {
         Ok(Page { jobs, next })
     }
 
-    pub(super) fn get(&self, id: &str) -> Option<Job> {
-        self.0.iter().find(|job| job.id == id).map(|job| self.placed(job))
+    pub(super) fn get(&self, id: &str, now: i64) -> Option<Job> {
+        self.0.iter().find(|job| job.id == id).map(|job| self.placed(job, now))
     }
 
     pub(super) fn retry(&mut self, id: &str, now: i64) -> Result<Job, Error> {
@@ -103,17 +107,22 @@ impl Queue {
         self.0.iter_mut().find(|job| job.id == id).ok_or(Error::NotFound)
     }
 
-    /// Returns the job with its position among the queued jobs of its lane.
-    fn placed(&self, job: &Job) -> Job {
+    /// Returns the job with its position among the queued jobs of its lane that are due.
+    fn placed(&self, job: &Job, now: i64) -> Job {
+        let is_due = |job: &Job| job.status == Status::Queued && !is_timer(job, now);
         let place = |other: &&Job| {
-            other.status == Status::Queued
+            is_due(other)
                 && other.lane == job.lane
                 && (other.available_at, &other.id) <= (job.available_at, &job.id)
         };
-        let position =
-            (job.status == Status::Queued).then(|| self.0.iter().filter(place).count() as u64);
+        let position = is_due(job).then(|| self.0.iter().filter(place).count() as u64);
         Job { position, ..job.clone() }
     }
+}
+
+/// Returns whether the job is queued for a later time.
+fn is_timer(job: &Job, now: i64) -> bool {
+    job.status == Status::Queued && job.available_at > now
 }
 
 fn passes(job: &Job, filter: &Filter) -> bool {

@@ -1,0 +1,147 @@
+//! Tests of time slices: which calls move to the low-priority thread, and how it is shared.
+
+use futures::FutureExt as _;
+
+use super::*;
+
+fn meter(first_slice_ms: u32, deadline_ms: u64) -> Arc<CallMeter> {
+    let settings = Settings { first_slice_ms, ..Settings::default() };
+    let deadline = TimeLimit { time: Duration::from_millis(deadline_ms), setting: "a test's" };
+    Arc::new(CallMeter::new(&settings, deadline, None, settings.write_lock_limit))
+}
+
+/// Computes for one millisecond at a time, and returns the name of the
+/// thread that ran the last one.
+async fn compute(meter: Arc<CallMeter>, ticks: u32, holds_write_lock: bool) -> String {
+    for _ in 0..ticks {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(1) {}
+        match meter.tick(holds_write_lock) {
+            UpdateDeadline::YieldCustom(_, turn) => turn.await,
+            UpdateDeadline::Continue(_) => {}
+            _ => break,
+        }
+    }
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
+async fn run(ticks: u32, meter: Arc<CallMeter>, places: usize) -> Result<String, AbandonedCall> {
+    let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
+    let call = compute(meter.clone(), ticks, false).boxed();
+    executor.run(call, meter, &Arc::new(Semaphore::new(places))).await
+}
+
+#[tokio::test]
+async fn a_quick_call_stays_where_it_is() {
+    assert_ne!(run(1, meter(50, 1000), 1).await.unwrap(), "long-calls");
+}
+
+#[tokio::test]
+async fn a_long_call_moves_over_and_ends_there() {
+    assert_eq!(run(20, meter(5, 5000), 1).await.unwrap(), "long-calls");
+}
+
+/// Yields at this number of ticks as a call with this processor time does.
+async fn yield_at_ticks(ran: Duration, ticks: u32, count: Arc<AtomicU32>) {
+    let meter = meter(5, 60_000);
+    meter.add(ran);
+    for _ in 0..ticks {
+        if let UpdateDeadline::YieldCustom(_, turn) = meter.tick(false) {
+            turn.await;
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_few_slices_waits_for_few_ticks_of_endless_calls() {
+    let ticks = Arc::new(AtomicU32::new(0));
+    for _ in 0..8 {
+        tokio::spawn(yield_at_ticks(Duration::from_secs(1), u32::MAX, Arc::clone(&ticks)));
+    }
+    let short = yield_at_ticks(Duration::from_millis(6), 10, Arc::default());
+    tokio::spawn(short).await.unwrap();
+    // With round-robin scheduling, eight endless calls would get 80 ticks
+    // during the short call's ten.
+    assert!(ticks.load(Ordering::Relaxed) <= 8, "{ticks:?}");
+}
+
+#[tokio::test]
+async fn a_long_call_comes_back_while_it_keeps_others_from_writing() {
+    let (meter, executor) = (meter(5, 5000), LowPriorityExecutor::start("long-calls", 19).unwrap());
+    let clock = meter.clone();
+    let call = async move {
+        let mut threads = Vec::new();
+        for holds_write_lock in [true, false, true] {
+            threads.push(compute(clock.clone(), 20, holds_write_lock).await);
+        }
+        threads
+    };
+    let places = Arc::new(Semaphore::new(1));
+    let threads = executor.run(call.boxed(), meter, &places).await.unwrap();
+    let aside = threads.iter().map(|name| name == "long-calls").collect::<Vec<_>>();
+    assert_eq!(aside, [false, true, false]);
+}
+
+#[tokio::test]
+async fn without_a_place_a_long_call_is_given_up() {
+    assert!(matches!(run(20, meter(5, 5000), 0).await, Err(AbandonedCall::Overloaded)));
+}
+
+#[tokio::test]
+async fn what_the_host_computes_for_a_call_runs_elsewhere_and_is_charged() {
+    let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
+    let busy = || {
+        let begun = processor_ns();
+        while processor_ns() - begun < 5_000_000 {}
+        std::thread::current().name().unwrap_or_default().to_owned()
+    };
+    let (thread, ran) = executor.compute(busy).await.unwrap();
+    assert_eq!(thread, "long-calls-compute");
+    assert!(ran >= Duration::from_millis(5), "{ran:?}");
+    let meter = meter(50, 1000);
+    meter.add(ran);
+    assert_eq!(meter.ran(), ran);
+}
+
+#[test]
+fn waiting_for_the_processor_is_not_running() {
+    let tick = Duration::from_millis(1);
+    let long_ago = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+    assert_eq!(PollClock::Wall(long_ago).ran(tick), tick);
+    assert!(matches!(PollClock::start(0), PollClock::Wall(_)));
+    assert!(matches!(PollClock::start(1), PollClock::Thread(_)));
+}
+
+#[tokio::test]
+async fn waiting_for_the_host_is_not_running() {
+    let meter = meter(5, 5000);
+    let clock = meter.clone();
+    let waiting = async move {
+        for _ in 0..10 {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            clock.tick(false);
+        }
+        std::thread::current().name().unwrap_or_default().to_owned()
+    };
+    let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
+    let places = Arc::new(Semaphore::new(1));
+    assert_ne!(executor.run(waiting.boxed(), meter, &places).await.unwrap(), "long-calls");
+}
+
+#[tokio::test]
+async fn a_call_that_does_not_notice_its_deadline_is_given_up() {
+    let meter = meter(0, 20);
+    let clock = meter.clone();
+    let stubborn = async move {
+        clock.tick(false);
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(1) {}
+        tokio::task::yield_now().await;
+        std::future::pending::<()>().await;
+    };
+    let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
+    let places = Arc::new(Semaphore::new(1));
+    let ended = executor.run(stubborn.boxed(), meter, &places).await;
+    assert!(matches!(ended, Err(AbandonedCall::Deadline)));
+}
