@@ -1,8 +1,8 @@
 //! Toolchain for components: finds and sets up one that works on this machine.
 //!
 //! rustup's `wasm-component-ld` links and writes a component directly. Two compilers can be used:
-//! rustup's with its `wasm32-unknown-unknown` target, or Debian's `rustc-web`, whose standard
-//! library is compiled once from its source by `sysroot`.
+//! rustup's with its `wasm32-unknown-unknown` target, which is added if it is missing, or Debian's
+//! `rustc-web`, whose standard library is compiled once from its source by `sysroot`.
 
 mod sysroot;
 
@@ -39,7 +39,7 @@ impl Toolchain {
     pub(crate) fn set_up(workspace: &Workspace) -> anyhow::Result<Self> {
         let rustup = sysroot_of(&rustc())?;
         let linker = Linker::find(&rustup)?;
-        if standard_library_in(&rustup) {
+        if standard_library_in(&rustup) || rustup_adds_target(&rustup) {
             let cargo = crate::workspace::cargo_program();
             return Ok(Self { cargo, rustc: rustc(), sysroot: None, linker });
         }
@@ -127,6 +127,15 @@ fn sysroot_of(rustc: &Path) -> anyhow::Result<PathBuf> {
 fn standard_library_in(sysroot: &Path) -> bool {
     let folder = sysroot.join("lib/rustlib").join(TARGET).join("lib");
     folder.read_dir().is_ok_and(|mut files| files.next().is_some())
+}
+
+/// Downloads the standard library with rustup. Returns whether it succeeded: there may be no
+/// rustup, or no connection to its server.
+fn rustup_adds_target(sysroot: &Path) -> bool {
+    eprintln!("rustup target add {TARGET} (otherwise Debian's rustc-web is used)");
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", TARGET]).env("RUSTUP_MAX_RETRIES", "1");
+    process::run_quietly(&mut rustup).is_ok() && standard_library_in(sysroot)
 }
 
 /// Returns the triple of the compiler that compiled this task: rustup's.
