@@ -84,6 +84,7 @@ fn jobs_go_by_lane_and_position_and_say_how_far_they_are() {
         job(1, "scanner", Status::Running, 0),
         job(2, "scanner", Status::Queued, 60),
         job(3, "scanner", Status::Queued, 0),
+        job(6, "scanner", Status::Queued, -1),
         job(4, "delivery", Status::Retrying, 5),
         failed,
     ]));
@@ -96,7 +97,7 @@ fn jobs_go_by_lane_and_position_and_say_how_far_they_are() {
     let expected = json!([
         ["delivery", "retrying", "scheduled", null],
         ["scanner", "queued", "waiting", 1],
-        ["scanner", "queued", "scheduled", 2],
+        ["scanner", "queued", "waiting", 2],
         ["scanner", "running", "dispatched", null],
         ["scanner", "dead", "settled", null],
     ]);

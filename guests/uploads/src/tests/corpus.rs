@@ -60,6 +60,9 @@ fn broken_json_never_gets_through_as_a_format() {
     files(&corpus.join("jsontestsuite"), &mut paths);
     for path in paths {
         let content = std::fs::read(&path).expect("a file");
+        if content.is_empty() {
+            continue; // Refused by the schema of the request.
+        }
         let fate = fate("file.json", &content);
         let is_invalid = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("n_"));
         let known = ["sarif", "cyclonedx", "spdx", "osv"].contains(&fate.as_str());

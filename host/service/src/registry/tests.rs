@@ -340,7 +340,7 @@ fn a_subscription_to_all_events_is_restricted_by_a_collection() {
     let registry = registry();
     install(&registry, notes()).unwrap();
     let requests = |subscription: &str| {
-        let mut hooks = with_storage(manifest("hooks", vec![]), &["endpoints"]);
+        let mut hooks = with_storage(manifest("hooks", vec![]), &[]);
         hooks.collections[0].schema = json!({
             "type": "object",
             "properties": {"events": {"type": "array"}},
@@ -351,8 +351,8 @@ fn a_subscription_to_all_events_is_restricted_by_a_collection() {
         let snapshot = registry.snapshot();
         snapshot.area("notes").unwrap().scope.events["notes.created"][0].requests.clone()
     };
-    let endpoints = EventRequests { collection: "hooks.endpoints".into(), member: "events".into() };
-    assert_eq!(requests("*"), Some(endpoints));
+    let items = EventRequests { collection: "hooks.items".into(), member: "events".into() };
+    assert_eq!(requests("*"), Some(items));
     assert_eq!(requests("notes.created"), None);
 }
 
