@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::book::{Effect, Entry, Marker, Outcome, RequestLog};
 use super::database::{Database, Event, StoredDocument};
-use super::mix::{CREATIONS, Change, DELETIONS, Target};
+use super::mix::{CREATIONS, Change, Target};
 use super::report::Report;
 
 /// An acknowledged change: its version, the operation, its body and its marker.
@@ -292,10 +292,7 @@ fn by_marker(
 
 /// Counts events by name and document. Reports events that are queued twice.
 fn tally(events: &[Event], report: &mut Report) -> HashMap<(String, String), u64> {
-    let creations = CREATIONS.iter().filter_map(|kind| kind.event);
-    let changes = super::mix::CHANGES.iter().filter_map(|kind| kind.event);
-    let deletions = DELETIONS.iter().filter_map(|kind| kind.event);
-    let members: HashMap<&str, &str> = creations.chain(changes).chain(deletions).collect();
+    let members = super::mix::events();
     let (mut counts, mut ids) = (HashMap::new(), HashSet::new());
     for event in events {
         if !ids.insert(&event.id) {

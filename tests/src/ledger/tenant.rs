@@ -59,6 +59,7 @@ impl Tenant {
             owner.upload(&repository, file, &sample(file)).await;
         }
         owner.audit(&repository).await;
+        request_events(&owner).await;
         let (key, key_id) = producer(&owner).await;
         let conversation = "/v1/workspaces/{ws}/assistant/conversations";
         let conversation = owner.post(conversation, &json!({ "title": "Load" })).await.expect(201);
@@ -117,6 +118,18 @@ impl Tenant {
             json!({ "key_id": self.key_id, "value": STANDARD.encode(signature) });
         envelope
     }
+}
+
+/// Creates a webhook for the events of all operations: the service enqueues only events that a
+/// webhook requests. It is disabled, so that the events are not sent.
+async fn request_events(owner: &Client) {
+    const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
+    let events: Vec<_> = super::mix::events().into_keys().collect();
+    let body = json!({ "url": "http://127.0.0.1:9/", "events": events });
+    let webhook = owner.post(WEBHOOKS, &body).await.expect(201);
+    let request = owner.request(Method::PATCH, &format!("{WEBHOOKS}/{}", id_of(&webhook)));
+    let request = request.header("if-match", "\"1\"").json(&json!({ "active": false }));
+    send(request).await.expect(200);
 }
 
 /// Creates a producer with a key that the workspace knows.

@@ -158,12 +158,7 @@ fn compare(
     let replayed = replayed.filter(|_| silence.is_none());
     let differences = replayed
         .as_ref()
-        .map(|replayed| {
-            between(
-                &compared_outcome(&recorded, same_component),
-                &compared_outcome(replayed, same_component),
-            )
-        })
+        .map(|replayed| between(&compared_outcome(&recorded), &compared_outcome(replayed)))
         .unwrap_or_default();
     let verdict = match silence {
         _ if !calls.is_empty() || !differences.is_empty() => ReplayVerdict::Different,
@@ -191,13 +186,14 @@ fn other_call(departure: HostCallMismatch) -> UnexpectedHostCall {
 
 /// Normalizes an outcome for comparison. A JSON body is parsed, so that positions in it can be
 /// named, and a digest of its bytes is added. Stack frames are dropped after a timeout, because the
-/// clock decides where it hits. Code offsets are dropped if the component is another one.
-fn compared_outcome(outcome: &RecordedOutcome, same_component: bool) -> Json {
+/// clock decides where it hits. Code offsets are dropped: a trap just after a tick of the epoch has
+/// another offset in its function.
+fn compared_outcome(outcome: &RecordedOutcome) -> Json {
     let mut outcome = outcome.clone();
     if let RecordedOutcome::Fault(fault) = &mut outcome {
         if fault.is_by_clock() {
             fault.frames.clear();
-        } else if !same_component {
+        } else {
             fault.frames.iter_mut().for_each(|frame| *frame = without_offset(frame));
         }
     }

@@ -133,7 +133,7 @@ impl Area {
 
     /// Publishes `item.made`, in a transaction if the call also reads a page.
     pub(super) async fn publish_made(&self, reads: bool) {
-        let mut unit = self.unit();
+        let mut unit = self.with(|spec| spec.call.seed = [reads.into(); 32]);
         if reads {
             unit.write("items", vec![replace("b", None, "{}")]).await.unwrap();
             unit.query(&by(&[])).await.unwrap();

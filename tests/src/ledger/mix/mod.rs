@@ -4,6 +4,8 @@
 mod changes;
 mod creations;
 
+use std::collections::HashMap;
+
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use reqwest::{Method, RequestBuilder};
@@ -170,6 +172,15 @@ impl Request {
                 .body(body.clone()),
         }
     }
+}
+
+/// Returns the events that these operations publish: each name with the member of the data that is
+/// the document's id.
+pub(crate) fn events() -> HashMap<&'static str, &'static str> {
+    let creations = CREATIONS.iter().filter_map(|kind| kind.event);
+    let changes = CHANGES.iter().filter_map(|kind| kind.event);
+    let deletions = DELETIONS.iter().filter_map(|kind| kind.event);
+    creations.chain(changes).chain(deletions).collect()
 }
 
 /// Returns the next request of a workspace.

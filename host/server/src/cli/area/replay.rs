@@ -62,7 +62,7 @@ fn print(replayed: &ReplayReport) {
     output::line(format_args!("host calls:     {}", replayed.host_calls));
     print_outcome("recorded:      ", &replayed.recorded);
     match &replayed.replayed {
-        Some(outcome) if *outcome == replayed.recorded => {
+        Some(_) if replayed.differences.is_empty() => {
             output::line("replayed:       as recorded");
         }
         Some(outcome) => print_outcome("replayed:      ", outcome),
