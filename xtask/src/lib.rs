@@ -1,6 +1,7 @@
 //! Code that the end-to-end tests share with these tasks: runs programs, and builds components of
 //! areas that are not written in Rust.
 
+pub mod cargo_install;
 pub mod languages;
 pub mod npm;
 pub mod process;

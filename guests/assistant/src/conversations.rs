@@ -1,6 +1,6 @@
 //! Conversations with the assistant.
 
-use area_sdk::Later;
+use area_sdk::JobOptions;
 use area_sdk::prelude::*;
 use area_sdk::text::{ellipsize, first_line};
 
@@ -317,7 +317,7 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
         return Err(Problem::permission_denied(detail));
     }
     ctx.documents().delete(&conversation)?;
-    let later = Later { resource: Some(id), ..Later::default() };
+    let later = JobOptions { resource: Some(id), ..JobOptions::default() };
     ctx.enqueue_with(&Discard { conversation_id: id }, later);
     Ok(NoContent)
 }

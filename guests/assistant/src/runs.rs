@@ -1,7 +1,7 @@
 //! Runs: the execution of one answer, its status and its cost.
 
 use area_sdk::prelude::*;
-use area_sdk::{Later, Scope};
+use area_sdk::{JobOptions, Scope};
 
 use crate::answering::Answer;
 use crate::endpoints::{self, StoredEndpoint};
@@ -215,7 +215,7 @@ pub(crate) fn begin(
     };
     let (id, now) = (ctx.new_id(), ctx.now());
     ctx.documents().create(id, &value)?;
-    ctx.enqueue_with(&Answer::new(id), Later { resource: Some(id), ..Later::default() });
+    ctx.enqueue_with(&Answer::new(id), JobOptions { resource: Some(id), ..JobOptions::default() });
     let id = id.to_string();
     Ok(Stored { id, version: 1, created_at: now, updated_at: now, value }.into())
 }

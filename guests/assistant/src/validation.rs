@@ -2,7 +2,7 @@
 //! The request is a separate step, so that no transaction is open while the server responds.
 
 use area_sdk::prelude::*;
-use area_sdk::{JobError, Later};
+use area_sdk::{JobError, JobOptions};
 use serde_json::Value;
 
 use crate::endpoints::StoredEndpoint;
@@ -63,7 +63,7 @@ impl Event for EndpointFailed {
 
 /// Enqueues the validation of an endpoint, at most once for each generation.
 pub(crate) fn enqueue(ctx: &Ctx, model_endpoint_id: Uuid, generation: u32) {
-    let later = Later {
+    let later = JobOptions {
         resource: Some(model_endpoint_id),
         dedupe_key: Some(format!("{model_endpoint_id}/{generation}")),
         at: None,

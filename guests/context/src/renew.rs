@@ -3,7 +3,7 @@
 //! every event that requested it.
 
 use area_sdk::prelude::*;
-use area_sdk::{EventDelivery, Later, Scope};
+use area_sdk::{EventDelivery, JobOptions, Scope};
 
 use crate::{ingestions, repositories, snapshots};
 
@@ -43,7 +43,7 @@ pub(crate) fn heard(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelive
 fn ask(scope: &Scope) {
     let second = scope.now().unix_seconds() + 1;
     let at = Timestamp(second.saturating_mul(1_000_000));
-    let later = Later { at: Some(at), resource: None, dedupe_key: Some(second.to_string()) };
+    let later = JobOptions { at: Some(at), resource: None, dedupe_key: Some(second.to_string()) };
     scope.enqueue_with(&Renew {}, later);
 }
 

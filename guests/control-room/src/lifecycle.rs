@@ -1,7 +1,7 @@
 //! Transitions of findings that users request, and the automatic end of accepted risks.
 
 use area_sdk::prelude::*;
-use area_sdk::{Later, Violation};
+use area_sdk::{JobOptions, Violation};
 use serde_json::{Map, json};
 
 use crate::finding::Finding;
@@ -243,7 +243,7 @@ fn expire_later(ctx: &Ctx, accepted: &TransitionRecord) {
     if let Some(at) = accepted.expires_at {
         let job = ExpireAcceptance { finding_id: accepted.finding_id, version: accepted.version };
         let resource = Some(accepted.finding_id);
-        ctx.enqueue_with(&job, Later { at: Some(at), resource, dedupe_key: None });
+        ctx.enqueue_with(&job, JobOptions { at: Some(at), resource, dedupe_key: None });
     }
 }
 

@@ -2,7 +2,7 @@
 //! in the OSV format. A record may arrive before or after the upload of its content.
 
 use area_sdk::prelude::*;
-use area_sdk::{EventDelivery, JobError, Later};
+use area_sdk::{EventDelivery, JobError, JobOptions};
 use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
 use area_shared::uploads::{Upload, UploadReady};
 
@@ -68,7 +68,7 @@ fn import_file(ctx: &JobCtx, upload_id: Uuid) -> Result<(), JobError> {
 /// Enqueues the import of an OSV file. `resource` is the id that the queue shows.
 fn enqueue(ctx: &JobCtx, blob: String, content_sha256: String, resource: Uuid) {
     let dedupe_key = Some(content_sha256.clone());
-    let later = Later { at: None, resource: Some(resource), dedupe_key };
+    let later = JobOptions { at: None, resource: Some(resource), dedupe_key };
     ctx.enqueue_with(&ImportAdvisories { blob, content_sha256, offset: 0, artifact: None }, later);
 }
 

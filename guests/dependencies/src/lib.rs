@@ -7,6 +7,7 @@
 
 mod advisories;
 mod artifacts;
+mod budget;
 mod deployments;
 mod ecosystem;
 mod evidence;
@@ -20,7 +21,6 @@ mod osv;
 mod purl;
 mod reading;
 mod reevaluate;
-mod room;
 mod sbom;
 mod text;
 mod versions;

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
+use crate::budget::{PageSize, StepBudget};
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::large::{self, Subject};
 use crate::matching::{self, AssessedComponents, Assessment};
-use crate::room::{PageSize, Room};
 
 /// Estimated cost of a query, in documents.
 const QUESTION: usize = 100;
@@ -47,13 +47,13 @@ impl Reevaluate {
     fn next(
         &mut self,
         ctx: &JobCtx,
-        (room, size): (&mut Room, &mut PageSize),
+        (budget, size): (&mut StepBudget, &mut PageSize),
     ) -> Result<Option<Vec<Stored<StoredComponent>>>, JobError> {
         if !self.components.is_empty() {
             let mut left = std::mem::take(&mut self.components);
             self.components = left.split_off(left.len().min(size.limit() as usize));
             let components = ctx.documents::<StoredComponent>().get_many(left)?;
-            size.learn(&components, room);
+            size.learn(&components, budget);
             return Ok(Some(components));
         }
         let cursor = self.cursor.take();
@@ -63,8 +63,8 @@ impl Reevaluate {
             (None, None) => return Ok(None),
         };
         // Add the cost of the query, and of the matches by which components were found.
-        room.spend(components.len() + QUESTION);
-        size.learn(&components, room);
+        budget.spend(components.len() + QUESTION);
+        size.learn(&components, budget);
         if self.packages.is_empty() {
             components.retain(|component| !self.has_looked_at(component));
         }
@@ -83,13 +83,13 @@ impl Reevaluate {
 }
 
 pub(crate) fn run(ctx: &JobCtx, mut job: Reevaluate) -> JobResult<Reevaluate> {
-    let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
+    let (mut budget, mut size) = (StepBudget::default(), PageSize::of(ctx));
     let mut alerts = Alerts::default();
     let mut done = false;
-    while !done && room.is_ample() {
-        match job.next(ctx, (&mut room, &mut size))? {
+    while !done && budget.is_ample() {
+        match job.next(ctx, (&mut budget, &mut size))? {
             Some(components) => {
-                let left = look_again(ctx, components, &mut room, &mut alerts)?;
+                let left = look_again(ctx, components, &mut budget, &mut alerts)?;
                 job.components.splice(0..0, left);
             }
             None => done = true,
@@ -132,16 +132,16 @@ fn under_name(
 pub(crate) fn look_again(
     ctx: &JobCtx,
     mut components: Vec<Stored<StoredComponent>>,
-    room: &mut Room,
+    budget: &mut StepBudget,
     alerts: &mut Alerts,
 ) -> Result<Vec<String>, JobError> {
     let mut together = components.len();
     let looked = loop {
         let found: Vec<&StoredComponent> =
             components.iter().take(together).map(|stored| &stored.value).collect();
-        match matching::assess(ctx, &found, room)? {
+        match matching::assess(ctx, &found, budget)? {
             AssessedComponents::Some(assessments) => {
-                break keep_changes(ctx, &mut components, &assessments, (room, alerts))?;
+                break keep_changes(ctx, &mut components, &assessments, (budget, alerts))?;
             }
             AssessedComponents::Large(package) => {
                 break leave_large(ctx, &mut components, package)?;
@@ -157,12 +157,12 @@ fn keep_changes(
     ctx: &JobCtx,
     components: &mut [Stored<StoredComponent>],
     assessments: &[Assessment],
-    (room, alerts): (&mut Room, &mut Alerts),
+    (budget, alerts): (&mut StepBudget, &mut Alerts),
 ) -> Result<usize, JobError> {
     let mut looked = 0;
     for (component, assessment) in components.iter_mut().zip(assessments) {
         let cost = 2 * matches::keys_cost(ctx, component)? + assessment.cost();
-        let fits = room.take(cost);
+        let fits = budget.take(cost);
         if !fits && looked > 0 {
             break;
         }

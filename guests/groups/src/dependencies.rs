@@ -3,8 +3,8 @@
 use area_sdk::prelude::*;
 use area_shared::catalog::{DataClassification, Group};
 
+use crate::assessment::{Assessment, assess};
 use crate::evidence;
-use crate::judgement::{Judgement, judge};
 
 /// Text for the OpenAPI document: rules of dependencies between groups.
 pub(crate) const DESCRIPTION: &str = "`relationship_kind` is a lower-case word: `depends_on`, \
@@ -57,11 +57,11 @@ impl Dependency {
         relationship_kind: String,
         mut evidence_ids: Vec<Uuid>,
     ) -> Self {
-        let judgement = judge(source, target);
+        let assessment = assess(source, target);
         evidence_ids.truncate(MOST_EVIDENCE);
         Self {
-            crosses_trust_boundary: judgement.crosses_trust_boundary,
-            data_classification: judgement.data_classification,
+            crosses_trust_boundary: assessment.crosses_trust_boundary,
+            data_classification: assessment.data_classification,
             state: if evidence_ids.is_empty() { State::Declared } else { State::Evidenced },
             evidence_ids,
             relationship_kind,
@@ -82,8 +82,8 @@ impl Dependency {
     }
 
     /// Sets the assessment of the dependency. Returns false if it is unchanged.
-    pub(crate) fn is_otherwise(&mut self, new: Judgement) -> bool {
-        let old = Judgement {
+    pub(crate) fn is_otherwise(&mut self, new: Assessment) -> bool {
+        let old = Assessment {
             crosses_trust_boundary: self.crosses_trust_boundary,
             data_classification: self.data_classification,
         };

@@ -1,18 +1,18 @@
 //! Dependencies between groups (operation 12): which group depends on which, how, and the effect on
 //! trust and data. The groups themselves belong to the catalog.
 
+mod assessment;
 mod dependencies;
 mod evidence;
 mod groups;
-mod judgement;
 
 use area_sdk::prelude::*;
 use area_shared::evidence::{ENVELOPE_ACCEPTED, EvidenceConsumer};
 use area_shared::uploads::UploadReady;
 
+use assessment::Reassess;
 use dependencies::{Dependency, DependencyCreated, DependencyDeleted};
 use evidence::Relationships;
-use judgement::Rejudge;
 
 const DEPENDENCIES: &str = "/v1/workspaces/{workspace_id}/group-dependencies";
 const DEPENDENCY: &str = "/v1/workspaces/{workspace_id}/group-dependencies/{dependency_id}";
@@ -38,9 +38,9 @@ pub fn area() -> Area {
         .event::<DependencyDeleted>("A dependency between groups was deleted")
         .on(ENVELOPE_ACCEPTED, Relationships::accepted)
         .on(UploadReady::NAME, Relationships::ready)
-        .on("group.updated", judgement::take)
+        .on("group.updated", assessment::take)
         .job(Lane::Ingest, 10, 10_000, Relationships::run)
-        .job::<Rejudge>(Lane::Maintenance, 10, 10_000, judgement::run);
+        .job::<Reassess>(Lane::Maintenance, 10, 10_000, assessment::run);
     routes(area)
 }
 
@@ -75,7 +75,7 @@ fn routes(area: Area) -> Area {
     .route(
         delete("delete_group_dependency", DEPENDENCY)
             .summary("Delete a dependency between groups")
-            .description("Later evidence may create it again.")
+            .description("JobOptions evidence may create it again.")
             .role(Role::Admin)
             .handler(dependencies::remove),
     )

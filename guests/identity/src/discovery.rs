@@ -3,7 +3,7 @@
 
 use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Outgoing};
-use area_sdk::{JobError, Later};
+use area_sdk::{JobError, JobOptions};
 use serde_json::{Map, Value};
 
 use crate::metadata;
@@ -70,7 +70,7 @@ impl From<&'static str> for Failure {
 pub(crate) fn enqueue(ctx: &Ctx, provider_id: Uuid, provider: &mut StoredProvider) {
     provider.discovery = provider.discovery.wrapping_add(1);
     let job = Discover { provider_id, discovery: provider.discovery, prepared: None };
-    ctx.enqueue_with(&job, Later { resource: Some(provider_id), ..Later::default() });
+    ctx.enqueue_with(&job, JobOptions { resource: Some(provider_id), ..JobOptions::default() });
 }
 
 pub(crate) fn run(ctx: &JobCtx, job: Discover) -> JobResult<Discover> {

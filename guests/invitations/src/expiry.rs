@@ -1,6 +1,6 @@
 //! Marks invitations as expired.
 
-use area_sdk::Later;
+use area_sdk::JobOptions;
 use area_sdk::prelude::*;
 
 use crate::invitation::{InvitationExpired, Status, StoredInvitation};
@@ -17,7 +17,7 @@ impl Job for ExpireInvitation {
 
 /// Schedules the job for the time at which the invitation expires.
 pub(crate) fn plan(scope: &Scope, id: Uuid, expires_at: Timestamp) {
-    let later = Later { at: Some(expires_at), resource: Some(id), dedupe_key: None };
+    let later = JobOptions { at: Some(expires_at), resource: Some(id), dedupe_key: None };
     scope.enqueue_with(&ExpireInvitation { invitation_id: id }, later);
 }
 

@@ -2,7 +2,7 @@
 //! tokens and sends the e-mail, without an open transaction while the mail server responds.
 
 use area_sdk::prelude::*;
-use area_sdk::{JobError, Later, MailError, Message};
+use area_sdk::{JobError, JobOptions, MailError, Message};
 
 use crate::invitation::{Status, StoredInvitation};
 use crate::respond::{ACCEPT, Claims, DECLINE};
@@ -45,7 +45,7 @@ impl Job for SendInvitation {
 pub(crate) fn post(ctx: &Ctx, id: Uuid) {
     let base_url = ctx.base_url().to_owned();
     let job = SendInvitation { invitation_id: id, base_url, letter: None };
-    ctx.enqueue_with(&job, Later { resource: Some(id), ..Later::default() });
+    ctx.enqueue_with(&job, JobOptions { resource: Some(id), ..JobOptions::default() });
 }
 
 pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitation> {

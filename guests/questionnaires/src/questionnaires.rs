@@ -1,7 +1,7 @@
 //! Questionnaires: import, list and deletion.
 
 use area_sdk::prelude::*;
-use area_sdk::{Form, Later, Scope};
+use area_sdk::{Form, JobOptions, Scope};
 
 use crate::citations::StoredCitation;
 use crate::import::{self, ImportedQuestion, ParsedFile};
@@ -275,7 +275,7 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     }
     ctx.publish(QuestionnaireDeleted { questionnaire_id: id, title: stored.value.title });
     let discard = Discard { questionnaire_id: id };
-    ctx.enqueue_with(&discard, Later { resource: Some(id), ..Later::default() });
+    ctx.enqueue_with(&discard, JobOptions { resource: Some(id), ..JobOptions::default() });
     Ok(NoContent)
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, EventDelivery, Later};
+use area_sdk::{DocumentError, EventDelivery, JobOptions};
 use serde_json::{Map, Value};
 
 use crate::evaluations::{self, Subject};
@@ -19,7 +19,7 @@ const PROGRAMS_PER_STEP: u32 = 100;
 
 /// Number of the job's attempt, from 1, that stores an error instead of evaluating the predicate
 /// again.
-const HOPELESS_ATTEMPT: u32 = 3;
+const LAST_ATTEMPT: u32 = 3;
 
 /// Maximum number of evidence record ids stored with a verified step.
 const MOST_EVIDENCE: usize = 100;
@@ -83,7 +83,7 @@ impl Job for EvaluateProgram {
 
 pub(crate) fn audit_completed(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let AuditCompleted { audit_id, repository_id } = event.data()?;
-    let later = Later { dedupe_key: Some(audit_id.to_string()), ..Later::default() };
+    let later = JobOptions { dedupe_key: Some(audit_id.to_string()), ..JobOptions::default() };
     ctx.enqueue_with(&EvaluatePrograms { audit_id, repository_id, cursor: None }, later);
     Ok(Outcome::Done)
 }
@@ -94,10 +94,10 @@ pub(crate) fn programs(ctx: &JobCtx, job: EvaluatePrograms) -> JobResult<Evaluat
     let page = active.cursor(job.cursor).limit(PROGRAMS_PER_STEP).page()?;
     for program in page.items {
         if program.step_for(job.repository_id).is_some() {
-            let later = Later {
+            let later = JobOptions {
                 resource: Some(program.uuid()),
                 dedupe_key: Some(format!("{}/{}", program.id, job.audit_id)),
-                ..Later::default()
+                ..JobOptions::default()
             };
             let evaluate = EvaluateProgram { program_id: program.uuid(), audit_id: job.audit_id };
             ctx.enqueue_with(&evaluate, later);
@@ -144,7 +144,7 @@ fn evaluate_step(
     audit: &Audit,
 ) -> Result<bool, DocumentError> {
     let index = subject.order - 1;
-    let verdict = if ctx.attempt() >= HOPELESS_ATTEMPT {
+    let verdict = if ctx.attempt() >= LAST_ATTEMPT {
         Verdict::Error("The evaluation exceeds the available time or memory.".to_owned())
     } else {
         predicate::evaluate(&program.steps[index].plan.verification_predicate, &audit.facts)

@@ -2,7 +2,7 @@
 //! user's session; a stored document ensures that it is used only once.
 
 use area_sdk::prelude::*;
-use area_sdk::{Later, Link};
+use area_sdk::{JobOptions, Link};
 
 use crate::installations::{self, InstallationView};
 
@@ -74,7 +74,7 @@ pub(crate) fn start(ctx: &Ctx, Body(_): Body<StartInstall>) -> Result<InstallSta
     let state_id = ctx.new_id();
     let expires_at = ctx.now().plus_seconds(STATE_SECONDS);
     ctx.documents().create(state_id, &PendingInstall { user_id: ctx.user(), expires_at })?;
-    let later = Later { at: Some(expires_at), ..Later::default() };
+    let later = JobOptions { at: Some(expires_at), ..JobOptions::default() };
     ctx.enqueue_with(&ForgetState { state_id }, later);
     let state = ctx.sign_link(COME_BACK, &State { state_id }, expires_at);
     let joint = if app_url.contains('?') { '&' } else { '?' };

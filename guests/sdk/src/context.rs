@@ -108,12 +108,12 @@ impl Scope {
     /// Puts work off until after the commit.
     #[track_caller]
     pub fn enqueue<J: Job>(&self, job: &J) -> Uuid {
-        self.enqueue_with(job, Later::default())
+        self.enqueue_with(job, JobOptions::default())
     }
 
     /// Puts work off, with more said about it.
     #[track_caller]
-    pub fn enqueue_with<J: Job>(&self, job: &J, later: Later) -> Uuid {
+    pub fn enqueue_with<J: Job>(&self, job: &J, later: JobOptions) -> Uuid {
         let job = NewJob {
             kind: J::KIND.to_owned(),
             payload: json(job),
@@ -275,7 +275,7 @@ fn json(value: &impl Serialize) -> String {
 
 /// Options of an enqueued job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Later {
+pub struct JobOptions {
     /// Earliest time of the first run; `None` means as soon as a worker is free.
     pub at: Option<Timestamp>,
     /// Id of the resource that the job is about, shown in the queue.

@@ -65,7 +65,7 @@ pub mod wit;
 
 pub use area::Area;
 pub use blobs::{BlobError, BlobInfo, Blobs, SharedBlobs};
-pub use context::{Ctx, JobCtx, Later, Level, Scope, Secrets};
+pub use context::{Ctx, JobCtx, JobOptions, Level, Scope, Secrets};
 pub use documents::{AllDocuments, Document, DocumentError, Documents, Page, Query, Stored, Value};
 pub use extract::{Blob, Body, Form, FromRequest, Input, Link, Params, Path, Verbatim};
 pub use host::Handle;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, EventDelivery, JobError, Later};
+use area_sdk::{DocumentError, EventDelivery, JobError, JobOptions};
 
 use crate::uploads::UploadReady;
 
@@ -86,7 +86,8 @@ pub trait EvidenceConsumer: Sized + 'static {
         let accepted: EnvelopeAccepted = event.data()?;
         if Self::RECORD_KINDS.iter().any(|kind| accepted.kinds.contains(*kind)) {
             let id = accepted.envelope_id;
-            let later = Later { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
+            let later =
+                JobOptions { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
             ctx.enqueue_with(&ImportRecords::<Self>::of(Records::Envelope(id)), later);
         }
         Ok(Outcome::Done)
@@ -103,7 +104,7 @@ pub trait EvidenceConsumer: Sized + 'static {
         let records = ctx.documents::<EvidenceRecord>().query().equals("content_sha256", &digest);
         if records.one_of("kind", Self::RECORD_KINDS.iter().copied()).first()?.is_some() {
             let dedupe_key = Some(digest.clone());
-            let later = Later { at: None, resource: ready.upload_id, dedupe_key };
+            let later = JobOptions { at: None, resource: ready.upload_id, dedupe_key };
             ctx.enqueue_with(&ImportRecords::<Self>::of(Records::Content(digest)), later);
         }
         Ok(Outcome::Done)

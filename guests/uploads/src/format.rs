@@ -12,7 +12,7 @@ use crate::upload::{Format, Refusal};
 const HEAD: usize = 2_000;
 
 /// Detects the format of content. Content for audits must have a format that audits import.
-pub(crate) fn recognise(
+pub(crate) fn recognize(
     filename: &str,
     content: &[u8],
     for_audit: bool,
@@ -45,14 +45,14 @@ fn of_text(filename: &str, text: &str) -> Result<Format, Refusal> {
     }
     if !text.trim_start().starts_with(['{', '[']) {
         let is_foreign = foreign(text).is_some();
-        return if is_foreign { Ok(Format::Unknown) } else { lines::recognise(filename, text) };
+        return if is_foreign { Ok(Format::Unknown) } else { lines::recognize(filename, text) };
     }
     let parsed = parsed(text);
     if parsed.is_ok() {
         return parsed;
     }
     // A section in GitLab's dialect begins like a JSON array, and so do some paths.
-    match lines::recognise(filename, text) {
+    match lines::recognize(filename, text) {
         Ok(Format::CodeOwners) => Ok(Format::CodeOwners),
         recognised if lines::begins_with_path(text) => recognised,
         _ => parsed,

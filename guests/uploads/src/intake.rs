@@ -2,7 +2,7 @@
 //! the upload.
 
 use area_sdk::prelude::*;
-use area_sdk::{Blob, Later, Link};
+use area_sdk::{Blob, JobOptions, Link};
 use area_shared::catalog::Repository;
 
 use crate::MAX_BYTES;
@@ -113,7 +113,8 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewUpload>) -> Result<Created<Up
         ready_at: None,
     };
     ctx.documents().create(id, &upload)?;
-    let later = Later { at: Some(upload.expires_at), resource: Some(id), ..Later::default() };
+    let later =
+        JobOptions { at: Some(upload.expires_at), resource: Some(id), ..JobOptions::default() };
     ctx.enqueue_with(&Expire { upload_id: id }, later);
     Ok(Created(UploadView::new(ctx, id, upload)))
 }
@@ -181,7 +182,7 @@ pub(crate) fn complete(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<UploadView> {
     })?;
     upload.completed_at = Some(ctx.now());
     ctx.documents().replace(&mut upload)?;
-    let later = Later { resource: Some(id), ..Later::default() };
+    let later = JobOptions { resource: Some(id), ..JobOptions::default() };
     ctx.enqueue_with(&Process::of(id, received), later);
     Ok(UploadView::of(ctx, upload))
 }

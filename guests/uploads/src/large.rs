@@ -24,7 +24,7 @@ pub(crate) struct LargeContent {
 
 /// Checks large content and detects its format. Content for audits must be JSON in a format that
 /// audits import.
-pub(crate) fn recognise(sent: &[u8], for_audit: bool) -> Result<LargeContent, Refusal> {
+pub(crate) fn recognize(sent: &[u8], for_audit: bool) -> Result<LargeContent, Refusal> {
     let most = MAX_STREAM_BYTES.min((sent.len() as u64).saturating_mul(MAX_RATIO));
     let mut seen = StreamProperties::default();
     let limits = Limits { bytes: most, depth: None, is_text: for_audit };

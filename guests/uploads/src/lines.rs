@@ -11,7 +11,7 @@ const MAX_EXTENSION: usize = 16;
 
 /// Detects the format of a text by its lines. A list of paths with an invalid path is refused, with
 /// the number of the line.
-pub(crate) fn recognise(filename: &str, text: &str) -> Result<Format, Refusal> {
+pub(crate) fn recognize(filename: &str, text: &str) -> Result<Format, Refusal> {
     if is_code_owners(text) {
         return Ok(Format::CodeOwners);
     }

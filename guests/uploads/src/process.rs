@@ -162,7 +162,7 @@ fn content(
     match unpack::unpack(sent)? {
         UnpackedContent::Whole { content, was_packed, filename } => {
             let filename = filename.as_deref().unwrap_or(&upload.filename);
-            let format = format::recognise(filename, &content, for_audit)?;
+            let format = format::recognize(filename, &content, for_audit)?;
             let blob =
                 if was_packed { format!("content/{}", upload.id) } else { received.to_owned() };
             let info = if was_packed {
@@ -173,7 +173,7 @@ fn content(
             Ok(Content { blob, sha256: info.sha256, bytes: info.size, format })
         }
         UnpackedContent::Large(sent) => {
-            let LargeContent { format, sha256, bytes } = large::recognise(&sent, for_audit)?;
+            let LargeContent { format, sha256, bytes } = large::recognize(&sent, for_audit)?;
             Ok(Content { blob: received.to_owned(), sha256, bytes, format })
         }
     }

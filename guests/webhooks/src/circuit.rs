@@ -8,7 +8,7 @@
 //! subscription, so a concurrent call that held a delivery is run again.
 
 use area_sdk::prelude::*;
-use area_sdk::{JobError, Later, Scope};
+use area_sdk::{JobError, JobOptions, Scope};
 use schemars::JsonSchema;
 
 use crate::deliver::{self, Deliver};
@@ -115,7 +115,7 @@ pub(crate) fn hold(scope: &Scope, webhook: &Stored<Subscription>) {
 }
 
 fn await_probe(scope: &Scope, webhook_id: Uuid, at: Timestamp) {
-    let later = Later {
+    let later = JobOptions {
         at: Some(at),
         resource: Some(webhook_id),
         dedupe_key: Some(format!("{webhook_id}.{}", at.0)),
@@ -173,7 +173,8 @@ pub(crate) fn drain(ctx: &JobCtx, job: Drain) -> JobResult<Drain> {
         crate::deliveries::enqueue_at(ctx, delivery.uuid(), webhook_id, at);
     }
     if let Some(cursor) = page.next_cursor {
-        let later = Later { at: Some(ctx.now().plus_ms(DRAIN_PAUSE_MS)), ..Later::default() };
+        let later =
+            JobOptions { at: Some(ctx.now().plus_ms(DRAIN_PAUSE_MS)), ..JobOptions::default() };
         ctx.enqueue_with(&Drain { webhook_id, cursor: Some(cursor) }, later);
     }
     Ok(Outcome::Done)

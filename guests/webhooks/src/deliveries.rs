@@ -1,7 +1,7 @@
 //! Deliveries: one event for one subscription, with its attempts.
 
 use area_sdk::prelude::*;
-use area_sdk::{Later, Scope};
+use area_sdk::{JobOptions, Scope};
 
 use crate::deliver::{self, Deliver};
 use crate::subscriptions::Subscription;
@@ -141,7 +141,7 @@ pub(crate) fn enqueue(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid) {
 
 /// Enqueues the job of a delivery for a later time.
 pub(crate) fn enqueue_at(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid, at: Timestamp) {
-    let later = Later { at: Some(at), ..later(delivery_id, webhook_id) };
+    let later = JobOptions { at: Some(at), ..later(delivery_id, webhook_id) };
     scope.enqueue_with(&Deliver::new(delivery_id), later);
 }
 
@@ -150,11 +150,11 @@ fn enqueue_at_once(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid) {
     scope.enqueue_with(&Deliver::at_once(delivery_id), later(delivery_id, webhook_id));
 }
 
-fn later(delivery_id: Uuid, webhook_id: Uuid) -> Later {
-    Later {
+fn later(delivery_id: Uuid, webhook_id: Uuid) -> JobOptions {
+    JobOptions {
         resource: Some(webhook_id),
         dedupe_key: Some(delivery_id.to_string()),
-        ..Later::default()
+        ..JobOptions::default()
     }
 }
 

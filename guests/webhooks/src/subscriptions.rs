@@ -1,7 +1,7 @@
 //! Subscriptions of webhooks to events.
 
 use area_sdk::prelude::*;
-use area_sdk::{Later, Scope};
+use area_sdk::{JobOptions, Scope};
 use schemars::JsonSchema;
 
 use crate::circuit::{self, Circuit};
@@ -286,7 +286,7 @@ pub(crate) fn rotate_secret(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned
     webhook.previous_secret_expires_at = Some(expires);
     let secret = signing::new_secret(ctx, id, old + 1);
     let forget = ForgetSecret { webhook_id: id, generation: old };
-    ctx.enqueue_with(&forget, Later { at: Some(expires), ..Later::default() });
+    ctx.enqueue_with(&forget, JobOptions { at: Some(expires), ..JobOptions::default() });
     ctx.documents().replace(&mut webhook)?;
     let version = webhook.version;
     Ok(Versioned(details(webhook, Some(secret)), version))

@@ -219,7 +219,7 @@ impl Identity {
             return Ok(Some(principal));
         }
         let found = self.find_token(hash).await?;
-        self.recognise(hash, found.is_some());
+        self.recognize(hash, found.is_some());
         Ok(found)
     }
 

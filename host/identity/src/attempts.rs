@@ -164,7 +164,7 @@ impl Identity {
     /// Returns a pseudonym of the account for the log. The address itself is
     /// not logged, because people also type passwords into its field.
     pub(super) fn account_label(&self, email: &str) -> String {
-        let account = self.account(&super::people::normalise_email(email));
+        let account = self.account(&super::people::normalize_email(email));
         account.chars().skip("account ".len()).take(LABEL).collect()
     }
 

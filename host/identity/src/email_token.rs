@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use super::people::normalise_email;
+use super::people::normalize_email;
 use assurance_core::domain::time::Timestamp;
 use assurance_core::secrets::Keys;
 
@@ -22,7 +22,7 @@ struct EmailTokenClaims {
 /// expiry.
 #[must_use]
 pub fn vouch(keys: &Keys, email: &str, expires_at: Timestamp) -> String {
-    let claims = EmailTokenClaims { email: normalise_email(email), expires_at: expires_at.0 };
+    let claims = EmailTokenClaims { email: normalize_email(email), expires_at: expires_at.0 };
     let claims = serde_json::to_vec(&claims).expect("text and a number have a JSON form");
     let tag = mac(keys, &claims).finalize().into_bytes();
     format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(claims), BASE64_URL_SAFE_NO_PAD.encode(tag))

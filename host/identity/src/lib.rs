@@ -50,7 +50,7 @@ pub use email_token::vouch;
 pub use members::RemoveMemberError;
 pub use mfa::{ConfirmedFactor, TotpEnrollment};
 pub use new_password::{ChangePasswordError, PasswordChange};
-pub use people::{NewUser, PeopleError, Registration, is_email, normalise_email, slug_of};
+pub use people::{NewUser, PeopleError, Registration, is_email, normalize_email, slug_of};
 pub use second_factor::CodeError;
 pub use sign_in::{SignInAttempt, SignInError};
 

@@ -43,7 +43,7 @@ impl Identity {
     ///
     /// # Errors
     /// [`CodeError::AlreadyEnabled`], or the database is unavailable.
-    pub async fn enrol_totp(&self, principal: &Principal) -> Result<TotpEnrollment, CodeError> {
+    pub async fn enroll_totp(&self, principal: &Principal) -> Result<TotpEnrollment, CodeError> {
         let user = &principal.user;
         let secret = totp::new_secret();
         let sealed = self.0.keys.seal(&authenticator_place(user.id), &*secret);

@@ -159,7 +159,7 @@ impl Identity {
     }
 
     async fn checked_user(&self, new_user: NewUser) -> Result<(User, Option<String>), PeopleError> {
-        let email = normalise_email(&new_user.email);
+        let email = normalize_email(&new_user.email);
         if !is_email(&email) {
             return Err(PeopleError::InvalidEmail(new_user.email));
         }
@@ -195,7 +195,7 @@ impl Identity {
     /// # Errors
     /// [`PeopleError::NoSuchUser`], or the database is unavailable.
     pub async fn user_by_email(&self, email: &str) -> Result<User, PeopleError> {
-        let email = normalise_email(email);
+        let email = normalize_email(email);
         let mut reader = self.0.store.reader().await?;
         let found = users::by_email(&mut reader, &email).await?;
         reader.release();
@@ -362,7 +362,7 @@ async fn insert(
 /// Returns an email address in the form in which it is stored and looked up:
 /// trimmed and in lower case.
 #[must_use]
-pub fn normalise_email(email: &str) -> String {
+pub fn normalize_email(email: &str) -> String {
     email.trim().to_lowercase()
 }
 
@@ -428,14 +428,14 @@ mod form_tests {
     #[test]
     fn addresses_are_told_from_other_text() {
         for good in ["a@b", "ada.lovelace+x@example.com", "ü@exämple.org"] {
-            assert!(is_email(&normalise_email(good)), "{good}");
+            assert!(is_email(&normalize_email(good)), "{good}");
         }
         for bad in
             ["", "@", "a@", "@b", "a b@c", "a@b@c", "a\n@b", &format!("{}@b", "a".repeat(260))]
         {
             assert!(!is_email(bad), "{bad}");
         }
-        assert_eq!(normalise_email("  Ada@Example.COM "), "ada@example.com");
+        assert_eq!(normalize_email("  Ada@Example.COM "), "ada@example.com");
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Identity {
     }
 
     /// Records whether a session or token with this hash is valid.
-    pub(super) fn recognise(&self, token_hash: TokenHash, is_somebodys: bool) {
+    pub(super) fn recognize(&self, token_hash: TokenHash, is_somebodys: bool) {
         let recognised = &self.0.recognised;
         if is_somebodys {
             recognised.put(recognised.ticket(), token_hash, (), self.0.clock.now());
@@ -87,7 +87,7 @@ impl Identity {
             return Ok(Some(principal));
         }
         let found = self.find(token_hash).await?;
-        self.recognise(token_hash, found.is_some());
+        self.recognize(token_hash, found.is_some());
         Ok(found)
     }
 

@@ -128,7 +128,7 @@ impl Identity {
 
     async fn judge(&self, given: SignInAttempt) -> Result<NewSession, SignInError> {
         let now = self.0.clock.now();
-        let email = super::people::normalise_email(&given.email);
+        let email = super::people::normalize_email(&given.email);
         let attempt = self.begin_attempt(&email, given.source(), now).await?;
         let mut proof = self.check_password(&email, &given.password).await?;
         self.check_code(&proof.user, given.code.as_deref(), &attempt, now).await?;

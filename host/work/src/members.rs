@@ -6,7 +6,7 @@ use assurance_core::domain::id::UserId;
 use assurance_core::domain::people::{Member, User};
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
-use assurance_identity::{is_email, normalise_email, vouch};
+use assurance_identity::{is_email, normalize_email, vouch};
 use assurance_store::{Error, memberships, users, workspaces};
 
 /// Maximum lifetime of a voucher: 30 days, in milliseconds.
@@ -45,7 +45,7 @@ impl UnitOfWork {
     /// Returns the account with this email address, whether or not it is a
     /// member of the workspace; `None` if there is none.
     pub async fn account(&mut self, email: &str) -> Result<Option<User>, Error> {
-        let email = normalise_email(email);
+        let email = normalize_email(email);
         let mut lease = self.lease(ReadKind::Other, 1).await?;
         let found = users::by_email(lease.connection(), &email).await?;
         self.done(lease);
@@ -101,7 +101,7 @@ impl UnitOfWork {
     /// Returns a token that permits its holder to create an account with this
     /// address.
     pub fn vouch(&self, email: &str, expires_at: Timestamp) -> MembershipResult<String> {
-        if !is_email(&normalise_email(email)) {
+        if !is_email(&normalize_email(email)) {
             return misuse(format!("{email:?} is not an email address"));
         }
         if expires_at > self.spec.call.now.plus_ms(MAX_VOUCHER_MS) {

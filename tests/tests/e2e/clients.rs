@@ -8,9 +8,28 @@ use std::process::Command;
 
 use assurance_tests::{Backend, Builder, TestHost, artifacts, npm, place, python};
 
+use serde_json::Value;
+
 use crate::requests::AREAS;
 
 const PYTHON_GENERATOR: &str = "openapi-python-client==0.29.1";
+
+/// Name and version of the crate.
+const RUST_GENERATOR: (&str, &str) = ("openapi-to-rust", "0.23.0");
+
+/// Manifest of the Rust client, without the dependencies of the generated code.
+const RUST_CLIENT: &str = r#"[package]
+name = "tour"
+version = "0.0.0"
+edition = "2024"
+
+[workspace]
+
+[dependencies.tokio]
+version = "1"
+features = ["macros", "rt", "time"]
+
+"#;
 
 const NODE_TOOLS: &[&str] = &[
     "@stoplight/spectral-cli@6.16.3",
@@ -44,6 +63,16 @@ impl TourHost {
         self.host.folder()
     }
 
+    /// Returns the ids of the operations that the document describes.
+    fn operations(&self) -> Vec<String> {
+        let document = fs::read(&self.document).expect("the document");
+        let document: Value = serde_json::from_slice(&document).expect("JSON");
+        let paths = document["paths"].as_object().expect("paths");
+        let operations =
+            paths.values().flat_map(|path| path.as_object().expect("methods").values());
+        operations.filter_map(|one| Some(one["operationId"].as_str()?.to_owned())).collect()
+    }
+
     fn source(name: &str) -> PathBuf {
         place::repository().join("tests/clients").join(name)
     }
@@ -74,6 +103,39 @@ async fn the_python_client_loses_nothing_and_makes_the_tour() {
     assert!(!printed.to_lowercase().contains("warning"), "{printed}");
     let mut tour = Command::new(python);
     tour.arg(TourHost::source("tour.py")).args(&served.arguments).env("PYTHONPATH", client);
+    assert_eq!(run(tour).await.trim(), "ok");
+}
+
+/// Makes the dependencies of the generated code those of a client without TLS and with cookies.
+fn rust_manifest(dependencies: &str) -> String {
+    assert!(dependencies.contains(r#""rustls""#), "{dependencies}");
+    RUST_CLIENT.to_owned() + &dependencies.replace(r#""rustls""#, r#""cookies""#)
+}
+
+#[tokio::test]
+async fn the_rust_client_loses_nothing_and_makes_the_tour() {
+    let served = TourHost::start().await;
+    let (name, version) = RUST_GENERATOR;
+    let made = xtask::cargo_install::program(&place::tools(), name, version);
+    let mut generate = Command::new(made.unwrap_or_else(|error| panic!("{error:#}")));
+    let folder = served.folder().join("rust");
+    let generated = folder.join("src/generated");
+    generate.args(["generate", "--report-untyped", "--output-dir"]).arg(&generated);
+    generate.arg(&served.document);
+    let printed = run(generate).await;
+    assert!(!printed.to_lowercase().contains("warning"), "{printed}");
+    assert!(printed.contains(" 0 of them recoverable"), "{printed}");
+    let client = fs::read_to_string(generated.join("client.rs")).expect("a client");
+    for operation in served.operations() {
+        assert!(client.contains(&format!("pub async fn {operation}(")), "{operation} is lost");
+    }
+    let dependencies = fs::read_to_string(generated.join("REQUIRED_DEPS.toml")).expect("a list");
+    fs::write(folder.join("Cargo.toml"), rust_manifest(&dependencies)).expect("a manifest");
+    fs::copy(place::repository().join("Cargo.lock"), folder.join("Cargo.lock")).expect("versions");
+    fs::copy(TourHost::source("tour.rs"), folder.join("src/main.rs")).expect("the tour");
+    let mut tour = Command::new("cargo");
+    tour.current_dir(&folder).env("CARGO_TARGET_DIR", place::tools().join("test-rust"));
+    tour.args(["run", "--quiet", "--"]).args(&served.arguments);
     assert_eq!(run(tour).await.trim(), "ok");
 }
 

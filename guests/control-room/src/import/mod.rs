@@ -24,7 +24,7 @@ mod records;
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
-use area_sdk::{EventDelivery, Later};
+use area_sdk::{EventDelivery, JobOptions};
 
 use crate::architecture::ArchitectureContext;
 use absent::AbsentAnalysis;
@@ -171,10 +171,10 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
         coverages: 0,
         tally: ImportCounts::default(),
     };
-    let later = Later {
+    let later = JobOptions {
         resource: Some(audit_id),
         dedupe_key: Some(audit_id.to_string()),
-        ..Later::default()
+        ..JobOptions::default()
     };
     ctx.enqueue_with(&job, later);
     Ok(Outcome::Done)

@@ -116,13 +116,13 @@ pub(super) fn compute(
     scope: &Scope,
     activities: [ActivitySummary; 3],
 ) -> Result<Vec<Snapshot>, DocumentError> {
-    let standing = Standing::of(scope)?;
+    let finding_counts = FindingCounts::of(scope)?;
     let stale = stale(scope)?;
     let snapshot = |((window, activity), stale): ((Window, ActivitySummary), u64)| {
         let kept = scope.documents::<StoredSnapshot>().query();
         let kept = kept.equals("window", window.as_str()).first()?;
         let kept = kept.map(|kept| kept.value.snapshot);
-        Ok(standing.snapshot(scope, window, activity, stale).unless_kept(kept))
+        Ok(finding_counts.snapshot(scope, window, activity, stale).unless_kept(kept))
     };
     Window::ALL.into_iter().zip(activities).zip(stale).map(snapshot).collect()
 }
@@ -143,7 +143,7 @@ fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
 }
 
 /// Counts of findings that do not depend on a time window.
-struct Standing {
+struct FindingCounts {
     counts: Counts,
     open_by_severity: Counts,
     open_by_impact: Counts,
@@ -152,14 +152,14 @@ struct Standing {
     transitions: u64,
 }
 
-impl Standing {
+impl FindingCounts {
     fn of(scope: &Scope) -> Result<Self, DocumentError> {
         let fields = ["state", "risk_severity", "architecture_impact", "recurring"];
         let groups = scope.documents::<Finding>().query().count_by(&fields)?;
         let severities = || Severity::ALL.iter().map(|one| (one.as_str().to_owned(), 0)).collect();
         let overdue = scope.documents::<Finding>().query().equals("open", true);
         let overdue = overdue.range("sla_due_at", None, Some(scope.now().into())).count()?;
-        let mut standing = Self {
+        let mut finding_counts = Self {
             counts: State::ALL.iter().map(|one| (one.as_str().to_owned(), 0)).collect(),
             open_by_severity: severities(),
             open_by_impact: severities(),
@@ -169,12 +169,12 @@ impl Standing {
         };
         let total = groups.iter().map(|(_, count)| count).sum();
         for (values, count) in &groups {
-            standing.add(values, *count);
+            finding_counts.add(values, *count);
         }
-        standing.counts.insert("total".to_owned(), total);
-        standing.counts.insert("open".to_owned(), standing.open);
-        standing.counts.insert("overdue".to_owned(), overdue);
-        Ok(standing)
+        finding_counts.counts.insert("total".to_owned(), total);
+        finding_counts.counts.insert("open".to_owned(), finding_counts.open);
+        finding_counts.counts.insert("overdue".to_owned(), overdue);
+        Ok(finding_counts)
     }
 
     /// Adds the count of findings with these values of state, severity, impact and recurrence.

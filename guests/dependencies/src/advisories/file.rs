@@ -82,14 +82,14 @@ pub(crate) fn import_some(
     };
     let mut changed = AdvisoryChanges::default();
     let mut seen = BTreeSet::new();
-    let (mut end, mut room) = (offset, ROOM);
+    let (mut end, mut budget) = (offset, ROOM);
     for (at, record) in (offset..).zip(&found).take(STEP) {
         let read = Osv::read(record.get());
         let cost = read.as_ref().map_or(0, import::cost);
-        if cost > room && at > offset {
+        if cost > budget && at > offset {
             break;
         }
-        room = room.saturating_sub(cost);
+        budget = budget.saturating_sub(cost);
         end = at + 1;
         match read {
             // Two records with the same id cannot be stored in one step; the second one is skipped.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Later, Scope};
+use area_sdk::{DocumentError, JobOptions, Scope};
 
 use super::document::{AdvisoryName, AffectedPackage, StoredAdvisory};
 use super::mentions;
@@ -55,7 +55,7 @@ impl AdvisoryChanges {
         mentions::ensure(scope)?;
         if !self.packages.is_empty() || !self.names.is_empty() {
             let job = Reevaluate::new(self.packages, self.names);
-            scope.enqueue_with(&job, Later::default());
+            scope.enqueue_with(&job, JobOptions::default());
         }
         Ok(())
     }

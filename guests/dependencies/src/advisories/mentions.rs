@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Later, Scope};
+use area_sdk::{DocumentError, JobOptions, Scope};
 
 use super::document::{AdvisoryName, StoredAdvisory};
-use crate::room::Room;
+use crate::budget::StepBudget;
 use crate::text::advisory_key;
 
 /// An id in the `upstream` or `related` of an advisory.
@@ -131,7 +131,7 @@ impl Job for IndexMentions {
 /// Enqueues the job that stores the mentions, unless all are stored.
 pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
     if scope.documents::<MentionIndex>().find(INDEX)?.is_none() {
-        let later = Later { at: None, resource: None, dedupe_key: Some(INDEX.to_owned()) };
+        let later = JobOptions { at: None, resource: None, dedupe_key: Some(INDEX.to_owned()) };
         scope.enqueue_with(&IndexMentions { after: None }, later);
     }
     Ok(())
@@ -139,20 +139,20 @@ pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
 
 /// Runs one step of the job.
 pub(crate) fn index(ctx: &JobCtx, mut job: IndexMentions) -> JobResult<IndexMentions> {
-    let mut room = Room::default();
+    let mut budget = StepBudget::default();
     loop {
         let all = ctx.documents::<StoredAdvisory>().query().after(job.after.as_ref());
         let page = all.limit(PAGE).list()?;
         if page.is_empty() {
             break;
         }
-        room.spend(page.len());
-        room.spend_bytes(page.iter().map(|advisory| advisory.bytes()).sum());
+        budget.spend(page.len());
+        budget.spend_bytes(page.iter().map(|advisory| advisory.bytes()).sum());
         for advisory in page {
-            if !room.is_ample() {
+            if !budget.is_ample() {
                 return Ok(Outcome::Continue(job));
             }
-            add_missing(ctx, &advisory, &mut room)?;
+            add_missing(ctx, &advisory, &mut budget)?;
             job.after = Some(advisory.id);
         }
     }
@@ -165,11 +165,11 @@ pub(crate) fn index(ctx: &JobCtx, mut job: IndexMentions) -> JobResult<IndexMent
 fn add_missing(
     scope: &Scope,
     advisory: &StoredAdvisory,
-    room: &mut Room,
+    budget: &mut StepBudget,
 ) -> Result<(), DocumentError> {
     let documents = scope.documents::<AdvisoryMention>();
     let mut mentions = advisory.mentions(scope);
-    room.spend(2 * mentions.len());
+    budget.spend(2 * mentions.len());
     let known = documents.get_many(mentions.iter().map(|(id, _)| id))?;
     let known: BTreeSet<String> = known.into_iter().map(|mention| mention.id).collect();
     mentions.retain(|(id, _)| !known.contains(id));

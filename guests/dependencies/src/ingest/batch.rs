@@ -8,12 +8,12 @@ use area_sdk::{DocumentError, Scope};
 
 use super::ImportCounts;
 use super::former::FormerImport;
+use crate::budget::StepBudget;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches;
 use crate::large::LargeAssessment;
 use crate::matching::{self, AssessedComponents, Assessment, Vulnerability};
-use crate::room::Room;
 
 /// Components of an SBOM that were matched together.
 pub(super) struct Batch {
@@ -48,20 +48,20 @@ impl Batch {
         scope: &Scope,
         new: Vec<(String, StoredComponent)>,
         others_before: bool,
-        room: &mut Room,
+        budget: &mut StepBudget,
     ) -> Result<BatchResult, DocumentError> {
         let known = if others_before {
             scope.documents::<StoredComponent>().get_many(new.iter().map(|(id, _)| id))?
         } else {
             Vec::new()
         };
-        room.spend(known.len());
+        budget.spend(known.len());
         let mut known: BTreeMap<String, _> =
             known.into_iter().map(|stored| (stored.id.clone(), stored)).collect();
         let members = new.into_iter().map(|(id, new)| Member::of(known.remove(&id), id, new));
         let mut members: Vec<Member> = members.collect();
         let components: Vec<_> = members.iter().map(|member| &member.component).collect();
-        let assessments = match matching::assess(scope, &components, room)? {
+        let assessments = match matching::assess(scope, &components, budget)? {
             AssessedComponents::Some(assessments) => assessments,
             AssessedComponents::TooMany => return Ok(BatchResult::TooMany),
             AssessedComponents::Large(_) => {
@@ -70,15 +70,15 @@ impl Batch {
         };
         members.truncate(assessments.len());
         for (member, assessment) in members.iter_mut().zip(assessments) {
-            member.take(scope, assessment, room)?;
+            member.take(scope, assessment, budget)?;
         }
         Ok(BatchResult::Batch(Self { members }))
     }
 
-    /// Removes the members that do not fit into `room`, and subtracts the others from it. If not
+    /// Removes the members that do not fit into `budget`, and subtracts the others from it. If not
     /// even the first member fits, returns it as an error.
-    pub(super) fn fit(&mut self, room: &mut Room) -> Result<(), Box<Member>> {
-        let fits = self.members.iter().take_while(|member| room.take(member.cost())).count();
+    pub(super) fn fit(&mut self, budget: &mut StepBudget) -> Result<(), Box<Member>> {
+        let fits = self.members.iter().take_while(|member| budget.take(member.cost())).count();
         if fits == 0 && !self.members.is_empty() {
             return Err(Box::new(self.members.swap_remove(0)));
         }
@@ -140,12 +140,12 @@ impl Member {
         &mut self,
         scope: &Scope,
         assessment: Assessment,
-        room: &mut Room,
+        budget: &mut StepBudget,
     ) -> Result<(), DocumentError> {
         matches::apply(&mut self.component, &assessment);
         self.assessment = assessment;
         if let Some(known) = &self.known {
-            room.spend(matches::keys_cost(scope, known)?);
+            budget.spend(matches::keys_cost(scope, known)?);
             self.before = matches::keys(scope, known)?;
         }
         Ok(())
@@ -156,11 +156,11 @@ impl Member {
         self,
         scope: &Scope,
         tally: &mut ImportCounts,
-        room: &mut Room,
+        budget: &mut StepBudget,
     ) -> Result<LargeAssessment, DocumentError> {
         let mut component = self.component;
         component.unfinished = true;
-        room.spend(1);
+        budget.spend(1);
         let is_new = self.known.is_none();
         match self.known {
             Some(known) => {

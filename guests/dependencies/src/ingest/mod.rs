@@ -21,7 +21,7 @@ mod write;
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
-use area_sdk::{EventDelivery, Later, Scope};
+use area_sdk::{EventDelivery, JobOptions, Scope};
 
 use crate::advisories::{file, mentions};
 use crate::artifacts::{Artifact, ArtifactError};
@@ -187,7 +187,7 @@ pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeliver
     }
     let tally = ImportCounts { readable: audit.inputs.len(), ..ImportCounts::default() };
     let stage = Stage::Advisories { input: 0, offset: 0, artifact: None };
-    let later = Later { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
+    let later = JobOptions { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
     ctx.enqueue_with(&ImportDependencies { audit, stage, tally }, later);
     Ok(Outcome::Done)
 }

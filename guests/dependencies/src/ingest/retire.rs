@@ -7,9 +7,9 @@ use area_sdk::prelude::*;
 
 use super::Audit;
 use super::imports::StoredImport;
+use crate::budget::{PageSize, StepBudget};
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::StoredMatch;
-use crate::room::{PageSize, Room};
 
 /// Number of matches in one page.
 const PAGE: u32 = 1_000;
@@ -54,11 +54,11 @@ fn retire(
     former: Uuid,
     mut at: RetirementProgress,
 ) -> Result<Option<RetirementProgress>, JobError> {
-    let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
-    while room.is_ample() {
+    let (mut budget, mut size) = (StepBudget::default(), PageSize::of(ctx));
+    while budget.is_ample() {
         at.cursor = match at.matches {
-            false => retire_components(ctx, former, at.cursor.take(), (&mut room, &mut size))?,
-            true => retire_matches(ctx, former, at.cursor.take(), &mut room)?,
+            false => retire_components(ctx, former, at.cursor.take(), (&mut budget, &mut size))?,
+            true => retire_matches(ctx, former, at.cursor.take(), &mut budget)?,
         };
         match (&at.cursor, at.matches) {
             (Some(_), _) => {}
@@ -73,14 +73,14 @@ fn retire_components(
     ctx: &JobCtx,
     audit_id: Uuid,
     cursor: Option<String>,
-    (room, size): (&mut Room, &mut PageSize),
+    (budget, size): (&mut StepBudget, &mut PageSize),
 ) -> Result<Option<String>, JobError> {
     let latest = ctx.documents::<StoredComponent>().query().equals("latest", true);
     let some = latest.equals("audit_id", audit_id).ascending("name");
     let mut page = some.cursor(cursor).limit(size.limit()).page()?;
     // Subtract the rows twice, because each is read and written.
-    size.learn(&page.items, room);
-    size.learn(&page.items, room);
+    size.learn(&page.items, budget);
+    size.learn(&page.items, budget);
     page.items.iter_mut().for_each(|component| component.latest = false);
     ctx.documents().replace_all(&page.items)?;
     Ok(page.next_cursor)
@@ -90,12 +90,12 @@ fn retire_matches(
     ctx: &JobCtx,
     audit_id: Uuid,
     cursor: Option<String>,
-    room: &mut Room,
+    budget: &mut StepBudget,
 ) -> Result<Option<String>, JobError> {
     let latest = ctx.documents::<StoredMatch>().query().equals("latest", true);
     let some = latest.equals("audit_id", audit_id).ascending("name");
     let mut page = some.cursor(cursor).limit(PAGE).page()?;
-    room.spend(2 * page.items.len());
+    budget.spend(2 * page.items.len());
     page.items.iter_mut().for_each(|found| found.latest = false);
     ctx.documents().replace_all(&page.items)?;
     Ok(page.next_cursor)
@@ -105,20 +105,20 @@ fn retire_matches(
 fn discard(ctx: &JobCtx, audit: &Audit) -> Result<Option<RetirementProgress>, JobError> {
     let Some(import) = audit.superseded(ctx)? else { return Ok(None) };
     let audit_id = import.uuid();
-    let (mut room, mut size) = (Room::default(), PageSize::of(ctx));
+    let (mut budget, mut size) = (StepBudget::default(), PageSize::of(ctx));
     // No cursor is needed: after the deletion, the next page is the first one.
-    while room.is_ample() {
+    while budget.is_ample() {
         let matches = ctx.documents::<StoredMatch>().query().equals("audit_id", audit_id);
         let matches = matches.ascending("name").limit(PAGE).list()?;
-        room.spend(2 * matches.len());
+        budget.spend(2 * matches.len());
         ctx.documents().delete_all(&matches)?;
         if !matches.is_empty() {
             continue;
         }
         let components = ctx.documents::<StoredComponent>().query().equals("audit_id", audit_id);
         let components = components.ascending("name").limit(size.limit()).list()?;
-        room.spend(components.len());
-        size.learn(&components, &mut room);
+        budget.spend(components.len());
+        size.learn(&components, &mut budget);
         ctx.documents().delete_all(&components)?;
         if components.is_empty() {
             ctx.documents::<StoredImport>().delete(&import)?;

@@ -8,10 +8,10 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::{Audit, BranchHead, ImportCounts, statements};
+use crate::budget::StepBudget;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
 use crate::reevaluate;
-use crate::room::Room;
 use crate::text::{self, bounded};
 use crate::vex::document::{
     ImportedSbom, MatchedComponent, Matches, StatementChunk, StatementSource, branch_key,
@@ -232,10 +232,10 @@ impl WalkProgress {
         };
         let (concerned, others): (Vec<_>, Vec<_>) = components.into_iter().partition(concerned);
         let mut alerts = Alerts::default();
-        let mut room = Room::default();
-        room.spend(2 * PAGE as usize);
+        let mut budget = StepBudget::default();
+        budget.spend(2 * PAGE as usize);
         let ids: Vec<String> = concerned.iter().map(|component| component.id.clone()).collect();
-        self.components = reevaluate::look_again(ctx, concerned, &mut room, &mut alerts)?;
+        self.components = reevaluate::look_again(ctx, concerned, &mut budget, &mut alerts)?;
         alerts.publish(ctx);
         let done = ids.into_iter().filter(|id| !self.components.contains(id));
         let done = ctx.documents::<StoredComponent>().get_many(done)?;

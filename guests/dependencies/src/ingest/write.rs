@@ -7,11 +7,11 @@ use super::batch::{Batch, BatchResult, Member};
 use super::former::FormerImport;
 use super::{Audit, ImportCounts, Input, Stage, derived_id};
 use crate::artifacts;
+use crate::budget::StepBudget;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::{Run, SourceScope, StoredComponent};
 use crate::large::{self, LargeAssessment, PackageScan};
 use crate::matching::Vulnerability;
-use crate::room::Room;
 use crate::sbom::{Component, Graph, Sbom, identify};
 
 /// Maximum number of components that are matched together.
@@ -157,7 +157,7 @@ struct Writer<'a> {
     run: &'a Run,
     writing: &'a mut WriteProgress,
     former: Option<FormerImport>,
-    room: Room,
+    budget: StepBudget,
     alerts: Alerts,
 }
 
@@ -169,8 +169,8 @@ impl<'a> Writer<'a> {
         writing: &'a mut WriteProgress,
     ) -> Result<Self, JobError> {
         let former = FormerImport::of(ctx, audit)?;
-        let (room, alerts) = (Room::default(), Alerts::default());
-        Ok(Self { ctx, audit, run, writing, former, room, alerts })
+        let (budget, alerts) = (StepBudget::default(), Alerts::default());
+        Ok(Self { ctx, audit, run, writing, former, budget, alerts })
     }
 
     /// Stores components until the budget of the step is used. Returns the index of the next
@@ -181,7 +181,7 @@ impl<'a> Writer<'a> {
         (sbom, offset): (&Sbom<'_>, usize),
     ) -> Result<usize, JobError> {
         let mut at = offset;
-        while at < sbom.len() && self.room.is_ample() {
+        while at < sbom.len() && self.budget.is_ample() {
             if self.writing.large.is_some() {
                 at += usize::from(self.write_large(tally)?);
                 continue;
@@ -191,7 +191,7 @@ impl<'a> Writer<'a> {
             let named =
                 components.map(|component| named(self.ctx, self.audit, self.run, component));
             let named = named.collect();
-            match Batch::assess(self.ctx, named, tally.sboms > 1, &mut self.room)? {
+            match Batch::assess(self.ctx, named, tally.sboms > 1, &mut self.budget)? {
                 BatchResult::Batch(batch) => match self.write_batch(tally, batch)? {
                     Ok(kept) => at += kept,
                     // The next step has the budget for this component, unless it is the first one
@@ -216,14 +216,14 @@ impl<'a> Writer<'a> {
         tally: &mut ImportCounts,
         mut batch: Batch,
     ) -> Result<Result<usize, Box<Member>>, JobError> {
-        if let Err(first) = batch.fit(&mut self.room) {
+        if let Err(first) = batch.fit(&mut self.budget) {
             return Ok(Err(first));
         }
         Ok(Ok(batch.keep(self.ctx, self.former.as_ref(), tally, &mut self.alerts)?))
     }
 
     fn begin_large(&mut self, tally: &mut ImportCounts, member: Member) -> Result<(), JobError> {
-        self.writing.large = Some(member.begin(self.ctx, tally, &mut self.room)?);
+        self.writing.large = Some(member.begin(self.ctx, tally, &mut self.budget)?);
         Ok(())
     }
 
@@ -231,7 +231,7 @@ impl<'a> Writer<'a> {
     fn write_large(&mut self, tally: &mut ImportCounts) -> Result<bool, JobError> {
         let Some(mut large) = self.writing.large.take() else { return Ok(true) };
         let owner = self.audit.audit_id.to_string();
-        match large.step(self.ctx, &owner, &mut self.writing.scan, &mut self.room)? {
+        match large.step(self.ctx, &owner, &mut self.writing.scan, &mut self.budget)? {
             large::Progress::GoOn => {}
             large::Progress::PartlyAssessed(kept) => {
                 tally.add_advisories(&kept.vulnerabilities);

@@ -2,11 +2,11 @@
 
 pub(crate) mod advisories;
 pub(crate) mod alerts;
-mod answering;
 pub(crate) mod component;
 pub(crate) mod list;
 pub(crate) mod matches;
 mod pages;
+mod row_filter;
 
 use area_sdk::Paging;
 

@@ -5,10 +5,10 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Query};
 
 use super::LongPaging;
-use super::answering::{Answering, Row};
 use super::component::StoredComponent;
 use super::list::Filters;
 use super::matches::{self, StoredMatch};
+use super::row_filter::{Row, RowFilter};
 use crate::advisories::mentions;
 
 type Components = Vec<Stored<StoredComponent>>;
@@ -28,10 +28,10 @@ pub(super) fn page(
     filters: &Filters,
     paging: LongPaging,
 ) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
-    let answering = Answering::new(ctx, filters.history());
+    let row_filter = RowFilter::new(ctx, filters.history());
     let Some(advisory) = filters.advisory() else {
         let query = || filters.apply(ctx.documents::<StoredComponent>().query());
-        return gather(paging, answering, query, Ok);
+        return gather(paging, row_filter, query, Ok);
     };
     let keys = mentions::related_keys(ctx, advisory)?;
     let query = || {
@@ -41,7 +41,7 @@ pub(super) fn page(
             keys => matches.one_of("advisory_key", keys),
         })
     };
-    gather(paging, answering, query, |rows| {
+    gather(paging, row_filter, query, |rows| {
         let components = once(ctx, &keys, &rows)?;
         ctx.documents::<StoredComponent>().get_many(components)
     })
@@ -69,7 +69,7 @@ fn once<'a>(
 /// Queries rows until a page of components is complete.
 fn gather<'a, T: Row>(
     paging: LongPaging,
-    mut answering: Answering<'_>,
+    mut row_filter: RowFilter<'_>,
     query: impl Fn() -> Query<'a, T>,
     components: impl Fn(Vec<Stored<T>>) -> Result<Components, DocumentError>,
 ) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
@@ -83,7 +83,7 @@ fn gather<'a, T: Row>(
             query().cursor(next_cursor.clone()).limit(rows).page()
         };
         let mut page = ask(pace.rows(missing))?;
-        let mut answers = answering.answers(&page.items)?;
+        let mut answers = row_filter.answers(&page.items)?;
         if let Some(end) = end_of(&answers, missing) {
             page = ask(end)?;
             answers.truncate(end);

@@ -18,10 +18,10 @@ use area_sdk::{DocumentError, JobError, Scope};
 pub(crate) use revision::{PackageRevision, Subject, raise};
 pub(crate) use scan::{PackageScan, ScanPart};
 
+use crate::budget::StepBudget;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::matching::{self, Assessment, Vulnerability};
-use crate::room::Room;
 
 /// Assessment of one component in several steps.
 #[derive(Debug, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ impl LargeAssessment {
         ctx: &JobCtx,
         owner: &str,
         scan: &mut Option<PackageScan>,
-        room: &mut Room,
+        budget: &mut StepBudget,
     ) -> Result<Progress, JobError> {
         let Some(component) = ctx.documents::<StoredComponent>().find(&self.component_id)? else {
             return Ok(Progress::Finished(None));
@@ -88,13 +88,13 @@ impl LargeAssessment {
         }
         match std::mem::replace(&mut self.stage, Stage::Scan) {
             Stage::Scan => {
-                if scan.read_some(ctx, &component, room)? {
+                if scan.read_some(ctx, &component, budget)? {
                     self.stage = Stage::Write { after: None };
                 }
                 Ok(Progress::GoOn)
             }
-            Stage::Write { after } => self.write(ctx, scan, (component, after), room),
-            Stage::Prune { cursor } => self.prune(ctx, scan, (component, cursor), room),
+            Stage::Write { after } => self.write(ctx, scan, (component, after), budget),
+            Stage::Prune { cursor } => self.prune(ctx, scan, (component, cursor), budget),
         }
     }
 
@@ -103,13 +103,13 @@ impl LargeAssessment {
         ctx: &JobCtx,
         scan: &PackageScan,
         (mut component, after): (Stored<StoredComponent>, Option<String>),
-        room: &mut Room,
+        budget: &mut StepBudget,
     ) -> Result<Progress, JobError> {
-        let assessment = assess(ctx, scan, &component, room)?;
+        let assessment = assess(ctx, scan, &component, budget)?;
         if after.is_none() {
             matches::apply(&mut component, &assessment);
             ctx.documents().replace(&mut component)?;
-            room.spend(1);
+            budget.spend(1);
         }
         let all = assessment.vulnerabilities.into_iter();
         let rest =
@@ -117,7 +117,7 @@ impl LargeAssessment {
         let rest: Vec<Vulnerability> = rest.collect();
         let slice: Vec<Vulnerability> = rest
             .iter()
-            .take_while(|found| room.take(if self.is_new { 2 } else { 3 } * found.names.len()))
+            .take_while(|found| budget.take(if self.is_new { 2 } else { 3 } * found.names.len()))
             .cloned()
             .collect();
         let known = if self.is_new {
@@ -140,11 +140,11 @@ impl LargeAssessment {
         ctx: &JobCtx,
         scan: &PackageScan,
         (component, mut cursor): (Stored<StoredComponent>, Option<String>),
-        room: &mut Room,
+        budget: &mut StepBudget,
     ) -> Result<Progress, JobError> {
-        let assessment = assess(ctx, scan, &component, room)?;
+        let assessment = assess(ctx, scan, &component, budget)?;
         let names = assessment.names();
-        while !self.is_new && room.take(2 * PRUNED as usize) {
+        while !self.is_new && budget.take(2 * PRUNED as usize) {
             let found = ctx.documents::<StoredMatch>().query();
             let found = found.equals("component_id", &component.id).ascending("advisory_key");
             let page = found.cursor(cursor).limit(PRUNED).page()?;
@@ -190,9 +190,9 @@ fn assess(
     scope: &Scope,
     scan: &PackageScan,
     component: &StoredComponent,
-    room: &mut Room,
+    budget: &mut StepBudget,
 ) -> Result<Assessment, DocumentError> {
     let (found, read) = scan.load(scope, component)?;
-    room.spend(read);
-    matching::complete(scope, component, found, room)
+    budget.spend(read);
+    matching::complete(scope, component, found, budget)
 }

@@ -6,9 +6,9 @@ use area_sdk::prelude::*;
 
 use super::revision::{self, Subject};
 use super::{LargeAssessment, PackageScan, Progress};
+use crate::budget::StepBudget;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
-use crate::room::Room;
 
 /// Number of components read at a time; some are large.
 const PAGE: u32 = 10;
@@ -46,9 +46,9 @@ impl Rescan {
     }
 
     /// Reads the ids of the next components. Returns whether there are any.
-    fn find(&mut self, ctx: &JobCtx, room: &mut Room) -> Result<bool, JobError> {
+    fn find(&mut self, ctx: &JobCtx, budget: &mut StepBudget) -> Result<bool, JobError> {
         while self.components.is_empty() && !self.has_all {
-            room.spend(PAGE as usize);
+            budget.spend(PAGE as usize);
             match &self.subject {
                 Subject::Component(id) => {
                     let found = ctx.documents::<StoredComponent>().find(id)?;
@@ -77,7 +77,7 @@ impl Rescan {
     fn assess(
         &mut self,
         ctx: &JobCtx,
-        room: &mut Room,
+        budget: &mut StepBudget,
         alerts: &mut Alerts,
     ) -> Result<(), JobError> {
         let owner = format!("rescan/{}", ctx.job_id());
@@ -85,7 +85,7 @@ impl Rescan {
             Some(current) => current,
             None => LargeAssessment::new(self.components.remove(0), false),
         };
-        match current.step(ctx, &owner, &mut self.scan, room)? {
+        match current.step(ctx, &owner, &mut self.scan, budget)? {
             Progress::GoOn => self.current = Some(current),
             Progress::PartlyAssessed(kept) => {
                 for found in &kept.vulnerabilities {
@@ -102,14 +102,14 @@ impl Rescan {
 }
 
 pub(crate) fn run(ctx: &JobCtx, mut job: Rescan) -> JobResult<Rescan> {
-    let mut room = Room::default();
+    let mut budget = StepBudget::default();
     let mut alerts = Alerts::default();
     if job.revision.is_none() {
         job.revision = Some(revision::of(ctx, &job.subject)?);
     }
-    while room.is_ample() {
-        if job.current.is_some() || job.find(ctx, &mut room)? {
-            job.assess(ctx, &mut room, &mut alerts)?;
+    while budget.is_ample() {
+        if job.current.is_some() || job.find(ctx, &mut budget)? {
+            job.assess(ctx, &mut budget, &mut alerts)?;
         } else {
             alerts.publish(ctx);
             return end(ctx, job);

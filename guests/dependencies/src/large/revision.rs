@@ -2,7 +2,7 @@
 //! revision is a document; a component's is a member of the component.
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Later, Scope};
+use area_sdk::{DocumentError, JobOptions, Scope};
 
 use super::rescan::Rescan;
 use crate::inventory::component::StoredComponent;
@@ -66,7 +66,7 @@ pub(crate) fn raise(scope: &Scope, subject: Subject) -> Result<(), DocumentError
             component_id.clone()
         }
     };
-    let later = Later { at: None, resource: None, dedupe_key: Some(dedupe_key) };
+    let later = JobOptions { at: None, resource: None, dedupe_key: Some(dedupe_key) };
     scope.enqueue_with(&Rescan::new(subject), later);
     Ok(())
 }

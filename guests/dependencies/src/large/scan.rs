@@ -5,9 +5,9 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
 use super::revision::{self, Subject};
+use crate::budget::StepBudget;
 use crate::inventory::component::StoredComponent;
 use crate::matching::{Assessment, EntryPages, Vulnerability};
-use crate::room::Room;
 
 /// Vulnerabilities that one step of a scan found, stored until the assessment ends.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -91,28 +91,28 @@ impl PackageScan {
         &mut self,
         scope: &Scope,
         component: &StoredComponent,
-        room: &mut Room,
+        budget: &mut StepBudget,
     ) -> Result<bool, DocumentError> {
         let mut pages = EntryPages::of(scope, component, self.cursor.clone());
-        while !self.is_complete && room.has(EntryPages::MOST) {
-            self.cursor = pages.look_at(component, &mut self.findings, room)?;
+        while !self.is_complete && budget.has(EntryPages::MOST) {
+            self.cursor = pages.look_at(component, &mut self.findings, budget)?;
             self.is_complete = self.cursor.is_none();
             if self.findings.vulnerabilities.len() >= PART {
-                self.keep_part(scope, room)?;
+                self.keep_part(scope, budget)?;
             }
         }
-        self.keep_part(scope, room)?;
+        self.keep_part(scope, budget)?;
         Ok(self.is_complete)
     }
 
-    fn keep_part(&mut self, scope: &Scope, room: &mut Room) -> Result<(), DocumentError> {
+    fn keep_part(&mut self, scope: &Scope, budget: &mut StepBudget) -> Result<(), DocumentError> {
         if self.findings.vulnerabilities.is_empty() {
             return Ok(());
         }
         let part = ScanPart { vulnerabilities: std::mem::take(&mut self.findings.vulnerabilities) };
         let id = self.part_id(self.parts);
         self.parts += 1;
-        room.spend(2);
+        budget.spend(2);
         let documents = scope.documents::<ScanPart>();
         // A failed attempt may have stored this part.
         match documents.find(&id)? {

@@ -8,10 +8,10 @@ use area_sdk::{DocumentError, Scope, Value};
 
 use super::{AdvisoryMatch, AssessedComponents, Assessment, MatchBasis, Vulnerability};
 use crate::advisories::document::AffectedPackage;
+use crate::budget::StepBudget;
 use crate::ecosystem::{Package, SpellingMatch};
 use crate::inventory::component::StoredComponent;
 use crate::osv::evaluate::{self, AffectedReason};
-use crate::room::Room;
 use crate::text::advisory_key;
 
 /// Value of `source_tool` for matches that this area found.
@@ -55,7 +55,7 @@ type Counts = BTreeMap<String, usize>;
 pub(super) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
-    room: &mut Room,
+    budget: &mut StepBudget,
 ) -> Result<AssessedComponents, DocumentError> {
     if components.is_empty() {
         return Ok(AssessedComponents::Some(Vec::new()));
@@ -73,7 +73,7 @@ pub(super) fn assess(
     let mut bytes = 0;
     for keys in keys.chunks(KEYS) {
         let mut pages = EntryPages::of_packages(scope, keys, None);
-        while let Some(entries) = pages.next(room)? {
+        while let Some(entries) = pages.next(budget)? {
             bytes += pages.bytes;
             if bytes > MOST_BYTES {
                 return Ok(if components.len() > 1 {
@@ -149,7 +149,10 @@ impl<'a> EntryPages<'a> {
     }
 
     /// Returns the next page of entries; `None` after the last page.
-    fn next(&mut self, room: &mut Room) -> Result<Option<Vec<AffectedPackage>>, DocumentError> {
+    fn next(
+        &mut self,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Vec<AffectedPackage>>, DocumentError> {
         if self.is_last {
             return Ok(None);
         }
@@ -164,8 +167,8 @@ impl<'a> EntryPages<'a> {
         self.bytes = entries.iter().map(AffectedPackage::bytes).sum();
         self.limit = (PAGE_BYTES * entries.len()).checked_div(self.bytes).unwrap_or(PAGE);
         self.limit = self.limit.clamp(1, PAGE);
-        room.spend(entries.len());
-        room.spend_bytes(self.bytes);
+        budget.spend(entries.len());
+        budget.spend_bytes(self.bytes);
         Ok(Some(entries))
     }
 
@@ -175,10 +178,10 @@ impl<'a> EntryPages<'a> {
         &mut self,
         component: &StoredComponent,
         assessment: &mut Assessment,
-        room: &mut Room,
+        budget: &mut StepBudget,
     ) -> Result<Option<String>, DocumentError> {
         let package = component.package();
-        for entry in self.next(room)?.into_iter().flatten() {
+        for entry in self.next(budget)?.into_iter().flatten() {
             if let Some(package) = &package {
                 assessment.look_at(component, package, &entry);
             }

@@ -10,11 +10,11 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
 use crate::advisories::document::AdvisoryName;
+use crate::budget::StepBudget;
 use crate::inventory::component::{ReportedAdvisory, StoredComponent};
 use crate::osv::Rating;
-use crate::room::Room;
 use crate::text::advisory_key;
-use crate::vex::{self, Opinions, State};
+use crate::vex::{self, MatchedStatements, State};
 
 pub(crate) use by_version::EntryPages;
 use doubts::UndecidedEntries;
@@ -85,26 +85,26 @@ pub(crate) enum AssessedComponents {
 pub(crate) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
-    room: &mut Room,
+    budget: &mut StepBudget,
 ) -> Result<AssessedComponents, DocumentError> {
     if components.is_empty() {
         return Ok(AssessedComponents::Some(Vec::new()));
     }
     let (context, fits) = vex::Context::load(scope, components)?;
-    room.spend(context.read);
-    let mut assessments = match by_version::assess(scope, &components[..fits], room)? {
+    budget.spend(context.read);
+    let mut assessments = match by_version::assess(scope, &components[..fits], budget)? {
         AssessedComponents::Some(assessments) => assessments,
         other => return Ok(other),
     };
     let components = &components[..assessments.len()];
-    let opinions: Vec<Opinions> =
-        components.iter().map(|component| Opinions::on(component, &context)).collect();
-    let names = advisory_names(scope, components, &opinions)?;
-    room.spend(names.len());
-    for ((component, assessment), opinions) in
-        components.iter().zip(&mut assessments).zip(&opinions)
+    let statements: Vec<MatchedStatements> =
+        components.iter().map(|component| MatchedStatements::on(component, &context)).collect();
+    let names = advisory_names(scope, components, &statements)?;
+    budget.spend(names.len());
+    for ((component, assessment), statements) in
+        components.iter().zip(&mut assessments).zip(&statements)
     {
-        assessment.complete(component, opinions, &names);
+        assessment.complete(component, statements, &names);
     }
     Ok(AssessedComponents::Some(assessments))
 }
@@ -114,13 +114,13 @@ pub(crate) fn complete(
     scope: &Scope,
     component: &StoredComponent,
     mut assessment: Assessment,
-    room: &mut Room,
+    budget: &mut StepBudget,
 ) -> Result<Assessment, DocumentError> {
     let (context, _) = vex::Context::load(scope, &[component])?;
-    let opinions = Opinions::on(component, &context);
-    let names = advisory_names(scope, &[component], std::slice::from_ref(&opinions))?;
-    room.spend(context.read + names.len());
-    assessment.complete(component, &opinions, &names);
+    let statements = MatchedStatements::on(component, &context);
+    let names = advisory_names(scope, &[component], std::slice::from_ref(&statements))?;
+    budget.spend(context.read + names.len());
+    assessment.complete(component, &statements, &names);
     Ok(assessment)
 }
 
@@ -165,17 +165,17 @@ impl Assessment {
     fn complete(
         &mut self,
         component: &StoredComponent,
-        opinions: &Opinions,
+        statements: &MatchedStatements,
         names: &BTreeMap<String, AdvisoryName>,
     ) {
         if let Some(package) = component.package() {
             let doubts = std::mem::take(&mut self.doubts);
             self.limitations.extend(doubts.limitations(&package));
         }
-        let added = opinions.added(component);
+        let added = statements.added(component);
         self.take_reported(component, component.reported.iter().chain(&added), names);
         self.vulnerabilities = merged(std::mem::take(&mut self.vulnerabilities));
-        self.apply(opinions);
+        self.apply(statements);
     }
 }
 
@@ -220,11 +220,11 @@ fn preference(entry: &AdvisoryMatch) -> (bool, bool, String) {
 fn advisory_names(
     scope: &Scope,
     components: &[&StoredComponent],
-    opinions: &[Opinions],
+    statements: &[MatchedStatements],
 ) -> Result<BTreeMap<String, AdvisoryName>, DocumentError> {
     let reported = components.iter().flat_map(|component| &component.reported);
     let reported = reported.map(|reported| &reported.advisory_id);
-    let added = opinions.iter().flat_map(Opinions::added_ids);
+    let added = statements.iter().flat_map(MatchedStatements::added_ids);
     let keys: BTreeSet<String> = reported.chain(added).map(|id| advisory_key(id)).collect();
     let keys: Vec<String> = keys.into_iter().collect();
     let mut names = BTreeMap::new();

@@ -115,14 +115,14 @@ mod tests {
 
     #[test]
     fn more_items_than_the_budget_has_room_for_are_refused() {
-        let room = BUDGET / size_of::<u64>();
+        let budget = BUDGET / size_of::<u64>();
         let text = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
         let read = |count| {
             begin();
             serde_json::from_str::<List<u64>>(&text(count))
         };
-        assert_eq!(read(room).map(|list| list.0.len()).ok(), Some(room));
-        assert!(read(room + 1).is_err());
+        assert_eq!(read(budget).map(|list| list.0.len()).ok(), Some(budget));
+        assert!(read(budget + 1).is_err());
         assert!(read(2).is_ok(), "each document has its own budget");
         assert_eq!(
             serde_json::from_str::<List<u64>>("null").map(|list| list.0.len()).ok(),

@@ -58,15 +58,15 @@ impl Context {
         let keys: Vec<Vec<String>> =
             components.iter().map(|component| context.target_keys(component)).collect();
         let counts = count(scope, keys.iter().flatten())?;
-        let (mut room, mut wanted, mut fits) = (MOST_CHUNKS, BTreeSet::new(), 0);
+        let (mut budget, mut wanted, mut fits) = (MOST_CHUNKS, BTreeSet::new(), 0);
         for keys in &keys {
             let new: BTreeSet<&String> =
                 keys.iter().filter(|key| counts.contains_key(*key)).collect();
             let cost = new.difference(&wanted).filter_map(|key| counts.get(*key)).sum::<usize>();
-            if cost > room && fits > 0 {
+            if cost > budget && fits > 0 {
                 break;
             }
-            room = room.saturating_sub(cost);
+            budget = budget.saturating_sub(cost);
             wanted.extend(new);
             fits += 1;
         }

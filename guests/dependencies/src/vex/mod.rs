@@ -8,11 +8,11 @@ mod context;
 pub(crate) mod document;
 mod index;
 pub(crate) mod list;
-mod opinion;
+mod matched_statement;
 mod statement;
 mod versions;
 
 pub(crate) use context::{Applicable, Context};
-pub(crate) use opinion::Opinions;
+pub(crate) use matched_statement::MatchedStatements;
 pub(crate) use statement::{State, Statement, Target};
 pub(crate) use versions::{Hit, StatedVersion, Status, VersionText};

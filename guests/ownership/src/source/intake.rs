@@ -7,7 +7,7 @@
 //! their lease expires).
 
 use area_sdk::prelude::*;
-use area_sdk::{EventDelivery, JobError, Later, Scope};
+use area_sdk::{EventDelivery, JobError, JobOptions, Scope};
 use area_shared::catalog::Repository;
 
 use super::choice::{self, AuditInput};
@@ -88,7 +88,7 @@ fn begin(scope: &Scope, audit: AuditStarted) -> Result<Source, JobError> {
 /// the rules are imported by then.
 fn enqueue(scope: &Scope, audit_id: Uuid, at: Option<Timestamp>) {
     let key = if at.is_some() { format!("{audit_id}/late") } else { audit_id.to_string() };
-    let later = Later { at, resource: Some(audit_id), dedupe_key: Some(key) };
+    let later = JobOptions { at, resource: Some(audit_id), dedupe_key: Some(key) };
     scope.enqueue_with(&ImportOwnership::of(audit_id), later);
 }
 

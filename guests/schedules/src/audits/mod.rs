@@ -8,7 +8,7 @@ pub(crate) mod parts;
 pub(crate) mod run;
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Later, Scope};
+use area_sdk::{DocumentError, JobOptions, Scope};
 
 use crate::repositories;
 use document::{Audit, AuditState, AuditSummary, StoredAudit, Trigger};
@@ -56,7 +56,11 @@ pub(crate) fn begin(
     scope.documents().create(id, &StoredAudit::new(target, cause))?;
     scope.enqueue_with(
         &RunAudit { audit_id: id },
-        Later { resource: Some(id), dedupe_key: Some(id.to_string()), ..Later::default() },
+        JobOptions {
+            resource: Some(id),
+            dedupe_key: Some(id.to_string()),
+            ..JobOptions::default()
+        },
     );
     scope.documents().get(id)
 }

@@ -1,7 +1,7 @@
 //! Runs an audit: collects its inputs, publishes them for other areas, and limits the time to wait
 //! for their results.
 
-use area_sdk::Later;
+use area_sdk::JobOptions;
 use area_sdk::prelude::*;
 use area_shared::catalog::Repository;
 
@@ -51,10 +51,10 @@ pub(crate) fn run(ctx: &JobCtx, job: RunAudit) -> JobResult<RunAudit> {
     ctx.publish(AuditStarted::of(&audit, ctx.now()));
     ctx.enqueue_with(
         &AuditDeadline { audit_id: job.audit_id },
-        Later {
+        JobOptions {
             at: Some(ctx.now().plus_seconds(PATIENCE_SECONDS)),
             resource: Some(job.audit_id),
-            ..Later::default()
+            ..JobOptions::default()
         },
     );
     Ok(Outcome::Done)

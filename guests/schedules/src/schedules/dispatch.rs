@@ -2,7 +2,7 @@
 //! for the next one. A job whose due time is no longer the schedule's next due time does nothing.
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Later, Scope};
+use area_sdk::{DocumentError, JobOptions, Scope};
 use area_shared::catalog::Repository;
 
 use super::document::{Pending, ScheduleError, ScheduleState, StoredSchedule};
@@ -63,7 +63,7 @@ pub(crate) fn plan(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Re
     let slot = schedule.recurrence.next_after(scope, scope.now(), schedule.done_date)?;
     let job_id = scope.enqueue_with(
         &DispatchSchedule { schedule_id: id, due_at: slot.due_at },
-        Later { at: Some(slot.due_at), resource: Some(id), dedupe_key: None },
+        JobOptions { at: Some(slot.due_at), resource: Some(id), dedupe_key: None },
     );
     schedule.pending = Some(Pending { slot, job_id });
     Ok(())

@@ -5,7 +5,7 @@
 //! ```
 //! use area_sdk::prelude::*;
 //! use area_sdk::testing::{FakeHost, Request};
-//! use area_sdk::Later;
+//! use area_sdk::JobOptions;
 //! use serde_json::json;
 //!
 //! #[derive(Serialize, Deserialize)]
@@ -19,13 +19,13 @@
 //!
 //! fn start(ctx: &Ctx) -> Result<NoContent> {
 //!     let tonight = ctx.now().plus_seconds(8 * 3600);
-//!     let later = Later {
+//!     let options = JobOptions {
 //!         at: Some(tonight),
 //!         // While one waits or runs, another one is not enqueued.
 //!         dedupe_key: Some("rebuild".to_owned()),
-//!         ..Later::default()
+//!         ..JobOptions::default()
 //!     };
-//!     ctx.enqueue_with(&Rebuild { done: 0 }, later);
+//!     ctx.enqueue_with(&Rebuild { done: 0 }, options);
 //!     Ok(NoContent)
 //! }
 //!

@@ -76,7 +76,7 @@ impl TestNode {
     /// Enrolls an authenticator; returns session, secret and recovery codes.
     async fn with_second_factor(&self) -> (NewSession, Vec<u8>, Vec<String>) {
         let session = self.sign_in(PASSWORD, None).await.unwrap();
-        let enrolment = self.identity.enrol_totp(&session.principal).await.unwrap();
+        let enrolment = self.identity.enroll_totp(&session.principal).await.unwrap();
         let secret = totp_rs::Secret::try_from_base32(enrolment.secret.as_str()).unwrap();
         let secret = secret.as_bytes().to_vec();
         let code = totp::code_at(&secret, self.now());

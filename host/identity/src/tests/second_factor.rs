@@ -35,7 +35,7 @@ people_on_both! {
 
     async fn an_unconfirmed_enrolment_counts_for_nothing(place) {
         let made = place.sign_in(PASSWORD, None).await.unwrap();
-        place.identity.enrol_totp(&made.principal).await.unwrap();
+        place.identity.enroll_totp(&made.principal).await.unwrap();
         assert!(place.sign_in(PASSWORD, None).await.is_ok());
         let wrong = place.identity.confirm_totp(&made.principal, "000000").await;
         assert!(matches!(wrong, Err(CodeError::Wrong)), "{wrong:?}");
@@ -112,7 +112,7 @@ people_on_both! {
 
     async fn disabling_removes_everything_of_the_second_factor(place) {
         let (session, secret, _) = place.with_second_factor().await;
-        let enrolled = place.identity.enrol_totp(&session.principal).await;
+        let enrolled = place.identity.enroll_totp(&session.principal).await;
         assert!(matches!(enrolled, Err(CodeError::AlreadyEnabled)));
         let code = totp::code_at(&secret, place.now());
         place.identity.disable_totp(&session.principal, &code).await.unwrap();

@@ -58,7 +58,7 @@ pub(in crate::http) async fn enrol(
     _: NoQuery,
 ) -> Result<Response, Refusal> {
     check_recent(&app, &principal, "A second factor is changed")?;
-    let told = app.identity.enrol_totp(&principal).await.map_err(|error| of_code(&app, error))?;
+    let told = app.identity.enroll_totp(&principal).await.map_err(|error| of_code(&app, error))?;
     Ok(secret(Json(EnrolmentView {
         secret: told.secret.to_string(),
         otpauth_url: told.otpauth_url.to_string(),

@@ -14,6 +14,9 @@ use sha2::{Digest as _, Sha256};
 use super::guides;
 use super::navigation::Navigation;
 
+/// Title of the first page, and the end of every other title.
+pub(super) const SERVICE: &str = "Workspace Assurance Service";
+
 /// Style sheet of all pages. It is inline; the content security policy contains
 /// its hash.
 const STYLE: &str = include_str!("style.css");
@@ -41,14 +44,17 @@ pub(super) fn page(title: &str, navigation: &Navigation, body: &Markup) -> Strin
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
-                title { (title) " · Workspace Assurance Service" }
+                title {
+                    (title)
+                    @if title != SERVICE { " · " (SERVICE) }
+                }
                 link rel="icon" href=(ICON);
                 style { (PreEscaped(STYLE)) }
             }
             body {
                 a class="skip" href="#main" { "Skip to the content" }
                 header {
-                    a class="title" href="/" { "Workspace Assurance Service" }
+                    a class="title" href="/" { (SERVICE) }
                     (sections())
                 }
                 div class="page" {

@@ -82,7 +82,7 @@ pub(super) async fn home(State(app): State<App>) -> Result<Response, Refusal> {
                 a href="/llms.txt" { "/llms.txt" } "."
             }
         };
-        Some(layout::page("Workspace Assurance Service", &Navigation::new(document, "/"), &body))
+        Some(layout::page(layout::SERVICE, &Navigation::new(document, "/"), &body))
     })
     .await
 }

@@ -7,7 +7,7 @@ use crate::inventory::component::StoredComponent;
 
 /// Remaining documents and bytes of a step.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct StepBudget {
     documents: usize,
     bytes: usize,
 }
@@ -19,13 +19,13 @@ const BYTES: usize = 40 << 20;
 /// Minimum number of remaining documents and bytes with which a step begins another piece of work.
 const AMPLE: (usize, usize) = (4_500, 16 << 20);
 
-impl Default for Room {
+impl Default for StepBudget {
     fn default() -> Self {
         Self { documents: DOCUMENTS, bytes: BYTES }
     }
 }
 
-impl Room {
+impl StepBudget {
     /// Whether enough of the budget remains for another piece of work.
     pub(crate) fn is_ample(&self) -> bool {
         self.documents >= AMPLE.0 && self.bytes >= AMPLE.1
@@ -84,10 +84,10 @@ impl PageSize {
     }
 
     /// Adapts the page size to the sizes of these components, and subtracts them from the budget.
-    pub(crate) fn learn(&mut self, page: &[Stored<StoredComponent>], room: &mut Room) {
+    pub(crate) fn learn(&mut self, page: &[Stored<StoredComponent>], budget: &mut StepBudget) {
         let bytes: usize = page.iter().map(|component| component.bytes()).sum();
-        room.spend(page.len());
-        room.spend_bytes(bytes);
+        budget.spend(page.len());
+        budget.spend_bytes(bytes);
         if let Some(fits) = (BYTES_OF_PAGE * page.len()).checked_div(bytes) {
             self.limit = u32::try_from(fits).unwrap_or(self.most).clamp(1, self.most);
         }

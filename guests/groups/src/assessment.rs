@@ -2,7 +2,7 @@
 //! computed again when one of the groups changes.
 
 use area_sdk::prelude::*;
-use area_sdk::{EventDelivery, JobError, Later};
+use area_sdk::{EventDelivery, JobError, JobOptions};
 use area_shared::catalog::{DataClassification, Group};
 
 use crate::dependencies::Dependency;
@@ -12,15 +12,15 @@ const STEP: u32 = 200;
 
 /// Assessment of a dependency: whether it crosses a trust boundary, and its data classification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Judgement {
+pub(crate) struct Assessment {
     pub(crate) crosses_trust_boundary: bool,
     pub(crate) data_classification: DataClassification,
 }
 
 /// Assesses a dependency. Its data classification is the higher one of the two groups, because data
 /// may flow in both directions. It crosses a trust boundary if the trust zones differ.
-pub(crate) fn judge(source: &Group, target: &Group) -> Judgement {
-    Judgement {
+pub(crate) fn assess(source: &Group, target: &Group) -> Assessment {
+    Assessment {
         crosses_trust_boundary: source.trust_zone != target.trust_zone,
         data_classification: source.data_classification.max(target.data_classification),
     }
@@ -29,7 +29,7 @@ pub(crate) fn judge(source: &Group, target: &Group) -> Judgement {
 /// Job that assesses all dependencies of a changed group again: first those with the group as
 /// source, then those with the group as target.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Rejudge {
+pub(crate) struct Reassess {
     group_id: Uuid,
     end: StepEnd,
     cursor: Option<String>,
@@ -51,7 +51,7 @@ impl StepEnd {
     }
 }
 
-impl Job for Rejudge {
+impl Job for Reassess {
     const KIND: &'static str = "rejudge_group";
 }
 
@@ -63,31 +63,31 @@ struct GroupUpdate {
 
 pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let GroupUpdate { group_id } = event.data()?;
-    let later = Later { resource: Some(group_id), ..Later::default() };
-    ctx.enqueue_with(&Rejudge { group_id, end: StepEnd::Source, cursor: None }, later);
+    let later = JobOptions { resource: Some(group_id), ..JobOptions::default() };
+    ctx.enqueue_with(&Reassess { group_id, end: StepEnd::Source, cursor: None }, later);
     Ok(Outcome::Done)
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: Rejudge) -> JobResult<Rejudge> {
+pub(crate) fn run(ctx: &JobCtx, job: Reassess) -> JobResult<Reassess> {
     let touched = ctx.documents::<Dependency>().query().equals(job.end.field(), job.group_id);
     let page = touched.cursor(job.cursor).limit(STEP).page()?;
     for mut dependency in page.items {
-        rejudge(ctx, &mut dependency)?;
+        reassess(ctx, &mut dependency)?;
     }
     Ok(match (page.next_cursor, job.end) {
         (None, StepEnd::Source) => {
-            Outcome::Continue(Rejudge { end: StepEnd::Target, cursor: None, ..job })
+            Outcome::Continue(Reassess { end: StepEnd::Target, cursor: None, ..job })
         }
         (None, StepEnd::Target) => Outcome::Done,
-        (cursor, _) => Outcome::Continue(Rejudge { cursor, ..job }),
+        (cursor, _) => Outcome::Continue(Reassess { cursor, ..job }),
     })
 }
 
-fn rejudge(ctx: &JobCtx, dependency: &mut Stored<Dependency>) -> Result<(), JobError> {
+fn reassess(ctx: &JobCtx, dependency: &mut Stored<Dependency>) -> Result<(), JobError> {
     let ends = [dependency.source_group_id, dependency.target_group_id];
     let groups = ctx.documents::<Group>().get_many(ends)?;
     if let [source, target] = groups.as_slice()
-        && dependency.is_otherwise(judge(source, target))
+        && dependency.is_otherwise(assess(source, target))
     {
         ctx.documents().replace(dependency)?;
     }

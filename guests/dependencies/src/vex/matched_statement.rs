@@ -16,7 +16,7 @@ const MOST_LISTED: usize = 10;
 
 /// A VEX statement that concerns a mention of a component.
 #[derive(Clone, Debug)]
-struct Opinion {
+struct MatchedStatement {
     advisory_id: String,
     names: Vec<String>,
     state: State,
@@ -34,7 +34,7 @@ struct Opinion {
     tool: Option<String>,
 }
 
-impl Opinion {
+impl MatchedStatement {
     fn of_statement(found: Applicable<'_>) -> Self {
         let Applicable { origin, statement, holds, is_product, .. } = found;
         Self {
@@ -108,58 +108,64 @@ impl Applicable<'_> {
 }
 
 /// VEX statements that concern a component, for each of its mentions.
-pub(crate) struct Opinions(Vec<Vec<Opinion>>);
+pub(crate) struct MatchedStatements(Vec<Vec<MatchedStatement>>);
 
-impl Opinions {
+impl MatchedStatements {
     pub(crate) fn on(component: &StoredComponent, context: &Context) -> Self {
-        let own: Vec<Opinion> = component
+        let own: Vec<MatchedStatement> = component
             .reported
             .iter()
-            .filter_map(|reported| Opinion::of_reported(reported, component, context))
+            .filter_map(|reported| MatchedStatement::of_reported(reported, component, context))
             .collect();
         let of_mention = |mention: Mention| {
             let own = own.iter().filter(|own| own.artifact_sha256 == mention.artifact_sha256);
             let found = context.applicable(component, &mention).into_iter();
             let found = found.filter(Applicable::counts);
-            found.map(Opinion::of_statement).chain(own.cloned()).collect()
+            found.map(MatchedStatement::of_statement).chain(own.cloned()).collect()
         };
         Self(component.mentions().map(of_mention).collect())
     }
 
     /// Returns the ids of the advisories for which statements add a match.
     pub(crate) fn added_ids(&self) -> impl Iterator<Item = &String> {
-        self.adding().map(|opinion| &opinion.advisory_id)
+        self.adding().map(|matched_statement| &matched_statement.advisory_id)
     }
 
     /// Returns the statements that add a match. A statement about a product adds none, because it
     /// does not name the affected component.
-    fn adding(&self) -> impl Iterator<Item = &Opinion> {
+    fn adding(&self) -> impl Iterator<Item = &MatchedStatement> {
         let all = self.0.iter().flatten();
-        all.filter(|opinion| opinion.state.adds() && !opinion.is_product && !opinion.is_own)
+        all.filter(|matched_statement| {
+            matched_statement.state.adds()
+                && !matched_statement.is_product
+                && !matched_statement.is_own
+        })
     }
 
     /// Returns the vulnerabilities that statements add to the component.
     pub(crate) fn added(&self, component: &StoredComponent) -> Vec<ReportedAdvisory> {
-        let reported = |opinion: &Opinion| ReportedAdvisory {
-            advisory_id: opinion.advisory_id.clone(),
-            aliases: opinion.names.clone(),
-            source_tool: opinion.tool.clone().unwrap_or_else(|| "vex".to_owned()),
-            artifact_sha256: opinion.artifact_sha256.clone(),
+        let reported = |matched_statement: &MatchedStatement| ReportedAdvisory {
+            advisory_id: matched_statement.advisory_id.clone(),
+            aliases: matched_statement.names.clone(),
+            source_tool: matched_statement.tool.clone().unwrap_or_else(|| "vex".to_owned()),
+            artifact_sha256: matched_statement.artifact_sha256.clone(),
             state: None,
             dismissed: None,
         };
         let known: BTreeSet<&String> =
             component.reported.iter().map(|reported| &reported.advisory_id).collect();
-        let new = self.adding().filter(|opinion| !known.contains(&opinion.advisory_id));
+        let new = self
+            .adding()
+            .filter(|matched_statement| !known.contains(&matched_statement.advisory_id));
         new.map(reported).collect()
     }
 
     /// Returns the limitations about versions that are only assumed to be affected.
     fn assumptions(&self) -> impl Iterator<Item = String> {
-        self.adding().filter_map(|opinion| match &opinion.holds {
+        self.adding().filter_map(|matched_statement| match &matched_statement.holds {
             Hit::Assumed(why) => Some(format!(
                 "{} is assumed to affect this version: {} gives {why}.",
-                opinion.advisory_id, opinion.filename
+                matched_statement.advisory_id, matched_statement.filename
             )),
             Hit::Yes | Hit::No => None,
         })
@@ -167,32 +173,45 @@ impl Opinions {
 
     /// Returns the statement that decides about a vulnerability of one mention; `None` if none
     /// does.
-    fn deciding<'a>(mention: &'a [Opinion], names: &BTreeSet<String>) -> Option<&'a Opinion> {
-        let mut newest: BTreeMap<&str, &Opinion> = BTreeMap::new();
-        for opinion in mention.iter().filter(|opinion| opinion.names_one_of(names)) {
-            let best = newest.entry(&opinion.stream).or_insert(opinion);
-            if opinion.rank() > best.rank() {
-                *best = opinion;
+    fn deciding<'a>(
+        mention: &'a [MatchedStatement],
+        names: &BTreeSet<String>,
+    ) -> Option<&'a MatchedStatement> {
+        let mut newest: BTreeMap<&str, &MatchedStatement> = BTreeMap::new();
+        for matched_statement in
+            mention.iter().filter(|matched_statement| matched_statement.names_one_of(names))
+        {
+            let best = newest.entry(&matched_statement.stream).or_insert(matched_statement);
+            if matched_statement.rank() > best.rank() {
+                *best = matched_statement;
             }
         }
-        let decided = newest.into_values().filter(|opinion| opinion.state != State::InTriage);
+        let decided = newest
+            .into_values()
+            .filter(|matched_statement| matched_statement.state != State::InTriage);
         decided.max_by(|a, b| a.rank().cmp(&b.rank()))
     }
 }
 
 impl Assessment {
     /// Removes the vulnerabilities whose match statements end, and adds the reasons as limitations.
-    pub(crate) fn apply(&mut self, opinions: &Opinions) {
-        self.limitations.extend(opinions.assumptions());
+    pub(crate) fn apply(&mut self, statements: &MatchedStatements) {
+        self.limitations.extend(statements.assumptions());
         let mut reasons = Reasons::default();
         let mut used = BTreeSet::new();
         self.vulnerabilities.retain(|vulnerability| {
             let names = &vulnerability.names;
             used.extend(names.iter().cloned());
-            let deciding: Vec<Option<&Opinion>> =
-                opinions.0.iter().map(|mention| Opinions::deciding(mention, names)).collect();
-            let ending = deciding.iter().flatten().filter(|opinion| opinion.state.ends());
-            let ending: Vec<&&Opinion> = ending.collect();
+            let deciding: Vec<Option<&MatchedStatement>> = statements
+                .0
+                .iter()
+                .map(|mention| MatchedStatements::deciding(mention, names))
+                .collect();
+            let ending = deciding
+                .iter()
+                .flatten()
+                .filter(|matched_statement| matched_statement.state.ends());
+            let ending: Vec<&&MatchedStatement> = ending.collect();
             let Some(first) = ending.first() else { return true };
             let id = &vulnerability.entry.advisory_id;
             if ending.len() == deciding.len() {
@@ -204,7 +223,7 @@ impl Assessment {
             true
         });
         // The SBOM's own statement is the only record of what its scanner found.
-        for own in opinions.0.iter().flatten().filter(|own| own.is_own && own.state.ends()) {
+        for own in statements.0.iter().flatten().filter(|own| own.is_own && own.state.ends()) {
             if !own.names.iter().any(|name| used.contains(name)) {
                 reasons.add(own, &own.advisory_id);
             }
@@ -219,22 +238,22 @@ impl Assessment {
 struct Reasons(BTreeMap<(String, String, bool), BTreeSet<String>>);
 
 impl Reasons {
-    fn add(&mut self, opinion: &Opinion, advisory_id: &str) {
-        self.insert(opinion, advisory_id, true);
+    fn add(&mut self, matched_statement: &MatchedStatement, advisory_id: &str) {
+        self.insert(matched_statement, advisory_id, true);
     }
 
-    fn add_partial(&mut self, opinion: &Opinion, advisory_id: &str) {
-        self.insert(opinion, advisory_id, false);
+    fn add_partial(&mut self, matched_statement: &MatchedStatement, advisory_id: &str) {
+        self.insert(matched_statement, advisory_id, false);
     }
 
-    fn insert(&mut self, opinion: &Opinion, advisory_id: &str, is_whole: bool) {
-        let stated = &opinion.advisory_id;
+    fn insert(&mut self, matched_statement: &MatchedStatement, advisory_id: &str, is_whole: bool) {
+        let stated = &matched_statement.advisory_id;
         let name = if stated.eq_ignore_ascii_case(advisory_id) {
             advisory_id.to_owned()
         } else {
             format!("{advisory_id} ({stated})")
         };
-        let key = (opinion.filename.clone(), opinion.verdict.clone(), is_whole);
+        let key = (matched_statement.filename.clone(), matched_statement.verdict.clone(), is_whole);
         self.0.entry(key).or_default().insert(name);
     }
 

@@ -53,7 +53,7 @@ impl Row for StoredMatch {
 }
 
 /// Decides which rows are listed; stores the heads and imports that the request has read.
-pub(crate) struct Answering<'a> {
+pub(crate) struct RowFilter<'a> {
     scope: &'a Scope,
     /// Audit of the head by branch; `None` for a branch without a head.
     heads: BTreeMap<Branch, Option<Uuid>>,
@@ -62,7 +62,7 @@ pub(crate) struct Answering<'a> {
     hidden: Option<BTreeMap<Uuid, bool>>,
 }
 
-impl<'a> Answering<'a> {
+impl<'a> RowFilter<'a> {
     pub(crate) fn new(scope: &'a Scope, history: bool) -> Self {
         Self { scope, heads: BTreeMap::new(), hidden: history.then(BTreeMap::new) }
     }
