@@ -157,18 +157,27 @@ pub enum TransactionKind {
 /// On PostgreSQL, the statement asserts that it runs inside or outside a
 /// transaction, as `within` requires.
 ///
-/// Returns the number of requested deliveries that were enqueued.
+/// Returns the number of requested deliveries that were enqueued. In a
+/// transaction that the caller has begun, these are all: its snapshot may be
+/// older than a request for the event. The subscriber checks the requests again
+/// when it receives the event.
 pub async fn apply(
     connection: &mut Connection,
-    effects: Effects,
+    mut effects: Effects,
     within: TransactionKind,
 ) -> Result<u64, Error> {
     if effects.is_empty() {
         return Ok(0);
     }
+    let unchecked = match within {
+        TransactionKind::Autocommit => Vec::new(),
+        TransactionKind::Transaction { .. } => std::mem::take(&mut effects.deliveries),
+    };
+    let enqueued = unchecked.len() as u64;
+    effects.jobs.extend(unchecked.into_iter().map(|delivery| delivery.job));
     match connection.raw() {
-        Raw::Sqlite(_) => sqlite::apply(connection, &effects).await,
-        Raw::Postgres(_) => postgres::apply(connection, effects, within).await,
+        Raw::Sqlite(_) => Ok(enqueued + sqlite::apply(connection, &effects).await?),
+        Raw::Postgres(_) => Ok(enqueued + postgres::apply(connection, effects, within).await?),
     }
 }
 
