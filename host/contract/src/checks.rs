@@ -60,6 +60,9 @@ pub(super) fn manifest(manifest: &Manifest, limits: &ContractLimits) -> Vec<Stri
     complaints
 }
 
+/// Maximum length of a route's path template, in bytes.
+const MAX_PATH_BYTES: usize = 512;
+
 /// Returns the parameter names of a path template, in order.
 pub(super) fn template_parameters(path: &str) -> Vec<String> {
     path.split('/').filter_map(parameter_of).map(str::to_owned).collect()
@@ -113,6 +116,11 @@ fn route_complaints(route: &Route, limits: &ContractLimits) -> Vec<String> {
 
 fn path(route: &Route, found: &mut Vec<String>) {
     let path = &route.path;
+    if path.len() > MAX_PATH_BYTES {
+        // Every further complaint would repeat the path.
+        found.push(format!("a path of {} bytes; the limit is {MAX_PATH_BYTES}", path.len()));
+        return;
+    }
     if !path.starts_with("/v1/") || path.ends_with('/') {
         found.push(format!("path {path:?} must begin with `/v1/` and not end with `/`"));
         return;
