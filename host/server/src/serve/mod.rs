@@ -124,14 +124,15 @@ impl Service {
         let note = ServingNote::write(&app.config.data_dir, &listeners)?;
         let api_address = listeners.api_address;
         let serving = listeners.serve(&app, &operators, &stop);
-        readiness.set(true);
-        (hooks.on_serving)(&app, format!("http://{api_address}"));
+        // Logged first: whoever sees readiness finds the addresses in the log.
         tracing::info!(
             listen = %api_address,
             base_url = app.base_url,
             operators = note.operators,
             "serving"
         );
+        readiness.set(true);
+        (hooks.on_serving)(&app, format!("http://{api_address}"));
         Ok(Self { app, readiness, note, serving, workers, tasks, stop, _lock: lock })
     }
 
