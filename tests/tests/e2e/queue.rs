@@ -77,6 +77,24 @@ fn action(job: &Value, action: &str) -> String {
 }
 
 both_backends! {
+    async fn a_thousand_jobs_of_one_workspace_do_not_wait_for_the_poll(backend) {
+        let builder = Builder::new(backend).areas(&["queue"]).fixtures(&["enqueues-jobs"]);
+        let (_host, ada) = builder.set("jobs.poll_ms", 600_000).start_with_owner().await;
+        let enqueues = "/v1/workspaces/{ws}/fixtures/enqueues-jobs";
+        let enqueued = ada.post(enqueues, &json!({})).await.expect(200);
+        assert_eq!(enqueued["enqueued"], 1_000);
+        let begun = Instant::now();
+        loop {
+            let seen = queue(&ada).await;
+            let lane = lane(&seen, "maintenance");
+            if (lane["active"].as_u64(), lane["queued"].as_u64()) == (Some(0), Some(0)) {
+                break;
+            }
+            assert!(begun.elapsed() < SOON, "{lane}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn audits_wait_in_their_lane_at_their_positions(backend) {
         let (mut host, ada) = host_where_audits_wait(backend).await;
         let empty = queue(&ada).await;

@@ -26,6 +26,8 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 const SCAN_REUSE: Duration = Duration::from_millis(20);
 /// Maximum number of pages read in one round, while slots are free and nothing was claimed.
 const PAGES_PER_ROUND: usize = 8;
+/// Maximum time for which free slots of a full lane are gathered before the next claim.
+const GATHER: Duration = Duration::from_millis(2);
 /// Wait between two such rounds.
 const ROUND_PAUSE: Duration = Duration::from_millis(20);
 
@@ -51,8 +53,10 @@ pub(super) struct Dispatcher {
 #[derive(Clone, Copy)]
 struct QueueScan {
     at: Instant,
-    /// Whether every flow with due jobs was seen.
-    complete: bool,
+    /// Whether every due job was seen.
+    has_all_jobs: bool,
+    /// Whether every flow with due jobs was seen, possibly not all jobs of it.
+    has_all_flows: bool,
     /// Due time of the first job that is not due yet; `None` if there is none.
     next_due: Option<Timestamp>,
 }
@@ -133,13 +137,13 @@ impl Dispatcher {
             Some(scan) => scan,
             None => self.scan().await?,
         };
-        if !scan.complete && self.turns.lock().has_none_waiting() {
+        if !scan.has_all_jobs && self.turns.lock().has_none_waiting() {
             scan = self.scan().await?;
         }
         if self.claim_chosen().await {
             return Ok(WaitFor::Not);
         }
-        if !scan.complete {
+        if !scan.has_all_flows {
             return self.search().await;
         }
         let idle = self.turns.lock().has_none_waiting();
@@ -156,7 +160,7 @@ impl Dispatcher {
             if at_the_end && self.walked_from_first {
                 let next_due = self.next_due().await?;
                 if let Some(scan) = &mut self.scan {
-                    (scan.complete, scan.next_due) = (true, next_due);
+                    (scan.has_all_flows, scan.next_due) = (true, next_due);
                 }
                 return Ok(WaitFor::Blocked(next_due));
             }
@@ -175,15 +179,16 @@ impl Dispatcher {
         let seen = oldest.len();
         let next_due = oldest.iter().map(|job| job.available_at).find(|due| *due > now);
         oldest.retain(|job| job.available_at <= now);
-        let complete = oldest.len() < seen || seen < OLDEST;
+        let has_all_jobs = oldest.len() < seen || seen < OLDEST;
         {
             let mut turns = self.turns.lock();
             turns.forget_waiting();
             turns.note_waiting(&oldest);
         }
-        let scan = QueueScan { at: Instant::now(), complete, next_due };
+        let at = Instant::now();
+        let scan = QueueScan { at, has_all_jobs, has_all_flows: has_all_jobs, next_due };
         (self.scan, self.enqueued) = (Some(scan), false);
-        if !complete {
+        if !has_all_jobs {
             self.read_flows().await?;
         }
         Ok(scan)
@@ -310,7 +315,7 @@ impl Dispatcher {
         self.walked_from_first &= matches!(wait, WaitFor::Walk);
         match wait {
             WaitFor::Not => return,
-            WaitFor::Full => return self.freed.notified().await,
+            WaitFor::Full => return self.wait_for_slots().await,
             WaitFor::Walk => tokio::time::sleep(ROUND_PAUSE).await,
             WaitFor::Idle(due) => tokio::select! {
                 () = wake.wait(self.lane) => {}
@@ -323,7 +328,7 @@ impl Dispatcher {
                 let fresh = SCAN_REUSE.saturating_sub(fresh);
                 let pause = if self.enqueued { fresh } else { self.pause(due).max(fresh) };
                 tokio::select! {
-                    () = self.freed.notified() => {}
+                    () = self.wait_for_slots() => {}
                     () = wake.wait(self.lane), if !self.enqueued => self.enqueued = true,
                     () = tokio::time::sleep(pause) => {}
                 }
@@ -331,6 +336,18 @@ impl Dispatcher {
             }
         }
         self.scan = None;
+    }
+
+    /// Waits until a job has ended, and then a little for others, because one claim of several jobs
+    /// costs as much as a claim of one.
+    async fn wait_for_slots(&self) {
+        self.freed.notified().await;
+        let several = async {
+            while self.turns.lock().free() * 2 < self.share.capacity {
+                self.freed.notified().await;
+            }
+        };
+        let _ = tokio::time::timeout(GATHER, several).await;
     }
 
     /// Returns the time until the next scan: the poll interval, or less if a job is due earlier.

@@ -26,6 +26,21 @@ fn of(workspace: u128, resource: Option<u128>, n: u128) -> NewJob {
 }
 
 on_both! {
+    async fn jobs_beyond_a_scan_do_not_wait_for_the_next_poll(store: &Store) {
+        let log = Arc::new(Mutex::new(BTreeSet::new()));
+        let seen = Arc::clone(&log);
+        let code = area(move |_, run| {
+            seen.lock().insert(run.id.0.as_u128());
+            Box::pin(async { done() })
+        });
+        let jobs: Vec<NewJob> = (0..300).map(|n| of(7, None, n)).collect();
+        insert(store, &jobs).await;
+        let slow_poll = |jobs: &mut config::JobsConfig| jobs.poll_ms = 60_000;
+        let mut bench = Bench::with(store, Some(code), slow_poll).await;
+        noted(&log, 300).await;
+        bench.drain(1_000).await;
+    }
+
     async fn a_workspace_with_many_jobs_delays_another_by_one_job_at_most(store: &Store) {
         let log = Arc::new(Mutex::new(BTreeSet::new()));
         let seen = Arc::clone(&log);
