@@ -13,6 +13,7 @@ mod server;
 mod size;
 mod swaps;
 mod versions;
+mod writes;
 
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,9 @@ pub(crate) struct Options {
     /// npm or Python are skipped
     #[arg(long, conflicts_with_all = ["size", "swaps"])]
     languages: bool,
+    /// Measure writes and what they set in motion instead: backlog, webhook deliveries, empty jobs
+    #[arg(long, conflicts_with_all = ["size", "swaps", "languages"])]
+    writes: bool,
     /// Requests per second, with --swaps
     #[arg(long, default_value_t = 2_000)]
     rate: u32,
@@ -107,6 +111,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
         return swaps::run(workspace, &prepare(workspace)?, options);
     }
     load::require_wrk()?;
+    if options.writes {
+        return writes::run(workspace, &prepare(workspace)?, options);
+    }
     if options.languages {
         return languages::run(workspace, &prepare(workspace)?, options);
     }
@@ -234,6 +241,7 @@ fn plan<'a>(
         folder,
         areas: &programs.areas,
         database,
+        settings: String::new(),
         fleet: None,
     })
 }
@@ -247,6 +255,7 @@ fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> Plan<'a> {
         folder: programs.folder.join(name),
         areas,
         database: None,
+        settings: String::new(),
         fleet: None,
     }
 }

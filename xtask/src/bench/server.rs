@@ -31,6 +31,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) areas: &'a Path,
     /// Database URL; `None` means the embedded database.
     pub(crate) database: Option<String>,
+    /// Further tables of the configuration, TOML.
+    pub(crate) settings: String,
     /// Folder that the nodes of a fleet share in addition to their database; `None` for a single
     /// node.
     pub(crate) fleet: Option<&'a Path>,
@@ -203,11 +205,12 @@ fn configuration(plan: &Plan<'_>) -> String {
         "data_dir = {data:?}\ndevelopment = true\n\
          [api]\nlisten = \"127.0.0.1:0\"\n[operators]\nlisten = \"127.0.0.1:0\"\n\
          [areas]\ndir = {areas:?}\n[rates]\nenabled = false\n[session]\ncookie_secure = false\n\
-         [log]\nfilter = \"error\"\n{database}{fleet}",
+         [log]\nfilter = \"error\"\n{database}{fleet}{settings}",
         data = plan.folder.join("data"),
         areas = plan.areas,
         database = database.unwrap_or_default(),
         fleet = fleet.unwrap_or_default(),
+        settings = plan.settings,
     )
 }
 
