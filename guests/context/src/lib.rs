@@ -1,7 +1,7 @@
 //! Workspace context (operation 19): a snapshot of what the service knows of a workspace, for users
 //! and the assistant.
 //!
-//! Every event requests a renewal. A job then computes the content and stores a snapshot if the
+//! Events request a renewal. A job then computes the content and stores a snapshot if the
 //! content changed (`renew`). So a read loads one document and writes nothing.
 
 mod content;
@@ -14,7 +14,7 @@ mod snapshots;
 use area_sdk::prelude::*;
 
 use ingestions::StoredIngestion;
-use renew::Renew;
+use renew::{Renew, SomethingChanged};
 use repositories::LatestAudit;
 use snapshots::StoredSnapshot;
 
@@ -23,7 +23,10 @@ pub fn area() -> Area {
     let area = Area::new("context", env!("CARGO_PKG_VERSION"))
         .summary("What the service knows of a workspace")
         .uses(&[Capability::Crypto])
+        .on("audit.completed", renew::heard)
+        .on("evidence_envelope.accepted", renew::heard)
         .on("*", renew::heard)
+        .job::<SomethingChanged>(Lane::Maintenance, 10, 20_000, renew::run)
         .job::<Renew>(Lane::Maintenance, 10, 20_000, renew::run);
     routes(collections(area))
 }

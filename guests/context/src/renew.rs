@@ -1,9 +1,9 @@
-//! Renewal of the snapshot. Every event requests one at the next full second, and requests for the
-//! same second are merged. A renewal starts after its second has ended, so it sees the changes of
-//! every event that requested it.
+//! Renewal of the snapshot. The host merges the events of a workspace: one job renews the snapshot
+//! after all events until then. Two events are named, because their data is needed; they request a
+//! renewal at the next full second, and requests for the same second are merged.
 
 use area_sdk::prelude::*;
-use area_sdk::{EventDelivery, JobOptions, Scope};
+use area_sdk::{EventDelivery, JobOptions, MERGED_EVENTS, Scope};
 
 use crate::{ingestions, repositories, snapshots};
 
@@ -16,6 +16,14 @@ pub(crate) struct Renew {}
 
 impl Job for Renew {
     const KIND: &'static str = "renew_context";
+}
+
+/// Job that renews the snapshot after events without data for it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct SomethingChanged {}
+
+impl Job for SomethingChanged {
+    const KIND: &'static str = MERGED_EVENTS;
 }
 
 #[derive(Deserialize)]
@@ -47,7 +55,7 @@ fn ask(scope: &Scope) {
     scope.enqueue_with(&Renew {}, later);
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: Renew) -> JobResult<Renew> {
+pub(crate) fn run<J>(ctx: &JobCtx, job: J) -> JobResult<J> {
     ingestions::catch_up(ctx)?;
     if !repositories::catch_up(ctx, STEP)? {
         return Ok(Outcome::Continue(job));

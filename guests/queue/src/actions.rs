@@ -73,7 +73,7 @@ fn refused(error: &queue::Error) -> Problem {
         ),
         queue::Error::NotCancellable => Problem::conflict(
             "job_not_cancellable",
-            "The delivery of an event cannot be cancelled.",
+            "The delivery of an event to an area cannot be cancelled.",
         ),
         queue::Error::InvalidCursor | queue::Error::Misuse(_) => misused(error),
     }

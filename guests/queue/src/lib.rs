@@ -60,7 +60,8 @@ pub fn area() -> Area {
                 .description(
                     "A waiting or running job becomes `failed`. Uncommitted effects of a run are \
                     discarded; requests that it has sent cannot be undone. The delivery of an \
-                    event to an area (kind `event`) cannot be cancelled: areas rely on it.",
+                    event to an area (kind `event` without `resource_id`) cannot be cancelled: \
+                    areas rely on it.",
                 )
                 .role(Role::Admin)
                 .problems(&["job_status", "job_not_cancellable"])

@@ -159,14 +159,17 @@ fn a_dead_job_is_retried_and_told_of() {
 
 #[test]
 fn what_waits_or_runs_is_cancelled_and_what_has_ended_is_not() {
-    let event = Job { kind: "event".to_owned(), ..job(4, "delivery", Status::Queued, 0) };
+    let event =
+        Job { kind: "event".to_owned(), resource: None, ..job(4, "events", Status::Queued, 0) };
+    let delivery = Job { kind: "event".to_owned(), ..job(5, "delivery", Status::Queued, 0) };
     let host = host([
         job(1, "scanner", Status::Running, 0),
         job(2, "scanner", Status::Queued, 0),
         job(3, "scanner", Status::Succeeded, 0),
         event,
+        delivery,
     ]);
-    for n in [1, 2] {
+    for n in [1, 2, 5] {
         let cancelled = act(&host, "cancel_queue_job", n).expect("cancelled");
         assert_eq!(
             (&cancelled["status"], &cancelled["position"]),
@@ -177,7 +180,7 @@ fn what_waits_or_runs_is_cancelled_and_what_has_ended_is_not() {
     let code = |n| act(&host, "cancel_queue_job", n).expect_err("refused").code;
     assert_eq!(code(3).as_deref(), Some("job_status"));
     assert_eq!(code(4).as_deref(), Some("job_not_cancellable"));
-    assert_eq!(host.events().len(), 2);
+    assert_eq!(host.events().len(), 3);
     for operation in ["retry_queue_job", "cancel_queue_job", "get_queue_job"] {
         let missing = act(&host, operation, 99).expect_err("nobody's");
         assert_eq!(missing.kind, area_sdk::Problem::not_found().kind, "{operation}");

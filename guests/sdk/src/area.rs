@@ -16,6 +16,9 @@ use crate::wit;
 use crate::wit::assurance::area::manifest::{self, Capability, Manifest};
 use crate::wit::assurance::area::types::{Problem, Reply, Request};
 
+/// Kind of the jobs that deliver events; the subscriptions run them.
+const EVENT_KIND: &str = "event";
+
 type Run = Box<dyn Fn(&JobCtx, &wit::Job) -> Result<wit::Outcome, wit::JobError>>;
 
 struct EventKind {
@@ -145,6 +148,14 @@ impl Area {
         self
     }
 
+    /// Sets the lane, the maximum number of attempts and the timeout in milliseconds of event
+    /// deliveries to this area. By default they have the lane `events`, 10 attempts and 30 s.
+    pub fn events_in(mut self, lane: Lane, max_attempts: u32, timeout_ms: u32) -> Self {
+        let run: Run = Box::new(|_, _| unreachable!("the subscriptions run it"));
+        self.jobs.push(JobKind { name: EVENT_KIND, lane, max_attempts, timeout_ms, run });
+        self
+    }
+
     /// Adds capabilities. Those that collections, events and jobs need are added automatically.
     pub fn uses(mut self, capabilities: &[Capability]) -> Self {
         for &capability in capabilities {
@@ -200,7 +211,7 @@ impl Area {
     #[expect(clippy::needless_pass_by_value, reason = "as the world exports it")]
     pub fn run(&self, host: Handle, job: wit::Job) -> Result<wit::Outcome, wit::JobError> {
         let ctx = JobCtx::new(host, &job);
-        let run = if job.kind == "event" {
+        let run = if job.kind == EVENT_KIND {
             let name = event_name(&job.payload);
             let wants = |on: &&Subscription| on.event == "*" || Some(on.event) == name.as_deref();
             self.subscriptions.iter().find(wants).map(|on| &on.run)

@@ -24,6 +24,12 @@ pub trait Job: Serialize + DeserializeOwned {
     const KIND: &'static str;
 }
 
+/// Kind of a job that stands for many events. An area that subscribes to `*` and declares a job of
+/// this kind, with the payload `{}`, does not receive the events: the job runs once after all events
+/// of the workspace until then, at the end of their second. Events that the area also subscribes to
+/// by their names are delivered to it.
+pub const MERGED_EVENTS: &str = "events_merged";
+
 /// An event as delivered to a subscriber, at least once.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EventDelivery {
@@ -35,6 +41,11 @@ pub struct EventDelivery {
     pub data: Box<RawValue>,
     /// Time at which the event was published.
     pub occurred_at: Timestamp,
+    /// Id of the document that requests the event (`x-requests-events`). Each such document has a
+    /// delivery of its own. `None` if the area subscribes to the event by its name, or if the
+    /// delivery is for all documents: then look for those that request the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_by: Option<String>,
 }
 
 impl EventDelivery {

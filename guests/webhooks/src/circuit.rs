@@ -11,7 +11,7 @@ use area_sdk::prelude::*;
 use area_sdk::{JobError, JobOptions, Scope};
 use schemars::JsonSchema;
 
-use crate::deliver::{self, Deliver};
+use crate::deliver;
 use crate::deliveries::{DeliveryStatus, StoredDelivery};
 use crate::schedule;
 use crate::subscriptions::Subscription;
@@ -47,8 +47,6 @@ pub(crate) struct Probe {
     /// Time of the probe for which the circuit waits. If the circuit has another time, this job is
     /// outdated.
     retry_at: Timestamp,
-    /// Delivery that the probe sends; `None` before the first step has chosen one.
-    sending: Option<Deliver>,
 }
 
 impl Job for Probe {
@@ -120,7 +118,7 @@ fn await_probe(scope: &Scope, webhook_id: Uuid, at: Timestamp) {
         resource: Some(webhook_id),
         dedupe_key: Some(format!("{webhook_id}.{}", at.0)),
     };
-    scope.enqueue_with(&Probe { webhook_id, retry_at: at, sending: None }, later);
+    scope.enqueue_with(&Probe { webhook_id, retry_at: at }, later);
 }
 
 /// Returns a query for a subscription's pending deliveries, oldest event first.
@@ -130,14 +128,6 @@ fn pending(scope: &Scope, webhook: Uuid) -> area_sdk::Query<'_, StoredDelivery> 
 }
 
 pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
-    if let Some(sent) = job.sending.and_then(|sending| deliver::send_prepared(ctx, sending)) {
-        let (delivery_id, heard) = sent;
-        if let Some((at, _)) = deliver::note(ctx, delivery_id, &heard, true)? {
-            // The circuit was closed after this probe was enqueued.
-            crate::deliveries::enqueue_at(ctx, delivery_id, job.webhook_id, at);
-        }
-        return Ok(Outcome::Done);
-    }
     let Some(mut webhook) = ctx.documents::<Subscription>().find(job.webhook_id)? else {
         return Ok(Outcome::Done);
     };
@@ -150,8 +140,9 @@ pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
         ctx.documents().replace(&mut webhook)?;
         return Ok(Outcome::Done);
     };
-    let sending = Some(deliver::prepared(ctx, &delivery, &webhook));
-    Ok(Outcome::Continue(Probe { sending, ..job }))
+    // If the probe fails, the open circuit decides when the next one is due.
+    deliver::send(ctx, delivery, webhook, true)?;
+    Ok(Outcome::Done)
 }
 
 /// Chooses the held delivery with the fewest attempts, so that one message that the receiver always

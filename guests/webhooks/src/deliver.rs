@@ -1,10 +1,11 @@
-//! Delivery of events. An event becomes a delivery for each matching subscription. A delivery's job
-//! first reads and signs the message. A separate step sends it and stores the response, so that no
-//! transaction is open while a receiver responds.
+//! Delivery of events to receivers. An attempt reads the delivery, signs and sends the message, and
+//! stores the result, in one run of a job. No transaction is open while a receiver responds: the
+//! commit verifies that the delivery and its subscription are unchanged. If they have changed, the
+//! attempt runs again with the response that it has.
 
 use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
-use area_sdk::{EventDelivery, JobError, Scope};
+use area_sdk::{EventDelivery, JobError, JobOptions, Scope};
 
 use crate::circuit;
 use crate::deliveries::{self, Attempt, DeliveryStatus, StoredDelivery};
@@ -21,6 +22,12 @@ const MOST_RESPONSE_BYTES: u32 = 1024 * 1024;
 /// Time for which deliveries are stored, in seconds (30 days).
 const KEPT_SECONDS: i64 = 30 * 24 * 3600;
 
+/// Number of deliveries after which, on average, old ones are deleted.
+const FORGET_AFTER: u64 = 64;
+
+/// Number of old deliveries that are deleted in one transaction.
+const FORGOTTEN_TOGETHER: u32 = 200;
+
 /// Text for the OpenAPI document: how events are delivered.
 pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a POST of `{type, \
     timestamp, workspace_id, data}` with `webhook-id` (the event's id, the same at every attempt), \
@@ -36,23 +43,13 @@ pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a
     success, those that were held are sent in the order of the events.\n\n\
     `url` is https, without user information, and has a public address.";
 
-/// Job that sends a delivery. It contains the signed message after its first step.
-#[derive(Clone, Serialize, Deserialize)]
+/// Job that sends a stored delivery.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Deliver {
     delivery_id: Uuid,
-    prepared: Option<SignedMessage>,
     /// Whether the delivery is sent even while the circuit is open, because a user requested it.
     #[serde(default)]
     at_once: bool,
-}
-
-/// A signed HTTP request that is ready to send. Only the attempt that signed it sends it.
-#[derive(Clone, Serialize, Deserialize)]
-struct SignedMessage {
-    attempt: u32,
-    url: String,
-    headers: Vec<(String, String)>,
-    body: String,
 }
 
 impl Job for Deliver {
@@ -61,12 +58,12 @@ impl Job for Deliver {
 
 impl Deliver {
     pub(crate) fn new(delivery_id: Uuid) -> Self {
-        Self { delivery_id, prepared: None, at_once: false }
+        Self { delivery_id, at_once: false }
     }
 
     /// Returns a job that sends the delivery even while the circuit is open.
     pub(crate) fn at_once(delivery_id: Uuid) -> Self {
-        Self { at_once: true, ..Self::new(delivery_id) }
+        Self { delivery_id, at_once: true }
     }
 }
 
@@ -84,6 +81,34 @@ impl Job for ForgetSecret {
 pub(crate) fn forget_secret(ctx: &JobCtx, job: ForgetSecret) -> JobResult<ForgetSecret> {
     signing::forget(ctx, job.webhook_id, job.generation);
     Ok(Outcome::Done)
+}
+
+/// Job that creates the deliveries of an event that the host has not matched with subscriptions. It
+/// queries, and so needs a transaction, unlike the delivery of a matched event.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct FanOut(EventDelivery);
+
+impl Job for FanOut {
+    const KIND: &'static str = "fan_out";
+}
+
+/// Job that deletes the deliveries older than the retention time, a page at a time.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ForgetOld {}
+
+impl Job for ForgetOld {
+    const KIND: &'static str = "forget_old";
+}
+
+pub(crate) fn forget_old(ctx: &JobCtx, job: ForgetOld) -> JobResult<ForgetOld> {
+    let before = ctx.now().plus_seconds(-KEPT_SECONDS);
+    let old = ctx.documents::<StoredDelivery>().query();
+    let old = old.range("occurred_at", None, Some(before.into())).ascending("occurred_at");
+    Ok(match old.limit(FORGOTTEN_TOGETHER).delete_page()? {
+        0 => Outcome::Done,
+        _ => Outcome::Continue(job),
+    })
 }
 
 /// Body of the HTTP request to a receiver (Standard Webhooks 1.0).
@@ -107,9 +132,48 @@ pub(crate) fn body<T: Serialize>(
     serde_json::to_string(&message).expect("data that JSON can express")
 }
 
-/// Creates a delivery of the event for each matching subscription. Skips subscriptions that already
-/// have one, because the event may arrive more than once.
-pub(crate) fn fan_out(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+/// Delivers the event to the subscription that requests it.
+pub(crate) fn deliver_event(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let Some(requested_by) = &event.requested_by else {
+        ctx.enqueue(&FanOut(event));
+        return Ok(Outcome::Done);
+    };
+    let webhook = ctx.documents::<Subscription>().find(requested_by)?;
+    let Some(webhook) = webhook.filter(|webhook| webhook.wants(&event.name)) else {
+        return Ok(Outcome::Done);
+    };
+    let delivery = delivery_of(ctx, &event, &webhook)?;
+    attempt(ctx, delivery, webhook, false)
+}
+
+/// Returns the delivery of the event to the subscription. Creates it at the first attempt.
+fn delivery_of(
+    ctx: &JobCtx,
+    event: &EventDelivery,
+    webhook: &Stored<Subscription>,
+) -> Result<Stored<StoredDelivery>, JobError> {
+    let id = delivery_id(event.id, webhook.uuid());
+    if let Some(known) = ctx.documents().find(id)? {
+        return Ok(known);
+    }
+    let body = body(ctx, &event.name, event.occurred_at, &event.data);
+    let named = (event.id, event.name.as_str());
+    let now = ctx.now();
+    let value = StoredDelivery::new(webhook.uuid(), named, event.occurred_at, body, now);
+    ctx.documents().create(id, &value)?;
+    Ok(Stored { id: id.to_string(), version: 1, created_at: now, updated_at: now, value })
+}
+
+/// Returns the id of an event's delivery to a webhook: that of the event, which begins with its
+/// time, so that deliveries are listed in its order, with the random bits of both ids combined.
+fn delivery_id(event: Uuid, webhook: Uuid) -> Uuid {
+    const RANDOM: u128 = (1 << 62) - 1;
+    Uuid::from_u128(event.as_u128() ^ (webhook.as_u128() & RANDOM))
+}
+
+/// Creates and enqueues a delivery of the event for each matching subscription. Skips subscriptions
+/// that already have one, because the event may arrive more than once.
+pub(crate) fn fan_out(ctx: &JobCtx, FanOut(event): FanOut) -> JobResult<FanOut> {
     let active = ctx.documents::<Subscription>().query().equals("active", true);
     let mut wanting = active.limit(MOST_WEBHOOKS).list()?;
     wanting.retain(|webhook| webhook.wants(&event.name));
@@ -118,60 +182,35 @@ pub(crate) fn fan_out(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeli
     }
     let made = ctx.documents::<StoredDelivery>().query().equals("event_id", event.id);
     let made = made.limit(MOST_WEBHOOKS).list()?;
-    let made: Vec<Uuid> = made.iter().map(|delivery| delivery.webhook_id).collect();
-    let body = body(ctx, &event.name, event.occurred_at, &event.data);
-    wanting.retain(|webhook| !made.contains(&webhook.uuid()));
-    let new: Vec<(Uuid, StoredDelivery)> = wanting
-        .iter()
-        .map(|webhook| (webhook.uuid(), (event.id, event.name.as_str()), body.clone()))
-        .map(|(webhook, named, body)| {
-            let at = event.occurred_at;
-            (ctx.new_id(), StoredDelivery::new(webhook, named, at, body, ctx.now()))
-        })
-        .collect();
-    ctx.documents().create_all(new.iter().map(|(id, delivery)| (id, delivery)))?;
-    for ((id, _), webhook) in new.iter().zip(&wanting) {
+    wanting.retain(|webhook| made.iter().all(|one| one.webhook_id != webhook.uuid()));
+    for webhook in wanting {
+        let delivery = delivery_of(ctx, &event, &webhook)?;
         if webhook.circuit.is_open() {
-            circuit::hold(ctx, webhook);
+            circuit::hold(ctx, &webhook);
         } else {
-            deliveries::enqueue(ctx, *id, webhook.uuid());
+            deliveries::enqueue(ctx, delivery.uuid(), webhook.uuid());
         }
     }
     Ok(Outcome::Done)
 }
 
 pub(crate) fn run(ctx: &JobCtx, job: Deliver) -> JobResult<Deliver> {
-    if let Some((delivery, heard)) = send_prepared(ctx, job.clone()) {
-        return Ok(match note(ctx, delivery, &heard, false)? {
-            Some((at, why)) => Outcome::Retry(at, why),
-            None => Outcome::Done,
-        });
-    }
-    prepare(ctx, &job)
-}
-
-/// Sends the message that this attempt signed; `None` if the attempt has not signed one. A message
-/// that another attempt signed may be too old for the receiver.
-pub(crate) fn send_prepared(ctx: &JobCtx, job: Deliver) -> Option<(Uuid, AttemptResult)> {
-    let prepared = job.prepared.filter(|prepared| prepared.attempt == ctx.attempt())?;
-    Some((job.delivery_id, send(ctx, prepared)))
-}
-
-/// A delivery with its subscription.
-type DeliveryAndSubscription = (Stored<StoredDelivery>, Stored<Subscription>);
-
-/// Returns the delivery and its subscription; `None` if one of them was deleted.
-fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<DeliveryAndSubscription>, JobError> {
-    let Some(delivery) = ctx.documents::<StoredDelivery>().find(id)? else { return Ok(None) };
-    let webhook = ctx.documents::<Subscription>().find(delivery.webhook_id)?;
-    Ok(webhook.map(|webhook| (delivery, webhook)))
-}
-
-/// Signs the message, unless the delivery was cancelled or the circuit is open.
-fn prepare(ctx: &JobCtx, job: &Deliver) -> JobResult<Deliver> {
-    let Some((mut delivery, webhook)) = look_up(ctx, job.delivery_id)? else {
+    let Some(delivery) = ctx.documents::<StoredDelivery>().find(job.delivery_id)? else {
         return Ok(Outcome::Done);
     };
+    match ctx.documents::<Subscription>().find(delivery.webhook_id)? {
+        Some(webhook) => attempt(ctx, delivery, webhook, job.at_once),
+        None => Ok(Outcome::Done),
+    }
+}
+
+/// Sends the delivery, unless it was cancelled or the circuit is open.
+fn attempt<J>(
+    ctx: &JobCtx,
+    mut delivery: Stored<StoredDelivery>,
+    webhook: Stored<Subscription>,
+    at_once: bool,
+) -> JobResult<J> {
     if delivery.status != DeliveryStatus::Pending {
         return Ok(Outcome::Done);
     }
@@ -181,56 +220,49 @@ fn prepare(ctx: &JobCtx, job: &Deliver) -> JobResult<Deliver> {
         ctx.documents().replace(&mut delivery)?;
         return Ok(Outcome::Done);
     }
-    if webhook.circuit.is_open() && !job.at_once {
+    if webhook.circuit.is_open() && !at_once {
         circuit::hold(ctx, &webhook);
         return Ok(Outcome::Done);
     }
-    let at_once = job.at_once;
-    Ok(Outcome::Continue(Deliver { at_once, ..prepared(ctx, &delivery, &webhook) }))
-}
-
-/// Returns the job with the message signed for this attempt.
-pub(crate) fn prepared(
-    ctx: &JobCtx,
-    delivery: &Stored<StoredDelivery>,
-    webhook: &Stored<Subscription>,
-) -> Deliver {
-    let now = ctx.now();
-    let message = (delivery.event_id, now, delivery.body.as_str());
-    let headers = signing::headers(ctx, webhook.uuid(), &webhook.generations(now), message);
-    let prepared = SignedMessage {
-        attempt: ctx.attempt(),
-        url: webhook.url.clone(),
-        headers,
-        body: delivery.body.clone(),
-    };
-    Deliver { prepared: Some(prepared), ..Deliver::new(delivery.uuid()) }
+    Ok(match send(ctx, delivery, webhook, false)? {
+        Some((at, why)) => Outcome::Retry(at, why),
+        None => Outcome::Done,
+    })
 }
 
 /// Result of one attempt to send a delivery.
-pub(crate) struct AttemptResult {
+struct AttemptResult {
     status: Option<u16>,
     error: Option<String>,
     retry_after: Option<Timestamp>,
 }
 
-fn send(ctx: &JobCtx, prepared: SignedMessage) -> AttemptResult {
-    let headers = prepared.headers.into_iter();
+/// Signs and sends the message, and stores the attempt. Returns time and reason of the next
+/// attempt; `None` if there is none, or if the circuit is open and its probes decide.
+pub(crate) fn send(
+    ctx: &JobCtx,
+    delivery: Stored<StoredDelivery>,
+    webhook: Stored<Subscription>,
+    probing: bool,
+) -> Result<Option<(Timestamp, String)>, JobError> {
+    let message = (delivery.event_id, ctx.now(), delivery.body.as_str());
+    let headers = signing::headers(ctx, webhook.uuid(), &webhook.generations(ctx.now()), message);
     let outgoing = Outgoing {
         method: "POST".to_owned(),
-        url: prepared.url,
-        headers: headers.map(|(name, value)| Header { name, value }).collect(),
-        body: prepared.body.into_bytes(),
+        url: webhook.url.clone(),
+        headers: headers.into_iter().map(|(name, value)| Header { name, value }).collect(),
+        body: delivery.body.clone().into_bytes(),
         bearer: None,
         timeout_ms: TIMEOUT_MS,
         max_response_bytes: MOST_RESPONSE_BYTES,
     };
-    match ctx.send(&outgoing) {
+    let result = match ctx.send(&outgoing) {
         Ok(answer) => heard(ctx, &answer),
         Err(error) => {
             AttemptResult { status: None, error: Some(describe(&error)), retry_after: None }
         }
-    }
+    };
+    record(ctx, delivery, webhook, &result, probing)
 }
 
 fn heard(ctx: &JobCtx, answer: &Incoming) -> AttemptResult {
@@ -255,15 +287,14 @@ fn describe(error: &EgressError) -> String {
     }
 }
 
-/// Stores an attempt. Returns time and reason of the next attempt; `None` if there is none, or if
-/// the circuit is open and its probes decide.
-pub(crate) fn note(
+/// Stores an attempt.
+fn record(
     ctx: &JobCtx,
-    id: Uuid,
+    mut delivery: Stored<StoredDelivery>,
+    mut webhook: Stored<Subscription>,
     heard: &AttemptResult,
     probing: bool,
 ) -> Result<Option<(Timestamp, String)>, JobError> {
-    let Some((mut delivery, mut webhook)) = look_up(ctx, id)? else { return Ok(None) };
     let now = ctx.now();
     delivery.log(Attempt { at: now, response_status: heard.status, error: heard.error.clone() });
     let own = match &heard.error {
@@ -283,8 +314,10 @@ pub(crate) fn note(
     }
     delivery.next_attempt_at = own.map(|own| webhook.circuit.retry_at.unwrap_or(own));
     ctx.documents().replace(&mut delivery)?;
-    if own.is_none() {
-        forget_old(ctx)?;
+    if own.is_none() && ctx.random_below(FORGET_AFTER) == 0 {
+        let once =
+            JobOptions { dedupe_key: Some(ForgetOld::KIND.to_owned()), ..JobOptions::default() };
+        ctx.enqueue_with(&ForgetOld {}, once);
     }
     Ok(own.zip(heard.error.clone()).filter(|_| !webhook.circuit.is_open()))
 }
@@ -315,17 +348,4 @@ fn judge(
         return Ok(());
     }
     Ok(ctx.documents().replace(webhook)?)
-}
-
-/// Deletes some deliveries older than the retention time. Runs only for a random share of the
-/// calls.
-fn forget_old(scope: &Scope) -> Result<(), JobError> {
-    if scope.random_below(16) != 0 {
-        return Ok(());
-    }
-    let before = scope.now().plus_seconds(-KEPT_SECONDS);
-    let old = scope.documents::<StoredDelivery>().query();
-    let old = old.range("occurred_at", None, Some(before.into())).ascending("occurred_at");
-    old.limit(100).delete_page()?;
-    Ok(())
 }

@@ -1,6 +1,6 @@
-//! Webhooks (operation 13): subscriptions to events and their delivery by Standard Webhooks 1.0. An
-//! event becomes one delivery for each subscription. A delivery is a job that is retried until the
-//! receiver accepts it.
+//! Webhooks (operation 13): subscriptions to events and their delivery by Standard Webhooks 1.0. The
+//! host enqueues an event once for each subscription that requests it. The job sends the message
+//! and is retried until the receiver accepts it.
 
 mod circuit;
 mod deliver;
@@ -12,7 +12,7 @@ mod subscriptions;
 use area_sdk::prelude::*;
 
 use circuit::{Drain, Probe};
-use deliver::{Deliver, ForgetSecret};
+use deliver::{Deliver, FanOut, ForgetOld, ForgetSecret};
 use deliveries::StoredDelivery;
 use subscriptions::{Subscription, WebhookDisabled};
 
@@ -43,10 +43,13 @@ pub fn area() -> Area {
         .event::<WebhookDisabled>(
             "A subscription was disabled because its receiver did not respond",
         )
-        .on("*", deliver::fan_out)
+        .on("*", deliver::deliver_event)
+        .events_in(Lane::Delivery, 30, 20_000)
         .job::<Deliver>(Lane::Delivery, 30, 20_000, deliver::run)
+        .job::<FanOut>(Lane::Delivery, 30, 20_000, deliver::fan_out)
         .job::<Probe>(Lane::Delivery, 30, 20_000, circuit::probe)
         .job::<Drain>(Lane::Maintenance, 30, 20_000, circuit::drain)
+        .job::<ForgetOld>(Lane::Maintenance, 10, 20_000, deliver::forget_old)
         .job::<ForgetSecret>(Lane::Maintenance, 10, 5_000, deliver::forget_secret);
     delivery_routes(subscription_routes(area))
 }

@@ -26,15 +26,23 @@ fn answer(status: u16, headers: &[(&str, &str)]) -> Incoming {
     Incoming { status, headers: headers.iter().map(header).collect(), body: Vec::new() }
 }
 
-/// Runs both steps of a delivery's job as attempt `attempt`.
+/// Runs a delivery's job as attempt `attempt`.
 fn attempt(host: &FakeHost, job: &EnqueuedJob, attempt: u32) -> Outcome {
-    match host.run("deliver", job.payload.clone(), attempt).expect("prepared") {
-        Outcome::Continue(checkpoint) => {
-            let checkpoint = serde_json::from_str(&checkpoint).expect("JSON");
-            host.run("deliver", checkpoint, attempt).expect("sent")
-        }
-        other => other,
-    }
+    host.run("deliver", job.payload.clone(), attempt).expect("ended")
+}
+
+/// Delivers an event that the host has not matched with the subscriptions.
+fn fan_out(host: &FakeHost, event: Uuid, name: &str, data: Value) {
+    host.deliver(event, name, data).expect("taken");
+    let job = job_of(host, "fan_out");
+    assert_eq!(host.run("fan_out", job.payload, 1), Ok(Outcome::Done));
+}
+
+/// Delivers an event to the subscription that requests it, as attempt `attempt`.
+fn deliver_to(host: &FakeHost, webhook: &Value, event: u128, attempt: u32) -> Outcome {
+    let id = webhook["id"].as_str().expect("an id");
+    let event = (Uuid::from_u128(event), "note.created", json!({ "n": 1 }));
+    host.deliver_requested(id, event, attempt).expect("ended")
 }
 
 fn delivery(host: &FakeHost) -> Value {
@@ -45,7 +53,7 @@ fn delivery(host: &FakeHost) -> Value {
 fn with_delivery() -> (FakeHost, Value, EnqueuedJob) {
     let host = FakeHost::new(crate::area());
     let webhook = create(&host);
-    host.deliver(EVENT, "note.created", json!({ "n": 1 })).expect("fanned out");
+    fan_out(&host, EVENT, "note.created", json!({ "n": 1 }));
     let [job] = &host.take_jobs()[..] else { panic!("one job") };
     let job = job.clone();
     (host, webhook, job)
@@ -83,8 +91,8 @@ fn urls_that_may_not_be_sent_to_are_refused() {
 #[test]
 fn an_event_is_delivered_once_a_subscription_and_signed() {
     let (host, webhook, job) = with_delivery();
-    host.deliver(EVENT, "note.created", json!({ "n": 1 })).expect("again");
-    host.deliver(Uuid::from_u128(78), "other.event", json!({})).expect("not wanted");
+    fan_out(&host, EVENT, "note.created", json!({ "n": 1 }));
+    fan_out(&host, Uuid::from_u128(78), "other.event", json!({}));
     assert!(host.jobs().is_empty());
 
     host.network(|_| Ok(answer(204, &[])));
@@ -172,14 +180,86 @@ fn retry_after_is_honoured() {
 }
 
 #[test]
-fn a_message_signed_for_another_attempt_is_signed_anew() {
+fn every_attempt_is_signed_anew() {
     let (host, _, job) = with_delivery();
-    let Ok(Outcome::Continue(checkpoint)) = host.run("deliver", job.payload, 1) else {
-        panic!("prepared")
-    };
-    let checkpoint = serde_json::from_str(&checkpoint).expect("JSON");
-    assert!(matches!(host.run("deliver", checkpoint, 2), Ok(Outcome::Continue(_))));
-    assert!(host.sent().is_empty());
+    host.network(|_| Ok(answer(500, &[])));
+    attempt(&host, &job, 1);
+    host.advance(10);
+    attempt(&host, &job, 2);
+    let sent = host.sent();
+    let at = |nth: usize| header(&sent[nth], "webhook-timestamp").parse::<i64>().expect("seconds");
+    assert_eq!(at(1) - at(0), 10);
+    assert_ne!(header(&sent[0], "webhook-signature"), header(&sent[1], "webhook-signature"));
+}
+
+#[test]
+fn a_matched_event_is_sent_stored_and_tried_again_in_one_run_each() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    host.network(|_| Ok(answer(500, &[])));
+    assert!(matches!(deliver_to(&host, &webhook, 77, 1), Outcome::Retry(_)));
+    assert_eq!((&delivery(&host)["status"], host.sent().len()), (&json!("pending"), 1));
+    host.network(|_| Ok(answer(204, &[])));
+    assert_eq!(deliver_to(&host, &webhook, 77, 2), Outcome::Done);
+    assert_eq!(deliver_to(&host, &webhook, 77, 3), Outcome::Done, "nothing is left to do");
+    assert_eq!((host.sent().len(), host.documents("deliveries").len()), (2, 1));
+    let delivery = delivery(&host);
+    assert_eq!((&delivery["status"], &delivery["attempt_count"]), (&json!("succeeded"), &json!(2)));
+    assert_eq!(header(&host.sent()[1], "webhook-id"), EVENT.to_string());
+    assert!(host.jobs().iter().all(|job| job.kind == "forget_old"));
+}
+
+#[test]
+fn a_matched_event_has_a_delivery_for_each_webhook_and_none_for_one_that_went() {
+    let host = FakeHost::new(crate::area());
+    let (one, other, gone) = (create(&host), create(&host), create(&host));
+    let delete = Request::to("delete_webhook").with("webhook_id", gone["id"].clone());
+    host.call(delete).expect("deleted");
+    host.network(|_| Ok(answer(204, &[])));
+    for webhook in [&one, &other, &gone] {
+        assert_eq!(deliver_to(&host, webhook, 77, 1), Outcome::Done);
+    }
+    assert_eq!((host.sent().len(), host.documents("deliveries").len()), (2, 2));
+}
+
+#[test]
+fn a_matched_event_is_held_while_the_endpoint_fails_and_sent_afterwards() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    host.network(|_| Err(EgressError::Timeout));
+    for event in 1000..1005 {
+        host.advance(1);
+        deliver_to(&host, &webhook, event, 1);
+    }
+    assert_eq!(sent_ids(&host), [0, 1, 2], "three failures, and nobody else tries");
+    host.network(|_| Ok(answer(204, &[])));
+    run_probe(&host, &job_of(&host, "probe"));
+    let drain = job_of(&host, "drain");
+    assert_eq!(host.run("drain", drain.payload, 1), Ok(Outcome::Done));
+    for job in host.take_jobs().iter().filter(|job| job.kind == "deliver") {
+        assert_eq!(attempt(&host, job, 1), Outcome::Done);
+    }
+    assert!(host.documents("deliveries").iter().all(|one| one["status"] == "succeeded"));
+    assert_eq!(host.documents("deliveries").len(), 5);
+}
+
+#[test]
+fn old_deliveries_are_deleted_and_newer_ones_kept() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    host.network(|_| Ok(answer(204, &[])));
+    for event in 0..300 {
+        deliver_to(&host, &webhook, 1000 + event, 1);
+    }
+    host.advance(31 * 24 * 3600);
+    deliver_to(&host, &webhook, 2000, 1);
+    let forget = job_of(&host, "forget_old");
+    let mut runs = 0;
+    while let Outcome::Continue(_) = host.run("forget_old", forget.payload.clone(), 1).expect("ran")
+    {
+        runs += 1;
+    }
+    assert_eq!((runs, host.documents("deliveries").len()), (2, 1));
 }
 
 #[test]
@@ -213,8 +293,8 @@ fn five_days_without_a_success_disable() {
 
     *status.borrow_mut() = 302;
     for (nth, event) in [(1, 80), (2, 81)] {
-        host.deliver(Uuid::from_u128(event), "note.created", json!({})).expect("fanned out");
-        let job = host.take_jobs().pop().expect("a job");
+        fan_out(&host, Uuid::from_u128(event), "note.created", json!({}));
+        let job = job_of(&host, "deliver");
         assert_eq!(host.documents("subscriptions")[0]["active"], true, "{nth}");
         attempt(&host, &job, 1);
         host.advance(120 * 3600);
@@ -284,23 +364,22 @@ fn everybody_reads_and_only_admins_write() {
 
 /// Delivers this number of events, and returns their jobs.
 fn deliver_events(host: &FakeHost, events: std::ops::Range<u128>) -> Vec<EnqueuedJob> {
+    let mut jobs = Vec::new();
     for event in events {
         host.advance(1);
-        host.deliver(Uuid::from_u128(1000 + event), "note.created", json!({})).expect("fanned out");
+        host.deliver(Uuid::from_u128(1000 + event), "note.created", json!({})).expect("taken");
+        for job in host.take_jobs() {
+            assert_eq!(host.run("fan_out", job.payload, 1), Ok(Outcome::Done));
+            jobs.extend(host.take_jobs());
+        }
     }
-    host.take_jobs()
+    jobs
 }
 
-/// Runs both steps of a probe.
+/// Runs a probe when it is due.
 fn run_probe(host: &FakeHost, job: &EnqueuedJob) {
     host.advance(job.available_at.expect("a moment").seconds_since(host.now()) + 1);
-    match host.run("probe", job.payload.clone(), 1).expect("chosen") {
-        Outcome::Continue(checkpoint) => {
-            let checkpoint = serde_json::from_str(&checkpoint).expect("JSON");
-            assert_eq!(host.run("probe", checkpoint, 1), Ok(Outcome::Done));
-        }
-        other => assert_eq!(other, Outcome::Done),
-    }
+    assert_eq!(host.run("probe", job.payload.clone(), 1), Ok(Outcome::Done));
 }
 
 /// Returns the only job of a kind that was enqueued since the last call.

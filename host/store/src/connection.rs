@@ -31,6 +31,9 @@ macro_rules! on {
 }
 pub(crate) use on;
 
+/// Statement that sets the savepoint of a transaction.
+pub(super) const SAVEPOINT: &str = "SAVEPOINT flush";
+
 /// A borrowed connection of one of the two drivers.
 #[derive(Debug)]
 pub(crate) enum Raw<'c> {
@@ -182,7 +185,7 @@ impl Tx {
 
     /// Sets a savepoint for [`Tx::roll_back_to_savepoint`].
     pub async fn savepoint(&mut self) -> Result<(), Error> {
-        self.control("SAVEPOINT flush").await
+        self.control(SAVEPOINT).await
     }
 
     /// Rolls back to the savepoint. The transaction stays open.

@@ -159,6 +159,7 @@ impl Error {
                 ErrorClass::LostRace => Self::RunAgain,
                 ErrorClass::KeyTaken => Self::KeyTaken,
                 ErrorClass::GateBusy => Self::GateBusy,
+                ErrorClass::LeaseLost => Self::LeaseLost,
                 ErrorClass::Full => Self::Full(error),
                 ErrorClass::Unavailable => Self::Unavailable(error),
                 ErrorClass::Other => Self::Database(error),
@@ -186,6 +187,7 @@ enum ErrorClass {
     LostRace,
     KeyTaken,
     GateBusy,
+    LeaseLost,
     Full,
     Unavailable,
     Other,
@@ -210,6 +212,7 @@ fn postgres_meaning(code: &str) -> ErrorClass {
         "40001" | "40P01" => ErrorClass::LostRace,
         "AS001" => ErrorClass::KeyTaken,
         "AS003" => ErrorClass::GateBusy,
+        "AS004" => ErrorClass::LeaseLost,
         "53100" => ErrorClass::Full,
         // Connection errors; out of memory, connections or other resources.
         _ if code.starts_with("08") || code.starts_with("53") => ErrorClass::Unavailable,

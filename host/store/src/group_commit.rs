@@ -18,10 +18,9 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::apply::{self, Effects};
-use super::connection::Tx;
+use super::connection::{SAVEPOINT, Tx};
 use super::error::Error;
-use super::{Access, Store, jobs};
-use assurance_core::domain::job::JobEnd;
+use super::{Access, Store};
 
 /// Maximum number of units in one group. Other writers wait until the group is
 /// committed.
@@ -63,29 +62,22 @@ struct Queue {
 #[derive(Debug)]
 struct Unit {
     effects: Effects,
-    job: Option<JobEnd>,
     since: Instant,
     done: oneshot::Sender<Result<u64, Error>>,
 }
 
 impl Store {
-    /// Commits a unit's effects and the end of its job, together with other
-    /// waiting units. Only for SQLite.
-    /// Returns the number of requested deliveries that were enqueued.
+    /// Commits a unit's effects together with other waiting units. Only for
+    /// SQLite. Returns the number of requested deliveries that were enqueued.
     ///
     /// # Errors
-    /// The errors of [`apply::apply`] and [`jobs::end`]; the unit is then
-    /// rolled back.
-    pub async fn commit_in_group(
-        &self,
-        effects: Effects,
-        job: Option<JobEnd>,
-    ) -> Result<u64, Error> {
+    /// The errors of [`apply::apply`]; the unit is then rolled back.
+    pub async fn commit_in_group(&self, effects: Effects) -> Result<u64, Error> {
         let (done, committed) = oneshot::channel();
         {
             let groups = &self.0.group_commit;
             let mut queue = groups.queue.lock();
-            queue.waiting.push_back(Unit { effects, job, since: Instant::now(), done });
+            queue.waiting.push_back(Unit { effects, since: Instant::now(), done });
             if !std::mem::replace(&mut queue.running, true) {
                 groups.runtime.spawn(commit_groups(self.clone()));
             }
@@ -168,7 +160,7 @@ async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
     for unit in units {
         let kept = async {
             let mut tx = store.begin(Access::WriteLocked).await?;
-            let enqueued = apply_to(&mut tx, &unit).await?;
+            let enqueued = apply::apply_on_sqlite(&mut tx, &unit.effects, "").await?;
             tx.commit().await?;
             Ok(enqueued)
         };
@@ -181,28 +173,16 @@ async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
 /// outer error is one after which SQLite may have rolled back the whole
 /// transaction.
 async fn apply_in_savepoint(tx: &mut Tx, unit: &Unit) -> Result<Result<u64, Error>, Error> {
-    tx.savepoint().await?;
-    let error = match apply_to(tx, unit).await {
-        Ok(enqueued) => {
-            tx.release_savepoint().await?;
-            return Ok(Ok(enqueued));
-        }
+    // The commit ends the savepoints of all units.
+    let error = match apply::apply_on_sqlite(tx, &unit.effects, SAVEPOINT).await {
+        Ok(enqueued) => return Ok(Ok(enqueued)),
         Err(error) => error,
     };
     if !error.is_of_the_statement() {
         return Err(error);
     }
     tx.roll_back_to_savepoint().await?;
-    tx.release_savepoint().await?;
     Ok(Err(error))
-}
-
-async fn apply_to(tx: &mut Tx, unit: &Unit) -> Result<u64, Error> {
-    let enqueued = apply::apply_on_sqlite(tx, &unit.effects).await?;
-    if let Some(end) = &unit.job {
-        jobs::end(tx, end, unit.effects.now).await?;
-    }
-    Ok(enqueued)
 }
 
 #[cfg(test)]
@@ -213,7 +193,7 @@ mod tests {
     use crate::testing::{execute, fresh, rows};
     use crate::{Backend, Store};
     use assurance_core::domain::id::{JobId, WorkspaceId};
-    use assurance_core::domain::job::JobEndKind;
+    use assurance_core::domain::job::{JobEnd, JobEndKind};
     use assurance_core::domain::time::Timestamp;
 
     use super::*;
@@ -226,14 +206,11 @@ mod tests {
     }
 
     /// Commits units that all wait for the write lock at the same time.
-    async fn together(
-        store: &Store,
-        units: Vec<(Effects, Option<JobEnd>)>,
-    ) -> Vec<Result<u64, Error>> {
+    async fn together(store: &Store, units: Vec<Effects>) -> Vec<Result<u64, Error>> {
         let turn = store.begin(Access::WriteLocked).await.unwrap();
-        let units = units.into_iter().map(|(effects, job)| {
+        let units = units.into_iter().map(|effects| {
             let store = store.clone();
-            tokio::spawn(async move { store.commit_in_group(effects, job).await })
+            tokio::spawn(async move { store.commit_in_group(effects).await })
         });
         let units: Vec<_> = units.collect();
         while store.0.group_commit.queue.lock().waiting.len() < units.len() {
@@ -262,10 +239,10 @@ mod tests {
             how: JobEndKind::Done { keep: false },
         };
         let units = vec![
-            (unit(workspace, "a"), None),
-            (unit(workspace, "b"), Some(lost)),
-            (unit(workspace, "a"), None),
-            (unit(workspace, "c"), None),
+            unit(workspace, "a"),
+            Effects { job_end: Some(lost), ..unit(workspace, "b") },
+            unit(workspace, "a"),
+            unit(workspace, "c"),
         ];
         let ends = together(&fresh.store, units).await;
         assert_eq!(ends.iter().filter(|end| end.is_ok()).count(), 2, "{ends:?}");
@@ -286,7 +263,7 @@ mod tests {
         let units = (0..300).map(|n| {
             let mut effects = unit(workspace, &format!("{n:03}"));
             effects.inserts[0].body = format!("{{\"text\": \"{}\"}}", "x".repeat(2_000));
-            (effects, None)
+            effects
         });
         let ends = together(store, units.collect()).await;
         let full = ends.iter().filter(|end| matches!(end, Err(Error::Full(_)))).count();
@@ -300,10 +277,10 @@ mod tests {
         let fresh = fresh(Backend::Sqlite).await.unwrap();
         let (store, workspace) = (&fresh.store, WorkspaceId::new());
         let turn = store.begin(Access::WriteLocked).await.unwrap();
-        let gone = store.commit_in_group(unit(workspace, "gone"), None);
+        let gone = store.commit_in_group(unit(workspace, "gone"));
         assert!(tokio::time::timeout(Duration::from_millis(5), gone).await.is_err());
         turn.commit().await.unwrap();
-        store.commit_in_group(unit(workspace, "stays"), None).await.unwrap();
+        store.commit_in_group(unit(workspace, "stays")).await.unwrap();
         assert_eq!(ids(store).await, ["stays"]);
     }
 }

@@ -23,6 +23,7 @@ pub(super) const DATABASE_NOW: &str = "(extract(epoch FROM clock_timestamp()) * 
 #[derive(Clone, Debug)]
 pub(super) enum SqlParameter {
     Uuid(Uuid),
+    MaybeUuid(Option<Uuid>),
     Text(String),
     MaybeText(Option<String>),
     Integer(i64),
@@ -130,6 +131,7 @@ type BindResult = Result<(), sqlx::error::BoxDynError>;
 fn add_sqlite(to: &mut SqliteArguments, arg: SqlParameter) -> BindResult {
     match arg {
         SqlParameter::Uuid(value) => Arguments::add(to, value),
+        SqlParameter::MaybeUuid(value) => Arguments::add(to, value),
         SqlParameter::Text(value) => Arguments::add(to, value),
         SqlParameter::MaybeText(value) => Arguments::add(to, value),
         SqlParameter::Integer(value) => Arguments::add(to, value),
@@ -143,6 +145,7 @@ fn add_sqlite(to: &mut SqliteArguments, arg: SqlParameter) -> BindResult {
 fn add_postgres(to: &mut PgArguments, arg: SqlParameter) -> BindResult {
     match arg {
         SqlParameter::Uuid(value) => Arguments::add(to, value),
+        SqlParameter::MaybeUuid(value) => Arguments::add(to, value),
         SqlParameter::Text(value) => Arguments::add(to, value),
         SqlParameter::MaybeText(value) => Arguments::add(to, value),
         SqlParameter::Integer(value) => Arguments::add(to, value),

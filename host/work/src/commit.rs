@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::reading::ReadProgress;
 use super::{CommitOptions, UnitOfWork, UnitSpec};
-use assurance_core::domain::job::{JobEnd, Lane};
+use assurance_core::domain::job::Lane;
 use assurance_store::apply::{Effects, TransactionKind, apply};
 use assurance_store::idempotency::{self, StoredReply};
 use assurance_store::search::PairColumns;
@@ -39,6 +39,7 @@ impl UnitOfWork {
         let bytes = self.check_quota(&effects)?;
         self.note_effects(&effects);
         effects.reply.clone_from(&end.reply);
+        effects.job_end = end.job;
         let area = &self.spec.area.area;
         let enqueued = effects.jobs.iter().filter(|job| job.area == *area).count() as u64;
         let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
@@ -48,13 +49,13 @@ impl UnitOfWork {
             effects.secrets.iter().map(|(name, to)| (name.clone(), to.is_some())).collect();
         let kept = match reading {
             ReadProgress::In(tx) => {
-                let kept = Box::pin(self.keep_in(tx, effects, end.job.as_ref())).await;
+                let kept = Box::pin(self.keep_in(tx, effects)).await;
                 self.remember(&kept);
                 kept
             }
             reading => {
                 end_snapshot(reading);
-                Box::pin(self.keep(effects, end.job.as_ref())).await
+                Box::pin(self.keep(effects)).await
             }
         };
         match kept {
@@ -176,19 +177,19 @@ impl UnitOfWork {
     /// workspace's gate, it is tried a few times; then the call queues for the
     /// gate itself. Returns the number of requested deliveries that were
     /// enqueued, like the functions below.
-    async fn keep(&self, effects: Effects, job: Option<&JobEnd>) -> Result<u64, Error> {
+    async fn keep(&self, effects: Effects) -> Result<u64, Error> {
         if self.store.backend() == Backend::Sqlite {
             if !self.changes_more() {
-                return self.store.commit_in_group(effects, job.cloned()).await;
+                return self.store.commit_in_group(effects).await;
             }
             let tx = self.store.begin(Access::WriteLocked).await?;
-            return self.keep_in(tx, effects, job).await;
+            return self.keep_in(tx, effects).await;
         }
         self.pairs(&effects).keep(&self.store).await?;
         if !self.spec.locked {
             let open = self.store.open_gate(self.spec.call.workspace).await?;
             for pause in GATE_PAUSES {
-                match self.keep_once(effects.clone(), job).await {
+                match self.keep_once(effects.clone()).await {
                     Err(Error::GateBusy) => tokio::time::sleep(pause).await,
                     kept => return kept,
                 }
@@ -196,15 +197,15 @@ impl UnitOfWork {
             drop(open);
         }
         let tx = self.store.begin_locked(self.holder()).await?;
-        self.write_in(tx, effects, job).await
+        self.write_in(tx, effects).await
     }
 
     /// Commits a call in one attempt. Most calls need only one statement, which
     /// is a transaction by itself.
-    async fn keep_once(&self, effects: Effects, job: Option<&JobEnd>) -> Result<u64, Error> {
-        if job.is_some() || self.changes_more() {
+    async fn keep_once(&self, effects: Effects) -> Result<u64, Error> {
+        if self.changes_more() {
             let tx = self.store.begin(Access::Write).await?;
-            return self.write_in(tx, effects, job).await;
+            return self.write_in(tx, effects).await;
         }
         let mut connection = self.store.serializable().await?;
         let delivered = apply(&mut connection, effects, TransactionKind::Autocommit).await?;
@@ -213,7 +214,7 @@ impl UnitOfWork {
     }
 
     /// Commits a call in the transaction that it has read from.
-    async fn keep_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<u64, Error> {
+    async fn keep_in(&self, tx: Tx, effects: Effects) -> Result<u64, Error> {
         let pairs = self.pairs(&effects);
         // The two writes run concurrently, because each takes a large part of
         // an import's time.
@@ -221,13 +222,13 @@ impl UnitOfWork {
         let (tx, kept) = tokio::join!(self.write_effects(tx, effects), keeping);
         kept?;
         let (tx, delivered) = tx?;
-        self.finish(tx, job).await?;
+        self.finish(tx).await?;
         Ok(delivered)
     }
 
-    async fn write_in(&self, tx: Tx, effects: Effects, job: Option<&JobEnd>) -> Result<u64, Error> {
+    async fn write_in(&self, tx: Tx, effects: Effects) -> Result<u64, Error> {
         let (tx, delivered) = self.write_effects(tx, effects).await?;
-        self.finish(tx, job).await?;
+        self.finish(tx).await?;
         Ok(delivered)
     }
 
@@ -238,11 +239,8 @@ impl UnitOfWork {
         Ok((tx, delivered))
     }
 
-    async fn finish(&self, mut tx: Tx, job: Option<&JobEnd>) -> Result<(), Error> {
+    async fn finish(&self, mut tx: Tx) -> Result<(), Error> {
         self.change_more(&mut tx).await?;
-        if let Some(end) = job {
-            jobs::end(&mut tx, end, self.spec.call.now).await?;
-        }
         tx.commit().await
     }
 

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::body::check_object;
-use super::{UnitOfWork, WorkError};
+use super::{Subscriber, UnitOfWork, WorkError};
 use assurance_core::domain::id::{EventId, JobId, WorkspaceId};
-use assurance_core::domain::job::{EVENT_KIND, NewJob, RequestedDelivery};
+use assurance_core::domain::job::{EVENT_KIND, MERGED_EVENTS_KIND, NewJob, RequestedDelivery};
 use assurance_core::domain::time::Timestamp;
 
 /// Maximum length of a dedupe key, in characters; an index of the database
@@ -51,19 +51,10 @@ impl UnitOfWork {
         let payload = self.event_payload(event, name, data)?;
         self.charge_outgoing(payload.len().saturating_mul(subscribers.len()))?;
         for to in subscribers {
-            let job = NewJob {
-                id: JobId(self.fresh_id()),
-                workspace: self.spec.call.workspace,
-                area: to.area.clone(),
-                kind: EVENT_KIND.to_owned(),
-                lane: to.lane,
-                payload: payload.clone(),
-                resource: None,
-                available_at: self.spec.call.now,
-                max_attempts: to.max_attempts,
-                timeout_ms: to.timeout_ms,
-                dedupe_key: None,
-            };
+            if to.merged && self.jobs.iter().any(|job| is_merged_for(job, to)) {
+                continue;
+            }
+            let job = self.delivery(to, &payload);
             match to.requests.clone() {
                 Some(requests) => {
                     let event = name.to_owned();
@@ -73,6 +64,29 @@ impl UnitOfWork {
             }
         }
         Ok(event)
+    }
+
+    /// Returns the job that delivers an event to a subscriber. A merged one waits
+    /// for the end of the second, so that it stands for all events until then.
+    fn delivery(&mut self, to: &Subscriber, payload: &str) -> NewJob {
+        let now = self.spec.call.now;
+        let (kind, payload, available_at) = match to.merged {
+            true => (MERGED_EVENTS_KIND, "{}", now.next_second()),
+            false => (EVENT_KIND, payload, now),
+        };
+        NewJob {
+            id: JobId(self.fresh_id()),
+            workspace: self.spec.call.workspace,
+            area: to.area.clone(),
+            kind: kind.to_owned(),
+            lane: to.lane,
+            payload: payload.to_owned(),
+            resource: None,
+            available_at,
+            max_attempts: to.max_attempts,
+            timeout_ms: to.timeout_ms,
+            dedupe_key: None,
+        }
     }
 
     /// Enqueues a job of the area for the call's workspace.
@@ -149,6 +163,10 @@ struct EventPayload<'a> {
     data: Box<RawValue>,
     occurred_at: Timestamp,
     workspace_id: WorkspaceId,
+}
+
+fn is_merged_for(job: &NewJob, to: &Subscriber) -> bool {
+    job.kind == MERGED_EVENTS_KIND && job.area == to.area
 }
 
 fn is_key(key: &str) -> bool {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::reading::ReadKind;
 use super::{OperationError, QueueError, UnitOfWork};
 use assurance_core::domain::id::{JobId, WorkspaceId};
-use assurance_core::domain::job::{EVENT_KIND, JobStatus, Lane};
+use assurance_core::domain::job::{JobStatus, Lane, delivers_events};
 use assurance_core::domain::queue::{JobChange, JobChangeKind, JobFilter, LaneLoad, QueuedJob};
 use assurance_core::domain::time::Timestamp;
 use assurance_store::{Error, jobs};
@@ -109,7 +109,8 @@ impl UnitOfWork {
         if found.status.is_final() {
             return Err(OperationError::Refused(QueueError::WrongStatus(found.status)));
         }
-        if found.kind == EVENT_KIND {
+        // An area relies on an event, but not on its delivery for one document.
+        if delivers_events(&found.kind) && found.resource.is_none() {
             return Err(OperationError::Refused(QueueError::NotCancellable));
         }
         let how = JobChangeKind::Cancel(reason.clone());

@@ -14,6 +14,7 @@ use serde_json::{Value as Json, json};
 
 use super::UnitOfWork;
 use assurance_core::domain::document::{Document, DocumentPage, GroupCount};
+use assurance_core::domain::job::delivers_events;
 use assurance_store::apply::Effects;
 use assurance_store::documents::DocumentHead;
 
@@ -196,10 +197,7 @@ impl CallEffects {
             documents.insert(delete.id, Json::Null);
         }
         // Events are recorded separately, because some have no subscriber.
-        let jobs = effects
-            .jobs
-            .into_iter()
-            .filter(|job| job.kind != assurance_core::domain::job::EVENT_KIND);
+        let jobs = effects.jobs.into_iter().filter(|job| !delivers_events(&job.kind));
         for job in jobs {
             let told = json!({
                 "payload": whole(&job.payload), "available_at": job.available_at,

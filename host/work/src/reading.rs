@@ -27,6 +27,9 @@ pub(super) enum ReadProgress {
 pub(super) enum ReadKind {
     /// Documents by id; the commit can verify that they are unchanged.
     Documents,
+    /// A secret that the host uses for the call. A later change of it does not
+    /// make the result wrong.
+    SecretInUse,
     /// Any other read; only a transaction can ensure that its result is still
     /// valid at the commit.
     Other,
@@ -160,9 +163,7 @@ impl UnitOfWork {
         let access_pattern = self.spec.access_pattern.as_ref().filter(|_| !self.spec.locked);
         let light = match access_pattern {
             _ if !self.spec.writes || self.is_replaying() => true,
-            Some(access_pattern) => {
-                what == ReadKind::Documents && !access_pattern.needs_transaction()
-            }
+            Some(access_pattern) => what != ReadKind::Other && !access_pattern.needs_transaction(),
             None => false,
         };
         if !light {

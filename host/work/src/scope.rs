@@ -46,6 +46,9 @@ pub struct AreaScope {
 pub struct Subscriber {
     /// Name of the area.
     pub area: String,
+    /// Whether the area receives only a notice that events were published, once for all
+    /// events until then.
+    pub merged: bool,
     /// Lane of the delivery jobs.
     pub lane: Lane,
     /// Number of attempts after which the delivery is dead.

@@ -38,7 +38,7 @@ impl UnitOfWork {
         if !self.spec.writes {
             return Err(OperationError::Refused(SecretError::LimitExceeded));
         }
-        if self.sealed(name).await?.is_none() {
+        if self.sealed(name, ReadKind::Other).await?.is_none() {
             return Err(OperationError::Refused(SecretError::NotFound));
         }
         self.secrets.insert(name.to_owned(), ContentState { now: None, changed: true });
@@ -48,7 +48,7 @@ impl UnitOfWork {
     /// Returns whether a secret with this name exists.
     pub async fn secret_exists(&mut self, name: &str) -> Result<bool, OperationError<SecretError>> {
         self.check_secret(name)?;
-        Ok(self.sealed(name).await?.is_some())
+        Ok(self.sealed(name, ReadKind::Other).await?.is_some())
     }
 
     /// Returns the decrypted secret, for use by the host. It must never be
@@ -58,7 +58,7 @@ impl UnitOfWork {
         name: &str,
     ) -> Result<Zeroizing<Vec<u8>>, OperationError<SecretError>> {
         self.check_secret(name)?;
-        let stored = self.sealed(name).await?.cloned();
+        let stored = self.sealed(name, ReadKind::SecretInUse).await?.cloned();
         let stored = stored.ok_or(OperationError::Refused(SecretError::NotFound))?;
         let place = self.place_of_secret(name, &stored.origin);
         self.keys
@@ -156,11 +156,11 @@ impl UnitOfWork {
         Ok(found)
     }
 
-    async fn sealed(&mut self, name: &str) -> Result<Option<&StoredSecret>, Error> {
+    async fn sealed(&mut self, name: &str, what: ReadKind) -> Result<Option<&StoredSecret>, Error> {
         if !self.secrets.contains_key(name) {
             let workspace = self.spec.call.workspace;
             let area = std::sync::Arc::clone(&self.spec.area);
-            let mut lease = self.lease(ReadKind::Other, 1).await?;
+            let mut lease = self.lease(what, 1).await?;
             let now = secrets::find(lease.connection(), workspace, &area.area, name).await?;
             self.done(lease);
             self.secrets.insert(name.to_owned(), ContentState { now, changed: false });

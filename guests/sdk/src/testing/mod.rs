@@ -307,6 +307,23 @@ impl FakeHost {
         self.run("event", event, 1)
     }
 
+    /// Delivers an event with this id to the area for one document that requests it.
+    ///
+    /// # Errors
+    /// The error that the subscriber returned.
+    pub fn deliver_requested(
+        &self,
+        by: &str,
+        (id, name, data): (Uuid, &str, Value),
+        attempt: u32,
+    ) -> Result<Outcome, JobError> {
+        let occurred_at = self.now();
+        let event = json!({
+            "id": id, "name": name, "data": data, "occurred_at": occurred_at, "requested_by": by,
+        });
+        self.run("event", event, attempt)
+    }
+
     /// Allows as many host calls of one call as the operator would with
     /// `areas.limits.AREA.max_host_calls`.
     pub fn set_max_host_calls(&self, max: u32) {

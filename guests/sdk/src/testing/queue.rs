@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use crate::MERGED_EVENTS;
 use crate::wit::assurance::area::queue::{Error, Filter, Job, Lane, Page, Status};
 
 /// Name and capacity of each lane; the capacity is the number of jobs that run at a time.
@@ -94,7 +95,7 @@ impl Queue {
         if rank(job.status) == 3 {
             return Err(Error::WrongStatus(job.status));
         }
-        if job.kind == "event" {
+        if matches!(job.kind.as_str(), "event" | MERGED_EVENTS) && job.resource.is_none() {
             return Err(Error::NotCancellable);
         }
         job.status = Status::Failed;

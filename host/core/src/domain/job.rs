@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::id::{JobId, WorkspaceId};
 use super::time::Timestamp;
@@ -118,7 +119,8 @@ impl NewJob {
     }
 }
 
-/// An event delivery that is enqueued only if its workspace requests the event.
+/// Delivery of an event that is enqueued once for each document of the
+/// workspace that requests the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedDelivery {
     /// Job that delivers the event to an area.
@@ -127,6 +129,24 @@ pub struct RequestedDelivery {
     pub event: String,
     /// Documents in which the workspace lists the events that it requests.
     pub requests: EventRequests,
+}
+
+impl RequestedDelivery {
+    /// Returns the job for the nth document that requests the event: with an id
+    /// of its own, the document as its resource, and the document's id as member
+    /// `requested_by` of the payload.
+    #[must_use]
+    pub fn job_for(&self, nth: u32, document: &str) -> NewJob {
+        let id = self.job.id.0.as_u128() >> 24 << 24 | u128::from(nth);
+        let event = self.job.payload.strip_suffix('}').unwrap_or(&self.job.payload);
+        let requested_by = serde_json::Value::from(document);
+        NewJob {
+            id: JobId(Uuid::from_u128(id)),
+            resource: document.parse().ok().filter(|_| document.len() == 36),
+            payload: format!("{event},\"requested_by\":{requested_by}}}"),
+            ..self.job.clone()
+        }
+    }
 }
 
 /// Collection with documents that list names of events.
@@ -153,15 +173,31 @@ pub struct LeasedJob {
 }
 
 impl LeasedJob {
-    /// Returns whether the job delivers an event.
+    /// Returns whether the job delivers an event, or merged events.
     #[must_use]
     pub fn is_event(&self) -> bool {
-        self.job.kind == EVENT_KIND
+        delivers_events(&self.job.kind)
+    }
+
+    /// Returns whether the job stands for all events that were published before
+    /// its run.
+    #[must_use]
+    pub fn is_merged(&self) -> bool {
+        self.job.kind == MERGED_EVENTS_KIND
     }
 }
 
 /// Job kind of event deliveries.
 pub const EVENT_KIND: &str = "event";
+/// Job kind of merged events. An area that declares it and subscribes to `*`
+/// receives one notice that events were published, instead of each of them.
+pub const MERGED_EVENTS_KIND: &str = "events_merged";
+
+/// Returns whether jobs of this kind deliver an event, or merged events.
+#[must_use]
+pub fn delivers_events(kind: &str) -> bool {
+    kind == EVENT_KIND || kind == MERGED_EVENTS_KIND
+}
 
 /// Outcome of a run whose effects are committed.
 #[derive(Clone, Debug, PartialEq, Eq)]

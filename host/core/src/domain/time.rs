@@ -20,6 +20,13 @@ impl Timestamp {
         Self(self.0.saturating_add(ms.saturating_mul(1000)))
     }
 
+    /// Returns the beginning of the next second.
+    #[must_use]
+    pub fn next_second(self) -> Self {
+        let second = self.0.div_euclid(1_000_000).saturating_add(1);
+        Self(second.saturating_mul(1_000_000))
+    }
+
     /// Returns the milliseconds from `earlier` to this timestamp; negative if
     /// `earlier` is later.
     #[must_use]

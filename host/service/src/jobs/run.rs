@@ -110,6 +110,13 @@ impl JobStep<'_> {
         let Some(area) = (self.shared.deps.areas.find)(&job.area, job.workspace) else {
             return self.settle(self.defer()).await;
         };
+        if self.leased.is_merged()
+            && self.leased.checkpoint.is_none()
+            && let Err(error) = self.absorb().await
+        {
+            // The other jobs then run, too.
+            tracing::warn!(%error, "cannot merge waiting events");
+        }
         // All attempts use the same `JobRun`, so that they create the same ids.
         let run = self.job_run();
         // Requests that one attempt has sent are not sent again by the next.
@@ -166,6 +173,15 @@ impl JobStep<'_> {
             (Err(error), _) => self.faulted(&error),
         };
         RunAttempt::Ended(self.settle(how).await)
+    }
+
+    /// Removes the waiting jobs that this run of merged events stands for.
+    async fn absorb(&self) -> Result<(), store::Error> {
+        let deps = &self.shared.deps;
+        let mut connection = deps.store.writer().await?;
+        store::jobs::absorb(&mut connection, &self.leased.job, deps.clock.now()).await?;
+        connection.release();
+        Ok(())
     }
 
     /// Commits the effects of the run together with the job's new state.

@@ -23,7 +23,6 @@ pub use compared::{
     ShadowPermit, differences,
 };
 pub use dependents::LostDependency;
-pub use scope::EVENT_JOB;
 pub use snapshot::{AreaVersion, RouteLookup, RouteMatch, Snapshot};
 pub use trial::{LatencyHistogram, OnTrial, SideStats, TrialSide, TrialStats};
 

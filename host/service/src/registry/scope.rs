@@ -4,15 +4,12 @@
 use std::collections::BTreeMap;
 
 use assurance_core::access::AccessPatterns;
-use assurance_core::domain::job::{EventRequests, Lane};
+use assurance_core::domain::job::{EVENT_KIND, EventRequests, Lane, MERGED_EVENTS_KIND};
 use assurance_core::domain::manifest::{
     CollectionSpec, JobSpec, LinkHolder, Manifest, Route, WorkspaceSource,
 };
 use assurance_store::SearchableText;
 use assurance_work::{AreaScope, CollectionScope, Subscriber, WorkLimits};
-
-/// The job kind that runs for each delivered event.
-pub const EVENT_JOB: &str = "event";
 
 /// Maximum attempts of an event delivery if the subscriber does not declare the job kind `event`.
 const EVENT_ATTEMPTS: u32 = 10;
@@ -107,7 +104,7 @@ fn subscribers(event: &str, live: &[&Manifest]) -> Vec<Subscriber> {
 /// requests of the area: An area that subscribes to an event by its name
 /// receives it in any case.
 fn requests(event: &str, area: &Manifest) -> Option<EventRequests> {
-    if area.subscriptions.iter().any(|name| name == event) {
+    if names(area, event) {
         return None;
     }
     area.collections.iter().find_map(|collection| {
@@ -117,10 +114,18 @@ fn requests(event: &str, area: &Manifest) -> Option<EventRequests> {
     })
 }
 
+/// Whether the area subscribes to the event by its name.
+fn names(area: &Manifest, event: &str) -> bool {
+    area.subscriptions.iter().any(|name| name == event)
+}
+
 fn subscriber(event: &str, area: &Manifest) -> Subscriber {
-    let declared = area.jobs.iter().find(|job| job.name == EVENT_JOB);
+    let job = |kind: &str| area.jobs.iter().find(|job| job.name == kind);
+    let merged = job(MERGED_EVENTS_KIND).filter(|_| !names(area, event));
+    let declared = merged.or_else(|| job(EVENT_KIND));
     Subscriber {
         area: area.name.clone(),
+        merged: merged.is_some(),
         lane: declared.map_or(Lane::Events, |job: &JobSpec| job.lane),
         max_attempts: declared.map_or(EVENT_ATTEMPTS, |job| job.max_attempts),
         timeout_ms: declared.map_or(EVENT_TIMEOUT_MS, |job| job.timeout_ms),

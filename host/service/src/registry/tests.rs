@@ -10,7 +10,9 @@ use super::*;
 use assurance_contract::OperationGroup;
 use assurance_contract::fixtures::{creating, manifest, route};
 use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
-use assurance_core::domain::job::{EventRequests, JobFailure, JobOutcome, Lane};
+use assurance_core::domain::job::{
+    EVENT_KIND, EventRequests, JobFailure, JobOutcome, Lane, MERGED_EVENTS_KIND,
+};
 use assurance_core::domain::manifest::{
     BodyKind, CollectionSpec, FieldKind, FieldSpec, IndexSpec, JobSpec, Link, LinkHolder, Method,
     ParameterKind, ParameterPlace, ParameterSpec, Route, WorkspaceSource,
@@ -320,7 +322,7 @@ fn subscribers_are_found_in_whatever_order_areas_come() {
     let mut listener = manifest("hooks", vec![]);
     listener.subscriptions = vec!["*".into()];
     listener.jobs = vec![JobSpec {
-        name: EVENT_JOB.into(),
+        name: EVENT_KIND.into(),
         lane: Lane::Ingest,
         max_attempts: 3,
         timeout_ms: 50,
@@ -333,6 +335,28 @@ fn subscribers_are_found_in_whatever_order_areas_come() {
         (heard[0].area.as_str(), heard[0].lane, heard[0].max_attempts),
         ("hooks", Lane::Ingest, 3)
     );
+}
+
+#[test]
+fn events_are_merged_for_an_area_that_asks_for_it_unless_it_names_them() {
+    let registry = registry();
+    install(&registry, notes()).unwrap();
+    let subscriber = |subscriptions: &[&str]| {
+        let mut listener = manifest("hooks", vec![]);
+        listener.subscriptions = subscriptions.iter().map(|&name| name.into()).collect();
+        listener.jobs = vec![JobSpec {
+            name: MERGED_EVENTS_KIND.into(),
+            lane: Lane::Maintenance,
+            max_attempts: 3,
+            timeout_ms: 50,
+        }];
+        install(&registry, listener).unwrap();
+        let snapshot = registry.snapshot();
+        let heard = &snapshot.area("notes").unwrap().scope.events["notes.created"][0];
+        (heard.merged, heard.lane)
+    };
+    assert_eq!(subscriber(&["*"]), (true, Lane::Maintenance));
+    assert_eq!(subscriber(&["*", "notes.created"]), (false, Lane::Events));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::connection::{Connection, Raw};
 use super::error::Error;
 use super::idempotency::StoredReply;
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::job::{NewJob, RequestedDelivery};
+use assurance_core::domain::job::{JobEnd, NewJob, RequestedDelivery};
 use assurance_core::domain::sealed::StoredSecret;
 use assurance_core::domain::time::Timestamp;
 
@@ -45,6 +45,8 @@ pub struct Effects {
     pub blobs: Vec<(String, Option<StoredBlob>)>,
     /// Response to store for the request's idempotency key.
     pub reply: Option<StoredReply>,
+    /// End of the job's run, if the call runs a job.
+    pub job_end: Option<JobEnd>,
 }
 
 /// A document that the call read, or found missing.
@@ -117,6 +119,7 @@ impl Effects {
             secrets: Vec::new(),
             blobs: Vec::new(),
             reply: None,
+            job_end: None,
         }
     }
 
@@ -132,6 +135,7 @@ impl Effects {
             && self.secrets.is_empty()
             && self.blobs.is_empty()
             && self.reply.is_none()
+            && self.job_end.is_none()
     }
 }
 
@@ -150,7 +154,8 @@ pub enum TransactionKind {
 
 /// Writes all effects. Returns [`Error::RunAgain`] if a document has changed
 /// since it was read, [`Error::KeyTaken`] if a response is already stored for
-/// the idempotency key, and [`Error::GateBusy`] if another call holds the
+/// the idempotency key, [`Error::LeaseLost`] if the job does not have the run's
+/// lease any more, and [`Error::GateBusy`] if another call holds the
 /// workspace's gate or waits for it. `indexes::explain` converts the error of a
 /// violated unique index.
 ///
@@ -176,18 +181,20 @@ pub async fn apply(
     let enqueued = unchecked.len() as u64;
     effects.jobs.extend(unchecked.into_iter().map(|delivery| delivery.job));
     match connection.raw() {
-        Raw::Sqlite(_) => Ok(enqueued + sqlite::apply(connection, &effects).await?),
+        Raw::Sqlite(_) => Ok(enqueued + sqlite::apply(connection, &effects, "").await?),
         Raw::Postgres(_) => Ok(enqueued + postgres::apply(connection, effects, within).await?),
     }
 }
 
-/// Writes all effects to SQLite, in a transaction that the caller has begun.
+/// Writes all effects to SQLite, in a transaction that the caller has begun,
+/// after the statement `first`, if it is not empty.
 ///
 /// # Errors
 /// The errors of [`apply`].
 pub(crate) async fn apply_on_sqlite(
     connection: &mut Connection,
     effects: &Effects,
+    first: &str,
 ) -> Result<u64, Error> {
-    sqlite::apply(connection, effects).await
+    sqlite::apply(connection, effects, first).await
 }

@@ -14,9 +14,9 @@ use super::super::Backend;
 use super::super::connection::Connection;
 use super::super::error::Error;
 use super::super::sql::{Sql, SqlParameter, each_row};
-use super::super::{gates::gate_key, idempotency::StoredReply};
+use super::super::{gates::gate_key, idempotency::StoredReply, jobs::push_end};
 use super::{Effects, TransactionKind};
-use assurance_core::domain::job::NewJob;
+use assurance_core::domain::job::{JobEnd, NewJob};
 
 /// Executes the statement. Returns the number of requested deliveries that were
 /// enqueued.
@@ -51,8 +51,21 @@ fn statement(effects: Effects, within: TransactionKind) -> Sql {
     if let Some(reply) = &effects.reply {
         ctes.reply(reply, &effects);
     }
+    if let Some(end) = &effects.job_end {
+        ctes.job_end(end, &effects);
+    }
     ctes.end()
 }
+
+/// Id, payload and resource of a job that is enqueued as it is.
+const AS_GIVEN: &str = "u.id, u.payload, u.resource_id";
+/// Id, payload and resource of the job of one requesting document, as
+/// [`RequestedDelivery::job_for`](assurance_core::domain::job::RequestedDelivery::job_for)
+/// makes them.
+const FOR_EACH_DOCUMENT: &str = "(left(u.id::text, 30) || lpad(to_hex(row_number() OVER \
+     (PARTITION BY u.id ORDER BY d.id) - 1), 6, '0'))::uuid, left(u.payload, -1) || \
+     ',\"requested_by\":' || to_json(d.id)::text || '}', \
+     CASE WHEN d.id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN d.id::uuid END";
 
 struct CteBuilder {
     sql: Sql,
@@ -186,13 +199,13 @@ impl CteBuilder {
         let jobs: Vec<&NewJob> = effects.jobs.iter().collect();
         if !jobs.is_empty() {
             self.sql.push(", queued AS (");
-            self.insert_jobs(&jobs, effects, |_| {});
+            self.insert_jobs(AS_GIVEN, &jobs, effects, |_| {});
             self.sql.push(" ON CONFLICT DO NOTHING)");
         }
     }
 
-    /// Enqueues the deliveries of events that a document requests. The name of
-    /// the collection is a literal, so that the planner uses an index of this
+    /// Enqueues a delivery of an event for each document that requests it. The
+    /// name of the collection is a literal, so that the planner uses an index of this
     /// collection: reading an index that others write to would make serializable
     /// transactions fail.
     fn deliveries(&mut self, effects: &Effects) {
@@ -204,31 +217,38 @@ impl CteBuilder {
             let arm = format!("requested_{}", self.requested.len());
             self.sql.push(&format!(", {arm} AS ("));
             let jobs: Vec<_> = deliveries.iter().map(|delivery| &delivery.job).collect();
-            self.insert_jobs(&jobs, effects, |sql| {
+            self.insert_jobs(FOR_EACH_DOCUMENT, &jobs, effects, |sql| {
                 sql.push(" JOIN unnest(").bind(uuids(jobs.iter().map(|job| job.id.0)));
                 sql.push("::uuid[], ").bind(texts(deliveries.iter().map(|one| &one.event)));
-                sql.push("::text[]) AS e(id, event) ON e.id = u.id WHERE (SELECT true ");
-                sql.push("FROM documents AS d WHERE d.workspace_id = ");
-                sql.bind(SqlParameter::Uuid(effects.workspace.0));
+                sql.push("::text[]) AS e(id, event) ON e.id = u.id JOIN documents AS d ON ");
+                sql.push("d.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
                 sql.push(&format!(" AND d.collection = '{}' AND d.body -> ", requests.collection));
-                sql.bind(SqlParameter::Text(requests.member.clone()));
-                sql.push("::text ? e.event LIMIT 1)");
+                sql.bind(SqlParameter::Text(requests.member.clone())).push("::text ? e.event");
             });
             self.sql.push(" ON CONFLICT DO NOTHING RETURNING 1)");
             self.requested.push(format!("(SELECT count(*) FROM {arm})"));
         }
     }
 
-    /// Appends an insert of jobs; `only` appends a join and a condition.
-    fn insert_jobs(&mut self, jobs: &[&NewJob], effects: &Effects, only: impl FnOnce(&mut Sql)) {
+    /// Appends an insert of jobs with these expressions of their id, payload and
+    /// resource; `more` appends joins.
+    fn insert_jobs(
+        &mut self,
+        columns: &str,
+        jobs: &[&NewJob],
+        effects: &Effects,
+        more: impl FnOnce(&mut Sql),
+    ) {
         let sql = &mut self.sql;
         sql.push(
-            "INSERT INTO jobs (workspace_id, id, area, kind, lane, payload, \
-             resource_id, max_attempts, timeout_ms, available_at, dedupe_key, created_at, \
-             updated_at, status, attempts) \
-             SELECT u.workspace_id, u.id, u.area, u.kind, u.lane, u.payload, u.resource_id, \
-             u.max_attempts, u.timeout_ms, u.available_at, u.dedupe_key, u.now, u.now, \
-             'queued', 0 FROM gate CROSS JOIN unnest(",
+            "INSERT INTO jobs (id, payload, resource_id, workspace_id, area, kind, lane, \
+             max_attempts, timeout_ms, available_at, dedupe_key, created_at, \
+             updated_at, status, attempts) SELECT ",
+        );
+        sql.push(columns).push(
+            ", u.workspace_id, u.area, u.kind, u.lane, u.max_attempts, u.timeout_ms, \
+             u.available_at, u.dedupe_key, u.now, u.now, 'queued', 0 \
+             FROM gate CROSS JOIN unnest(",
         );
         sql.bind(uuids(jobs.iter().map(|job| job.workspace.0))).push("::uuid[], ");
         sql.bind(uuids(jobs.iter().map(|job| job.id.0))).push("::uuid[], ");
@@ -252,7 +272,7 @@ impl CteBuilder {
             "::bigint[]) AS u(workspace_id, id, area, kind, lane, payload, resource_id, \
              max_attempts, timeout_ms, available_at, dedupe_key, now)",
         );
-        only(sql);
+        more(sql);
     }
 
     fn secrets(&mut self, effects: &Effects) {
@@ -337,6 +357,14 @@ impl CteBuilder {
         );
         sql.bind(SqlParameter::Integer(effects.now.0)).push(" RETURNING 1)");
         self.check("answer", 1, "AS001");
+    }
+
+    /// Writes the CTE that ends the job's run.
+    fn job_end(&mut self, end: &JobEnd, effects: &Effects) {
+        self.sql.push(", ended AS (");
+        push_end(&mut self.sql, end, effects.now);
+        self.sql.push(" RETURNING 1)");
+        self.check("ended", 1, "AS004");
     }
 
     fn end(mut self) -> Sql {

@@ -1,14 +1,16 @@
 //! Writes the effects of a call to SQLite: scripts of a few statements, each
-//! sent to the connection's thread as one message.
+//! sent to the connection's thread as one message. Most calls need only one,
+//! because a message costs more than a statement.
 
 use futures::TryStreamExt;
+use sqlx::Either;
 
 use super::super::Backend;
 use super::super::connection::{Connection, Raw};
 use super::super::error::Error;
 use super::super::idempotency::StoredReply;
-use super::super::jobs;
-use super::super::sql::{Sql, SqlParameter, one_row};
+use super::super::jobs::{self, ROWS_PER_INSERT};
+use super::super::sql::{Row, Sql, SqlParameter};
 use super::{Delete, Effects, Insert, ReadDocument, Update};
 use assurance_core::domain::job::{EventRequests, RequestedDelivery};
 use assurance_core::domain::sealed::StoredSecret;
@@ -20,11 +22,21 @@ const ROWS: usize = 32;
 /// short.
 const STATEMENTS: usize = 8;
 
-pub(super) async fn apply(connection: &mut Connection, effects: &Effects) -> Result<u64, Error> {
-    for seen in effects.seen.chunks(ROWS) {
-        check(connection, seen, effects).await?;
-    }
+/// Writes all effects, after the statement `first`, if it is not empty. Returns
+/// the number of requested deliveries that were enqueued.
+pub(super) async fn apply(
+    connection: &mut Connection,
+    effects: &Effects,
+    first: &str,
+) -> Result<u64, Error> {
     let mut script = Script::default();
+    if !first.is_empty() {
+        script.begin(first);
+    }
+    for seen in effects.seen.chunks(ROWS) {
+        script.check(seen, effects);
+        script.run_if_long(connection).await?;
+    }
     if let Some(reply) = &effects.reply {
         script.reply(reply, effects);
         script.expect(1, || Error::KeyTaken);
@@ -52,79 +64,45 @@ pub(super) async fn apply(connection: &mut Connection, effects: &Effects) -> Res
         script.blob(name, blob.as_ref(), effects);
         script.run_if_long(connection).await?;
     }
-    script.run(connection).await?;
-    jobs::insert(connection, &effects.jobs, effects.now).await?;
-    let mut enqueued = 0;
+    for jobs in effects.jobs.chunks(ROWS_PER_INSERT) {
+        jobs::push_insert(script.begin(""), jobs, effects.now);
+        script.run_if_long(connection).await?;
+    }
     for delivery in &effects.deliveries {
-        enqueued += deliver_if_requested(connection, delivery, effects).await?;
+        script.deliver(delivery, effects);
+        script.run_if_long(connection).await?;
     }
-    Ok(enqueued)
-}
-
-/// Enqueues a delivery if a document requests its event. Returns the number of
-/// enqueued jobs.
-async fn deliver_if_requested(
-    connection: &mut Connection,
-    delivery: &RequestedDelivery,
-    effects: &Effects,
-) -> Result<u64, Error> {
-    let EventRequests { collection, member } = &delivery.requests;
-    let mut sql =
-        Sql::new(Backend::Sqlite, "SELECT 1 FROM documents AS d, json_each(d.body, '$.' || ");
-    sql.bind(text(member)).push(") AS event WHERE d.workspace_id = ");
-    sql.bind(SqlParameter::Uuid(effects.workspace.0)).push(" AND d.collection = ");
-    sql.bind(text(collection)).push(" AND event.value = ").bind(text(&delivery.event));
-    sql.push(" LIMIT 1");
-    if one_row(connection, sql).await?.is_none() {
-        return Ok(0);
+    if let Some(end) = &effects.job_end {
+        jobs::push_end(script.begin(""), end, effects.now);
+        script.expect(1, || Error::LeaseLost);
     }
-    jobs::insert(connection, std::slice::from_ref(&delivery.job), effects.now).await?;
-    Ok(1)
-}
-
-/// Returns [`Error::RunAgain`] unless all documents that were read are
-/// unchanged.
-async fn check(
-    connection: &mut Connection,
-    seen: &[ReadDocument],
-    effects: &Effects,
-) -> Result<(), Error> {
-    let mut sql = Sql::new(
-        Backend::Sqlite,
-        "SELECT count(*) FILTER (WHERE u.column3 = d.version), \
-         count(*) FILTER (WHERE u.column3 = 0) FROM (VALUES ",
-    );
-    // 0 means that the document did not exist; versions begin at 1.
-    rows(&mut sql, seen, |one| {
-        let version = one.version.unwrap_or_default().cast_signed();
-        vec![text(&one.collection), text(&one.id), SqlParameter::Integer(version)]
-    });
-    sql.push(") AS u CROSS JOIN documents AS d WHERE d.workspace_id = ");
-    sql.bind(SqlParameter::Uuid(effects.workspace.0));
-    sql.push(" AND d.collection = u.column1 AND d.id = u.column2");
-    let there = seen.iter().filter(|one| one.version.is_some()).count() as i64;
-    match one_row(connection, sql).await? {
-        Some(row) if row.integer(0)? == there && row.integer(1)? == 0 => Ok(()),
-        _ => Err(Error::RunAgain),
-    }
+    script.run(connection).await?;
+    Ok(script.delivered)
 }
 
 struct Script {
     sql: Sql,
-    /// Required number of changed rows, for each statement; `None`: any.
-    expected: Vec<Option<ExpectedRows>>,
+    /// Required result of each statement.
+    expected: Vec<Expectation>,
+    /// Number of deliveries that the scripts sent so far have enqueued.
+    delivered: u64,
 }
 
-/// Number of rows that a statement must change, and the error if it changes
-/// another number.
-struct ExpectedRows {
-    rows: u64,
-    otherwise: fn() -> Error,
+/// Required result of a statement.
+enum Expectation {
+    Any,
+    /// The statement must change this number of rows; otherwise the error.
+    Changed(u64, fn() -> Error),
+    /// The statement must find this number of documents unchanged, and none that
+    /// was missing.
+    Unchanged(i64),
+    /// The statement enqueues any number of deliveries.
+    Delivered,
 }
 
 impl Default for Script {
     fn default() -> Self {
-        Self { sql: Sql::new(Backend::Sqlite, ""), expected: Vec::new() }
+        Self { sql: Sql::new(Backend::Sqlite, ""), expected: Vec::new(), delivered: 0 }
     }
 }
 
@@ -134,34 +112,111 @@ impl Script {
     }
 
     async fn run(&mut self, connection: &mut Connection) -> Result<(), Error> {
-        let Self { sql, expected } = std::mem::take(self);
+        let sql = std::mem::replace(&mut self.sql, Sql::new(Backend::Sqlite, ""));
+        let expected = std::mem::take(&mut self.expected);
         let Raw::Sqlite(c) = connection.raw() else { return Ok(()) };
         if expected.is_empty() {
             return Ok(());
         }
         #[expect(deprecated, reason = "one message to the thread instead of one a statement")]
-        let mut results = sql.sqlite()?.execute_many(c).await;
+        let mut results = sql.sqlite()?.fetch_many(c);
         for expected in expected {
-            let Some(result) = results.try_next().await? else { return Err(Error::RunAgain) };
-            if let Some(expected) = expected.filter(|e| e.rows != result.rows_affected()) {
-                return Err((expected.otherwise)());
-            }
+            let mut row = None;
+            let changed = loop {
+                match results.try_next().await? {
+                    Some(Either::Right(found)) => row = Some(Row::Sqlite(found)),
+                    Some(Either::Left(result)) => break result.rows_affected(),
+                    None => return Err(Error::RunAgain),
+                }
+            };
+            self.verify(&expected, changed, row.as_ref())?;
         }
         Ok(())
+    }
+
+    fn verify(
+        &mut self,
+        expected: &Expectation,
+        changed: u64,
+        row: Option<&Row>,
+    ) -> Result<(), Error> {
+        match expected {
+            Expectation::Any => Ok(()),
+            Expectation::Changed(rows, otherwise) if *rows != changed => Err(otherwise()),
+            Expectation::Changed(..) => Ok(()),
+            Expectation::Delivered => {
+                self.delivered += changed;
+                Ok(())
+            }
+            Expectation::Unchanged(there) => match row {
+                Some(row) if row.integer(0)? == *there && row.integer(1)? == 0 => Ok(()),
+                _ => Err(Error::RunAgain),
+            },
+        }
     }
 
     fn begin(&mut self, text: &str) -> &mut Sql {
         if !self.expected.is_empty() {
             self.sql.push("; ");
         }
-        self.expected.push(None);
+        self.expected.push(Expectation::Any);
         self.sql.push(text)
     }
 
     fn expect(&mut self, rows: usize, otherwise: fn() -> Error) {
+        self.require(Expectation::Changed(rows as u64, otherwise));
+    }
+
+    fn require(&mut self, expectation: Expectation) {
         if let Some(last) = self.expected.last_mut() {
-            *last = Some(ExpectedRows { rows: rows as u64, otherwise });
+            *last = expectation;
         }
+    }
+
+    /// Adds the statement that verifies that documents are as they were read.
+    fn check(&mut self, seen: &[ReadDocument], effects: &Effects) {
+        let sql = self.begin(
+            "SELECT count(*) FILTER (WHERE u.column3 = d.version), \
+             count(*) FILTER (WHERE u.column3 = 0) FROM (VALUES ",
+        );
+        // 0 means that the document did not exist; versions begin at 1.
+        rows(sql, seen, |one| {
+            let version = one.version.unwrap_or_default().cast_signed();
+            vec![text(&one.collection), text(&one.id), SqlParameter::Integer(version)]
+        });
+        sql.push(") AS u CROSS JOIN documents AS d WHERE d.workspace_id = ");
+        sql.bind(SqlParameter::Uuid(effects.workspace.0));
+        sql.push(" AND d.collection = u.column1 AND d.id = u.column2");
+        let there = seen.iter().filter(|one| one.version.is_some()).count() as i64;
+        self.require(Expectation::Unchanged(there));
+    }
+
+    /// Adds the statement that enqueues a delivery of an event for each document
+    /// that requests it, as [`RequestedDelivery::job_for`] makes it.
+    fn deliver(&mut self, delivery: &RequestedDelivery, effects: &Effects) {
+        let (job, EventRequests { collection, member }) = (&delivery.job, &delivery.requests);
+        let sql = self.begin(
+            "INSERT INTO jobs (workspace_id, id, payload, resource_id, area, kind, lane, \
+             max_attempts, timeout_ms, available_at, created_at, updated_at, status, attempts) \
+             SELECT d.workspace_id, CAST(substr(",
+        );
+        sql.bind(SqlParameter::Uuid(job.id.0)).push(", 1, 13) || ");
+        sql.push("unhex(printf('%06x', row_number() OVER (ORDER BY d.id) - 1)) AS BLOB), ");
+        sql.bind(text(job.payload.strip_suffix('}').unwrap_or(&job.payload)));
+        sql.push(" || ',\"requested_by\":' || json_quote(d.id) || '}', ");
+        sql.push("CASE WHEN length(d.id) = 36 AND length(unhex(d.id, '-')) = 16 THEN unhex(d.id, '-') END, ");
+        sql.bind(text(&job.area)).push(", ").bind(text(&job.kind)).push(", ");
+        sql.bind(text(job.lane.as_str())).push(", ");
+        sql.bind(SqlParameter::Integer(job.max_attempts.into())).push(", ");
+        sql.bind(SqlParameter::Integer(job.timeout_ms.into())).push(", ");
+        sql.bind(SqlParameter::Integer(job.available_at.0)).push(", ");
+        sql.bind(SqlParameter::Integer(effects.now.0)).push(", ");
+        sql.bind(SqlParameter::Integer(effects.now.0)).push(", 'queued', 0 FROM documents AS d ");
+        sql.push("WHERE d.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
+        sql.push(" AND d.collection = ").bind(text(collection));
+        sql.push(" AND EXISTS (SELECT 1 FROM json_each(d.body, '$.' || ").bind(text(member));
+        sql.push(") WHERE value = ").bind(text(&delivery.event)).push(")");
+        self.require(Expectation::Delivered);
     }
 
     fn delete(&mut self, gone: &[Delete], effects: &Effects) {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+use super::super::Backend;
 use super::super::connection::{Connection, Raw, on};
 use super::super::error::Error;
 use super::super::sql::from_row;
@@ -124,6 +125,41 @@ pub async fn claim(
     // Neither database returns the rows in the order of the selection.
     jobs.sort_by_key(|leased| (leased.job.available_at, leased.job.id.0));
     Ok(jobs)
+}
+
+/// Removes the waiting jobs that a job of merged events stands for: the due
+/// ones of its area and workspace. Call it before the run, which then sees what
+/// their transactions wrote. Returns their number.
+pub async fn absorb(
+    connection: &mut Connection,
+    job: &NewJob,
+    now: Timestamp,
+) -> Result<u64, Error> {
+    // The conditions are those of the index of flows.
+    let no_resource = match connection.backend() {
+        Backend::Sqlite => "coalesce(resource_id, zeroblob(16)) = zeroblob(16)",
+        Backend::Postgres => {
+            "coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid) \
+             = '00000000-0000-0000-0000-000000000000'::uuid"
+        }
+    };
+    let sql = format!(
+        "DELETE FROM jobs WHERE lane = $1 AND workspace_id = $2 AND {no_resource} \
+         AND available_at <= $3 AND status IN ('queued', 'retrying') AND status = 'queued' \
+         AND area = $4 AND kind = $5 AND id <> $6"
+    );
+    on!(connection, c => {
+        let absorbed = sqlx::query(AssertSqlSafe(sql))
+            .bind(job.lane.as_str())
+            .bind(job.workspace.0)
+            .bind(now.0)
+            .bind(&job.area)
+            .bind(&job.kind)
+            .bind(job.id.0)
+            .execute(&mut *c)
+            .await?;
+        Ok(absorbed.rows_affected())
+    })
 }
 
 /// Returns when the next job of the lane and areas becomes due; `None` if no

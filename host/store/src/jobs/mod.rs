@@ -15,157 +15,138 @@ mod tests;
 mod view;
 mod waiting;
 
-use std::fmt::Write as _;
 use std::str::FromStr;
-
-use sqlx::AssertSqlSafe;
 
 use super::connection::{Connection, Raw, on};
 use super::error::Error;
+use super::sql::{Sql, SqlParameter};
 use assurance_core::domain::job::{JobEnd, JobEndKind, NewJob};
 use assurance_core::domain::time::Timestamp;
 
 pub use change::{change, is_superseded};
-pub use claim::{ClaimRequest, claim, next_due};
+pub use claim::{ClaimRequest, absorb, claim, next_due};
 pub use flows::{FlowScan, OLDEST, WaitingJob, oldest, walk};
 pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
 pub use view::{LaneDepth, depths, failed, find, loads, overview, page};
 pub(super) use waiting::WaitingJobs;
 
-/// Maximum number of rows in one insert. Each row has 12 values, so the number
+/// Maximum number of rows in one insert. Each row has 13 values, so the number
 /// of parameters is well below both databases' limits.
-const ROWS_PER_INSERT: usize = 500;
+pub(super) const ROWS_PER_INSERT: usize = 500;
 
 /// Maximum number of rows that one sweep deletes.
 pub const ROWS_PER_SWEEP: u64 = 1_000;
 
-/// Inserts jobs in one statement. A job whose dedupe key belongs to a waiting
-/// or running job is silently skipped.
+/// Inserts jobs. A job whose dedupe key belongs to a waiting or running job is
+/// silently skipped.
 pub async fn insert(
     connection: &mut Connection,
     jobs: &[NewJob],
     now: Timestamp,
 ) -> Result<(), Error> {
     for rows in jobs.chunks(ROWS_PER_INSERT) {
-        let sql = insert_sql(rows.len());
-        on!(connection, c => {
-            let mut query = sqlx::query(AssertSqlSafe(sql));
-            for job in rows {
-                query = query
-                    .bind(job.workspace.0)
-                    .bind(job.id.0)
-                    .bind(&job.area)
-                    .bind(&job.kind)
-                    .bind(job.lane.as_str())
-                    .bind(&job.payload)
-                    .bind(job.resource)
-                    .bind(i64::from(job.max_attempts))
-                    .bind(i64::from(job.timeout_ms))
-                    .bind(job.available_at.0)
-                    .bind(&job.dedupe_key)
-                    .bind(now.0);
+        let mut sql = Sql::new(connection.backend(), "");
+        push_insert(&mut sql, rows, now);
+        match connection.raw() {
+            Raw::Sqlite(c) => {
+                sql.sqlite()?.execute(c).await?;
             }
-            query.execute(&mut *c).await?;
-        });
+            Raw::Postgres(c) => {
+                sql.postgres()?.execute(c).await?;
+            }
+        }
     }
     Ok(())
 }
 
-fn insert_sql(rows: usize) -> String {
-    let mut sql = String::from(
+/// Appends the statement that inserts up to [`ROWS_PER_INSERT`] jobs.
+pub(super) fn push_insert(sql: &mut Sql, jobs: &[NewJob], now: Timestamp) {
+    sql.push(
         "INSERT INTO jobs (workspace_id, id, area, kind, lane, payload, resource_id, \
          max_attempts, timeout_ms, available_at, dedupe_key, created_at, updated_at, \
          status, attempts) VALUES ",
     );
-    for row in 0..rows {
-        let comma = if row == 0 { "" } else { ", " };
-        let at = |column: usize| row * 12 + column;
-        write!(
-            sql,
-            "{comma}(${}, ${}, ${}, ${}, ${}, ${}, ${}, ${}, ${}, ${}, ${}, ${now}, ${now}, \
-             'queued', 0)",
-            at(1),
-            at(2),
-            at(3),
-            at(4),
-            at(5),
-            at(6),
-            at(7),
-            at(8),
-            at(9),
-            at(10),
-            at(11),
-            now = at(12),
-        )
-        .expect("writing to a string does not fail");
+    let text = |text: &str| SqlParameter::Text(text.to_owned());
+    for (at, job) in jobs.iter().enumerate() {
+        sql.push(if at == 0 { "(" } else { ", (" });
+        sql.bind(SqlParameter::Uuid(job.workspace.0)).push(", ");
+        sql.bind(SqlParameter::Uuid(job.id.0)).push(", ");
+        sql.bind(text(&job.area)).push(", ");
+        sql.bind(text(&job.kind)).push(", ");
+        sql.bind(text(job.lane.as_str())).push(", ");
+        sql.bind(text(&job.payload)).push(", ");
+        sql.bind(SqlParameter::MaybeUuid(job.resource)).push(", ");
+        sql.bind(SqlParameter::Integer(job.max_attempts.into())).push(", ");
+        sql.bind(SqlParameter::Integer(job.timeout_ms.into())).push(", ");
+        sql.bind(SqlParameter::Integer(job.available_at.0)).push(", ");
+        sql.bind(SqlParameter::MaybeText(job.dedupe_key.clone())).push(", ");
+        sql.bind(SqlParameter::Integer(now.0)).push(", ");
+        sql.bind(SqlParameter::Integer(now.0)).push(", 'queued', 0)");
     }
-    sql + " ON CONFLICT DO NOTHING"
+    sql.push(" ON CONFLICT DO NOTHING");
 }
 
 /// Ends a run of a job. Returns [`Error::LeaseLost`] if the job does not have
 /// the run's lease any more.
 pub async fn end(connection: &mut Connection, end: &JobEnd, now: Timestamp) -> Result<(), Error> {
-    let (workspace, job, lease) = (end.workspace.0, end.job.0, end.lease);
-    let ended = on!(connection, c => {
-        let query = sqlx::query(end_sql(&end.how)).bind(workspace).bind(job).bind(lease);
-        let query = match &end.how {
-            JobEndKind::Done { keep: false } => query,
-            JobEndKind::Done { keep: true } => query.bind(now.0),
-            JobEndKind::Continue { checkpoint, .. } => query.bind(now.0).bind(checkpoint),
-            JobEndKind::Retry { at, error } => query.bind(now.0).bind(at.0).bind(error),
-            JobEndKind::Release { at } => query.bind(now.0).bind(at.0),
-            JobEndKind::Failed { error } | JobEndKind::Dead { error } => {
-                query.bind(now.0).bind(error)
-            }
-        };
-        query.execute(&mut *c).await?.rows_affected()
-    });
+    let mut sql = Sql::new(connection.backend(), "");
+    push_end(&mut sql, end, now);
+    let ended = match connection.raw() {
+        Raw::Sqlite(c) => sql.sqlite()?.execute(c).await?.rows_affected(),
+        Raw::Postgres(c) => sql.postgres()?.execute(c).await?.rows_affected(),
+    };
     if ended == 1 { Ok(()) } else { Err(Error::LeaseLost) }
 }
 
-/// Returns the statement that ends a run. Parameters: `$1` workspace, `$2` job,
-/// `$3` lease, `$4` now, then those of the end.
-fn end_sql(how: &JobEndKind) -> &'static str {
-    match how {
-        JobEndKind::Done { keep: false } => {
-            "DELETE FROM jobs WHERE workspace_id = $1 AND id = $2 AND lease_id = $3"
-        }
+/// Appends the statement that ends a run. It changes no row if the job does not
+/// have the run's lease any more.
+pub(super) fn push_end(sql: &mut Sql, end: &JobEnd, now: Timestamp) {
+    let text = |error: &String| SqlParameter::Text(error.clone());
+    let time = |at: Timestamp| SqlParameter::Integer(at.0);
+    let released = "lease_id = NULL, worker_id = NULL, updated_at = ";
+    if let JobEndKind::Done { keep: false } = &end.how {
+        sql.push("DELETE FROM jobs");
+    } else {
+        sql.push("UPDATE jobs SET ");
+    }
+    match &end.how {
+        JobEndKind::Done { keep: false } => {}
         JobEndKind::Done { keep: true } => {
-            "UPDATE jobs SET status = 'succeeded', lease_id = NULL, worker_id = NULL, \
-             last_error = NULL, updated_at = $4 \
-             WHERE workspace_id = $1 AND id = $2 AND lease_id = $3"
+            sql.push("status = 'succeeded', last_error = NULL, ").push(released).bind(time(now));
         }
-        JobEndKind::Continue { requeue: false, .. } => {
-            "UPDATE jobs SET checkpoint = $5, updated_at = $4 \
-             WHERE workspace_id = $1 AND id = $2 AND lease_id = $3"
+        JobEndKind::Continue { checkpoint, requeue: false } => {
+            sql.push("checkpoint = ").bind(text(checkpoint));
+            sql.push(", updated_at = ").bind(time(now));
         }
-        JobEndKind::Continue { requeue: true, .. } => {
-            "UPDATE jobs SET status = 'queued', lease_id = NULL, worker_id = NULL, \
-             attempts = attempts - 1, checkpoint = $5, available_at = $4, updated_at = $4 \
-             WHERE workspace_id = $1 AND id = $2 AND lease_id = $3"
+        JobEndKind::Continue { checkpoint, requeue: true } => {
+            sql.push("status = 'queued', attempts = attempts - 1, checkpoint = ");
+            sql.bind(text(checkpoint)).push(", available_at = ").bind(time(now));
+            sql.push(", ").push(released).bind(time(now));
         }
-        JobEndKind::Retry { .. } => {
-            "UPDATE jobs SET status = 'retrying', lease_id = NULL, worker_id = NULL, \
-             available_at = $5, last_error = $6, updated_at = $4 \
-             WHERE workspace_id = $1 AND id = $2 AND lease_id = $3"
+        JobEndKind::Retry { at, error } => {
+            sql.push("status = 'retrying', available_at = ").bind(time(*at));
+            sql.push(", last_error = ").bind(text(error));
+            sql.push(", ").push(released).bind(time(now));
         }
-        JobEndKind::Release { .. } => {
-            "UPDATE jobs SET lease_id = NULL, worker_id = NULL, \
-             status = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'queued' END, \
-             attempts = attempts - 1, available_at = $5, updated_at = $4 \
-             WHERE workspace_id = $1 AND id = $2 AND lease_id = $3"
+        JobEndKind::Release { at } => {
+            sql.push(
+                "status = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'queued' END, \
+                 attempts = attempts - 1, available_at = ",
+            );
+            sql.bind(time(*at)).push(", ").push(released).bind(time(now));
         }
-        JobEndKind::Failed { .. } => {
-            "UPDATE jobs SET status = 'failed', lease_id = NULL, worker_id = NULL, \
-             last_error = $5, updated_at = $4 \
-             WHERE workspace_id = $1 AND id = $2 AND lease_id = $3"
+        JobEndKind::Failed { error } => {
+            sql.push("status = 'failed', last_error = ").bind(text(error));
+            sql.push(", ").push(released).bind(time(now));
         }
-        JobEndKind::Dead { .. } => {
-            "UPDATE jobs SET status = 'dead', lease_id = NULL, worker_id = NULL, \
-             last_error = $5, updated_at = $4 \
-             WHERE workspace_id = $1 AND id = $2 AND lease_id = $3"
+        JobEndKind::Dead { error } => {
+            sql.push("status = 'dead', last_error = ").bind(text(error));
+            sql.push(", ").push(released).bind(time(now));
         }
     }
+    sql.push(" WHERE workspace_id = ").bind(SqlParameter::Uuid(end.workspace.0));
+    sql.push(" AND id = ").bind(SqlParameter::Uuid(end.job.0));
+    sql.push(" AND lease_id = ").bind(SqlParameter::Uuid(end.lease));
 }
 
 /// Deletes a batch of jobs: succeeded ones that ended before

@@ -1,5 +1,7 @@
 //! Tests of other effects of a commit: responses, jobs, events, secrets, blobs.
 
+use std::collections::BTreeSet;
+
 use uuid::Uuid;
 
 use super::*;
@@ -113,7 +115,45 @@ on_both! {
         for reads in [false, true] {
             area.publish_made(reads).await;
         }
-        assert_eq!(deliveries().await, [(area.workspace.0,); 2]);
+        // Two documents request the event; a transaction delivers it once, for all of them.
+        assert_eq!(deliveries().await, [(area.workspace.0,); 3]);
+    }
+
+    async fn every_document_that_requests_an_event_has_a_delivery_of_its_own(store: &Store) {
+        let mut area = Area::installed(store).await;
+        area.request_events("test.items", "events");
+        let ids = ["0196f000-0000-7000-8000-00000000000a", "no \"uuid\" but as long as one, really", "\u{e9}"];
+        let requests = r#"{"events":["item.made","item.made"]}"#;
+        area.put(ids.map(|id| create(id, requests)).to_vec()).await.unwrap();
+        area.publish_made(false).await;
+        let mut reader = store.reader().await.unwrap();
+        let sql = "SELECT id, payload, resource_id FROM jobs ORDER BY id";
+        let jobs: Vec<(Uuid, String, Option<Uuid>)> = testing::rows(&mut reader, sql).await;
+        let mut told = BTreeSet::new();
+        for (nth, (id, payload, resource)) in (0..).zip(&jobs) {
+            assert_eq!(id.as_u128() & 0xff_ffff, nth);
+            let payload: serde_json::Value = serde_json::from_str(payload).unwrap();
+            let by = payload["requested_by"].as_str().unwrap();
+            assert_eq!(*resource, by.parse().ok());
+            assert_eq!(payload["name"], "item.made");
+            told.insert(by.to_owned());
+        }
+        assert_eq!(told, ids.map(str::to_owned).into());
+        assert_eq!(jobs.len(), ids.len());
+    }
+
+    async fn merged_events_are_one_job_at_the_end_of_their_second(store: &Store) {
+        let mut area = Area::installed(store).await;
+        area.merge_events();
+        let mut unit = area.unit();
+        unit.publish("item.made", "{}".into()).unwrap();
+        unit.publish("item.made", "{}".into()).unwrap();
+        unit.commit(CommitOptions::default()).await.unwrap();
+        let mut reader = store.reader().await.unwrap();
+        let sql = "SELECT area, kind, payload, available_at FROM jobs";
+        let jobs: Vec<(String, String, String, i64)> = testing::rows(&mut reader, sql).await;
+        let next = NOW.next_second().0;
+        assert_eq!(jobs, [("other".into(), "events_merged".into(), "{}".into(), next)]);
     }
 
     async fn a_request_that_is_committed_before_the_event_receives_it(store: &Store) {

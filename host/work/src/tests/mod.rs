@@ -58,6 +58,7 @@ impl Area {
             lane: Lane::Delivery,
             max_attempts: 3,
             timeout_ms: 9,
+            merged: false,
             requests: None,
         };
         let job = JobSpec {
@@ -129,6 +130,12 @@ impl Area {
         let requests = EventRequests { collection: collection.into(), member: member.into() };
         let subscribers = Arc::make_mut(&mut self.scope).events.values_mut().flatten();
         subscribers.for_each(|subscriber| subscriber.requests = Some(requests.clone()));
+    }
+
+    /// Merges the events for their subscriber.
+    pub(super) fn merge_events(&mut self) {
+        let subscribers = Arc::make_mut(&mut self.scope).events.values_mut().flatten();
+        subscribers.for_each(|subscriber| subscriber.merged = true);
     }
 
     /// Publishes `item.made`, in a transaction if the call also reads a page.

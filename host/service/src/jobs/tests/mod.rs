@@ -12,7 +12,7 @@ use super::*;
 use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{
-    EVENT_KIND, JobFailure, JobFlow, JobOutcome, JobStatus, LeasedJob, NewJob,
+    EVENT_KIND, JobFailure, JobFlow, JobOutcome, JobStatus, LeasedJob, MERGED_EVENTS_KIND, NewJob,
 };
 use assurance_core::domain::manifest::JobSpec;
 use assurance_core::domain::queue::QueuedJob;
@@ -215,6 +215,28 @@ on_both! {
         bench.drain(1_000).await;
         seen.lock().sort();
         assert_eq!(*seen.lock(), [(1, "tidy".to_owned(), 1), (2, "event".to_owned(), 1)]);
+    }
+
+    async fn merged_events_that_were_published_before_the_run_are_one_run(store: &Store) {
+        let runs = Arc::new(AtomicU32::new(0));
+        let counted = Arc::clone(&runs);
+        let code = area(move |_, _| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async { done() })
+        });
+        let merged = |n| NewJob { kind: MERGED_EVENTS_KIND.into(), ..job(n) };
+        let later = Clock::System.now().plus_ms(3_600_000);
+        let mut jobs: Vec<NewJob> = (0..100).map(merged).collect();
+        jobs.push(NewJob { available_at: later, ..merged(100) });
+        insert(store, &jobs).await;
+        let mut bench = Bench::start(store, code).await;
+        while list(store).await.len() > 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        bench.drain(1_000).await;
+        // As many as the lane's places for one workspace may have been claimed together.
+        assert!((1..=12).contains(&runs.load(Ordering::SeqCst)), "{runs:?}");
+        assert_eq!(list(store).await[0].available_at, later);
     }
 
     async fn a_run_in_steps_keeps_each_step_and_counts_as_one_attempt(store: &Store) {
