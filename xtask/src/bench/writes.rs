@@ -131,7 +131,6 @@ impl Bench<'_> {
         run(Load { seconds: 1, ..load })?;
         let before = postgres_cpu_us()?;
         let posts = run(load)?;
-        #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
         let requests = posts.requests_per_second * f64::from(load.seconds);
         let database_cpu_us = (postgres_cpu_us()? - before) / requests;
         Ok((posts, database_cpu_us, due(&server)?))
