@@ -1,20 +1,33 @@
 //! Builds the host binary.
 //!
 //! Always selects the whole workspace: cargo unites features over the selection, and with one
-//! selection the dependencies are compiled once for building, testing and serving.
+//! selection the dependencies are compiled once for building and testing.
 
 use std::path::PathBuf;
 
 use crate::process;
 use crate::workspace::{Workspace, cargo};
 
+/// Cargo profile of the binary.
+#[derive(Clone, Copy)]
+pub(crate) enum Profile {
+    /// That of the tests.
+    Dev,
+    /// The quickest to build.
+    Quick,
+    /// The quickest to run.
+    Release,
+}
+
 /// Builds `assurance`. Returns its path.
-pub(crate) fn build(workspace: &Workspace, release: bool) -> anyhow::Result<PathBuf> {
+pub(crate) fn build(workspace: &Workspace, profile: Profile) -> anyhow::Result<PathBuf> {
+    let (profile, folder) = match profile {
+        Profile::Dev => ("dev", "debug"),
+        Profile::Quick => ("quick", "quick"),
+        Profile::Release => ("release", "release"),
+    };
     let mut command = cargo();
     command.current_dir(&workspace.root).args(["build", "--workspace", "--bin", "assurance"]);
-    if release {
-        command.arg("--release");
-    }
-    process::run(&mut command)?;
-    Ok(workspace.target.join(if release { "release" } else { "debug" }).join("assurance"))
+    process::run(command.args(["--profile", profile]))?;
+    Ok(workspace.target.join(folder).join("assurance"))
 }

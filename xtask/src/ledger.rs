@@ -5,6 +5,7 @@ use std::process::Command;
 
 use clap::Args;
 
+use crate::host::Profile;
 use crate::postgres::Postgres;
 use crate::workspace::{GuestKind, Workspace, cargo};
 use crate::{guests, host, process};
@@ -24,7 +25,8 @@ pub(crate) struct Options {
 pub(crate) fn run(workspace: &Workspace, command: &str, options: &Options) -> anyhow::Result<()> {
     process::outlive_interruptions()?;
     guests::build(workspace, guests::Options { fixtures: true })?;
-    let binary = host::build(workspace, !options.debug)?;
+    let profile = if options.debug { Profile::Dev } else { Profile::Release };
+    let binary = host::build(workspace, profile)?;
     let mut build = cargo();
     // Builds a test too, so that dependencies have the features that tests need and are not
     // compiled twice.

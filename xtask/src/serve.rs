@@ -5,6 +5,7 @@ use std::process::Command;
 
 use clap::Args;
 
+use crate::host::Profile;
 use crate::workspace::Workspace;
 use crate::{guests, host};
 
@@ -22,7 +23,8 @@ pub(crate) struct Options {
 /// signals.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
     guests::build(workspace, guests::Options { fixtures: false })?;
-    let binary = host::build(workspace, options.release)?;
+    let profile = if options.release { Profile::Release } else { Profile::Quick };
+    let binary = host::build(workspace, profile)?;
     let error = Command::new(binary)
         .current_dir(&workspace.root)
         .args(["serve", "--demo", "--data-dir", "./data", "--areas"])
