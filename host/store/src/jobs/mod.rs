@@ -27,7 +27,7 @@ pub use change::{change, is_superseded};
 pub use claim::{ClaimRequest, absorb, claim, next_due};
 pub use flows::{FlowScan, OLDEST, WaitingJob, oldest, walk};
 pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
-pub use view::{LaneDepth, depths, failed, find, loads, overview, page};
+pub use view::{LaneDepth, depths, failed, find, loads, overview, page, refresh_statistics};
 pub(super) use waiting::WaitingJobs;
 
 /// Maximum number of rows in one insert. Each row has 13 values, so the number

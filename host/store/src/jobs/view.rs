@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::super::connection::{Connection, on};
+use super::super::connection::{Connection, Raw, on};
 use super::super::cursor::{CursorBinding, CursorPosition};
 use super::super::error::Error;
 use super::super::sql::from_row;
@@ -51,6 +51,28 @@ pub async fn depths(connection: &mut Connection) -> Result<BTreeMap<Lane, LaneDe
         }
     }
     Ok(depths)
+}
+
+/// Number of waiting jobs from which wrong statistics of the queue cost much.
+const BACKLOG: u64 = 1_000;
+
+/// Refreshes PostgreSQL's statistics of the queue if they differ much from the
+/// number of waiting jobs, and returns whether it did. They are often those of
+/// an empty queue, since the server looks once a minute. With them, a claim
+/// reads and sorts all waiting jobs.
+pub async fn refresh_statistics(connection: &mut Connection, waiting: u64) -> Result<bool, Error> {
+    let Raw::Postgres(c) = connection.raw() else { return Ok(false) };
+    let known: f32 =
+        sqlx::query_scalar("SELECT reltuples FROM pg_class WHERE oid = 'jobs_waiting'::regclass")
+            .fetch_one(&mut *c)
+            .await?;
+    #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "clamped")]
+    let known = known.max(0.0) as u64;
+    let is_wrong = known.max(waiting) >= BACKLOG && known.max(waiting) / 4 > known.min(waiting);
+    if is_wrong {
+        sqlx::raw_sql("ANALYZE jobs").execute(c).await?;
+    }
+    Ok(is_wrong)
 }
 
 /// Returns the number of stored jobs that failed for good, over all workspaces, by status.

@@ -3,6 +3,21 @@
 use super::*;
 
 on_both! {
+    async fn statistics_are_refreshed_when_the_backlog_grew_or_went(store: &Store) {
+        let postgres = store.backend() == crate::Backend::Postgres;
+        let refreshed = async |waiting| {
+            let mut c = store.writer().await.unwrap();
+            refresh_statistics(&mut c, waiting).await.unwrap()
+        };
+        assert!(!refreshed(0).await && !refreshed(900).await);
+        Queue(store).insert(&(0..2_000).map(job).collect::<Vec<_>>()).await;
+        assert_eq!(refreshed(2_000).await, postgres);
+        assert!(!refreshed(2_000).await && !refreshed(1_500).await);
+        crate::testing::execute(&mut store.writer().await.unwrap(), "DELETE FROM jobs").await;
+        assert_eq!(refreshed(0).await, postgres);
+        assert!(!refreshed(0).await);
+    }
+
     async fn the_view_counts_positions_among_the_workspaces_queued_jobs(store: &Store) {
         let queue = Queue(store);
         let foreign = NewJob { workspace: WorkspaceId(Uuid::from_u128(8)), ..job(9) };
