@@ -58,25 +58,8 @@ fn claim_sqlite(flows: usize) -> String {
     sql + ") RETURNING *"
 }
 
-/// PostgreSQL's statement that claims jobs. The CTE is materialized, so that
-/// rows are picked and locked once. The row-wise range and the order by all
-/// columns leave the planner only one index, whatever its statistics.
-const CLAIM_POSTGRES: &str = "WITH picked AS MATERIALIZED (SELECT due.workspace_id, due.id \
-     FROM unnest($6::uuid[], $7::uuid[], $8::bigint[]) AS flow (workspace_id, resource, jobs) \
-     CROSS JOIN LATERAL (SELECT workspace_id, id FROM jobs \
-     WHERE lane = $4 AND status IN ('queued', 'retrying') \
-     AND (workspace_id, coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid), \
-     available_at) >= (flow.workspace_id, flow.resource, '-9223372036854775808'::bigint) \
-     AND (workspace_id, coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid), \
-     available_at) <= (flow.workspace_id, flow.resource, $3) \
-     AND strpos($5, ',' || area || ',') > 0 \
-     ORDER BY workspace_id, \
-     coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid), available_at \
-     LIMIT flow.jobs FOR UPDATE SKIP LOCKED) AS due) \
-     UPDATE jobs SET status = 'running', attempts = attempts + 1, \
-     lease_id = $1, worker_id = $2, updated_at = $3 \
-     FROM picked WHERE jobs.workspace_id = picked.workspace_id AND jobs.id = picked.id \
-     RETURNING jobs.*";
+/// PostgreSQL's statement that claims jobs; the migration 0031 explains it.
+const CLAIM_POSTGRES: &str = "SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8)";
 
 /// Claims due jobs, the oldest of each flow first. No job is claimed twice.
 pub async fn claim(
@@ -109,11 +92,11 @@ pub async fn claim(
                 flows.clone().map(|(flow, _)| resource_key(flow.resource)).collect();
             let jobs: Vec<i64> = flows.map(|(_, jobs)| i64::from(*jobs)).collect();
             sqlx::query_as(CLAIM_POSTGRES)
-                .bind(claim.lease)
-                .bind(claim.worker)
-                .bind(now.0)
                 .bind(claim.lane.as_str())
                 .bind(&areas)
+                .bind(now.0)
+                .bind(claim.worker)
+                .bind(claim.lease)
                 .bind(workspaces)
                 .bind(resources)
                 .bind(jobs)
