@@ -9,6 +9,7 @@ CREATE FUNCTION claim_jobs(
 ) RETURNS SETOF jobs
 LANGUAGE plpgsql
 SET enable_sort = off
+SET enable_incremental_sort = off
 SET enable_bitmapscan = off
 SET enable_seqscan = off
 AS $$
