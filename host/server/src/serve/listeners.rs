@@ -27,6 +27,10 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
+    pub(super) fn operators_url(&self) -> String {
+        format!("http://{}", self.operators_address)
+    }
+
     pub(super) async fn bind(config: &Config) -> anyhow::Result<Self> {
         let (api, api_address) = bind("api.listen", config.api.listen).await?;
         let (operators, operators_address) =
@@ -99,7 +103,6 @@ fn drain_time(config: &Config) -> Duration {
 /// command line. Dropping it deletes the file.
 pub(super) struct ServingNote {
     path: PathBuf,
-    pub(super) operators: String,
 }
 
 impl ServingNote {
@@ -108,17 +111,16 @@ impl ServingNote {
 
         let path = data_dir.join("serving.json");
         let beside = data_dir.join(format!("serving.{}.new", std::process::id()));
-        let operators = format!("http://{}", listeners.operators_address);
         let note = json!({
             "api": format!("http://{}", listeners.api_address),
-            "operators": operators,
+            "operators": listeners.operators_url(),
             "pid": std::process::id(),
         });
         let mut options = std::fs::OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
         file.write_all(note.to_string().as_bytes())?;
         std::fs::rename(&beside, &path)?;
-        Ok(Self { path, operators })
+        Ok(Self { path })
     }
 }
 

@@ -121,16 +121,16 @@ impl Service {
         ];
         tasks.extend(watching);
         tasks.extend(reload::start(&app, hooks.reload, &stop)?);
-        let note = ServingNote::write(&app.config.data_dir, &listeners)?;
         let api_address = listeners.api_address;
-        let serving = listeners.serve(&app, &operators, &stop);
-        // Logged first: whoever sees readiness finds the addresses in the log.
+        // Logged first: whoever finds the service ready finds its addresses in the log.
         tracing::info!(
             listen = %api_address,
             base_url = app.base_url,
-            operators = note.operators,
+            operators = listeners.operators_url(),
             "serving"
         );
+        let note = ServingNote::write(&app.config.data_dir, &listeners)?;
+        let serving = listeners.serve(&app, &operators, &stop);
         readiness.set(true);
         (hooks.on_serving)(&app, format!("http://{api_address}"));
         Ok(Self { app, readiness, note, serving, workers, tasks, stop, _lock: lock })

@@ -115,12 +115,10 @@ async fn count(shared: &WorkerState) -> Result<(), store::Error> {
     connection.release();
     report::depths(&depths, now);
     report::failed(&failed);
-    let mut connection = deps.store.writer().await?;
     let waiting = depths.values().map(|depth| depth.waiting).sum();
-    if store::jobs::refresh_statistics(&mut connection, waiting).await? {
+    if store::jobs::refresh_statistics(&deps.store, waiting).await? {
         tracing::debug!(waiting, "statistics of the queue refreshed");
     }
-    connection.release();
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use super::super::connection::{Connection, Raw, on};
 use super::super::cursor::{CursorBinding, CursorPosition};
 use super::super::error::Error;
 use super::super::sql::from_row;
+use super::super::{Backend, Store};
 use super::{count, parsed};
 use assurance_core::domain::document::{Condition, FieldTest, FieldValue};
 use assurance_core::domain::id::{JobId, WorkspaceId};
@@ -60,7 +61,11 @@ const BACKLOG: u64 = 1_000;
 /// number of waiting jobs, and returns whether it did. They are often those of
 /// an empty queue, since the server looks once a minute. With them, a claim
 /// reads and sorts all waiting jobs.
-pub async fn refresh_statistics(connection: &mut Connection, waiting: u64) -> Result<bool, Error> {
+pub async fn refresh_statistics(store: &Store, waiting: u64) -> Result<bool, Error> {
+    if store.backend() == Backend::Sqlite {
+        return Ok(false);
+    }
+    let mut connection = store.writer().await?;
     let Raw::Postgres(c) = connection.raw() else { return Ok(false) };
     let known: f32 =
         sqlx::query_scalar("SELECT reltuples FROM pg_class WHERE oid = 'jobs_waiting'::regclass")
@@ -72,6 +77,7 @@ pub async fn refresh_statistics(connection: &mut Connection, waiting: u64) -> Re
     if is_wrong {
         sqlx::raw_sql("ANALYZE jobs").execute(c).await?;
     }
+    connection.release();
     Ok(is_wrong)
 }
 

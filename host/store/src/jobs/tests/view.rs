@@ -5,10 +5,7 @@ use super::*;
 on_both! {
     async fn statistics_are_refreshed_when_the_backlog_grew_or_went(store: &Store) {
         let postgres = store.backend() == crate::Backend::Postgres;
-        let refreshed = async |waiting| {
-            let mut c = store.writer().await.unwrap();
-            refresh_statistics(&mut c, waiting).await.unwrap()
-        };
+        let refreshed = async |waiting| refresh_statistics(store, waiting).await.unwrap();
         assert!(!refreshed(0).await && !refreshed(900).await);
         Queue(store).insert(&(0..2_000).map(job).collect::<Vec<_>>()).await;
         assert_eq!(refreshed(2_000).await, postgres);
