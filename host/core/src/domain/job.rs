@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use super::id::{JobId, WorkspaceId};
 use super::time::Timestamp;
@@ -120,7 +119,9 @@ impl NewJob {
 }
 
 /// Delivery of an event that is enqueued once for each document of the
-/// workspace that requests the event.
+/// workspace that requests the event: with an id of its own, the document as
+/// its resource if its id is a UUID, and the document's id as member
+/// `requested_by` of the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestedDelivery {
     /// Job that delivers the event to an area.
@@ -129,24 +130,6 @@ pub struct RequestedDelivery {
     pub event: String,
     /// Documents in which the workspace lists the events that it requests.
     pub requests: EventRequests,
-}
-
-impl RequestedDelivery {
-    /// Returns the job for the nth document that requests the event: with an id
-    /// of its own, the document as its resource, and the document's id as member
-    /// `requested_by` of the payload.
-    #[must_use]
-    pub fn job_for(&self, nth: u32, document: &str) -> NewJob {
-        let id = self.job.id.0.as_u128() >> 24 << 24 | u128::from(nth);
-        let event = self.job.payload.strip_suffix('}').unwrap_or(&self.job.payload);
-        let requested_by = serde_json::Value::from(document);
-        NewJob {
-            id: JobId(Uuid::from_u128(id)),
-            resource: document.parse().ok().filter(|_| document.len() == 36),
-            payload: format!("{event},\"requested_by\":{requested_by}}}"),
-            ..self.job.clone()
-        }
-    }
 }
 
 /// Collection with documents that list names of events.

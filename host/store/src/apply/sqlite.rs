@@ -192,7 +192,7 @@ impl Script {
     }
 
     /// Adds the statement that enqueues a delivery of an event for each document
-    /// that requests it, as [`RequestedDelivery::job_for`] makes it.
+    /// that requests it.
     fn deliver(&mut self, delivery: &RequestedDelivery, effects: &Effects) {
         let (job, EventRequests { collection, member }) = (&delivery.job, &delivery.requests);
         let sql = self.begin(
