@@ -105,7 +105,7 @@ impl Default for Settings {
             max_concurrent_per_area: 256,
             max_long_calls_per_area: 4,
             epoch_tick_ms: 1,
-            first_slice_ms: 20,
+            first_slice_ms: 5,
             request_niceness: 10,
             job_niceness: 5,
             compile_niceness: 10,

@@ -38,8 +38,10 @@ pub async fn get(
     id: &str,
 ) -> Result<Option<Document>, Error> {
     let backend = connection.backend();
-    let mut sql = Sql::new(backend, &format!("SELECT {} FROM documents WHERE ", columns(backend)));
-    push_place(&mut sql, place).push(" AND id = ").bind(SqlParameter::Text(id.to_owned()));
+    let mut sql = Sql::new(backend, "SELECT ");
+    push_from(sql.push(columns(backend)), place)
+        .push(" AND id = ")
+        .bind(SqlParameter::Text(id.to_owned()));
     one_row(connection, sql).await?.map(|row| document(&row)).transpose()
 }
 
@@ -54,9 +56,10 @@ pub async fn get_many(
     let backend = connection.backend();
     let mut found = Vec::new();
     for ids in ids.chunks(IDS_PER_STATEMENT) {
-        let text = format!("SELECT {} FROM documents WHERE ", columns(backend));
-        let mut sql = Sql::new(backend, &text);
-        push_place(&mut sql, place).push(" AND id ").bind_any(SqlParameter::Texts(ids.to_vec()));
+        let mut sql = Sql::new(backend, "SELECT ");
+        push_from(sql.push(columns(backend)), place)
+            .push(" AND id ")
+            .bind_any(SqlParameter::Texts(ids.to_vec()));
         each_row(connection, sql, |row| {
             let document = document(&row)?;
             spend(&mut budget, &document)?;
@@ -77,8 +80,8 @@ pub async fn heads(
     let backend = connection.backend();
     let mut found = Vec::new();
     for ids in ids.chunks(IDS_PER_STATEMENT) {
-        let mut sql = Sql::new(backend, "SELECT id, version, created_at FROM documents WHERE ");
-        push_place(&mut sql, place).push(" AND id ").bind_any(SqlParameter::Texts(ids.to_vec()));
+        let mut sql = Sql::new(backend, "SELECT id, version, created_at");
+        push_from(&mut sql, place).push(" AND id ").bind_any(SqlParameter::Texts(ids.to_vec()));
         each_row(connection, sql, |row| {
             found.push(DocumentHead {
                 id: row.text(0)?,
@@ -110,11 +113,16 @@ pub(super) fn document(row: &Row) -> Result<Document, Error> {
     })
 }
 
-/// Writes `workspace_id = … AND collection = '…'`. The collection is a literal,
-/// so that the planner can use partial indexes.
-pub(super) fn push_place<'s>(sql: &'s mut Sql, place: CollectionKey<'_>) -> &'s mut Sql {
-    sql.push("workspace_id = ").bind(SqlParameter::Uuid(place.workspace.0));
-    sql.push(" AND collection = '").push(place.collection).push("'")
+/// Writes ` FROM … WHERE …` with the collection's table and the workspace. On
+/// PostgreSQL the collection is a literal, so that the planner looks at its
+/// partition only.
+pub(super) fn push_from<'s>(sql: &'s mut Sql, place: CollectionKey<'_>) -> &'s mut Sql {
+    sql.push(" FROM ").push_table(place.collection).push(" WHERE workspace_id = ");
+    sql.bind(SqlParameter::Uuid(place.workspace.0));
+    match sql.backend {
+        Backend::Sqlite => sql,
+        Backend::Postgres => sql.push(" AND collection = '").push(place.collection).push("'"),
+    }
 }
 
 pub(super) fn spend(budget: &mut u64, document: &Document) -> Result<(), Error> {

@@ -245,7 +245,9 @@ fn sqlite_constraint(message: &str) -> Option<String> {
     if let Some(quoted) = what.strip_prefix("index '") {
         return quoted.split('\'').next().map(str::to_owned);
     }
-    what.split('.').next().map(|table| format!("{table}_pkey"))
+    // A list of `table.column`; the names of collections' tables contain dots.
+    let (table, _) = what.split(", ").next()?.rsplit_once('.')?;
+    Some(format!("{table}_pkey"))
 }
 
 #[cfg(test)]

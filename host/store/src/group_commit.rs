@@ -190,8 +190,8 @@ mod tests {
     use std::time::Duration;
 
     use crate::apply::Insert;
-    use crate::testing::{execute, fresh, rows};
-    use crate::{Backend, Store};
+    use crate::testing::{TestStore, execute, fresh, rows};
+    use crate::{Backend, CollectionScope, Store, collections};
     use assurance_core::domain::id::{JobId, WorkspaceId};
     use assurance_core::domain::job::{JobEnd, JobEndKind};
     use assurance_core::domain::time::Timestamp;
@@ -203,6 +203,20 @@ mod tests {
         let (collection, body) = ("notes.note".to_owned(), "{}".to_owned());
         effects.inserts.push(Insert { collection, id: id.to_owned(), version: 1, body });
         effects
+    }
+
+    /// Returns a store with the collection of the units.
+    async fn with_collection() -> TestStore {
+        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        let note = CollectionScope {
+            full_name: "notes.note".into(),
+            own: true,
+            fields: [].into(),
+            indexes: vec![],
+            searched: vec![],
+        };
+        collections::ensure(&fresh.store, &[note]).await.unwrap();
+        fresh
     }
 
     /// Commits units that all wait for the write lock at the same time.
@@ -223,14 +237,14 @@ mod tests {
 
     async fn ids(store: &Store) -> Vec<String> {
         let mut reader = store.reader().await.unwrap();
-        let ids = rows::<(String,)>(&mut reader, "SELECT id FROM documents ORDER BY id").await;
+        let ids = rows::<(String,)>(&mut reader, "SELECT id FROM \"notes.note\" ORDER BY id").await;
         reader.release();
         ids.into_iter().map(|(id,)| id).collect()
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_unit_that_fails_takes_no_other_with_it() {
-        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        let fresh = with_collection().await;
         let workspace = WorkspaceId::new();
         let lost = JobEnd {
             workspace,
@@ -248,13 +262,13 @@ mod tests {
         assert_eq!(ends.iter().filter(|end| end.is_ok()).count(), 2, "{ends:?}");
         assert!(matches!(ends[1], Err(Error::LeaseLost)), "{ends:?}");
         let broken = ends.iter().filter_map(|end| end.as_ref().err()?.broken_constraint());
-        assert_eq!(broken.collect::<Vec<_>>(), ["documents_pkey"]);
+        assert_eq!(broken.collect::<Vec<_>>(), ["notes.note_pkey"]);
         assert_eq!(ids(&fresh.store).await, ["a", "c"]);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_full_disk_loses_nothing_that_was_acknowledged() {
-        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        let fresh = with_collection().await;
         let store = &fresh.store;
         let mut writer = store.writer().await.unwrap();
         execute(&mut writer, "PRAGMA max_page_count = 1").await;
@@ -274,7 +288,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_caller_that_has_gone_leaves_all_of_its_unit_or_nothing() {
-        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        let fresh = with_collection().await;
         let (store, workspace) = (&fresh.store, WorkspaceId::new());
         let turn = store.begin(Access::WriteLocked).await.unwrap();
         let gone = store.commit_in_group(unit(workspace, "gone"));

@@ -1,26 +1,21 @@
-//! Indexes that areas declare: partial expression indexes on the documents
-//! table.
+//! Indexes that areas declare: expression indexes on the tables of their
+//! collections.
 //!
 //! An index's name contains its collection and a hash of its definition. The
 //! same declaration therefore has the same name in every process and after
 //! every restart.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use sqlx::{AssertSqlSafe, PgConnection};
 
-use super::connection::{Connection, Raw, on};
+use super::collections::{run, table};
+use super::connection::{Connection, on};
 use super::error::Error;
 use super::scope::{CollectionScope, SearchableText};
-use super::{Backend, Store, search};
+use super::{Backend, documents_move};
 use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 
-/// Key of the advisory lock for creating indexes on PostgreSQL.
-const LOCK: i64 = 0x6173_7375_7265_6978;
-/// Interval at which the advisory lock for creating indexes is polled.
-const LOCK_POLL: Duration = Duration::from_millis(50);
 /// Maximum number of fields in one index.
 const MAX_FIELDS: usize = 8;
 
@@ -66,70 +61,43 @@ pub fn check(scope: &CollectionScope) -> Result<(), String> {
     Ok(())
 }
 
-/// Creates missing indexes and waits until they are ready. PostgreSQL builds
-/// them concurrently with writes; SQLite blocks other writers. Returns
-/// [`Error::UniqueConflict`] if existing documents violate a unique index.
-pub async fn ensure_indexes(store: &Store, collections: &[CollectionScope]) -> Result<(), Error> {
-    let mut wanted = Vec::new();
-    for scope in collections {
-        check(scope).map_err(|what| Error::Database(sqlx::Error::Protocol(what)))?;
-        let own = scope.indexes.iter().map(|index| (scope, index, index_name(scope, index)));
-        wanted.extend(own);
-    }
-    let mut connection = store.writer().await?;
-    let ready = ready(&mut connection).await?;
-    wanted.retain(|(_, _, name)| !ready.contains(name));
-    let searched = match connection.raw() {
-        Raw::Postgres(c) => search::is_missing(c, collections).await?,
-        Raw::Sqlite(_) => false,
-    };
-    if wanted.is_empty() && !searched {
-        connection.release();
-        return Ok(());
-    }
-    lock(&mut connection).await?;
-    let mut result = Ok(());
-    for (scope, index, name) in wanted {
-        result = create(&mut connection, scope, index, &name).await;
-        if result.is_err() {
-            break;
-        }
-    }
-    if let (Ok(()), Raw::Postgres(c)) = (&result, connection.raw()) {
-        result = search::ensure(c, store.folding(), collections).await;
-    }
-    unlock(&mut connection).await?;
-    connection.release();
-    result
+/// An index that a collection declares and the database does not have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MissingIndex<'a> {
+    pub(super) scope: &'a CollectionScope,
+    pub(super) index: &'a IndexSpec,
+    pub(super) place: IndexPlace,
 }
 
-/// Drops indexes of these collections that they no longer declare. Call it only
-/// when no older version can be activated again.
-pub async fn drop_unused_indexes(
-    store: &Store,
-    collections: &[CollectionScope],
-) -> Result<u64, Error> {
-    let mut connection = store.writer().await?;
-    unbind(&mut connection).await?;
-    let mut dropped = 0;
-    for scope in collections {
-        let prefix = name_prefix(scope);
-        let kept: Vec<String> =
-            scope.indexes.iter().map(|index| index_name(scope, index)).collect();
-        for name in ready(&mut connection).await? {
-            if name.starts_with(&prefix) && !kept.contains(&name) {
-                let how = match connection.backend() {
-                    Backend::Sqlite => "DROP INDEX IF EXISTS",
-                    Backend::Postgres => "DROP INDEX CONCURRENTLY IF EXISTS",
-                };
-                run(&mut connection, format!("{how} {name}")).await?;
-                dropped += 1;
-            }
-        }
+/// Table of an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum IndexPlace {
+    /// The table of the collection.
+    Collection,
+    /// The table of all collections in a PostgreSQL database of an older
+    /// release, until its documents are moved.
+    Documents,
+}
+
+/// Returns the declared indexes that do not exist, or are not valid.
+pub(super) async fn missing<'a>(
+    connection: &mut Connection,
+    collections: &'a [CollectionScope],
+) -> Result<Vec<MissingIndex<'a>>, Error> {
+    let ready = ready(connection).await?;
+    let mut places = vec![IndexPlace::Collection];
+    if documents_move::is_needed(connection).await? {
+        places.push(IndexPlace::Documents);
     }
-    bind(&mut connection).await?;
-    connection.release();
-    Ok(dropped)
+    let declared = collections
+        .iter()
+        .flat_map(|scope| scope.indexes.iter().map(move |index| (scope, index)))
+        .flat_map(|(scope, index)| {
+            places.iter().map(move |place| MissingIndex { scope, index, place: *place })
+        });
+    let is_missing =
+        |one: &MissingIndex<'_>| !ready.contains(&index_name(one.scope, one.index, one.place));
+    Ok(declared.filter(is_missing).collect())
 }
 
 /// Converts a violated unique constraint into the error for the caller: an
@@ -140,7 +108,13 @@ pub fn explain<'a>(error: Error, scopes: impl IntoIterator<Item = &'a Collection
         return Error::AlreadyExists;
     }
     for scope in scopes {
-        let broken = |index: &&IndexSpec| index.unique && index_name(scope, index) == constraint;
+        if constraint == format!("{}_pkey", table(&scope.full_name)) {
+            return Error::AlreadyExists;
+        }
+        let broken = |index: &&IndexSpec| {
+            let places = [IndexPlace::Collection, IndexPlace::Documents];
+            index.unique && places.iter().any(|on| index_name(scope, index, *on) == constraint)
+        };
         if let Some(index) = scope.indexes.iter().find(broken) {
             let (collection, fields) = (scope.full_name.clone(), index.fields.clone());
             return Error::UniqueConflict { collection, fields };
@@ -149,27 +123,28 @@ pub fn explain<'a>(error: Error, scopes: impl IntoIterator<Item = &'a Collection
     error
 }
 
-fn name_prefix(scope: &CollectionScope) -> String {
-    format!("doc_{}_", &hex::encode(Sha256::digest(&scope.full_name))[..12])
-}
-
-fn index_name(scope: &CollectionScope, index: &IndexSpec) -> String {
+fn index_name(scope: &CollectionScope, index: &IndexSpec, place: IndexPlace) -> String {
+    let collection = hex::encode(Sha256::digest(&scope.full_name));
     let kinds: Vec<_> = index.fields.iter().map(|name| (name, scope.fields.get(name))).collect();
-    let holds = format!("{kinds:?}");
-    let hash = hex::encode(Sha256::digest(holds));
+    let definition = hex::encode(Sha256::digest(format!("{kinds:?}")));
     let kind = if index.unique { 'u' } else { 'i' };
-    format!("{}{}_{kind}", name_prefix(scope), &hash[..16])
+    let prefix = match place {
+        IndexPlace::Collection => "index",
+        IndexPlace::Documents => "doc",
+    };
+    format!("{prefix}_{}_{}_{kind}", &collection[..12], &definition[..16])
 }
 
 async fn ready(connection: &mut Connection) -> Result<BTreeSet<String>, Error> {
     let sql = match connection.backend() {
         Backend::Sqlite => {
             "SELECT name FROM sqlite_schema \
-             WHERE type = 'index' AND tbl_name = 'documents' AND name LIKE 'doc\\_%' ESCAPE '\\'"
+             WHERE type = 'index' AND name LIKE 'index\\_%' ESCAPE '\\'"
         }
         Backend::Postgres => {
             "SELECT relname::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
-             WHERE indrelid = 'documents'::regclass AND indisvalid AND relname LIKE 'doc\\_%'"
+             WHERE indisvalid AND relname ~ '^(index|doc)_' \
+             AND relnamespace = current_schema()::regnamespace"
         }
     };
     let names: Vec<String> =
@@ -177,18 +152,18 @@ async fn ready(connection: &mut Connection) -> Result<BTreeSet<String>, Error> {
     Ok(names.into_iter().collect())
 }
 
-async fn create(
+/// Creates an index whose declaration [`check`] has validated.
+pub(super) async fn create(
     connection: &mut Connection,
-    scope: &CollectionScope,
-    index: &IndexSpec,
-    name: &str,
+    MissingIndex { scope, index, place }: MissingIndex<'_>,
 ) -> Result<(), Error> {
     let backend = connection.backend();
+    let name = index_name(scope, index, place);
     if backend == Backend::Postgres {
         // An interrupted build leaves an invalid index, which blocks the name.
         run(connection, format!("DROP INDEX CONCURRENTLY IF EXISTS {name}")).await?;
     }
-    let result = run(connection, create_sql(backend, scope, index, name)).await;
+    let result = run(connection, create_sql(backend, scope, index, place)).await;
     if let Err(error) = result {
         if backend == Backend::Postgres {
             run(connection, format!("DROP INDEX CONCURRENTLY IF EXISTS {name}")).await?;
@@ -206,7 +181,12 @@ async fn create(
     Ok(())
 }
 
-fn create_sql(backend: Backend, scope: &CollectionScope, index: &IndexSpec, name: &str) -> String {
+fn create_sql(
+    backend: Backend,
+    scope: &CollectionScope,
+    index: &IndexSpec,
+    place: IndexPlace,
+) -> String {
     let unique = if index.unique { "UNIQUE " } else { "" };
     let how = match backend {
         Backend::Sqlite => "INDEX IF NOT EXISTS",
@@ -224,65 +204,21 @@ fn create_sql(backend: Backend, scope: &CollectionScope, index: &IndexSpec, name
         // Ties are broken by id, so the index ends with it.
         columns.push("id".to_owned());
     }
-    let (columns, collection) = (columns.join(", "), &scope.full_name);
-    format!(
-        "CREATE {unique}{how} {name} ON documents ({columns}) WHERE collection = '{collection}'"
-    )
-}
-
-async fn run(connection: &mut Connection, sql: String) -> Result<(), Error> {
-    on!(connection, c => { sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *c).await?; });
-    Ok(())
-}
-
-/// Takes the advisory lock, so that only one process creates indexes at a time.
-/// It polls instead of waiting in a statement: a waiting statement holds a
-/// snapshot, and a concurrent index build waits for all older snapshots.
-async fn lock(connection: &mut Connection) -> Result<(), Error> {
-    unbind(connection).await?;
-    let Raw::Postgres(c) = connection.raw() else { return Ok(()) };
-    while !try_lock(c).await? {
-        tokio::time::sleep(LOCK_POLL).await;
+    let (name, columns) = (index_name(scope, index, place), columns.join(", "));
+    let collection = &scope.full_name;
+    match place {
+        IndexPlace::Collection => {
+            format!("CREATE {unique}{how} {name} ON \"{}\" ({columns})", table(collection))
+        }
+        IndexPlace::Documents => format!(
+            "CREATE {unique}{how} {name} ON documents ({columns}) WHERE collection = '{collection}'"
+        ),
     }
-    Ok(())
-}
-
-async fn try_lock(c: &mut PgConnection) -> Result<bool, Error> {
-    let query = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LOCK);
-    Ok(query.fetch_one(c).await?)
-}
-
-async fn unlock(connection: &mut Connection) -> Result<(), Error> {
-    if let Raw::Postgres(c) = connection.raw() {
-        sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK).execute(c).await?;
-    }
-    bind(connection).await
-}
-
-/// Removes the session's timeouts: building an index takes long, and a
-/// concurrent build waits for all older transactions.
-async fn unbind(connection: &mut Connection) -> Result<(), Error> {
-    connection.begin_session_state();
-    if let Raw::Postgres(c) = connection.raw() {
-        let unbound = "SET statement_timeout = 0; SET lock_timeout = 0";
-        sqlx::raw_sql(unbound).execute(c).await?;
-    }
-    Ok(())
-}
-
-/// Restores the session's timeouts.
-async fn bind(connection: &mut Connection) -> Result<(), Error> {
-    if let Raw::Postgres(c) = connection.raw() {
-        sqlx::raw_sql("RESET statement_timeout; RESET lock_timeout").execute(c).await?;
-    }
-    connection.end_session_state();
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::on_both;
     use assurance_core::domain::manifest::FieldKind;
 
     fn scope(name: &str, unique: bool) -> CollectionScope {
@@ -292,48 +228,6 @@ mod tests {
             fields: [("name".to_owned(), FieldKind::Text)].into(),
             indexes: vec![IndexSpec { fields: vec!["name".into()], unique }],
             searched: vec![],
-        }
-    }
-
-    async fn made(store: &Store) -> usize {
-        ready(&mut store.reader().await.unwrap()).await.unwrap().len()
-    }
-
-    async fn put(store: &Store, id: &str) {
-        let mut writer = store.writer().await.unwrap();
-        let sql = "INSERT INTO documents (workspace_id, collection, id, version, created_at, \
-                   updated_at, body) VALUES ($1, 'a.b', $2, 1, 0, 0, '{\"name\":\"x\"}')";
-        on!(writer, c => {
-            sqlx::query(sql).bind(uuid::Uuid::nil()).bind(id).execute(&mut *c).await.unwrap();
-        });
-        writer.release();
-    }
-
-    on_both! {
-        async fn indexes_are_made_once_by_many(store: &Store) {
-            let scopes = [scope("a.b", true), scope("a.c", false), scope("b.b", false)];
-            let all = (0..4).map(|_| ensure_indexes(store, &scopes));
-            for result in futures::future::join_all(all).await {
-                result.unwrap();
-            }
-            assert_eq!(made(store).await, 3);
-            let less = CollectionScope { indexes: vec![], ..scope("a.b", true) };
-            assert_eq!(drop_unused_indexes(store, &[less]).await.unwrap(), 1);
-            assert_eq!(drop_unused_indexes(store, &scopes).await.unwrap(), 0);
-            assert_eq!(made(store).await, 2);
-        }
-
-        async fn documents_that_break_a_new_unique_index_are_told(store: &Store) {
-            put(store, "1").await;
-            put(store, "2").await;
-            let refused = ensure_indexes(store, &[scope("a.b", true)]).await;
-            let Err(Error::UniqueConflict { collection, fields }) = refused else {
-                panic!("{refused:?}");
-            };
-            assert_eq!((collection.as_str(), fields), ("a.b", vec!["name".to_owned()]));
-            assert_eq!(made(store).await, 0);
-            ensure_indexes(store, &[scope("a.b", false)]).await.unwrap();
-            assert_eq!(made(store).await, 1);
         }
     }
 

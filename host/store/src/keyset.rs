@@ -12,7 +12,7 @@ use super::cursor::CursorPosition;
 use super::documents::columns;
 use super::fields::DeclaredField;
 use super::listed::{ListedValues, listed};
-use super::query::{MAX_ORDER, QueryError, QueryTarget, push_where};
+use super::query::{MAX_ORDER, QueryError, QueryTarget, push_matching};
 use super::scope::CollectionScope;
 use super::sql::{Sql, SqlParameter};
 use super::union_branches::union_branches;
@@ -168,8 +168,7 @@ impl PageSql<'_> {
             let name = key.field.sql(sql.backend);
             sql.push(&format!(", {name} AS k{at}"));
         }
-        sql.push(" FROM documents WHERE ");
-        push_where(sql, self.target, &self.query.conditions)
+        push_matching(sql, self.target, &self.query.conditions)
     }
 
     fn push_end(self, sql: &mut Sql) {

@@ -70,8 +70,8 @@ mod tests {
     use super::super::query::QueryTarget;
     use super::super::sql::{Row, each_row};
     use super::*;
+    use crate::collections::ensure;
     use crate::connection::Raw;
-    use crate::indexes::ensure_indexes;
     use crate::testing::fresh;
     use assurance_core::domain::document::{Condition, Order, PageStart};
     use assurance_core::domain::id::WorkspaceId;
@@ -105,7 +105,7 @@ mod tests {
     async fn documents_of_other_values_are_not_read_even_before_anything_is_known_of_them() {
         let Some(fresh) = fresh(Backend::Postgres).await else { return };
         let (workspace, scope) = (WorkspaceId::new(), scope());
-        ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
+        ensure(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
         let mut connection = fresh.store.writer().await.unwrap();
         let Raw::Postgres(c) = connection.raw() else { return };
         let fill = "INSERT INTO documents SELECT $1, 'a.b', n::text, 1, 0, 0, \

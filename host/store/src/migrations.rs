@@ -24,6 +24,13 @@ pub(super) fn of(backend: Backend) -> &'static Migrator {
     }
 }
 
+/// Returns the migrations up to a number, of an older release.
+#[cfg(test)]
+pub(super) fn until(backend: Backend, number: i64) -> Migrator {
+    let older = of(backend).iter().filter(|migration| migration.version <= number).cloned();
+    Migrator::with_migrations(older.collect())
+}
+
 fn migrator(files: &'static [(&str, &str)]) -> Migrator {
     Migrator::with_migrations(files.iter().map(|(name, sql)| migration(name, sql)).collect())
 }

@@ -16,7 +16,7 @@ use super::gates::WorkspaceGates;
 use super::group_commit::{self, GroupCommit};
 use super::pool::{self, Pool, PoolLimits};
 use super::stored_bytes::StoredBytes;
-use super::{Backend, Databases, Inner, Store, jobs, migrations};
+use super::{Backend, Databases, Inner, Store, documents_move, jobs, migrations};
 
 /// Settings of the store.
 #[derive(Clone, Debug)]
@@ -190,7 +190,11 @@ async fn migrate_sqlite(
         .await
         .map_err(|error| Error::Unavailable(sqlx::Error::Io(std::io::Error::other(error))))?
         .map_err(|error| Error::Unavailable(sqlx::Error::Io(error)))?;
-    let result = migrations::of(Backend::Sqlite).run(connection).await.map_err(Error::Migration);
+    let mut result =
+        migrations::of(Backend::Sqlite).run(&mut *connection).await.map_err(Error::Migration);
+    if result.is_ok() {
+        result = documents_move::sqlite::run(connection).await;
+    }
     drop(lock);
     result
 }

@@ -3,7 +3,7 @@
 use super::Backend;
 use super::connection::Connection;
 use super::cursor::{CursorBinding, CursorPosition};
-use super::documents::{CollectionKey, document, push_place, spend};
+use super::documents::{CollectionKey, document, push_from, spend};
 use super::error::Error;
 use super::fields::{DeclaredField, push_condition};
 use super::keyset::{SortKey, columns_before_keys, page_of_keys_sql, page_sql, sort_keys};
@@ -160,13 +160,13 @@ pub async fn count(
     let backend = connection.backend();
     let sql = match at_most {
         None => {
-            let mut sql = Sql::new(backend, "SELECT count(*) FROM documents WHERE ");
-            push_where(&mut sql, target, conditions)?;
+            let mut sql = Sql::new(backend, "SELECT count(*)");
+            push_matching(&mut sql, target, conditions)?;
             sql
         }
         Some(most) => {
-            let mut sql = Sql::new(backend, "SELECT count(*) FROM (SELECT 1 FROM documents WHERE ");
-            push_where(&mut sql, target, conditions)?;
+            let mut sql = Sql::new(backend, "SELECT count(*) FROM (SELECT 1");
+            push_matching(&mut sql, target, conditions)?;
             sql.push_limit(most).push(") AS matching");
             sql
         }
@@ -226,8 +226,8 @@ fn groups_sql(
         }
     };
     let mut sql = Sql::new(backend, "SELECT count(*), ");
-    sql.push(&begin).push(" FROM documents WHERE ");
-    push_where(&mut sql, target, conditions)?;
+    sql.push(&begin);
+    push_matching(&mut sql, target, conditions)?;
     sql.push(end).push(" GROUP BY ").push(&all).push(" ORDER BY ");
     sql.push(&names.join(&format!("{nulls}, "))).push(nulls).push_limit(limit + 1);
     Ok(sql)
@@ -270,8 +270,7 @@ async fn position_of(
     for key in keys {
         sql.push(", ").push(&key.field.sql(backend));
     }
-    sql.push(" FROM documents WHERE ");
-    push_place(&mut sql, target.place()).push(" AND id = ").bind(SqlParameter::Text(id.to_owned()));
+    push_from(&mut sql, target.place()).push(" AND id = ").bind(SqlParameter::Text(id.to_owned()));
     let row = one_row(connection, sql).await?.ok_or(Error::NotFound)?;
     let values = values(&row, 1, keys.iter().map(|key| key.field.kind))?;
     Ok(CursorPosition { values, id: id.to_owned() })
@@ -283,9 +282,9 @@ impl<'a> QueryTarget<'a> {
     }
 }
 
-/// Writes the condition after `WHERE`: the workspace, the collection and the
-/// query's conditions.
-pub(super) fn push_where(
+/// Writes ` FROM … WHERE …` with the collection, the workspace and the query's
+/// conditions.
+pub(super) fn push_matching(
     sql: &mut Sql,
     target: QueryTarget<'_>,
     conditions: &[Condition],
@@ -293,7 +292,7 @@ pub(super) fn push_where(
     if conditions.len() > MAX_CONDITIONS {
         return Err(QueryError::Misuse(format!("a query has at most {MAX_CONDITIONS} conditions")));
     }
-    push_place(sql, target.place());
+    push_from(sql, target.place());
     for condition in conditions {
         push_condition(sql, target.scope, target.folding, condition)?;
     }

@@ -13,6 +13,7 @@ use sqlx::{Arguments, AssertSqlSafe, Postgres, Sqlite};
 use uuid::Uuid;
 
 use super::Backend;
+use super::collections::table;
 use super::connection::{Connection, Raw};
 use super::error::Error;
 
@@ -58,6 +59,16 @@ impl Sql {
     pub(super) fn push(&mut self, text: &str) -> &mut Self {
         self.text.push_str(text);
         self
+    }
+
+    /// Appends the table of a collection: the partitioned table on PostgreSQL,
+    /// where a condition or value must name the collection, and the
+    /// collection's own table on SQLite.
+    pub(super) fn push_table(&mut self, collection: &str) -> &mut Self {
+        match self.backend {
+            Backend::Sqlite => self.push("\"").push(&table(collection)).push("\""),
+            Backend::Postgres => self.push("documents"),
+        }
     }
 
     /// Makes PostgreSQL plan the statement for its values each time, instead of

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::connection::on;
-use super::{Error, Store};
+use super::documents::{CollectionKey, push_from};
+use super::sql::{Sql, SqlParameter, one_row};
+use super::{Error, Store, collections};
 use assurance_core::domain::id::WorkspaceId;
 
 /// Interval between two measurements of a workspace with a full quota.
@@ -19,7 +21,7 @@ const MEASURE_FRACTION: u64 = 16;
 /// measurement are reset to zero.
 const MOST_KNOWN: usize = 10_000;
 /// Maximum number of documents that one statement measures.
-const PAGE: i64 = 20_000;
+const PAGE: u32 = 20_000;
 
 /// Storage quotas in bytes. A fleet exceeds a quota by at most a sixteenth for
 /// each node, and by the bytes of one call.
@@ -154,13 +156,31 @@ impl Store {
         for (area, bytes) in self.in_time(self.blob_bytes(workspace)).await? {
             add(&area, bytes);
         }
-        let mut after = (String::new(), String::new());
+        let mut connection = self.reader().await?;
+        let collections = collections::names(&mut connection).await?;
+        connection.release();
+        for collection in collections {
+            let bytes = self.collection_bytes(workspace, &collection).await?;
+            add(collection.split('.').next().unwrap_or_default(), bytes);
+        }
+        Ok(areas)
+    }
+
+    /// Measures one collection in pages, so that no statement takes long.
+    async fn collection_bytes(
+        &self,
+        workspace: WorkspaceId,
+        collection: &str,
+    ) -> Result<i64, Error> {
+        let mut sum: i64 = 0;
+        let mut after = String::new();
         loop {
-            let page = self.in_time(self.document_bytes(workspace, &after)).await?;
-            let Some((collection, id, _)) = page.last() else { return Ok(areas) };
-            after = (collection.clone(), id.clone());
-            for (collection, _, bytes) in &page {
-                add(collection.split('.').next().unwrap_or_default(), *bytes);
+            let page = self.page_bytes(CollectionKey { workspace, collection }, &after);
+            let (last, bytes) = self.in_time(page).await?;
+            sum = sum.saturating_add(bytes);
+            match last {
+                Some(last) => after = last,
+                None => return Ok(sum),
             }
         }
     }
@@ -176,28 +196,24 @@ impl Store {
         Ok(sums)
     }
 
-    /// Measures the next documents after one: returns collection, last id and
-    /// bytes for each collection among them.
-    async fn document_bytes(
+    /// Measures the next documents after an id. Returns the last id, if there
+    /// are any, and the bytes.
+    async fn page_bytes(
         &self,
-        workspace: WorkspaceId,
-        (collection, id): &(String, String),
-    ) -> Result<Vec<(String, String, i64)>, Error> {
-        const SQL: &str = "SELECT collection, max(id), CAST(sum(bytes) AS bigint) FROM \
-             (SELECT collection, id, length(CAST(body AS text)) AS bytes FROM documents \
-              WHERE workspace_id = $1 AND (collection, id) > ($2, $3) \
-              ORDER BY collection, id LIMIT $4) AS page \
-             GROUP BY collection ORDER BY collection";
+        place: CollectionKey<'_>,
+        after: &str,
+    ) -> Result<(Option<String>, i64), Error> {
         let mut connection = self.reader().await?;
-        let page = on!(connection, c => {
-            sqlx::query_as(SQL)
-                .bind(workspace.0)
-                .bind(collection)
-                .bind(id)
-                .bind(PAGE)
-                .fetch_all(&mut *c)
-                .await?
-        });
+        let mut sql = Sql::new(
+            self.backend(),
+            "SELECT max(id), CAST(coalesce(sum(bytes), 0) AS bigint) FROM \
+             (SELECT id, length(CAST(body AS text)) AS bytes",
+        );
+        push_from(&mut sql, place).push(" AND id > ").bind(SqlParameter::Text(after.to_owned()));
+        sql.push(" ORDER BY id").push_limit(PAGE).push(") AS page");
+        let row = one_row(&mut connection, sql).await?;
+        let page = row.map(|row| Ok::<_, Error>((row.maybe_text(0)?, row.integer(1)?)));
+        let page = page.transpose()?.unwrap_or_default();
         connection.release();
         Ok(page)
     }

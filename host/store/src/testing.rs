@@ -22,6 +22,12 @@ pub struct TestStore {
 
 /// Returns an empty store; `None` if the test environment has no such database.
 pub async fn fresh(backend: Backend) -> Option<TestStore> {
+    prepared(backend, async |_| {}).await
+}
+
+/// Returns a store on a database that `prepare` has filled before it is opened;
+/// `None` if the test environment has no such database.
+pub async fn prepared(backend: Backend, prepare: impl AsyncFnOnce(&str)) -> Option<TestStore> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (url, database) = match backend {
         Backend::Sqlite => {
@@ -32,6 +38,7 @@ pub async fn fresh(backend: Backend) -> Option<TestStore> {
             (database.url(), Some(database))
         }
     };
+    prepare(&url).await;
     let settings = Settings {
         url,
         max_connections: 16,

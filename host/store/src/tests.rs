@@ -7,7 +7,7 @@ use assurance_core::domain::id::WorkspaceId;
 async fn tables(store: &Store) -> Result<(), Error> {
     let mut connection = store.writer().await?;
     on!(connection, c => {
-        sqlx::query("DELETE FROM documents").execute(&mut *c).await?;
+        sqlx::query("DELETE FROM idempotency").execute(&mut *c).await?;
     });
     connection.release();
     Ok(())
@@ -82,7 +82,7 @@ on_both! {
 
     async fn reads_go_on_while_one_writes(store: &Store) {
         let mut writes = store.begin(Access::WriteLocked).await.unwrap();
-        on!(writes, c => { sqlx::query("DELETE FROM documents").execute(&mut *c).await.unwrap(); });
+        on!(writes, c => { sqlx::query("DELETE FROM idempotency").execute(&mut *c).await.unwrap(); });
         store.ping().await.unwrap();
         let read = store.begin(Access::Read).await.unwrap();
         read.commit().await.unwrap();

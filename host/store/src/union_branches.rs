@@ -76,9 +76,9 @@ mod tests {
     use super::super::sql::{Row, each_row};
     use super::*;
     use crate::Backend;
+    use crate::collections::ensure;
     use crate::connection::Raw;
     use crate::cursor::CursorPosition;
-    use crate::indexes::ensure_indexes;
     use crate::testing::fresh;
     use assurance_core::domain::document::{Condition, Order, PageStart};
     use assurance_core::domain::id::WorkspaceId;
@@ -123,13 +123,14 @@ mod tests {
     async fn rows_read(query: &Query, after: Option<&CursorPosition>) -> Option<Vec<u32>> {
         let fresh = fresh(Backend::Postgres).await?;
         let (workspace, scope) = (WorkspaceId::new(), scope());
-        ensure_indexes(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
+        ensure(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
         let mut connection = fresh.store.writer().await.unwrap();
         let Raw::Postgres(c) = connection.raw() else { return None };
         let fill = "INSERT INTO documents SELECT $1, 'a.b', n::text, 1, 0, 0, \
                     jsonb_build_object('name', 'n' || n, 'done', n % 3 = 0) \
                     FROM generate_series(1, 3000) AS n";
-        sqlx::query(fill).bind(workspace.0).execute(c).await.unwrap();
+        sqlx::query(fill).bind(workspace.0).execute(&mut *c).await.unwrap();
+        sqlx::raw_sql("ANALYZE documents").execute(c).await.unwrap();
         let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: false };
         let keys = sort_keys(&scope, &query.order).unwrap();
         let mut sql = page_sql(Backend::Postgres, target, query, &keys, after).unwrap();
@@ -137,7 +138,7 @@ mod tests {
         let mut read = Vec::new();
         let take = |row: Row| {
             let line = row.text(0)?;
-            if line.contains("Scan using doc_") {
+            if line.contains("Scan using index_") {
                 let rows = line.split("rows=").nth(1).and_then(|rows| rows.split(' ').next());
                 read.extend(rows.and_then(|rows| rows.parse::<u32>().ok()));
             }

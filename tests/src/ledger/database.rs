@@ -3,7 +3,9 @@
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
-use sqlx::{Connection as _, Executor as _, FromRow, PgConnection, SqliteConnection};
+use sqlx::{
+    AssertSqlSafe, Connection as _, Executor as _, FromRow, PgConnection, SqliteConnection,
+};
 
 use super::cluster::Cluster;
 use crate::Backend;
@@ -79,6 +81,18 @@ const UNFINISHED: [&str; 2] = [
 const GIVEN_UP: [&str; 2] = ["SELECT area || '.' || kind || ': ' || coalesce(last_error, '') FROM jobs \
      WHERE status IN ('failed', 'dead') AND kind <> 'deliver'"; 2];
 
+/// Makes the tables of all collections one view, `documents`, as on PostgreSQL.
+async fn unite_collections(connection: &mut SqliteConnection) {
+    let collections: Vec<String> = sqlx::query_scalar("SELECT name FROM collections")
+        .fetch_all(&mut *connection)
+        .await
+        .expect("the collections");
+    let of_one = |name: &String| format!("SELECT '{name}' AS collection, * FROM \"{name}\"");
+    let all: Vec<String> = collections.iter().map(of_one).collect();
+    let view = format!("CREATE TEMP VIEW documents AS {}", all.join(" UNION ALL "));
+    connection.execute(sqlx::raw_sql(AssertSqlSafe(view))).await.expect("a view");
+}
+
 impl Database {
     /// Connects to the database of these nodes.
     pub(crate) async fn of(cluster: &Cluster) -> Self {
@@ -87,7 +101,9 @@ impl Database {
                 let file = cluster.nodes[0].folder().join("data/assurance.sqlite");
                 let options = SqliteConnectOptions::new().filename(file);
                 let connection = SqliteConnection::connect_with(&options).await;
-                Self::Sqlite(connection.expect("a readable database"))
+                let mut connection = connection.expect("a readable database");
+                unite_collections(&mut connection).await;
+                Self::Sqlite(connection)
             }
             Backend::Postgres => {
                 let connection = PgConnection::connect(&cluster.database).await;

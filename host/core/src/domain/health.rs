@@ -56,6 +56,10 @@ pub struct HealthReport {
     pub status: Readiness,
     /// Result of each check: `ok`, or the problem and its fix.
     pub checks: BTreeMap<HealthCheck, String>,
+    /// Progress of a migration of the database that runs while the nodes serve;
+    /// absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub migration: Option<String>,
 }
 
 impl HealthReport {
@@ -71,7 +75,7 @@ impl HealthReport {
             }
             Some(_) => Readiness::Unready,
         };
-        Self { status, checks }
+        Self { status, checks, migration: None }
     }
 }
 

@@ -82,7 +82,10 @@ impl Sandbox {
         granted: &[Capability],
     ) -> Result<LoadedArea, LoadError> {
         let granted: BTreeSet<_> = granted.iter().copied().collect();
-        self.runtime.load(component(fixture), |_| granted).await
+        let loaded = self.runtime.load(component(fixture), |_| granted).await?;
+        let things = things(&loaded.manifest.name);
+        store::collections::ensure(&self.store, &[things]).await.expect("a collection");
+        Ok(loaded)
     }
 
     pub fn unit(&self, area: &str, in_job: bool) -> UnitOfWork {
@@ -156,17 +159,20 @@ pub fn body(answer: Answer) -> String {
     answer.unwrap().unwrap().body.unwrap()
 }
 
-fn scope(area: &str) -> Arc<AreaScope> {
-    let things = CollectionScope {
+fn things(area: &str) -> CollectionScope {
+    CollectionScope {
         full_name: format!("{area}.things"),
         own: true,
         fields: BTreeMap::new(),
         indexes: Vec::new(),
         searched: vec![],
-    };
+    }
+}
+
+fn scope(area: &str) -> Arc<AreaScope> {
     Arc::new(AreaScope {
         area: area.to_owned(),
-        collections: BTreeMap::from([("things".to_owned(), things)]),
+        collections: BTreeMap::from([("things".to_owned(), things(area))]),
         ..AreaScope::default()
     })
 }

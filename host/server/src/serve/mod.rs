@@ -244,13 +244,14 @@ async fn load_areas(app: &App, stop: &CancellationToken) -> anyhow::Result<Optio
 }
 
 /// Runs background tasks until the service stops: follows operators' decisions of all nodes,
-/// evaluates canaries and shares rate limits.
+/// evaluates canaries, shares rate limits and moves documents of an older release.
 async fn follow(app: App, stop: CancellationToken) {
     let following = async {
         tokio::join!(
             areas::follow(app.clone()),
             areas::watch_canaries(app.clone()),
-            share_rates(app.clone())
+            share_rates(app.clone()),
+            app.store.move_documents()
         );
     };
     stop.run_until_cancelled(Box::pin(following)).await.unwrap_or_default();

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::App;
 use assurance_core::domain::health::{HealthCheck, HealthReport, OK};
+use assurance_store::documents_move::{self, MoveProgress};
 use assurance_store::{self as store, health, installation};
 
 /// Time for which a report is reused.
@@ -61,8 +62,10 @@ async fn run(app: &App) -> HealthReport {
         (HealthCheck::Clock, line(clock(app))),
         (HealthCheck::Blobs, line(blobs)),
     ]);
+    let mut migration = None;
     match database {
         Ok(database) => {
+            migration = database.migration;
             checks.insert(HealthCheck::Database, OK.to_owned());
             checks.insert(HealthCheck::MasterKey, line(database.master_key));
             checks.insert(HealthCheck::Schema, line(database.schema));
@@ -74,13 +77,14 @@ async fn run(app: &App) -> HealthReport {
             }
         }
     }
-    HealthReport::new(checks, &app.config.readiness.degraded_by)
+    HealthReport { migration, ..HealthReport::new(checks, &app.config.readiness.degraded_by) }
 }
 
 /// Results of the checks that read from the database.
 struct DatabaseHealth {
     master_key: Result<(), String>,
     schema: Result<(), String>,
+    migration: Option<String>,
 }
 
 async fn check_database(app: &App) -> Result<DatabaseHealth, String> {
@@ -89,10 +93,11 @@ async fn check_database(app: &App) -> Result<DatabaseHealth, String> {
         health::measure(&mut connection, &app.clock).await?;
         let key = installation::key_check(&mut connection).await?;
         let newer = health::newer_migration(&mut connection).await?;
+        let moving = documents_move::progress(&mut connection).await?;
         connection.release();
-        Ok::<_, store::Error>((key, newer))
+        Ok::<_, store::Error>((key, newer, moving))
     };
-    let (key, newer) = in_time(asked, "the database").await?;
+    let (key, newer, moving) = in_time(asked, "the database").await?;
     let is_ours = key.as_deref() == Some(&app.keys.check_value()[..]);
     Ok(DatabaseHealth {
         master_key: is_ours.then_some(()).ok_or_else(|| {
@@ -103,6 +108,9 @@ async fn check_database(app: &App) -> Result<DatabaseHealth, String> {
             Err(format!(
                 "a newer release has applied migration {version}; upgrade this node to that release"
             ))
+        }),
+        migration: moving.map(|MoveProgress { copied, total }| {
+            format!("{copied} of {total} documents are copied into tables of their collections")
         }),
     })
 }

@@ -119,6 +119,10 @@ async fn count(shared: &WorkerState) -> Result<(), store::Error> {
     if store::jobs::refresh_statistics(&deps.store, waiting).await? {
         tracing::debug!(waiting, "statistics of the queue refreshed");
     }
+    let collections = store::collections::refresh_statistics(&deps.store).await?;
+    if collections > 0 {
+        tracing::debug!(collections, "statistics of grown collections refreshed");
+    }
     Ok(())
 }
 

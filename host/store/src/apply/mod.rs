@@ -3,11 +3,15 @@
 //! On PostgreSQL the batch is one statement. A call that only writes needs no
 //! transaction around it, and so costs one round trip. On SQLite the batch is
 //! sent to the connection's thread as scripts of a few statements, one message
-//! each. Deletions come before changes, and changes before insertions, so that
-//! the values of deleted documents are free in unique indexes.
+//! each. Every collection has a table of its own, so there is one statement (or
+//! part of it) for each collection. Deletions come before changes, and changes
+//! before insertions, so that the values of deleted documents are free in unique
+//! indexes.
 
 mod postgres;
 mod sqlite;
+
+use std::collections::BTreeMap;
 
 use super::blobs::StoredBlob;
 use super::connection::{Connection, Raw};
@@ -102,7 +106,34 @@ pub struct Delete {
     pub from: u64,
 }
 
+/// The effects on the documents of one collection.
+#[derive(Debug, Default)]
+struct CollectionEffects<'e> {
+    seen: Vec<&'e ReadDocument>,
+    deletes: Vec<&'e Delete>,
+    updates: Vec<&'e Update>,
+    inserts: Vec<&'e Insert>,
+}
+
 impl Effects {
+    /// Returns the effects on documents by the full name of their collection.
+    fn by_collection(&self) -> BTreeMap<&str, CollectionEffects<'_>> {
+        let mut all: BTreeMap<&str, CollectionEffects<'_>> = BTreeMap::new();
+        for one in &self.seen {
+            all.entry(&one.collection).or_default().seen.push(one);
+        }
+        for one in &self.deletes {
+            all.entry(&one.collection).or_default().deletes.push(one);
+        }
+        for one in &self.updates {
+            all.entry(&one.collection).or_default().updates.push(one);
+        }
+        for one in &self.inserts {
+            all.entry(&one.collection).or_default().inserts.push(one);
+        }
+        all
+    }
+
     /// Creates an empty set of effects.
     #[must_use]
     pub fn new(workspace: WorkspaceId, area: &str, now: Timestamp) -> Self {

@@ -15,7 +15,7 @@ use super::super::connection::Connection;
 use super::super::error::Error;
 use super::super::sql::{Sql, SqlParameter, each_row};
 use super::super::{gates::gate_key, idempotency::StoredReply, jobs::push_end};
-use super::{Effects, TransactionKind};
+use super::{CollectionEffects, Delete, Effects, ReadDocument, TransactionKind};
 use assurance_core::domain::job::{JobEnd, NewJob};
 
 /// Executes the statement. Returns the number of requested deliveries that were
@@ -40,10 +40,9 @@ fn statement(effects: Effects, within: TransactionKind) -> Sql {
     let mut ctes = CteBuilder { sql, checks: Vec::new(), requested: Vec::new() };
     ctes.transaction(within);
     ctes.gate(&effects, within);
-    ctes.seen(&effects);
-    ctes.deletes(&effects);
-    ctes.updates(&effects);
-    ctes.inserts(&effects);
+    for (number, (collection, of)) in effects.by_collection().iter().enumerate() {
+        ctes.documents(number, collection, of, &effects);
+    }
     ctes.jobs(&effects);
     ctes.deliveries(&effects);
     ctes.secrets(&effects);
@@ -102,95 +101,125 @@ impl CteBuilder {
         self.sql.push(")");
     }
 
+    /// Writes the CTEs of one collection, the `number`th of the statement. The
+    /// name of the collection is a literal, so that the planner looks at the
+    /// partition of this collection only.
+    fn documents(
+        &mut self,
+        number: usize,
+        collection: &str,
+        of: &CollectionEffects<'_>,
+        effects: &Effects,
+    ) {
+        self.seen(number, collection, &of.seen, effects);
+        self.deletes(number, collection, &of.deletes, effects);
+        self.updates(number, collection, of, effects);
+        self.inserts(number, collection, of, effects);
+    }
+
     /// Writes the CTE of documents that were read: those that are unchanged,
     /// and those that did not exist at the read but do now (`came`).
-    fn seen(&mut self, effects: &Effects) {
-        let seen = &effects.seen;
+    fn seen(&mut self, number: usize, collection: &str, seen: &[&ReadDocument], effects: &Effects) {
         if seen.is_empty() {
             return;
         }
-        self.sql
-            .push(", seen AS (SELECT u.version = 0 AS came FROM gate, documents d JOIN unnest(");
-        self.sql.bind(texts(seen.iter().map(|one| &one.collection))).push("::text[], ");
+        self.sql.push(&format!(
+            ", seen_{number} AS (SELECT u.version = 0 AS came FROM gate, documents d JOIN unnest("
+        ));
         self.sql.bind(texts(seen.iter().map(|one| &one.id))).push("::text[], ");
         // 0 means that the document did not exist; versions begin at 1.
         self.sql.bind(versions(seen.iter().map(|one| one.version.unwrap_or_default())));
         self.sql.push(
-            "::bigint[]) AS u(collection, id, version) ON d.collection = u.collection \
-             AND d.id = u.id AND u.version IN (0, d.version) WHERE d.workspace_id = ",
+            "::bigint[]) AS u(id, version) ON d.id = u.id AND u.version IN (0, d.version) WHERE ",
         );
-        self.sql.bind(SqlParameter::Uuid(effects.workspace.0)).push(")");
+        self.place(collection, effects);
+        self.sql.push(")");
         let there = seen.iter().filter(|one| one.version.is_some()).count();
-        self.check("seen WHERE NOT came", there, "40001");
-        self.check("seen WHERE came", 0, "40001");
+        self.check(&format!("seen_{number} WHERE NOT came"), there, "40001");
+        self.check(&format!("seen_{number} WHERE came"), 0, "40001");
     }
 
-    fn deletes(&mut self, effects: &Effects) {
-        let gone = &effects.deletes;
+    fn deletes(&mut self, number: usize, collection: &str, gone: &[&Delete], effects: &Effects) {
         if gone.is_empty() {
             return;
         }
-        self.sql.push(", del AS (DELETE FROM documents d USING gate, unnest(");
-        self.sql.bind(texts(gone.iter().map(|one| &one.collection))).push("::text[], ");
-        self.sql.bind(texts(gone.iter().map(|one| &one.id))).push("::text[], ");
-        self.sql.bind(versions(gone.iter().map(|one| one.from)));
-        self.sql.push("::bigint[]) AS u(collection, id, base) WHERE d.workspace_id = ");
-        self.sql.bind(SqlParameter::Uuid(effects.workspace.0)).push(
-            " AND d.collection = u.collection AND d.id = u.id AND d.version = u.base RETURNING 1)",
-        );
-        self.check("del", gone.len(), "40001");
+        self.sql
+            .push(&format!(", del_{number} AS (DELETE FROM documents d USING gate, unnest("))
+            .bind(texts(gone.iter().map(|one| &one.id)))
+            .push("::text[], ")
+            .bind(versions(gone.iter().map(|one| one.from)))
+            .push("::bigint[]) AS u(id, base) WHERE ");
+        self.place(collection, effects);
+        self.sql.push(" AND d.id = u.id AND d.version = u.base RETURNING 1)");
+        self.check(&format!("del_{number}"), gone.len(), "40001");
     }
 
-    fn updates(&mut self, effects: &Effects) {
-        let changed = &effects.updates;
+    fn updates(
+        &mut self,
+        number: usize,
+        collection: &str,
+        of: &CollectionEffects<'_>,
+        effects: &Effects,
+    ) {
+        let changed = &of.updates;
         if changed.is_empty() {
             return;
         }
-        self.sql.push(
-            ", upd AS (UPDATE documents d SET version = u.version, created_at = u.created_at, \
-             body = u.body::jsonb, updated_at = ",
-        );
+        self.sql.push(&format!(
+            ", upd_{number} AS (UPDATE documents d SET version = u.version, \
+             created_at = u.created_at, body = u.body::jsonb, updated_at = "
+        ));
         self.sql.bind(SqlParameter::Integer(effects.now.0)).push(" FROM gate, unnest(");
-        self.sql.bind(texts(changed.iter().map(|one| &one.collection))).push("::text[], ");
         self.sql.bind(texts(changed.iter().map(|one| &one.id))).push("::text[], ");
         self.sql.bind(versions(changed.iter().map(|one| one.from))).push("::bigint[], ");
         self.sql.bind(versions(changed.iter().map(|one| one.to))).push("::bigint[], ");
         let created = changed.iter().map(|one| one.created_at.0).collect();
         self.sql.bind(SqlParameter::Integers(created)).push("::bigint[], ");
         self.sql.bind(texts(changed.iter().map(|one| &one.body)));
-        self.sql.push("::text[]) AS u(collection, id, base, version, created_at, body)");
-        self.sql
-            .push(" WHERE d.workspace_id = ")
-            .bind(SqlParameter::Uuid(effects.workspace.0))
-            .push(" AND d.collection = u.collection AND d.id = u.id AND d.version = u.base");
-        self.after("del", !effects.deletes.is_empty());
+        self.sql.push("::text[]) AS u(id, base, version, created_at, body) WHERE ");
+        self.place(collection, effects);
+        self.sql.push(" AND d.id = u.id AND d.version = u.base");
+        self.after("del", number, !of.deletes.is_empty());
         self.sql.push(" RETURNING 1)");
-        self.check("upd", changed.len(), "40001");
+        self.check(&format!("upd_{number}"), changed.len(), "40001");
     }
 
-    fn inserts(&mut self, effects: &Effects) {
-        let new = &effects.inserts;
+    fn inserts(
+        &mut self,
+        number: usize,
+        collection: &str,
+        of: &CollectionEffects<'_>,
+        effects: &Effects,
+    ) {
+        let new = &of.inserts;
         if new.is_empty() {
             return;
         }
-        self.sql.push(
-            ", ins AS (INSERT INTO documents \
-             (workspace_id, collection, id, version, created_at, updated_at, body) SELECT ",
-        );
+        self.sql.push(&format!(
+            ", ins_{number} AS (INSERT INTO documents \
+             (workspace_id, collection, id, version, created_at, updated_at, body) SELECT "
+        ));
         self.sql
             .bind(SqlParameter::Uuid(effects.workspace.0))
-            .push("::uuid, u.collection, u.id, u.version, ");
+            .push(&format!("::uuid, '{collection}', u.id, u.version, "));
         self.sql.bind(SqlParameter::Integer(effects.now.0)).push("::bigint, ");
         self.sql.bind(SqlParameter::Integer(effects.now.0)).push("::bigint, u.body::jsonb");
         self.sql.push(" FROM gate, unnest(");
-        self.sql.bind(texts(new.iter().map(|one| &one.collection))).push("::text[], ");
         self.sql.bind(texts(new.iter().map(|one| &one.id))).push("::text[], ");
         self.sql.bind(versions(new.iter().map(|one| one.version))).push("::bigint[], ");
         self.sql.bind(texts(new.iter().map(|one| &one.body)));
-        self.sql.push("::text[]) AS u(collection, id, version, body) WHERE true");
-        self.after("del", !effects.deletes.is_empty());
-        self.after("upd", !effects.updates.is_empty());
+        self.sql.push("::text[]) AS u(id, version, body) WHERE true");
+        self.after("del", number, !of.deletes.is_empty());
+        self.after("upd", number, !of.updates.is_empty());
         self.sql.push(")");
+    }
+
+    /// Writes the condition that `d` is of this workspace and collection.
+    fn place(&mut self, collection: &str, effects: &Effects) {
+        self.sql
+            .push("d.workspace_id = ")
+            .bind(SqlParameter::Uuid(effects.workspace.0))
+            .push(&format!(" AND d.collection = '{collection}'"));
     }
 
     /// Writes the CTE that inserts jobs, with the same rows as `jobs::insert`.
@@ -391,9 +420,9 @@ impl CteBuilder {
 
     /// Makes the current CTE run after another one, by reading the number of
     /// its rows.
-    fn after(&mut self, arm: &str, exists: bool) {
+    fn after(&mut self, arm: &str, number: usize, exists: bool) {
         if exists {
-            self.sql.push(&format!(" AND (SELECT count(*) FROM {arm}) >= 0"));
+            self.sql.push(&format!(" AND (SELECT count(*) FROM {arm}_{number}) >= 0"));
         }
     }
 

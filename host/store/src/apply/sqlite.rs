@@ -11,7 +11,7 @@ use super::super::error::Error;
 use super::super::idempotency::StoredReply;
 use super::super::jobs::{self, ROWS_PER_INSERT};
 use super::super::sql::{Row, Sql, SqlParameter};
-use super::{Delete, Effects, Insert, ReadDocument, Update};
+use super::{CollectionEffects, Delete, Effects, Insert, ReadDocument, Update};
 use assurance_core::domain::job::{EventRequests, RequestedDelivery};
 use assurance_core::domain::sealed::StoredSecret;
 
@@ -33,28 +33,19 @@ pub(super) async fn apply(
     if !first.is_empty() {
         script.begin(first);
     }
-    for seen in effects.seen.chunks(ROWS) {
-        script.check(seen, effects);
-        script.run_if_long(connection).await?;
+    let collections = effects.by_collection();
+    for (collection, of) in &collections {
+        for seen in of.seen.chunks(ROWS) {
+            script.check(collection, seen, effects);
+            script.run_if_long(connection).await?;
+        }
     }
     if let Some(reply) = &effects.reply {
         script.reply(reply, effects);
         script.expect(1, || Error::KeyTaken);
     }
-    for gone in effects.deletes.chunks(ROWS) {
-        script.delete(gone, effects);
-        script.expect(gone.len(), || Error::RunAgain);
-        script.run_if_long(connection).await?;
-    }
-    for changed in effects.updates.chunks(ROWS) {
-        script.update(changed, effects);
-        script.expect(changed.len(), || Error::RunAgain);
-        script.run_if_long(connection).await?;
-    }
-    for new in effects.inserts.chunks(ROWS) {
-        script.insert(new, effects);
-        script.expect(new.len(), || Error::AlreadyExists);
-        script.run_if_long(connection).await?;
+    for (collection, of) in &collections {
+        script.documents(connection, collection, of, effects).await?;
     }
     for (name, sealed) in &effects.secrets {
         script.secret(name, sealed.as_ref(), effects);
@@ -173,20 +164,46 @@ impl Script {
         }
     }
 
+    /// Adds the statements that write the documents of one collection.
+    async fn documents(
+        &mut self,
+        connection: &mut Connection,
+        collection: &str,
+        of: &CollectionEffects<'_>,
+        effects: &Effects,
+    ) -> Result<(), Error> {
+        for gone in of.deletes.chunks(ROWS) {
+            self.delete(collection, gone, effects);
+            self.expect(gone.len(), || Error::RunAgain);
+            self.run_if_long(connection).await?;
+        }
+        for changed in of.updates.chunks(ROWS) {
+            self.update(collection, changed, effects);
+            self.expect(changed.len(), || Error::RunAgain);
+            self.run_if_long(connection).await?;
+        }
+        for new in of.inserts.chunks(ROWS) {
+            self.insert(collection, new, effects);
+            self.expect(new.len(), || Error::AlreadyExists);
+            self.run_if_long(connection).await?;
+        }
+        Ok(())
+    }
+
     /// Adds the statement that verifies that documents are as they were read.
-    fn check(&mut self, seen: &[ReadDocument], effects: &Effects) {
+    fn check(&mut self, collection: &str, seen: &[&ReadDocument], effects: &Effects) {
         let sql = self.begin(
-            "SELECT count(*) FILTER (WHERE u.column3 = d.version), \
-             count(*) FILTER (WHERE u.column3 = 0) FROM (VALUES ",
+            "SELECT count(*) FILTER (WHERE u.column2 = d.version), \
+             count(*) FILTER (WHERE u.column2 = 0) FROM (VALUES ",
         );
         // 0 means that the document did not exist; versions begin at 1.
         rows(sql, seen, |one| {
             let version = one.version.unwrap_or_default().cast_signed();
-            vec![text(&one.collection), text(&one.id), SqlParameter::Integer(version)]
+            vec![text(&one.id), SqlParameter::Integer(version)]
         });
-        sql.push(") AS u CROSS JOIN documents AS d WHERE d.workspace_id = ");
-        sql.bind(SqlParameter::Uuid(effects.workspace.0));
-        sql.push(" AND d.collection = u.column1 AND d.id = u.column2");
+        sql.push(") AS u CROSS JOIN ").push_table(collection);
+        sql.push(" AS d WHERE d.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
+        sql.push(" AND d.id = u.column1");
         let there = seen.iter().filter(|one| one.version.is_some()).count() as i64;
         self.require(Expectation::Unchanged(there));
     }
@@ -211,37 +228,31 @@ impl Script {
         sql.bind(SqlParameter::Integer(job.timeout_ms.into())).push(", ");
         sql.bind(SqlParameter::Integer(job.available_at.0)).push(", ");
         sql.bind(SqlParameter::Integer(effects.now.0)).push(", ");
-        sql.bind(SqlParameter::Integer(effects.now.0)).push(", 'queued', 0 FROM documents AS d ");
-        sql.push("WHERE d.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
-        sql.push(" AND d.collection = ").bind(text(collection));
+        sql.bind(SqlParameter::Integer(effects.now.0)).push(", 'queued', 0 FROM ");
+        sql.push_table(collection).push(" AS d WHERE d.workspace_id = ");
+        sql.bind(SqlParameter::Uuid(effects.workspace.0));
         sql.push(" AND EXISTS (SELECT 1 FROM json_each(d.body, '$.' || ").bind(text(member));
         sql.push(") WHERE value = ").bind(text(&delivery.event)).push(")");
         self.require(Expectation::Delivered);
     }
 
-    fn delete(&mut self, gone: &[Delete], effects: &Effects) {
-        let sql = self.begin("DELETE FROM documents WHERE workspace_id = ");
+    fn delete(&mut self, collection: &str, gone: &[&Delete], effects: &Effects) {
+        let sql = self.begin("DELETE FROM ");
+        sql.push_table(collection).push(" WHERE workspace_id = ");
         sql.bind(SqlParameter::Uuid(effects.workspace.0));
-        sql.push(" AND (collection, id, version) IN (VALUES ");
-        rows(sql, gone, |one| {
-            vec![
-                text(&one.collection),
-                text(&one.id),
-                SqlParameter::Integer(one.from.cast_signed()),
-            ]
-        });
+        sql.push(" AND (id, version) IN (VALUES ");
+        rows(sql, gone, |one| vec![text(&one.id), SqlParameter::Integer(one.from.cast_signed())]);
         sql.push(")");
     }
 
-    fn update(&mut self, changed: &[Update], effects: &Effects) {
-        let sql = self.begin(
-            "UPDATE documents SET version = u.column4, created_at = u.column5, body = u.column6, \
-             updated_at = ",
+    fn update(&mut self, collection: &str, changed: &[&Update], effects: &Effects) {
+        let sql = self.begin("UPDATE ");
+        sql.push_table(collection).push(
+            " AS d SET version = u.column3, created_at = u.column4, body = u.column5, updated_at = ",
         );
         sql.bind(SqlParameter::Integer(effects.now.0)).push(" FROM (VALUES ");
         rows(sql, changed, |one| {
             vec![
-                text(&one.collection),
                 text(&one.id),
                 SqlParameter::Integer(one.from.cast_signed()),
                 SqlParameter::Integer(one.to.cast_signed()),
@@ -249,23 +260,17 @@ impl Script {
                 text(&one.body),
             ]
         });
-        sql.push(") AS u WHERE documents.workspace_id = ")
-            .bind(SqlParameter::Uuid(effects.workspace.0));
-        sql.push(
-            " AND documents.collection = u.column1 AND documents.id = u.column2 \
-             AND documents.version = u.column3",
-        );
+        sql.push(") AS u WHERE d.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
+        sql.push(" AND d.id = u.column1 AND d.version = u.column2");
     }
 
-    fn insert(&mut self, new: &[Insert], effects: &Effects) {
-        let sql = self.begin(
-            "INSERT INTO documents \
-             (workspace_id, collection, id, version, created_at, updated_at, body) VALUES ",
-        );
+    fn insert(&mut self, collection: &str, new: &[&Insert], effects: &Effects) {
+        let sql = self.begin("INSERT INTO ");
+        sql.push_table(collection)
+            .push(" (workspace_id, id, version, created_at, updated_at, body) VALUES ");
         rows(sql, new, |one| {
             vec![
                 SqlParameter::Uuid(effects.workspace.0),
-                text(&one.collection),
                 text(&one.id),
                 SqlParameter::Integer(one.version.cast_signed()),
                 SqlParameter::Integer(effects.now.0),

@@ -6,7 +6,7 @@ use super::super::connection::Raw;
 use super::super::scope::CollectionScope;
 use super::super::sql::Row;
 use super::*;
-use crate::indexes::ensure_indexes;
+use crate::collections::ensure;
 use crate::testing::{TestStore, fresh};
 use assurance_core::domain::document::{Condition, Order, PageStart as First};
 use assurance_core::domain::id::WorkspaceId;
@@ -65,7 +65,7 @@ async fn filled(
     scope: &CollectionScope,
 ) -> Option<(TestStore, Connection)> {
     let fresh = fresh(Backend::Postgres).await?;
-    ensure_indexes(&fresh.store, std::slice::from_ref(scope)).await.unwrap();
+    ensure(&fresh.store, std::slice::from_ref(scope)).await.unwrap();
     let mut connection = fresh.store.writer().await.unwrap();
     fill(&mut connection, workspace).await;
     Some((fresh, connection))

@@ -29,7 +29,7 @@ use assurance_core::domain::job::{EventRequests, Lane};
 use assurance_core::domain::manifest::{FieldKind, IndexSpec, JobSpec};
 use assurance_core::domain::time::Timestamp;
 use assurance_core::secrets::Keys;
-use assurance_store::indexes::ensure_indexes;
+use assurance_store::collections;
 use assurance_store::{Error, SearchableText, Store};
 
 /// Time of the tests' calls.
@@ -49,9 +49,9 @@ impl Area {
     /// Creates the collections `items` and, of another area, `other.things`.
     pub(super) async fn installed(store: &Store) -> Self {
         let items = items();
-        ensure_indexes(store, std::slice::from_ref(&items)).await.unwrap();
         let things =
             CollectionScope { full_name: "other.things".into(), own: false, ..items.clone() };
+        collections::ensure(store, &[items.clone(), things.clone()]).await.unwrap();
         let collections = [("items".to_owned(), items), ("other.things".to_owned(), things)];
         let subscriber = Subscriber {
             area: "other".into(),

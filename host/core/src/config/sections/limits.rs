@@ -228,7 +228,7 @@ impl Default for RuntimeConfig {
             max_concurrent_per_area: 256,
             max_long_calls_per_area: 4,
             epoch_tick_ms: 1,
-            first_slice_ms: 20,
+            first_slice_ms: 5,
             max_reply_bytes: 16_777_216,
             max_host_calls: 20_000,
             max_turn_cpu_ms: 250,

@@ -87,7 +87,7 @@ async fn prepare(
     let Some(digest) = event.loads() else { return Ok(None) };
     let version = load::stored(app, &state.area, digest).await?;
     permit(app, state, event, &version).await?;
-    load::ensure_indexes(app, &version).await?;
+    load::ensure_collections(app, &version).await?;
     Ok(Some(version))
 }
 

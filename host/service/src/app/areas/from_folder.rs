@@ -56,7 +56,7 @@ impl FolderTarget for App {
         }
         let version = load::compile(self, loaded).await?;
         let plan = self.registry.plan(&area, AreaTarget::Live(&version))?;
-        load::ensure_indexes(self, &version).await?;
+        load::ensure_collections(self, &version).await?;
         install_unnamed(self, plan);
         Ok(area)
     }

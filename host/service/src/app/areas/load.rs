@@ -78,9 +78,12 @@ pub(super) async fn compile(
 }
 
 /// Creates the database indexes of a version before it gets traffic.
-pub(super) async fn ensure_indexes(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
+pub(super) async fn ensure_collections(
+    app: &App,
+    version: &AreaVersion,
+) -> Result<(), InstallError> {
     let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
-    let creating = store::indexes::ensure_indexes(&app.store, &own);
+    let creating = store::collections::ensure(&app.store, &own);
     let created = with_writers_ended(app, &version.manifest.name, creating).await;
     created.map_err(|source| InstallError::Indexes { area: version.manifest.name.clone(), source })
 }

@@ -113,7 +113,7 @@ async fn go_live_with(
     version: Option<Arc<AreaVersion>>,
 ) -> Result<(), InstallError> {
     if let Some(version) = &version {
-        load::ensure_indexes(app, version).await?;
+        load::ensure_collections(app, version).await?;
     }
     let target = version.as_ref().map_or(AreaTarget::Removed, AreaTarget::Live);
     execute_step(app, &pointer.area, NodeStep::GoLive(pointer), target).await
@@ -121,7 +121,7 @@ async fn go_live_with(
 
 pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), InstallError> {
     let version = load::stored(app, &trial.area, &trial.digest).await?;
-    load::ensure_indexes(app, &version).await?;
+    load::ensure_collections(app, &version).await?;
     let target = AreaTarget::Trial(trial, &version);
     execute_step(app, &trial.area, NodeStep::BeginTrial(trial), target).await
 }

@@ -1,0 +1,282 @@
+//! Tables of collections, and their indexes.
+//!
+//! Each collection has a table of its own: on PostgreSQL a partition of
+//! `documents`, on SQLite a table. A write therefore costs the same whatever
+//! number of other collections exists, and each collection has its own
+//! statistics. Tables are created without blocking reads and writes.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
+
+use super::connection::{Connection, Raw, on};
+use super::error::Error;
+use super::indexes;
+use super::scope::CollectionScope;
+use super::{Backend, Store, search};
+
+/// Key of the advisory lock for creating tables and indexes on PostgreSQL.
+const LOCK: i64 = 0x6173_7375_7265_6978;
+/// Interval at which the advisory lock is polled.
+const LOCK_POLL: Duration = Duration::from_millis(50);
+/// Longest name of a collection that is the name of its table, in bytes. The
+/// name of the primary key is 5 bytes longer, and PostgreSQL's names have at
+/// most 63.
+const LONGEST_NAME: usize = 57;
+
+/// Returns the name of a collection's table: the name of the collection, or its
+/// beginning and a hash. The same as the SQL function `collection_table`.
+pub(super) fn table(collection: &str) -> Cow<'_, str> {
+    if collection.len() <= LONGEST_NAME {
+        return Cow::Borrowed(collection);
+    }
+    let hash = hex::encode(Sha256::digest(collection));
+    Cow::Owned(format!("{}~{}", &collection[..44], &hash[..12]))
+}
+
+/// Creates missing tables and indexes of collections and waits until they are
+/// ready. PostgreSQL builds indexes concurrently with writes; SQLite blocks
+/// other writers. Returns [`Error::UniqueConflict`] if existing documents
+/// violate a unique index.
+pub async fn ensure(store: &Store, collections: &[CollectionScope]) -> Result<(), Error> {
+    for scope in collections {
+        indexes::check(scope).map_err(|what| Error::Database(sqlx::Error::Protocol(what)))?;
+    }
+    let mut connection = store.writer().await?;
+    if is_complete(&mut connection, collections).await? {
+        connection.release();
+        return Ok(());
+    }
+    lock(&mut connection).await?;
+    let result = create(&mut connection, store.folding(), collections).await;
+    unlock(&mut connection).await?;
+    connection.release();
+    result
+}
+
+async fn is_complete(
+    connection: &mut Connection,
+    collections: &[CollectionScope],
+) -> Result<bool, Error> {
+    let known = names(connection).await?;
+    let searched = match connection.raw() {
+        Raw::Postgres(c) => search::is_missing(c, collections).await?,
+        Raw::Sqlite(_) => false,
+    };
+    Ok(!searched
+        && collections.iter().all(|scope| known.contains(&scope.full_name))
+        && indexes::missing(connection, collections).await?.is_empty())
+}
+
+async fn create(
+    connection: &mut Connection,
+    folding: &str,
+    collections: &[CollectionScope],
+) -> Result<(), Error> {
+    let known = names(connection).await?;
+    for scope in collections.iter().filter(|scope| !known.contains(&scope.full_name)) {
+        create_table(connection, &scope.full_name).await?;
+    }
+    for index in indexes::missing(connection, collections).await? {
+        indexes::create(connection, index).await?;
+    }
+    if let Raw::Postgres(c) = connection.raw() {
+        search::ensure(c, folding, collections).await?;
+    }
+    Ok(())
+}
+
+/// Returns the full names of all collections that have a table.
+pub(super) async fn names(connection: &mut Connection) -> Result<Vec<String>, Error> {
+    let sql = "SELECT name FROM collections ORDER BY name";
+    Ok(on!(connection, c => sqlx::query_scalar(sql).fetch_all(&mut *c).await?))
+}
+
+/// Creates the table of a collection whose name `indexes::check` has validated.
+async fn create_table(connection: &mut Connection, collection: &str) -> Result<(), Error> {
+    match connection.raw() {
+        Raw::Sqlite(c) => create_table_on_sqlite(c, collection).await,
+        Raw::Postgres(c) => {
+            let table = table(collection);
+            let sql =
+                format!("SELECT create_collection('{collection}', '{table}'); ANALYZE \"{table}\"");
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(c).await?;
+            Ok(())
+        }
+    }
+}
+
+pub(super) async fn create_table_on_sqlite(
+    c: &mut SqliteConnection,
+    collection: &str,
+) -> Result<(), Error> {
+    let sql = format!(
+        "CREATE TABLE IF NOT EXISTS \"{}\" (workspace_id BLOB NOT NULL, id TEXT NOT NULL, \
+         version INTEGER NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, \
+         body TEXT NOT NULL, PRIMARY KEY (workspace_id, id)) STRICT; \
+         INSERT OR IGNORE INTO collections VALUES ('{collection}')",
+        table(collection)
+    );
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(c).await?;
+    Ok(())
+}
+
+/// Changed documents from which wrong statistics of a collection cost much.
+const CHANGED: i64 = 200;
+
+/// Refreshes PostgreSQL's statistics of collections that have grown threefold
+/// since the last look, and returns their number. The server looks once a
+/// minute; until then it reads a new collection by the wrong index.
+///
+/// # Errors
+/// The database does not respond.
+pub async fn refresh_statistics(store: &Store) -> Result<u64, Error> {
+    if store.backend() == Backend::Sqlite {
+        return Ok(0);
+    }
+    let mut connection = store.writer().await?;
+    let grown = "SELECT quote_ident(s.relname) FROM pg_inherits AS i \
+                 JOIN pg_class AS c ON c.oid = i.inhrelid \
+                 JOIN pg_stat_user_tables AS s ON s.relid = c.oid \
+                 WHERE i.inhparent = 'documents'::regclass \
+                 AND s.n_mod_since_analyze > greatest($1, 2 * c.reltuples)";
+    let Raw::Postgres(c) = connection.raw() else { return Ok(0) };
+    let grown: Vec<String> = sqlx::query_scalar(grown).bind(CHANGED).fetch_all(&mut *c).await?;
+    for table in &grown {
+        sqlx::raw_sql(AssertSqlSafe(format!("ANALYZE {table}"))).execute(&mut *c).await?;
+    }
+    connection.release();
+    Ok(grown.len() as u64)
+}
+
+pub(super) async fn run(connection: &mut Connection, sql: String) -> Result<(), Error> {
+    on!(connection, c => { sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *c).await?; });
+    Ok(())
+}
+
+/// Takes the advisory lock, so that only one process creates tables and indexes
+/// at a time. It polls instead of waiting in a statement: a waiting statement
+/// holds a snapshot, and a concurrent index build waits for all older snapshots.
+async fn lock(connection: &mut Connection) -> Result<(), Error> {
+    unbind(connection).await?;
+    let Raw::Postgres(c) = connection.raw() else { return Ok(()) };
+    while !try_lock(c, LOCK).await? {
+        tokio::time::sleep(LOCK_POLL).await;
+    }
+    Ok(())
+}
+
+pub(super) async fn try_lock(c: &mut PgConnection, key: i64) -> Result<bool, Error> {
+    let query = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(key);
+    Ok(query.fetch_one(c).await?)
+}
+
+async fn unlock(connection: &mut Connection) -> Result<(), Error> {
+    if let Raw::Postgres(c) = connection.raw() {
+        sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK).execute(&mut *c).await?;
+        sqlx::raw_sql("RESET statement_timeout; RESET lock_timeout").execute(c).await?;
+    }
+    connection.end_session_state();
+    Ok(())
+}
+
+/// Removes the session's timeouts: building an index takes long, and a
+/// concurrent build waits for all older transactions.
+async fn unbind(connection: &mut Connection) -> Result<(), Error> {
+    connection.begin_session_state();
+    if let Raw::Postgres(c) = connection.raw() {
+        let unbound = "SET statement_timeout = 0; SET lock_timeout = 0";
+        sqlx::raw_sql(unbound).execute(c).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sql::Sql;
+    use super::*;
+    use crate::testing::{fresh, on_both, rows};
+    use assurance_core::domain::manifest::{FieldKind, IndexSpec};
+
+    fn scope(name: &str, unique: bool) -> CollectionScope {
+        CollectionScope {
+            full_name: name.into(),
+            own: true,
+            fields: [("name".to_owned(), FieldKind::Text)].into(),
+            indexes: vec![IndexSpec { fields: vec!["name".into()], unique }],
+            searched: vec![],
+        }
+    }
+
+    async fn missing(store: &Store, scopes: &[CollectionScope]) -> usize {
+        let mut reader = store.reader().await.unwrap();
+        indexes::missing(&mut reader, scopes).await.unwrap().len()
+    }
+
+    async fn put(store: &Store, id: &str) {
+        let mut writer = store.writer().await.unwrap();
+        let (collection, value) = match store.backend() {
+            Backend::Sqlite => ("", ""),
+            Backend::Postgres => ("collection, ", "'a.b', "),
+        };
+        let table = Sql::new(store.backend(), "").push_table("a.b").text.clone();
+        let sql = format!(
+            "INSERT INTO {table} (workspace_id, {collection}id, version, created_at, updated_at, \
+             body) VALUES ($1, {value}$2, 1, 0, 0, '{{\"name\":\"x\"}}')"
+        );
+        on!(writer, c => {
+            let query = sqlx::query(AssertSqlSafe(sql)).bind(uuid::Uuid::nil()).bind(id);
+            query.execute(&mut *c).await.unwrap();
+        });
+        writer.release();
+    }
+
+    on_both! {
+        async fn tables_and_indexes_are_made_once_by_many(store: &Store) {
+            let scopes = [scope("a.b", true), scope("a.c", false), scope("b.b", false)];
+            assert_eq!(missing(store, &scopes).await, 3);
+            let all = (0..4).map(|_| ensure(store, &scopes));
+            for result in futures::future::join_all(all).await {
+                result.unwrap();
+            }
+            assert_eq!(missing(store, &scopes).await, 0);
+            let mut reader = store.reader().await.unwrap();
+            assert_eq!(names(&mut reader).await.unwrap(), ["a.b", "a.c", "b.b"]);
+        }
+
+        async fn documents_that_break_a_new_unique_index_are_told(store: &Store) {
+            ensure(store, &[scope("a.b", false)]).await.unwrap();
+            put(store, "1").await;
+            put(store, "2").await;
+            let refused = ensure(store, &[scope("a.b", true)]).await;
+            let Err(Error::UniqueConflict { collection, fields }) = refused else {
+                panic!("{refused:?}");
+            };
+            assert_eq!((collection.as_str(), fields), ("a.b", vec!["name".to_owned()]));
+            assert_eq!(missing(store, &[scope("a.b", true)]).await, 1);
+        }
+
+        async fn collections_with_long_names_have_tables_of_their_own(store: &Store) {
+            let long = |end: &str| format!("area.{}_{end}", "x".repeat(100));
+            let scopes = [scope(&long("a"), true), scope(&long("b"), true)];
+            ensure(store, &scopes).await.unwrap();
+            assert_eq!(missing(store, &scopes).await, 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn both_functions_name_the_same_table() {
+        let Some(fresh) = fresh(Backend::Postgres).await else { return };
+        let mut writer = fresh.store.writer().await.unwrap();
+        for name in
+            ["a.b".to_owned(), format!("a.{}", "b".repeat(55)), format!("a.{}", "c".repeat(56))]
+        {
+            let sql = format!("SELECT collection_table('{name}')");
+            let found: Vec<(String,)> = rows(&mut writer, &sql).await;
+            assert_eq!(found[0].0, table(&name));
+            assert!(found[0].0.len() <= LONGEST_NAME);
+        }
+    }
+}

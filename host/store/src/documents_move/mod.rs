@@ -1,0 +1,66 @@
+//! Moves the documents of a database of an older release, where all collections
+//! shared one table, into the tables of their collections.
+//!
+//! On PostgreSQL, the nodes serve meanwhile: see `postgres`. SQLite's only
+//! process moves them before it serves: see `sqlite`.
+
+mod postgres;
+pub(super) mod sqlite;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use super::connection::{Connection, Raw};
+use super::error::Error;
+use super::{Backend, Store};
+
+/// Pause before a failed move continues.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Numbers of documents of a move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MoveProgress {
+    /// Documents that are copied.
+    pub copied: u64,
+    /// Documents of the old table, estimated by the database.
+    pub total: u64,
+}
+
+/// Returns whether a PostgreSQL database still has the table of all collections.
+pub(super) async fn is_needed(connection: &mut Connection) -> Result<bool, Error> {
+    let Raw::Postgres(c) = connection.raw() else { return Ok(false) };
+    let sql = "SELECT to_regclass('documents_by_collection') IS NOT NULL";
+    Ok(sqlx::query_scalar(sql).fetch_one(c).await?)
+}
+
+/// Returns the progress of a move; `None` if there is none.
+///
+/// # Errors
+/// The database does not respond.
+pub async fn progress(connection: &mut Connection) -> Result<Option<MoveProgress>, Error> {
+    if !is_needed(connection).await? {
+        return Ok(None);
+    }
+    let Raw::Postgres(c) = connection.raw() else { return Ok(None) };
+    let sql = "SELECT copied, greatest(reltuples, 0)::bigint FROM documents_moved, pg_class \
+               WHERE oid = 'documents'::regclass";
+    let (copied, total): (i64, i64) = sqlx::query_as(sql).fetch_one(c).await?;
+    let (copied, total) = (copied.cast_unsigned(), total.cast_unsigned());
+    Ok(Some(MoveProgress { copied, total: total.max(copied) }))
+}
+
+impl Store {
+    /// Moves the documents of an older release, if there are any, and continues
+    /// after errors. Several nodes may call this: one of them works, the others
+    /// wait. A move that a stopped process left continues where it was.
+    pub async fn move_documents(&self) {
+        if self.backend() == Backend::Sqlite {
+            return;
+        }
+        while let Err(error) = postgres::run(self).await {
+            tracing::warn!(%error, "documents are not moved yet; trying again");
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
