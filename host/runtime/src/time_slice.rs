@@ -40,6 +40,9 @@ const GRACE: Duration = Duration::from_millis(50);
 /// writers. Each yield on a busy thread delays the waiting writers.
 const TICKS_WITH_WRITE_LOCK: u32 = 10;
 
+/// Number of time slices after which a call counts as long.
+const LONG_SLICES: u32 = 4;
+
 /// Maximum number of turns that a call gives to the other calls of its thread
 /// at one tick.
 const MAX_YIELDS: u128 = 50;
@@ -157,11 +160,23 @@ impl CallMeter {
         if holds_write_lock { 1 } else { (1 + slices).min(MAX_YIELDS) }
     }
 
-    /// Returns whether the first time slice is exceeded. Both time and ticks
-    /// must have passed: a thread that was not scheduled sees much time but few
-    /// ticks, a guest that waits for the host sees many ticks but little time.
+    /// Returns whether the first time slice is exceeded.
     fn exceeds_first_slice(&self) -> bool {
-        self.ticks.load(Ordering::Relaxed) >= self.slice_ticks && self.ran() >= self.slice
+        self.exceeds_slices(1)
+    }
+
+    /// Returns whether the call needs one of its area's places for long calls.
+    fn is_long(&self) -> bool {
+        self.exceeds_slices(LONG_SLICES)
+    }
+
+    /// Returns whether this number of time slices is exceeded. Both time and
+    /// ticks must have passed: a thread that was not scheduled sees much time
+    /// but few ticks, a guest that waits for the host sees many ticks but
+    /// little time.
+    fn exceeds_slices(&self, slices: u32) -> bool {
+        self.ticks.load(Ordering::Relaxed) >= self.slice_ticks.saturating_mul(slices)
+            && self.ran() >= self.slice * slices
     }
 
     fn left(&self) -> Duration {
@@ -253,7 +268,7 @@ impl LowPriorityExecutor {
     }
 
     /// Runs a call here for its first time slice, then on the low-priority
-    /// thread. If the area has reached its limit of long calls, further calls
+    /// thread, where a long call needs a place. If the area has reached its limit of long calls, further calls
     /// start on the low-priority thread. Otherwise many endless loops would
     /// occupy all ordinary threads with first time slices.
     pub(super) async fn run<T: Send + 'static>(
@@ -268,7 +283,7 @@ impl LowPriorityExecutor {
             let (has_place, clock) = (place.is_some(), Arc::clone(&meter));
             let paused = if is_aside {
                 let until = move |meter: &CallMeter| {
-                    meter.holds_write_lock() || (meter.exceeds_first_slice() && !has_place)
+                    meter.holds_write_lock() || (meter.is_long() && !has_place)
                 };
                 self.run_at_low_priority(
                     async move { run_until(call, &clock, until).await },
@@ -286,7 +301,7 @@ impl LowPriorityExecutor {
                 TimeSlice::Paused(call) => call,
             };
             is_aside = !meter.holds_write_lock();
-            if is_aside && place.is_none() {
+            if is_aside && meter.is_long() && place.is_none() {
                 place = Some(
                     places.clone().try_acquire_owned().map_err(|_| AbandonedCall::Overloaded)?,
                 );

@@ -84,8 +84,13 @@ async fn a_long_call_comes_back_while_it_keeps_others_from_writing() {
 }
 
 #[tokio::test]
+async fn a_call_of_a_few_slices_needs_no_place() {
+    assert_eq!(run(10, meter(5, 5000), 0).await.unwrap(), "long-calls");
+}
+
+#[tokio::test]
 async fn without_a_place_a_long_call_is_given_up() {
-    assert!(matches!(run(20, meter(5, 5000), 0).await, Err(AbandonedCall::Overloaded)));
+    assert!(matches!(run(60, meter(5, 5000), 0).await, Err(AbandonedCall::Overloaded)));
 }
 
 #[tokio::test]

@@ -188,7 +188,8 @@ pub struct RuntimeConfig {
     /// Concurrent instances of one area. An instance with several memories, or
     /// with more than three tables, counts as several.
     pub max_concurrent_per_area: u32,
-    /// Concurrent calls of one area that have exceeded the first time slice.
+    /// Concurrent calls of one area that have exceeded four times the first
+    /// time slice.
     #[serde(alias = "max_overstaying_per_area")]
     pub max_long_calls_per_area: u32,
     /// Interval of wasmtime's epoch ticks, at which running guests yield, in milliseconds.
