@@ -77,16 +77,16 @@ async fn audit(client: &Client, repository: &str) {
     client.post("/v1/workspaces/{ws}/audits", &audit).await.expect(201);
 }
 
-/// Renames a table, so that statements fail.
-async fn hide_documents(host: &TestHost) {
-    let sql = "ALTER TABLE documents RENAME TO hidden";
+/// Renames the table of support cases, so that statements fail.
+async fn hide_cases(host: &TestHost) {
     if let Some(url) = host.database_url() {
         let mut server = PgConnection::connect(&url).await.expect("a connection");
-        server.execute(sql).await.expect("renamed");
+        server.execute("ALTER TABLE documents RENAME TO hidden").await.expect("renamed");
     } else {
         let file = host.folder().join("data/assurance.sqlite");
         let url = format!("sqlite:{}", file.display());
         let mut file = SqliteConnection::connect(&url).await.expect("a connection");
+        let sql = "ALTER TABLE \"support.cases\" RENAME TO hidden";
         file.execute(sql).await.expect("renamed");
     }
 }
@@ -115,7 +115,7 @@ both_backends! {
             let line = format!("assurance_database_errors_total{{kind=\"{kind}\"}}");
             assert_eq!(host.metric(&line).await, Some(0.0), "{kind}");
         }
-        hide_documents(&host).await;
+        hide_cases(&host).await;
         ada.get(CASES).await.problem(500, "internal_error");
         let line = "assurance_database_errors_total{kind=\"other\"}";
         until_metric(&host, line, |count| count >= 1.0).await;

@@ -5,6 +5,7 @@ mod conflicts;
 mod documents;
 mod dropped;
 mod effects;
+mod isolation;
 mod others;
 mod paging;
 mod planner;
