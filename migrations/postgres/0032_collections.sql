@@ -65,8 +65,8 @@ BEGIN
 END
 $$;
 
--- The last document that was copied, in the order of the primary key, and the
--- number of documents copied so far.
+-- One row while documents are moved: the last one that was copied, in the order
+-- of the primary key, and the number of documents copied so far.
 CREATE TABLE documents_moved (
     workspace_id uuid NOT NULL,
     collection text COLLATE "C" NOT NULL,
@@ -81,7 +81,8 @@ BEGIN
     IF (SELECT count(*) FROM documents) <> (SELECT count(*) FROM documents_by_collection) THEN
         RAISE EXCEPTION 'the copies in documents_by_collection are not complete';
     END IF;
-    DROP TABLE documents, documents_moved;
+    DROP TABLE documents;
+    DELETE FROM documents_moved;
     DROP FUNCTION mirror_document(), replace_documents();
     ALTER TABLE documents_by_collection RENAME TO documents;
     ALTER INDEX documents_by_collection_pkey RENAME TO documents_pkey;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
+use sqlx::{ConnectOptions as _, SqliteConnection};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::error::Error;

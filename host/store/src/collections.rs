@@ -49,7 +49,10 @@ pub async fn ensure(store: &Store, collections: &[CollectionScope]) -> Result<()
         connection.release();
         return Ok(());
     }
-    lock(&mut connection).await?;
+    unbind(&mut connection).await?;
+    if let Raw::Postgres(c) = connection.raw() {
+        lock(c).await?;
+    }
     let result = create(&mut connection, store.folding(), collections).await;
     unlock(&mut connection).await?;
     connection.release();
@@ -159,9 +162,7 @@ pub(super) async fn run(connection: &mut Connection, sql: String) -> Result<(), 
 /// Takes the advisory lock, so that only one process creates tables and indexes
 /// at a time. It polls instead of waiting in a statement: a waiting statement
 /// holds a snapshot, and a concurrent index build waits for all older snapshots.
-async fn lock(connection: &mut Connection) -> Result<(), Error> {
-    unbind(connection).await?;
-    let Raw::Postgres(c) = connection.raw() else { return Ok(()) };
+pub(super) async fn lock(c: &mut PgConnection) -> Result<(), Error> {
     while !try_lock(c, LOCK).await? {
         tokio::time::sleep(LOCK_POLL).await;
     }

@@ -86,7 +86,7 @@ pub(super) async fn missing<'a>(
 ) -> Result<Vec<MissingIndex<'a>>, Error> {
     let ready = ready(connection).await?;
     let mut places = vec![IndexPlace::Collection];
-    if documents_move::is_needed(connection).await? {
+    if documents_move::progress(connection).await?.is_some() {
         places.push(IndexPlace::Documents);
     }
     let declared = collections

@@ -11,6 +11,8 @@ mod tests;
 
 use std::time::Duration;
 
+use sqlx::PgConnection;
+
 use super::connection::{Connection, Raw};
 use super::error::Error;
 use super::{Backend, Store};
@@ -27,27 +29,25 @@ pub struct MoveProgress {
     pub total: u64,
 }
 
-/// Returns whether a PostgreSQL database still has the table of all collections.
-pub(super) async fn is_needed(connection: &mut Connection) -> Result<bool, Error> {
-    let Raw::Postgres(c) = connection.raw() else { return Ok(false) };
-    let sql = "SELECT to_regclass('documents_by_collection') IS NOT NULL";
-    Ok(sqlx::query_scalar(sql).fetch_one(c).await?)
-}
-
 /// Returns the progress of a move; `None` if there is none.
 ///
 /// # Errors
 /// The database does not respond.
 pub async fn progress(connection: &mut Connection) -> Result<Option<MoveProgress>, Error> {
-    if !is_needed(connection).await? {
-        return Ok(None);
+    match connection.raw() {
+        Raw::Sqlite(_) => Ok(None),
+        Raw::Postgres(c) => progress_of(c).await,
     }
-    let Raw::Postgres(c) = connection.raw() else { return Ok(None) };
-    let sql = "SELECT copied, greatest(reltuples, 0)::bigint FROM documents_moved, pg_class \
+}
+
+async fn progress_of(c: &mut PgConnection) -> Result<Option<MoveProgress>, Error> {
+    let sql = "SELECT copied, greatest(copied, reltuples)::bigint FROM documents_moved, pg_class \
                WHERE oid = 'documents'::regclass";
-    let (copied, total): (i64, i64) = sqlx::query_as(sql).fetch_one(c).await?;
-    let (copied, total) = (copied.cast_unsigned(), total.cast_unsigned());
-    Ok(Some(MoveProgress { copied, total: total.max(copied) }))
+    let row: Option<(i64, i64)> = sqlx::query_as(sql).fetch_optional(c).await?;
+    Ok(row.map(|(copied, total)| MoveProgress {
+        copied: copied.cast_unsigned(),
+        total: total.cast_unsigned(),
+    }))
 }
 
 impl Store {

@@ -9,14 +9,13 @@
 
 use std::time::{Duration, Instant};
 
-use sqlx::PgConnection;
+use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection};
 use uuid::Uuid;
 
-use super::super::Store;
-use super::super::collections::{run as execute, try_lock};
-use super::super::connection::{Connection, Raw};
+use super::super::collections::{self, try_lock};
 use super::super::error::Error;
-use super::{MoveProgress, is_needed, progress};
+use super::super::{Databases, Store};
+use super::{MoveProgress, progress, progress_of};
 
 /// Key of the advisory lock of the node that moves documents.
 const LOCK: i64 = 0x6173_7375_7265_6d76;
@@ -47,52 +46,56 @@ const COPY: &str = "WITH batch AS MATERIALIZED (\
 
 /// Moves all documents, or waits until another node has moved them.
 pub(super) async fn run(store: &Store) -> Result<(), Error> {
-    let mut connection = store.writer().await?;
-    while is_needed(&mut connection).await? {
-        connection.begin_session_state();
-        let Raw::Postgres(c) = connection.raw() else { return Ok(()) };
-        if try_lock(c, LOCK).await? {
-            move_all(&mut connection).await?;
+    while is_pending(store).await? {
+        // A connection of its own: the move takes none from requests, and its
+        // end releases the locks.
+        let Databases::Postgres { options, .. } = &store.0.databases else { return Ok(()) };
+        let mut c = options.connect().await?;
+        if try_lock(&mut c, LOCK).await? {
+            move_all(&mut c).await?;
         }
-        // Closes the session, and with it the lock and the settings.
-        drop(connection);
+        drop(c);
         tokio::time::sleep(POLL).await;
-        connection = store.writer().await?;
     }
-    connection.release();
     Ok(())
 }
 
-async fn move_all(connection: &mut Connection) -> Result<(), Error> {
-    if !is_needed(connection).await? {
+async fn is_pending(store: &Store) -> Result<bool, Error> {
+    let mut connection = store.reader().await?;
+    let progress = progress(&mut connection).await?;
+    connection.release();
+    Ok(progress.is_some())
+}
+
+async fn move_all(c: &mut PgConnection) -> Result<(), Error> {
+    if progress_of(c).await?.is_none() {
         return Ok(());
     }
-    execute(connection, "SET statement_timeout = 0; ANALYZE documents".to_owned()).await?;
+    sqlx::raw_sql("SET statement_timeout = 0; ANALYZE documents").execute(&mut *c).await?;
     tracing::info!("moving documents into a table for each collection; this node serves meanwhile");
-    copy_all(connection).await?;
-    execute(connection, "ANALYZE documents_by_collection".to_owned()).await?;
-    let Raw::Postgres(c) = connection.raw() else { return Ok(()) };
+    copy_all(c).await?;
+    sqlx::raw_sql("ANALYZE documents_by_collection").execute(&mut *c).await?;
     wait_for_older_snapshots(c).await?;
+    collections::lock(c).await?;
     let replace = format!(
         "BEGIN; SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}; SELECT replace_documents(); COMMIT"
     );
-    execute(connection, replace).await?;
+    sqlx::raw_sql(AssertSqlSafe(replace)).execute(c).await?;
     tracing::info!("all documents are in the tables of their collections");
     Ok(())
 }
 
-async fn copy_all(connection: &mut Connection) -> Result<(), Error> {
-    let Raw::Postgres(c) = connection.raw() else { return Ok(()) };
+async fn copy_all(c: &mut PgConnection) -> Result<(), Error> {
     let mut position: (Uuid, String, String) =
         sqlx::query_as("SELECT workspace_id, collection, id FROM documents_moved")
-            .fetch_one(c)
+            .fetch_one(&mut *c)
             .await?;
     let mut logged = Instant::now();
-    while let Some(next) = copy(connection, &position).await? {
+    while let Some(next) = copy(c, &position).await? {
         position = next;
         if logged.elapsed() >= LOG_EVERY {
             logged = Instant::now();
-            log(progress(connection).await?);
+            log(progress_of(c).await?);
         }
     }
     Ok(())
@@ -101,13 +104,12 @@ async fn copy_all(connection: &mut Connection) -> Result<(), Error> {
 /// Copies the documents after a position. Returns the position of the last one;
 /// `None` if there are no more.
 async fn copy(
-    connection: &mut Connection,
+    c: &mut PgConnection,
     (workspace, collection, id): &(Uuid, String, String),
 ) -> Result<Option<(Uuid, String, String)>, Error> {
     loop {
-        let Raw::Postgres(c) = connection.raw() else { return Ok(None) };
         let query = sqlx::query_as(COPY).bind(workspace).bind(collection).bind(id).bind(BATCH);
-        match query.fetch_optional(c).await.map_err(Error::from) {
+        match query.fetch_optional(&mut *c).await.map_err(Error::from) {
             // A deadlock with a request that changes several documents.
             Err(Error::RunAgain) => {}
             copied => return copied,

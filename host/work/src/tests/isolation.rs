@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore as _, SeedableRng as _};
+use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
 
 use super::*;
 use assurance_store::testing::on_both;
@@ -31,7 +31,7 @@ fn values(document: &Document) -> Vec<u64> {
 /// a race; its values must then appear nowhere.
 async fn call(area: &Area, number: u64, random: &mut ChaCha8Rng) -> Option<Call> {
     // Half of the calls are those that commit together on SQLite.
-    let access_pattern = (number % 2 == 0).then(route).flatten();
+    let access_pattern = number.is_multiple_of(2).then(route).flatten();
     let mut unit = area.with(|spec| spec.access_pattern = access_pattern);
     let (mut call, mut writes) = (Call::new(), Vec::new());
     let lists: BTreeSet<u32> =
@@ -40,7 +40,7 @@ async fn call(area: &Area, number: u64, random: &mut ChaCha8Rng) -> Option<Call>
         let list = format!("l{list}");
         let mut found = values(&unit.get("items", &list).await.ok()??);
         let read = found.clone();
-        let appended = (random.next_u32() % 2 == 0).then_some(number * 10 + at);
+        let appended = random.next_u32().is_multiple_of(2).then_some(number * 10 + at);
         if let Some(value) = appended {
             found.push(value);
             writes.push(replace(&list, None, &format!(r#"{{"values":{found:?}}}"#)));
