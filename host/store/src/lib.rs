@@ -36,7 +36,6 @@ pub mod trials;
 pub mod users;
 pub mod workspaces;
 
-mod checkpoints;
 mod connection_shares;
 mod cursor;
 mod error;
@@ -64,10 +63,8 @@ mod union_branches;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
-use tokio_util::task::AbortOnDropHandle;
 
 use self::connection::{ConnectionKind, Raw, on};
 use self::connection_shares::ConnectionShares;
@@ -141,8 +138,6 @@ enum Databases {
         /// reader that begins to write takes the lock too. Callers get the lock
         /// in the order of their requests.
         writer: Pool<SqliteConnection>,
-        /// The task that makes checkpoints, until the store is closed.
-        checkpoints: Mutex<Option<AbortOnDropHandle<()>>>,
     },
     Postgres {
         /// Connections with the isolation level read committed, for reads and
@@ -214,12 +209,7 @@ impl Store {
     /// Refuses new work and closes idle connections.
     pub async fn close(&self) {
         match &self.0.databases {
-            Databases::Sqlite { readers, writer, checkpoints } => {
-                let task = checkpoints.lock().take();
-                if let Some(task) = task {
-                    task.abort();
-                    let _ = task.await;
-                }
+            Databases::Sqlite { readers, writer } => {
                 readers.close().await;
                 writer.close().await;
             }

@@ -4,7 +4,6 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
@@ -17,7 +16,7 @@ use super::gates::WorkspaceGates;
 use super::group_commit::{self, GroupCommit};
 use super::pool::{self, Pool, PoolLimits};
 use super::stored_bytes::StoredBytes;
-use super::{Backend, Databases, Inner, Store, checkpoints, documents_move, jobs, migrations};
+use super::{Backend, Databases, Inner, Store, documents_move, jobs, migrations};
 
 /// Settings of the store.
 #[derive(Clone, Debug)]
@@ -164,8 +163,6 @@ async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases
         .disable_statement_logging();
     let mut first = SqliteConnection::connect_with(&options).await?;
     migrate_sqlite(&mut first, &options).await?;
-    let (name, value) = checkpoints::NO_AUTOMATIC;
-    let options = options.pragma(name, value);
     let limits = |connections| PoolLimits { connections, timeout, lifetime: None };
     let writer: Pool<SqliteConnection> = Pool::new(options.clone(), limits(1));
     // Opened before the first connection is closed, so that the database stays
@@ -173,9 +170,8 @@ async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases
     writer.acquire().await?.release();
     let _ = first.close().await;
     let options = options.pragma("cache_size", READER_CACHE);
-    let checkpoints = Mutex::new(Some(checkpoints::start(&options).await?));
     let readers = Pool::new(options, limits(settings.max_connections.saturating_sub(1)));
-    Ok(Databases::Sqlite { readers, writer, checkpoints })
+    Ok(Databases::Sqlite { readers, writer })
 }
 
 /// Migrates SQLite's schema while it holds a lock file next to the database,
