@@ -5,6 +5,8 @@
 use std::fmt;
 
 use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::context::{Ctx, JobCtx};
 use crate::host::Handle;
@@ -40,6 +42,15 @@ struct Subscription {
     run: Run,
 }
 
+/// Jobs of one kind that run together.
+struct Batch {
+    kind: &'static str,
+    most: u32,
+    run: RunTogether,
+}
+
+type RunTogether = Box<dyn Fn(&JobCtx, &[wit::Job]) -> Result<Vec<wit::Outcome>, wit::JobError>>;
+
 /// Declaration of an area: its routes, collections, events, jobs, subscriptions and capabilities.
 #[must_use]
 pub struct Area {
@@ -52,6 +63,7 @@ pub struct Area {
     events: Vec<EventKind>,
     jobs: Vec<JobKind>,
     subscriptions: Vec<Subscription>,
+    batches: Vec<Batch>,
     capabilities: Vec<Capability>,
 }
 
@@ -78,6 +90,7 @@ impl Area {
             events: Vec::with_capacity(8),
             jobs: Vec::with_capacity(8),
             subscriptions: Vec::new(),
+            batches: Vec::new(),
             capabilities: vec![Capability::Log],
         }
     }
@@ -121,12 +134,8 @@ impl Area {
         timeout_ms: u32,
         run: impl Fn(&JobCtx, J) -> JobResult<J> + 'static,
     ) -> Self {
-        let run: Run = Box::new(move |ctx, job| {
-            let payload = job.checkpoint.as_ref().unwrap_or(&job.payload);
-            let payload = serde_json::from_str(payload)
-                .map_err(|error| wit::JobError::Fail(format!("payload: {error}")))?;
-            run(ctx, payload).map(crate::Outcome::into_wit)
-        });
+        let run: Run =
+            Box::new(move |ctx, job| run(ctx, payload(job)?).map(crate::Outcome::into_wit));
         self.jobs.push(JobKind { name: J::KIND, lane, max_attempts, timeout_ms, run });
         self.uses(&[Capability::Jobs])
     }
@@ -138,12 +147,8 @@ impl Area {
         event: &'static str,
         run: impl Fn(&JobCtx, EventDelivery) -> JobResult<EventDelivery> + 'static,
     ) -> Self {
-        let run: Run = Box::new(move |ctx, job| {
-            let event = job.checkpoint.as_ref().unwrap_or(&job.payload);
-            let event = serde_json::from_str(event)
-                .map_err(|error| wit::JobError::Fail(format!("event: {error}")))?;
-            run(ctx, event).map(crate::Outcome::into_wit)
-        });
+        let run: Run =
+            Box::new(move |ctx, event| run(ctx, payload(event)?).map(crate::Outcome::into_wit));
         self.subscriptions.push(Subscription { event, run });
         self
     }
@@ -153,6 +158,47 @@ impl Area {
     pub fn events_in(mut self, lane: Lane, max_attempts: u32, timeout_ms: u32) -> Self {
         let run: Run = Box::new(|_, _| unreachable!("the subscriptions run it"));
         self.jobs.push(JobKind { name: EVENT_KIND, lane, max_attempts, timeout_ms, run });
+        self
+    }
+
+    /// Lets one call run up to `most` waiting jobs of this kind, which [`Area::job`] has added, in
+    /// one transaction. `run` returns an outcome for each, in their order; an error discards all
+    /// effects, and each job runs by itself. [`Outcome::Continue`](crate::Outcome::Continue) runs a
+    /// job by itself, without counting an attempt.
+    pub fn job_batch<J: Job + 'static>(
+        self,
+        most: u32,
+        run: impl Fn(&JobCtx, Vec<J>) -> Result<Vec<crate::Outcome<J>>, wit::JobError> + 'static,
+    ) -> Self {
+        self.batch(J::KIND, most, run)
+    }
+
+    /// Lets one call handle up to `most` waiting deliveries of events, of all subscriptions, like
+    /// [`Area::job_batch`]. The deliveries of a batch are requested by the same document, or by
+    /// none.
+    pub fn event_batch(
+        self,
+        most: u32,
+        run: impl Fn(
+            &JobCtx,
+            Vec<EventDelivery>,
+        ) -> Result<Vec<crate::Outcome<EventDelivery>>, wit::JobError>
+        + 'static,
+    ) -> Self {
+        self.batch(EVENT_KIND, most, run)
+    }
+
+    fn batch<P: Serialize + DeserializeOwned>(
+        mut self,
+        kind: &'static str,
+        most: u32,
+        run: impl Fn(&JobCtx, Vec<P>) -> Result<Vec<crate::Outcome<P>>, wit::JobError> + 'static,
+    ) -> Self {
+        let run: RunTogether = Box::new(move |ctx, jobs| {
+            let payloads = jobs.iter().map(payload).collect::<Result<_, _>>()?;
+            Ok(run(ctx, payloads)?.into_iter().map(crate::Outcome::into_wit).collect())
+        });
+        self.batches.push(Batch { kind, most, run });
         self
     }
 
@@ -223,6 +269,37 @@ impl Area {
             None => Err(wit::JobError::Fail(format!("{} does not run {}", self.name, job.kind))),
         }
     }
+}
+
+impl Area {
+    /// Returns the kinds of jobs that may run together, with the maximum number of jobs.
+    #[must_use]
+    pub fn batches(&self) -> Vec<(&'static str, u32)> {
+        self.batches.iter().map(|batch| (batch.kind, batch.most)).collect()
+    }
+
+    /// Runs several jobs of one kind, or handles several deliveries of events.
+    ///
+    /// # Errors
+    /// The error that the handler returned. A kind of job that does not run in batches fails.
+    #[expect(clippy::needless_pass_by_value, reason = "as the world exports it")]
+    pub fn run_batch(
+        &self,
+        host: Handle,
+        jobs: Vec<wit::Job>,
+    ) -> Result<Vec<wit::Outcome>, wit::JobError> {
+        let Some(first) = jobs.first() else { return Ok(Vec::new()) };
+        match self.batches.iter().find(|batch| batch.kind == first.kind) {
+            Some(batch) => (batch.run)(&JobCtx::new(host, first), &jobs),
+            None => Err(wit::JobError::Fail(format!("{} runs by itself only", first.kind))),
+        }
+    }
+}
+
+/// Parses a job's payload, or its checkpoint if it continues.
+fn payload<P: DeserializeOwned>(job: &wit::Job) -> Result<P, wit::JobError> {
+    let payload = job.checkpoint.as_ref().unwrap_or(&job.payload);
+    serde_json::from_str(payload).map_err(|error| wit::JobError::Fail(format!("payload: {error}")))
 }
 
 /// Returns the name of the event in a delivery's payload.

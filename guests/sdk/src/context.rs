@@ -403,6 +403,15 @@ impl JobCtx {
         self.host.egress_send(request)
     }
 
+    /// Sends HTTP requests at the same time, like [`JobCtx::send`]. Returns their results in the same
+    /// order.
+    pub fn send_all(
+        &self,
+        requests: &[egress::Outgoing],
+    ) -> Vec<Result<egress::Incoming, egress::Error>> {
+        self.host.egress_send_all(requests)
+    }
+
     /// Scans a blob of this area with the operator's malware scanner.
     ///
     /// # Errors

@@ -9,7 +9,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, UnsafeCell};
 
+use crate::Area;
 use crate::wit::assurance::area::log;
+use crate::wit::exports::assurance::area::batches::Batch;
 
 /// Must be called first by every exported function: a panic is logged before
 /// the instance aborts. The host shows its line as the cause of the fault.
@@ -19,6 +21,12 @@ pub fn begin() {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         log::write(log::Level::Error, &lines.join(" "));
     }));
+}
+
+/// Returns the kinds of jobs that may run together, as the component exports them.
+pub fn batches(area: &Area) -> Vec<Batch> {
+    let batch = |(kind, most): (&str, u32)| Batch { kind: kind.to_owned(), most };
+    area.batches().into_iter().map(batch).collect()
 }
 
 /// Makes all further allocations use the system allocator instead of the arena. Called before work

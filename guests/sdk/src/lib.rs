@@ -129,6 +129,23 @@ macro_rules! export {
                     $area().run($crate::Handle, job)
                 }
             }
+            impl $crate::wit::exports::assurance::area::batches::Guest for Component {
+                fn kinds() -> ::std::vec::Vec<$crate::wit::exports::assurance::area::batches::Batch>
+                {
+                    $crate::glue::begin();
+                    $crate::glue::batches(&$area())
+                }
+                fn run(
+                    jobs: ::std::vec::Vec<$crate::wit::Job>,
+                ) -> ::core::result::Result<
+                    ::std::vec::Vec<$crate::wit::Outcome>,
+                    $crate::wit::JobError,
+                > {
+                    $crate::glue::begin();
+                    $crate::glue::leave_arena();
+                    $area().run_batch($crate::Handle, jobs)
+                }
+            }
     $crate::wit::export_component!(Component with_types_in $crate::wit);
         };
     };

@@ -12,7 +12,7 @@
 )]
 
 wit_bindgen::generate!({
-    world: "area",
+    world: "batching-area",
     path: "../../wit",
     pub_export_macro: true,
     export_macro_name: "export_component",

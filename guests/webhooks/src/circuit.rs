@@ -141,7 +141,7 @@ pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
         return Ok(Outcome::Done);
     };
     // If the probe fails, the open circuit decides when the next one is due.
-    deliver::send(ctx, delivery, webhook, true)?;
+    deliver::send(ctx, &mut webhook, vec![delivery], true)?;
     Ok(Outcome::Done)
 }
 

@@ -1,7 +1,9 @@
-//! Delivery of events to receivers. An attempt reads the delivery, signs and sends the message, and
-//! stores the result, in one run of a job. No transaction is open while a receiver responds: the
-//! commit verifies that the delivery and its subscription are unchanged. If they have changed, the
-//! attempt runs again with the response that it has.
+//! Delivery of events to receivers. An attempt reads the deliveries, signs and sends the messages, and
+//! stores the results, in one run of a job, or of several jobs together. No transaction is open while
+//! a receiver responds: the commit verifies that the deliveries and their subscription are unchanged.
+//! If they have changed, the attempt runs again with the responses that it has.
+
+use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
@@ -21,6 +23,12 @@ const MOST_RESPONSE_BYTES: u32 = 1024 * 1024;
 
 /// Time for which deliveries are stored, in seconds (30 days).
 const KEPT_SECONDS: i64 = 30 * 24 * 3600;
+
+/// Maximum number of deliveries of one call.
+pub(crate) const BATCH: u32 = 64;
+
+/// Number of deliveries that one call sends to a receiver at the same time.
+const TOGETHER: usize = 8;
 
 /// Number of deliveries after which, on average, old ones are deleted.
 const FORGET_AFTER: u64 = 64;
@@ -134,34 +142,85 @@ pub(crate) fn body<T: Serialize>(
 
 /// Delivers the event to the subscription that requests it.
 pub(crate) fn deliver_event(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
-    let Some(requested_by) = &event.requested_by else {
-        ctx.enqueue(&FanOut(event));
-        return Ok(Outcome::Done);
-    };
-    let webhook = ctx.documents::<Subscription>().find(requested_by)?;
-    let Some(webhook) = webhook.filter(|webhook| webhook.wants(&event.name)) else {
-        return Ok(Outcome::Done);
-    };
-    let delivery = delivery_of(ctx, &event, &webhook)?;
-    attempt(ctx, delivery, webhook, false)
+    let ends = deliver_events(ctx, vec![event])?;
+    Ok(ends.into_iter().next().unwrap_or(Outcome::Done))
 }
 
-/// Returns the delivery of the event to the subscription. Creates it at the first attempt.
-fn delivery_of(
+/// Delivers events to the subscription that requests them, a few at the same time. After a failure
+/// each of the others waits for a call of its own, so that no receiver that hangs is waited for more
+/// than once.
+pub(crate) fn deliver_events(
+    ctx: &JobCtx,
+    mut events: Vec<EventDelivery>,
+) -> Result<Vec<Outcome<EventDelivery>>, JobError> {
+    let requested_by = events.first().and_then(|event| event.requested_by.clone());
+    if events.iter().any(|event| event.requested_by != requested_by) {
+        return Err(JobError::Retry("events for different webhooks".to_owned()));
+    }
+    let Some(requested_by) = requested_by else {
+        let fan_out = |event| ctx.enqueue(&FanOut(event));
+        return Ok(events.into_iter().map(fan_out).map(|_| Outcome::Done).collect());
+    };
+    let Some(mut webhook) = ctx.documents::<Subscription>().find(requested_by)? else {
+        return Ok(events.into_iter().map(|_| Outcome::Done).collect());
+    };
+    let mut known = known(ctx, &events, webhook.uuid())?;
+    let mut ends = Vec::with_capacity(events.len());
+    while !events.is_empty() {
+        let later = events.split_off(events.len().min(TOGETHER));
+        let wanted: Vec<bool> = events.iter().map(|event| webhook.wants(&event.name)).collect();
+        let sent = events.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
+        let sent = sent.map(|(event, _)| {
+            let id = delivery_id(event.id, webhook.uuid());
+            known.remove(&id).unwrap_or_else(|| new(ctx, event, &webhook))
+        });
+        let sent = sent.collect();
+        let mut retries = attempt(ctx, &mut webhook, sent, false)?.into_iter();
+        ends.extend(wanted.into_iter().map(|wanted| {
+            let retry = if wanted { retries.next().flatten() } else { None };
+            retry.map_or(Outcome::Done, |(at, why)| Outcome::Retry(at, why))
+        }));
+        events = later;
+        if webhook.failing_since.is_some() {
+            break;
+        }
+    }
+    ends.extend(events.into_iter().map(Outcome::Continue));
+    Ok(ends)
+}
+
+/// Returns the stored deliveries of these events to the webhook, by id.
+fn known(
+    ctx: &JobCtx,
+    events: &[EventDelivery],
+    webhook: Uuid,
+) -> Result<BTreeMap<Uuid, Stored<StoredDelivery>>, JobError> {
+    let ids = events.iter().map(|event| delivery_id(event.id, webhook));
+    let known = ctx.documents::<StoredDelivery>().get_many(ids)?;
+    Ok(known.into_iter().map(|delivery| (delivery.uuid(), delivery)).collect())
+}
+
+/// Returns a delivery of the event that is not stored yet, with version 0.
+fn new(
     ctx: &JobCtx,
     event: &EventDelivery,
     webhook: &Stored<Subscription>,
-) -> Result<Stored<StoredDelivery>, JobError> {
+) -> Stored<StoredDelivery> {
     let id = delivery_id(event.id, webhook.uuid());
-    if let Some(known) = ctx.documents().find(id)? {
-        return Ok(known);
-    }
     let body = body(ctx, &event.name, event.occurred_at, &event.data);
     let named = (event.id, event.name.as_str());
     let now = ctx.now();
     let value = StoredDelivery::new(webhook.uuid(), named, event.occurred_at, body, now);
-    ctx.documents().create(id, &value)?;
-    Ok(Stored { id: id.to_string(), version: 1, created_at: now, updated_at: now, value })
+    Stored { id: id.to_string(), version: 0, created_at: now, updated_at: now, value }
+}
+
+/// Stores a delivery, a new or a changed one.
+fn keep(ctx: &JobCtx, delivery: &mut Stored<StoredDelivery>) -> Result<(), JobError> {
+    match delivery.version {
+        0 => ctx.documents().create(delivery.uuid(), &delivery.value)?,
+        _ => ctx.documents().replace(delivery)?,
+    }
+    Ok(())
 }
 
 /// Returns the id of an event's delivery to a webhook: that of the event, which begins with its
@@ -184,7 +243,8 @@ pub(crate) fn fan_out(ctx: &JobCtx, FanOut(event): FanOut) -> JobResult<FanOut> 
     let made = made.limit(MOST_WEBHOOKS).list()?;
     wanting.retain(|webhook| made.iter().all(|one| one.webhook_id != webhook.uuid()));
     for webhook in wanting {
-        let delivery = delivery_of(ctx, &event, &webhook)?;
+        let mut delivery = new(ctx, &event, &webhook);
+        keep(ctx, &mut delivery)?;
         if webhook.circuit.is_open() {
             circuit::hold(ctx, &webhook);
         } else {
@@ -198,36 +258,49 @@ pub(crate) fn run(ctx: &JobCtx, job: Deliver) -> JobResult<Deliver> {
     let Some(delivery) = ctx.documents::<StoredDelivery>().find(job.delivery_id)? else {
         return Ok(Outcome::Done);
     };
-    match ctx.documents::<Subscription>().find(delivery.webhook_id)? {
-        Some(webhook) => attempt(ctx, delivery, webhook, job.at_once),
-        None => Ok(Outcome::Done),
-    }
+    let Some(mut webhook) = ctx.documents::<Subscription>().find(delivery.webhook_id)? else {
+        return Ok(Outcome::Done);
+    };
+    let retry = attempt(ctx, &mut webhook, vec![delivery], job.at_once)?.pop().flatten();
+    Ok(retry.map_or(Outcome::Done, |(at, why)| Outcome::Retry(at, why)))
 }
 
-/// Sends the delivery, unless it was cancelled or the circuit is open.
-fn attempt<J>(
+/// Time and reason of the next attempt; `None` if there is none, or if the circuit is open and its
+/// probes decide.
+type Retry = Option<(Timestamp, String)>;
+
+/// Sends the deliveries, except those that were cancelled, and none if the circuit is open. Returns
+/// the next attempt of each.
+fn attempt(
     ctx: &JobCtx,
-    mut delivery: Stored<StoredDelivery>,
-    webhook: Stored<Subscription>,
+    webhook: &mut Stored<Subscription>,
+    deliveries: Vec<Stored<StoredDelivery>>,
     at_once: bool,
-) -> JobResult<J> {
-    if delivery.status != DeliveryStatus::Pending {
-        return Ok(Outcome::Done);
+) -> Result<Vec<Retry>, JobError> {
+    let mut retries: Vec<Retry> = vec![None; deliveries.len()];
+    let (mut places, mut sendable) = (Vec::new(), Vec::new());
+    for (place, mut delivery) in deliveries.into_iter().enumerate() {
+        if delivery.status != DeliveryStatus::Pending {
+            continue;
+        }
+        if !webhook.active {
+            delivery.status = DeliveryStatus::Failed;
+            delivery.next_attempt_at = None;
+            keep(ctx, &mut delivery)?;
+        } else if webhook.circuit.is_open() && !at_once {
+            circuit::hold(ctx, webhook);
+            if delivery.version == 0 {
+                keep(ctx, &mut delivery)?;
+            }
+        } else {
+            places.push(place);
+            sendable.push(delivery);
+        }
     }
-    if !webhook.active {
-        delivery.status = DeliveryStatus::Failed;
-        delivery.next_attempt_at = None;
-        ctx.documents().replace(&mut delivery)?;
-        return Ok(Outcome::Done);
+    for (place, retry) in places.into_iter().zip(send(ctx, webhook, sendable, false)?) {
+        retries[place] = retry;
     }
-    if webhook.circuit.is_open() && !at_once {
-        circuit::hold(ctx, &webhook);
-        return Ok(Outcome::Done);
-    }
-    Ok(match send(ctx, delivery, webhook, false)? {
-        Some((at, why)) => Outcome::Retry(at, why),
-        None => Outcome::Done,
-    })
+    Ok(retries)
 }
 
 /// Result of one attempt to send a delivery.
@@ -237,17 +310,34 @@ struct AttemptResult {
     retry_after: Option<Timestamp>,
 }
 
-/// Signs and sends the message, and stores the attempt. Returns time and reason of the next
-/// attempt; `None` if there is none, or if the circuit is open and its probes decide.
+/// Signs and sends the messages at the same time, and stores the attempts. Returns the next attempt
+/// of each.
 pub(crate) fn send(
     ctx: &JobCtx,
-    delivery: Stored<StoredDelivery>,
-    webhook: Stored<Subscription>,
+    webhook: &mut Stored<Subscription>,
+    deliveries: Vec<Stored<StoredDelivery>>,
     probing: bool,
-) -> Result<Option<(Timestamp, String)>, JobError> {
+) -> Result<Vec<Retry>, JobError> {
+    let messages: Vec<_> = deliveries.iter().map(|one| outgoing(ctx, webhook, one)).collect();
+    let answers = ctx.send_all(&messages).into_iter().map(|answer| match answer {
+        Ok(answer) => heard(ctx, &answer),
+        Err(error) => {
+            AttemptResult { status: None, error: Some(describe(&error)), retry_after: None }
+        }
+    });
+    let sent = deliveries.into_iter().zip(answers);
+    sent.map(|(delivery, heard)| record(ctx, delivery, webhook, &heard, probing)).collect()
+}
+
+/// Returns the signed message.
+fn outgoing(
+    ctx: &JobCtx,
+    webhook: &Stored<Subscription>,
+    delivery: &Stored<StoredDelivery>,
+) -> Outgoing {
     let message = (delivery.event_id, ctx.now(), delivery.body.as_str());
     let headers = signing::headers(ctx, webhook.uuid(), &webhook.generations(ctx.now()), message);
-    let outgoing = Outgoing {
+    Outgoing {
         method: "POST".to_owned(),
         url: webhook.url.clone(),
         headers: headers.into_iter().map(|(name, value)| Header { name, value }).collect(),
@@ -255,14 +345,7 @@ pub(crate) fn send(
         bearer: None,
         timeout_ms: TIMEOUT_MS,
         max_response_bytes: MOST_RESPONSE_BYTES,
-    };
-    let result = match ctx.send(&outgoing) {
-        Ok(answer) => heard(ctx, &answer),
-        Err(error) => {
-            AttemptResult { status: None, error: Some(describe(&error)), retry_after: None }
-        }
-    };
-    record(ctx, delivery, webhook, &result, probing)
+    }
 }
 
 fn heard(ctx: &JobCtx, answer: &Incoming) -> AttemptResult {
@@ -291,10 +374,10 @@ fn describe(error: &EgressError) -> String {
 fn record(
     ctx: &JobCtx,
     mut delivery: Stored<StoredDelivery>,
-    mut webhook: Stored<Subscription>,
+    webhook: &mut Stored<Subscription>,
     heard: &AttemptResult,
     probing: bool,
-) -> Result<Option<(Timestamp, String)>, JobError> {
+) -> Result<Retry, JobError> {
     let now = ctx.now();
     delivery.log(Attempt { at: now, response_status: heard.status, error: heard.error.clone() });
     let own = match &heard.error {
@@ -307,13 +390,13 @@ fn record(
             schedule::next_attempt(delivery.tries, now, jitter, heard.retry_after)
         }
     };
-    judge(ctx, &mut webhook, &delivery, heard, probing)?;
+    judge(ctx, webhook, &delivery, heard, probing)?;
     let own = own.filter(|_| webhook.active);
     if own.is_none() && heard.error.is_some() {
         delivery.status = DeliveryStatus::Failed;
     }
     delivery.next_attempt_at = own.map(|own| webhook.circuit.retry_at.unwrap_or(own));
-    ctx.documents().replace(&mut delivery)?;
+    keep(ctx, &mut delivery)?;
     if own.is_none() && ctx.random_below(FORGET_AFTER) == 0 {
         let once =
             JobOptions { dedupe_key: Some(ForgetOld::KIND.to_owned()), ..JobOptions::default() };

@@ -45,6 +45,7 @@ pub fn area() -> Area {
         )
         .on("*", deliver::deliver_event)
         .events_in(Lane::Delivery, 30, 20_000)
+        .event_batch(deliver::BATCH, deliver::deliver_events)
         .job::<Deliver>(Lane::Delivery, 30, 20_000, deliver::run)
         .job::<FanOut>(Lane::Delivery, 30, 20_000, deliver::fan_out)
         .job::<Probe>(Lane::Delivery, 30, 20_000, circuit::probe)

@@ -1,6 +1,7 @@
 //! A loaded component, and the host's side of every call into it.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
@@ -12,7 +13,9 @@ use super::bindings::Job;
 use super::bindings::assurance::area::types;
 use super::convert;
 use super::exports::Exports;
-use super::instance::{self, AreaName, CallState, DescribeCall, FinishedCall, Invocation};
+use super::instance::{
+    self, AreaName, BatchesCall, CallState, DescribeCall, FinishedCall, Invocation, JobsTogether,
+};
 use super::time_slice::CallMeter;
 use super::trap;
 use assurance_core::budgets::{BudgetExceeded, BudgetPermit};
@@ -21,6 +24,9 @@ use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::recordings::Player;
 use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit, UnitOfWork};
+
+/// Maximum number of jobs of one call, whatever the component says.
+const MAX_BATCH: u32 = 64;
 
 /// A component, compiled and linked.
 pub(super) struct Component {
@@ -35,6 +41,8 @@ pub(super) struct Component {
     /// Permits for concurrent calls that have exceeded the first time slice.
     long_calls: Arc<Semaphore>,
     stops: watch::Sender<CallStops>,
+    /// Maximum number of jobs of one call by kind; set when it is described.
+    batches: OnceLock<BTreeMap<String, u32>>,
 }
 
 /// Signal that ends running calls after an operator's action.
@@ -63,6 +71,7 @@ impl Component {
             long_calls: Arc::new(Semaphore::new(shared.settings.max_long_calls_per_area)),
             area: Arc::new(AreaName::new(digest, Arc::clone(&shared.journals))),
             exports: Arc::new(exports),
+            batches: OnceLock::new(),
             stops: watch::Sender::new(CallStops::default()),
             shared,
         }
@@ -83,8 +92,20 @@ impl Component {
         let manifest = convert::manifest::manifest(described);
         if let Ok(manifest) = &manifest {
             self.area.set(&manifest.name);
+            self.read_batches().await?;
         }
         Ok(manifest)
+    }
+
+    /// Reads which kinds of jobs may run together.
+    async fn read_batches(&self) -> Result<(), CallError> {
+        if self.exports.has_batches() && self.batches.get().is_none() {
+            let timeout = self.shared.settings.describe_timeout();
+            let kinds = self.call(None, BatchesCall, timeout, Ok).await.result?.into_iter();
+            let kinds = kinds.map(|one| (one.kind, one.most.clamp(1, MAX_BATCH))).collect();
+            let _ = self.batches.set(kinds);
+        }
+        Ok(())
     }
 
     /// Runs one call in an instance of its own and converts its result with
@@ -207,6 +228,25 @@ impl AreaCode for Component {
             let max = self.shared.settings.max_reply_bytes;
             let take = |outcome| convert::call::outcome(outcome, max);
             self.call(Some(unit), job, timeout, take).await
+        }
+        .boxed()
+    }
+
+    fn max_batch(&self, kind: &str) -> u32 {
+        self.batches.get().and_then(|kinds| kinds.get(kind)).copied().unwrap_or(1)
+    }
+
+    fn run_batch<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        jobs: &'a [JobRun],
+        timeout: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Vec<JobOutcome>, JobFailure>>> {
+        async move {
+            let max = self.shared.settings.max_reply_bytes;
+            let together = JobsTogether(jobs.iter().map(convert::call::job).collect());
+            let take = |outcomes| convert::call::outcomes(outcomes, jobs.len(), max);
+            self.call(Some(unit), together, timeout, take).await
         }
         .boxed()
     }

@@ -1,14 +1,15 @@
-//! A component's three exports, looked up when it is loaded.
+//! A component's exports, looked up when it is loaded.
 //!
 //! Bindings of the whole world would check the types of every export at each
-//! instantiation, and `describe` has the largest types. So all three are
-//! checked when the component is loaded, and a call checks only its own export.
+//! instantiation, and `describe` has the largest types. So they are checked when
+//! the component is loaded, and a call checks only its own export.
 
 use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
 use wasmtime::component::{ComponentNamedList, Lift, Lower, TypedFunc};
 use wasmtime::{Engine, Store};
 
 use super::bindings::AreaPre;
+use super::generations::Generation;
 use super::instance::CallState;
 
 /// A linked component with its exports.
@@ -18,6 +19,14 @@ pub(super) struct Exports {
     pub(super) all: AreaPre<CallState>,
     handle: ComponentExportIndex,
     run: ComponentExportIndex,
+    batches: Option<BatchExports>,
+}
+
+/// The exports of an area that runs several jobs in one call.
+#[derive(Clone)]
+struct BatchExports {
+    kinds: ComponentExportIndex,
+    run: ComponentExportIndex,
 }
 
 /// An export that is called without the bindings of the world.
@@ -25,6 +34,10 @@ pub(super) struct Exports {
 pub(super) enum UntypedExport {
     Handle,
     Run,
+    /// Only for a component that has batches.
+    Batches,
+    /// Only for a component that has batches.
+    RunBatch,
 }
 
 impl Exports {
@@ -33,13 +46,21 @@ impl Exports {
         linked: InstancePre<CallState>,
     ) -> wasmtime::Result<Self> {
         let all = AreaPre::new(linked)?;
+        let index = |name: &str| component.get_export_index(None, name);
         let find = |name| {
-            component.get_export_index(None, name).ok_or_else(|| {
-                // Always found: `AreaPre` has already checked the export.
-                wasmtime::format_err!("no export named `{name}`")
-            })
+            // Always found: `AreaPre` has already checked the export.
+            index(name).ok_or_else(|| wasmtime::format_err!("no export named `{name}`"))
         };
-        Ok(Self { all, handle: find("handle")?, run: find("run")? })
+        let batches = index(&Generation::V0_3.interface("batches")).and_then(|batches| {
+            let function = |name| component.get_export_index(Some(&batches), name);
+            Some(BatchExports { kinds: function("kinds")?, run: function("run")? })
+        });
+        Ok(Self { all, handle: find("handle")?, run: find("run")?, batches })
+    }
+
+    /// Whether the component exports what a batch of jobs needs.
+    pub(super) fn has_batches(&self) -> bool {
+        self.batches.is_some()
     }
 
     pub(super) fn engine(&self) -> &Engine {
@@ -58,9 +79,12 @@ impl Exports {
     {
         let instance: Instance = self.all.instance_pre().instantiate_async(&mut *store).await?;
         let index = match export {
-            UntypedExport::Handle => &self.handle,
-            UntypedExport::Run => &self.run,
+            UntypedExport::Handle => Some(&self.handle),
+            UntypedExport::Run => Some(&self.run),
+            UntypedExport::Batches => self.batches.as_ref().map(|batches| &batches.kinds),
+            UntypedExport::RunBatch => self.batches.as_ref().map(|batches| &batches.run),
         };
+        let index = index.ok_or_else(|| wasmtime::format_err!("no export {export:?}"))?;
         instance.get_typed_func(store, index)
     }
 }

@@ -173,6 +173,6 @@ mod tests {
 
     #[test]
     fn a_generation_that_is_not_spoken_is_refused_with_the_way_out() {
-        insta::assert_snapshot!(origin("assurance:area/log@0.3.0").err().unwrap());
+        insta::assert_snapshot!(origin("assurance:area/log@1.0.0").err().unwrap());
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
+use wasmtime::component::{ComponentType, Lift};
 use wasmtime::{ResourceLimiter, Store};
 
 use super::RuntimeState;
@@ -140,6 +141,11 @@ impl CallState {
     pub(super) fn enter(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
         self.count(capability)?;
         self.unit.as_mut().ok_or_else(|| CallStop::InDescribe(capability).into())
+    }
+
+    /// Returns the unit of work, for a host call that was counted before.
+    pub(super) fn unit(&mut self) -> Option<&mut UnitOfWork> {
+        self.unit.as_mut()
     }
 
     /// Must be called first by host functions that do not use the unit of work.
@@ -283,6 +289,37 @@ impl Invocation for DescribeCall {
     }
 }
 
+/// Call of the export `batches`.
+pub(super) struct BatchesCall;
+
+/// Kind of a job and the maximum number of jobs of one call, as `batches`
+/// returns them.
+#[derive(ComponentType, Lift)]
+#[component(record)]
+pub(super) struct JobBatch {
+    pub(super) kind: String,
+    pub(super) most: u32,
+}
+
+impl Invocation for BatchesCall {
+    type Answer = Vec<JobBatch>;
+    const DEADLINE_SETTING: &'static str = DescribeCall::DEADLINE_SETTING;
+
+    fn max_cpu(shared: &RuntimeState, area: &AreaName) -> Option<TimeLimit> {
+        DescribeCall::max_cpu(shared, area)
+    }
+
+    async fn invoke(
+        &self,
+        exports: &Exports,
+        store: &mut Store<CallState>,
+    ) -> wasmtime::Result<Self::Answer> {
+        let batches = exports.instantiate(UntypedExport::Batches, store).await?;
+        let (kinds,) = batches.call_async(store, ()).await?;
+        Ok(kinds)
+    }
+}
+
 impl Invocation for types::Request {
     type Answer = Result<types::Reply, types::Problem>;
     const DEADLINE_SETTING: &'static str =
@@ -316,6 +353,28 @@ impl Invocation for Job {
         let run = exports.instantiate(UntypedExport::Run, store).await?;
         let (outcome,) = run.call_async(store, (self,)).await?;
         Ok(outcome)
+    }
+}
+
+/// Jobs of one kind and workspace that run in one call.
+pub(super) struct JobsTogether(pub(super) Vec<Job>);
+
+impl Invocation for JobsTogether {
+    type Answer = Result<Vec<Outcome>, JobError>;
+    const DEADLINE_SETTING: &'static str = Job::DEADLINE_SETTING;
+
+    fn long(shared: &RuntimeState) -> &LowPriorityExecutor {
+        Job::long(shared)
+    }
+
+    async fn invoke(
+        &self,
+        exports: &Exports,
+        store: &mut Store<CallState>,
+    ) -> wasmtime::Result<Self::Answer> {
+        let run = exports.instantiate(UntypedExport::RunBatch, store).await?;
+        let (outcomes,) = run.call_async(store, (self.0.as_slice(),)).await?;
+        Ok(outcomes)
     }
 }
 

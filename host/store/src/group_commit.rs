@@ -248,13 +248,13 @@ mod tests {
         let workspace = WorkspaceId::new();
         let lost = JobEnd {
             workspace,
-            job: JobId(uuid::Uuid::new_v4()),
+            jobs: vec![JobId(uuid::Uuid::new_v4())],
             lease: uuid::Uuid::new_v4(),
             how: JobEndKind::Done { keep: false },
         };
         let units = vec![
             unit(workspace, "a"),
-            Effects { job_end: Some(lost), ..unit(workspace, "b") },
+            Effects { job_ends: vec![lost], ..unit(workspace, "b") },
             unit(workspace, "a"),
             unit(workspace, "c"),
         ];

@@ -44,6 +44,24 @@ pub trait AreaCode: Send + Sync + 'static {
         timeout: Duration,
     ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>>;
 
+    /// Returns the maximum number of jobs of this kind in one call of
+    /// [`AreaCode::run_batch`]; 1 if they only run by themselves.
+    fn max_batch(&self, _kind: &str) -> u32 {
+        1
+    }
+
+    /// Runs several jobs of one kind and workspace in one call, within the
+    /// timeout. Returns an outcome for each, in their order.
+    fn run_batch<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        _jobs: &'a [JobRun],
+        _timeout: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Vec<JobOutcome>, JobFailure>>> {
+        let error = CallError::Host(anyhow::anyhow!("this code runs jobs by themselves only"));
+        Box::pin(async { CallOutcome { unit: Some(unit), result: Err(error) } })
+    }
+
     /// Ends the selected running calls and discards their uncommitted writes.
     /// Later calls are not affected.
     fn end_calls(&self, _which: CallsToEnd) {}

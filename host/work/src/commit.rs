@@ -31,7 +31,7 @@ impl UnitOfWork {
         if matches!(reading, ReadProgress::Broken) {
             return Err(Error::RunAgain);
         }
-        if !self.wrote() && end.reply.is_none() && end.job.is_none() {
+        if !self.wrote() && end.reply.is_none() && end.jobs.is_empty() {
             return self.end_reading(reading).await;
         }
         let checked = self.released_connection || !matches!(reading, ReadProgress::In(_));
@@ -39,7 +39,7 @@ impl UnitOfWork {
         let bytes = self.check_quota(&effects)?;
         self.note_effects(&effects);
         effects.reply.clone_from(&end.reply);
-        effects.job_end = end.job;
+        effects.job_ends = end.jobs;
         let area = &self.spec.area.area;
         let enqueued = effects.jobs.iter().filter(|job| job.area == *area).count() as u64;
         let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();

@@ -9,12 +9,17 @@
 //! Invariant: no transaction is open while a request is sent, unless the step
 //! has written into one.
 
+use futures::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::{OperationError, UnitOfWork};
 use assurance_outside::egress::{Egress, EgressError, EgressRequest, EgressResponse};
 use assurance_outside::mail::{Mail, MailError, Message};
+use assurance_store::Error;
+
+/// Maximum number of requests that one call sends at the same time.
+const SENT_TOGETHER: usize = 16;
 
 /// Response to a network request, or the result of sending a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,29 +38,48 @@ pub struct EgressLog(Mutex<Vec<(RequestFingerprint, EgressResult)>>);
 type RequestFingerprint = [u8; 32];
 
 impl UnitOfWork {
-    /// Sends a request to the network. If an earlier attempt of the step has
-    /// sent it, returns the response of that attempt.
+    /// Sends requests to the network, up to [`SENT_TOGETHER`] at the same time.
+    /// Those that an earlier attempt of the step has sent get the responses of
+    /// that attempt. Returns the responses, or the reasons why there are none,
+    /// in the order of the requests.
     ///
     /// # Errors
-    /// The reason why there is no response, or a write conflict before the
-    /// request was sent.
+    /// A write conflict before the requests were sent.
     pub async fn send(
         &mut self,
         egress: &Egress,
-        request: EgressRequest,
-    ) -> Result<EgressResponse, OperationError<EgressError>> {
+        requests: Vec<EgressRequest>,
+    ) -> Result<Vec<Result<EgressResponse, EgressError>>, Error> {
         self.release_connection().await?;
-        let fingerprint = of_request(&request);
-        if let Some(EgressResult::Request(answer)) = self.earlier_answer(&fingerprint) {
-            return answer.map_err(OperationError::Refused);
+        let mut answers = Vec::with_capacity(requests.len());
+        let mut requests = requests.into_iter().map(|one| (of_request(&one), one)).peekable();
+        while let Some((fingerprint, _)) = requests.peek()
+            && let Some(EgressResult::Request(answer)) = self.earlier_answer(fingerprint)
+        {
+            answers.push(answer);
+            requests.next();
         }
-        let request = match self.response_limit(request.max_response_bytes) {
-            Some(max_response_bytes) => EgressRequest { max_response_bytes, ..request },
-            None => return Err(OperationError::Refused(EgressError::TooLarge)),
-        };
-        let answer = egress.send(request).await;
-        self.keep_answer(fingerprint, EgressResult::Request(answer.clone()));
-        answer.map_err(OperationError::Refused)
+        // The first request without an earlier answer was counted already.
+        self.sends += requests.len().saturating_sub(1);
+        let together = requests.len().clamp(1, SENT_TOGETHER) as u64;
+        let sending = requests.map(|(fingerprint, request)| {
+            let limit = self.response_limit(request.max_response_bytes, together);
+            async move {
+                let answer = match limit {
+                    Some(max_response_bytes) => {
+                        egress.send(EgressRequest { max_response_bytes, ..request }).await
+                    }
+                    None => Err(EgressError::TooLarge),
+                };
+                (fingerprint, answer)
+            }
+        });
+        let sent: Vec<_> = stream::iter(sending).buffered(SENT_TOGETHER).collect().await;
+        for (fingerprint, answer) in sent {
+            self.keep_answer(fingerprint, EgressResult::Request(answer.clone()));
+            answers.push(answer);
+        }
+        Ok(answers)
     }
 
     /// Sends mail, once for all attempts of the step.
@@ -84,12 +108,13 @@ impl UnitOfWork {
     }
 
     /// Returns the largest response for a request that asks for `requested` bytes
-    /// (0: as many as possible); `None` if the step has used up its limit.
-    /// Responses are kept for later attempts of the step.
-    fn response_limit(&self, requested: u32) -> Option<u32> {
+    /// (0: as many as possible) and is sent with `together - 1` others; `None` if
+    /// the step has used up its limit. Responses are kept for later attempts of
+    /// the step.
+    fn response_limit(&self, requested: u32, together: u64) -> Option<u32> {
         let Some(sent) = &self.sent else { return Some(requested) };
         let left = self.spec.limits.max_incoming_bytes.saturating_sub(sent.bytes());
-        room(requested, left)
+        room(requested, left / together)
     }
 
     fn earlier_answer(&mut self, fingerprint: &RequestFingerprint) -> Option<EgressResult> {

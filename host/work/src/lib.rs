@@ -99,8 +99,8 @@ pub struct UnitSpec {
 pub struct CommitOptions {
     /// Response to store for the request's idempotency key.
     pub reply: Option<StoredReply>,
-    /// End of the run, if the call runs a job.
-    pub job: Option<JobEnd>,
+    /// Ends of the jobs that the call runs.
+    pub jobs: Vec<JobEnd>,
 }
 
 /// Reads and pending writes of one call. Dropping it discards the writes.

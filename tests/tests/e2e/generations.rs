@@ -45,7 +45,7 @@ both_backends! {
         assert_eq!(echoed.expect(200), json!({"a": 1}));
         assert_eq!(area(&host).await["generation"], "0.1.0");
         let echo = host.operate(Method::GET, "/areas/echo").await.expect(200);
-        assert_eq!(echo["generation"], "0.2.0");
+        assert_eq!(echo["generation"], "0.3.0");
 
         let file = place::fixtures().join("speaks-0-1.wasm");
         let checked = host.cli(&["area", "check", file.to_str().expect("a path")]);

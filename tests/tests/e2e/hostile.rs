@@ -31,7 +31,7 @@ const REFUSED: [(&str, &str); 7] = [
     ("abort-in-describe", "describe"),
     ("loop-in-describe", "describe"),
     ("wrong-world", "world"),
-    ("speaks-0-3", "this service supports 0.1.0 and 0.2.0"),
+    ("speaks-1-0", "this service supports 0.1.0, 0.2.0 and 0.3.0"),
 ];
 
 /// Timeout; longer than some calls that each wait for the deadline of an endless loop.

@@ -68,6 +68,7 @@ mod sign_in;
 mod story;
 mod support;
 mod swap;
+mod together;
 mod tour;
 mod uploads;
 mod vex;

@@ -6,8 +6,10 @@ use sha2::{Digest as _, Sha256};
 use crate::source::sources;
 
 /// Folder of each former generation, and the digest of its content.
-const FROZEN: [(&str, &str); 1] =
-    [("wit/0.1.0/", "18aa5b83127395874bb3c68fa4a237bf5a323773e9438cc16f2acdc37efde0a6")];
+const FROZEN: [(&str, &str); 2] = [
+    ("wit/0.1.0/", "18aa5b83127395874bb3c68fa4a237bf5a323773e9438cc16f2acdc37efde0a6"),
+    ("wit/0.2.0/", "06ea200feb4cebe63da9c1cb8eb59d182528140cc71a1fa3908f05072753d3af"),
+];
 
 #[test]
 fn a_published_generation_of_the_contract_stays_as_it_was() {

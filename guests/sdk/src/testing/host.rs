@@ -376,6 +376,13 @@ impl Host for FakeHost {
         (self.0.network.borrow_mut())(request)
     }
 
+    fn egress_send_all(
+        &self,
+        requests: &[egress::Outgoing],
+    ) -> Vec<Result<egress::Incoming, egress::Error>> {
+        requests.iter().map(|request| self.egress_send(request)).collect()
+    }
+
     fn egress_check(&self, url: &str) -> Result<(), egress::Error> {
         if url.starts_with("https://") && !url.contains("localhost") {
             Ok(())

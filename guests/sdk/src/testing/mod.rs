@@ -296,6 +296,27 @@ impl FakeHost {
         result
     }
 
+    /// Runs jobs of one kind together, or deliveries of events if `kind` is `event`.
+    ///
+    /// # Errors
+    /// The error that the batch returned.
+    pub fn run_batch(&self, kind: &str, payloads: &[Value]) -> Result<Vec<Outcome>, JobError> {
+        let call = self.circumstances();
+        let jobs = payloads.iter().zip(1_u128..).map(|(payload, number)| wit::Job {
+            call: call.clone(),
+            id: Uuid::from_u128((u128::from(self.0.calls.get()) << 8) + number).to_string(),
+            kind: kind.to_owned(),
+            payload: payload.to_string(),
+            attempt: 1,
+            checkpoint: None,
+        });
+        let jobs: Vec<_> = jobs.collect();
+        self.0.in_job.set(true);
+        let result = self.attempt(|| self.0.area.run_batch(Handle::new(self.clone()), jobs));
+        self.0.in_job.set(false);
+        result
+    }
+
     /// Delivers an event with this id to the area.
     ///
     /// # Errors

@@ -257,17 +257,17 @@ impl FromStr for JobStatus {
     }
 }
 
-/// The end of one run of a job. It is written in the transaction of the run's
-/// effects, and only if the job still has the lease.
+/// The end of one run of some jobs, all in the same way. It is written in the
+/// transaction of the run's effects, and only if the jobs still have the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobEnd {
-    /// Workspace of the job.
+    /// Workspace of the jobs.
     pub workspace: WorkspaceId,
-    /// Id of the job.
-    pub job: JobId,
-    /// Lease under which the job ran.
+    /// Ids of the jobs, at least one.
+    pub jobs: Vec<JobId>,
+    /// Lease under which the jobs ran.
     pub lease: uuid::Uuid,
-    /// New state of the job.
+    /// New state of the jobs.
     pub how: JobEndKind,
 }
 

@@ -25,7 +25,7 @@ pub const FORMAT: u32 = 1;
 
 /// WIT package whose types describe the recorded values: the current
 /// generation, even if the component uses another.
-pub const CONTRACT: &str = "assurance:area@0.2.0";
+pub const CONTRACT: &str = "assurance:area@0.3.0";
 
 /// One call, as stored in its file.
 #[derive(Clone, Debug, Serialize, Deserialize)]

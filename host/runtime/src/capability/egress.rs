@@ -7,6 +7,7 @@ use zeroize::Zeroizing;
 
 use super::super::bindings::assurance::area::egress::{Error, Header, Host, Incoming, Outgoing};
 use super::super::instance::CallState;
+use super::super::trap::CallStop;
 use super::CapabilityError;
 use assurance_core::domain::manifest::Capability;
 use assurance_outside::egress::{self, EgressError};
@@ -14,6 +15,50 @@ use assurance_work::SendSecretError;
 
 impl Host for CallState {
     async fn send(&mut self, request: Outgoing) -> Result<Incoming, CapabilityError<Error>> {
+        let outgoing = self.prepare(request).await?;
+        let answer = self.send_prepared(vec![outgoing]).await?.pop();
+        answer.unwrap_or(Err(Error::Timeout)).map_err(CapabilityError::Answer)
+    }
+
+    async fn send_all(
+        &mut self,
+        requests: Vec<Outgoing>,
+    ) -> wasmtime::Result<Vec<Result<Incoming, Error>>> {
+        let (mut outgoing, mut refused) = (Vec::new(), Vec::new());
+        for request in requests {
+            refused.push(match self.prepare(request).await {
+                Ok(prepared) => {
+                    outgoing.push(prepared);
+                    None
+                }
+                Err(error) => Some(error.split()?),
+            });
+        }
+        let mut answers = self.send_prepared(outgoing).await?.into_iter();
+        let results = refused.into_iter().filter_map(|refused| match refused {
+            Some(error) => Some(Err(error)),
+            None => answers.next(),
+        });
+        Ok(results.collect())
+    }
+
+    fn check(&mut self, url: String) -> Result<(), CapabilityError<Error>> {
+        self.enter(Capability::Egress)?;
+        let checked = self.shared.egress.check(&url);
+        checked.map_err(|refused| CapabilityError::Answer(Error::Refused(refused.0)))
+    }
+
+    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
+        refusal.split()
+    }
+}
+
+impl CallState {
+    /// Checks a request, and adds the secret that it names.
+    async fn prepare(
+        &mut self,
+        request: Outgoing,
+    ) -> Result<egress::EgressRequest, CapabilityError<Error>> {
         let shared = Arc::clone(&self.shared);
         let unit = self.enter(Capability::Egress)?;
         if !unit.spec().in_job {
@@ -28,18 +73,17 @@ impl Host for CallState {
             }
             None => None,
         };
-        let outgoing = outgoing(request, bearer).map_err(CapabilityError::Answer)?;
-        Ok(incoming(unit.send(&shared.egress, outgoing).await?))
+        outgoing(request, bearer).map_err(CapabilityError::Answer)
     }
 
-    fn check(&mut self, url: String) -> Result<(), CapabilityError<Error>> {
-        self.enter(Capability::Egress)?;
-        let checked = self.shared.egress.check(&url);
-        checked.map_err(|refused| CapabilityError::Answer(Error::Refused(refused.0)))
-    }
-
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
+    async fn send_prepared(
+        &mut self,
+        requests: Vec<egress::EgressRequest>,
+    ) -> wasmtime::Result<Vec<Result<Incoming, Error>>> {
+        let shared = Arc::clone(&self.shared);
+        let unit = self.unit().ok_or(CallStop::InDescribe(Capability::Egress))?;
+        let answers = unit.send(&shared.egress, requests).await.map_err(CallStop::Store)?;
+        Ok(answers.into_iter().map(|answer| answer.map(incoming).map_err(Error::from)).collect())
     }
 }
 

@@ -147,6 +147,23 @@ pub(in super::super) fn outcome(
     })
 }
 
+/// Converts the outcomes of a batch of jobs, one for each.
+pub(in super::super) fn outcomes(
+    outcomes: Result<Vec<bindings::Outcome>, bindings::JobError>,
+    jobs: usize,
+    max_bytes: usize,
+) -> Result<Result<Vec<JobOutcome>, JobFailure>, CallError> {
+    let outcomes = match outcomes {
+        Ok(outcomes) => outcomes,
+        Err(error) => return Ok(outcome(Err(error), max_bytes)?.map(|one| vec![one])),
+    };
+    if outcomes.len() != jobs {
+        let what = format!("{} outcomes for {jobs} jobs", outcomes.len());
+        return Err(CallError::Contract(what));
+    }
+    outcomes.into_iter().map(|one| outcome(Ok(one), max_bytes)).collect()
+}
+
 fn json(text: String, what: &str) -> Result<String, CallError> {
     match serde_json::from_str::<serde::de::IgnoredAny>(&text) {
         Ok(_) => Ok(text),

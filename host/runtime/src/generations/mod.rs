@@ -1,18 +1,20 @@
 //! The generations of the contract that this host supports.
 //!
-//! The current generation is linked by `bindings`. Each earlier one has a file
-//! here with the functions that differ; all others are taken from the current
-//! generation. Calls need not know the component's generation. wasmtime
-//! compares types when a component is linked, so a wrong adapter makes linking
-//! fail and cannot misread values.
+//! The current generation is linked by `bindings`. An earlier one takes its
+//! functions from the current generation, except for those in its file here.
+//! Calls need not know the component's generation. wasmtime compares types when
+//! a component is linked, so a wrong adapter makes linking fail and cannot
+//! misread values.
 
 mod v0_1;
 
 use std::fmt;
 
-use wasmtime::component::Linker;
+use wasmtime::component::{Linker, LinkerInstance};
 
 use super::LoadError;
+use super::bindings::assurance::area;
+use super::host_call_recorder::{HostCallRecorder, RecordingLinker};
 use super::instance::CallState;
 
 /// Package of the contract, the prefix of interface names.
@@ -23,21 +25,28 @@ const PACKAGE: &str = "assurance:area/";
 pub(super) enum Generation {
     V0_1,
     V0_2,
+    V0_3,
 }
 
 impl Generation {
     /// All supported generations, oldest first.
-    const ALL: [Self; 2] = [Self::V0_1, Self::V0_2];
+    const ALL: [Self; 3] = [Self::V0_1, Self::V0_2, Self::V0_3];
 
     /// Current generation: that of the folder `wit/`.
-    pub(super) const CURRENT: Self = Self::V0_2;
+    pub(super) const CURRENT: Self = Self::V0_3;
 
     /// Returns the version of the contract's package.
     pub(super) fn version(self) -> &'static str {
         match self {
             Self::V0_1 => "0.1.0",
             Self::V0_2 => "0.2.0",
+            Self::V0_3 => "0.3.0",
         }
+    }
+
+    /// Returns the full name of an interface.
+    pub(super) fn interface(self, name: &str) -> String {
+        format!("{PACKAGE}{name}@{self}")
     }
 
     /// Returns the generation and the interface of an import; `None` if it is
@@ -55,13 +64,48 @@ impl fmt::Display for Generation {
     }
 }
 
+/// Links the functions of an interface as in the current generation.
+type AddToLinker = fn(
+    &mut LinkerInstance<'_, CallState>,
+    for<'a> fn(&'a mut CallState) -> HostCallRecorder<'a>,
+) -> wasmtime::Result<()>;
+
+/// Interfaces of the earlier generations, with the functions of the current one.
+const INTERFACES: [(&str, AddToLinker); 18] = [
+    ("types", area::types::add_to_linker_instance::<_, RecordingLinker>),
+    ("manifest", area::manifest::add_to_linker_instance::<_, RecordingLinker>),
+    ("documents", area::documents::add_to_linker_instance::<_, RecordingLinker>),
+    ("blobs", area::blobs::add_to_linker_instance::<_, RecordingLinker>),
+    ("events", area::events::add_to_linker_instance::<_, RecordingLinker>),
+    ("jobs", area::jobs::add_to_linker_instance::<_, RecordingLinker>),
+    ("secrets", area::secrets::add_to_linker_instance::<_, RecordingLinker>),
+    ("crypto", area::crypto::add_to_linker_instance::<_, RecordingLinker>),
+    ("directory", area::directory::add_to_linker_instance::<_, RecordingLinker>),
+    ("calendar", area::calendar::add_to_linker_instance::<_, RecordingLinker>),
+    ("egress", area::egress::add_to_linker_instance::<_, RecordingLinker>),
+    ("log", area::log::add_to_linker_instance::<_, RecordingLinker>),
+    ("malware", area::malware::add_to_linker_instance::<_, RecordingLinker>),
+    ("links", area::links::add_to_linker_instance::<_, RecordingLinker>),
+    ("settings", area::settings::add_to_linker_instance::<_, RecordingLinker>),
+    ("queue", area::queue::add_to_linker_instance::<_, RecordingLinker>),
+    ("membership", area::membership::add_to_linker_instance::<_, RecordingLinker>),
+    ("mail", area::mail::add_to_linker_instance::<_, RecordingLinker>),
+];
+
 /// Adds the earlier generations to a linker that has the current one.
 pub(super) fn add_earlier_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
+    for generation in [Generation::V0_1, Generation::V0_2] {
+        for (interface, add) in INTERFACES {
+            let mut instance = linker.instance(&generation.interface(interface))?;
+            add(&mut instance, |state| HostCallRecorder(state))?;
+        }
+    }
     v0_1::add_to_linker(linker)
 }
 
 fn unknown(version: &str) -> LoadError {
-    let spoken = Generation::ALL.map(Generation::version).join(" and ");
+    let [first @ .., last] = Generation::ALL.map(Generation::version);
+    let spoken = format!("{} and {last}", first.join(", "));
     let newest = Generation::CURRENT.version();
     LoadError::UnknownGeneration { found: version.to_owned(), spoken, newest }
 }

@@ -42,3 +42,8 @@ fn all_of_the_current_generation_is_linked() {
 fn all_of_0_1_0_is_linked_with_the_types_it_had() {
     check("wit/0.1.0", Generation::V0_1);
 }
+
+#[test]
+fn all_of_0_2_0_is_linked_with_the_types_it_had() {
+    check("wit/0.2.0", Generation::V0_2);
+}

@@ -4,6 +4,7 @@
 //! other workspaces may be behind it. Then the dispatcher also pages through the lane's flows, a
 //! few at a time.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use super::workspace_turns::WorkspaceTurns;
-use super::{WorkerState, run};
+use super::{WorkerState, batch, run};
 use assurance_core::config::LaneConfig;
 use assurance_core::domain::job::{JobFlow, Lane, LeasedJob};
 use assurance_core::domain::time::Timestamp;
@@ -220,7 +221,7 @@ impl Dispatcher {
             Err(error) => {
                 self.start(&chosen, Vec::new());
                 tracing::warn!(lane = %self.lane, %error, "cannot claim jobs");
-                self.release_lease(lease).await;
+                release_lease(&self.shared, self.lane, lease).await;
             }
         }
         true
@@ -228,7 +229,8 @@ impl Dispatcher {
 
     /// Starts the claimed jobs. Frees the slots of chosen jobs that were not claimed.
     fn start(&self, chosen: &[(JobFlow, u32)], jobs: Vec<LeasedJob>) {
-        {
+        // A look for more jobs of a flow costs a statement.
+        let more: HashSet<JobFlow> = {
             let mut turns = self.turns.lock();
             for (flow, wanted) in chosen {
                 let got = jobs.iter().filter(|leased| leased.job.flow() == *flow).count();
@@ -238,7 +240,8 @@ impl Dispatcher {
                     turns.forget_flow(*flow);
                 }
             }
-        }
+            chosen.iter().map(|(flow, _)| *flow).filter(|flow| turns.has_more(flow)).collect()
+        };
         for job in jobs {
             let slot = LaneSlot {
                 turns: Arc::clone(&self.turns),
@@ -246,9 +249,16 @@ impl Dispatcher {
                 flow: job.job.flow(),
             };
             let (shared, share) = (Arc::clone(&self.shared), self.share);
+            let more = more.contains(&slot.flow);
             self.tasks.spawn(async move {
                 let abandon = shared.abandon.clone();
-                let run = Box::pin(run::run(&shared, share, job));
+                let run = Box::pin(async {
+                    let batches =
+                        if more { batch::gather(&shared, job).await } else { vec![vec![job]] };
+                    for jobs in batches {
+                        run::run(&shared, share, jobs).await;
+                    }
+                });
                 abandon.run_until_cancelled(run).await;
                 drop(slot);
             });
@@ -273,29 +283,6 @@ impl Dispatcher {
         let jobs = store::jobs::claim(&mut connection, claim, deps.clock.now()).await?;
         connection.release();
         Ok(jobs)
-    }
-
-    /// Releases a lease whose claim failed. The claim may have been committed, and its jobs would
-    /// stay leased by this process without running.
-    async fn release_lease(&self, lease: Uuid) {
-        while !self.shared.stop.is_cancelled() {
-            tokio::time::sleep(RETRY_PAUSE).await;
-            match self.release(lease).await {
-                Ok(_) => return,
-                Err(error) => {
-                    tracing::warn!(lane = %self.lane, %error, "cannot release claimed jobs");
-                }
-            }
-        }
-    }
-
-    async fn release(&self, lease: Uuid) -> Result<u64, store::Error> {
-        let deps = &self.shared.deps;
-        let mut connection = deps.store.writer().await?;
-        let (worker, now) = (self.shared.worker, deps.clock.now());
-        let released = store::jobs::release(&mut connection, worker, Some(lease), now).await?;
-        connection.release();
-        Ok(released)
     }
 
     /// Returns the due time of the first job that is not due yet.
@@ -358,4 +345,25 @@ impl Dispatcher {
         let ms = due.map(|due| due.plus_ms(1).ms_since(deps.clock.now()).max(0));
         ms.map_or(poll, |ms| poll.min(Duration::from_millis(ms.unsigned_abs())))
     }
+}
+
+/// Releases a lease whose claim failed. The claim may have been committed, and its jobs would stay
+/// leased by this process without running.
+pub(super) async fn release_lease(shared: &WorkerState, lane: Lane, lease: Uuid) {
+    while !shared.stop.is_cancelled() {
+        tokio::time::sleep(RETRY_PAUSE).await;
+        match release(shared, lease).await {
+            Ok(_) => return,
+            Err(error) => tracing::warn!(%lane, %error, "cannot release claimed jobs"),
+        }
+    }
+}
+
+async fn release(shared: &WorkerState, lease: Uuid) -> Result<u64, store::Error> {
+    let deps = &shared.deps;
+    let mut connection = deps.store.writer().await?;
+    let released =
+        store::jobs::release(&mut connection, shared.worker, Some(lease), deps.clock.now()).await?;
+    connection.release();
+    Ok(released)
 }

@@ -9,6 +9,7 @@
 //! claimed again after its lease expires.
 
 mod backoff;
+mod batch;
 mod dispatch;
 mod report;
 mod run;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use self::batch::BatchPauses;
 use assurance_core::config;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::Lane;
@@ -99,6 +101,7 @@ struct WorkerState {
     deps: WorkerDeps,
     /// Id of this process in the database.
     worker: Uuid,
+    batches: BatchPauses,
     /// Cancelled when this process must stop claiming jobs.
     stop: CancellationToken,
     /// Cancelled when this process must abandon its running jobs.
@@ -122,6 +125,7 @@ pub async fn start(deps: WorkerDeps) -> Result<Workers, store::Error> {
     let shared = Arc::new(WorkerState {
         deps,
         worker: Uuid::new_v4(),
+        batches: BatchPauses::default(),
         stop: CancellationToken::new(),
         abandon: CancellationToken::new(),
     });

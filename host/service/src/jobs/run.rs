@@ -1,4 +1,5 @@
-//! Runs one job under its lease and commits its effects together with its new state.
+//! Runs one job, or several of one kind together, under their leases, and commits the effects
+//! together with the new states.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -34,10 +35,12 @@ const DEFER_MS: i64 = 1_000;
 /// Wait between two attempts to store a job's end.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Result of one attempt. `Ended(None)` means that the lease was lost; `LostRace` means a write
-/// conflict.
+/// New states of a step's jobs, in their order; `None` if a lease was lost.
+type StepEnd = Option<Vec<JobEndKind>>;
+
+/// Result of one attempt; `LostRace` means a write conflict.
 enum RunAttempt {
-    Ended(Option<JobEndKind>),
+    Ended(StepEnd),
     LostRace,
 }
 
@@ -54,29 +57,36 @@ fn is_temporary(error: &CallError) -> bool {
     )
 }
 
-/// Runs a claimed job step by step, until it ends or its lease expires.
-pub(super) async fn run(shared: &WorkerState, share: LaneConfig, mut leased: LeasedJob) {
+/// Runs claimed jobs of one kind step by step, until they end or a lease expires. Several jobs run
+/// together, in one step.
+pub(super) async fn run(shared: &WorkerState, share: LaneConfig, mut jobs: Vec<LeasedJob>) {
+    let Some(first) = jobs.first() else { return };
+    let lane = first.job.lane;
     let span = tracing::info_span!(
         "job",
-        "job.id" = %leased.job.id,
-        "job.kind" = leased.job.kind,
-        "job.attempt" = leased.attempt,
-        "area.name" = leased.job.area,
-        "workspace.id" = %leased.job.workspace,
+        "job.id" = %first.job.id,
+        "job.kind" = first.job.kind,
+        "job.attempt" = first.attempt,
+        "job.together" = jobs.len(),
+        "area.name" = first.job.area,
+        "workspace.id" = %first.job.workspace,
     );
     let slice_ends = Instant::now() + Duration::from_millis(shared.deps.settings.slice_ms.into());
     async {
         loop {
             let begun = Instant::now();
-            let step = JobStep { shared, share, leased: &leased, slice_ends };
-            let how = step.run_or_fault().await;
-            report::ended(&leased, how.as_ref(), begun.elapsed());
-            match how {
-                Some(JobEndKind::Continue { checkpoint, requeue: false }) => {
-                    leased.checkpoint = Some(checkpoint);
-                }
-                Some(how) if how.is_requeued() => {
-                    return shared.deps.store.wake().wake(leased.job.lane);
+            let ends = JobStep { shared, share, jobs: &jobs, slice_ends }.run_or_fault().await;
+            let took = begun.elapsed() / u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+            for (at, job) in jobs.iter().enumerate() {
+                report::ended(job, ends.as_ref().and_then(|ends| ends.get(at)), took);
+            }
+            let ends = ends.unwrap_or_default();
+            if ends.iter().any(JobEndKind::is_requeued) {
+                shared.deps.store.wake().wake(lane);
+            }
+            match (jobs.as_mut_slice(), ends.into_iter().next()) {
+                ([job], Some(JobEndKind::Continue { checkpoint, requeue: false })) => {
+                    job.checkpoint = Some(checkpoint);
                 }
                 _ => return,
             }
@@ -86,47 +96,53 @@ pub(super) async fn run(shared: &WorkerState, share: LaneConfig, mut leased: Lea
     .await;
 }
 
-/// One transaction of a job.
+/// One transaction of a job, or of several together.
 struct JobStep<'a> {
     shared: &'a WorkerState,
     share: LaneConfig,
-    leased: &'a LeasedJob,
+    /// At least one; several are of one kind and workspace.
+    jobs: &'a [LeasedJob],
     slice_ends: Instant,
 }
 
 impl JobStep<'_> {
-    /// Runs the step. A panic of the host ends the job as faulted; otherwise the job would stay
+    /// Returns the first job. What the jobs of a step have in common is read from it.
+    fn first(&self) -> &LeasedJob {
+        &self.jobs[0]
+    }
+
+    /// Runs the step. A panic of the host ends the jobs as faulted; otherwise they would stay
     /// leased by this process.
-    async fn run_or_fault(&self) -> Option<JobEndKind> {
-        if let Ok(how) = AssertUnwindSafe(self.run()).catch_unwind().await {
-            return how;
+    async fn run_or_fault(&self) -> StepEnd {
+        if let Ok(ends) = AssertUnwindSafe(self.run()).catch_unwind().await {
+            return ends;
         }
         let panicked = CallError::Host(anyhow::anyhow!("the host panicked while it ran the job"));
         self.settle(self.faulted(&panicked)).await
     }
 
-    async fn run(&self) -> Option<JobEndKind> {
-        let job = &self.leased.job;
-        let Some(area) = (self.shared.deps.areas.find)(&job.area, job.workspace) else {
+    async fn run(&self) -> StepEnd {
+        let (first, deps) = (self.first(), &self.shared.deps);
+        let Some(area) = (deps.areas.find)(&first.job.area, first.job.workspace) else {
             return self.settle(self.defer()).await;
         };
-        if self.leased.is_merged()
-            && self.leased.checkpoint.is_none()
+        if first.is_merged()
+            && first.checkpoint.is_none()
             && let Err(error) = self.absorb().await
         {
             // The other jobs then run, too.
             tracing::warn!(%error, "cannot merge waiting events");
         }
-        // All attempts use the same `JobRun`, so that they create the same ids.
-        let run = self.job_run();
+        // All attempts use the same `JobRun`s, so that they create the same ids.
+        let runs = self.job_runs();
         // Requests that one attempt has sent are not sent again by the next.
         let sent = Arc::default();
         let begun = Instant::now();
         let mut conflicts = 0;
         loop {
             let locked = conflicts >= CONFLICTS_BEFORE_LOCK;
-            if let RunAttempt::Ended(how) = self.attempt(&area, &run, &sent, locked).await {
-                return how;
+            if let RunAttempt::Ended(ends) = self.attempt(&area, &runs, &sent, locked).await {
+                return ends;
             }
             if locked && begun.elapsed() >= MAX_CONFLICT_TIME {
                 tracing::warn!(
@@ -143,11 +159,12 @@ impl JobStep<'_> {
     async fn attempt(
         &self,
         area: &RunnableArea,
-        run: &JobRun,
+        runs: &[JobRun],
         sent: &Arc<EgressLog>,
         locked: bool,
     ) -> RunAttempt {
-        let timeout = timeout(self.leased.job.timeout_ms, &self.shared.deps.settings);
+        let [run] = runs else { return self.attempt_together(area, runs, sent, locked).await };
+        let timeout = self.timeout();
         let recorder = self.recorder(area, run);
         let unit =
             self.unit(area, run, locked).with_egress_log(sent).with_recorder(recorder.as_ref());
@@ -160,56 +177,101 @@ impl JobStep<'_> {
         if let Some(observer) = &area.observer {
             observer(matches!(&result, Err(error) if error.is_areas_fault()));
         }
-        let how = match (result, unit) {
-            (Ok(Ok(outcome)), Some(unit)) => return self.keep(unit, outcome).await,
+        let ends = match (result, unit) {
+            (Ok(Ok(outcome)), Some(unit)) => return self.keep(unit, vec![outcome]).await,
             (Ok(Ok(_)), None) => self.faulted(&CallError::Host(anyhow::anyhow!(
                 "a run succeeded, but its unit of work was lost"
             ))),
-            (Ok(Err(failure)), _) => self.dropped(failure),
+            (Ok(Err(failure)), _) => {
+                vec![verdict::dropped(self.first(), failure, self.circumstances())]
+            }
             (Err(CallError::Store(error)), _) if error.is_write_conflict() => {
                 return RunAttempt::LostRace;
             }
             (Err(error), _) if is_temporary(&error) => self.defer(),
             (Err(error), _) => self.faulted(&error),
         };
-        RunAttempt::Ended(self.settle(how).await)
+        RunAttempt::Ended(self.settle(ends).await)
+    }
+
+    /// Runs the jobs together. If that fails, each runs by itself later, and the failure is that
+    /// job's alone.
+    async fn attempt_together(
+        &self,
+        area: &RunnableArea,
+        runs: &[JobRun],
+        sent: &Arc<EgressLog>,
+        locked: bool,
+    ) -> RunAttempt {
+        let Some(run) = runs.first() else { return RunAttempt::Ended(None) };
+        let max = Duration::from_millis(self.shared.deps.settings.max_timeout_ms.into());
+        let timeout = max.min(self.timeout() * u32::try_from(runs.len()).unwrap_or(u32::MAX));
+        let unit = self.unit(area, run, locked).with_egress_log(sent);
+        let outcome = guarded(area.code.run_batch(unit, runs, timeout), timeout).await;
+        let why = match (outcome.result, outcome.unit) {
+            (Ok(Ok(outcomes)), Some(unit)) => return self.keep(unit, outcomes).await,
+            (Ok(Ok(_)), None) => "the unit of work was lost".to_owned(),
+            (Ok(Err(JobFailure::Retry(why) | JobFailure::Fail(why))), _) => why,
+            (Err(CallError::Store(error)), _) if error.is_write_conflict() => {
+                return RunAttempt::LostRace;
+            }
+            (Err(error), _) => error.to_string(),
+        };
+        RunAttempt::Ended(self.settle(self.apart(&why)).await)
     }
 
     /// Removes the waiting jobs that this run of merged events stands for.
     async fn absorb(&self) -> Result<(), store::Error> {
         let deps = &self.shared.deps;
         let mut connection = deps.store.writer().await?;
-        store::jobs::absorb(&mut connection, &self.leased.job, deps.clock.now()).await?;
+        store::jobs::absorb(&mut connection, &self.first().job, deps.clock.now()).await?;
         connection.release();
         Ok(())
     }
 
-    /// Commits the effects of the run together with the job's new state.
-    async fn keep(&self, unit: UnitOfWork, outcome: JobOutcome) -> RunAttempt {
-        let how = verdict::kept(self.leased, outcome, self.circumstances());
-        let end = CommitOptions { reply: None, job: Some(self.end(how.clone())) };
-        let how = match unit.commit(end).await {
-            Ok(()) => return RunAttempt::Ended(Some(how)),
-            Err(store::Error::LeaseLost) => return RunAttempt::Ended(None),
+    /// Commits the effects of the run together with the jobs' new states.
+    async fn keep(&self, unit: UnitOfWork, outcomes: Vec<JobOutcome>) -> RunAttempt {
+        let together = self.jobs.len() > 1;
+        let ends: Vec<JobEndKind> = std::iter::zip(self.jobs, outcomes)
+            .map(|(job, outcome)| {
+                let with = self.circumstances();
+                verdict::kept(
+                    job,
+                    outcome,
+                    VerdictInput { requeue: together || with.requeue, ..with },
+                )
+            })
+            .collect();
+        let options = CommitOptions { reply: None, jobs: self.job_ends(&ends) };
+        let ends = match unit.commit(options).await {
+            Ok(()) => return RunAttempt::Ended(Some(ends)),
+            Err(store::Error::LeaseLost) if !together => return RunAttempt::Ended(None),
             Err(error) if error.is_write_conflict() => return RunAttempt::LostRace,
             Err(store::Error::Unavailable(_) | store::Error::Full(_)) => self.defer(),
+            Err(error) if together => self.apart(&error.to_string()),
             Err(error) => self.faulted(&CallError::Store(error)),
         };
-        RunAttempt::Ended(self.settle(how).await)
+        RunAttempt::Ended(self.settle(ends).await)
     }
 
-    /// Stores the job's new state without effects of the run. Retries until the database accepts
-    /// it, because the job would stay leased otherwise.
-    async fn settle(&self, how: JobEndKind) -> Option<JobEndKind> {
-        let end = self.end(how);
-        loop {
-            match self.write(&end).await {
-                Ok(()) => return Some(end.how),
-                Err(store::Error::LeaseLost) => return None,
-                Err(error) => tracing::warn!(%error, "cannot store the end of a job run; retrying"),
+    /// Stores the jobs' new states without effects of the run. Retries until the database accepts
+    /// them, because the jobs would stay leased otherwise.
+    async fn settle(&self, ends: Vec<JobEndKind>) -> StepEnd {
+        for end in self.job_ends(&ends) {
+            loop {
+                match self.write(&end).await {
+                    Ok(()) => break,
+                    Err(store::Error::LeaseLost) if self.jobs.len() == 1 => return None,
+                    // Those that still had it are stored.
+                    Err(store::Error::LeaseLost) => break,
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot store the end of a job run; retrying");
+                    }
+                }
+                tokio::time::sleep(PAUSE).await;
             }
-            tokio::time::sleep(PAUSE).await;
         }
+        Some(ends)
     }
 
     async fn write(&self, end: &JobEnd) -> Result<(), store::Error> {
@@ -220,26 +282,52 @@ impl JobStep<'_> {
         Ok(())
     }
 
-    fn end(&self, how: JobEndKind) -> JobEnd {
-        let job = &self.leased.job;
-        JobEnd { workspace: job.workspace, job: job.id, lease: self.leased.lease, how }
+    /// Returns the ends to store: one for all jobs with the same lease and the same new state.
+    fn job_ends(&self, ends: &[JobEndKind]) -> Vec<JobEnd> {
+        let mut stored: Vec<JobEnd> = Vec::new();
+        for (LeasedJob { job, lease, .. }, how) in std::iter::zip(self.jobs, ends) {
+            match stored.iter_mut().find(|end| end.lease == *lease && end.how == *how) {
+                Some(end) => end.jobs.push(job.id),
+                None => stored.push(JobEnd {
+                    workspace: job.workspace,
+                    jobs: vec![job.id],
+                    lease: *lease,
+                    how: how.clone(),
+                }),
+            }
+        }
+        stored
     }
 
-    fn job_run(&self) -> JobRun {
-        let job = &self.leased.job;
-        JobRun {
-            call: CallContext {
-                workspace: job.workspace,
-                now: self.shared.deps.clock.now(),
-                seed: rand::rng().random(),
-                origin: CallOrigin::Job(job.id),
-            },
-            id: job.id,
-            kind: job.kind.clone(),
-            payload: job.payload.clone(),
-            attempt: self.leased.attempt,
-            checkpoint: self.leased.checkpoint.clone(),
-        }
+    /// Returns the jobs to the queue, to be run by themselves.
+    fn apart(&self, why: &str) -> Vec<JobEndKind> {
+        let jobs = self.jobs.len();
+        tracing::warn!(why, jobs, "jobs failed together; each will run by itself");
+        self.shared.batches.pause(self.first());
+        vec![JobEndKind::Release { at: self.shared.deps.clock.now() }; jobs]
+    }
+
+    fn job_runs(&self) -> Vec<JobRun> {
+        let first = &self.first().job;
+        let call = CallContext {
+            workspace: first.workspace,
+            now: self.shared.deps.clock.now(),
+            seed: rand::rng().random(),
+            origin: CallOrigin::Job(first.id),
+        };
+        let run = |leased: &LeasedJob| JobRun {
+            call: call.clone(),
+            id: leased.job.id,
+            kind: leased.job.kind.clone(),
+            payload: leased.job.payload.clone(),
+            attempt: leased.attempt,
+            checkpoint: leased.checkpoint.clone(),
+        };
+        self.jobs.iter().map(run).collect()
+    }
+
+    fn timeout(&self) -> Duration {
+        timeout(self.first().job.timeout_ms, &self.shared.deps.settings)
     }
 
     fn unit(&self, area: &RunnableArea, run: &JobRun, locked: bool) -> UnitOfWork {
@@ -284,25 +372,23 @@ impl JobStep<'_> {
         let jitter = rand::rng().random();
         VerdictInput {
             now: self.shared.deps.clock.now(),
-            backoff_ms: backoff::delay_ms(self.share, self.leased.attempt, jitter),
+            backoff_ms: backoff::delay_ms(self.share, self.first().attempt, jitter),
             requeue: self.shared.stop.is_cancelled() || Instant::now() >= self.slice_ends,
         }
     }
 
-    fn dropped(&self, failure: JobFailure) -> JobEndKind {
-        verdict::dropped(self.leased, failure, self.circumstances())
-    }
-
-    /// Returns the end of a faulted run. The details are only logged, because workspace members see
-    /// the job's error.
-    fn faulted(&self, error: &CallError) -> JobEndKind {
+    /// Returns the ends of a faulted run. The details are only logged, because workspace members
+    /// see a job's error.
+    fn faulted(&self, error: &CallError) -> Vec<JobEndKind> {
         tracing::warn!(error = %error, "job run failed with a fault");
-        verdict::faulted(self.leased, verdict::public_text(error), self.circumstances())
+        let text = verdict::public_text(error);
+        self.jobs.iter().map(|job| verdict::faulted(job, text, self.circumstances())).collect()
     }
 
-    /// Returns the job to the queue without counting the attempt.
-    fn defer(&self) -> JobEndKind {
-        JobEndKind::Release { at: self.shared.deps.clock.now().plus_ms(DEFER_MS) }
+    /// Returns the jobs to the queue without counting the attempt.
+    fn defer(&self) -> Vec<JobEndKind> {
+        let at = self.shared.deps.clock.now().plus_ms(DEFER_MS);
+        vec![JobEndKind::Release { at }; self.jobs.len()]
     }
 }
 

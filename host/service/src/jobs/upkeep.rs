@@ -220,6 +220,7 @@ mod tests {
     /// A node whose clock differs from the database's.
     fn node(store: &Store, clock: Clock) -> WorkerState {
         WorkerState {
+            batches: super::super::batch::BatchPauses::default(),
             deps: WorkerDeps {
                 store: store.clone(),
                 keys: Arc::new(Keys::new([7; 32])),

@@ -82,6 +82,11 @@ impl WorkspaceTurns {
         chosen.into_iter().collect()
     }
 
+    /// Whether further jobs of a flow are known to wait.
+    pub(super) fn has_more(&self, flow: &JobFlow) -> bool {
+        self.waiting.contains_key(flow)
+    }
+
     /// Forgets the waiting jobs of a flow that had fewer jobs than were chosen.
     pub(super) fn forget_flow(&mut self, flow: JobFlow) {
         self.waiting.remove(&flow);

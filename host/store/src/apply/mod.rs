@@ -49,8 +49,8 @@ pub struct Effects {
     pub blobs: Vec<(String, Option<StoredBlob>)>,
     /// Response to store for the request's idempotency key.
     pub reply: Option<StoredReply>,
-    /// End of the job's run, if the call runs a job.
-    pub job_end: Option<JobEnd>,
+    /// Ends of the jobs that the call runs.
+    pub job_ends: Vec<JobEnd>,
 }
 
 /// A document that the call read, or found missing.
@@ -150,7 +150,7 @@ impl Effects {
             secrets: Vec::new(),
             blobs: Vec::new(),
             reply: None,
-            job_end: None,
+            job_ends: Vec::new(),
         }
     }
 
@@ -166,7 +166,7 @@ impl Effects {
             && self.secrets.is_empty()
             && self.blobs.is_empty()
             && self.reply.is_none()
-            && self.job_end.is_none()
+            && self.job_ends.is_empty()
     }
 }
 
@@ -185,7 +185,7 @@ pub enum TransactionKind {
 
 /// Writes all effects. Returns [`Error::RunAgain`] if a document has changed
 /// since it was read, [`Error::KeyTaken`] if a response is already stored for
-/// the idempotency key, [`Error::LeaseLost`] if the job does not have the run's
+/// the idempotency key, [`Error::LeaseLost`] if a job does not have the run's
 /// lease any more, and [`Error::GateBusy`] if another call holds the
 /// workspace's gate or waits for it. `indexes::explain` converts the error of a
 /// violated unique index.

@@ -50,8 +50,8 @@ fn statement(effects: Effects, within: TransactionKind) -> Sql {
     if let Some(reply) = &effects.reply {
         ctes.reply(reply, &effects);
     }
-    if let Some(end) = &effects.job_end {
-        ctes.job_end(end, &effects);
+    for (number, end) in effects.job_ends.iter().enumerate() {
+        ctes.job_end(number, end, &effects);
     }
     ctes.end()
 }
@@ -387,12 +387,13 @@ impl CteBuilder {
         self.check("answer", 1, "AS001");
     }
 
-    /// Writes the CTE that ends the job's run.
-    fn job_end(&mut self, end: &JobEnd, effects: &Effects) {
-        self.sql.push(", ended AS (");
+    /// Writes the CTE that ends the run of some jobs, the `number`th of the
+    /// statement.
+    fn job_end(&mut self, number: usize, end: &JobEnd, effects: &Effects) {
+        self.sql.push(&format!(", ended_{number} AS ("));
         push_end(&mut self.sql, end, effects.now);
         self.sql.push(" RETURNING 1)");
-        self.check("ended", 1, "AS004");
+        self.check(&format!("ended_{number}"), end.jobs.len(), "AS004");
     }
 
     fn end(mut self) -> Sql {

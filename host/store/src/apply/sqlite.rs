@@ -63,9 +63,10 @@ pub(super) async fn apply(
         script.deliver(delivery, effects);
         script.run_if_long(connection).await?;
     }
-    if let Some(end) = &effects.job_end {
+    for end in &effects.job_ends {
         jobs::push_end(script.begin(""), end, effects.now);
-        script.expect(1, || Error::LeaseLost);
+        script.expect(end.jobs.len(), || Error::LeaseLost);
+        script.run_if_long(connection).await?;
     }
     script.run(connection).await?;
     Ok(script.delivered)

@@ -17,6 +17,7 @@ mod waiting;
 
 use std::str::FromStr;
 
+use super::Backend;
 use super::connection::{Connection, Raw, on};
 use super::error::Error;
 use super::sql::{Sql, SqlParameter};
@@ -86,7 +87,7 @@ pub(super) fn push_insert(sql: &mut Sql, jobs: &[NewJob], now: Timestamp) {
     sql.push(" ON CONFLICT DO NOTHING");
 }
 
-/// Ends a run of a job. Returns [`Error::LeaseLost`] if the job does not have
+/// Ends a run of jobs. Returns [`Error::LeaseLost`] if one of them does not have
 /// the run's lease any more.
 pub async fn end(connection: &mut Connection, end: &JobEnd, now: Timestamp) -> Result<(), Error> {
     let mut sql = Sql::new(connection.backend(), "");
@@ -95,10 +96,10 @@ pub async fn end(connection: &mut Connection, end: &JobEnd, now: Timestamp) -> R
         Raw::Sqlite(c) => sql.sqlite()?.execute(c).await?.rows_affected(),
         Raw::Postgres(c) => sql.postgres()?.execute(c).await?.rows_affected(),
     };
-    if ended == 1 { Ok(()) } else { Err(Error::LeaseLost) }
+    if ended == end.jobs.len() as u64 { Ok(()) } else { Err(Error::LeaseLost) }
 }
 
-/// Appends the statement that ends a run. It changes no row if the job does not
+/// Appends the statement that ends a run. It does not change jobs that do not
 /// have the run's lease any more.
 pub(super) fn push_end(sql: &mut Sql, end: &JobEnd, now: Timestamp) {
     let text = |error: &String| SqlParameter::Text(error.clone());
@@ -145,7 +146,22 @@ pub(super) fn push_end(sql: &mut Sql, end: &JobEnd, now: Timestamp) {
         }
     }
     sql.push(" WHERE workspace_id = ").bind(SqlParameter::Uuid(end.workspace.0));
-    sql.push(" AND id = ").bind(SqlParameter::Uuid(end.job.0));
+    match (end.jobs.as_slice(), sql.backend) {
+        ([job], _) => {
+            sql.push(" AND id = ").bind(SqlParameter::Uuid(job.0));
+        }
+        (jobs, Backend::Postgres) => {
+            let ids = jobs.iter().map(|job| job.0).collect();
+            sql.push(" AND id = ANY(").bind(SqlParameter::Uuids(ids)).push(")");
+        }
+        (jobs, Backend::Sqlite) => {
+            for (at, job) in jobs.iter().enumerate() {
+                sql.push(if at == 0 { " AND id IN (" } else { ", " });
+                sql.bind(SqlParameter::Uuid(job.0));
+            }
+            sql.push(")");
+        }
+    }
     sql.push(" AND lease_id = ").bind(SqlParameter::Uuid(end.lease));
 }
 

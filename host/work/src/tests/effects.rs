@@ -36,7 +36,7 @@ on_both! {
         let commit = async |id: &str, reply: &StoredReply| {
             let mut unit = area.unit();
             unit.write("items", vec![create(id, "{}")]).await.unwrap();
-            unit.commit(CommitOptions { reply: Some(reply.clone()), job: None }).await
+            unit.commit(CommitOptions { reply: Some(reply.clone()), jobs: Vec::new() }).await
         };
         commit("a", &reply).await.unwrap();
         let find = async |now| {
@@ -54,7 +54,7 @@ on_both! {
         let mut unit = area.with(|spec| spec.call.now = later);
         unit.write("items", vec![create("b", "{}")]).await.unwrap();
         let renewed = StoredReply { expires_at: later.plus_ms(1), body: None, version: None, ..reply };
-        unit.commit(CommitOptions { reply: Some(renewed.clone()), job: None }).await.unwrap();
+        unit.commit(CommitOptions { reply: Some(renewed.clone()), jobs: Vec::new() }).await.unwrap();
         assert_eq!(find(later).await, Some(renewed));
         let mut writer = store.writer().await.unwrap();
         assert_eq!(idempotency::sweep(&mut writer, later, 10).await.unwrap(), 0);
@@ -197,11 +197,11 @@ on_both! {
         unit.write("items", vec![create("a", "{}")]).await.unwrap();
         let job = JobEnd {
             workspace: area.workspace,
-            job: JobId::new(),
+            jobs: vec![JobId::new()],
             lease: Uuid::new_v4(),
             how: JobEndKind::Done { keep: true },
         };
-        let lost = unit.commit(CommitOptions { reply: None, job: Some(job) }).await;
+        let lost = unit.commit(CommitOptions { reply: None, jobs: vec![job] }).await;
         assert!(matches!(lost, Err(Error::LeaseLost)), "{lost:?}");
         assert_eq!(area.get("a").await, None);
     }
@@ -295,8 +295,8 @@ on_both! {
         area.put(vec![create("a", "{}"), create("b", "{}")]).await.unwrap();
         let egress = Egress::new(egress::Settings::default()).unwrap();
         let sends = async |unit: &mut UnitOfWork| {
-            let sent = unit.send(&egress, to_nowhere()).await;
-            assert!(matches!(sent, Err(OperationError::Refused(EgressError::Refused(_)))), "{sent:?}");
+            let sent = unit.send(&egress, vec![to_nowhere()]).await;
+            assert!(matches!(sent.as_deref(), Ok([Err(EgressError::Refused(_))])), "{sent:?}");
         };
         // A transaction is open, then none, then another one.
         let mut unit = area.with(|spec| spec.in_job = true);

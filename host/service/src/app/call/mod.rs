@@ -178,7 +178,7 @@ impl Call<'_> {
         let response = CommittedResponse::new(self.route, reply);
         let now = prepared.request.call.now;
         let record = guard.map(|guard| guard.record(self.app, &response, now));
-        match commit(unit, CommitOptions { reply: record, job: None }).await? {
+        match commit(unit, CommitOptions { reply: record, jobs: Vec::new() }).await? {
             Ok(()) => Ok(Attempt::Committed(response)),
             Err(store::Error::KeyTaken) => Ok(Attempt::KeyTaken),
             Err(error) if error.is_write_conflict() => Ok(Attempt::Conflict),

@@ -1,6 +1,7 @@
 //! Tests of the workers with the real queue of each database and areas made of closures.
 
 mod fairness;
+mod together;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};

@@ -66,7 +66,7 @@ impl Queue<'_> {
 
     async fn end(&self, leased: &LeasedJob, how: JobEndKind, now: i64) -> Result<(), Error> {
         let job = &leased.job;
-        let how = JobEnd { workspace: job.workspace, job: job.id, lease: leased.lease, how };
+        let how = JobEnd { workspace: job.workspace, jobs: vec![job.id], lease: leased.lease, how };
         let mut c = self.0.writer().await.unwrap();
         end(&mut c, &how, Timestamp(now)).await
     }

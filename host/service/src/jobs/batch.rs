@@ -1,0 +1,98 @@
+//! Jobs that run together: a job whose kind takes batches brings further jobs of its flow with it.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+use super::WorkerState;
+use super::dispatch::release_lease;
+use assurance_core::domain::job::{JobFlow, LeasedJob};
+use assurance_store as store;
+use assurance_store::jobs::ClaimRequest;
+
+/// Time for which jobs of a flow run by themselves after a batch of them has failed.
+const ALONE: Duration = Duration::from_secs(60);
+
+/// Flows whose jobs run by themselves for now.
+#[derive(Debug, Default)]
+pub(super) struct BatchPauses(Mutex<HashMap<PauseKey, Instant>>);
+
+/// Area, kind and flow of jobs.
+type PauseKey = (String, String, JobFlow);
+
+impl BatchPauses {
+    /// Lets the jobs of this kind in this flow run by themselves for a minute.
+    pub(super) fn pause(&self, job: &LeasedJob) {
+        let mut until = self.0.lock();
+        until.retain(|_, since| since.elapsed() < ALONE);
+        until.insert(key(job), Instant::now());
+    }
+
+    fn is_paused(&self, job: &LeasedJob) -> bool {
+        self.0.lock().get(&key(job)).is_some_and(|since| since.elapsed() < ALONE)
+    }
+}
+
+fn key(leased: &LeasedJob) -> PauseKey {
+    (leased.job.area.clone(), leased.job.kind.clone(), leased.job.flow())
+}
+
+/// Claims further due jobs of the job's flow if its kind takes batches. Returns the jobs that run
+/// together, the batch of the given job first; jobs of other kinds come by themselves.
+pub(super) async fn gather(shared: &WorkerState, leased: LeasedJob) -> Vec<Vec<LeasedJob>> {
+    let most = max_batch(shared, &leased);
+    if most <= 1 {
+        return vec![vec![leased]];
+    }
+    let lease = Uuid::new_v4();
+    let claimed = claim(shared, &leased, most - 1, lease).await.unwrap_or_default();
+    let mut batches = vec![vec![leased]];
+    for job in claimed {
+        let takes = |batch: &&mut Vec<LeasedJob>| {
+            let fits = batch.first().is_some_and(|first| first.job.kind == job.job.kind);
+            fits && batch.len() < max_batch(shared, &job) as usize
+        };
+        match batches.iter_mut().find(takes) {
+            Some(batch) => batch.push(job),
+            None => batches.push(vec![job]),
+        }
+    }
+    batches
+}
+
+/// Returns the maximum number of jobs that run together with this one, itself included.
+fn max_batch(shared: &WorkerState, leased: &LeasedJob) -> u32 {
+    if leased.checkpoint.is_some() || leased.is_merged() || shared.batches.is_paused(leased) {
+        return 1;
+    }
+    let area = (shared.deps.areas.find)(&leased.job.area, leased.job.workspace);
+    area.map_or(1, |area| area.code.max_batch(&leased.job.kind))
+}
+
+async fn claim(
+    shared: &WorkerState,
+    leased: &LeasedJob,
+    most: u32,
+    lease: Uuid,
+) -> Result<Vec<LeasedJob>, store::Error> {
+    let deps = &shared.deps;
+    let request = ClaimRequest {
+        lane: leased.job.lane,
+        flows: &[(leased.job.flow(), most)],
+        areas: std::slice::from_ref(&leased.job.area),
+        worker: shared.worker,
+        lease,
+    };
+    let mut connection = deps.store.writer().await?;
+    let claimed = store::jobs::claim(&mut connection, request, deps.clock.now()).await;
+    if let Err(error) = &claimed {
+        drop(connection);
+        tracing::warn!(lane = %leased.job.lane, %error, "cannot claim jobs");
+        release_lease(shared, leased.job.lane, lease).await;
+    } else {
+        connection.release();
+    }
+    claimed
+}

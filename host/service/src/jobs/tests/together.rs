@@ -1,0 +1,235 @@
+//! Tests of jobs that run together.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use assurance_core::domain::queue::{JobChange, JobChangeKind};
+use assurance_work::UnitOfWork;
+
+type Answers = Result<Result<Vec<JobOutcome>, JobFailure>, CallError>;
+
+/// An area of which one call runs up to 64 jobs. The closure is called with the jobs of each call,
+/// also with one job that runs by itself.
+struct Together<F>(F);
+
+impl<F> AreaCode for Together<F>
+where
+    F: for<'a> Fn(&'a mut UnitOfWork, &'a [JobRun]) -> BoxFuture<'a, Answers>
+        + Send
+        + Sync
+        + 'static,
+{
+    fn handle<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        _: &'a Request,
+        _: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+        let result = Err(CallError::Contract("it answers no requests".into()));
+        Box::pin(async { CallOutcome { unit: Some(unit), result } })
+    }
+
+    fn run<'a>(
+        &'a self,
+        mut unit: UnitOfWork,
+        job: &'a JobRun,
+        _: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
+        Box::pin(async move {
+            let result = (self.0)(&mut unit, std::slice::from_ref(job)).await;
+            let result = result.map(|ended| ended.map(|mut outcomes| outcomes.remove(0)));
+            CallOutcome { unit: Some(unit), result }
+        })
+    }
+
+    fn max_batch(&self, kind: &str) -> u32 {
+        if kind == "tidy" { 64 } else { 1 }
+    }
+
+    fn run_batch<'a>(
+        &'a self,
+        mut unit: UnitOfWork,
+        jobs: &'a [JobRun],
+        _: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Vec<JobOutcome>, JobFailure>>> {
+        Box::pin(async move {
+            let result = (self.0)(&mut unit, jobs).await;
+            CallOutcome { unit: Some(unit), result }
+        })
+    }
+}
+
+fn together<F>(run: F) -> Arc<dyn AreaCode>
+where
+    F: for<'a> Fn(&'a mut UnitOfWork, &'a [JobRun]) -> BoxFuture<'a, Answers>
+        + Send
+        + Sync
+        + 'static,
+{
+    Arc::new(Together(run))
+}
+
+fn all_done(jobs: &[JobRun]) -> Answers {
+    Ok(Ok(vec![JobOutcome::Done; jobs.len()]))
+}
+
+/// Enqueues a job that never runs for each of these jobs: the effect of their run.
+fn leave_a_trace(unit: &mut UnitOfWork, jobs: &[JobRun]) {
+    for job in jobs {
+        let trace = JobRequest {
+            kind: "child".into(),
+            payload: job.payload.clone(),
+            resource: Some(job.id.0),
+            available_at: Some(Timestamp(i64::MAX)),
+            dedupe_key: None,
+        };
+        unit.enqueue(trace).unwrap();
+    }
+}
+
+/// Waits until no job waits or runs but the traces. Returns the other jobs, and the ids of the jobs
+/// with a trace, which have one each.
+async fn ended(store: &Store) -> (Vec<QueuedJob>, BTreeSet<Uuid>) {
+    let begun = std::time::Instant::now();
+    loop {
+        let (traces, jobs): (Vec<_>, Vec<_>) =
+            list(store).await.into_iter().partition(|job| job.kind == "child");
+        if jobs.iter().all(|job| job.status.is_final()) {
+            let ids: BTreeSet<Uuid> = traces.iter().filter_map(|job| job.resource).collect();
+            assert_eq!(ids.len(), traces.len(), "an effect of a run was stored twice");
+            return (jobs, ids);
+        }
+        assert!(begun.elapsed() < PATIENCE, "{jobs:#?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+on_both! {
+    async fn waiting_jobs_of_a_flow_run_together_and_have_their_effects_once(store: &Store) {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&calls);
+        let code = together(move |unit, jobs| {
+            log.lock().push(jobs.len());
+            leave_a_trace(unit, jobs);
+            let ends = all_done(jobs);
+            Box::pin(async { ends })
+        });
+        // Other kinds, other workspaces and jobs that are not due run by themselves or not at all.
+        let mut jobs: Vec<NewJob> = (1..=300).map(job).collect();
+        jobs.extend((301..=310).map(|n| NewJob { kind: "sweep".into(), ..job(n) }));
+        jobs.push(NewJob { available_at: Timestamp(i64::MAX), max_attempts: 9, ..job(311) });
+        insert(store, &jobs).await;
+        let mut bench = Bench::start(store, code).await;
+        let begun = std::time::Instant::now();
+        while list(store).await.iter().filter(|job| job.status == JobStatus::Succeeded).count() < 310 {
+            assert!(begun.elapsed() < PATIENCE, "{:#?}", list(store).await);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        bench.drain(1_000).await;
+        let calls = calls.lock().clone();
+        // On PostgreSQL, calls run again after write conflicts.
+        assert!(calls.iter().sum::<usize>() >= 310, "{calls:?}");
+        assert!(calls.iter().all(|jobs| *jobs <= 64), "{calls:?}");
+        assert!(calls.len() < 100, "{calls:?}");
+        let traces = list(store).await.iter().filter(|job| job.kind == "child").count();
+        assert_eq!(traces, 310);
+    }
+
+    async fn jobs_that_fail_together_run_by_themselves_and_lose_no_attempt(store: &Store) {
+        let failed = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&failed);
+        let code = together(move |unit, jobs| {
+            leave_a_trace(unit, jobs);
+            assert!(jobs.iter().all(|job| job.attempt == 1), "{jobs:?}");
+            let ends = match jobs {
+                [_] => all_done(jobs),
+                _ => match count.fetch_add(1, Ordering::SeqCst) % 3 {
+                    0 => Err(CallError::Trap("as asked".into())),
+                    1 => Ok(Err(JobFailure::Fail("as asked".into()))),
+                    _ => Ok(Err(JobFailure::Retry("as asked".into()))),
+                },
+            };
+            Box::pin(async { ends })
+        });
+        let jobs: Vec<NewJob> = (1..=200).map(job).collect();
+        insert(store, &jobs).await;
+        let mut bench = Bench::start(store, code).await;
+        let (jobs, traces) = ended(store).await;
+        bench.drain(1_000).await;
+        assert!(jobs.iter().all(|job| (job.status, job.attempts) == (JobStatus::Succeeded, 1)));
+        assert_eq!((jobs.len(), traces.len()), (200, 200));
+        // Those that had begun when the first one failed.
+        assert!((1..=12).contains(&failed.load(Ordering::SeqCst)), "{failed:?}");
+    }
+
+    async fn a_job_that_is_cancelled_while_it_runs_takes_no_other_with_it(store: &Store) {
+        let cancelled = Arc::new(Mutex::new(None));
+        let (first, database) = (Arc::clone(&cancelled), store.clone());
+        let code = together(move |unit, jobs| {
+            leave_a_trace(unit, jobs);
+            let victim = match jobs {
+                [_, second, ..] if first.lock().is_none() => *first.lock().insert(second.id),
+                _ => {
+                    let ends = all_done(jobs);
+                    return Box::pin(async { ends });
+                }
+            };
+            let (ends, database) = (all_done(jobs), database.clone());
+            Box::pin(async move {
+                let how = JobChangeKind::Cancel("not wanted".into());
+                let change = JobChange { job: victim, lane: LANE, how };
+                let mut c = database.writer().await.unwrap();
+                store::jobs::change(&mut c, WORKSPACE, &change, Clock::System.now()).await.unwrap();
+                c.release();
+                ends
+            })
+        });
+        let jobs: Vec<NewJob> = (1..=100).map(job).collect();
+        insert(store, &jobs).await;
+        let mut bench = Bench::start(store, code).await;
+        let (jobs, traces) = ended(store).await;
+        bench.drain(1_000).await;
+        let victim = cancelled.lock().expect("jobs ran together");
+        for job in &jobs {
+            let expected =
+                if job.id == victim { JobStatus::Failed } else { JobStatus::Succeeded };
+            assert_eq!(job.status, expected, "{job:?}");
+        }
+        assert_eq!((jobs.len(), traces.len()), (100, 99));
+        assert!(!traces.contains(&victim.0));
+    }
+
+    async fn each_job_of_a_call_has_its_own_outcome(store: &Store) {
+        let alone = Arc::new(Mutex::new(BTreeSet::new()));
+        let log = Arc::clone(&alone);
+        let code = together(move |unit, jobs| {
+            let outcome = |job: &JobRun| match (job.id.0.as_u128() % 3, &job.checkpoint, jobs.len()) {
+                (0, None, 2..) => JobOutcome::Continue("1".into()),
+                (1, ..) if job.attempt == 1 => JobOutcome::Retry(Timestamp(0), "again".into()),
+                _ => JobOutcome::Done,
+            };
+            let outcomes: Vec<JobOutcome> = jobs.iter().map(outcome).collect();
+            let finished: Vec<JobRun> = std::iter::zip(jobs, &outcomes)
+                .filter(|(_, outcome)| **outcome == JobOutcome::Done)
+                .map(|(job, _)| job.clone())
+                .collect();
+            leave_a_trace(unit, &finished);
+            if let [job] = jobs && job.checkpoint.is_some() {
+                assert_eq!(job.attempt, 1, "to continue is no attempt");
+                log.lock().insert(job.id);
+            }
+            Box::pin(async { Ok(Ok(outcomes)) })
+        });
+        let jobs: Vec<NewJob> = (1..=90).map(job).collect();
+        insert(store, &jobs).await;
+        let mut bench = Bench::start(store, code).await;
+        let (jobs, traces) = ended(store).await;
+        bench.drain(1_000).await;
+        assert_eq!((jobs.len(), traces.len()), (90, 90));
+        for job in &jobs {
+            let attempts = if job.id.0.as_u128() % 3 == 1 { 2 } else { 1 };
+            assert_eq!((job.status, job.attempts), (JobStatus::Succeeded, attempts), "{job:?}");
+        }
+        assert!(!alone.lock().is_empty(), "jobs ran together");
+    }
+}
