@@ -125,8 +125,8 @@ impl Scope {
             Ok(id) => uuid(&id),
             Err(jobs::Error::Misuse(what)) => panic!("jobs misused: {what}"),
             Err(jobs::Error::LimitExceeded) => panic!(
-                "a job exceeds limits.max_jobs, .max_payload_bytes or .max_outgoing_bytes, or the \
-                 workspace has jobs.max_waiting_per_area of them"
+                "a job exceeds limits.max_jobs, .max_payload_bytes or .max_outgoing_bytes, or \
+                 enqueues more when jobs.max_waiting_per_area of the area wait in the workspace"
             ),
         }
     }

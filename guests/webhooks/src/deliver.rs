@@ -146,9 +146,9 @@ pub(crate) fn deliver_event(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     Ok(ends.into_iter().next().unwrap_or(Outcome::Done))
 }
 
-/// Delivers events to the subscription that requests them, a few at the same time. After a failure
-/// each of the others waits for a call of its own, so that no receiver that hangs is waited for more
-/// than once.
+/// Delivers events to the subscription that requests them: one, and if it arrives the others, a few
+/// at the same time. After a failure each of the others waits for a call of its own, so that a
+/// receiver that hangs gets few messages and is waited for once.
 pub(crate) fn deliver_events(
     ctx: &JobCtx,
     mut events: Vec<EventDelivery>,
@@ -167,7 +167,8 @@ pub(crate) fn deliver_events(
     let mut known = known(ctx, &events, webhook.uuid())?;
     let mut ends = Vec::with_capacity(events.len());
     while !events.is_empty() {
-        let later = events.split_off(events.len().min(TOGETHER));
+        let together = if ends.is_empty() { 1 } else { TOGETHER };
+        let later = events.split_off(events.len().min(together));
         let wanted: Vec<bool> = events.iter().map(|event| webhook.wants(&event.name)).collect();
         let sent = events.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
         let sent = sent.map(|(event, _)| {

@@ -61,6 +61,9 @@ pub enum Error {
     /// The database's disk, or its quota, is full.
     #[error("the database's disk is full: {0}")]
     Full(#[source] sqlx::Error),
+    /// Too many jobs of an area, which is named, wait in the workspace.
+    #[error("too many jobs of {0} wait in the workspace (jobs.max_waiting_per_area)")]
+    QueueFull(String),
     /// The area or workspace has used its storage quota.
     #[error(transparent)]
     OverQuota(super::OverQuota),

@@ -1,6 +1,6 @@
 //! The end of a call: all effects are committed, or none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::reading::ReadProgress;
@@ -37,13 +37,17 @@ impl UnitOfWork {
         let checked = self.released_connection || !matches!(reading, ReadProgress::In(_));
         let mut effects = self.effects(checked);
         let bytes = self.check_quota(&effects)?;
+        self.check_queues(&effects)?;
         self.note_effects(&effects);
         effects.reply.clone_from(&end.reply);
         effects.job_ends = end.jobs;
-        let area = &self.spec.area.area;
-        let enqueued = effects.jobs.iter().filter(|job| job.area == *area).count() as u64;
+        let mut enqueued = BTreeMap::<String, u64>::new();
+        for job in &effects.jobs {
+            *enqueued.entry(job.area.clone()).or_default() += 1;
+        }
         let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
-        let requested: Vec<Lane> = effects.deliveries.iter().map(|one| one.job.lane).collect();
+        let requested: Vec<(Lane, String)> =
+            effects.deliveries.iter().map(|one| (one.job.lane, one.job.area.clone())).collect();
         lanes.extend(self.job_changes.iter().map(|change| change.lane));
         let secrets: Vec<_> =
             effects.secrets.iter().map(|(name, to)| (name.clone(), to.is_some())).collect();
@@ -61,13 +65,16 @@ impl UnitOfWork {
         match kept {
             Ok(delivered) => {
                 if delivered > 0 {
-                    lanes.extend(requested);
+                    for (lane, area) in requested {
+                        lanes.insert(lane);
+                        enqueued.insert(area, delivered);
+                    }
                 }
                 self.note_stored(bytes);
-                if enqueued > 0 {
-                    let workspace = self.spec.call.workspace;
-                    let most = self.spec.limits.max_waiting_jobs;
-                    self.store.note_enqueued(workspace, &self.spec.area.area, enqueued, most);
+                let (workspace, most) =
+                    (self.spec.call.workspace, self.spec.limits.max_waiting_jobs);
+                for (area, jobs) in enqueued {
+                    self.store.note_enqueued(workspace, &area, jobs, most);
                 }
                 lanes.into_iter().for_each(|lane| self.store.wake().wake(lane));
                 self.log_security_events(&secrets);
@@ -144,6 +151,28 @@ impl UnitOfWork {
             self.store.check_quota(workspace, &self.spec.area.area, quota)?;
         }
         Ok(new + updates.map(|update| update.body.len() as u64).sum::<u64>())
+    }
+
+    /// Refuses a request that adds jobs to a full queue. A job is not refused
+    /// here: it ends, and so makes room, and its area's own limit applies when it
+    /// enqueues.
+    fn check_queues(&self, effects: &Effects) -> Result<(), Error> {
+        if self.spec.in_job {
+            return Ok(());
+        }
+        let requested = effects.deliveries.iter().map(|one| &one.job);
+        let mut areas = effects.jobs.iter().chain(requested).map(|job| &job.area);
+        match areas.find(|area| self.has_full_queue(area)) {
+            Some(area) => Err(Error::QueueFull(area.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether as many jobs of an area as permitted wait in the
+    /// workspace, as of the last count.
+    pub(super) fn has_full_queue(&self, area: &str) -> bool {
+        let (workspace, most) = (self.spec.call.workspace, self.spec.limits.max_waiting_jobs);
+        self.store.has_full_queue(workspace, area, most)
     }
 
     fn note_stored(&self, bytes: u64) {

@@ -163,8 +163,8 @@ pub enum WorkError {
     /// The area used the interface wrongly; the text is for its author.
     #[error("misuse: {0}")]
     Misuse(String),
-    /// The call's limit of jobs, events or bytes is exceeded, or the area's
-    /// queue is full.
+    /// The call's limit of jobs, events or bytes is exceeded, or a job's area
+    /// has a full queue.
     #[error("the call's limit is used up")]
     LimitExceeded,
 }

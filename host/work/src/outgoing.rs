@@ -102,8 +102,7 @@ impl UnitOfWork {
             return misuse(format!("a dedupe key has at most {MAX_KEY} characters, no U+0000"));
         }
         self.used.jobs += 1;
-        let (workspace, most) = (self.spec.call.workspace, self.spec.limits.max_waiting_jobs);
-        let is_full = self.store.has_full_queue(workspace, &area.area, most);
+        let is_full = self.spec.in_job && self.has_full_queue(&area.area);
         if is_full || self.used.jobs > self.spec.limits.max_jobs {
             return Err(WorkError::LimitExceeded);
         }

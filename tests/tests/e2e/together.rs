@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use assurance_tests::receiver::Receiver;
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
 use serde_json::{Value, json};
 
 const FIXTURE: &str = "/v1/workspaces/{ws}/fixtures/runs-together";
+const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const SOON: Duration = Duration::from_secs(60);
 
 /// Enqueues jobs and waits until this number of jobs is stored. Returns the number of calls.
@@ -46,10 +47,13 @@ async fn assert_all_succeeded(client: &Client, jobs: usize) {
 
 async fn open_cases(client: &Client, cases: u32) {
     for case in 0..cases {
-        let body = json!({ "subject": format!("case {case}"), "description": "d" });
-        let key = format!("the-case-{case}");
-        client.post_once("/v1/workspaces/{ws}/support/cases", &key, &body).await.expect(201);
+        open_case(client, case).await.expect(201);
     }
+}
+
+async fn open_case(client: &Client, case: u32) -> Answer {
+    let body = json!({ "subject": format!("case {case}"), "description": "d" });
+    client.post_once(CASES, &format!("the-case-{case}"), &body).await
 }
 
 async fn subscribe(client: &Client, receiver: &Receiver) -> Value {
@@ -130,6 +134,47 @@ both_backends! {
             }
             assert!(begun.elapsed() < SOON, "{} of 60 deliveries", ids.len());
             tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    async fn a_workspace_with_too_many_waiting_deliveries_is_told_to_wait(backend) {
+        let builder = Builder::new(backend).areas(&["support", "webhooks"]);
+        let builder = builder.set("egress.allow_loopback", true).set("jobs.enabled", false);
+        let builder = builder.set("jobs.max_waiting_per_area", 20);
+        let (mut host, ada) = builder.start_with_owner().await;
+        let receiver = Receiver::content().await;
+        subscribe(&ada, &receiver).await;
+        let other = ada.post("/v1/workspaces", &json!({ "name": "other" })).await.expect(201);
+        let other = other["id"].as_str().expect("an id").to_owned();
+        let other = Client { workspace: other, ..ada.clone() };
+        // The queue is counted in the background.
+        let mut taken = 0;
+        let refused = loop {
+            let answer = open_case(&ada, taken).await;
+            if answer.status != 201 {
+                break answer;
+            }
+            taken += 1;
+            assert!((..200).contains(&taken), "more jobs are taken");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        assert!(taken >= 20, "{taken}");
+        assert_eq!(refused.header("retry-after"), Some("5"));
+        let problem = refused.problem(429, "rate_limited");
+        let detail = problem["detail"].as_str().expect("a detail");
+        assert!(detail.starts_with("Too many jobs of the workspace are waiting"), "{detail}");
+        ada.get(CASES).await.expect(200);
+        open_case(&other, 0).await.expect(201);
+
+        host.terminate().await;
+        host.configure(&[("jobs.enabled", true.into())]);
+        host.start().await;
+        let ada = Client { base: host.api.clone(), ..ada };
+        receiver.wait_for(taken as usize, SOON).await;
+        let begun = Instant::now();
+        while open_case(&ada, 1_000 + taken).await.status != 201 {
+            assert!(begun.elapsed() < SOON, "still refused");
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 }

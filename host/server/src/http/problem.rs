@@ -273,6 +273,13 @@ impl From<store::Error> for Refusal {
             )
             .retry_after(5)
             .caused_by(error),
+            store::Error::QueueFull(_) => Self::new(
+                Code::RateLimited,
+                "Too many jobs of the workspace are waiting; the request had no effect.",
+            )
+            .hint("Wait until some have run; GET /v1/workspaces/{workspace_id}/queue shows them.")
+            .retry_after(5)
+            .caused_by(error),
             store::Error::OverQuota(_) => Self::new(
                 Code::InsufficientStorage,
                 "The workspace has reached its storage limit for this data; the request had no \

@@ -1,6 +1,6 @@
 //! Limits the number of jobs of an area that wait in a workspace. The count is
 //! approximate: it is read from the database after a number of enqueued jobs,
-//! not for each of them.
+//! not for each of them. That number falls as the limit comes closer.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,10 +11,12 @@ use super::super::connection::{Connection, on};
 use super::super::{Error, Store};
 use assurance_core::domain::id::WorkspaceId;
 
-/// Number of jobs that this process enqueues before it counts again. A fleet
-/// exceeds the limit by at most this number for each node, and by the jobs of
-/// one call.
+/// Minimum number of jobs that this process enqueues before it counts again.
 const COUNT_AFTER_JOBS: u64 = 500;
+/// Part of the jobs that still fit that this process enqueues before it counts
+/// again. More than this number of nodes can exceed the limit by what they
+/// enqueue between two counts.
+const COUNT_AFTER_PART: u64 = 8;
 /// Maximum number of queues in memory. Beyond it, those that are not full are
 /// dropped.
 const MOST_KNOWN: usize = 10_000;
@@ -29,6 +31,8 @@ pub(crate) struct WaitingJobs(Mutex<HashMap<(WorkspaceId, String), QueueGauge>>)
 #[derive(Debug, Default)]
 struct QueueGauge {
     since_look: u64,
+    /// Number of waiting jobs at the last count.
+    counted: u64,
     is_full: bool,
     looked_at: Option<Instant>,
 }
@@ -55,7 +59,8 @@ impl Store {
         }
         let gauge = gauges.entry((workspace, area.to_owned())).or_default();
         gauge.since_look = gauge.since_look.saturating_add(jobs);
-        if gauge.since_look >= COUNT_AFTER_JOBS.min(most) {
+        let room = most.saturating_sub(gauge.counted) / COUNT_AFTER_PART;
+        if gauge.since_look >= room.max(COUNT_AFTER_JOBS).min(most) {
             gauge.since_look = 0;
             self.count_in_background(workspace, area.to_owned(), most);
         }
@@ -88,11 +93,12 @@ impl Store {
                 area.name = area,
                 workspace.id = %workspace,
                 most,
-                "an area has too many jobs waiting in a workspace; it gets `limit-exceeded` for \
-                 more until some have run (jobs.max_waiting_per_area)"
+                "an area has too many jobs waiting in a workspace; requests that add more get 429 \
+                 until some have run (jobs.max_waiting_per_area)"
             );
         }
         gauge.is_full = is_full;
+        gauge.counted = waiting;
         gauge.looked_at = Some(Instant::now());
         if waiting < COUNT_AFTER_JOBS.min(most) {
             gauges.remove(&(workspace, area));

@@ -48,13 +48,29 @@ on_both! {
         first.commit(CommitOptions::default()).await.unwrap();
         // The queue is counted in the background, so this waits.
         let begun = std::time::Instant::now();
-        while unit(&area).enqueue(wish()).is_ok() {
-            assert!(begun.elapsed().as_secs() < 10, "more jobs are taken");
+        let refused = loop {
+            let mut more = unit(&area);
+            more.enqueue(wish()).unwrap();
+            match more.commit(CommitOptions::default()).await {
+                Err(error) => break error,
+                Ok(()) => assert!(begun.elapsed().as_secs() < 10, "more jobs are taken"),
+            }
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        let told = unit(&area).enqueue(wish());
+        };
+        assert!(matches!(refused, Error::QueueFull(_)), "{refused:?}");
+        let mut job = area.with(|spec| {
+            spec.limits.max_waiting_jobs = 3;
+            spec.in_job = true;
+        });
+        let told = job.enqueue(wish());
         assert!(matches!(told, Err(WorkError::LimitExceeded)), "{told:?}");
-        unit(&area.elsewhere()).enqueue(wish()).unwrap();
+        // Calls that enqueue nothing, and other workspaces, go on.
+        let mut other = unit(&area);
+        other.write("items", vec![create("1", r#"{"name":"a"}"#)]).await.unwrap();
+        other.commit(CommitOptions::default()).await.unwrap();
+        let mut elsewhere = unit(&area.elsewhere());
+        elsewhere.enqueue(wish()).unwrap();
+        elsewhere.commit(CommitOptions::default()).await.unwrap();
     }
 
     async fn an_area_keeps_so_many_bytes_in_a_workspace(store: &Store) {

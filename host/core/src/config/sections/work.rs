@@ -28,9 +28,9 @@ pub struct JobsConfig {
     /// The longest timeout of a job's run, in milliseconds; a job kind with a
     /// longer timeout gets this one.
     pub max_timeout_ms: u32,
-    /// Jobs of one area that may wait in one workspace. Beyond them the area
-    /// cannot enqueue jobs there until some have run. Events of other areas are
-    /// always delivered.
+    /// Jobs of one area that may wait in one workspace, deliveries of events
+    /// included. Beyond them, requests that add more get 429 until some have
+    /// run, and a job of the area that enqueues more fails.
     pub max_waiting_per_area: u32,
     /// Minutes for which a succeeded job is kept; a delivered event is deleted
     /// at once.
