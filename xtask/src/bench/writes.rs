@@ -36,6 +36,8 @@ struct Results {
     backlog: u64,
     deliveries: Drained,
     empty_jobs: Drained,
+    /// Empty jobs of a kind of which one call runs up to 64.
+    empty_jobs_together: Drained,
 }
 
 /// Speed and cost of draining a backlog.
@@ -87,9 +89,11 @@ impl Results {
             self.posts.p99_ms,
             self.backlog,
         );
-        for (what, drained) in
-            [("webhook deliveries", &self.deliveries), ("empty jobs", &self.empty_jobs)]
-        {
+        for (what, drained) in [
+            ("webhook deliveries", &self.deliveries),
+            ("empty jobs", &self.empty_jobs),
+            ("empty jobs, together", &self.empty_jobs_together),
+        ] {
             let Drained { jobs, per_second, cpu_us, database_cpu_us } = drained;
             println!(
                 "| {what} | {backend} | {per_second:.0} | {cpu_us:.0} | {database_cpu_us:.0} | \
@@ -109,9 +113,16 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn measure(&self) -> anyhow::Result<Results> {
         let (posts, posts_database_cpu_us, backlog) = self.posts()?;
-        let (deliveries, empty_jobs) = (self.deliveries()?, self.empty_jobs()?);
         let backend = self.backend;
-        Ok(Results { backend, posts, posts_database_cpu_us, backlog, deliveries, empty_jobs })
+        Ok(Results {
+            backend,
+            posts,
+            posts_database_cpu_us,
+            backlog,
+            deliveries: self.deliveries()?,
+            empty_jobs: self.empty_jobs("enqueues-jobs")?,
+            empty_jobs_together: self.empty_jobs("runs-together")?,
+        })
     }
 
     fn plan(&self, name: &str, settings: &str) -> anyhow::Result<Plan<'_>> {
@@ -154,24 +165,25 @@ impl Bench<'_> {
         Ok(drained)
     }
 
-    fn empty_jobs(&self) -> anyhow::Result<Drained> {
-        eprintln!("{}: empty jobs", self.backend);
-        let areas = self.programs.folder.join("jobs-areas");
+    fn empty_jobs(&self, fixture: &str) -> anyhow::Result<Drained> {
+        eprintln!("{}: empty jobs of {fixture}", self.backend);
+        let areas = self.programs.folder.join(format!("{fixture}-areas"));
         std::fs::create_dir_all(&areas)?;
-        let component = "enqueues-jobs.wasm";
-        let from = self.programs.areas.join("fixtures").join(component);
-        std::fs::copy(from, areas.join(component))?;
+        let component = format!("{fixture}.wasm");
+        let from = self.programs.areas.join("fixtures").join(&component);
+        std::fs::copy(from, areas.join(&component))?;
         let queue = "queue.wasm";
         std::fs::copy(self.programs.areas.join(queue), areas.join(queue))?;
         let grants = "areas.toml";
         std::fs::copy(self.programs.areas.join(grants), areas.join(grants))?;
         let plan = |capacity| -> anyhow::Result<Plan<'_>> {
-            let plan = self.plan("jobs", &lane("maintenance", capacity))?;
+            let plan = self.plan(fixture, &lane("maintenance", capacity))?;
             Ok(Plan { areas: &areas, ..plan })
         };
         let server = Server::start(&plan(0)?)?;
         for _ in 0..BATCHES {
-            server.post("/fixtures/enqueues-jobs", Some(&json!({})))?;
+            let body = json!({ "jobs": 1_000, "idle": true });
+            server.post(&format!("/fixtures/{fixture}"), Some(&body))?;
         }
         let jobs = due(&server)?;
         drop(server);
