@@ -14,13 +14,14 @@ use super::bindings::assurance::area::types;
 use super::convert;
 use super::exports::Exports;
 use super::instance::{
-    self, AreaName, BatchesCall, CallState, DescribeCall, FinishedCall, Invocation, JobsTogether,
+    self, AreaName, BatchesCall, CallState, DescribeCall, FinishedCall, Invocation, JobBatch,
+    JobsTogether,
 };
 use super::time_slice::CallMeter;
 use super::trap;
 use assurance_core::budgets::{BudgetExceeded, BudgetPermit};
 use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
-use assurance_core::domain::job::{JobFailure, JobOutcome};
+use assurance_core::domain::job::{EVENT_KIND, JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::recordings::Player;
 use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit, UnitOfWork};
@@ -89,23 +90,38 @@ impl Component {
     pub(super) async fn describe(&self) -> Result<Result<Manifest, String>, CallError> {
         let timeout = self.shared.settings.describe_timeout();
         let described = self.call(None, DescribeCall, timeout, Ok).await.result?;
-        let manifest = convert::manifest::manifest(described);
-        if let Ok(manifest) = &manifest {
-            self.area.set(&manifest.name);
-            self.read_batches().await?;
-        }
-        Ok(manifest)
+        let manifest = match convert::manifest::manifest(described) {
+            Ok(manifest) => manifest,
+            Err(error) => return Ok(Err(error)),
+        };
+        self.area.set(&manifest.name);
+        let batches = self.read_batches(&manifest).await?;
+        Ok(batches.map(|batches| {
+            let _ = self.batches.set(batches);
+            manifest
+        }))
     }
 
-    /// Reads which kinds of jobs may run together.
-    async fn read_batches(&self) -> Result<(), CallError> {
-        if self.exports.has_batches() && self.batches.get().is_none() {
-            let timeout = self.shared.settings.describe_timeout();
-            let kinds = self.call(None, BatchesCall, timeout, Ok).await.result?.into_iter();
-            let kinds = kinds.map(|one| (one.kind, one.most.clamp(1, MAX_BATCH))).collect();
-            let _ = self.batches.set(kinds);
+    /// Reads which kinds of jobs may run together. The manifest must declare them.
+    async fn read_batches(
+        &self,
+        manifest: &Manifest,
+    ) -> Result<Result<BTreeMap<String, u32>, String>, CallError> {
+        if !self.exports.has_batches() {
+            return Ok(Ok(BTreeMap::new()));
         }
-        Ok(())
+        let timeout = self.shared.settings.describe_timeout();
+        let kinds = self.call(None, BatchesCall, timeout, Ok).await.result?;
+        let declared =
+            |kind: &str| kind == EVENT_KIND || manifest.jobs.iter().any(|job| job.name == kind);
+        let batches = kinds.into_iter().map(|JobBatch { kind, most }| {
+            if declared(&kind) {
+                Ok((kind, most.clamp(1, MAX_BATCH)))
+            } else {
+                Err(format!("`batches` names {kind:?}, which is no job kind of the manifest"))
+            }
+        });
+        Ok(batches.collect())
     }
 
     /// Runs one call in an instance of its own and converts its result with

@@ -24,13 +24,14 @@ const CALLED: [(&str, u16, &str); 7] = [
 ];
 
 /// Guests that are refused when they are loaded, with the expected text in the log.
-const REFUSED: [(&str, &str); 7] = [
+const REFUSED: [(&str, &str); 8] = [
     ("asks-ungranted", "egress"),
     ("uses-unwished", "crypto"),
     ("capability-in-describe", "describe"),
     ("abort-in-describe", "describe"),
     ("loop-in-describe", "describe"),
     ("wrong-world", "world"),
+    ("batches-undeclared", "which is no job kind of the manifest"),
     ("speaks-1-0", "this service supports 0.1.0, 0.2.0 and 0.3.0"),
 ];
 

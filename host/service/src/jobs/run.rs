@@ -209,7 +209,13 @@ impl JobStep<'_> {
         let unit = self.unit(area, run, locked).with_egress_log(sent);
         let outcome = guarded(area.code.run_batch(unit, runs, timeout), timeout).await;
         let why = match (outcome.result, outcome.unit) {
-            (Ok(Ok(outcomes)), Some(unit)) => return self.keep(unit, outcomes).await,
+            (Ok(Ok(outcomes)), Some(unit)) => {
+                // Failures are observed when the jobs run by themselves.
+                if let Some(observer) = &area.observer {
+                    observer(false);
+                }
+                return self.keep(unit, outcomes).await;
+            }
             (Ok(Ok(_)), None) => "the unit of work was lost".to_owned(),
             (Ok(Err(JobFailure::Retry(why) | JobFailure::Fail(why))), _) => why,
             (Err(CallError::Store(error)), _) if error.is_write_conflict() => {
