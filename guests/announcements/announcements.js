@@ -2,8 +2,8 @@
 // administrator publishes and every member reads. `announcements.py` is the
 // same area in Python.
 
-import documents from "assurance:area/documents@0.2.0";
-import log from "assurance:area/log@0.2.0";
+import documents from "assurance:area/documents@0.3.0";
+import log from "assurance:area/log@0.3.0";
 
 // QuickJS has no console. This one writes to the area's log.
 const writer = (level) => (...parts) => log.write(level, parts.map(String).join(" "));

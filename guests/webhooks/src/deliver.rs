@@ -148,7 +148,8 @@ pub(crate) fn deliver_event(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
 
 /// Delivers events to the subscription that requests them: one, and if it arrives the others, a few
 /// at the same time. After a failure each of the others waits for a call of its own, so that a
-/// receiver that hangs gets few messages and is waited for once.
+/// receiver that hangs gets few messages and is waited for once. If the circuit is open, all are held
+/// at once.
 pub(crate) fn deliver_events(
     ctx: &JobCtx,
     mut events: Vec<EventDelivery>,
@@ -182,7 +183,7 @@ pub(crate) fn deliver_events(
             retry.map_or(Outcome::Done, |(at, why)| Outcome::Retry(at, why))
         }));
         events = later;
-        if webhook.failing_since.is_some() {
+        if webhook.failing_since.is_some() && !webhook.circuit.is_open() {
             break;
         }
     }
