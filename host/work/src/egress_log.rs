@@ -38,7 +38,7 @@ pub struct EgressLog(Mutex<Vec<(RequestFingerprint, EgressResult)>>);
 type RequestFingerprint = [u8; 32];
 
 impl UnitOfWork {
-    /// Sends requests to the network, up to [`SENT_TOGETHER`] at the same time.
+    /// Sends requests to the network, up to 16 at the same time.
     /// Those that an earlier attempt of the step has sent get the responses of
     /// that attempt. Returns the responses, or the reasons why there are none,
     /// in the order of the requests.
