@@ -42,14 +42,14 @@ pub(crate) struct Circuit {
 /// Job that sends one held delivery to a failing receiver, to test whether the receiver has
 /// recovered.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Probe {
+pub(crate) struct CircuitProbe {
     webhook_id: Uuid,
     /// Time of the probe for which the circuit waits. If the circuit has another time, this job is
     /// outdated.
     retry_at: Timestamp,
 }
 
-impl Job for Probe {
+impl Job for CircuitProbe {
     const KIND: &'static str = "probe";
 }
 
@@ -118,7 +118,7 @@ fn await_probe(scope: &Scope, webhook_id: Uuid, at: Timestamp) {
         resource: Some(webhook_id),
         dedupe_key: Some(format!("{webhook_id}.{}", at.0)),
     };
-    scope.enqueue_with(&Probe { webhook_id, retry_at: at }, later);
+    scope.enqueue_with(&CircuitProbe { webhook_id, retry_at: at }, later);
 }
 
 /// Returns a query for a subscription's pending deliveries, oldest event first.
@@ -127,7 +127,7 @@ fn pending(scope: &Scope, webhook: Uuid) -> area_sdk::Query<'_, StoredDelivery> 
     all.equals("status", DeliveryStatus::Pending.as_str()).ascending("occurred_at")
 }
 
-pub(crate) fn probe(ctx: &JobCtx, job: Probe) -> JobResult<Probe> {
+pub(crate) fn probe(ctx: &JobCtx, job: CircuitProbe) -> JobResult<CircuitProbe> {
     let Some(mut webhook) = ctx.documents::<Subscription>().find(job.webhook_id)? else {
         return Ok(Outcome::Done);
     };

@@ -11,7 +11,7 @@ mod subscriptions;
 
 use area_sdk::prelude::*;
 
-use circuit::{Drain, Probe};
+use circuit::{CircuitProbe, Drain};
 use deliver::{Deliver, FanOut, ForgetOld, ForgetSecret};
 use deliveries::StoredDelivery;
 use subscriptions::{Subscription, WebhookDisabled};
@@ -48,7 +48,7 @@ pub fn area() -> Area {
         .event_batch(deliver::BATCH, deliver::deliver_events)
         .job::<Deliver>(Lane::Delivery, 30, 20_000, deliver::run)
         .job::<FanOut>(Lane::Delivery, 30, 20_000, deliver::fan_out)
-        .job::<Probe>(Lane::Delivery, 30, 20_000, circuit::probe)
+        .job::<CircuitProbe>(Lane::Delivery, 30, 20_000, circuit::probe)
         .job::<Drain>(Lane::Maintenance, 30, 20_000, circuit::drain)
         .job::<ForgetOld>(Lane::Maintenance, 10, 20_000, deliver::forget_old)
         .job::<ForgetSecret>(Lane::Maintenance, 10, 5_000, deliver::forget_secret);

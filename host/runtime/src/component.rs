@@ -49,7 +49,8 @@ pub(super) struct Component {
 /// Signal that ends running calls after an operator's action.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct CallStops {
-    /// Counter; when it increases, calls that block other writers are ended.
+    /// Number of operators' actions that ended calls which block other writers; a
+    /// running call compares it with the value at its start.
     pub(super) turns: u64,
     /// Calls that began before this time are ended; `None` if there are none to
     /// end.

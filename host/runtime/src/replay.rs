@@ -13,7 +13,7 @@ use super::instance::{CallState, Invocation};
 use super::settings::Settings;
 use super::wasi::wasi_seed;
 use assurance_core::config::AreaLimits;
-use assurance_core::recordings::{Player, RecordedLimits, Recording};
+use assurance_core::recordings::{CallRecording, Player, RecordedLimits};
 use assurance_work::{CallError, UnitOfWork};
 
 impl Component {
@@ -59,7 +59,7 @@ impl Component {
 impl Settings {
     /// Returns the limits of the recorded call.
     #[must_use]
-    pub fn of_recording(recording: &Recording) -> Self {
+    pub fn of_recording(recording: &CallRecording) -> Self {
         let limits = &recording.limits;
         let own = AreaLimits {
             max_memory_bytes: Some(limits.memory_bytes),

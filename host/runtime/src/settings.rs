@@ -50,10 +50,10 @@ pub struct Settings {
     pub max_log_line_bytes: usize,
     /// Largest component, in bytes.
     pub max_component_bytes: usize,
-    /// Processor time of `describe`, in milliseconds.
+    /// Maximum processor time of `describe`, in milliseconds.
     pub describe_cpu_ms: u32,
-    /// Total time of `describe`, in milliseconds; longer, so that areas load on
-    /// a busy machine.
+    /// Maximum wall time of `describe`, in milliseconds; longer than its processor
+    /// time, so that areas load on a busy machine.
     pub describe_timeout_ms: u32,
     /// Capacity of each lane, as the interface `queue` returns it.
     pub lanes: LanesConfig,

@@ -9,8 +9,8 @@
 use sqlx::{Connection, PgConnection, Sqlite, SqliteConnection};
 use sqlx_core::transaction::TransactionManager;
 
-type SqliteTransactions = <Sqlite as sqlx::Database>::TransactionManager;
-type PostgresTransactions = <sqlx::Postgres as sqlx::Database>::TransactionManager;
+type SqliteTransactionManager = <Sqlite as sqlx::Database>::TransactionManager;
+type PostgresTransactionManager = <sqlx::Postgres as sqlx::Database>::TransactionManager;
 
 /// A connection that can report whether the server has a transaction open on it.
 pub(super) trait DatabaseSession: Connection + 'static {
@@ -38,7 +38,7 @@ fn reported(begun: Result<(), sqlx::Error>) -> Result<bool, sqlx::Error> {
 
 impl DatabaseSession for PgConnection {
     async fn is_idle(&mut self) -> Result<bool, sqlx::Error> {
-        let begun = PostgresTransactions::begin(self, Some(statement("SELECT 1"))).await;
+        let begun = PostgresTransactionManager::begin(self, Some(statement("SELECT 1"))).await;
         forget_begin(self, &begun);
         reported(begun)
     }
@@ -46,7 +46,7 @@ impl DatabaseSession for PgConnection {
     async fn settle(&mut self) -> Result<bool, sqlx::Error> {
         const END: &str = "ROLLBACK; RESET statement_timeout; RESET lock_timeout; \
              SELECT pg_advisory_unlock_all()";
-        let begun = PostgresTransactions::begin(self, Some(statement(END))).await;
+        let begun = PostgresTransactionManager::begin(self, Some(statement(END))).await;
         forget_begin(self, &begun);
         reported(begun)
     }
@@ -56,15 +56,15 @@ impl DatabaseSession for PgConnection {
 /// own and would send a rollback before the next statement.
 fn forget_begin(connection: &mut PgConnection, begun: &Result<(), sqlx::Error>) {
     if begun.is_ok() {
-        PostgresTransactions::start_rollback(connection);
+        PostgresTransactionManager::start_rollback(connection);
     }
 }
 
 impl DatabaseSession for SqliteConnection {
     async fn is_idle(&mut self) -> Result<bool, sqlx::Error> {
-        let begun = SqliteTransactions::begin(self, Some(statement("SELECT 1"))).await;
+        let begun = SqliteTransactionManager::begin(self, Some(statement("SELECT 1"))).await;
         if begun.is_ok() {
-            SqliteTransactions::rollback(self).await?;
+            SqliteTransactionManager::rollback(self).await?;
         }
         reported(begun)
     }

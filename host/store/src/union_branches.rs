@@ -11,9 +11,10 @@ use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 /// Maximum number of index ranges whose union forms a page.
 const MAX_BRANCHES: usize = 4;
 
-/// Splits the query into queries whose results together are those of this one,
-/// each in the order of an index. Returns the query alone if it has no such
-/// lists; `None` if no index has the order.
+/// Splits a query with lists of values (`one_of`) into queries whose results
+/// together are those of this one, each in the order of an index. Returns the
+/// query alone if it has no list before its order; `None` if no index has the
+/// order.
 pub(super) fn union_branches(scope: &CollectionScope, query: &Query) -> Option<Vec<Query>> {
     let first = query.order.first()?;
     let of_index = |fields: &[String]| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::reading::ReadProgress;
+use super::reading::CallReads;
 use super::{CommitOptions, UnitOfWork, UnitSpec};
 use assurance_core::domain::job::Lane;
 use assurance_store::apply::{Effects, TransactionKind, apply};
@@ -27,14 +27,14 @@ impl UnitOfWork {
     /// [`Error::KeyTaken`] takes precedence over every other conflict: if the
     /// reply's key is taken meanwhile, the same request already has a response.
     pub async fn commit(mut self, end: CommitOptions) -> Result<(), Error> {
-        let reading = std::mem::replace(&mut self.reading, ReadProgress::Broken);
-        if matches!(reading, ReadProgress::Broken) {
+        let reading = std::mem::replace(&mut self.reading, CallReads::Broken);
+        if matches!(reading, CallReads::Broken) {
             return Err(Error::RunAgain);
         }
         if !self.wrote() && end.reply.is_none() && end.jobs.is_empty() {
             return self.end_reading(reading).await;
         }
-        let checked = self.released_connection || !matches!(reading, ReadProgress::In(_));
+        let checked = self.released_connection || !matches!(reading, CallReads::In(_));
         let mut effects = self.effects(checked);
         let bytes = self.check_quota(&effects)?;
         self.check_queues(&effects)?;
@@ -52,7 +52,7 @@ impl UnitOfWork {
         let secrets: Vec<_> =
             effects.secrets.iter().map(|(name, to)| (name.clone(), to.is_some())).collect();
         let kept = match reading {
-            ReadProgress::In(tx) => {
+            CallReads::In(tx) => {
                 let kept = Box::pin(self.keep_in(tx, effects)).await;
                 self.remember(&kept);
                 kept
@@ -93,7 +93,7 @@ impl UnitOfWork {
             drop(tx);
             return Err(Box::pin(self.explain(error, None)).await);
         }
-        self.reading = ReadProgress::In(tx);
+        self.reading = CallReads::In(tx);
         Ok(())
     }
 
@@ -106,26 +106,26 @@ impl UnitOfWork {
         let within = within(&tx);
         let Err(error) = apply(&mut tx, effects, within).await else {
             tx.release_savepoint().await?;
-            self.reading = ReadProgress::In(tx);
+            self.reading = CallReads::In(tx);
             return Ok(());
         };
         let error = Box::pin(self.explain(error, None)).await;
         if matches!(error, Error::UniqueConflict { .. }) {
             tx.roll_back_to_savepoint().await?;
-            self.reading = ReadProgress::In(tx);
+            self.reading = CallReads::In(tx);
         }
         Err(error)
     }
 
     async fn prepare_flush(&mut self) -> Result<(Tx, Effects), Error> {
-        let mut tx = match std::mem::replace(&mut self.reading, ReadProgress::Broken) {
-            ReadProgress::In(tx) => tx,
-            ReadProgress::NotYet => self.begin().await?,
-            ReadProgress::Once | ReadProgress::Snapshot(_) => {
+        let mut tx = match std::mem::replace(&mut self.reading, CallReads::Broken) {
+            CallReads::In(tx) => tx,
+            CallReads::NotYet => self.begin().await?,
+            CallReads::Once | CallReads::Snapshot(_) => {
                 self.note_access_pattern(true);
                 return Err(Error::RunAgain);
             }
-            ReadProgress::Broken => return Err(Error::RunAgain),
+            CallReads::Broken => return Err(Error::RunAgain),
         };
         self.store.upgrade(&mut tx).await?;
         self.turn.take();
@@ -295,9 +295,9 @@ impl UnitOfWork {
 
     /// Ends a call that wrote nothing. Reads of a serializable transaction are
     /// valid only if PostgreSQL lets it commit.
-    async fn end_reading(&self, reading: ReadProgress) -> Result<(), Error> {
+    async fn end_reading(&self, reading: CallReads) -> Result<(), Error> {
         match reading {
-            ReadProgress::In(tx) if tx.backend() == Backend::Postgres => tx.commit().await,
+            CallReads::In(tx) if tx.backend() == Backend::Postgres => tx.commit().await,
             reading => {
                 end_snapshot(reading);
                 Ok(())
@@ -373,8 +373,8 @@ impl UnitOfWork {
 }
 
 /// Ends the transaction of a call's reads in the background.
-fn end_snapshot(reading: ReadProgress) {
-    if let ReadProgress::Snapshot(tx) | ReadProgress::In(tx) = reading {
+fn end_snapshot(reading: CallReads) {
+    if let CallReads::Snapshot(tx) | CallReads::In(tx) = reading {
         tokio::spawn(tx.commit());
     }
 }

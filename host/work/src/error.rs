@@ -114,7 +114,7 @@ pub enum SendSecretError {
 
 /// Errors of signed links, as the guest receives them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LinkError {
+pub enum SignedLinkError {
     /// The area used the interface wrongly; the text is for its author.
     #[error("misuse: {0}")]
     Misuse(String),

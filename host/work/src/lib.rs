@@ -37,7 +37,7 @@ use uuid::Uuid;
 
 use self::overlay::Overlay;
 use self::read_log::{CallEffects, ReadLogMode};
-use self::reading::ReadProgress;
+use self::reading::CallReads;
 use assurance_core::access::AccessPattern;
 use assurance_core::domain::area::CallContext;
 use assurance_core::domain::id::{SessionId, UserId};
@@ -56,8 +56,8 @@ pub use assurance_store::idempotency::StoredReply;
 pub use code::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit};
 pub use egress_log::EgressLog;
 pub use error::{
-    BlobError, DocumentError, LinkError, MembershipError, OperationError, QueueError, SecretError,
-    SendSecretError, WorkError,
+    BlobError, DocumentError, MembershipError, OperationError, QueueError, SecretError,
+    SendSecretError, SignedLinkError, WorkError,
 };
 pub use outgoing::JobRequest;
 pub use read_log::ReadLog;
@@ -109,7 +109,7 @@ pub struct UnitOfWork {
     store: Store,
     keys: Arc<Keys>,
     spec: UnitSpec,
-    reading: ReadProgress,
+    reading: CallReads,
     documents: Overlay,
     jobs: Vec<NewJob>,
     deliveries: Vec<RequestedDelivery>,
@@ -166,7 +166,7 @@ impl UnitOfWork {
         Self {
             store,
             keys,
-            reading: ReadProgress::NotYet,
+            reading: CallReads::NotYet,
             documents: Overlay::default(),
             jobs: Vec::new(),
             deliveries: Vec::new(),

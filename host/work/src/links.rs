@@ -1,7 +1,7 @@
 //! Signs links for an area's own routes.
 
 use super::UnitOfWork;
-use super::error::LinkError;
+use super::error::SignedLinkError;
 use assurance_core::domain::manifest::LinkHolder;
 use assurance_core::domain::time::Timestamp;
 use assurance_core::links::{self, LinkGrant};
@@ -16,19 +16,19 @@ impl UnitOfWork {
         operation: &str,
         claims: String,
         expires_at: Timestamp,
-    ) -> Result<String, LinkError> {
-        let misuse = |what: String| LinkError::Misuse(what);
+    ) -> Result<String, SignedLinkError> {
+        let misuse = |what: String| SignedLinkError::Misuse(what);
         let holder = self.spec.area.links.get(operation);
         let holder = holder.ok_or_else(|| misuse(format!("{operation} takes no signed link")))?;
         if claims.len() > MAX_CLAIMS || !claims.trim_start().starts_with('{') {
             return Err(misuse(format!("claims are a JSON object of at most {MAX_CLAIMS} bytes")));
         }
         let session = match holder {
-            LinkHolder::SameSession => Some(self.spec.session.ok_or(LinkError::NoSession)?),
+            LinkHolder::SameSession => Some(self.spec.session.ok_or(SignedLinkError::NoSession)?),
             LinkHolder::Bearer | LinkHolder::SignedIn => None,
         };
         if *holder == LinkHolder::Bearer && self.spec.actor.is_none() {
-            return Err(LinkError::NoSession);
+            return Err(SignedLinkError::NoSession);
         }
         let grant = LinkGrant {
             area: self.spec.area.area.clone(),

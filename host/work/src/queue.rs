@@ -6,7 +6,7 @@ use super::reading::ReadKind;
 use super::{OperationError, QueueError, UnitOfWork};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobStatus, Lane, delivers_events};
-use assurance_core::domain::queue::{JobChange, JobChangeKind, JobFilter, LaneLoad, QueuedJob};
+use assurance_core::domain::queue::{JobAction, JobChange, JobFilter, LaneLoad, QueuedJob};
 use assurance_core::domain::time::Timestamp;
 use assurance_store::{Error, jobs};
 
@@ -89,7 +89,7 @@ impl UnitOfWork {
         if superseded {
             return Err(OperationError::Refused(QueueError::Superseded));
         }
-        self.job_changes.push(JobChange { job, lane: found.lane, how: JobChangeKind::Retry });
+        self.job_changes.push(JobChange { job, lane: found.lane, how: JobAction::Retry });
         found.status = JobStatus::Queued;
         found.attempts = 0;
         found.available_at = self.spec.call.now;
@@ -113,7 +113,7 @@ impl UnitOfWork {
         if delivers_events(&found.kind) && found.resource.is_none() {
             return Err(OperationError::Refused(QueueError::NotCancellable));
         }
-        let how = JobChangeKind::Cancel(reason.clone());
+        let how = JobAction::Cancel(reason.clone());
         self.job_changes.push(JobChange { job, lane: found.lane, how });
         found.status = JobStatus::Failed;
         found.last_error = Some(reason);

@@ -46,7 +46,7 @@ pub(super) enum ReadResult {
 pub(super) enum ReadLogMode {
     #[default]
     Not,
-    Recording(Arc<ReadLog>),
+    CallRecording(Arc<ReadLog>),
     Playing(Arc<ReadLog>),
 }
 
@@ -87,7 +87,7 @@ impl UnitOfWork {
     #[must_use]
     pub fn with_read_log(mut self, log: &Arc<ReadLog>) -> Self {
         log.rewind();
-        self.read_log = ReadLogMode::Recording(Arc::clone(log));
+        self.read_log = ReadLogMode::CallRecording(Arc::clone(log));
         self
     }
 
@@ -123,7 +123,7 @@ impl UnitOfWork {
     }
 
     pub(super) fn note_document(&self, collection: &str, id: &str, found: Option<&Document>) {
-        if let ReadLogMode::Recording(log) = &self.read_log {
+        if let ReadLogMode::CallRecording(log) = &self.read_log {
             let place = (collection.to_owned(), id.to_owned());
             log.0.lock().documents.insert(place, found.cloned());
         }
@@ -146,7 +146,7 @@ impl UnitOfWork {
         question: impl FnOnce() -> String,
         answer: impl FnOnce() -> ReadResult,
     ) {
-        if let ReadLogMode::Recording(log) = &self.read_log {
+        if let ReadLogMode::CallRecording(log) = &self.read_log {
             log.0.lock().answers.entry(question()).or_default().push_back(answer());
         }
     }
@@ -159,7 +159,7 @@ impl UnitOfWork {
             ReadLogMode::Playing(_) => {
                 self.effects.events.entry(name.to_owned()).or_default().push(data());
             }
-            ReadLogMode::Recording(log) => {
+            ReadLogMode::CallRecording(log) => {
                 let left = &mut log.0.lock().left;
                 left.events.entry(name.to_owned()).or_default().push(data());
             }
@@ -168,7 +168,7 @@ impl UnitOfWork {
 
     /// Records effects when they are sent to the database.
     pub(super) fn note_effects(&self, effects: &Effects) {
-        if let ReadLogMode::Recording(log) = &self.read_log {
+        if let ReadLogMode::CallRecording(log) = &self.read_log {
             let left = &mut log.0.lock().left;
             left.take(effects.clone());
             left.more = self.other_effects();

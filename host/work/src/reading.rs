@@ -5,7 +5,7 @@ use assurance_store::{Access, Connection, Error, ShareOwner, Tx};
 
 /// State of a call's reads.
 #[derive(Debug)]
-pub(super) enum ReadProgress {
+pub(super) enum CallReads {
     /// The call has not read anything yet.
     NotYet,
     /// One statement ran without a transaction; a second one would see another
@@ -64,26 +64,26 @@ impl UnitOfWork {
     ) -> Result<ReadConnection, Error> {
         // A unit that is never committed needs no transaction for its reads.
         let must_answer = self.spec.writes && what == ReadKind::Other && !self.is_replaying();
-        match std::mem::replace(&mut self.reading, ReadProgress::Broken) {
-            ReadProgress::In(tx) => Ok(ReadConnection::In(tx)),
-            ReadProgress::Snapshot(tx) if !must_answer => Ok(ReadConnection::Snapshot(tx)),
-            ReadProgress::NotYet => self.first_lease(what, statements).await,
-            ReadProgress::Snapshot(_) | ReadProgress::Once => {
+        match std::mem::replace(&mut self.reading, CallReads::Broken) {
+            CallReads::In(tx) => Ok(ReadConnection::In(tx)),
+            CallReads::Snapshot(tx) if !must_answer => Ok(ReadConnection::Snapshot(tx)),
+            CallReads::NotYet => self.first_lease(what, statements).await,
+            CallReads::Snapshot(_) | CallReads::Once => {
                 self.note_access_pattern(must_answer);
                 Err(Error::RunAgain)
             }
-            ReadProgress::Broken => Err(Error::RunAgain),
+            CallReads::Broken => Err(Error::RunAgain),
         }
     }
 
     /// Returns to the unit a connection whose statements succeeded.
     pub(super) fn done(&mut self, lease: ReadConnection) {
         self.reading = match lease {
-            ReadConnection::In(tx) => ReadProgress::In(tx),
-            ReadConnection::Snapshot(tx) => ReadProgress::Snapshot(tx),
+            ReadConnection::In(tx) => CallReads::In(tx),
+            ReadConnection::Snapshot(tx) => CallReads::Snapshot(tx),
             ReadConnection::Alone(connection) => {
                 connection.release();
-                ReadProgress::Once
+                CallReads::Once
             }
         };
     }
@@ -97,15 +97,15 @@ impl UnitOfWork {
     /// If the call has already sent writes to the database, they would be
     /// committed early. In this case the transaction stays open.
     pub(super) async fn release_connection(&mut self) -> Result<(), Error> {
-        if self.flushed || matches!(self.reading, ReadProgress::Broken) {
+        if self.flushed || matches!(self.reading, CallReads::Broken) {
             return Ok(());
         }
-        match std::mem::replace(&mut self.reading, ReadProgress::Broken) {
-            ReadProgress::In(tx) | ReadProgress::Snapshot(tx) => tx.commit().await?,
-            ReadProgress::NotYet | ReadProgress::Once | ReadProgress::Broken => {}
+        match std::mem::replace(&mut self.reading, CallReads::Broken) {
+            CallReads::In(tx) | CallReads::Snapshot(tx) => tx.commit().await?,
+            CallReads::NotYet | CallReads::Once | CallReads::Broken => {}
         }
         self.turn.give_back();
-        self.reading = ReadProgress::NotYet;
+        self.reading = CallReads::NotYet;
         self.released_connection = true;
         Ok(())
     }
@@ -139,8 +139,8 @@ impl UnitOfWork {
     /// not begin a transaction. A call never takes a second connection.
     pub(super) fn held(&mut self) -> Option<&mut Connection> {
         match &mut self.reading {
-            ReadProgress::In(tx) | ReadProgress::Snapshot(tx) => Some(tx),
-            ReadProgress::NotYet | ReadProgress::Once | ReadProgress::Broken => None,
+            CallReads::In(tx) | CallReads::Snapshot(tx) => Some(tx),
+            CallReads::NotYet | CallReads::Once | CallReads::Broken => None,
         }
     }
 

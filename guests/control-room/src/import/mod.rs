@@ -41,7 +41,8 @@ struct AuditInput {
     format: Option<String>,
     #[serde(default)]
     filename: String,
-    /// Artifact streams of the file; if empty, the stream of its filename.
+    /// Streams of the file: names under which uploads replace older ones. If empty, the stream
+    /// of its filename.
     #[serde(default)]
     streams: Vec<String>,
     bytes: u64,

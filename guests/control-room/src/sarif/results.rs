@@ -18,7 +18,7 @@ use crate::text::clean;
 
 /// Maximum size of a stored title, in bytes.
 const MOST_TITLE_BYTES: usize = 300;
-/// Maximum number of bytes of a snippet that are used.
+/// Maximum number of bytes of a code snippet that the fingerprint of a result uses.
 const MOST_SNIPPET_BYTES: usize = 20_000;
 
 /// Values of `kind` for which a result is not a finding.

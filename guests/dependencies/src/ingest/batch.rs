@@ -12,7 +12,7 @@ use crate::budget::StepBudget;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches;
-use crate::large::LargeAssessment;
+use crate::large::AssessmentInSteps;
 use crate::matching::{self, AssessedComponents, Assessment, Vulnerability};
 
 /// Components of an SBOM that were matched together.
@@ -37,7 +37,7 @@ pub(super) struct Member {
     known: Option<Stored<StoredComponent>>,
     component: StoredComponent,
     assessment: Assessment,
-    /// Names in the matches of the stored component.
+    /// Ids and aliases of the vulnerabilities that the stored component matches.
     before: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ impl Member {
         scope: &Scope,
         tally: &mut ImportCounts,
         budget: &mut StepBudget,
-    ) -> Result<LargeAssessment, DocumentError> {
+    ) -> Result<AssessmentInSteps, DocumentError> {
         let mut component = self.component;
         component.unfinished = true;
         budget.spend(1);
@@ -172,7 +172,7 @@ impl Member {
                 scope.documents().create(&self.id, &component)?;
             }
         }
-        Ok(LargeAssessment::new(self.id, is_new))
+        Ok(AssessmentInSteps::new(self.id, is_new))
     }
 
     /// Whether the component causes alerts: it is affected and belongs to the latest audit.

@@ -10,7 +10,7 @@ use crate::artifacts;
 use crate::budget::StepBudget;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::{Run, SourceScope, StoredComponent};
-use crate::large::{self, LargeAssessment, PackageScan};
+use crate::large::{self, AssessmentInSteps, PackageScan};
 use crate::matching::Vulnerability;
 use crate::sbom::{Component, Graph, Sbom, identify};
 
@@ -23,7 +23,7 @@ pub(super) struct WriteProgress {
     /// Number of components that are matched together, if the maximum needs too much memory.
     width: Option<usize>,
     /// Assessment of the next component, if that needs several steps.
-    large: Option<LargeAssessment>,
+    large: Option<AssessmentInSteps>,
     /// Scan of the package of the last such component, reused if the next one has the same package
     /// and version.
     scan: Option<PackageScan>,

@@ -25,7 +25,7 @@ use crate::matching::{self, Assessment, Vulnerability};
 
 /// Assessment of one component in several steps.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct LargeAssessment {
+pub(crate) struct AssessmentInSteps {
     component_id: String,
     /// Whether the component is new, so that it has only the matches that this assessment stored.
     is_new: bool,
@@ -63,7 +63,7 @@ pub(crate) struct PartlyAssessed {
     pub(crate) known: BTreeSet<String>,
 }
 
-impl LargeAssessment {
+impl AssessmentInSteps {
     pub(crate) fn new(component_id: String, is_new: bool) -> Self {
         Self { component_id, is_new, stage: Stage::Scan }
     }

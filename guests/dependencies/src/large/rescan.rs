@@ -5,7 +5,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::revision::{self, Subject};
-use super::{LargeAssessment, PackageScan, Progress};
+use super::{AssessmentInSteps, PackageScan, Progress};
 use crate::budget::StepBudget;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
@@ -24,7 +24,7 @@ pub(crate) struct Rescan {
     /// Cursor of the next page; `None` before the first page.
     cursor: Option<String>,
     has_all: bool,
-    current: Option<LargeAssessment>,
+    current: Option<AssessmentInSteps>,
     scan: Option<PackageScan>,
 }
 
@@ -83,7 +83,7 @@ impl Rescan {
         let owner = format!("rescan/{}", ctx.job_id());
         let mut current = match self.current.take() {
             Some(current) => current,
-            None => LargeAssessment::new(self.components.remove(0), false),
+            None => AssessmentInSteps::new(self.components.remove(0), false),
         };
         match current.step(ctx, &owner, &mut self.scan, budget)? {
             Progress::GoOn => self.current = Some(current),

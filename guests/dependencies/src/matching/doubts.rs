@@ -13,7 +13,7 @@ const EXAMPLES: usize = 3;
 
 /// Advisories that could not be compared with one component, counted by cause.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct UndecidedEntries {
+pub(super) struct UndecidedAdvisories {
     /// Advisory whose entries are being read.
     current: Option<AdvisoryEntries>,
     causes: BTreeMap<ComparisonObstacle, Cause>,
@@ -34,7 +34,7 @@ struct Cause {
     examples: Vec<String>,
 }
 
-impl UndecidedEntries {
+impl UndecidedAdvisories {
     /// Adds the verdict of an entry. The caller passes the entries of one advisory one after
     /// another.
     pub(super) fn note(&mut self, advisory_id: &str, verdict: &Verdict) {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn limitations(entries: &[(&str, Verdict)]) -> Vec<String> {
-        let mut doubts = UndecidedEntries::default();
+        let mut doubts = UndecidedAdvisories::default();
         for (advisory_id, verdict) in entries {
             doubts.note(advisory_id, verdict);
         }

@@ -17,7 +17,7 @@ use crate::text::advisory_key;
 use crate::vex::{self, MatchedStatements, State};
 
 pub(crate) use by_version::EntryPages;
-use doubts::UndecidedEntries;
+use doubts::UndecidedAdvisories;
 
 /// Reason why a component counts as affected by an advisory, least certain first.
 #[derive(
@@ -64,7 +64,7 @@ pub(crate) struct Assessment {
     pub(crate) vulnerabilities: Vec<Vulnerability>,
     /// Limitations about advisories that could not be compared with the component.
     pub(crate) limitations: BTreeSet<String>,
-    doubts: UndecidedEntries,
+    doubts: UndecidedAdvisories,
     /// Ids of advisories whose match a VEX statement ended.
     pub(crate) ended: BTreeSet<String>,
 }

@@ -92,7 +92,7 @@ fn typed(text: String) -> Json {
 }
 
 /// Maximum number of reported errors. Each error costs another pass over all
-/// keys.
+/// configuration keys.
 const MAX_ERRORS: usize = 50;
 
 /// Merges the layers over the defaults; the last layer wins. Returns the

@@ -69,12 +69,12 @@ pub struct JobChange {
     /// Lane of the job.
     pub lane: Lane,
     /// Kind of change.
-    pub how: JobChangeKind,
+    pub how: JobAction,
 }
 
 /// Changes that a member can make to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JobChangeKind {
+pub enum JobAction {
     /// Return the job to its lane; it continues after its last finished step.
     Retry,
     /// End the job; the text becomes its last error.

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rand::RngExt as _;
 
-use super::{RecordedCall, Recorder, Recording, WithholdReason};
+use super::{CallRecording, RecordedCall, Recorder, WithholdReason};
 use crate::config::RecordConfig;
 use crate::config::files::{FileError, private_dir};
 
@@ -103,7 +103,7 @@ impl Recordings {
 }
 
 impl Inner {
-    fn write(&self, recording: &Recording) -> io::Result<PathBuf> {
+    fn write(&self, recording: &CallRecording) -> io::Result<PathBuf> {
         let content = serde_json::to_vec(recording)?;
         let path = self.dir.join(format!("{}.json", recording.about.id));
         let beside = self.dir.join(format!("{}.new", recording.about.id));

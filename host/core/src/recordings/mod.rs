@@ -30,7 +30,7 @@ pub const CONTRACT: &str = "assurance:area@0.3.0";
 /// One call, as stored in its file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recording {
+pub struct CallRecording {
     /// Version of the file format; see [`FORMAT`].
     pub format: u32,
     /// WIT package of the recorded values; see [`CONTRACT`].
@@ -182,7 +182,7 @@ pub enum RecordingError {
     Contract(String),
 }
 
-impl Recording {
+impl CallRecording {
     /// Parses a recording.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::{HostCall, HostCallResult, Recording, Truncation};
+use super::{CallRecording, HostCall, HostCallResult, Truncation};
 
 /// Host functions whose results only confirm receipt. If the replayed version
 /// calls one of them with other arguments, it gets the recorded result and
@@ -16,7 +16,7 @@ const RECEIPT_CALLS: [&str; 5] =
 /// differences.
 #[derive(Debug)]
 pub struct Player {
-    recording: Recording,
+    recording: CallRecording,
     state: Mutex<PlayerState>,
 }
 
@@ -63,13 +63,13 @@ pub enum ReplayStop {
 impl Player {
     /// Starts a replay at the beginning of the recording.
     #[must_use]
-    pub fn new(recording: Recording) -> Self {
+    pub fn new(recording: CallRecording) -> Self {
         Self { recording, state: Mutex::default() }
     }
 
     /// Returns the recording that is replayed.
     #[must_use]
-    pub fn recording(&self) -> &Recording {
+    pub fn recording(&self) -> &CallRecording {
         &self.recording
     }
 

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
-    CONTRACT, FORMAT, HostCall, HostCallResult, RecordedCall, RecordedFault, RecordedLimits,
-    RecordedOutcome, Recording, Truncation,
+    CONTRACT, CallRecording, FORMAT, HostCall, HostCallResult, RecordedCall, RecordedFault,
+    RecordedLimits, RecordedOutcome, Truncation,
 };
 
 /// Host functions whose arguments or results are secret or may become secret:
@@ -154,7 +154,7 @@ impl Recorder {
     /// Returns the recording; `None` if it is too large, or if the area did not
     /// cause the end of the call.
     #[must_use]
-    pub fn finish(&self) -> Option<Recording> {
+    pub fn finish(&self) -> Option<CallRecording> {
         let kept = std::mem::take(&mut *self.kept.lock());
         if kept.too_large {
             tracing::warn!(
@@ -164,7 +164,7 @@ impl Recorder {
             );
             return None;
         }
-        Some(Recording {
+        Some(CallRecording {
             format: FORMAT,
             contract: CONTRACT.to_owned(),
             about: self.about.clone(),

@@ -29,13 +29,13 @@ fn recorder(sealed: Option<WithholdReason>, max_bytes: usize) -> Recorder {
     recorder
 }
 
-fn finish(recorder: &Recorder) -> Recording {
+fn finish(recorder: &Recorder) -> CallRecording {
     recorder.record_outcome(Some(RecordedOutcome::Answered(Some(json!({"body": SECRET})))));
     let text = serde_json::to_string(&recorder.finish().unwrap()).unwrap();
-    Recording::read(&text).unwrap()
+    CallRecording::read(&text).unwrap()
 }
 
-fn get_and_apply() -> Recording {
+fn get_and_apply() -> CallRecording {
     let recorder = recorder(None, 10_000);
     recorder.record_call("documents.get", &("notes", "one"));
     recorder.record_result(&json!({"version": 1}));
@@ -161,11 +161,11 @@ fn a_call_that_says_too_much_is_not_kept() {
 fn another_format_is_refused_by_its_number() {
     let mut recording = serde_json::to_value(get_and_apply()).unwrap();
     recording["format"] = json!(2);
-    let error = Recording::read(&recording.to_string()).unwrap_err().to_string();
+    let error = CallRecording::read(&recording.to_string()).unwrap_err().to_string();
     assert!(error.contains("format 2"), "{error}");
     recording["format"] = json!(1);
     recording["contract"] = json!("assurance:area@9.0.0");
-    let error = Recording::read(&recording.to_string()).unwrap_err().to_string();
+    let error = CallRecording::read(&recording.to_string()).unwrap_err().to_string();
     assert!(error.contains("9.0.0"), "{error}");
 }
 

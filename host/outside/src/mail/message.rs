@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{MailError, Message};
 use assurance_core::domain::time::Timestamp;
 
-/// Maximum length of a subject, in characters.
+/// Maximum length of a mail's subject, in characters.
 const MAX_SUBJECT: usize = 200;
 /// Maximum size of a text, in bytes.
 const MAX_TEXT: usize = 65_536;

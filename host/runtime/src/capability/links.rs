@@ -5,7 +5,7 @@ use super::super::instance::CallState;
 use super::CapabilityError;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::time::Timestamp;
-use assurance_work::LinkError;
+use assurance_work::SignedLinkError;
 
 impl Host for CallState {
     fn sign(
@@ -18,8 +18,8 @@ impl Host for CallState {
         let token = unit.sign_link(&operation, claims, Timestamp(expires_at));
         token.map_err(|error| {
             CapabilityError::Answer(match error {
-                LinkError::Misuse(what) => Error::Misuse(what),
-                LinkError::NoSession => Error::NoSession,
+                SignedLinkError::Misuse(what) => Error::Misuse(what),
+                SignedLinkError::NoSession => Error::NoSession,
             })
         })
     }

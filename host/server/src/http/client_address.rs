@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 
-use super::listen::Peer;
+use super::listen::PeerAddress;
 use super::problem::Refusal;
 use assurance_service::app::App;
 
@@ -22,7 +22,7 @@ impl FromRequestParts<App> for ClientAddress {
 }
 
 pub(super) fn address_of(parts: &Parts, app: &App) -> IpAddr {
-    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip().to_canonical());
+    let peer = parts.extensions.get::<PeerAddress>().map(|peer| peer.0.ip().to_canonical());
     let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     client_address(peer, &parts.headers, &app.config.api.trusted_proxies)
 }

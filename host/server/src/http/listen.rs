@@ -64,7 +64,7 @@ pub struct ShutdownTokens {
 
 /// Address of the client's connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer(pub SocketAddr);
+pub struct PeerAddress(pub SocketAddr);
 
 /// Limits of a listener.
 #[derive(Clone, Debug)]
@@ -283,7 +283,7 @@ fn service(
     service_fn(move |request: hyper::Request<Incoming>| {
         let in_flight = requests.begin();
         let mut request: Request = request.map(axum::body::Body::new);
-        request.extensions_mut().insert(Peer(peer));
+        request.extensions_mut().insert(PeerAddress(peer));
         let (closing, version) = (closing.clone(), request.version());
         let response = router.clone().oneshot(request);
         async move {

@@ -12,7 +12,8 @@ use super::call;
 use crate::registry::{AreaVersion, Registry, differences};
 use assurance_contract::ContractLimits;
 use assurance_core::recordings::{
-    HostCallMismatch, Player, RecordedExport, RecordedOutcome, Recording, ReplayStop, Truncation,
+    CallRecording, HostCallMismatch, Player, RecordedExport, RecordedOutcome, ReplayStop,
+    Truncation,
 };
 use assurance_runtime::{self as runtime, LoadedArea, Runtime, Settings};
 use assurance_work::{LimitsByArea, request_outcome, run_outcome};
@@ -77,7 +78,7 @@ pub struct ValueDifference {
 /// # Errors
 /// The recording has no input, or the component cannot be loaded.
 pub async fn replay(
-    recording: Recording,
+    recording: CallRecording,
     component: Arc<[u8]>,
     compiler: Option<PathBuf>,
 ) -> anyhow::Result<ReplayReport> {
@@ -99,7 +100,7 @@ pub async fn replay(
 }
 
 async fn load(
-    recording: &Recording,
+    recording: &CallRecording,
     component: Arc<[u8]>,
     compiler: Option<PathBuf>,
 ) -> anyhow::Result<LoadedArea> {

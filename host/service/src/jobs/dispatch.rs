@@ -195,7 +195,8 @@ impl Dispatcher {
         Ok(scan)
     }
 
-    /// Reads the next page of flows. Returns true if it was the last page.
+    /// Reads the next page of the lane's flows (pairs of workspace and resource with waiting jobs).
+    /// Returns true if it was the last page.
     async fn read_flows(&mut self) -> Result<bool, store::Error> {
         let deps = &self.shared.deps;
         let areas = (deps.areas.names)();

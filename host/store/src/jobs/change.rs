@@ -3,7 +3,7 @@
 use super::super::connection::{Connection, on};
 use super::super::error::Error;
 use assurance_core::domain::id::{JobId, WorkspaceId};
-use assurance_core::domain::queue::{JobChange, JobChangeKind};
+use assurance_core::domain::queue::{JobAction, JobChange};
 use assurance_core::domain::time::Timestamp;
 
 /// Applies a change to a job. Returns [`Error::RunAgain`] if the job's state no
@@ -17,8 +17,8 @@ pub async fn change(
     let changed = on!(connection, c => {
         let query = sqlx::query(change_sql(&change.how)).bind(workspace.0).bind(change.job.0);
         let query = match &change.how {
-            JobChangeKind::Retry => query.bind(now.0),
-            JobChangeKind::Cancel(reason) => query.bind(now.0).bind(reason),
+            JobAction::Retry => query.bind(now.0),
+            JobAction::Cancel(reason) => query.bind(now.0).bind(reason),
         };
         query.execute(&mut *c).await.map_err(lost_race)?.rows_affected()
     });
@@ -27,16 +27,16 @@ pub async fn change(
 
 /// Returns the statement of a change. Parameters: `$1` workspace, `$2` job,
 /// `$3` now, then those of the change.
-fn change_sql(how: &JobChangeKind) -> &'static str {
+fn change_sql(how: &JobAction) -> &'static str {
     match how {
         // Keeps the checkpoint, so that the job continues after its last
         // finished step.
-        JobChangeKind::Retry => {
+        JobAction::Retry => {
             "UPDATE jobs SET status = 'queued', attempts = 0, available_at = $3, updated_at = $3 \
              WHERE workspace_id = $1 AND id = $2 AND status IN ('failed', 'dead')"
         }
         // Removes the lease, so that a running attempt cannot commit.
-        JobChangeKind::Cancel(_) => {
+        JobAction::Cancel(_) => {
             "UPDATE jobs SET status = 'failed', lease_id = NULL, worker_id = NULL, \
              last_error = $4, updated_at = $3 WHERE workspace_id = $1 AND id = $2 \
              AND status IN ('queued', 'running', 'retrying')"

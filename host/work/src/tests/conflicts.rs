@@ -67,7 +67,7 @@ on_both! {
             }
             one.write("items", vec![first]).await.unwrap();
             two.write("items", vec![then]).await.unwrap();
-            assert!(matches!(one.reading, crate::ReadProgress::Snapshot(_)));
+            assert!(matches!(one.reading, crate::CallReads::Snapshot(_)));
             one.commit(CommitOptions::default()).await.unwrap();
             let lost = two.commit(CommitOptions::default()).await;
             assert!(matches!(lost, Err(Error::RunAgain | Error::AlreadyExists)), "{lost:?}");

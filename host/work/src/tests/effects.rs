@@ -303,7 +303,7 @@ on_both! {
         unit.get("items", "a").await.unwrap();
         assert_eq!(unit.count("items", &[], None).await.unwrap(), 2);
         sends(&mut unit).await;
-        assert!(matches!(unit.reading, crate::ReadProgress::NotYet));
+        assert!(matches!(unit.reading, crate::CallReads::NotYet));
         area.put(vec![create("c", "{}")]).await.unwrap();
         assert_eq!(unit.count("items", &[], None).await.unwrap(), 3);
         unit.write("items", vec![replace("b", None, "{}")]).await.unwrap();

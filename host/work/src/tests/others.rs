@@ -2,7 +2,7 @@
 //! and signed links.
 
 use super::*;
-use crate::{BlobError, DocumentError, LinkError};
+use crate::{BlobError, DocumentError, SignedLinkError};
 use assurance_core::domain::id::SessionId;
 use assurance_core::domain::manifest::LinkHolder;
 use assurance_core::links;
@@ -73,10 +73,10 @@ on_both! {
         let token = unit(Some(session)).sign_link("come_back", "{}".into(), until).unwrap();
         assert!(links::open(&area.keys, &token, Some(session), NOW).is_some());
         let sign = |operation: &str, claims: &str| unit(None).sign_link(operation, claims.into(), until);
-        assert_eq!(sign("come_back", "{}"), Err(LinkError::NoSession));
+        assert_eq!(sign("come_back", "{}"), Err(SignedLinkError::NoSession));
         for (operation, claims) in [("list_items", "{}"), ("put_item", "[]"), ("put_item", "{")] {
             let refused = sign(operation, claims);
-            assert!(matches!(refused, Err(LinkError::Misuse(_))), "{refused:?}");
+            assert!(matches!(refused, Err(SignedLinkError::Misuse(_))), "{refused:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ const MARK: &str = "behaves:soundly.";
 /// Start of the built greeting area's responses.
 const GREETING: &str = "Hello, ";
 
-/// The components that are deployed.
+/// Versions of areas (Wasm components) that the benchmark deploys one after another.
 pub(super) struct Versions {
     hello: Vec<u8>,
     marked: Vec<u8>,

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::{CommonOptions, IncomparableInput, input, output};
 use super::read_component;
-use assurance_core::recordings::{RecordedOutcome, Recording};
+use assurance_core::recordings::{CallRecording, RecordedOutcome};
 use assurance_runtime::this_program;
 use assurance_service::app::replay::{
     self, ReplayReport, ReplayVerdict, UnexpectedHostCall, ValueDifference,
@@ -50,7 +50,7 @@ impl AreaReplay {
     async fn replay(&self) -> anyhow::Result<ReplayReport> {
         let text = input::text(&self.recording)?;
         let at = || format!("{}", self.recording.display());
-        let recording = Recording::read(&text).with_context(at)?;
+        let recording = CallRecording::read(&text).with_context(at)?;
         let component = Arc::from(read_component(&self.component)?);
         replay::replay(recording, component, this_program()).await
     }

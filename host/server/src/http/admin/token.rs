@@ -12,7 +12,7 @@ use subtle::ConstantTimeEq;
 use super::OperatorsState;
 use crate::http::code::Code;
 use crate::http::headers::bearer;
-use crate::http::listen::Peer;
+use crate::http::listen::PeerAddress;
 use crate::http::problem::Refusal;
 use assurance_core::domain::operator::TokenScope;
 use assurance_service::app::operators::{self, BOOTSTRAP};
@@ -53,7 +53,7 @@ pub(super) async fn require(
             next.run(request).await
         }
         Ok(None) => {
-            let peer = request.extensions().get::<Peer>();
+            let peer = request.extensions().get::<PeerAddress>();
             tracing::warn!(
                 target: "security",
                 event = "operator_refused",

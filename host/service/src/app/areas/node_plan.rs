@@ -10,7 +10,7 @@ use assurance_core::domain::trial::Trial;
 pub(super) enum NodeStep<'a> {
     /// End the running trial.
     EndTrial,
-    /// Run the version of the row; if the row has no version, remove the area.
+    /// Run the version that `live_areas` names; if it names none, remove the area.
     GoLive(&'a LivePointer),
     /// Begin the trial of the row.
     BeginTrial(&'a Trial),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use assurance_core::domain::queue::{JobChange, JobChangeKind};
+use assurance_core::domain::queue::{JobAction, JobChange};
 use assurance_work::UnitOfWork;
 
 type Answers = Result<Result<Vec<JobOutcome>, JobFailure>, CallError>;
@@ -176,7 +176,7 @@ on_both! {
             };
             let (ends, database) = (all_done(jobs), database.clone());
             Box::pin(async move {
-                let how = JobChangeKind::Cancel("not wanted".into());
+                let how = JobAction::Cancel("not wanted".into());
                 let change = JobChange { job: victim, lane: LANE, how };
                 let mut c = database.writer().await.unwrap();
                 store::jobs::change(&mut c, WORKSPACE, &change, Clock::System.now()).await.unwrap();

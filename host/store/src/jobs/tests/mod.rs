@@ -14,7 +14,7 @@ use crate::Store;
 use crate::testing::on_both;
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobFlow, JobStatus, Lane, LeasedJob};
-use assurance_core::domain::queue::{JobChange, JobChangeKind, JobFilter, LaneLoad, QueuedJob};
+use assurance_core::domain::queue::{JobAction, JobChange, JobFilter, LaneLoad, QueuedJob};
 
 const LANE: Lane = Lane::Delivery;
 const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(7));
@@ -91,7 +91,7 @@ impl Queue<'_> {
         loads(&mut c, WORKSPACE, NOW).await.unwrap()[&LANE]
     }
 
-    async fn change(&self, job: JobId, how: JobChangeKind, now: i64) -> Result<(), Error> {
+    async fn change(&self, job: JobId, how: JobAction, now: i64) -> Result<(), Error> {
         let wanted = JobChange { job, lane: LANE, how };
         let mut c = self.0.writer().await.unwrap();
         change(&mut c, WORKSPACE, &wanted, Timestamp(now)).await
@@ -223,7 +223,7 @@ on_both! {
         queue.insert(&[keyed(1)]).await;
         let id = job(1).id;
         let taken = queue.claim(Uuid::new_v4(), 1, 5).await;
-        queue.change(id, JobChangeKind::Cancel("cancelled".into()), 6).await.unwrap();
+        queue.change(id, JobAction::Cancel("cancelled".into()), 6).await.unwrap();
         let late = queue.end(&taken[0], JobEndKind::Done { keep: true }, 7).await;
         assert!(matches!(late, Err(Error::LeaseLost)), "{late:?}");
         let seen = queue.only().await;
@@ -234,10 +234,10 @@ on_both! {
         let mut c = store.reader().await.unwrap();
         assert!(is_superseded(&mut c, WORKSPACE, id).await.unwrap());
         drop(c);
-        let lost = queue.change(id, JobChangeKind::Retry, 8).await;
+        let lost = queue.change(id, JobAction::Retry, 8).await;
         assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
-        queue.change(job(2).id, JobChangeKind::Cancel("too".into()), 8).await.unwrap();
-        queue.change(id, JobChangeKind::Retry, 9).await.unwrap();
+        queue.change(job(2).id, JobAction::Cancel("too".into()), 8).await.unwrap();
+        queue.change(id, JobAction::Retry, 9).await.unwrap();
         let again = queue.claim(Uuid::new_v4(), 2, 9).await;
         assert_eq!(again.iter().map(|l| (l.job.id, l.attempt)).collect::<Vec<_>>(), [(id, 1)]);
     }
@@ -266,7 +266,7 @@ enum Event {
     /// An end under a lease that the job no longer has.
     LateEnd(JobEndKind),
     LoseWorker,
-    Change(JobChangeKind),
+    Change(JobAction),
 }
 
 fn step() -> impl Strategy<Value = Event> {
@@ -286,8 +286,8 @@ fn step() -> impl Strategy<Value = Event> {
         4 => how.clone().prop_map(Event::End),
         1 => how.prop_map(Event::LateEnd),
         1 => Just(Event::LoseWorker),
-        1 => Just(Event::Change(JobChangeKind::Retry)),
-        1 => Just(Event::Change(JobChangeKind::Cancel("c".into()))),
+        1 => Just(Event::Change(JobAction::Retry)),
+        1 => Just(Event::Change(JobAction::Cancel("c".into()))),
     ]
 }
 
@@ -326,13 +326,13 @@ impl Model {
         };
     }
 
-    fn change(&mut self, how: &JobChangeKind) -> bool {
+    fn change(&mut self, how: &JobAction) -> bool {
         let ended = matches!(self.status, JobStatus::Failed | JobStatus::Dead);
         let possible = match how {
-            JobChangeKind::Retry => ended,
-            JobChangeKind::Cancel(_) => !ended && self.status != JobStatus::Succeeded,
+            JobAction::Retry => ended,
+            JobAction::Cancel(_) => !ended && self.status != JobStatus::Succeeded,
         };
-        if possible && *how == JobChangeKind::Retry {
+        if possible && *how == JobAction::Retry {
             (self.status, self.attempts) = (JobStatus::Queued, 0);
         } else if possible {
             self.status = JobStatus::Failed;
