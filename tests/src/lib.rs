@@ -30,6 +30,7 @@ pub mod postgres;
 pub mod python;
 pub mod raw;
 pub mod receiver;
+pub mod redis;
 pub mod registry;
 pub mod totp;
 

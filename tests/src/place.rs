@@ -39,6 +39,12 @@ pub fn promtool() -> PathBuf {
     named("ASSURANCE_TEST_PROMTOOL").unwrap_or_else(|| "promtool".into())
 }
 
+/// Returns the program `redis-server`.
+#[must_use]
+pub fn redis() -> PathBuf {
+    named("ASSURANCE_TEST_REDIS").unwrap_or_else(|| "redis-server".into())
+}
+
 /// Returns a folder that is kept between runs.
 #[must_use]
 pub fn cache() -> PathBuf {

@@ -26,18 +26,18 @@ pub(crate) fn install(packages: &[&str], why: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Unpacks a package's files below a folder without installing it.
+/// Unpacks the files of packages below a folder without installing them.
 ///
 /// # Errors
 /// Unpacking is not possible; says what a person must do.
-pub(crate) fn unpack(package: &str, folder: &Path, why: &str) -> anyhow::Result<()> {
+pub(crate) fn unpack(packages: &[&str], folder: &Path, why: &str) -> anyhow::Result<()> {
     if !Path::new("/etc/debian_version").exists() {
-        bail!("{why}: install {package}, or put it to {}", folder.display());
+        bail!("{why}: install {}, or put it to {}", packages.join(" "), folder.display());
     }
-    eprintln!("{why}: unpacking Debian's {package}");
+    eprintln!("{why}: unpacking Debian's {}", packages.join(" "));
     std::fs::create_dir_all(folder)?;
     let mut download = apt();
-    download.current_dir(folder).args(["download", package]);
+    download.current_dir(folder).arg("download").args(packages);
     if process::run_quietly(&mut download).is_err() {
         if !rustix::process::geteuid().is_root() {
             bail!("{why}; run `apt-get update` as root, then try again");

@@ -8,24 +8,31 @@ use crate::workspace::Workspace;
 
 /// Returns the OCI registry.
 pub(crate) fn registry(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    find(workspace, "docker-registry", "docker-registry")
+    find(workspace, "docker-registry", &["docker-registry"])
 }
 
 /// Returns the program that checks alert rules.
 pub(crate) fn promtool(workspace: &Workspace) -> anyhow::Result<PathBuf> {
-    find(workspace, "promtool", "prometheus")
+    find(workspace, "promtool", &["prometheus"])
 }
 
-/// Returns a program: the installed one, otherwise one of the unpacked package.
-fn find(workspace: &Workspace, name: &str, package: &str) -> anyhow::Result<PathBuf> {
+/// Returns the server for shared rate limits, unpacked with the libraries that Debian has for it.
+pub(crate) fn redis(workspace: &Workspace) -> anyhow::Result<PathBuf> {
+    let packages = ["redis-server", "redis-tools", "libjemalloc2", "liblzf1"];
+    find(workspace, "redis-server", &packages)
+}
+
+/// Returns a program: the installed one, otherwise one of the unpacked packages, the first of which
+/// names the folder.
+fn find(workspace: &Workspace, name: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
     let installed = Path::new("/usr/bin").join(name);
     if installed.exists() {
         return Ok(installed);
     }
-    let folder = workspace.target.join(package);
+    let folder = workspace.target.join(packages[0]);
     let program = folder.join("usr/bin").join(name);
     if !program.exists() {
-        apt::unpack(package, &folder, &format!("the tests need {name}"))?;
+        apt::unpack(packages, &folder, &format!("the tests need {name}"))?;
     }
     Ok(program)
 }

@@ -41,6 +41,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     let binary = workspace.target.join("debug/assurance");
     ensure!(binary.is_file(), "{} was not built", binary.display());
     let (registry, promtool) = (programs::registry(workspace)?, programs::promtool(workspace)?);
+    let redis = programs::redis(workspace)?;
     let postgres = Postgres::start_small()?;
     let mut command = cargo_test(workspace);
     command
@@ -49,6 +50,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
         .env("ASSURANCE_TEST_POSTGRES", postgres.url())
         .env("ASSURANCE_TEST_REGISTRY", registry)
         .env("ASSURANCE_TEST_PROMTOOL", promtool)
+        .env("ASSURANCE_TEST_REDIS", redis)
         .env("ASSURANCE_BIN", binary)
         .env("ASSURANCE_AREAS", workspace.components(GuestKind::Area))
         .env("ASSURANCE_FIXTURES", workspace.components(GuestKind::Fixture));

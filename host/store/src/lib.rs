@@ -26,7 +26,7 @@ mod migrations;
 pub mod nodes;
 pub mod operator_tokens;
 pub mod query;
-pub mod rate_uses;
+pub mod rate_limits;
 pub mod search;
 pub mod secrets;
 pub mod sessions;

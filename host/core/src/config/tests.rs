@@ -96,6 +96,8 @@ fn a_wrong_key_is_named_with_the_way_out() {
         ("malware.clamd = '/run/clamd.ctl'", "key malware.clamd: "),
         ("mail.smtp_url = 'mail.example.com'", "key mail.smtp_url: "),
         ("mail.smtp_url = 'smtp://u:p@mail.example.com'", "send its password unencrypted"),
+        ("rates.redis_url = 'cache.example.com'", "key rates.redis_url: "),
+        ("rates.redis_url = 'redis://u:p@cache.example.com'", "send its password unencrypted"),
         ("mail.smtp_url = 'smtps://u:p@mail.example.com'", "key mail.from: is needed"),
     ] {
         let refusal = refusal(text);

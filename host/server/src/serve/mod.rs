@@ -183,7 +183,7 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
         Some(_) => config.base_url(),
         None => format!("http://{}", listeners.api_address),
     };
-    let shared = store.backend() == Backend::Postgres;
+    let fleet = store.backend() == Backend::Postgres;
     Ok(App::new(Parts {
         base_url,
         clock,
@@ -192,7 +192,7 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
         runtime,
         registry,
         identity,
-        limiter: Limiter::new(&config.rates, shared),
+        limiter: Limiter::new(&config.rates, fleet)?,
         in_flight: KeysInFlight::default(),
         node: areas::LocalNode::new(&config.areas),
         health: health::HealthMonitor::default(),

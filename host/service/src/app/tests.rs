@@ -165,7 +165,7 @@ pub(super) async fn app(config: Config) -> App {
             LimitsByArea::default(),
         )),
         identity,
-        limiter: Limiter::new(&config.rates, false),
+        limiter: Limiter::new(&config.rates, false).unwrap(),
         in_flight: KeysInFlight::default(),
         node: super::areas::LocalNode::new(&config.areas),
         health: super::health::HealthMonitor::default(),

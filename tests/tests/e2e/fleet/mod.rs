@@ -5,6 +5,7 @@
 mod cannot_load;
 mod compiled_once;
 mod first_deployment;
+mod rates;
 mod slow_loads;
 
 use std::collections::BTreeMap;
@@ -277,39 +278,6 @@ async fn sessions_hold_at_every_node_and_so_do_their_ends() {
         until_status(&fleet.at(node, &bob), CASES, 401).await;
     }
     assert!(begun.elapsed() < MARGIN, "the session ended after {:?}", begun.elapsed());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_spreads_its_requests_is_limited_as_one() {
-    const BURST: u32 = 60;
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    let (fleet, ada) = Fleet::start_fresh(|_, builder| {
-        builder
-            .areas(&["support"])
-            .set("rates.enabled", true)
-            .set("rates.share_ms", 100)
-            .set("rates.session_burst", i64::from(BURST))
-            .set("rates.session_per_minute", 1)
-            .set("rates.standard_units", 1)
-    })
-    .await;
-    let nodes: Vec<Client> = (0..NODES).map(|node| fleet.at(node, &ada)).collect();
-    let mut passed = 0_u32;
-    for node in nodes.iter().cycle().take(4 * 60) {
-        passed += u32::from(node.get(CASES).await.status == 200);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    // More than one limit, because reports are delayed, but less than the limits of all nodes
-    // together.
-    assert!((BURST - 10..2 * BURST).contains(&passed), "{passed} requests got through");
-    for node in &nodes {
-        let refused = node.get(CASES).await;
-        refused.problem(429, "rate_limited");
-        let told = refused.header("ratelimit").expect("where the session stands");
-        assert!(told.contains("r=0"), "{told}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

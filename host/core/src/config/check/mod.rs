@@ -26,6 +26,7 @@ impl Config {
         self.check_area_limits(&mut found);
         self.check_canary(&mut found);
         self.check_budgets(&mut found);
+        self.check_rates(&mut found);
         self.check_mail(&mut found);
         check_filter(&self.log.filter, &mut found);
         found
@@ -265,6 +266,13 @@ impl Config {
         }
     }
 
+    fn check_rates(&self, found: &mut Problems) {
+        let url = self.rates.redis_url.as_ref();
+        if let Some(Err(problem)) = url.map(|url| check_redis_url(url.reveal())) {
+            found.add("rates.redis_url", problem);
+        }
+    }
+
     fn check_mail(&self, found: &mut Problems) {
         let Some(url) = &self.mail.smtp_url else { return };
         if let Err(problem) = check_smtp_url(url.reveal()) {
@@ -302,15 +310,28 @@ fn check_smtp_url(url: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
+/// Checks the URL of the server of rate limits, like that of the mail server.
+fn check_redis_url(url: &str) -> Result<(), &'static str> {
+    let url =
+        url::Url::parse(url).map_err(|_| "is not a URL like rediss://USER:PASSWORD@HOST:6379/0")?;
+    if !matches!(url.scheme(), "redis" | "rediss") || !url.has_host() {
+        return Err("must begin with redis:// or rediss:// and a host");
+    }
+    if sends_password_openly(&url) {
+        return Err("would send its password unencrypted; write rediss://");
+    }
+    Ok(())
+}
+
 /// Returns whether the URL would send a password without TLS to another
 /// machine.
 fn sends_password_openly(url: &url::Url) -> bool {
     let required = url.query_pairs().any(|(key, value)| key == "tls" && value == "required");
-    // `smtp` is not a special scheme of the URL standard, so the parser returns
+    // These are no special schemes of the URL standard, so the parser returns
     // an IPv4 address as a plain host name.
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let here = host == "localhost" || host.parse().is_ok_and(|host: IpAddr| host.is_loopback());
-    url.password().is_some() && url.scheme() == "smtp" && !required && !here
+    url.password().is_some() && matches!(url.scheme(), "smtp" | "redis") && !required && !here
 }
 
 /// Address space of a 32-bit guest, in bytes.

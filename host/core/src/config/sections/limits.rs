@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::service::SecretString;
+
 /// Rate limits. A request of class light, standard or heavy consumes the
 /// configured number of units.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -35,12 +37,16 @@ pub struct RatesConfig {
     pub standard_units: u32,
     /// Units that an import or a rebuild consumes.
     pub heavy_units: u32,
-    /// Interval at which the nodes of a fleet (on one PostgreSQL) exchange
-    /// their usage, in milliseconds. A client that spreads its requests over
-    /// nodes can exceed its limit by at most the requests of two intervals, and
-    /// by at most its burst on each further node. The excess is charged later,
-    /// so the average is the configured limit. A node that cannot reach the
-    /// database applies its limits alone.
+    /// Redis or Valkey server in which the nodes of a fleet share rate limits:
+    /// `redis://USER:PASSWORD@HOST:6379/0`, or `rediss://` with TLS; not set:
+    /// in the PostgreSQL database. One server, not a cluster.
+    pub redis_url: Option<SecretString>,
+    /// Interval at which the nodes of a fleet exchange their usage, in
+    /// milliseconds. A client that spreads its requests over nodes can exceed
+    /// its limit by the requests of two intervals and 1/64 of its burst on each
+    /// further node, at most by its burst on each. The excess is charged, so
+    /// the average is the configured limit. A node that cannot exchange applies
+    /// its limits alone.
     pub share_ms: u32,
 }
 
@@ -58,6 +64,7 @@ impl Default for RatesConfig {
             light_units: 1,
             standard_units: 2,
             heavy_units: 20,
+            redis_url: None,
             share_ms: 500,
         }
     }

@@ -21,6 +21,9 @@ use super::{RateLimitStatus, RateLimited, RatePolicy};
 /// Maximum debt of a key, in windows. It bounds the wait that usage on other nodes can cause.
 const MOST_OWED_WINDOWS: u64 = 2;
 
+/// A key is charged in the fleet when it has used this part of its quota.
+const UNCHARGED_PART: u32 = 64;
+
 /// Metric: requests that a rate limit refused, by policy.
 pub(super) const REFUSALS: &str = "assurance_rate_limit_refusals_total";
 
@@ -34,8 +37,8 @@ pub(super) struct KeyedRateLimit<K: Hash + Eq + Clone> {
     began: Instant,
     one_per: Duration,
     policy: RatePolicy,
-    /// Units admitted since the last report to the fleet; `None` on a single node.
-    unreported: Option<DashMap<K, i64>>,
+    /// Units admitted since the key was last charged in the fleet; `None` on a single node.
+    uncharged: Option<DashMap<K, u32>>,
 }
 
 /// Time at which each key has its full quota again. Shared with the limiter, which cannot charge
@@ -88,8 +91,13 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
             cells: RateLimitCells(cells),
             one_per: quota.replenish_interval(),
             policy,
-            unreported: shared.then(DashMap::new),
+            uncharged: shared.then(DashMap::new),
         }
+    }
+
+    /// Name of the policy, which begins the limit's keys in the fleet's state.
+    pub(super) fn name(&self) -> &'static str {
+        self.policy.name
     }
 
     /// Takes units. A request that costs more than the quota takes the whole quota.
@@ -97,8 +105,8 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
         let units = units.min(super::at_least_one(self.policy.quota));
         match self.limiter.check_key_n(key, units) {
             Ok(Ok(state)) => {
-                if let Some(unreported) = &self.unreported {
-                    *unreported.entry(key.clone()).or_default() += i64::from(units.get());
+                if let Some(uncharged) = &self.uncharged {
+                    *uncharged.entry(key.clone()).or_default() += units.get();
                 }
                 Ok(self.status(state.remaining_burst_capacity()))
             }
@@ -127,39 +135,70 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
         }
     }
 
-    /// Takes the units admitted since the last call, by key.
-    pub(super) fn take_unreported(&self) -> Vec<(K, i64)> {
-        let mut reported = Vec::new();
-        if let Some(unreported) = &self.unreported {
-            unreported.retain(|key, units| {
-                reported.push((key.clone(), *units));
-                false
+    /// Takes the keys that are to be charged in the fleet, with their costs in microseconds of the
+    /// key's regained time. Keys with less than 1/64 of the quota wait for more.
+    pub(super) fn take_uncharged(&self) -> Vec<(K, i64)> {
+        let at_least = self.policy.quota / UNCHARGED_PART;
+        let one_per_us = nanos(self.one_per).div_ceil(1_000);
+        let mut charges = Vec::new();
+        if let Some(uncharged) = &self.uncharged {
+            uncharged.retain(|key, units| {
+                let waits = *units < at_least;
+                if !waits {
+                    let cost_us = one_per_us.saturating_mul((*units).into());
+                    charges.push((key.clone(), i64::try_from(cost_us).unwrap_or(i64::MAX)));
+                }
+                waits
             });
         }
-        reported
+        charges
     }
 
-    /// Charges units that other nodes admitted. The balance may become negative.
-    pub(super) fn owe(&self, key: &K, units: u64) {
-        let one_per = nanos(self.one_per);
-        let now = self.limiter.clock().now().duration_since(self.began).as_u64();
-        let everything = one_per.saturating_mul(self.policy.quota.into());
-        let latest = now.saturating_add(everything.saturating_mul(MOST_OWED_WINDOWS));
-        let owed = one_per.saturating_mul(units);
-        let owing = self.cells.measure_and_replace(key, |regained_at| {
-            let regained_at = regained_at.map_or(now, |at| at.as_u64().max(now));
-            let later = regained_at.saturating_add(owed).min(latest).max(regained_at);
-            Ok::<_, Infallible>(((), Nanos::new(later)))
+    /// Maximum debt of a key in the fleet, in microseconds.
+    pub(super) fn max_debt_us(&self) -> i64 {
+        i64::try_from(self.max_debt_nanos() / 1_000).unwrap_or(i64::MAX)
+    }
+
+    /// Applies the fleet's state of a key: the microseconds until it has its full quota again.
+    pub(super) fn learn(&self, key: &K, wait_us: i64) {
+        let wait = wait_us.unsigned_abs().saturating_mul(1_000).min(self.max_debt_nanos());
+        self.postpone(key, |now, regained_at| regained_at.max(now.saturating_add(wait)));
+    }
+
+    /// Charges units, whether or not they are left. The balance may become negative.
+    pub(super) fn owe(&self, key: &K, units: u32) {
+        let owed = nanos(self.one_per).saturating_mul(units.into());
+        self.postpone(key, |now, regained_at| {
+            let latest = now.saturating_add(self.max_debt_nanos());
+            regained_at.saturating_add(owed).min(latest).max(regained_at)
         });
-        match owing {
+    }
+
+    /// Replaces the time at which a key has its full quota again, in nanoseconds since `began`. The
+    /// function gets the present time and that time, which is not before it.
+    fn postpone(&self, key: &K, later: impl Fn(u64, u64) -> u64) {
+        let now = self.limiter.clock().now().duration_since(self.began).as_u64();
+        let postponed = self.cells.measure_and_replace(key, |regained_at| {
+            let regained_at = regained_at.map_or(now, |at| at.as_u64().max(now));
+            Ok::<_, Infallible>(((), Nanos::new(later(now, regained_at))))
+        });
+        match postponed {
             Ok(()) => {}
             Err(never) => match never {},
         }
     }
 
+    fn max_debt_nanos(&self) -> u64 {
+        let window = nanos(self.one_per).saturating_mul(self.policy.quota.into());
+        window.saturating_mul(MOST_OWED_WINDOWS)
+    }
+
     /// Deletes the state of keys that have their full quota.
     pub(super) fn forget_idle(&self) {
         self.limiter.retain_recent();
+        if let Some(uncharged) = &self.uncharged {
+            uncharged.retain(|key, _| self.cells.0.contains_key(key));
+        }
     }
 
     /// Returns the status of a key without taking units.
@@ -220,10 +259,33 @@ mod tests {
         assert!((239..=240).contains(&spent.retry_after_s), "{spent:?}");
         assert!((779..=780).contains(&spent.status.reset_s), "{spent:?}");
         assert_eq!(gate.take(&2, ONE).unwrap().remaining, 9);
-        let mut reported = gate.take_unreported();
-        reported.sort_unstable();
-        assert_eq!(reported, [(1, 1), (2, 1)]);
-        assert!(gate.take_unreported().is_empty());
+        let mut charges = gate.take_uncharged();
+        charges.sort_unstable();
+        assert_eq!(charges, [(1, 60_000_000), (2, 60_000_000)]);
+        assert!(gate.take_uncharged().is_empty());
+    }
+
+    #[test]
+    fn what_others_let_through_is_learned_once() {
+        let gate: KeyedRateLimit<u8> = KeyedRateLimit::new("session", 10, 1, true);
+        gate.take(&1, ONE).unwrap();
+        gate.learn(&1, 240_000_000);
+        gate.learn(&1, 240_000_000);
+        assert_eq!(gate.status_of(&1).remaining, 6);
+        // An older state changes nothing.
+        gate.learn(&1, 60_000_000);
+        assert_eq!(gate.status_of(&1).remaining, 6);
+    }
+
+    #[test]
+    fn small_use_is_charged_when_it_adds_up() {
+        let gate: KeyedRateLimit<u8> = KeyedRateLimit::new("session", 640, 640, true);
+        for _ in 0..9 {
+            gate.take(&1, ONE).unwrap();
+        }
+        assert!(gate.take_uncharged().is_empty());
+        gate.take(&1, ONE).unwrap();
+        assert_eq!(gate.take_uncharged().len(), 1);
     }
 
     #[test]
@@ -239,7 +301,7 @@ mod tests {
     #[test]
     fn nobody_owes_for_longer_than_two_windows() {
         let gate: KeyedRateLimit<u8> = KeyedRateLimit::new("session", 10, 1, true);
-        gate.owe(&1, u64::MAX);
+        gate.owe(&1, u32::MAX);
         let spent = gate.take(&1, ONE).unwrap_err();
         assert!(spent.status.reset_s <= 2 * spent.status.policy.window_s, "{spent:?}");
     }
@@ -248,6 +310,6 @@ mod tests {
     fn where_there_is_no_fleet_nothing_is_kept_for_it() {
         let gate: KeyedRateLimit<u8> = KeyedRateLimit::new("session", 10, 1, false);
         gate.take(&1, ONE).unwrap();
-        assert!(gate.take_unreported().is_empty());
+        assert!(gate.take_uncharged().is_empty());
     }
 }

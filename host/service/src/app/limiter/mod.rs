@@ -5,17 +5,17 @@
 mod fleet;
 mod gate;
 
-use std::hash::Hash;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::str::FromStr;
 
+use fleet::SharedState;
 pub use fleet::share_rates;
 use gate::KeyedRateLimit;
 
 use assurance_core::config::RatesConfig;
 use assurance_core::domain::id::{AccessTokenId, SessionId, WorkspaceId};
 use assurance_core::domain::manifest::RateClass;
+use assurance_outside::rate_store::RateStoreError;
 
 /// A quota and the time in which it is restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +52,7 @@ pub struct RateLimited {
 #[derive(Debug)]
 pub struct Limiter {
     gates: Option<RateGates>,
-    shared: bool,
+    shared_state: Option<SharedState>,
     light: NonZeroU32,
     standard: NonZeroU32,
     heavy: NonZeroU32,
@@ -89,17 +89,21 @@ impl RateGates {
 }
 
 impl Limiter {
-    /// Creates the limits from the configuration. `shared` limits count the units of all nodes.
-    #[must_use]
-    pub fn new(rates: &RatesConfig, shared: bool) -> Self {
+    /// Creates the limits from the configuration. Without `rates.redis_url`, nodes share them in the
+    /// database if `fleet` is true.
+    ///
+    /// # Errors
+    /// `rates.redis_url` is not valid.
+    pub fn new(rates: &RatesConfig, fleet: bool) -> Result<Self, RateStoreError> {
         metrics::describe_counter!(gate::REFUSALS, "Requests refused by a rate limit, by policy");
-        Self {
-            gates: rates.enabled.then(|| RateGates::new(rates, shared)),
-            shared: shared && rates.enabled,
+        let shared_state = if rates.enabled { SharedState::new(rates, fleet)? } else { None };
+        Ok(Self {
+            gates: rates.enabled.then(|| RateGates::new(rates, shared_state.is_some())),
+            shared_state,
             light: at_least_one(rates.light_units),
             standard: at_least_one(rates.standard_units),
             heavy: at_least_one(rates.heavy_units),
-        }
+        })
     }
 
     /// Takes a request's units from its session.
@@ -205,50 +209,12 @@ impl Limiter {
         }
     }
 
-    /// Whether nodes share the units that they admitted.
-    fn is_shared(&self) -> bool {
-        self.shared
-    }
-
-    /// Takes the units admitted since the last call, by key of the table `rate_uses`.
-    fn take_unreported(&self) -> Vec<(String, i64)> {
-        let Some(gates) = &self.gates else { return Vec::new() };
-        let sessions = gates.session.take_unreported().into_iter();
-        let tokens = gates.token.take_unreported().into_iter();
-        let workspaces = gates.workspace.take_unreported().into_iter();
-        let addresses = gates.sign_in.take_unreported().into_iter();
-        let mut told: Vec<_> = sessions.map(|(id, n)| (format!("session {id}"), n)).collect();
-        told.extend(tokens.map(|(id, n)| (format!("token {id}"), n)));
-        told.extend(workspaces.map(|(id, n)| (format!("workspace {id}"), n)));
-        told.extend(addresses.map(|(address, n)| (format!("address {address}"), n)));
-        told
-    }
-
-    /// Charges units that other nodes admitted for a key.
-    fn used_elsewhere(&self, key: &str, units: u64) {
-        let (Some(gates), Some((kind, who))) = (&self.gates, key.split_once(' ')) else { return };
-        match kind {
-            "session" => owe(&gates.session, who, units),
-            "token" => owe(&gates.token, who, units),
-            "workspace" => owe(&gates.workspace, who, units),
-            "address" => owe(&gates.sign_in, who, units),
-            _ => {}
-        }
-    }
-
     fn units(&self, class: RateClass) -> NonZeroU32 {
         match class {
             RateClass::Light => self.light,
             RateClass::Standard => self.standard,
             RateClass::Heavy => self.heavy,
         }
-    }
-}
-
-/// Charges a key. Keys in the format of another release are ignored.
-fn owe<K: FromStr + Hash + Eq + Clone>(gate: &KeyedRateLimit<K>, who: &str, units: u64) {
-    if let Ok(key) = who.parse() {
-        gate.owe(&key, units);
     }
 }
 
@@ -272,7 +238,7 @@ mod tests {
     fn limiter(burst: u32, per_minute: u32) -> Limiter {
         let rates = RatesConfig::default();
         let rates = RatesConfig { session_burst: burst, session_per_minute: per_minute, ..rates };
-        Limiter::new(&rates, true)
+        Limiter::new(&rates, true).unwrap()
     }
 
     #[test]
@@ -296,7 +262,7 @@ mod tests {
     #[test]
     fn who_guesses_too_often_waits_and_who_does_not_guess_does_not() {
         let rates = RatesConfig { unknown_sessions_per_minute: 3, ..RatesConfig::default() };
-        let limiter = Limiter::new(&rates, false);
+        let limiter = Limiter::new(&rates, false).unwrap();
         let (guesser, other) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
         for _ in 0..3 {
             assert_eq!(limiter.may_guess(guesser), Ok(()));
@@ -310,34 +276,9 @@ mod tests {
 
     #[test]
     fn switched_off_there_is_nothing_to_tell() {
-        let limiter = Limiter::new(&RatesConfig { enabled: false, ..RatesConfig::default() }, true);
+        let rates = RatesConfig { enabled: false, ..RatesConfig::default() };
+        let limiter = Limiter::new(&rates, true).unwrap();
         assert_eq!(limiter.session(SessionId::new(), RateClass::Heavy), Ok(None));
-    }
-
-    #[test]
-    fn what_one_node_tells_another_owes() {
-        let (here, there) = (limiter(20, 60), limiter(20, 60));
-        let (session, workspace) = (SessionId::new(), WorkspaceId::new());
-        let token = AccessTokenId::new();
-        let address = IpAddr::from([192, 0, 2, 1]);
-        for _ in 0..5 {
-            here.session(session, RateClass::Standard).unwrap();
-            here.token(token, RateClass::Standard).unwrap();
-            here.workspace(workspace, RateClass::Standard).unwrap();
-            here.sign_in(address).unwrap();
-        }
-        for (key, units) in here.take_unreported() {
-            there.used_elsewhere(&key, units.unsigned_abs());
-        }
-        there.used_elsewhere("planet earth", 1);
-        let session = there.session(session, RateClass::Standard).unwrap().unwrap();
-        assert_eq!(session.remaining, 8);
-        let token = there.token(token, RateClass::Standard).unwrap().unwrap();
-        assert_eq!((token.remaining, token.policy.name), (8, "access-token"));
-        let workspace = there.workspace(workspace, RateClass::Standard).unwrap().unwrap();
-        assert_eq!(workspace.remaining, workspace.policy.quota - 12);
-        let address = there.sign_in(address).unwrap().unwrap();
-        assert_eq!(address.remaining, address.policy.quota - 6);
     }
 
     #[test]

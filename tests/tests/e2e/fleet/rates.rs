@@ -1,0 +1,103 @@
+//! Rate limits of a client that spreads its requests over the nodes of a fleet, with the state in
+//! PostgreSQL and in Redis.
+
+use std::time::Duration;
+
+use assurance_tests::redis::TestRedis;
+use assurance_tests::{Backend, Builder, Client};
+
+use sqlx::{Connection as _, PgConnection};
+
+use super::{CASES, Fleet, NODES, until_status};
+
+const BURST: u32 = 60;
+
+fn limited(builder: Builder) -> Builder {
+    builder
+        .areas(&["support"])
+        .set("rates.enabled", true)
+        .set("rates.share_ms", 100)
+        .set("rates.session_burst", i64::from(BURST))
+        .set("rates.session_per_minute", 1)
+        .set("rates.standard_units", 1)
+}
+
+/// Sends requests to the nodes in turn. Returns how many were admitted.
+async fn spread(nodes: &[Client], requests: u32) -> u32 {
+    let mut admitted = 0;
+    for node in nodes.iter().cycle().take(requests as usize) {
+        let status = node.get(CASES).await.status;
+        assert!(status == 200 || status == 429, "{status}");
+        admitted += u32::from(status == 200);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    admitted
+}
+
+async fn is_limited_as_one(nodes: &[Client]) {
+    let admitted = spread(nodes, 4 * 60).await;
+    // More than one limit, because nodes learn of each other later, but less than the limits of all
+    // nodes together.
+    assert!((BURST - 10..2 * BURST).contains(&admitted), "{admitted} requests were admitted");
+    for node in nodes {
+        let refused = node.get(CASES).await;
+        refused.problem(429, "rate_limited");
+        let status = refused.header("ratelimit").expect("the session's status");
+        assert!(status.contains("r=0"), "{status}");
+    }
+}
+
+fn nodes(fleet: &Fleet, ada: &Client) -> Vec<Client> {
+    (0..NODES).map(|node| fleet.at(node, ada)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_spreads_its_requests_is_limited_as_one() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let (fleet, ada) = Fleet::start_fresh(|_, builder| limited(builder)).await;
+    is_limited_as_one(&nodes(&fleet, &ada)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_spreads_its_requests_is_limited_as_one_by_redis() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let redis = TestRedis::start();
+    let shape = |_, builder| limited(builder).set("rates.redis_url", redis.url());
+    let (fleet, ada) = Fleet::start_fresh(shape).await;
+    is_limited_as_one(&nodes(&fleet, &ada)).await;
+    let mut database = PgConnection::connect(&fleet.database).await.expect("a connection");
+    let rows = sqlx::query_scalar("SELECT count(*) FROM rate_limits").fetch_one(&mut database);
+    assert_eq!(rows.await.unwrap_or(-1_i64), 0, "PostgreSQL takes no part in it");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_redis_each_node_limits_alone_until_it_is_back() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let mut redis = TestRedis::start();
+    let url = redis.url();
+    let shape = |_, builder| limited(builder).set("rates.redis_url", url.clone());
+    let (mut fleet, ada) = Fleet::start_fresh(shape).await;
+    let nodes = nodes(&fleet, &ada);
+    assert_eq!(spread(&nodes, 6).await, 6);
+    redis.stop();
+    let alone = spread(&nodes[..1], 2 * BURST).await;
+    assert!((BURST - 10..=BURST).contains(&alone), "{alone} requests were admitted");
+    assert_eq!(spread(&nodes[1..2], 10).await, 10);
+
+    // Another session uses its burst on the first node; a second one learns it.
+    redis.restart();
+    let bob = fleet.hosts[0].member("bob", &ada.workspace, "member");
+    let on = |node| fleet.at(node, &bob);
+    until_status(&on(0), CASES, 429).await;
+    spread(&[on(1)], 2).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    until_status(&on(1), CASES, 429).await;
+    let log = fleet.hosts[0].log();
+    assert!(log.contains("applies them alone") && !log.contains("a-password-of"), "{log}");
+}
