@@ -6,12 +6,13 @@ use std::fmt::Write as _;
 use contract_codegen::{Capability, Function};
 
 /// Interfaces and functions that never wait; their bindings are synchronous functions.
-const WITHOUT_WAITING: [&str; 9] = [
+const WITHOUT_WAITING: [&str; 10] = [
     "calendar",
     "crypto.random-bytes",
     "egress.check",
     "events",
-    "jobs",
+    "jobs.enqueue",
+    "jobs.report-progress",
     "links",
     "log",
     "membership.vouch",

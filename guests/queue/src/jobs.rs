@@ -1,7 +1,7 @@
 //! Operations that read jobs: one, or a page of them.
 
 use area_sdk::prelude::*;
-use area_sdk::queue;
+use area_sdk::{Progress, queue};
 
 /// A job of the workspace's queue.
 #[derive(Serialize, JsonSchema)]
@@ -27,6 +27,15 @@ pub(crate) struct QueueJob {
     workspace_id: Uuid,
     created_at: Timestamp,
     updated_at: Timestamp,
+}
+
+/// A job, with the progress that it reports.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct QueueJobDetails {
+    #[serde(flatten)]
+    job: QueueJob,
+    /// Progress at the end of the job's last finished step; null if it reports none.
+    progress: Option<Progress>,
 }
 
 /// Status of a job.
@@ -130,9 +139,10 @@ pub(crate) fn list(
     }
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<QueueJob> {
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<QueueJobDetails> {
     let job = ctx.queue().get(id).ok_or_else(Problem::not_found)?;
-    Ok(QueueJob::new(ctx, job))
+    let progress = ctx.queue().progress(id);
+    Ok(QueueJobDetails { job: QueueJob::new(ctx, job), progress })
 }
 
 pub(crate) fn misused(error: &queue::Error) -> ! {

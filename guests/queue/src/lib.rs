@@ -35,8 +35,8 @@ pub fn area() -> Area {
             get("get_queue_job", "/v1/workspaces/{workspace_id}/queue/jobs/{job_id}")
                 .summary("Read one of the workspace's jobs")
                 .description(
-                    "With its attempts and its last error. `position` counts the jobs of its lane \
-                     that run before it.",
+                    "With its attempts, its last error and the progress that it reports. `position` \
+                     counts the jobs of its lane that run before it.",
                 )
                 .example(include_str!("../examples/get_queue_job.json"))
                 .handler(jobs::show),

@@ -69,8 +69,8 @@ fn audit_routes(area: Area) -> Area {
         get("get_audit", "/v1/workspaces/{workspace_id}/audits/{audit_id}")
             .summary("Read an audit")
             .description(
-                "Read it until `state` is `completed` or `failed`. `parts` has the result of each \
-                 input.",
+                "Read it until `state` is `completed` or `failed`. `progress` says how far the \
+                 imports are, `parts` has the result of each.",
             )
             .example(include_str!("../examples/get_audit.json"))
             .handler(audits::show),

@@ -12,14 +12,14 @@ use crate::documents::{Document, Documents};
 use crate::extract::Input;
 use crate::host::Handle;
 use crate::id::Ids;
-use crate::job::{Event, Job};
+use crate::job::{Event, Job, Progress};
 use crate::problem::Problem;
 use crate::time::Timestamp;
 use crate::wit::assurance::area::jobs::NewJob;
 pub use crate::wit::assurance::area::log::Level;
 use crate::wit::assurance::area::types::{Call, Request, Role};
 use crate::wit::assurance::area::{
-    calendar, directory, egress, events, jobs, links, malware, secrets,
+    calendar, directory, egress, events, jobs, links, malware, secrets, types,
 };
 
 /// Context of any call, a request or a job: one workspace at one time.
@@ -129,6 +129,18 @@ impl Scope {
                  enqueues more when jobs.max_waiting_per_area of the area wait in the workspace"
             ),
         }
+    }
+
+    /// Returns the jobs of any area about this resource that have reported progress and have not
+    /// ended: area, kind and progress.
+    #[must_use]
+    pub fn progress_of(&self, resource: Uuid) -> Vec<(String, String, Progress)> {
+        let jobs = self.host.jobs_progress_of(&resource.to_string());
+        let running = |job: jobs::RunningJob| {
+            let progress = Progress { done: job.progress.done, total: job.progress.total };
+            (job.area, job.kind, progress)
+        };
+        jobs.into_iter().map(running).collect()
     }
 
     /// Returns access to the secrets that the host stores for this area; their values cannot be
@@ -392,6 +404,17 @@ impl JobCtx {
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// Stores the progress of this job with the commit of this step. Members see it in the queue.
+    /// Without effect in a call that runs several jobs together.
+    #[track_caller]
+    pub fn report_progress(&self, done: u64, total: u64) {
+        match self.host.jobs_report_progress(types::Progress { done, total }) {
+            Ok(()) => {}
+            Err(jobs::Error::Misuse(what)) => panic!("jobs misused: {what}"),
+            Err(jobs::Error::LimitExceeded) => panic!("a progress exceeds no limit"),
+        }
     }
 
     /// Sends an HTTP request to another server. A sent request cannot be undone: if the attempt

@@ -1,5 +1,6 @@
 //! Traits for jobs and events, and the results of a run.
 
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -22,6 +23,15 @@ pub trait Event: Serialize {
 pub trait Job: Serialize + DeserializeOwned {
     /// Name of the kind, in `snake_case`.
     const KIND: &'static str;
+}
+
+/// How much of a job's work is done, in units that its area chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Progress {
+    /// Finished units, at most `total`.
+    pub done: u64,
+    /// All units that are known so far; a later step of the job may find more.
+    pub total: u64,
 }
 
 /// Kind of a job that stands for many events. An area that subscribes to `*` and declares a job of

@@ -71,7 +71,7 @@ pub use extract::{Blob, Body, Form, FromRequest, Input, Link, Params, Path, Verb
 pub use host::Handle;
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::Host;
-pub use job::{Event, EventDelivery, Job, JobError, JobResult, MERGED_EVENTS, Outcome};
+pub use job::{Event, EventDelivery, Job, JobError, JobResult, MERGED_EVENTS, Outcome, Progress};
 pub use mail::{MailError, Message};
 pub use manifest::{Collection, Lane};
 pub use membership::{Account, NoSuchUser};

@@ -4,6 +4,7 @@ use uuid::Uuid;
 
 use crate::context::Scope;
 use crate::documents::Page;
+use crate::job::Progress;
 pub use crate::wit::assurance::area::queue::{Error, Filter, Job, Lane, Status};
 
 /// The jobs of one workspace, of all areas. Created by [`Scope::queue`].
@@ -47,6 +48,13 @@ impl Queue<'_> {
     #[must_use]
     pub fn get(&self, job: Uuid) -> Option<Job> {
         self.0.host.queue_get(&job.to_string())
+    }
+
+    /// Returns what the job's last finished step reported; `None` if it reported nothing.
+    #[must_use]
+    pub fn progress(&self, job: Uuid) -> Option<Progress> {
+        let progress = self.0.host.queue_progress_of(&job.to_string())?;
+        Some(Progress { done: progress.done, total: progress.total })
     }
 
     /// Enqueues a failed or dead job again. Returns the job after the change.

@@ -251,6 +251,7 @@ mod tests {
             jobs: vec![JobId(uuid::Uuid::new_v4())],
             lease: uuid::Uuid::new_v4(),
             how: JobEndKind::Done { keep: false },
+            progress: None,
         };
         let units = vec![
             unit(workspace, "a"),

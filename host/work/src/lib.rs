@@ -41,7 +41,7 @@ use self::reading::CallReads;
 use assurance_core::access::AccessPattern;
 use assurance_core::domain::area::CallContext;
 use assurance_core::domain::id::{SessionId, UserId};
-use assurance_core::domain::job::{JobEnd, NewJob, RequestedDelivery};
+use assurance_core::domain::job::{JobEnd, JobProgress, NewJob, RequestedDelivery};
 use assurance_core::domain::queue::JobChange;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::sealed::StoredSecret;
@@ -119,6 +119,7 @@ pub struct UnitOfWork {
     shared_blobs: BTreeMap<(String, String), Option<StoredBlob>>,
     new_members: Vec<(UserId, Role)>,
     job_changes: Vec<JobChange>,
+    progress: Option<JobProgress>,
     used: LimitUsage,
     /// Generator of the call's random bytes and ids, created on first use.
     random: Option<Box<ChaCha20Rng>>,
@@ -175,6 +176,7 @@ impl UnitOfWork {
             shared_blobs: BTreeMap::new(),
             new_members: Vec::new(),
             job_changes: Vec::new(),
+            progress: None,
             used: LimitUsage::default(),
             random: None,
             flushed: false,

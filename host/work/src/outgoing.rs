@@ -9,7 +9,9 @@ use uuid::Uuid;
 use super::body::check_object;
 use super::{Subscriber, UnitOfWork, WorkError};
 use assurance_core::domain::id::{EventId, JobId, WorkspaceId};
-use assurance_core::domain::job::{EVENT_KIND, MERGED_EVENTS_KIND, NewJob, RequestedDelivery};
+use assurance_core::domain::job::{
+    EVENT_KIND, JobProgress, MERGED_EVENTS_KIND, NewJob, RequestedDelivery,
+};
 use assurance_core::domain::time::Timestamp;
 
 /// Maximum length of a dedupe key, in characters; an index of the database
@@ -122,6 +124,25 @@ impl UnitOfWork {
             dedupe_key: request.dedupe_key,
         });
         Ok(id)
+    }
+
+    /// Stores the progress of the job that the call runs, with the end of its step.
+    pub fn report_progress(&mut self, progress: JobProgress) -> Result<(), WorkError> {
+        if !self.spec.in_job {
+            return misuse("only a job has progress".to_owned());
+        }
+        let JobProgress { done, total } = progress;
+        if done > total || i64::try_from(total).is_err() {
+            return misuse(format!("progress {done} of {total} is more than all of it"));
+        }
+        self.progress = Some(progress);
+        Ok(())
+    }
+
+    /// Returns the last reported progress of the job that the call runs.
+    #[must_use]
+    pub fn progress(&self) -> Option<JobProgress> {
+        self.progress
     }
 
     fn may_send(&self, payload: &str) -> Result<(), WorkError> {

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use uuid::Uuid;
+
 use super::reading::ReadKind;
 use super::{OperationError, QueueError, UnitOfWork};
 use assurance_core::domain::id::{JobId, WorkspaceId};
-use assurance_core::domain::job::{JobStatus, Lane, delivers_events};
+use assurance_core::domain::job::{JobProgress, JobStatus, Lane, delivers_events};
 use assurance_core::domain::queue::{JobAction, JobChange, JobFilter, LaneLoad, QueuedJob};
 use assurance_core::domain::time::Timestamp;
 use assurance_store::{Error, jobs};
@@ -71,6 +73,19 @@ impl UnitOfWork {
         let (workspace, now) = self.workspace_and_now();
         let mut lease = self.lease(ReadKind::Other, 1).await?;
         let found = jobs::find(lease.connection(), workspace, now, job).await?;
+        self.done(lease);
+        Ok(found)
+    }
+
+    /// Returns area, kind and progress of the jobs about a resource that have
+    /// reported progress and have not ended.
+    pub async fn progress_of(
+        &mut self,
+        resource: Uuid,
+    ) -> Result<Vec<(String, String, JobProgress)>, Error> {
+        let workspace = self.spec.call.workspace;
+        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let found = jobs::progress_of(lease.connection(), workspace, resource).await?;
         self.done(lease);
         Ok(found)
     }

@@ -1,10 +1,13 @@
 //! Audits: their inputs over HTTP, how they end, and who may start them.
 
+use std::time::Duration;
+
 use assurance_tests::artifacts::{id_of, sample};
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, envelope};
 use serde_json::{Value, json};
 
 pub(crate) const AUDITS: &str = "/v1/workspaces/{ws}/audits";
+const QUEUE_JOBS: &str = "/v1/workspaces/{ws}/queue/jobs";
 
 /// Areas that take part in audits, and areas with their inputs.
 pub(crate) const AREAS: [&str; 7] =
@@ -13,6 +16,26 @@ pub(crate) const AREAS: [&str; 7] =
 /// A host that starts audits without areas that complete them.
 async fn alone(backend: Backend) -> (TestHost, Client) {
     Builder::new(backend).areas(&["catalog", "schedules"]).start_with_owner().await
+}
+
+/// A SARIF file with this many results, each with a fingerprint of its own.
+fn many_results(number: u32) -> Vec<u8> {
+    let result = |n| {
+        json!({
+            "ruleId": format!("rule-{}", n % 20),
+            "message": { "text": format!("result {n}") },
+            "partialFingerprints": { "primaryLocationLineHash": format!("{n:08x}:1") },
+        })
+    };
+    let results: Vec<Value> = (0..number).map(result).collect();
+    let tool = json!({ "driver": { "name": "many" } });
+    let file = json!({ "version": "2.1.0", "runs": [{ "tool": tool, "results": results }] });
+    file.to_string().into_bytes()
+}
+
+/// Returns a progress as its finished and all steps; `None` if there is none.
+fn steps(progress: &Value) -> Option<(u64, u64)> {
+    Some((progress["done"].as_u64()?, progress["total"].as_u64()?))
 }
 
 fn digest_of(upload: &Value, audit: &Value) -> String {
@@ -48,6 +71,37 @@ both_backends! {
         assert!(facts["findings"]["open"].as_u64().is_some_and(|open| open > 0), "{facts:#}");
         assert_eq!(facts["findings"]["new"], 0, "the same file again");
         assert_eq!(facts["findings"]["open"], first["facts"]["findings"]["open"]);
+    }
+
+    async fn a_long_import_shows_its_progress(backend) {
+        let areas: Vec<&str> = AREAS.into_iter().chain(["queue"]).collect();
+        let (_host, ada) = Builder::new(backend).areas(&areas).start_with_owner().await;
+        let repository = ada.repository("shop").await;
+        ada.upload(&repository, "many.sarif", &many_results(6_000)).await;
+        let body = json!({ "repository_id": repository });
+        let audit = ada.post(AUDITS, &body).await.expect(201);
+        assert_eq!(audit["progress"], json!({}));
+        let path = format!("{AUDITS}/{}", id_of(&audit));
+        let jobs = format!("{QUEUE_JOBS}?kind=import_findings&resource_id={}", id_of(&audit));
+        let (mut of_audit, mut of_job) = (Vec::new(), Vec::new());
+        let ended = loop {
+            let audit = ada.get(&path).await.expect(200);
+            if audit["state"] != "queued" && audit["state"] != "running" {
+                break audit;
+            }
+            of_audit.extend(steps(&audit["progress"]["findings"]));
+            let listed = ada.get(&jobs).await.expect(200);
+            if let Some(id) = listed["items"][0]["id"].as_str() {
+                let job = ada.get(&format!("{QUEUE_JOBS}/{id}")).await.expect(200);
+                of_job.extend(steps(&job["progress"]));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        assert_eq!((&ended["state"], &ended["progress"]), (&json!("completed"), &json!({})));
+        for seen in [of_audit, of_job] {
+            assert!(seen.is_sorted() && seen.iter().all(|(done, total)| done <= total), "{seen:?}");
+            assert!(seen.first() < seen.last(), "{seen:?}");
+        }
     }
 
     async fn an_audit_is_started_read_and_listed(backend) {

@@ -197,10 +197,30 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFind
             return Ok(Outcome::Done);
         }
     };
+    let (done, total) = job.progress();
+    ctx.report_progress(done, total);
     Ok(Outcome::Continue(job))
 }
 
 impl ImportFindings {
+    /// Returns the number of finished steps and of all steps that are known so far. The files are
+    /// read first; only then is the number of chunks known.
+    fn progress(&self) -> (u64, u64) {
+        let files = self.audit.inputs.len();
+        let chunks = self.chunks as usize;
+        let analyses = self.parts.len() + self.absent.as_ref().map_or(0, Vec::len);
+        let done = match self.step {
+            Step::Begin => 0,
+            Step::Read { input } => 1 + input,
+            Step::Records { .. } => 1 + files,
+            Step::Apply { chunk } => 2 + files + chunk as usize,
+            Step::Gone { part, .. } => 2 + files + chunks + part,
+            Step::Finish => 2 + files + chunks + analyses,
+        };
+        let total = 3 + files + chunks + analyses;
+        (done.min(total) as u64, total as u64)
+    }
+
     fn surroundings(&self) -> Result<&ArchitectureContext, area_sdk::JobError> {
         let missing = || area_sdk::JobError::Fail("an import that did not begin".to_owned());
         self.surroundings.as_ref().ok_or_else(missing)

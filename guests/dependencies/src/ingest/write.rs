@@ -27,6 +27,9 @@ pub(super) struct WriteProgress {
     /// Scan of the package of the last such component, reused if the next one has the same package
     /// and version.
     scan: Option<PackageScan>,
+    /// Number of components in the finished files of the import.
+    #[serde(default)]
+    finished: usize,
 }
 
 impl WriteProgress {
@@ -72,10 +75,14 @@ pub(super) fn some(
     let mut writer = Writer::new(ctx, audit, &run, &mut writing)?;
     let end = writer.write(tally, (&sbom, offset))?;
     writer.alerts.publish(ctx);
+    // Each of the other files counts as one component until it is read.
+    let known = writing.finished + sbom.len() + inputs.len() - 1;
+    ctx.report_progress((writing.finished + end) as u64, known as u64);
     if end < sbom.len() {
         return Ok(Stage::Write { inputs, offset: end, writing });
     }
     inputs.remove(0);
+    writing.finished += sbom.len();
     Ok(Stage::Write { inputs, offset: 0, writing })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use area_sdk::Progress;
 use area_sdk::prelude::*;
 use serde_json::{Map, Value};
 
@@ -273,6 +274,9 @@ impl AuditSummary {
 pub(crate) struct Audit {
     #[serde(flatten)]
     summary: AuditSummary,
+    /// Progress of the parts that are being imported: `findings` in steps, `dependencies` in
+    /// components.
+    progress: BTreeMap<&'static str, Progress>,
     /// Files that the audit imports, newest first.
     inputs: Vec<AuditInput>,
     /// Results of the audit; empty until it has ended. `findings`, `dependencies` and `ownership`
@@ -280,10 +284,17 @@ pub(crate) struct Audit {
     facts: Map<String, Value>,
 }
 
-impl From<Stored<StoredAudit>> for Audit {
-    fn from(audit: Stored<StoredAudit>) -> Self {
+impl Audit {
+    /// Returns the audit for a response, with the running jobs about it: area, kind and progress.
+    pub(crate) fn new(audit: Stored<StoredAudit>, jobs: Vec<(String, String, Progress)>) -> Self {
+        let part = |(area, _, progress): (String, String, Progress)| match area.as_str() {
+            "control_room" => Some(("findings", progress)),
+            "dependencies" => Some(("dependencies", progress)),
+            _ => None,
+        };
         Self {
             summary: AuditSummary::of(&audit),
+            progress: jobs.into_iter().filter_map(part).collect(),
             inputs: audit.value.inputs,
             facts: audit.value.facts,
         }

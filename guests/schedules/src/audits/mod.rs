@@ -75,13 +75,17 @@ pub(crate) fn start(ctx: &Ctx, Body(new): Body<NewAudit>) -> Result<Created<Vers
     let cause = Cause { trigger: Trigger::Manual, requested_by: ctx.user(), due: None };
     let audit = begin(ctx, target, &cause)?;
     let version = audit.version;
-    Ok(Created(Versioned(audit.into(), version)))
+    Ok(Created(Versioned(Audit::new(audit, Vec::new()), version)))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Audit>> {
     let audit = ctx.documents::<StoredAudit>().get(id)?;
     let version = audit.version;
-    Ok(Versioned(audit.into(), version))
+    let jobs = match audit.completed_at {
+        None => ctx.progress_of(audit.uuid()),
+        Some(_) => Vec::new(),
+    };
+    Ok(Versioned(Audit::new(audit, jobs), version))
 }
 
 /// Query parameters that filter the list of audits.

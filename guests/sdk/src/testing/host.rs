@@ -17,7 +17,7 @@ use crate::wit::assurance::area::manifest::{Capability, Collection, Route, Works
 use crate::wit::assurance::area::types::Role;
 use crate::wit::assurance::area::{
     blobs, calendar, directory, documents, egress, events, jobs, links, log, mail, malware,
-    membership, queue, secrets,
+    membership, queue, secrets, types,
 };
 
 /// Why a route that only reads may not write, in the host's words.
@@ -280,6 +280,26 @@ impl Host for FakeHost {
         Ok(id.to_string())
     }
 
+    fn jobs_report_progress(&self, progress: types::Progress) -> Result<(), jobs::Error> {
+        if progress.done > progress.total {
+            return Err(jobs::Error::Misuse(format!("{progress:?} is more than all of it")));
+        }
+        self.0.state.borrow_mut().reported = Some((progress.done, progress.total));
+        Ok(())
+    }
+
+    fn jobs_progress_of(&self, resource: &str) -> Vec<jobs::RunningJob> {
+        let state = self.0.state.borrow();
+        let about = |job: &queue::Job| job.resource.as_deref() == Some(resource);
+        let running = |job: queue::Job| {
+            let (done, total) = *state.progress.get(&job.id)?;
+            let progress = types::Progress { done, total };
+            Some(jobs::RunningJob { area: job.area, kind: job.kind, progress })
+        };
+        let jobs = state.queue.overview(self.now().0).into_iter().filter(about);
+        jobs.filter_map(running).collect()
+    }
+
     fn secrets_put(&self, name: &str, value: &[u8]) -> Result<(), secrets::Error> {
         self.may_write().map_err(|_| secrets::Error::LimitExceeded)?;
         self.0.state.borrow_mut().secrets.insert(name.to_owned(), value.to_vec());
@@ -410,6 +430,15 @@ impl Host for FakeHost {
 
     fn queue_get(&self, job: &str) -> Option<queue::Job> {
         self.0.state.borrow().queue.get(job, self.now().0)
+    }
+
+    fn queue_progress_of(&self, job: &str) -> Option<types::Progress> {
+        self.0
+            .state
+            .borrow()
+            .progress
+            .get(job)
+            .map(|(done, total)| types::Progress { done: *done, total: *total })
     }
 
     fn queue_retry(&self, job: &str) -> Result<queue::Job, queue::Error> {

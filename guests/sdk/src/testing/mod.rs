@@ -119,6 +119,10 @@ struct State {
     links: Vec<SignedLink>,
     accounts: Vec<Account>,
     queue: Queue,
+    /// Progress of the queue's jobs, by id.
+    progress: BTreeMap<String, (u64, u64)>,
+    /// Last reported progress of a job of this area.
+    reported: Option<(u64, u64)>,
 }
 
 /// An event that the area published.
@@ -463,6 +467,17 @@ impl FakeHost {
     /// computed by the host.
     pub fn put_job(&self, job: Job) {
         self.0.state.borrow_mut().queue.put(job);
+    }
+
+    /// Sets the progress (done and total) of a job of that queue.
+    pub fn put_progress(&self, job: Uuid, progress: (u64, u64)) {
+        self.0.state.borrow_mut().progress.insert(job.to_string(), progress);
+    }
+
+    /// Returns the progress (done and total) that a job of the area reported last.
+    #[must_use]
+    pub fn reported_progress(&self) -> Option<(u64, u64)> {
+        self.0.state.borrow().reported
     }
 
     /// Sets the function that replaces the mail server.

@@ -257,6 +257,15 @@ impl FromStr for JobStatus {
     }
 }
 
+/// How much of a job's work is done, in units that its area chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobProgress {
+    /// Finished units, at most `total`.
+    pub done: u64,
+    /// All units that are known so far.
+    pub total: u64,
+}
+
 /// The end of one run of some jobs, all in the same way. It is written in the
 /// transaction of the run's effects, and only if the jobs still have the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,6 +278,8 @@ pub struct JobEnd {
     pub lease: uuid::Uuid,
     /// New state of the jobs.
     pub how: JobEndKind,
+    /// Progress that the run reported; `None` keeps the former one.
+    pub progress: Option<JobProgress>,
 }
 
 /// New state of a job after a run.
@@ -315,6 +326,12 @@ pub enum JobEndKind {
 }
 
 impl JobEndKind {
+    /// Returns whether the job's row is deleted.
+    #[must_use]
+    pub fn deletes(&self) -> bool {
+        matches!(self, Self::Done { keep: false })
+    }
+
     /// Returns whether the job is back in the queue.
     #[must_use]
     pub fn is_requeued(&self) -> bool {

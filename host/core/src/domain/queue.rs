@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::id::JobId;
-use super::job::{JobStatus, Lane};
+use super::job::{JobProgress, JobStatus, Lane};
 use super::time::Timestamp;
 
 /// A job as the queue page shows it.
@@ -37,6 +37,8 @@ pub struct QueuedJob {
     /// from 1. Jobs of other workspaces are not counted, so the position does
     /// not reveal them.
     pub position: Option<u64>,
+    /// Progress that the job's last finished step reported.
+    pub progress: Option<JobProgress>,
 }
 
 /// Number of a workspace's jobs in one lane.

@@ -9,8 +9,14 @@ use super::{CallRecording, HostCall, HostCallResult, Truncation};
 /// Host functions whose results only confirm receipt. If the replayed version
 /// calls one of them with other arguments, it gets the recorded result and
 /// continues.
-const RECEIPT_CALLS: [&str; 5] =
-    ["documents.apply", "events.publish", "jobs.enqueue", "mail.send", "queue.cancel"];
+const RECEIPT_CALLS: [&str; 6] = [
+    "documents.apply",
+    "events.publish",
+    "jobs.enqueue",
+    "jobs.report_progress",
+    "mail.send",
+    "queue.cancel",
+];
 
 /// Replays one recorded call: answers its host calls and collects the
 /// differences.

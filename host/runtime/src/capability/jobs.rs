@@ -1,8 +1,9 @@
-//! Interface `jobs`: enqueuing jobs with the commit.
+//! Interface `jobs`: jobs and their progress, with the commit.
 
-use super::super::bindings::assurance::area::jobs::{Error, Host, NewJob};
+use super::super::bindings::assurance::area::jobs::{Error, Host, NewJob, Progress, RunningJob};
 use super::super::instance::CallState;
-use super::CapabilityError;
+use super::{CapabilityError, stop};
+use assurance_core::domain::job::JobProgress;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::time::Timestamp;
 use assurance_work::{JobRequest, WorkError};
@@ -12,6 +13,24 @@ impl Host for CallState {
         let unit = self.enter(Capability::Jobs)?;
         let enqueued = job_request(job).and_then(|request| unit.enqueue(request));
         enqueued.map(|id| id.to_string()).map_err(|error| CapabilityError::Answer(error.into()))
+    }
+
+    fn report_progress(&mut self, progress: Progress) -> Result<(), CapabilityError<Error>> {
+        let unit = self.enter(Capability::Jobs)?;
+        let progress = JobProgress { done: progress.done, total: progress.total };
+        unit.report_progress(progress).map_err(|error| CapabilityError::Answer(error.into()))
+    }
+
+    async fn progress_of(&mut self, resource: String) -> wasmtime::Result<Vec<RunningJob>> {
+        let unit = self.enter(Capability::Jobs)?;
+        let Ok(resource) = resource.parse() else { return Ok(Vec::new()) };
+        let jobs = unit.progress_of(resource).await.map_err(stop)?;
+        let running = |(area, kind, JobProgress { done, total })| RunningJob {
+            area,
+            kind,
+            progress: Progress { done, total },
+        };
+        Ok(jobs.into_iter().map(running).collect())
     }
 
     fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {

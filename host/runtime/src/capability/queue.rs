@@ -1,11 +1,13 @@
 //! Interface `queue`: the workspace's jobs of all areas.
 
-use super::super::bindings::assurance::area::queue::{Error, Filter, Host, Job, Lane, Page};
+use super::super::bindings::assurance::area::queue::{
+    Error, Filter, Host, Job, Lane, Page, Progress,
+};
 use super::super::convert::queue as convert;
 use super::super::instance::CallState;
 use super::{CapabilityError, stop};
 use assurance_core::domain::id::JobId;
-use assurance_core::domain::job;
+use assurance_core::domain::job::{self, JobProgress};
 use assurance_core::domain::manifest::Capability;
 use assurance_work::{QueueError, UnitOfWork};
 
@@ -54,6 +56,13 @@ impl Host for CallState {
         let unit = self.queue()?;
         let Ok(job) = job.parse::<JobId>() else { return Ok(None) };
         Ok(unit.queued_job(job).await.map_err(stop)?.map(convert::job))
+    }
+
+    async fn progress_of(&mut self, job: String) -> wasmtime::Result<Option<Progress>> {
+        let unit = self.queue()?;
+        let Ok(job) = job.parse::<JobId>() else { return Ok(None) };
+        let progress = unit.queued_job(job).await.map_err(stop)?.and_then(|job| job.progress);
+        Ok(progress.map(|JobProgress { done, total }| Progress { done, total }))
     }
 
     async fn retry(&mut self, job: String) -> QueueResult<Job> {

@@ -248,7 +248,11 @@ impl JobStep<'_> {
                 )
             })
             .collect();
-        let options = CommitOptions { reply: None, jobs: self.job_ends(&ends) };
+        let mut stored = self.job_ends(&ends);
+        if let ([_], [end]) = (self.jobs, stored.as_mut_slice()) {
+            end.progress = unit.progress();
+        }
+        let options = CommitOptions { reply: None, jobs: stored };
         let ends = match unit.commit(options).await {
             Ok(()) => return RunAttempt::Ended(Some(ends)),
             Err(store::Error::LeaseLost) if !together => return RunAttempt::Ended(None),
@@ -299,6 +303,7 @@ impl JobStep<'_> {
                     jobs: vec![job.id],
                     lease: *lease,
                     how: how.clone(),
+                    progress: None,
                 }),
             }
         }

@@ -21,14 +21,16 @@ use super::Backend;
 use super::connection::{Connection, Raw, on};
 use super::error::Error;
 use super::sql::{Sql, SqlParameter};
-use assurance_core::domain::job::{JobEnd, JobEndKind, NewJob};
+use assurance_core::domain::job::{JobEnd, JobEndKind, JobProgress, NewJob};
 use assurance_core::domain::time::Timestamp;
 
 pub use change::{change, is_superseded};
 pub use claim::{ClaimRequest, absorb, claim, next_due};
 pub use flows::{FlowScan, OLDEST, WaitingJob, oldest, walk};
 pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
-pub use view::{LaneDepth, depths, failed, find, loads, overview, page, refresh_statistics};
+pub use view::{
+    LaneDepth, depths, failed, find, loads, overview, page, progress_of, refresh_statistics,
+};
 pub(super) use waiting::WaitingJobs;
 
 /// Maximum number of rows in one insert. Each row has 13 values, so the number
@@ -105,7 +107,7 @@ pub(super) fn push_end(sql: &mut Sql, end: &JobEnd, now: Timestamp) {
     let text = |error: &String| SqlParameter::Text(error.clone());
     let time = |at: Timestamp| SqlParameter::Integer(at.0);
     let released = "lease_id = NULL, worker_id = NULL, updated_at = ";
-    if let JobEndKind::Done { keep: false } = &end.how {
+    if end.how.deletes() {
         sql.push("DELETE FROM jobs");
     } else {
         sql.push("UPDATE jobs SET ");
@@ -144,6 +146,10 @@ pub(super) fn push_end(sql: &mut Sql, end: &JobEnd, now: Timestamp) {
             sql.push("status = 'dead', last_error = ").bind(text(error));
             sql.push(", ").push(released).bind(time(now));
         }
+    }
+    if let (Some(JobProgress { done, total }), false) = (end.progress, end.how.deletes()) {
+        sql.push(", progress_done = ").bind(SqlParameter::Integer(done.cast_signed()));
+        sql.push(", progress_total = ").bind(SqlParameter::Integer(total.cast_signed()));
     }
     sql.push(" WHERE workspace_id = ").bind(SqlParameter::Uuid(end.workspace.0));
     match (end.jobs.as_slice(), sql.backend) {

@@ -13,7 +13,7 @@ use super::super::{Backend, Store};
 use super::{count, parsed};
 use assurance_core::domain::document::{Condition, FieldTest, FieldValue};
 use assurance_core::domain::id::{JobId, WorkspaceId};
-use assurance_core::domain::job::{JobStatus, Lane};
+use assurance_core::domain::job::{JobProgress, JobStatus, Lane};
 use assurance_core::domain::queue::{JobFilter, LaneLoad, QueuedJob};
 use assurance_core::domain::time::Timestamp;
 
@@ -127,7 +127,7 @@ pub async fn loads(
 /// Columns of the jobs table that queries of the queue return. Payloads are not
 /// included, because only the job's area may read them.
 const COLUMNS: &str = "id, area, kind, lane, resource_id, status, attempts, max_attempts, \
-     available_at, last_error, created_at, updated_at";
+     available_at, last_error, created_at, updated_at, progress_done, progress_total";
 
 /// Returns a workspace's jobs: queued ones that are due by lane and position,
 /// then running, retrying (soonest first) and ended ones (latest first). At most
@@ -205,6 +205,32 @@ pub async fn find(
     row.map(ListedRow::queued).transpose()
 }
 
+/// Returns area, kind and progress of the jobs about a resource that have
+/// reported progress and have not ended.
+pub async fn progress_of(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+    resource: Uuid,
+) -> Result<Vec<(String, String, JobProgress)>, Error> {
+    let rows: Vec<(String, String, i64, i64)> = on!(connection, c => {
+        sqlx::query_as(
+            "SELECT area, kind, progress_done, progress_total FROM jobs \
+             WHERE workspace_id = $1 AND resource_id = $2 AND progress_total IS NOT NULL \
+             AND status IN ('queued', 'running', 'retrying') ORDER BY area, kind",
+        )
+        .bind(workspace.0)
+        .bind(resource)
+        .fetch_all(&mut *c)
+        .await?
+    });
+    let read = |(area, kind, done, total)| (area, kind, progress(done, total));
+    Ok(rows.into_iter().map(read).collect())
+}
+
+fn progress(done: i64, total: i64) -> JobProgress {
+    JobProgress { done: done.cast_unsigned(), total: total.cast_unsigned() }
+}
+
 /// Returns the filter as conditions, which cursors are bound to.
 fn conditions(filter: &JobFilter) -> Vec<Condition> {
     let said = [
@@ -278,6 +304,8 @@ from_row! {
         last_error: Option<String>,
         created_at: i64,
         updated_at: i64,
+        progress_done: Option<i64>,
+        progress_total: Option<i64>,
         position: Option<i64>,
     }
 }
@@ -298,6 +326,8 @@ impl ListedRow {
             created_at: Timestamp(self.created_at),
             updated_at: Timestamp(self.updated_at),
             position: self.position.and_then(|position| u64::try_from(position).ok()),
+            progress: Option::zip(self.progress_done, self.progress_total)
+                .map(|(done, total)| progress(done, total)),
         })
     }
 }

@@ -200,6 +200,7 @@ on_both! {
             jobs: vec![JobId::new()],
             lease: Uuid::new_v4(),
             how: JobEndKind::Done { keep: true },
+            progress: None,
         };
         let lost = unit.commit(CommitOptions { reply: None, jobs: vec![job] }).await;
         assert!(matches!(lost, Err(Error::LeaseLost)), "{lost:?}");

@@ -66,7 +66,13 @@ impl Queue<'_> {
 
     async fn end(&self, leased: &LeasedJob, how: JobEndKind, now: i64) -> Result<(), Error> {
         let job = &leased.job;
-        let how = JobEnd { workspace: job.workspace, jobs: vec![job.id], lease: leased.lease, how };
+        let how = JobEnd {
+            workspace: job.workspace,
+            jobs: vec![job.id],
+            lease: leased.lease,
+            how,
+            progress: None,
+        };
         let mut c = self.0.writer().await.unwrap();
         end(&mut c, &how, Timestamp(now)).await
     }
@@ -118,6 +124,39 @@ on_both! {
         let got = queue.claim(Uuid::new_v4(), 10, 5).await;
         assert_eq!(got.len(), 1);
         assert_eq!((&got[0].job, got[0].attempt, &got[0].checkpoint), (&put, 1, &None));
+    }
+
+    async fn progress_is_stored_with_a_step_and_shown_until_the_job_ends(store: &Store) {
+        let (queue, about) = (Queue(store), Uuid::from_u128(7));
+        queue.insert(&[NewJob { resource: Some(about), ..job(1) }, job(2)]).await;
+        let of = async || {
+            let mut c = store.reader().await.unwrap();
+            progress_of(&mut c, WORKSPACE, about).await.unwrap()
+        };
+        let leased = queue.claim(Uuid::new_v4(), 1, 5).await.remove(0);
+        let step = |progress, how| JobEnd {
+            workspace: WORKSPACE,
+            jobs: vec![leased.job.id],
+            lease: leased.lease,
+            how,
+            progress,
+        };
+        let goes_on = || JobEndKind::Continue { checkpoint: "{}".into(), requeue: false };
+        let some = JobProgress { done: 3, total: 10 };
+        let mut c = store.writer().await.unwrap();
+        end(&mut c, &step(None, goes_on()), Timestamp(6)).await.unwrap();
+        assert_eq!(of().await, []);
+        end(&mut c, &step(Some(some), goes_on()), Timestamp(7)).await.unwrap();
+        // A step that reports nothing keeps it.
+        end(&mut c, &step(None, goes_on()), Timestamp(8)).await.unwrap();
+        drop(c);
+        let job = &leased.job;
+        assert_eq!(of().await, [(job.area.clone(), job.kind.clone(), some)]);
+        let listed = queue.list().await;
+        let found = listed.iter().find(|listed| listed.id == job.id);
+        assert_eq!(found.and_then(|listed| listed.progress), Some(some));
+        queue.end(&leased, JobEndKind::Done { keep: true }, 9).await.unwrap();
+        assert_eq!(of().await, []);
     }
 
     async fn only_due_jobs_of_the_lane_and_of_known_areas_are_claimed_oldest_first(store: &Store) {
