@@ -5,6 +5,7 @@
 //! Results are medians of several rounds.
 
 mod client;
+mod fairness;
 mod languages;
 mod load;
 mod operators;
@@ -51,6 +52,9 @@ pub(crate) struct Options {
     /// Measure writes and what they set in motion instead: backlog, webhook deliveries, empty jobs
     #[arg(long, conflicts_with_all = ["size", "swaps", "languages"])]
     writes: bool,
+    /// Measure how long a quiet workspace waits for its jobs, alone and beside a busy one, instead
+    #[arg(long, conflicts_with_all = ["size", "swaps", "languages", "writes"])]
+    fairness: bool,
     /// Requests per second, with --swaps
     #[arg(long, default_value_t = 2_000)]
     rate: u32,
@@ -109,6 +113,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     }
     if options.swaps {
         return swaps::run(workspace, &prepare(workspace)?, options);
+    }
+    if options.fairness {
+        return fairness::run(workspace, &prepare(workspace)?);
     }
     load::require_wrk()?;
     if options.writes {

@@ -88,6 +88,18 @@ impl Server {
         })
     }
 
+    /// Creates another workspace of the user, to which all later requests go. Returns the former
+    /// workspace.
+    pub(crate) fn enter_new_workspace(&mut self, name: &str) -> anyhow::Result<String> {
+        let made = self.command(&["workspace", "create", "--name", name, "--owner", EMAIL])?;
+        Ok(self.enter(member(&made, "id")?))
+    }
+
+    /// Sends all later requests to this workspace. Returns the former one.
+    pub(crate) fn enter(&mut self, workspace: String) -> String {
+        std::mem::replace(&mut self.person.workspace, workspace)
+    }
+
     /// Runs a command of the binary and returns its JSON output.
     pub(crate) fn command(&self, arguments: &[&str]) -> anyhow::Result<Json> {
         command(&self.host, &self.config, arguments)

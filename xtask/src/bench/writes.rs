@@ -216,7 +216,7 @@ fn drain(server: &Server, jobs: u64) -> anyhow::Result<Drained> {
 }
 
 /// Returns the number of the workspace's jobs that are due or run.
-fn due(server: &Server) -> anyhow::Result<u64> {
+pub(super) fn due(server: &Server) -> anyhow::Result<u64> {
     let queue = server.get("/queue")?;
     let lanes = queue["lanes"].as_array().context("no lanes")?;
     let number = |lane: &serde_json::Value, name: &str| lane[name].as_u64().unwrap_or_default();
@@ -240,14 +240,14 @@ fn postgres_cpu_us() -> anyhow::Result<f64> {
 }
 
 /// A receiver of webhooks that accepts and counts every message.
-struct Receiver {
-    url: String,
-    received: Arc<AtomicU64>,
+pub(super) struct Receiver {
+    pub(super) url: String,
+    pub(super) received: Arc<AtomicU64>,
 }
 
 impl Receiver {
     /// Starts the receiver; it ends with the process.
-    fn start() -> anyhow::Result<Self> {
+    pub(super) fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let url = format!("http://{}/", listener.local_addr()?);
         let received = Arc::new(AtomicU64::new(0));

@@ -60,7 +60,7 @@ pub(super) fn advisory() -> Json {
 }
 
 /// Returns a SARIF log with the results of a range of numbers.
-pub(super) fn sarif(from: usize, to: usize) -> String {
+pub(in crate::bench) fn sarif(from: usize, to: usize) -> String {
     let rule = |number: usize| {
         let severity = format!("{}.{}", number % 10, number / 10 % 10);
         json!({ "id": format!("rule-{number}"), "properties": { "security-severity": severity } })

@@ -4,7 +4,7 @@
 //! measured.
 
 mod advisories;
-mod data;
+pub(super) mod data;
 mod lists;
 mod report;
 
@@ -130,12 +130,17 @@ fn guest_memory_bytes(server: &Server, area: &str) -> anyhow::Result<u64> {
     bytes.with_context(|| format!("no memory of {area} in {usage:#}"))
 }
 
-fn repository(server: &Server, name: &str) -> anyhow::Result<String> {
+pub(super) fn repository(server: &Server, name: &str) -> anyhow::Result<String> {
     let body = json!({ "name": name, "provider": "github", "default_branch": "main" });
     id(&server.post("/repositories", Some(&body))?)
 }
 
-fn upload(server: &Server, repository: &str, filename: &str, content: &str) -> anyhow::Result<()> {
+pub(super) fn upload(
+    server: &Server,
+    repository: &str,
+    filename: &str,
+    content: &str,
+) -> anyhow::Result<()> {
     let body = json!({
         "filename": filename, "content_type": "application/json", "purpose": "audit",
         "compressed_bytes": content.len(), "repository_id": repository,
@@ -149,7 +154,7 @@ fn upload(server: &Server, repository: &str, filename: &str, content: &str) -> a
     Ok(())
 }
 
-fn audit(server: &Server, repository: &str) -> anyhow::Result<Json> {
+pub(super) fn audit(server: &Server, repository: &str) -> anyhow::Result<Json> {
     let audit = server.post("/audits", Some(&json!({ "repository_id": repository })))?;
     let path = format!("/audits/{}", id(&audit)?);
     let audit = server.settled(&path, "state", &["completed", "failed"])?;
@@ -157,6 +162,6 @@ fn audit(server: &Server, repository: &str) -> anyhow::Result<Json> {
     Ok(audit)
 }
 
-fn id(resource: &Json) -> anyhow::Result<String> {
+pub(super) fn id(resource: &Json) -> anyhow::Result<String> {
     Ok(resource["id"].as_str().context("a resource without an id")?.to_owned())
 }

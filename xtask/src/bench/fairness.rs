@@ -1,0 +1,202 @@
+//! `cargo xtask bench --fairness`: how long a quiet workspace waits for its jobs, alone and beside a
+//! workspace with very many.
+
+use std::net::TcpListener;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde::Serialize;
+use serde_json::json;
+
+use super::server::{Plan, Server};
+use super::size::{audit, data, id, repository, upload};
+use super::writes::{Receiver, due};
+use super::{CREATE, Programs, machine, plan};
+use crate::postgres::Postgres;
+use crate::workspace::Workspace;
+
+/// Audits of the busy workspace, and the results of its file.
+const AUDITS: usize = 60;
+const RESULTS: usize = 2_000;
+/// Events for a receiver that accepts connections and never responds.
+const EVENTS: u32 = 50_000;
+/// Calls that each enqueue a thousand jobs of about 50 ms.
+const JOB_CALLS: usize = 10;
+/// Measurements of the quiet workspace; the median is reported.
+const TIMES: usize = 5;
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Waits of the quiet workspace.
+#[derive(Serialize)]
+struct Row {
+    backend: &'static str,
+    quiet: &'static str,
+    busy: &'static str,
+    alone_ms: u64,
+    beside_ms: u64,
+    /// Jobs of the busy workspace that waited or ran after the last measurement.
+    busy_jobs_left: u64,
+}
+
+/// Measures, prints and writes the report.
+pub(crate) fn run(workspace: &Workspace, programs: &Programs) -> anyhow::Result<()> {
+    let postgres = Postgres::start()?;
+    let mut rows = Vec::new();
+    for backend in ["sqlite", "postgres"] {
+        let bench = Bench { programs, postgres: &postgres, backend };
+        rows.push(bench.audits()?);
+        rows.push(bench.deliveries()?);
+        rows.push(bench.jobs()?);
+    }
+    println!("\nmachine: {}\n", machine()?);
+    println!(
+        "| quiet workspace | busy workspace | database | alone ms | beside ms | busy jobs left |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for row in &rows {
+        let Row { backend, quiet, busy, alone_ms, beside_ms, busy_jobs_left } = row;
+        println!("| {quiet} | {busy} | {backend} | {alone_ms} | {beside_ms} | {busy_jobs_left} |");
+    }
+    let path = workspace.target.join("bench-fairness.json");
+    std::fs::write(&path, serde_json::to_vec_pretty(&rows)?)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    println!("\n{}", path.display());
+    Ok(())
+}
+
+struct Bench<'a> {
+    programs: &'a Programs,
+    postgres: &'a Postgres,
+    backend: &'static str,
+}
+
+impl Bench<'_> {
+    fn start(&self, name: &str) -> anyhow::Result<Server> {
+        eprintln!("{}: {name}", self.backend);
+        let plan = plan(self.programs, name, self.backend, self.postgres)?;
+        Server::start(&Plan { settings: "[egress]\nallow_loopback = true\n".to_owned(), ..plan })
+    }
+
+    /// Measures the quiet workspace alone, lets the busy one begin, and measures again.
+    fn compare(
+        &self,
+        mut server: Server,
+        (quiet, busy): (&'static str, &'static str),
+        begin: impl FnOnce(&Server) -> anyhow::Result<()>,
+        mut measure: impl FnMut(&Server) -> anyhow::Result<Duration>,
+    ) -> anyhow::Result<Row> {
+        let noisy = server.enter_new_workspace("quiet")?;
+        let alone = median(&server, &mut measure)?;
+        let calm = server.enter(noisy);
+        begin(&server)?;
+        let noisy = server.enter(calm);
+        let beside = median(&server, &mut measure)?;
+        server.enter(noisy);
+        let busy_jobs_left = due(&server)?;
+        ensure!(busy_jobs_left > 0, "{busy} ended before the quiet workspace was measured");
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Ok(Row {
+            backend: self.backend,
+            quiet,
+            busy,
+            alone_ms: millis(alone),
+            beside_ms: millis(beside),
+            busy_jobs_left,
+        })
+    }
+
+    fn audits(&self) -> anyhow::Result<Row> {
+        let server = self.start("fair-audits")?;
+        let begin = |server: &Server| {
+            let repository = repository(server, "busy")?;
+            upload(server, &repository, "busy.sarif", &data::sarif(0, RESULTS))?;
+            for _ in 0..AUDITS {
+                server.post("/audits", Some(&json!({ "repository_id": repository })))?;
+            }
+            Ok(())
+        };
+        let mut number = 0;
+        let measure = |server: &Server| {
+            number += 1;
+            let repository = repository(server, &format!("quiet-{number}"))?;
+            let begun = Instant::now();
+            upload(server, &repository, "quiet.sarif", &data::sarif(0, 20))?;
+            audit(server, &repository)?;
+            Ok(begun.elapsed())
+        };
+        let names = ("upload and audit of 20 results", "60 audits of 2,000 results");
+        self.compare(server, names, begin, measure)
+    }
+
+    fn deliveries(&self) -> anyhow::Result<Row> {
+        let server = self.start("fair-deliveries")?;
+        // Connections wait in the listener's backlog; none gets a response.
+        let silent = TcpListener::bind("127.0.0.1:0")?;
+        let silent_url = format!("http://{}/", silent.local_addr()?);
+        let begin = |server: &Server| {
+            subscribe(server, &silent_url)?;
+            server.create(CREATE.path, CREATE.body.unwrap_or_default(), EVENTS)
+        };
+        let receiver = Receiver::start()?;
+        let mut subscribed = false;
+        let measure = |server: &Server| {
+            if !std::mem::replace(&mut subscribed, true) {
+                subscribe(server, &receiver.url)?;
+            }
+            let (before, begun) = (receiver.received.load(Ordering::Relaxed), Instant::now());
+            server.create(CREATE.path, CREATE.body.unwrap_or_default(), 1)?;
+            while receiver.received.load(Ordering::Relaxed) == before {
+                ensure!(begun.elapsed() < PATIENCE, "no delivery after {PATIENCE:?}");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(begun.elapsed())
+        };
+        let names = ("delivery of one event", "50,000 events for a receiver that hangs");
+        self.compare(server, names, begin, measure)
+    }
+
+    fn jobs(&self) -> anyhow::Result<Row> {
+        let areas = self.programs.folder.join("fair-jobs-areas");
+        std::fs::create_dir_all(&areas)?;
+        for file in ["fixtures/enqueues-jobs.wasm", "queue.wasm", "areas.toml"] {
+            let from = self.programs.areas.join(file);
+            std::fs::copy(&from, areas.join(from.file_name().unwrap_or_default()))?;
+        }
+        eprintln!("{}: fair-jobs", self.backend);
+        let plan = plan(self.programs, "fair-jobs", self.backend, self.postgres)?;
+        let server = Server::start(&Plan { areas: &areas, ..plan })?;
+        const PATH: &str = "/fixtures/enqueues-jobs";
+        let begin = |server: &Server| {
+            for _ in 0..JOB_CALLS {
+                server.post(PATH, Some(&json!({ "busy": true })))?;
+            }
+            Ok(())
+        };
+        let measure = |server: &Server| {
+            let begun = Instant::now();
+            server.post(PATH, Some(&json!({ "jobs": 1, "what": "one" })))?;
+            while due(server)? > 0 {
+                ensure!(begun.elapsed() < PATIENCE, "the job did not run after {PATIENCE:?}");
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Ok(begun.elapsed())
+        };
+        self.compare(server, ("one empty job", "10,000 jobs of 50 ms"), begin, measure)
+    }
+}
+
+fn subscribe(server: &Server, url: &str) -> anyhow::Result<String> {
+    let webhook = json!({ "url": url, "events": ["support_case.created"] });
+    id(&server.post("/webhooks", Some(&webhook))?)
+}
+
+fn median(
+    server: &Server,
+    measure: &mut impl FnMut(&Server) -> anyhow::Result<Duration>,
+) -> anyhow::Result<Duration> {
+    let times: anyhow::Result<Vec<Duration>> = (0..TIMES).map(|_| measure(server)).collect();
+    let mut times = times?;
+    times.sort_unstable();
+    Ok(times[times.len() / 2])
+}
