@@ -17,11 +17,11 @@ pub(super) struct Rules<'a> {
     components: Vec<&'a ToolComponent>,
     /// Rules by id. If several components have the id, the driver's rule, or that of the first
     /// extension.
-    by_id: HashMap<&'a str, RuleIndex>,
-    by_component_and_id: HashMap<(usize, &'a str), RuleIndex>,
-    by_guid: HashMap<String, RuleIndex>,
+    by_id: HashMap<&'a str, RulePosition>,
+    by_component_and_id: HashMap<(usize, &'a str), RulePosition>,
+    by_guid: HashMap<String, RulePosition>,
     /// For each invocation, the levels in `ruleConfigurationOverrides`, by rule.
-    overrides: Vec<HashMap<RuleIndex, &'a str>>,
+    overrides: Vec<HashMap<RulePosition, &'a str>>,
 }
 
 /// Returns the ids of all rules that the tool's components list.
@@ -32,14 +32,14 @@ pub(super) fn listed(tool: &Tool) -> BTreeSet<String> {
 }
 
 /// Index of a tool component (0 for the driver), and index of a rule in its `rules`.
-type RuleIndex = (usize, usize);
+type RulePosition = (usize, usize);
 
 /// Rule of a result: its id, and its definition in the log if there is one.
 pub(super) struct FoundRule<'a> {
     /// Id of the rule; never empty.
     pub(super) id: String,
     pub(super) rule: Option<&'a Rule>,
-    place: Option<RuleIndex>,
+    place: Option<RulePosition>,
 }
 
 impl<'a> Rules<'a> {
@@ -72,7 +72,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn overrides_of(&self, invocation: &'a Invocation) -> HashMap<RuleIndex, &'a str> {
+    fn overrides_of(&self, invocation: &'a Invocation) -> HashMap<RulePosition, &'a str> {
         let all = invocation.rule_configuration_overrides.iter().flatten();
         all.filter_map(|set| {
             let descriptor = set.descriptor.as_ref()?;
@@ -101,7 +101,7 @@ impl<'a> Rules<'a> {
         reference: Option<&Descriptor>,
         index: Option<i64>,
         id: Option<&str>,
-    ) -> Option<RuleIndex> {
+    ) -> Option<RulePosition> {
         let guid = reference.and_then(|rule| rule.guid.as_deref());
         let by_guid = || self.by_guid.get(&guid?.to_ascii_lowercase()).copied();
         let in_named = || {
@@ -175,7 +175,7 @@ impl<'a> Rules<'a> {
 
 /// Returns the rule with this id, or with the longest prefix of a hierarchical id (`CA1000` for
 /// `CA1000/1`).
-fn by_beginning(mut id: &str, find: impl Fn(&str) -> Option<RuleIndex>) -> Option<RuleIndex> {
+fn by_beginning(mut id: &str, find: impl Fn(&str) -> Option<RulePosition>) -> Option<RulePosition> {
     loop {
         if let Some(place) = find(id) {
             return Some(place);

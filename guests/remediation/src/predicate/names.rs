@@ -32,16 +32,17 @@ type CheckedExpression = Result<(), String>;
 
 /// Checks that an expression uses only these facts and known functions.
 pub(super) fn check(expression: &IdedExpr, facts: &Map<String, Json>) -> CheckedExpression {
-    Names { facts, bound: Vec::new() }.visit(expression)
+    NameChecker { facts, bound: Vec::new() }.visit(expression)
 }
 
-struct Names<'a> {
+/// Finds the names in an expression that are neither facts nor bound variables.
+struct NameChecker<'a> {
     facts: &'a Map<String, Json>,
     /// Variables of the enclosing comprehensions.
     bound: Vec<&'a str>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> NameChecker<'a> {
     fn visit(&mut self, expression: &'a IdedExpr) -> CheckedExpression {
         match &expression.expr {
             Expr::Ident(name) => self.variable(name)?,
