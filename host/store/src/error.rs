@@ -78,8 +78,17 @@ pub enum Error {
     #[error("{}", refused_schema(.0))]
     Migration(#[source] sqlx::migrate::MigrateError),
     /// The database URL has an unsupported form.
-    #[error("{0:?} is not a database URL; use sqlite:PATH or postgres://USER@HOST/NAME")]
-    Url(String),
+    // The URL may have a password.
+    #[error("the database URL is not valid; use sqlite:PATH or postgres://USER@HOST/NAME")]
+    Url,
+    /// PostgreSQL did not receive the settings of a session.
+    #[error(
+        "PostgreSQL does not have the settings that this host gives each connection, without which \
+         its transactions are not serializable: a pooler between them, like PgBouncer, drops them; \
+         connect database.url to PostgreSQL itself, for the host has a pool of its own \
+         (database.max_connections)"
+    )]
+    SettingsDropped,
     /// Any other error that the database returned.
     #[error("the database failed: {0}")]
     Database(#[source] sqlx::Error),

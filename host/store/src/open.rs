@@ -107,7 +107,7 @@ impl Store {
         {
             open_postgres(settings, timeout).await?
         } else {
-            return Err(Error::Url(settings.url.clone()));
+            return Err(Error::Url);
         };
         let blobs = Blobs::open(&settings.blobs)?;
         pool::describe_metrics();
@@ -152,7 +152,7 @@ fn shares(databases: &Databases, connections: u32) -> (ConnectionShares, Connect
 
 async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases, Error> {
     let options = SqliteConnectOptions::from_str(&settings.url)
-        .map_err(|_| Error::Url(settings.url.clone()))?
+        .map_err(|_| Error::Url)?
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
@@ -201,7 +201,7 @@ async fn migrate_sqlite(
 
 async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databases, Error> {
     let options = PgConnectOptions::from_str(&settings.url)
-        .map_err(|_| Error::Url(settings.url.clone()))?
+        .map_err(|_| Error::Url)?
         .application_name("assurance")
         .options(SESSION)
         .options(settings.timeouts.session())
@@ -217,9 +217,10 @@ async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databas
     let folding = find_folding(&mut first).await?;
     // An error while closing needs no handling.
     let _ = first.close().await;
+    let strict = options.clone().options([("default_transaction_isolation", "serializable")]);
+    check_settings(&strict).await?;
     let serializable = settings.max_connections.div_ceil(2);
     let common = settings.max_connections.saturating_sub(serializable);
-    let strict = options.clone().options([("default_transaction_isolation", "serializable")]);
     let limits = |connections| PoolLimits { connections, timeout, lifetime: Some(LIFETIME) };
     Ok(Databases::Postgres {
         common: Pool::new(options.clone(), limits(common)),
@@ -227,6 +228,18 @@ async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databas
         folding,
         options: Box::new(options),
     })
+}
+
+/// Checks that the settings of a connection reach PostgreSQL.
+async fn check_settings(strict: &PgConnectOptions) -> Result<(), Error> {
+    let mut connection = PgConnection::connect_with(strict).await?;
+    let isolation: String = sqlx::query_scalar("SHOW default_transaction_isolation")
+        .persistent(false)
+        .fetch_one(&mut connection)
+        .await?;
+    // An error while closing needs no handling.
+    let _ = connection.close().await;
+    if isolation == "serializable" { Ok(()) } else { Err(Error::SettingsDropped) }
 }
 
 impl Timeouts {

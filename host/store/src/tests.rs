@@ -3,6 +3,8 @@
 use super::testing::{fresh, on_both};
 use super::*;
 use assurance_core::domain::id::WorkspaceId;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 
 async fn tables(store: &Store) -> Result<(), Error> {
     let mut connection = store.writer().await?;
@@ -36,7 +38,7 @@ async fn several_open_at_once_postgres() {
 }
 
 #[tokio::test]
-async fn a_url_of_no_known_database_is_named() {
+async fn an_invalid_url_is_refused_without_its_password() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings {
         url: "mysql://x".into(),
@@ -45,7 +47,55 @@ async fn a_url_of_no_known_database_is_named() {
         timeouts: Timeouts::default(),
         blobs: blobs::BlobLocation::Folder(folder.path().to_owned()),
     };
-    assert!(matches!(Store::open(&settings).await, Err(Error::Url(url)) if url == "mysql://x"));
+    for url in ["mysql://ada:pa55@host/x", "postgres://ada:pa55@host:port/x"] {
+        let settings = Settings { url: url.into(), ..settings.clone() };
+        let refused = Store::open(&settings).await.unwrap_err();
+        assert!(matches!(refused, Error::Url) && !refused.to_string().contains("pa55"));
+    }
+}
+
+/// Starts a proxy that forwards a session without its startup options, as PgBouncer does with
+/// `ignore_startup_parameters`. Returns its address.
+async fn without_options(server: String) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut server = TcpStream::connect(&server).await.unwrap();
+            tokio::spawn(async move {
+                // A startup message: its length, the protocol's version, names and values that
+                // each end with a zero.
+                let length = client.read_u32().await.unwrap() as usize;
+                let mut message = vec![0; length - 4];
+                client.read_exact(&mut message).await.unwrap();
+                let texts: Vec<&[u8]> = message[4..length - 6].split(|byte| *byte == 0).collect();
+                let mut kept = message[..4].to_vec();
+                for pair in texts.chunks(2).filter(|pair| pair[0] != b"options") {
+                    kept.extend([pair[0], b"\0", pair[1], b"\0"].concat());
+                }
+                kept.push(0);
+                server.write_u32(u32::try_from(kept.len() + 4).unwrap()).await.unwrap();
+                server.write_all(&kept).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_that_drops_the_settings_of_connections_is_refused() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    let url = url::Url::parse(&fresh.settings.url).unwrap();
+    let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432));
+    let proxy = without_options(server).await;
+    let mut through = url.clone();
+    through.set_host(Some("127.0.0.1")).unwrap();
+    through.set_port(Some(proxy.port())).unwrap();
+    through.set_query(Some("sslmode=disable"));
+    let settings = Settings { url: through.to_string(), ..fresh.settings.clone() };
+    let refused = Store::open(&settings).await.unwrap_err();
+    assert!(matches!(refused, Error::SettingsDropped), "{refused:?}");
 }
 
 fn holder(workspace: WorkspaceId) -> ShareOwner {
