@@ -281,23 +281,11 @@ impl Host for FakeHost {
     }
 
     fn jobs_report_progress(&self, progress: types::Progress) -> Result<(), jobs::Error> {
-        if progress.done > progress.total {
-            return Err(jobs::Error::Misuse(format!("{progress:?} is more than all of it")));
-        }
-        self.0.state.borrow_mut().reported = Some((progress.done, progress.total));
-        Ok(())
+        self.0.state.borrow_mut().queue.report(progress)
     }
 
     fn jobs_progress_of(&self, resource: &str) -> Vec<jobs::RunningJob> {
-        let state = self.0.state.borrow();
-        let about = |job: &queue::Job| job.resource.as_deref() == Some(resource);
-        let running = |job: queue::Job| {
-            let (done, total) = *state.progress.get(&job.id)?;
-            let progress = types::Progress { done, total };
-            Some(jobs::RunningJob { area: job.area, kind: job.kind, progress })
-        };
-        let jobs = state.queue.overview(self.now().0).into_iter().filter(about);
-        jobs.filter_map(running).collect()
+        self.0.state.borrow().queue.running_about(resource)
     }
 
     fn secrets_put(&self, name: &str, value: &[u8]) -> Result<(), secrets::Error> {
@@ -433,12 +421,7 @@ impl Host for FakeHost {
     }
 
     fn queue_progress_of(&self, job: &str) -> Option<types::Progress> {
-        self.0
-            .state
-            .borrow()
-            .progress
-            .get(job)
-            .map(|(done, total)| types::Progress { done: *done, total: *total })
+        self.0.state.borrow().queue.progress_of(job)
     }
 
     fn queue_retry(&self, job: &str) -> Result<queue::Job, queue::Error> {

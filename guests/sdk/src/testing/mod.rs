@@ -41,7 +41,6 @@ use crate::host::Handle;
 use crate::mail::{MailError, Message};
 use crate::membership::Account;
 use crate::problem::Problem;
-use crate::queue::Job;
 use crate::time::Timestamp;
 use crate::wit::assurance::area::directory::Person;
 use crate::wit::assurance::area::malware::{Error as ScanError, Verdict};
@@ -119,10 +118,6 @@ struct State {
     links: Vec<SignedLink>,
     accounts: Vec<Account>,
     queue: Queue,
-    /// Progress of the queue's jobs, by id.
-    progress: BTreeMap<String, (u64, u64)>,
-    /// Last reported progress of a job of this area.
-    reported: Option<(u64, u64)>,
 }
 
 /// An event that the area published.
@@ -461,23 +456,6 @@ impl FakeHost {
     #[must_use]
     pub fn members(&self) -> Vec<Person> {
         self.0.state.borrow().members.clone()
-    }
-
-    /// Adds a job to the queue that the `queue` capability shows. Its `position` is ignored and
-    /// computed by the host.
-    pub fn put_job(&self, job: Job) {
-        self.0.state.borrow_mut().queue.put(job);
-    }
-
-    /// Sets the progress (done and total) of a job of that queue.
-    pub fn put_progress(&self, job: Uuid, progress: (u64, u64)) {
-        self.0.state.borrow_mut().progress.insert(job.to_string(), progress);
-    }
-
-    /// Returns the progress (done and total) that a job of the area reported last.
-    #[must_use]
-    pub fn reported_progress(&self) -> Option<(u64, u64)> {
-        self.0.state.borrow().reported
     }
 
     /// Sets the function that replaces the mail server.

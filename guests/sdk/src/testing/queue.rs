@@ -1,9 +1,15 @@
 //! The workspace's job queue in memory, with the behavior that `wit/queue.wit` defines.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
+use uuid::Uuid;
+
+use super::FakeHost;
 use crate::MERGED_EVENTS;
+use crate::wit::assurance::area::jobs::{self, RunningJob};
 use crate::wit::assurance::area::queue::{Error, Filter, Job, Lane, Page, Status};
+use crate::wit::assurance::area::types::Progress;
 
 /// Name and capacity of each lane; the capacity is the number of jobs that run at a time.
 const LANES: [(&str, u32); 5] =
@@ -11,7 +17,33 @@ const LANES: [(&str, u32); 5] =
 
 /// The jobs of all areas in the workspace.
 #[derive(Clone, Default)]
-pub(super) struct Queue(Vec<Job>);
+pub(super) struct Queue(Vec<Job>, JobProgress);
+
+#[derive(Clone, Default)]
+struct JobProgress {
+    by_job: BTreeMap<String, Progress>,
+    /// Last progress that a job of the area itself reported.
+    reported: Option<Progress>,
+}
+
+impl FakeHost {
+    /// Adds a job to the queue that the `queue` capability shows. Its `position` is ignored and
+    /// computed by the host.
+    pub fn put_job(&self, job: Job) {
+        self.0.state.borrow_mut().queue.put(job);
+    }
+
+    /// Sets the progress (done and total) of a job of that queue.
+    pub fn put_progress(&self, job: Uuid, progress: (u64, u64)) {
+        self.0.state.borrow_mut().queue.put_progress(job, progress);
+    }
+
+    /// Returns the progress (done and total) that a job of the area reported last.
+    #[must_use]
+    pub fn reported_progress(&self) -> Option<(u64, u64)> {
+        self.0.state.borrow().queue.reported()
+    }
+}
 
 /// Returns the sort rank of a status within a lane.
 fn rank(status: Status) -> u8 {
@@ -26,6 +58,36 @@ fn rank(status: Status) -> u8 {
 impl Queue {
     pub(super) fn put(&mut self, job: Job) {
         self.0.push(job);
+    }
+
+    pub(super) fn put_progress(&mut self, job: Uuid, (done, total): (u64, u64)) {
+        self.1.by_job.insert(job.to_string(), Progress { done, total });
+    }
+
+    pub(super) fn report(&mut self, progress: Progress) -> Result<(), jobs::Error> {
+        if progress.done > progress.total {
+            return Err(jobs::Error::Misuse(format!("{progress:?} is more than all of it")));
+        }
+        self.1.reported = Some(progress);
+        Ok(())
+    }
+
+    pub(super) fn reported(&self) -> Option<(u64, u64)> {
+        self.1.reported.map(|progress| (progress.done, progress.total))
+    }
+
+    pub(super) fn progress_of(&self, job: &str) -> Option<Progress> {
+        self.1.by_job.get(job).copied()
+    }
+
+    /// Returns the jobs about a resource that have a progress and have not ended.
+    pub(super) fn running_about(&self, resource: &str) -> Vec<RunningJob> {
+        let about = |job: &&Job| job.resource.as_deref() == Some(resource) && rank(job.status) < 3;
+        let running = |job: &Job| {
+            let progress = self.progress_of(&job.id)?;
+            Some(RunningJob { area: job.area.clone(), kind: job.kind.clone(), progress })
+        };
+        self.0.iter().filter(about).filter_map(running).collect()
     }
 
     pub(super) fn lanes(&self, now: i64) -> Vec<Lane> {

@@ -36,7 +36,7 @@ async fn spread(nodes: &[Client], requests: u32) -> u32 {
 
 async fn is_limited_as_one(nodes: &[Client]) {
     let admitted = spread(nodes, 4 * 60).await;
-    // More than one limit, because nodes learn of each other later, but less than the limits of all
+    // More than one limit, because nodes hear of each other later, but less than the limits of all
     // nodes together.
     assert!((BURST - 10..2 * BURST).contains(&admitted), "{admitted} requests were admitted");
     for node in nodes {
@@ -90,7 +90,7 @@ async fn without_redis_each_node_limits_alone_until_it_is_back() {
     assert!((BURST - 10..=BURST).contains(&alone), "{alone} requests were admitted");
     assert_eq!(spread(&nodes[1..2], 10).await, 10);
 
-    // Another session uses its burst on the first node; a second one learns it.
+    // Another session uses its burst on the first node; a second one receives it.
     redis.restart();
     let bob = fleet.hosts[0].member("bob", &ada.workspace, "member");
     let on = |node| fleet.at(node, &bob);

@@ -1,7 +1,7 @@
 //! Shares rate limits between the nodes of a fleet. No request waits for it.
 //!
 //! Each node has its own buckets. Every `rates.share_ms` it charges the units that it admitted to
-//! one common state of each key, in PostgreSQL or in Redis, and learns that state. So the work of a
+//! one common state of each key, in PostgreSQL or in Redis, and reads that state. So the work of a
 //! node depends on the keys that clients use on it, not on the number of nodes.
 
 use std::hash::Hash;
@@ -58,7 +58,7 @@ impl SharedState {
             keys.iter().map(|(key, cost)| (format!("{name} {}", key.to_string()), *cost)).collect();
         let waits = self.charge(store, &charges, gate.max_debt_us()).await?;
         for ((key, _), wait_us) in keys.iter().zip(waits) {
-            gate.learn(key, wait_us);
+            gate.update(key, wait_us);
         }
         Ok(())
     }

@@ -160,7 +160,7 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
     }
 
     /// Applies the fleet's state of a key: the microseconds until it has its full quota again.
-    pub(super) fn learn(&self, key: &K, wait_us: i64) {
+    pub(super) fn update(&self, key: &K, wait_us: i64) {
         let wait = wait_us.unsigned_abs().saturating_mul(1_000).min(self.max_debt_nanos());
         self.postpone(key, |now, regained_at| regained_at.max(now.saturating_add(wait)));
     }
@@ -266,14 +266,14 @@ mod tests {
     }
 
     #[test]
-    fn what_others_let_through_is_learned_once() {
+    fn the_state_of_the_fleet_is_applied_once() {
         let gate: KeyedRateLimit<u8> = KeyedRateLimit::new("session", 10, 1, true);
         gate.take(&1, ONE).unwrap();
-        gate.learn(&1, 240_000_000);
-        gate.learn(&1, 240_000_000);
+        gate.update(&1, 240_000_000);
+        gate.update(&1, 240_000_000);
         assert_eq!(gate.status_of(&1).remaining, 6);
         // An older state changes nothing.
-        gate.learn(&1, 60_000_000);
+        gate.update(&1, 60_000_000);
         assert_eq!(gate.status_of(&1).remaining, 6);
     }
 
