@@ -21,7 +21,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local waits = {}
 for index, key in ipairs(KEYS) do
-    local from = math.max(tonumber(redis.call('GET', key) or 0), now)
+    local from = math.max(tonumber(redis.call('GET', key) or '') or 0, now)
     local wait = math.min(from - now + ARGV[index + 1], tonumber(ARGV[1]))
     redis.call('SET', key, string.format('%.0f', now + wait), 'PX', math.ceil(wait / 1000) + 1)
     waits[index] = wait
