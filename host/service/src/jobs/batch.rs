@@ -15,7 +15,7 @@ use assurance_store::jobs::ClaimRequest;
 /// Time for which jobs of a flow run by themselves after a batch of them has failed.
 const ALONE: Duration = Duration::from_secs(60);
 
-/// Flows whose jobs run by themselves for now.
+/// Flows whose jobs run by themselves, each since a time.
 #[derive(Debug, Default)]
 pub(super) struct BatchPauses(Mutex<HashMap<PauseKey, Instant>>);
 
