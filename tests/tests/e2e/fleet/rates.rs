@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use assurance_tests::redis::TestRedis;
 use assurance_tests::{Backend, Builder, Client};
-
+use reqwest::StatusCode;
+use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
 
 use super::{CASES, Fleet, NODES, until_status};
 
 const BURST: u32 = 60;
+/// Value of `rates.sign_in_per_minute`.
+const SIGN_INS: u32 = 12;
 
 fn limited(builder: Builder) -> Builder {
     builder
@@ -47,6 +50,24 @@ async fn is_limited_as_one(nodes: &[Client]) {
     }
 }
 
+/// Asserts that a node refuses a client that used its limit on another node, by fewer requests than
+/// the limit allows.
+async fn is_refused_elsewhere(limit: u32, request: impl AsyncFn() -> StatusCode) {
+    for _ in 0..limit / 2 {
+        if request().await == StatusCode::TOO_MANY_REQUESTS {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    panic!("{} requests were admitted", limit / 2);
+}
+
+async fn sign_in(node: &Client) -> StatusCode {
+    let nobody = format!("{}@example.org", uuid::Uuid::new_v4());
+    let body = json!({ "email": nobody, "password": "not the password at all" });
+    Client::nobody(&node.base).post("/v1/auth/login", &body).await.status
+}
+
 fn nodes(fleet: &Fleet, ada: &Client) -> Vec<Client> {
     (0..NODES).map(|node| fleet.at(node, ada)).collect()
 }
@@ -75,6 +96,41 @@ async fn a_client_that_spreads_its_requests_is_limited_as_one_by_redis() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_workspaces_and_addresses_are_limited_as_one() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let shape = |_, builder| {
+        limited(builder)
+            .set("rates.workspace_burst", i64::from(2 * BURST))
+            .set("rates.workspace_per_minute", 1)
+            .set("rates.sign_in_per_minute", i64::from(SIGN_INS))
+    };
+    let (mut fleet, ada) = Fleet::start_fresh(shape).await;
+    let soon = assurance_tests::envelope::now().plus_ms(86_400_000).to_rfc3339();
+    let body = json!({ "name": "ci", "role": "viewer", "expires_at": soon });
+    let created = ada.post("/v1/workspaces/{ws}/access-tokens", &body).await.expect(201);
+    let token = ada.machine(created["token"].as_str().expect("a token"));
+
+    until_status(&fleet.at(0, &token), CASES, 429).await;
+    let elsewhere = fleet.at(1, &token);
+    is_refused_elsewhere(BURST, async || elsewhere.get(CASES).await.status).await;
+
+    // The workspace has half of its limit left; no session uses its own limit twice.
+    for name in ["bob", "cem"] {
+        let member = fleet.hosts[0].member(name, &ada.workspace, "member");
+        until_status(&fleet.at(0, &member), CASES, 429).await;
+    }
+    let dan = fleet.hosts[0].member("dan", &ada.workspace, "member");
+    let elsewhere = fleet.at(1, &dan);
+    is_refused_elsewhere(BURST, async || elsewhere.get(CASES).await.status).await;
+
+    let (here, elsewhere) = (fleet.at(0, &ada), fleet.at(1, &ada));
+    while sign_in(&here).await != StatusCode::TOO_MANY_REQUESTS {}
+    is_refused_elsewhere(SIGN_INS, async || sign_in(&elsewhere).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_redis_each_node_limits_alone_until_it_is_back() {
     if !Backend::Postgres.is_there() {
         return;
@@ -95,9 +151,8 @@ async fn without_redis_each_node_limits_alone_until_it_is_back() {
     let bob = fleet.hosts[0].member("bob", &ada.workspace, "member");
     let on = |node| fleet.at(node, &bob);
     until_status(&on(0), CASES, 429).await;
-    spread(&[on(1)], 2).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    until_status(&on(1), CASES, 429).await;
+    let elsewhere = on(1);
+    is_refused_elsewhere(BURST, async || elsewhere.get(CASES).await.status).await;
     let log = fleet.hosts[0].log();
     assert!(log.contains("applies them alone") && !log.contains("a-password-of"), "{log}");
 }
