@@ -33,7 +33,7 @@ const RETRY_SECONDS: i64 = 3;
 
 /// Job that creates the answer of a run.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Answer {
+pub(crate) struct CreateAnswer {
     run_id: Uuid,
     prepared: Option<PreparedRequest>,
 }
@@ -49,11 +49,11 @@ struct PreparedRequest {
     sources: Vec<Source>,
 }
 
-impl Job for Answer {
+impl Job for CreateAnswer {
     const KIND: &'static str = "answer_message";
 }
 
-impl Answer {
+impl CreateAnswer {
     pub(crate) fn new(run_id: Uuid) -> Self {
         Self { run_id, prepared: None }
     }
@@ -65,7 +65,7 @@ struct OpenRun {
     conversation: Stored<StoredConversation>,
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: Answer) -> JobResult<Answer> {
+pub(crate) fn run(ctx: &JobCtx, job: CreateAnswer) -> JobResult<CreateAnswer> {
     match job.prepared {
         Some(prepared) if prepared.attempt == ctx.attempt() => {
             let answer = ask(ctx, &prepared);
@@ -84,7 +84,7 @@ fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<OpenRun>, JobError> {
     Ok(open.filter(|open| open.run.status.is_open()))
 }
 
-fn begin(ctx: &JobCtx, id: Uuid) -> JobResult<Answer> {
+fn begin(ctx: &JobCtx, id: Uuid) -> JobResult<CreateAnswer> {
     let Some(mut open) = look_up(ctx, id)? else { return Ok(Outcome::Done) };
     if ctx.attempt() > MOST_ATTEMPTS {
         // The former attempts ended without a result, which is not the model's fault.
@@ -105,7 +105,7 @@ fn answer_from_records(
     mut open: OpenRun,
     question: &str,
     known: &CollectedRecords,
-) -> JobResult<Answer> {
+) -> JobResult<CreateAnswer> {
     let text = specialist::answer(question, known);
     let structured = structured(
         &text,
@@ -130,7 +130,7 @@ fn prepare(
     mut open: OpenRun,
     question: &Stored<StoredMessage>,
     known: CollectedRecords,
-) -> JobResult<Answer> {
+) -> JobResult<CreateAnswer> {
     let id = open.run.model_endpoint_id.unwrap_or_default();
     let endpoint = ctx.documents::<StoredEndpoint>().find(id)?;
     let Some(endpoint) = endpoint.filter(|endpoint| endpoint.active) else {
@@ -148,7 +148,7 @@ fn prepare(
         sources: known.sources,
     };
     ctx.documents().replace(&mut open.run)?;
-    Ok(Outcome::Continue(Answer { run_id: open.run.uuid(), prepared: Some(prepared) }))
+    Ok(Outcome::Continue(CreateAnswer { run_id: open.run.uuid(), prepared: Some(prepared) }))
 }
 
 /// Sends the request to the model. Sends it again with the other name of the token limit if the
@@ -175,7 +175,7 @@ fn note(
     id: Uuid,
     answer: Result<Completion, Failure>,
     sources: &[Source],
-) -> JobResult<Answer> {
+) -> JobResult<CreateAnswer> {
     let Some(mut open) = look_up(ctx, id)? else { return Ok(Outcome::Done) };
     let completion = match answer {
         Ok(completion) => completion,
@@ -207,7 +207,7 @@ fn note(
 }
 
 /// Schedules the next attempt after a temporary failure.
-fn again(ctx: &JobCtx, mut open: OpenRun, failure: &Failure) -> JobResult<Answer> {
+fn again(ctx: &JobCtx, mut open: OpenRun, failure: &Failure) -> JobResult<CreateAnswer> {
     open.run.status = RunStatus::Queued;
     open.run.error_code = Some(failure.code.to_owned());
     ctx.documents().replace(&mut open.run)?;
@@ -230,7 +230,7 @@ fn succeed(
     mut open: OpenRun,
     content: String,
     structured: Map<String, Value>,
-) -> JobResult<Answer> {
+) -> JobResult<CreateAnswer> {
     let message = StoredMessage {
         author_id: None,
         content,
@@ -247,7 +247,7 @@ fn succeed(
     end(ctx, open, RunStatus::Succeeded, None)
 }
 
-fn fail(ctx: &JobCtx, open: OpenRun, code: &str) -> JobResult<Answer> {
+fn fail(ctx: &JobCtx, open: OpenRun, code: &str) -> JobResult<CreateAnswer> {
     end(ctx, open, RunStatus::Failed, Some(code.to_owned()))
 }
 
@@ -256,7 +256,7 @@ fn end(
     mut open: OpenRun,
     status: RunStatus,
     error_code: Option<String>,
-) -> JobResult<Answer> {
+) -> JobResult<CreateAnswer> {
     open.run.status = status;
     open.run.error_code = error_code;
     open.run.completed_at = Some(ctx.now());

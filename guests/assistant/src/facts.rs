@@ -45,7 +45,7 @@ pub(crate) type Counts = BTreeMap<String, u64>;
 
 /// Counts of the workspace's records.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Facts {
+pub(crate) struct RecordCounts {
     pub(crate) repositories: u64,
     /// Number of audits by state.
     pub(crate) audits: Counts,
@@ -101,14 +101,14 @@ pub(crate) struct Source {
 /// Input for an answer: counts and sources.
 #[derive(Debug, Default)]
 pub(crate) struct CollectedRecords {
-    pub(crate) facts: Facts,
+    pub(crate) facts: RecordCounts,
     pub(crate) sources: Vec<Source>,
 }
 
 /// Names of repositories, by id.
 type RepositoryNames = BTreeMap<String, String>;
 
-type Read<T> = Result<T, DocumentError>;
+type RecordsResult<T> = Result<T, DocumentError>;
 
 impl CollectedRecords {
     fn add(&mut self, kind: SourceKind, id: String, title: &str, detail: &str) {
@@ -131,7 +131,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Collects the records for a question.
-pub(crate) fn collect(scope: &Scope, question: &str) -> Read<CollectedRecords> {
+pub(crate) fn collect(scope: &Scope, question: &str) -> RecordsResult<CollectedRecords> {
     let names = repository_names(scope)?;
     let named = named_in(question, &names);
     let mut known = CollectedRecords { facts: counts(scope)?, sources: Vec::new() };
@@ -148,12 +148,12 @@ pub(crate) fn collect(scope: &Scope, question: &str) -> Read<CollectedRecords> {
     Ok(known)
 }
 
-fn count<T: Document>(scope: &Scope) -> Read<u64> {
+fn count<T: Document>(scope: &Scope) -> RecordsResult<u64> {
     scope.documents::<T>().query().count()
 }
 
 /// Returns the number of components in the latest audits, summed over branches.
-fn component_count(scope: &Scope) -> Read<u64> {
+fn component_count(scope: &Scope) -> RecordsResult<u64> {
     let sizes = scope.documents::<BranchHead>().query().count_by(&["components"])?;
     let components = |(size, heads): (Vec<Value>, u64)| match size.first() {
         Some(Value::Integer(size)) => size.unsigned_abs() * heads,
@@ -162,7 +162,7 @@ fn component_count(scope: &Scope) -> Read<u64> {
     Ok(sizes.into_iter().map(components).sum())
 }
 
-fn count_by<T: Document>(scope: &Scope, field: &str) -> Read<Counts> {
+fn count_by<T: Document>(scope: &Scope, field: &str) -> RecordsResult<Counts> {
     Ok(counted(scope.documents::<T>().query().count_by(&[field])?))
 }
 
@@ -174,8 +174,8 @@ fn counted(groups: Vec<(Vec<Value>, u64)>) -> Counts {
     named.collect()
 }
 
-fn counts(scope: &Scope) -> Read<Facts> {
-    Ok(Facts {
+fn counts(scope: &Scope) -> RecordsResult<RecordCounts> {
+    Ok(RecordCounts {
         repositories: count::<Repository>(scope)?,
         audits: count_by::<Audit>(scope, "state")?,
         open_findings: open_findings(scope, None)?,
@@ -190,14 +190,14 @@ fn counts(scope: &Scope) -> Read<Facts> {
     })
 }
 
-fn open_findings(scope: &Scope, repository: Option<&String>) -> Read<Counts> {
+fn open_findings(scope: &Scope, repository: Option<&String>) -> RecordsResult<Counts> {
     let open = scope.documents::<Finding>().query().equals("open", true);
     let open = open.equals_if("repository_id", repository);
     Ok(counted(open.count_by(&["risk_severity"])?))
 }
 
 /// Returns the names of repositories, by id.
-fn repository_names(scope: &Scope) -> Read<RepositoryNames> {
+fn repository_names(scope: &Scope) -> RecordsResult<RepositoryNames> {
     let all = scope.documents::<Repository>().query().limit(REPOSITORIES).list()?;
     Ok(all.into_iter().map(|repository| (repository.id, repository.value.name)).collect())
 }
@@ -229,7 +229,7 @@ fn identifiers(question: &str) -> Vec<String> {
 }
 
 /// Returns findings whose rule is named in the question.
-fn findings_by_rule(scope: &Scope, question: &str) -> Read<Vec<Stored<Finding>>> {
+fn findings_by_rule(scope: &Scope, question: &str) -> RecordsResult<Vec<Stored<Finding>>> {
     let mut rules = identifiers(question);
     rules.extend(identifiers(&question.to_uppercase()));
     if rules.is_empty() {
@@ -239,7 +239,7 @@ fn findings_by_rule(scope: &Scope, question: &str) -> Read<Vec<Stored<Finding>>>
 }
 
 /// Returns the worst open findings of these repositories; of all repositories if none is given.
-fn worst_findings(scope: &Scope, repositories: &[String]) -> Read<Vec<Stored<Finding>>> {
+fn worst_findings(scope: &Scope, repositories: &[String]) -> RecordsResult<Vec<Stored<Finding>>> {
     let mut worst = Vec::new();
     let mut room = FINDINGS;
     for severity in SEVERITIES {
@@ -265,7 +265,7 @@ fn add_findings(
     question: &str,
     named: &[String],
     names: &RepositoryNames,
-) -> Read<()> {
+) -> RecordsResult<()> {
     let mut findings = findings_by_rule(scope, question)?;
     if findings.is_empty() {
         findings = worst_findings(scope, named)?;
@@ -290,7 +290,7 @@ fn add_components(
     known: &mut CollectedRecords,
     question: &str,
     names: &RepositoryNames,
-) -> Read<()> {
+) -> RecordsResult<()> {
     let keys: Vec<String> = identifiers(question).iter().map(|id| id.to_uppercase()).collect();
     if !keys.is_empty() {
         let affected = scope.documents::<Match>().query().equals("latest", true);
@@ -340,7 +340,7 @@ fn add_audits(
     known: &mut CollectedRecords,
     named: &[String],
     names: &RepositoryNames,
-) -> Read<()> {
+) -> RecordsResult<()> {
     let completed = scope.documents::<Audit>().query().equals("state", "completed");
     let completed = match named {
         [] => completed,
@@ -356,7 +356,7 @@ fn add_audits(
     Ok(())
 }
 
-fn add_questionnaires(scope: &Scope, known: &mut CollectedRecords) -> Read<()> {
+fn add_questionnaires(scope: &Scope, known: &mut CollectedRecords) -> RecordsResult<()> {
     let latest = scope.documents::<Questionnaire>().query().limit(LATEST).list()?;
     for questionnaire in latest {
         let detail = format!(
@@ -370,7 +370,7 @@ fn add_questionnaires(scope: &Scope, known: &mut CollectedRecords) -> Read<()> {
 }
 
 /// Adds the latest record of each of some kinds of evidence.
-fn add_evidence(scope: &Scope, known: &mut CollectedRecords) -> Read<()> {
+fn add_evidence(scope: &Scope, known: &mut CollectedRecords) -> RecordsResult<()> {
     let kinds: Vec<String> = known.facts.evidence.keys().take(KINDS).cloned().collect();
     for kind in kinds {
         let records = scope.documents::<EvidenceRecord>().query().equals("kind", &kind);

@@ -25,7 +25,7 @@ mod validation;
 use area_sdk::RateClass;
 use area_sdk::prelude::*;
 
-use answering::Answer;
+use answering::CreateAnswer;
 use conversations::{ConversationCreated, Discard, StoredConversation};
 use endpoints::{EndpointCreated, EndpointDeleted, StoredEndpoint};
 use messages::StoredMessage;
@@ -44,7 +44,7 @@ pub fn area() -> Area {
         .event::<ConversationCreated>("A user opened a conversation with the assistant")
         .event::<RunCompleted>("A run of the assistant ended, with or without an answer")
         .job::<Validate>(Lane::Assistant, 5, 30_000, validation::run)
-        .job::<Answer>(Lane::Assistant, 6, answering::JOB_TIMEOUT_MS, answering::run)
+        .job::<CreateAnswer>(Lane::Assistant, 6, answering::JOB_TIMEOUT_MS, answering::run)
         .job::<Discard>(Lane::Maintenance, 10, 20_000, conversations::discard);
     message_routes(conversation_routes(endpoint_routes(collections(area))))
 }

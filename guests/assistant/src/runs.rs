@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{JobOptions, Scope};
 
-use crate::answering::Answer;
+use crate::answering::CreateAnswer;
 use crate::endpoints::{self, StoredEndpoint};
 use crate::snapshots;
 
@@ -215,7 +215,10 @@ pub(crate) fn begin(
     };
     let (id, now) = (ctx.new_id(), ctx.now());
     ctx.documents().create(id, &value)?;
-    ctx.enqueue_with(&Answer::new(id), JobOptions { resource: Some(id), ..JobOptions::default() });
+    ctx.enqueue_with(
+        &CreateAnswer::new(id),
+        JobOptions { resource: Some(id), ..JobOptions::default() },
+    );
     let id = id.to_string();
     Ok(Stored { id, version: 1, created_at: now, updated_at: now, value }.into())
 }

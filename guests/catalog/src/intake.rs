@@ -27,9 +27,9 @@ pub(crate) const DESCRIPTION: &str = "Services also come from evidence. A record
 const MOST_REPOSITORIES: usize = 100;
 
 /// Consumes evidence records of kind `service`.
-pub(crate) struct Services;
+pub(crate) struct ServiceConsumer;
 
-impl EvidenceConsumer for Services {
+impl EvidenceConsumer for ServiceConsumer {
     const JOB: &'static str = "import_services";
     const RECORD_KINDS: &'static [&'static str] = &["service"];
     const STEP: u32 = 100;

@@ -14,7 +14,7 @@ mod snapshots;
 use area_sdk::prelude::*;
 
 use ingestions::StoredIngestion;
-use renew::{Renew, SomethingChanged};
+use renew::{Renew, RenewAfterEvents};
 use repositories::LatestAudit;
 use snapshots::StoredSnapshot;
 
@@ -26,7 +26,7 @@ pub fn area() -> Area {
         .on("audit.completed", renew::heard)
         .on("evidence_envelope.accepted", renew::heard)
         .on("*", renew::heard)
-        .job::<SomethingChanged>(Lane::Maintenance, 10, 20_000, renew::run)
+        .job::<RenewAfterEvents>(Lane::Maintenance, 10, 20_000, renew::run)
         .job::<Renew>(Lane::Maintenance, 10, 20_000, renew::run);
     routes(collections(area))
 }

@@ -20,9 +20,9 @@ impl Job for Renew {
 
 /// Job that renews the snapshot after events without data for it.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct SomethingChanged {}
+pub(crate) struct RenewAfterEvents {}
 
-impl Job for SomethingChanged {
+impl Job for RenewAfterEvents {
     const KIND: &'static str = MERGED_EVENTS;
 }
 

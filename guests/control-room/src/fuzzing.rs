@@ -2,7 +2,7 @@
 
 use area_sdk::Uuid;
 
-use crate::identity::Identities;
+use crate::identity::IdentityGenerator;
 use crate::sarif;
 
 /// Parses a SARIF log as an import does. Returns the total size of its observations in bytes.
@@ -11,7 +11,7 @@ pub fn sarif(bytes: &[u8]) -> usize {
     let checked = runs.iter().flatten().filter(|run| run.check().is_ok());
     checked
         .map(|run| {
-            let identities = Identities::new(Uuid::nil(), Uuid::nil());
+            let identities = IdentityGenerator::new(Uuid::nil(), Uuid::nil());
             let results = run.results(identities).into_iter().flatten().flatten();
             results.map(|one| serde_json::to_vec(&one).map_or(0, |text| text.len())).sum::<usize>()
         })

@@ -20,7 +20,7 @@ pub(crate) const ALGORITHM: &str = "finding-v1";
 /// Key that identifies a result among the results of its rule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Key {
+pub(crate) enum ResultKey {
     /// The tool's own fingerprint: one of `fingerprints`, or all of `partialFingerprints`.
     Fingerprint(BTreeMap<String, String>),
     /// `primaryLocationLineHash` of GitHub: a hash of the line and its context.
@@ -51,7 +51,7 @@ const COLUMN: &str = "primaryLocationStartColumnFingerprint";
 /// Value that Semgrep writes instead of a fingerprint for users who are not signed in.
 const NO_FINGERPRINT: &str = "requires login";
 
-impl Key {
+impl ResultKey {
     /// Returns the first key that the result has.
     pub(crate) fn of(traits: &Traits<'_>) -> Self {
         fingerprint(traits)
@@ -69,7 +69,7 @@ fn text<'a>((name, value): (&'a String, &'a Value)) -> Option<(&'a str, &'a str)
 
 /// Returns the first of `fingerprints` by name; without one, all `partialFingerprints` other than
 /// GitHub's.
-fn fingerprint(traits: &Traits<'_>) -> Option<Key> {
+fn fingerprint(traits: &Traits<'_>) -> Option<ResultKey> {
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let whole = traits.fingerprints.iter().find_map(text).map(owned);
     let parts = || {
@@ -80,7 +80,7 @@ fn fingerprint(traits: &Traits<'_>) -> Option<Key> {
         Some(whole) => [whole].into(),
         None => parts().collect(),
     };
-    (!found.is_empty()).then_some(Key::Fingerprint(found))
+    (!found.is_empty()).then_some(ResultKey::Fingerprint(found))
 }
 
 /// Removes the version from a fingerprint's name: `name` for `name/v1`.
@@ -88,42 +88,42 @@ fn without_version(name: &str) -> &str {
     name.split_once('/').map_or(name, |(name, _)| name)
 }
 
-fn line_hash(traits: &Traits<'_>) -> Option<Key> {
+fn line_hash(traits: &Traits<'_>) -> Option<ResultKey> {
     let mut parts = traits.partial_fingerprints.iter().filter_map(text);
     let (_, hash) = parts.find(|(name, _)| without_version(name) == LINE_HASH)?;
-    Some(Key::LineHash(hash.to_owned()))
+    Some(ResultKey::LineHash(hash.to_owned()))
 }
 
-fn package(traits: &Traits<'_>) -> Option<Key> {
+fn package(traits: &Traits<'_>) -> Option<ResultKey> {
     let (purl, advisory) = (traits.purl?.to_owned(), traits.advisory?.to_owned());
-    Some(Key::Package { purl, advisory })
+    Some(ResultKey::Package { purl, advisory })
 }
 
-fn snippet(traits: &Traits<'_>) -> Option<Key> {
+fn snippet(traits: &Traits<'_>) -> Option<ResultKey> {
     let snippet: String = traits.snippet?.chars().filter(|c| !c.is_whitespace()).collect();
-    (!snippet.is_empty()).then(|| Key::Snippet { path: traits.path.to_owned(), snippet })
+    (!snippet.is_empty()).then(|| ResultKey::Snippet { path: traits.path.to_owned(), snippet })
 }
 
-fn message(traits: &Traits<'_>) -> Key {
+fn message(traits: &Traits<'_>) -> ResultKey {
     let message = traits.message.chars().filter(|c| !c.is_numeric()).collect();
-    Key::Message { path: traits.path.to_owned(), message }
+    ResultKey::Message { path: traits.path.to_owned(), message }
 }
 
 /// Computes the identities of one analysis in one file. Equal results get consecutive ordinals.
 #[derive(Debug)]
-pub(crate) struct Identities {
+pub(crate) struct IdentityGenerator {
     workspace: Uuid,
     repository: Uuid,
     seen: HashMap<[u8; 32], u64>,
 }
 
-impl Identities {
+impl IdentityGenerator {
     pub(crate) fn new(workspace: Uuid, repository: Uuid) -> Self {
         Self { workspace, repository, seen: HashMap::new() }
     }
 
     /// Returns the identity of the next result, and counts the result.
-    pub(crate) fn next(&mut self, tool: &str, rule: &str, key: &Key) -> String {
+    pub(crate) fn next(&mut self, tool: &str, rule: &str, key: &ResultKey) -> String {
         let equals = (self.workspace, self.repository, tool, rule, key);
         let ordinal = self.seen.entry(digest(&equals)).or_default();
         let identity = digest(&(self.workspace, self.repository, tool, rule, key, *ordinal));
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
-    fn key(whole: Value, parts: Value, package: bool, snippet: Option<&str>) -> Key {
-        Key::of(&Traits {
+    fn key(whole: Value, parts: Value, package: bool, snippet: Option<&str>) -> ResultKey {
+        ResultKey::of(&Traits {
             fingerprints: &map(&whole),
             partial_fingerprints: &map(&parts),
             purl: package.then_some("pkg:npm/a@1"),
@@ -178,26 +178,31 @@ mod tests {
         let parts = json!({ "primaryLocationLineHash": "abc:1", COLUMN: "4" });
         let own = json!({ "primaryLocationLineHash": "abc:1", "own/v1": "x" });
         let one = |name: &str, value: &str| {
-            Key::Fingerprint([(name.to_owned(), value.to_owned())].into())
+            ResultKey::Fingerprint([(name.to_owned(), value.to_owned())].into())
         };
         assert_eq!(key(whole, parts.clone(), true, Some("x")), one("a/v1", "1"));
         assert_eq!(key(json!({}), own, true, Some("x")), one("own/v1", "x"));
         let placeholder = json!({ "matchBasedId/v1": "requires login" });
-        assert_eq!(key(placeholder, parts, true, Some("x")), Key::LineHash("abc:1".to_owned()));
-        let package =
-            Key::Package { purl: "pkg:npm/a@1".to_owned(), advisory: "CVE-2020-0001".to_owned() };
+        assert_eq!(
+            key(placeholder, parts, true, Some("x")),
+            ResultKey::LineHash("abc:1".to_owned())
+        );
+        let package = ResultKey::Package {
+            purl: "pkg:npm/a@1".to_owned(),
+            advisory: "CVE-2020-0001".to_owned(),
+        };
         assert_eq!(key(json!({}), json!({ COLUMN: "4" }), true, Some("x")), package);
         let path = "src/a.rs".to_owned();
-        let snippet = Key::Snippet { path: path.clone(), snippet: "leta=1;".to_owned() };
+        let snippet = ResultKey::Snippet { path: path.clone(), snippet: "leta=1;".to_owned() };
         assert_eq!(key(json!({}), json!({}), false, Some("  let a\n= 1;")), snippet);
-        let message = Key::Message { path, message: "Line  has  faults".to_owned() };
+        let message = ResultKey::Message { path, message: "Line  has  faults".to_owned() };
         assert_eq!(key(json!({}), json!({ "x": 7 }), false, Some(" \n")), message);
     }
 
     #[test]
     fn an_identity_is_the_digest_of_the_canonical_array() {
-        let mut identities = Identities::new(Uuid::nil(), Uuid::max());
-        let key = Key::LineHash("é:1".to_owned());
+        let mut identities = IdentityGenerator::new(Uuid::nil(), Uuid::max());
+        let key = ResultKey::LineHash("é:1".to_owned());
         let first = identities.next("Bandit", "B101", &key);
         let array = json!([Uuid::nil(), Uuid::max(), "Bandit", "B101", { "line_hash": "é:1" }, 0]);
         let canonical = serde_json_canonicalizer::to_vec(&array).expect("canonical");
@@ -206,8 +211,8 @@ mod tests {
     }
 
     fn identities_of(rules: &[u8]) -> Vec<String> {
-        let mut identities = Identities::new(Uuid::nil(), Uuid::nil());
-        let key = Key::LineHash(String::new());
+        let mut identities = IdentityGenerator::new(Uuid::nil(), Uuid::nil());
+        let key = ResultKey::LineHash(String::new());
         rules.iter().map(|rule| identities.next("t", &rule.to_string(), &key)).collect()
     }
 

@@ -14,9 +14,9 @@ use crate::deployments::take;
 const MAX_DEPLOYMENT_BYTES: usize = 1 << 20;
 
 /// Consumer of evidence records of the kinds `deployment` and `advisory`.
-pub(crate) struct Evidence;
+pub(crate) struct DependencyEvidenceConsumer;
 
-impl EvidenceConsumer for Evidence {
+impl EvidenceConsumer for DependencyEvidenceConsumer {
     const JOB: &'static str = "import_evidence";
     const RECORD_KINDS: &'static [&'static str] = &["deployment", "advisory"];
     const STEP: u32 = 50;
@@ -43,7 +43,7 @@ impl Job for ImportAdvisories {
 /// the envelope's records.
 pub(crate) fn accepted(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     mentions::ensure(ctx)?;
-    Evidence::accepted(ctx, event)
+    DependencyEvidenceConsumer::accepted(ctx, event)
 }
 
 /// Handles [`UploadReady`]: enqueues the import of an OSV file, or of the records that reference
@@ -54,7 +54,7 @@ pub(crate) fn ready(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelive
     if let (Some("osv"), Some(id)) = (ready.format.as_deref(), ready.upload_id) {
         import_file(ctx, id)?;
     }
-    Evidence::ready(ctx, event)
+    DependencyEvidenceConsumer::ready(ctx, event)
 }
 
 fn import_file(ctx: &JobCtx, upload_id: Uuid) -> Result<(), JobError> {

@@ -38,7 +38,7 @@ use artifacts::Artifact;
 use deployments::document::{
     AuditedCommit, DeploymentEvidence, DeploymentRecorded, StoredDeployment,
 };
-use evidence::{Evidence, ImportAdvisories};
+use evidence::{DependencyEvidenceConsumer, ImportAdvisories};
 use ingest::{BranchHead, DependenciesImported, ImportDependencies, StoredImport};
 use inventory::alerts::DependencyVulnerable;
 use inventory::component::StoredComponent;
@@ -229,7 +229,7 @@ fn work(area: Area) -> Area {
         .on(UploadReady::NAME, evidence::ready)
         .job::<ImportDependencies>(Lane::Ingest, ingest::ATTEMPTS, 30_000, ingest::run)
         .job::<ImportAdvisories>(Lane::Ingest, 10, 30_000, evidence::import_advisories)
-        .job(Lane::Ingest, 10, 15_000, Evidence::run)
+        .job(Lane::Ingest, 10, 15_000, DependencyEvidenceConsumer::run)
         .job::<Reevaluate>(Lane::Ingest, 10, 15_000, reevaluate::run)
         .job::<IndexMentions>(Lane::Maintenance, 10, 30_000, mentions::index)
         .job::<Rescan>(Lane::Ingest, 10, 30_000, rescan::run)

@@ -11,7 +11,7 @@ use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::large::{self, Subject};
-use crate::matching::{self, AssessedComponents, Assessment};
+use crate::matching::{self, Assessment, BatchAssessment};
 
 /// Estimated cost of a query, in documents.
 const QUESTION: usize = 100;
@@ -140,13 +140,13 @@ pub(crate) fn look_again(
         let found: Vec<&StoredComponent> =
             components.iter().take(together).map(|stored| &stored.value).collect();
         match matching::assess(ctx, &found, budget)? {
-            AssessedComponents::Some(assessments) => {
+            BatchAssessment::Some(assessments) => {
                 break keep_changes(ctx, &mut components, &assessments, (budget, alerts))?;
             }
-            AssessedComponents::Large(package) => {
+            BatchAssessment::Large(package) => {
                 break leave_large(ctx, &mut components, package)?;
             }
-            AssessedComponents::TooMany => together = (together / 8).max(1),
+            BatchAssessment::TooMany => together = (together / 8).max(1),
         }
     };
     Ok(components.split_off(looked).into_iter().map(|left| left.id).collect())

@@ -65,7 +65,7 @@ pub fn parse<T>(
     parse: impl FnOnce(&mut dyn Read) -> T,
 ) -> Result<ParsedStream<T>, LimitExceeded> {
     let unpacked = packing::read(packed, |reader| {
-        let mut watched = Watched::new(reader, limits, observe);
+        let mut watched = LimitedReader::new(reader, limits, observe);
         let text = WithoutMark::new(&mut watched);
         let result = parse(&mut BufReader::with_capacity(PIECE_BYTES, text));
         watched.drain()?;
@@ -75,19 +75,19 @@ pub fn parse<T>(
 }
 
 /// Reader that checks the limits of the bytes that pass through it.
-struct Watched<R, F> {
+struct LimitedReader<R, F> {
     source: R,
     limits: Limits,
     observe: F,
     bytes: u64,
     scan: Scan,
-    encoding: Utf8,
+    encoding: Utf8Checker,
     breach: Option<LimitExceeded>,
 }
 
-impl<R: Read, F: FnMut(&[u8])> Watched<R, F> {
+impl<R: Read, F: FnMut(&[u8])> LimitedReader<R, F> {
     fn new(source: R, limits: Limits, observe: F) -> Self {
-        let (scan, encoding) = (Scan::default(), Utf8::default());
+        let (scan, encoding) = (Scan::default(), Utf8Checker::default());
         Self { source, limits, observe, bytes: 0, scan, encoding, breach: None }
     }
 
@@ -127,7 +127,7 @@ impl<R: Read, F: FnMut(&[u8])> Watched<R, F> {
     }
 }
 
-impl<R: Read, F: FnMut(&[u8])> Read for Watched<R, F> {
+impl<R: Read, F: FnMut(&[u8])> Read for LimitedReader<R, F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.breach.is_some() {
             return Err(io::Error::other("the stream is not read any further"));
@@ -194,12 +194,12 @@ impl<R: Read> Read for WithoutMark<R> {
 
 /// Checks UTF-8 in pieces that may end within a character.
 #[derive(Debug, Default)]
-struct Utf8 {
+struct Utf8Checker {
     /// Bytes of an incomplete character.
     pending: Vec<u8>,
 }
 
-impl Utf8 {
+impl Utf8Checker {
     /// Reads the next piece. Returns the offset of an invalid byte in it.
     fn read(&mut self, piece: &[u8]) -> Result<(), usize> {
         let mut at = 0;
@@ -302,7 +302,7 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..40), text in "\\PC{0,20}", cut in 1..7_usize,
         ) {
             for whole in [bytes, text.into_bytes()] {
-                let mut encoding = Utf8::default();
+                let mut encoding = Utf8Checker::default();
                 let good = whole.chunks(cut).all(|piece| encoding.read(piece).is_ok());
                 prop_assert_eq!(good && encoding.is_whole(), std::str::from_utf8(&whole).is_ok());
             }

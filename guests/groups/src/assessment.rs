@@ -31,18 +31,18 @@ pub(crate) fn assess(source: &Group, target: &Group) -> Assessment {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Reassess {
     group_id: Uuid,
-    end: StepEnd,
+    end: DependencyEnd,
     cursor: Option<String>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum StepEnd {
+enum DependencyEnd {
     Source,
     Target,
 }
 
-impl StepEnd {
+impl DependencyEnd {
     fn field(self) -> &'static str {
         match self {
             Self::Source => "source_group_id",
@@ -64,7 +64,7 @@ struct GroupUpdate {
 pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let GroupUpdate { group_id } = event.data()?;
     let later = JobOptions { resource: Some(group_id), ..JobOptions::default() };
-    ctx.enqueue_with(&Reassess { group_id, end: StepEnd::Source, cursor: None }, later);
+    ctx.enqueue_with(&Reassess { group_id, end: DependencyEnd::Source, cursor: None }, later);
     Ok(Outcome::Done)
 }
 
@@ -75,10 +75,10 @@ pub(crate) fn run(ctx: &JobCtx, job: Reassess) -> JobResult<Reassess> {
         reassess(ctx, &mut dependency)?;
     }
     Ok(match (page.next_cursor, job.end) {
-        (None, StepEnd::Source) => {
-            Outcome::Continue(Reassess { end: StepEnd::Target, cursor: None, ..job })
+        (None, DependencyEnd::Source) => {
+            Outcome::Continue(Reassess { end: DependencyEnd::Target, cursor: None, ..job })
         }
-        (None, StepEnd::Target) => Outcome::Done,
+        (None, DependencyEnd::Target) => Outcome::Done,
         (cursor, _) => Outcome::Continue(Reassess { cursor, ..job }),
     })
 }

@@ -16,9 +16,9 @@ use crate::groups;
 const LOOKED_THROUGH: u32 = 200;
 
 /// Consumer of evidence records of kind `relationship`.
-pub(crate) struct Relationships;
+pub(crate) struct RelationshipConsumer;
 
-impl EvidenceConsumer for Relationships {
+impl EvidenceConsumer for RelationshipConsumer {
     const JOB: &'static str = "import_relationships";
     const RECORD_KINDS: &'static [&'static str] = &["relationship"];
     const STEP: u32 = 100;

@@ -12,7 +12,7 @@ use area_shared::uploads::UploadReady;
 
 use assessment::Reassess;
 use dependencies::{Dependency, DependencyCreated, DependencyDeleted};
-use evidence::Relationships;
+use evidence::RelationshipConsumer;
 
 const DEPENDENCIES: &str = "/v1/workspaces/{workspace_id}/group-dependencies";
 const DEPENDENCY: &str = "/v1/workspaces/{workspace_id}/group-dependencies/{dependency_id}";
@@ -36,10 +36,10 @@ pub fn area() -> Area {
         )
         .event::<DependencyCreated>("A dependency between groups became known")
         .event::<DependencyDeleted>("A dependency between groups was deleted")
-        .on(ENVELOPE_ACCEPTED, Relationships::accepted)
-        .on(UploadReady::NAME, Relationships::ready)
+        .on(ENVELOPE_ACCEPTED, RelationshipConsumer::accepted)
+        .on(UploadReady::NAME, RelationshipConsumer::ready)
         .on("group.updated", assessment::take)
-        .job(Lane::Ingest, 10, 10_000, Relationships::run)
+        .job(Lane::Ingest, 10, 10_000, RelationshipConsumer::run)
         .job::<Reassess>(Lane::Maintenance, 10, 10_000, assessment::run);
     routes(area)
 }

@@ -48,31 +48,34 @@ fn object(body: &[u8]) -> Option<Map<String, Value>> {
     if text.contains("\\u0000") {
         return None;
     }
-    serde_json::from_str::<Members>(text).ok().map(|Members(members)| members)
+    serde_json::from_str::<UniqueMemberObject>(text).ok().map(|UniqueMemberObject(members)| members)
 }
 
 /// A JSON object without duplicate members. If `issuer` occurred twice, one parser would use the
 /// first value and another the last.
-struct Members(Map<String, Value>);
+struct UniqueMemberObject(Map<String, Value>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for UniqueMemberObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Gather;
         impl<'de> Visitor<'de> for Gather {
-            type Value = Members;
+            type Value = UniqueMemberObject;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<UniqueMemberObject, A::Error> {
                 let mut members = Map::new();
                 while let Some((name, value)) = map.next_entry::<String, Value>()? {
                     if members.insert(name, value).is_some() {
                         return Err(A::Error::custom("a member is duplicated"));
                     }
                 }
-                Ok(Members(members))
+                Ok(UniqueMemberObject(members))
             }
         }
         deserializer.deserialize_map(Gather)

@@ -31,7 +31,7 @@ struct Team {
 }
 
 /// Users and groups of the workspace, by the names that CODEOWNERS files use.
-pub(crate) struct Directory {
+pub(crate) struct OwnerDirectory {
     by_email: BTreeMap<String, Uuid>,
     by_local_part: BTreeMap<String, Vec<Uuid>>,
     teams: Vec<Team>,
@@ -41,7 +41,7 @@ pub(crate) struct Directory {
     pub(crate) service_ids: Vec<Uuid>,
 }
 
-impl Directory {
+impl OwnerDirectory {
     /// Loads users and groups for the rules of one repository.
     pub(crate) fn load(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
         let mut services = catalog::all::<Service>(scope)?;

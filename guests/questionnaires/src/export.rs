@@ -49,7 +49,7 @@ pub(crate) struct Export {
 
 pub(crate) fn export(ctx: &Ctx, Params(params): Params<ExportParams>) -> Result<Export> {
     let questionnaire = ctx.documents::<StoredQuestionnaire>().get(params.questionnaire_id)?;
-    let mut sheet = Sheet::new();
+    let mut sheet = CsvWriter::new();
     if params.cursor.is_none() {
         sheet.row(&HEADER.map(ToOwned::to_owned))?;
     }
@@ -93,14 +93,14 @@ fn cells(question: &Question) -> [String; 9] {
 }
 
 /// A writer of CSV rows.
-struct Sheet(csv::Writer<Vec<u8>>);
+struct CsvWriter(csv::Writer<Vec<u8>>);
 
 /// Returns the error of writing to memory, which fails only if the memory is exhausted.
 fn unwritten(error: impl std::fmt::Display) -> Problem {
     Problem::unavailable(format!("The file could not be written: {error}."))
 }
 
-impl Sheet {
+impl CsvWriter {
     fn new() -> Self {
         let mut builder = csv::WriterBuilder::new();
         Self(builder.terminator(csv::Terminator::CRLF).from_writer(Vec::new()))

@@ -29,12 +29,12 @@ const MOST_EVIDENCE: usize = 100;
 struct Audit {
     repository_id: Uuid,
     facts: Map<String, Value>,
-    inputs: Vec<AuditInput>,
+    inputs: Vec<AuditInputEvidence>,
     records: Vec<Uuid>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct AuditInput {
+struct AuditInputEvidence {
     evidence_ids: Vec<Uuid>,
 }
 

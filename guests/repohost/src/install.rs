@@ -50,7 +50,7 @@ impl Job for ForgetState {
 
 /// Claims of the signed `state` parameter.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct StateClaims {
     state_id: Uuid,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn start(ctx: &Ctx, Body(_): Body<StartInstall>) -> Result<InstallSta
     ctx.documents().create(state_id, &PendingInstall { user_id: ctx.user(), expires_at })?;
     let later = JobOptions { at: Some(expires_at), ..JobOptions::default() };
     ctx.enqueue_with(&ForgetState { state_id }, later);
-    let state = ctx.sign_link(COME_BACK, &State { state_id }, expires_at);
+    let state = ctx.sign_link(COME_BACK, &StateClaims { state_id }, expires_at);
     let joint = if app_url.contains('?') { '&' } else { '?' };
     Ok(InstallStarted { installation_url: format!("{app_url}{joint}state={state}") })
 }
@@ -124,7 +124,7 @@ pub(crate) enum SetupAction {
 
 pub(crate) fn come_back(
     ctx: &Ctx,
-    Link(state): Link<State>,
+    Link(state): Link<StateClaims>,
     Params(back): Params<Return>,
 ) -> Result<Versioned<InstallationView>> {
     let action = back.setup_action.unwrap_or_default();

@@ -10,7 +10,7 @@ use area_sdk::prelude::*;
 
 use audits::document::StoredAudit;
 use audits::events::{AuditCompleted, AuditFailed, AuditStarted};
-use audits::run::{AuditDeadline, RunAudit};
+use audits::run::{EndOverdueAudit, RunAudit};
 use schedules::dispatch::{DispatchSchedule, ScheduleDispatched, ScheduleSkipped};
 use schedules::document::StoredSchedule;
 
@@ -43,7 +43,7 @@ fn audit_work(area: Area) -> Area {
     .event::<AuditCompleted>("An audit is complete, with its facts")
     .event::<AuditFailed>("An audit failed")
     .job::<RunAudit>(Lane::Scanner, 10, 30_000, audits::run::run)
-    .job::<AuditDeadline>(Lane::Maintenance, 10, 10_000, audits::run::deadline)
+    .job::<EndOverdueAudit>(Lane::Maintenance, 10, 10_000, audits::run::deadline)
     .on("audit.findings_imported", audits::parts::findings)
     .on("audit.dependencies_imported", audits::parts::dependencies)
     .on("audit.ownership_imported", audits::parts::ownership)

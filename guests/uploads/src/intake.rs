@@ -7,7 +7,7 @@ use area_shared::catalog::Repository;
 
 use crate::MAX_BYTES;
 use crate::expire::Expire;
-use crate::process::Process;
+use crate::process::CheckUpload;
 use crate::upload::{MalwareStatus, Stage, Upload, UploadView};
 
 /// Id of the operation that a signed upload URL calls.
@@ -183,7 +183,7 @@ pub(crate) fn complete(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<UploadView> {
     upload.completed_at = Some(ctx.now());
     ctx.documents().replace(&mut upload)?;
     let later = JobOptions { resource: Some(id), ..JobOptions::default() };
-    ctx.enqueue_with(&Process::of(id, received), later);
+    ctx.enqueue_with(&CheckUpload::of(id, received), later);
     Ok(UploadView::of(ctx, upload))
 }
 

@@ -16,7 +16,7 @@ use area_sdk::prelude::*;
 use area_sdk::{LinkHolder, RateClass};
 
 use expire::Expire;
-use process::Process;
+use process::CheckUpload;
 use upload::{Upload, UploadReady, UploadRejected};
 
 /// Maximum size of the content as sent, in bytes.
@@ -45,7 +45,7 @@ pub fn area() -> Area {
         )
         .event::<UploadReady>("The content of an upload was accepted and can be read")
         .event::<UploadRejected>("The content of an upload was refused")
-        .job::<Process>(Lane::Ingest, PROCESS_ATTEMPTS, 120_000, process::run)
+        .job::<CheckUpload>(Lane::Ingest, PROCESS_ATTEMPTS, 120_000, process::run)
         .job::<Expire>(Lane::Maintenance, 20, 10_000, expire::run);
     routes(area)
 }

@@ -12,7 +12,7 @@ use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, large, unpack};
 
 /// Job that checks a completed upload.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Process {
+pub(crate) struct CheckUpload {
     upload_id: Uuid,
     /// Name of the blob with the content as sent.
     received: String,
@@ -27,18 +27,18 @@ enum Step {
     Validate,
 }
 
-impl Job for Process {
+impl Job for CheckUpload {
     const KIND: &'static str = "process";
 }
 
-impl Process {
+impl CheckUpload {
     /// Returns the job for an upload, before its first step.
     pub(crate) fn of(upload_id: Uuid, received: String) -> Self {
         Self { upload_id, received, step: Step::Begin }
     }
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: Process) -> JobResult<Process> {
+pub(crate) fn run(ctx: &JobCtx, job: CheckUpload) -> JobResult<CheckUpload> {
     // The scanner is called before anything is read, so that no transaction is open while it works.
     let verdict = match job.step {
         Step::Scan => Some(scan(ctx, &job.received)?),
@@ -65,7 +65,7 @@ pub(crate) fn run(ctx: &JobCtx, job: Process) -> JobResult<Process> {
         Step::Validate => Stage::Validating,
     };
     ctx.documents().replace(&mut upload)?;
-    Ok(Outcome::Continue(Process { step, ..job }))
+    Ok(Outcome::Continue(CheckUpload { step, ..job }))
 }
 
 /// Result of the malware scan, and the refusal if the content is not accepted.
@@ -102,7 +102,7 @@ fn scan(ctx: &JobCtx, received: &str) -> Result<ScanResult, JobError> {
     Ok(ScanResult { status: MalwareStatus::Pending, refusal })
 }
 
-fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResult<Process> {
+fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResult<CheckUpload> {
     match content(ctx, &upload, received) {
         Ok(content) => {
             if content.blob != received {
@@ -179,7 +179,7 @@ fn content(
     }
 }
 
-fn reject(ctx: &JobCtx, mut upload: Stored<Upload>, refusal: Refusal) -> JobResult<Process> {
+fn reject(ctx: &JobCtx, mut upload: Stored<Upload>, refusal: Refusal) -> JobResult<CheckUpload> {
     ctx.publish(UploadRejected::of(&upload, &refusal));
     upload.reject(ctx, refusal);
     ctx.documents().replace(&mut upload)?;

@@ -18,7 +18,7 @@ const MOST_SHOWN: usize = 50;
 /// Members of a JSON value that identify its format. All other members are skipped, so that a large
 /// document needs little memory.
 pub(crate) enum JsonShape {
-    Object(Members),
+    Object(FormatMembers),
     /// An array; true if it is not empty and all items are OSV advisories.
     Array(bool),
     Text(String),
@@ -26,7 +26,7 @@ pub(crate) enum JsonShape {
 }
 
 #[derive(Default)]
-pub(crate) struct Members {
+pub(crate) struct FormatMembers {
     bom_format: Option<String>,
     spec_version: Option<String>,
     spdx_version: Option<String>,
@@ -56,7 +56,7 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonShape, A::Error> {
-        let mut members = Members::default();
+        let mut members = FormatMembers::default();
         while let Some(name) = map.next_key::<String>()? {
             match name.as_str() {
                 "bomFormat" => members.bom_format = map.next_value::<JsonShape>()?.text(),
@@ -151,7 +151,7 @@ impl JsonShape {
     }
 }
 
-impl Members {
+impl FormatMembers {
     fn format(&self) -> Format {
         let is =
             |text: &Option<String>, holds: fn(&str) -> bool| text.as_deref().is_some_and(holds);

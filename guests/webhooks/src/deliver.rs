@@ -269,7 +269,7 @@ pub(crate) fn run(ctx: &JobCtx, job: Deliver) -> JobResult<Deliver> {
 
 /// Time and reason of the next attempt; `None` if there is none, or if the circuit is open and its
 /// probes decide.
-type Retry = Option<(Timestamp, String)>;
+type NextAttempt = Option<(Timestamp, String)>;
 
 /// Sends the deliveries, except those that were cancelled, and none if the circuit is open. Returns
 /// the next attempt of each.
@@ -278,8 +278,8 @@ fn attempt(
     webhook: &mut Stored<Subscription>,
     deliveries: Vec<Stored<StoredDelivery>>,
     at_once: bool,
-) -> Result<Vec<Retry>, JobError> {
-    let mut retries: Vec<Retry> = vec![None; deliveries.len()];
+) -> Result<Vec<NextAttempt>, JobError> {
+    let mut retries: Vec<NextAttempt> = vec![None; deliveries.len()];
     let (mut places, mut sendable) = (Vec::new(), Vec::new());
     for (place, mut delivery) in deliveries.into_iter().enumerate() {
         if delivery.status != DeliveryStatus::Pending {
@@ -319,7 +319,7 @@ pub(crate) fn send(
     webhook: &mut Stored<Subscription>,
     deliveries: Vec<Stored<StoredDelivery>>,
     probing: bool,
-) -> Result<Vec<Retry>, JobError> {
+) -> Result<Vec<NextAttempt>, JobError> {
     let messages: Vec<_> = deliveries.iter().map(|one| outgoing(ctx, webhook, one)).collect();
     let answers = ctx.send_all(&messages).into_iter().map(|answer| match answer {
         Ok(answer) => heard(ctx, &answer),
@@ -379,7 +379,7 @@ fn record(
     webhook: &mut Stored<Subscription>,
     heard: &AttemptResult,
     probing: bool,
-) -> Result<Retry, JobError> {
+) -> Result<NextAttempt, JobError> {
     let now = ctx.now();
     delivery.log(Attempt { at: now, response_status: heard.status, error: heard.error.clone() });
     let own = match &heard.error {

@@ -170,7 +170,7 @@ fn active(ctx: &Ctx, id: Uuid) -> Result<Stored<Subscription>> {
 
 /// Data of the event that tests a webhook.
 #[derive(Serialize)]
-struct TestData {
+struct TestEventData {
     webhook_id: Uuid,
 }
 
@@ -178,7 +178,7 @@ pub(crate) fn test(ctx: &Ctx, Path(webhook_id): Path<Uuid>) -> Result<Created<De
     active(ctx, webhook_id)?;
     let (id, event_id, now) = (ctx.new_id(), ctx.new_id(), ctx.now());
     let event = "webhook.test";
-    let body = deliver::body(ctx, event, now, &TestData { webhook_id });
+    let body = deliver::body(ctx, event, now, &TestEventData { webhook_id });
     let value = StoredDelivery::new(webhook_id, (event_id, event), now, body, now);
     ctx.documents().create(id, &value)?;
     enqueue_at_once(ctx, id, webhook_id);

@@ -34,7 +34,7 @@ const LOCK_SCORE: u32 = 16;
 /// which a route runs optimistically again.
 const MAX_SCORE: u32 = 64;
 
-/// Access patterns of an area's jobs, by job kind.
+/// Access pattern of each job kind of an area.
 #[derive(Clone, Debug, Default)]
 pub struct AccessPatterns(Arc<Mutex<BTreeMap<String, Arc<AccessPattern>>>>);
 

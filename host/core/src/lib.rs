@@ -2,10 +2,10 @@
 //! recordings. This crate does not depend on storage, HTTP or wasmtime.
 
 pub mod access;
+pub mod area_log;
 pub mod budgets;
 pub mod config;
 pub mod domain;
-pub mod journal;
 pub mod links;
 pub mod recordings;
 pub mod secrets;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use assurance_core::journal::LogLevel;
+use assurance_core::area_log::LogLevel;
 
 /// First line of a traceback of Python. Indented frames follow, then the
 /// exception.

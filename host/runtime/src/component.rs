@@ -14,8 +14,8 @@ use super::bindings::assurance::area::types;
 use super::convert;
 use super::exports::Exports;
 use super::instance::{
-    self, AreaName, BatchesCall, CallState, DescribeCall, FinishedCall, Invocation, JobBatch,
-    JobsTogether,
+    self, AreaLogContext, BatchLimit, BatchesCall, CallState, DescribeCall, FinishedCall,
+    Invocation, JobsTogether,
 };
 use super::time_slice::CallMeter;
 use super::trap;
@@ -33,7 +33,7 @@ const MAX_BATCH: u32 = 64;
 pub(super) struct Component {
     exports: Arc<Exports>,
     shared: Arc<RuntimeState>,
-    area: Arc<AreaName>,
+    area: Arc<AreaLogContext>,
     /// Permits for concurrent calls.
     running: Semaphore,
     /// Number of `running` permits that one call takes: the instances of the
@@ -71,7 +71,7 @@ impl Component {
             running: Semaphore::new(most),
             places: places.min(u32::try_from(most).unwrap_or(u32::MAX)),
             long_calls: Arc::new(Semaphore::new(shared.settings.max_long_calls_per_area)),
-            area: Arc::new(AreaName::new(digest, Arc::clone(&shared.journals))),
+            area: Arc::new(AreaLogContext::new(digest, Arc::clone(&shared.area_logs))),
             exports: Arc::new(exports),
             batches: OnceLock::new(),
             stops: watch::Sender::new(CallStops::default()),
@@ -83,7 +83,7 @@ impl Component {
         &self.shared
     }
 
-    pub(super) fn area(&self) -> &Arc<AreaName> {
+    pub(super) fn area(&self) -> &Arc<AreaLogContext> {
         &self.area
     }
 
@@ -115,7 +115,7 @@ impl Component {
         let kinds = self.call(None, BatchesCall, timeout, Ok).await.result?;
         let declared =
             |kind: &str| kind == EVENT_KIND || manifest.jobs.iter().any(|job| job.name == kind);
-        let batches = kinds.into_iter().map(|JobBatch { kind, most }| {
+        let batches = kinds.into_iter().map(|BatchLimit { kind, most }| {
             if declared(&kind) {
                 Ok((kind, most.clamp(1, MAX_BATCH)))
             } else {

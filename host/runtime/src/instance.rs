@@ -18,10 +18,10 @@ use super::log::GuestLog;
 use super::time_slice::{CallMeter, LowPriorityExecutor};
 use super::trap::{CallStop, TrapReport, turn_exceeded};
 use super::wasi::{EmptyWasi, wasi_seed};
+use assurance_core::area_log::{AreaLog, AreaLogs};
 use assurance_core::budgets::{BudgetPermit, Usage};
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::time::Timestamp;
-use assurance_core::journal::{Journal, Journals};
 use assurance_core::recordings::{Player, Recorder};
 use assurance_work::{CallError, TimeLimit, UnitOfWork, WriteLockState};
 
@@ -31,18 +31,18 @@ const MAX_INLINE_BYTES: usize = 1 << 20;
 
 /// Name and digest of the area whose code runs, for logs.
 #[derive(Debug)]
-pub(super) struct AreaName {
+pub(super) struct AreaLogContext {
     name: OnceLock<String>,
     digest: String,
-    journals: Arc<Journals>,
-    /// Journal of the area, set at the first log line or fault.
-    journal: OnceLock<Arc<Journal>>,
+    area_logs: Arc<AreaLogs>,
+    /// Log of the area, set at the first log line or fault.
+    area_log: OnceLock<Arc<AreaLog>>,
 }
 
-impl AreaName {
+impl AreaLogContext {
     /// Creates the name; before `describe`, only the digest is known.
-    pub(super) fn new(digest: String, journals: Arc<Journals>) -> Self {
-        Self { name: OnceLock::new(), digest, journals, journal: OnceLock::new() }
+    pub(super) fn new(digest: String, area_logs: Arc<AreaLogs>) -> Self {
+        Self { name: OnceLock::new(), digest, area_logs, area_log: OnceLock::new() }
     }
 
     pub(super) fn set(&self, name: &str) {
@@ -53,10 +53,10 @@ impl AreaName {
         self.name.get().map_or("(not described)", String::as_str)
     }
 
-    /// Returns the area's journal; `None` before `describe`.
-    pub(super) fn journal(&self) -> Option<&Journal> {
+    /// Returns the area's log; `None` before `describe`.
+    pub(super) fn area_log(&self) -> Option<&AreaLog> {
         let name = self.name.get()?;
-        Some(self.journal.get_or_init(|| self.journals.of(name)))
+        Some(self.area_log.get_or_init(|| self.area_logs.of(name)))
     }
 
     pub(super) fn digest(&self) -> &str {
@@ -71,7 +71,7 @@ impl AreaName {
 /// State of one call for its host functions.
 pub(super) struct CallState {
     pub(super) shared: Arc<RuntimeState>,
-    pub(super) area: Arc<AreaName>,
+    pub(super) area: Arc<AreaLogContext>,
     /// `None` in `describe`, which has no capabilities, and in a replay.
     unit: Option<UnitOfWork>,
     player: Option<Arc<Player>>,
@@ -91,7 +91,7 @@ pub(super) struct CallState {
 impl CallState {
     pub(super) fn new(
         shared: Arc<RuntimeState>,
-        area: Arc<AreaName>,
+        area: Arc<AreaLogContext>,
         unit: Option<UnitOfWork>,
         entry: Option<Arc<BudgetPermit>>,
         meter: Arc<CallMeter>,
@@ -127,7 +127,7 @@ impl CallState {
     /// Creates the state of a replay.
     pub(super) fn replay(
         shared: Arc<RuntimeState>,
-        area: Arc<AreaName>,
+        area: Arc<AreaLogContext>,
         player: Arc<Player>,
         meter: Arc<CallMeter>,
     ) -> Self {
@@ -249,7 +249,7 @@ pub(super) trait Invocation: Send + Sync + 'static {
     const DEADLINE_SETTING: &'static str;
 
     /// Limit of the processor time; `None` if only the deadline limits it.
-    fn max_cpu(shared: &RuntimeState, area: &AreaName) -> Option<TimeLimit> {
+    fn max_cpu(shared: &RuntimeState, area: &AreaLogContext) -> Option<TimeLimit> {
         let setting = "areas.limits.AREA.max_cpu_ms";
         shared.limits_of(area.name()).cpu.map(|time| TimeLimit { time, setting })
     }
@@ -275,7 +275,7 @@ impl Invocation for DescribeCall {
     type Answer = manifest::Manifest;
     const DEADLINE_SETTING: &'static str = "fixed for `describe`";
 
-    fn max_cpu(shared: &RuntimeState, _: &AreaName) -> Option<TimeLimit> {
+    fn max_cpu(shared: &RuntimeState, _: &AreaLogContext) -> Option<TimeLimit> {
         let time = shared.settings.describe_cpu();
         Some(TimeLimit { time, setting: Self::DEADLINE_SETTING })
     }
@@ -296,16 +296,16 @@ pub(super) struct BatchesCall;
 /// returns them.
 #[derive(ComponentType, Lift)]
 #[component(record)]
-pub(super) struct JobBatch {
+pub(super) struct BatchLimit {
     pub(super) kind: String,
     pub(super) most: u32,
 }
 
 impl Invocation for BatchesCall {
-    type Answer = Vec<JobBatch>;
+    type Answer = Vec<BatchLimit>;
     const DEADLINE_SETTING: &'static str = DescribeCall::DEADLINE_SETTING;
 
-    fn max_cpu(shared: &RuntimeState, area: &AreaName) -> Option<TimeLimit> {
+    fn max_cpu(shared: &RuntimeState, area: &AreaLogContext) -> Option<TimeLimit> {
         DescribeCall::max_cpu(shared, area)
     }
 

@@ -39,15 +39,15 @@ use arc_swap::ArcSwap;
 use jiff::tz::TimeZoneDatabase;
 use tempfile::TempDir;
 
-use self::limits::SharedMemory;
+use self::limits::TotalInstanceMemory;
 use self::loader::Loader;
 use self::settings::CallLimits;
 use self::time_slice::LowPriorityExecutor;
+use assurance_core::area_log::AreaLogs;
 use assurance_core::budgets::Budgets;
 use assurance_core::config::{AreaLimits, Config};
 use assurance_core::domain::manifest::{Capability, Manifest};
 use assurance_core::domain::time::Clock;
-use assurance_core::journal::Journals;
 use assurance_core::secrets::Keys;
 use assurance_outside::egress::Egress;
 use assurance_outside::mail::{self, Mail};
@@ -196,9 +196,9 @@ impl Runtime {
         let shared = Arc::new(RuntimeState {
             long_requests: LowPriorityExecutor::start("long-requests", settings.request_niceness)?,
             long_jobs: LowPriorityExecutor::start("long-jobs", settings.job_niceness)?,
-            memory: Arc::new(SharedMemory::new(settings.max_total_memory_bytes)),
+            memory: Arc::new(TotalInstanceMemory::new(settings.max_total_memory_bytes)),
             budgets: Arc::new(Budgets::new(settings.budgets.clone())),
-            journals: Arc::new(Journals::new(clock)),
+            area_logs: Arc::new(AreaLogs::new(clock)),
             areas: ArcSwap::from_pointee(settings.areas.clone()),
             zones: TimeZoneDatabase::bundled(),
             egress,
@@ -227,10 +227,10 @@ impl Runtime {
         &self.shared.budgets
     }
 
-    /// Returns the journals with guests' last log lines and faults.
+    /// Returns the logs with guests' last log lines and faults.
     #[must_use]
-    pub fn journals(&self) -> &Journals {
-        &self.shared.journals
+    pub fn area_logs(&self) -> &AreaLogs {
+        &self.shared.area_logs
     }
 
     /// Returns the cache of compiled components; `None` if there is none.
@@ -271,9 +271,9 @@ struct RuntimeState {
     settings: Settings,
     long_requests: LowPriorityExecutor,
     long_jobs: LowPriorityExecutor,
-    memory: Arc<SharedMemory>,
+    memory: Arc<TotalInstanceMemory>,
     budgets: Arc<Budgets>,
-    journals: Arc<Journals>,
+    area_logs: Arc<AreaLogs>,
     /// Current limits of single calls, by area.
     areas: ArcSwap<BTreeMap<String, AreaLimits>>,
     zones: TimeZoneDatabase,

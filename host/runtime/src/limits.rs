@@ -13,12 +13,12 @@ const UNCOUNTED_BYTES: usize = 1 << 20;
 
 /// Linear memory shared by all instances, beyond the first MiB of each.
 #[derive(Debug)]
-pub(super) struct SharedMemory {
+pub(super) struct TotalInstanceMemory {
     used: AtomicUsize,
     max: usize,
 }
 
-impl SharedMemory {
+impl TotalInstanceMemory {
     pub(super) fn new(max: usize) -> Self {
         Self { used: AtomicUsize::new(0), max }
     }
@@ -47,7 +47,7 @@ pub(super) enum MemoryLimit {
 /// trap can be attributed to it.
 #[derive(Debug)]
 pub(super) struct InstanceMemory {
-    shared: Arc<SharedMemory>,
+    shared: Arc<TotalInstanceMemory>,
     /// The budget that the memory counts towards; `None` in `describe`.
     entry: Option<Arc<BudgetPermit>>,
     max: usize,
@@ -58,7 +58,7 @@ pub(super) struct InstanceMemory {
 
 impl InstanceMemory {
     pub(super) fn new(
-        shared: Arc<SharedMemory>,
+        shared: Arc<TotalInstanceMemory>,
         max: usize,
         entry: Option<Arc<BudgetPermit>>,
     ) -> Self {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn an_instance_is_refused_beyond_its_own_cap() {
-        let shared = Arc::new(SharedMemory::new(100 * MIB));
+        let shared = Arc::new(TotalInstanceMemory::new(100 * MIB));
         let mut memory = InstanceMemory::new(shared, 4 * MIB, None);
         assert!(memory.memory_growing(0, 3 * MIB, None).unwrap());
         assert!(!memory.memory_growing(3 * MIB, 5 * MIB, None).unwrap());
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_all_share_is_given_back_with_the_instance() {
-        let shared = Arc::new(SharedMemory::new(4 * MIB));
+        let shared = Arc::new(TotalInstanceMemory::new(4 * MIB));
         let mut first = InstanceMemory::new(shared.clone(), 10 * MIB, None);
         let mut second = InstanceMemory::new(shared.clone(), 10 * MIB, None);
         assert!(first.memory_growing(0, 4 * MIB, None).unwrap());
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn small_instances_are_not_counted() {
-        let shared = Arc::new(SharedMemory::new(0));
+        let shared = Arc::new(TotalInstanceMemory::new(0));
         let mut memory = InstanceMemory::new(shared, 10 * MIB, None);
         assert!(memory.memory_growing(0, MIB, None).unwrap());
         assert!(!memory.memory_growing(MIB, MIB + 65_536, None).unwrap());

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::cause;
-use super::instance::AreaName;
+use super::instance::AreaLogContext;
 use super::settings::Settings;
+use assurance_core::area_log::LogLevel;
 use assurance_core::domain::area::CallOrigin;
-use assurance_core::journal::LogLevel;
 
 /// Number of lines kept for failure reports.
 const KEPT_LINES: usize = 20;
@@ -31,7 +31,7 @@ pub(super) enum PrintTarget {
 
 #[derive(Debug)]
 struct CallLines {
-    area: Arc<AreaName>,
+    area: Arc<AreaLogContext>,
     origin: Option<CallOrigin>,
     lines_left: u32,
     max_bytes: usize,
@@ -43,7 +43,7 @@ struct CallLines {
 
 impl GuestLog {
     pub(super) fn new(
-        area: Arc<AreaName>,
+        area: Arc<AreaLogContext>,
         origin: Option<CallOrigin>,
         settings: &Settings,
     ) -> Self {
@@ -141,7 +141,7 @@ impl CallLines {
         }
     }
 
-    /// Writes to the host's log and to the area's journal.
+    /// Writes to the host's log and to the area's log.
     fn emit(&self, level: LogLevel, line: &str) {
         let name = self.area.name();
         match level {
@@ -150,8 +150,8 @@ impl CallLines {
             LogLevel::Info => tracing::info!(target: "guest", { area.name = name }, "{line}"),
             LogLevel::Debug => tracing::debug!(target: "guest", { area.name = name }, "{line}"),
         }
-        if let Some(journal) = self.area.journal() {
-            journal.add_line(self.area.digest(), self.origin.as_ref(), level, line);
+        if let Some(area_log) = self.area.area_log() {
+            area_log.add_line(self.area.digest(), self.origin.as_ref(), level, line);
         }
     }
 }
@@ -173,17 +173,17 @@ pub(super) fn clean(message: &str, max_bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use assurance_core::area_log::AreaLogs;
     use assurance_core::domain::time::Clock;
-    use assurance_core::journal::Journals;
 
-    /// A log of an area named `notes`, and what its journal has.
+    /// A log of an area named `notes`, and what its log has.
     fn log(max_log_lines: u32) -> (GuestLog, impl Fn() -> Vec<(LogLevel, String)>) {
-        let journals = Arc::new(Journals::new(Clock::System));
-        let area = Arc::new(AreaName::new("0".repeat(64), journals.clone()));
+        let area_logs = Arc::new(AreaLogs::new(Clock::System));
+        let area = Arc::new(AreaLogContext::new("0".repeat(64), area_logs.clone()));
         area.set("notes");
         let settings = Settings { max_log_lines, max_log_line_bytes: 100, ..Settings::default() };
         let lines = move || {
-            let page = journals.find("notes").expect("a journal").page(None, 10);
+            let page = area_logs.find("notes").expect("a log").page(None, 10);
             let lines = page.lines.iter();
             lines.map(|line| (line.what.level, line.what.message.clone())).collect()
         };

@@ -227,7 +227,7 @@ fn processor_ns() -> u64 {
 
 /// Reason why a call's future did not end by itself.
 #[derive(Debug)]
-pub(super) enum AbandonedCall {
+pub(super) enum AbandonReason {
     /// The area has too many long calls.
     Overloaded,
     /// The guest never yielded after its deadline; the host abandoned the call.
@@ -276,7 +276,7 @@ impl LowPriorityExecutor {
         mut call: BoxFuture<'static, T>,
         meter: Arc<CallMeter>,
         places: &Arc<Semaphore>,
-    ) -> Result<T, AbandonedCall> {
+    ) -> Result<T, AbandonReason> {
         let mut place = None;
         let mut is_aside = places.available_permits() == 0;
         loop {
@@ -297,13 +297,13 @@ impl LowPriorityExecutor {
                 .await
             };
             call = match paused {
-                TimeSlice::Ended(ended) => return Ok(ended),
-                TimeSlice::Paused(call) => call,
+                PollOutcome::Ended(ended) => return Ok(ended),
+                PollOutcome::Paused(call) => call,
             };
             is_aside = !meter.holds_write_lock();
             if is_aside && meter.is_long() && place.is_none() {
                 place = Some(
-                    places.clone().try_acquire_owned().map_err(|_| AbandonedCall::Overloaded)?,
+                    places.clone().try_acquire_owned().map_err(|_| AbandonReason::Overloaded)?,
                 );
             }
         }
@@ -328,12 +328,12 @@ impl LowPriorityExecutor {
         &self,
         task: impl Future<Output = T> + Send + 'static,
         left: Duration,
-    ) -> Result<T, AbandonedCall> {
+    ) -> Result<T, AbandonReason> {
         let task = AbortOnDrop(self.executor.spawn(task.in_current_span()));
         match tokio::time::timeout(left + GRACE, task).await {
             Ok(Ok(ended)) => Ok(ended),
-            Ok(Err(error)) => Err(AbandonedCall::Panicked(error.to_string())),
-            Err(_) => Err(AbandonedCall::Deadline),
+            Ok(Err(error)) => Err(AbandonReason::Panicked(error.to_string())),
+            Err(_) => Err(AbandonReason::Deadline),
         }
     }
 }
@@ -346,7 +346,7 @@ async fn yield_turns(turns: u128) {
 }
 
 /// Result of polling a call until it ended or has to move to another thread.
-enum TimeSlice<T> {
+enum PollOutcome<T> {
     Ended(T),
     Paused(BoxFuture<'static, T>),
 }
@@ -356,15 +356,15 @@ async fn run_until<T>(
     mut call: BoxFuture<'static, T>,
     meter: &CallMeter,
     moves: impl Fn(&CallMeter) -> bool,
-) -> TimeSlice<T> {
+) -> PollOutcome<T> {
     let ended = poll_fn(|cx| match meter.poll(&mut call, cx) {
         Poll::Ready(ended) => Poll::Ready(Some(ended)),
         Poll::Pending if moves(meter) => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     });
     match ended.await {
-        Some(ended) => TimeSlice::Ended(ended),
-        None => TimeSlice::Paused(call),
+        Some(ended) => PollOutcome::Ended(ended),
+        None => PollOutcome::Paused(call),
     }
 }
 

@@ -9,10 +9,10 @@ use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
 use super::backtrace;
-use super::instance::{AreaName, CallState};
+use super::instance::{AreaLogContext, CallState};
 use super::limits::MemoryLimit;
 use super::settings::WriteLockLimit;
-use super::time_slice::{AbandonedCall, CallMeter};
+use super::time_slice::{AbandonReason, CallMeter};
 use assurance_core::domain::area::CallOrigin;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::recordings::{RecordedFault, ReplayStop, frames};
@@ -87,7 +87,7 @@ impl TrapReport {
     /// Logs the failure, unless the caller caused it.
     pub(super) fn report(
         &self,
-        area: &AreaName,
+        area: &AreaLogContext,
         origin: Option<&CallOrigin>,
         last_lines: &[String],
     ) {
@@ -105,14 +105,14 @@ impl TrapReport {
         let Some(fault) = self.error.to_fault() else { return };
         counter!(FAULTS, "area" => area.name().to_owned(), "kind" => fault.kind.clone())
             .increment(1);
-        if let Some(journal) = area.journal() {
+        if let Some(area_log) = area.area_log() {
             let fault = RecordedFault { frames: frames(&self.backtrace), ..fault };
-            journal.failed(area.digest(), origin, fault, last_lines);
+            area_log.failed(area.digest(), origin, fault, last_lines);
         }
     }
 }
 
-impl AbandonedCall {
+impl AbandonReason {
     pub(super) fn into_error(self, deadline: TimeLimit) -> CallError {
         match self {
             Self::Overloaded => CallError::Overloaded,

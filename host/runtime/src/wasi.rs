@@ -47,8 +47,8 @@ impl EmptyWasi {
             .max_random_size(MAX_RANDOM_BYTES)
             .wall_clock(moment)
             .monotonic_clock(moment)
-            .stdout(PrintedText { log: log.clone(), target: PrintTarget::Stdout })
-            .stderr(PrintedText { log: log.clone(), target: PrintTarget::Stderr })
+            .stdout(OutputLogWriter { log: log.clone(), target: PrintTarget::Stdout })
+            .stderr(OutputLogWriter { log: log.clone(), target: PrintTarget::Stderr })
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false)
@@ -107,18 +107,18 @@ impl HostMonotonicClock for FrozenTime {
 
 /// Writes an output of a call to its log.
 #[derive(Clone)]
-struct PrintedText {
+struct OutputLogWriter {
     log: GuestLog,
     target: PrintTarget,
 }
 
-impl IsTerminal for PrintedText {
+impl IsTerminal for OutputLogWriter {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for PrintedText {
+impl StdoutStream for OutputLogWriter {
     /// Only WASI 0.3 uses it, which is not linked.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
@@ -129,7 +129,7 @@ impl StdoutStream for PrintedText {
     }
 }
 
-impl OutputStream for PrintedText {
+impl OutputStream for OutputLogWriter {
     fn write(&mut self, text: Bytes) -> StreamResult<()> {
         self.log.print(self.target, &text);
         Ok(())
@@ -145,6 +145,6 @@ impl OutputStream for PrintedText {
 }
 
 #[async_trait]
-impl Pollable for PrintedText {
+impl Pollable for OutputLogWriter {
     async fn ready(&mut self) {}
 }

@@ -5,11 +5,11 @@ mod sandbox;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use assurance_core::area_log::LogLevel;
 use assurance_core::config::AreaLimits;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Capability;
-use assurance_core::journal::LogLevel;
 use assurance_runtime::{LoadError, Settings};
 use assurance_work::{CallError, CommitOptions};
 use sandbox::{Sandbox, body};
@@ -67,7 +67,7 @@ async fn what_a_guest_prints_is_in_its_areas_log() {
     let sandbox = Sandbox::new(settings()).await;
     let foreign = sandbox.load("imports-wasi").await.unwrap();
     body(sandbox.answer(&foreign, "print").await);
-    let page = sandbox.runtime.journals().find("imports_wasi").unwrap().page(None, 10);
+    let page = sandbox.runtime.area_logs().find("imports_wasi").unwrap().page(None, 10);
     let lines = page.lines.iter();
     let lines: Vec<_> = lines.map(|line| (line.what.level, line.what.message.as_str())).collect();
     let expected = [

@@ -27,16 +27,16 @@ impl WorkspaceGates {
     }
 
     /// Waits until no call of this process holds the workspace's gate.
-    pub(super) async fn pass(&self, workspace: WorkspaceId) -> OpenGate {
+    pub(super) async fn pass(&self, workspace: WorkspaceId) -> GateReadGuard {
         let lock = self.0.of(workspace, RwLock::default);
-        OpenGate { _open: lock.read_owned().await }
+        GateReadGuard { _open: lock.read_owned().await }
     }
 }
 
 /// Prevents calls of this process from taking a workspace's gate during a short
 /// write. The holder must not wait for anything that such a call may hold.
 #[derive(Debug)]
-pub struct OpenGate {
+pub struct GateReadGuard {
     _open: OwnedRwLockReadGuard<()>,
 }
 

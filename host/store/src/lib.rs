@@ -77,7 +77,7 @@ use assurance_core::domain::id::WorkspaceId;
 pub use connection::{Connection, Tx};
 pub use connection_shares::ShareOwner;
 pub use error::Error;
-pub use gates::OpenGate;
+pub use gates::GateReadGuard;
 pub use lane_waker::LaneWaker;
 pub use notifications::NotificationListener;
 pub use open::{Settings, Timeouts};
@@ -314,7 +314,7 @@ impl Store {
     /// Waits until no call of this process holds the workspace's gate. Hold the
     /// result only for a short write, and drop it before
     /// [`Store::begin_locked`].
-    pub async fn open_gate(&self, workspace: WorkspaceId) -> Result<OpenGate, Error> {
+    pub async fn open_gate(&self, workspace: WorkspaceId) -> Result<GateReadGuard, Error> {
         self.wait(self.0.gates.pass(workspace)).await
     }
 

@@ -23,7 +23,7 @@ use super::{Backend, Databases, Inner, Store, documents_move, jobs, migrations};
 pub struct Settings {
     /// Database URL: `sqlite:PATH` or `postgres://USER@HOST/NAME`.
     pub url: String,
-    /// Maximum number of connections of this process.
+    /// Maximum number of database connections of this process.
     pub max_connections: u32,
     /// Maximum time that a call waits for a connection or for the write lock,
     /// in milliseconds.

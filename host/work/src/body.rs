@@ -47,14 +47,15 @@ fn parse<'f>(
     text: &str,
 ) -> Result<BTreeMap<&'f str, usize>, String> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let lengths = JsonObject(fields).deserialize(&mut deserializer).map_err(|e| e.to_string())?;
+    let lengths =
+        DocumentBodySeed(fields).deserialize(&mut deserializer).map_err(|e| e.to_string())?;
     deserializer.end().map_err(|e| e.to_string())?;
     Ok(lengths)
 }
 
-struct JsonObject<'f>(&'f BTreeMap<String, FieldKind>);
+struct DocumentBodySeed<'f>(&'f BTreeMap<String, FieldKind>);
 
-impl<'de, 'f> DeserializeSeed<'de> for JsonObject<'f> {
+impl<'de, 'f> DeserializeSeed<'de> for DocumentBodySeed<'f> {
     type Value = BTreeMap<&'f str, usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -62,7 +63,7 @@ impl<'de, 'f> DeserializeSeed<'de> for JsonObject<'f> {
     }
 }
 
-impl<'de, 'f> Visitor<'de> for JsonObject<'f> {
+impl<'de, 'f> Visitor<'de> for DocumentBodySeed<'f> {
     type Value = BTreeMap<&'f str, usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,11 +75,13 @@ impl<'de, 'f> Visitor<'de> for JsonObject<'f> {
         while let Some(name) = next_name(&mut map, &mut seen)? {
             match self.0.get_key_value(&*name) {
                 Some((name, kind)) => {
-                    if let Some(length) = map.next_value_seed(FieldColumn { name, kind: *kind })? {
+                    if let Some(length) =
+                        map.next_value_seed(FieldValueSeed { name, kind: *kind })?
+                    {
                         lengths.insert(&**name, length);
                     }
                 }
-                None => map.next_value_seed(StorableValue)?,
+                None => map.next_value_seed(StorableValueSeed)?,
             }
         }
         Ok(lengths)
@@ -90,7 +93,7 @@ fn next_name<'de, A: MapAccess<'de>>(
     map: &mut A,
     seen: &mut HashSet<Cow<'de, str>>,
 ) -> Result<Option<Cow<'de, str>>, A::Error> {
-    let Some(name) = map.next_key_seed(MemberName)? else { return Ok(None) };
+    let Some(name) = map.next_key_seed(MemberNameSeed)? else { return Ok(None) };
     no_nul(&name)?;
     if !seen.insert(name.clone()) {
         return Err(de::Error::custom(format_args!("the member {name:?} appears twice")));
@@ -99,9 +102,9 @@ fn next_name<'de, A: MapAccess<'de>>(
 }
 
 /// Deserializes a member's name, borrowed if it contains no escapes.
-struct MemberName;
+struct MemberNameSeed;
 
-impl<'de> DeserializeSeed<'de> for MemberName {
+impl<'de> DeserializeSeed<'de> for MemberNameSeed {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -109,7 +112,7 @@ impl<'de> DeserializeSeed<'de> for MemberName {
     }
 }
 
-impl<'de> Visitor<'de> for MemberName {
+impl<'de> Visitor<'de> for MemberNameSeed {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,19 +134,19 @@ fn no_nul<E: de::Error>(text: &str) -> Result<(), E> {
 
 /// Deserializes a declared field's value. Returns the length of a text in
 /// bytes; `None` for other values.
-struct FieldColumn<'f> {
+struct FieldValueSeed<'f> {
     name: &'f str,
     kind: FieldKind,
 }
 
-impl FieldColumn<'_> {
+impl FieldValueSeed<'_> {
     fn wrong<E: de::Error>(&self, what: &str) -> E {
         let kind = self.kind;
         E::custom(format_args!("field {:?} is declared {kind:?} and holds {what}", self.name))
     }
 }
 
-impl<'de> DeserializeSeed<'de> for FieldColumn<'_> {
+impl<'de> DeserializeSeed<'de> for FieldValueSeed<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -151,7 +154,7 @@ impl<'de> DeserializeSeed<'de> for FieldColumn<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for FieldColumn<'_> {
+impl<'de> Visitor<'de> for FieldValueSeed<'_> {
     type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -188,9 +191,9 @@ impl<'de> Visitor<'de> for FieldColumn<'_> {
 }
 
 /// Deserializes any value that both databases can store.
-struct StorableValue;
+struct StorableValueSeed;
 
-impl<'de> DeserializeSeed<'de> for StorableValue {
+impl<'de> DeserializeSeed<'de> for StorableValueSeed {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -198,7 +201,7 @@ impl<'de> DeserializeSeed<'de> for StorableValue {
     }
 }
 
-impl<'de> Visitor<'de> for StorableValue {
+impl<'de> Visitor<'de> for StorableValueSeed {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -230,14 +233,14 @@ impl<'de> Visitor<'de> for StorableValue {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(StorableValue)?.is_some() {}
+        while list.next_element_seed(StorableValueSeed)?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut seen = HashSet::new();
         while next_name(&mut map, &mut seen)?.is_some() {
-            map.next_value_seed(StorableValue)?;
+            map.next_value_seed(StorableValueSeed)?;
         }
         Ok(())
     }

@@ -83,13 +83,13 @@ impl Linker {
 }
 
 /// Debian's compiler with its standard library's source.
-struct Debian {
+struct DebianToolchain {
     cargo: PathBuf,
     rustc: PathBuf,
 }
 
-fn debian() -> anyhow::Result<Debian> {
-    let found = Debian { cargo: "/usr/bin/cargo".into(), rustc: "/usr/bin/rustc".into() };
+fn debian() -> anyhow::Result<DebianToolchain> {
+    let found = DebianToolchain { cargo: "/usr/bin/cargo".into(), rustc: "/usr/bin/rustc".into() };
     if !found.is_complete() {
         let why = format!("the {TARGET} target is not installed (`rustup target add {TARGET}`)");
         apt::install(&["rustc-web", "cargo-web", "rust-web-src"], &why)?;
@@ -98,7 +98,7 @@ fn debian() -> anyhow::Result<Debian> {
     Ok(found)
 }
 
-impl Debian {
+impl DebianToolchain {
     fn is_complete(&self) -> bool {
         let source = Path::new("/usr/lib/rustlib/src/rust/library/std/Cargo.toml");
         self.cargo.exists() && self.rustc.exists() && source.exists()

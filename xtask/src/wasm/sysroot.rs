@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Debian, TARGET, clean_cargo, version_line};
+use super::{DebianToolchain, TARGET, clean_cargo, version_line};
 use crate::process;
 use crate::workspace::Workspace;
 
@@ -34,7 +34,7 @@ panic = "abort"
 /// Returns the sysroot for this compiler; creates it if it is missing.
 pub(super) fn prepare(
     workspace: &Workspace,
-    debian: &Debian,
+    debian: &DebianToolchain,
     linker: &Path,
 ) -> anyhow::Result<PathBuf> {
     let release = version_line(&debian.rustc, "release: ")?;
@@ -57,7 +57,7 @@ pub(super) fn prepare(
     Ok(sysroot)
 }
 
-fn build(work: &Path, debian: &Debian, linker: &Path) -> anyhow::Result<()> {
+fn build(work: &Path, debian: &DebianToolchain, linker: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(work.join("src"))?;
     fs::write(work.join("Cargo.toml"), MANIFEST)?;
     fs::write(work.join("src/lib.rs"), "//! Nothing: only its standard library is wanted.\n")?;

@@ -9,7 +9,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::key::AnalysisKey;
-use super::part::Part;
+use super::part::PresentAnalysis;
 use super::{AuditInput, ImportFindings};
 use crate::identity::named_by;
 
@@ -118,7 +118,13 @@ pub(super) fn begin(
     analysis.idle = false;
     analysis.last_audit_id = job.audit.audit_id;
     analysis.last_run_at = job.audit.started_at;
-    job.parts.push(Part::new(key, ids.analysis.clone(), ids.group, analysis.run, reported_until));
+    job.parts.push(PresentAnalysis::new(
+        key,
+        ids.analysis.clone(),
+        ids.group,
+        analysis.run,
+        reported_until,
+    ));
     match found {
         None => ctx.documents().create(&ids.analysis, &analysis)?,
         Some(mut found) => {
@@ -162,7 +168,7 @@ impl Analysis {
 }
 
 /// Stores that the run of a part was successful and that its missing findings were checked.
-pub(super) fn settle(ctx: &JobCtx, part: &Part) -> Result<(), JobError> {
+pub(super) fn settle(ctx: &JobCtx, part: &PresentAnalysis) -> Result<(), JobError> {
     let Some(mut known) = ctx.documents::<Analysis>().find(&part.analysis_id)? else {
         return Ok(());
     };

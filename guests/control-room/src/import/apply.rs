@@ -24,7 +24,7 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     let mut chunk = chunk::take(ctx, job.audit.audit_id, at)?;
     let observations = std::mem::take(&mut chunk.observations);
     let mut known = known(ctx, &observations)?;
-    let mut outcome = Outcomes::default();
+    let mut outcome = FindingWrites::default();
     let surroundings = job.surroundings()?.clone();
     let branch_ref = job.branch()?;
     let Some(part) = job.parts.get(chunk.part) else {
@@ -80,7 +80,7 @@ fn known(
 
 /// Changes that a step writes at its end. Queries after a write would hold the write lock longer.
 #[derive(Default)]
-struct Outcomes {
+struct FindingWrites {
     new: Vec<NewFinding>,
     again: Vec<Stored<Finding>>,
     seen: i64,
@@ -89,7 +89,7 @@ struct Outcomes {
     reopened: Vec<ChangedFinding>,
 }
 
-impl Outcomes {
+impl FindingWrites {
     fn keep(self, ctx: &JobCtx, job: &mut ImportFindings) -> Result<(), JobError> {
         let (audit_id, repository_id) = (job.audit.audit_id, job.audit.repository_id);
         let made = &mut job.tally.suggestions;
@@ -132,7 +132,7 @@ fn first(
     chunk: &Chunk,
     sighting: &FindingObservation<'_>,
     observation: Observation,
-    outcome: &mut Outcomes,
+    outcome: &mut FindingWrites,
 ) {
     let id = ctx.new_id();
     let suppressed = observation.suppressed.clone();
@@ -154,7 +154,7 @@ fn again(
     sighting: &FindingObservation<'_>,
     mut finding: Stored<Finding>,
     observation: Observation,
-    outcome: &mut Outcomes,
+    outcome: &mut FindingWrites,
 ) -> Result<(), JobError> {
     let id = finding.uuid();
     // Another analysis of this audit may already have reported the finding.

@@ -4,7 +4,7 @@
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::{ImportFindings, Part};
+use super::{ImportFindings, PresentAnalysis};
 use crate::finding::Finding;
 use crate::sarif::Coverage;
 
@@ -61,7 +61,7 @@ impl GroupCoverage {
     pub(super) fn of_siblings(
         ctx: &JobCtx,
         job: &ImportFindings,
-        part: &Part,
+        part: &PresentAnalysis,
     ) -> Result<Self, JobError> {
         let siblings = job.parts.iter().filter(|other| {
             other.group_id == part.group_id && other.analysis_id != part.analysis_id
@@ -72,7 +72,7 @@ impl GroupCoverage {
     fn of<'a>(
         ctx: &JobCtx,
         job: &ImportFindings,
-        parts: impl Iterator<Item = &'a Part>,
+        parts: impl Iterator<Item = &'a PresentAnalysis>,
     ) -> Result<Self, JobError> {
         let mut runs = Vec::new();
         for part in parts {

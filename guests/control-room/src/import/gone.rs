@@ -17,7 +17,7 @@ use super::analysis::{self, Analysis};
 use super::coverage::GroupCoverage;
 use super::events::{self, ChangedFinding};
 use super::part::describe;
-use super::{ImportFindings, Part, Step};
+use super::{ImportFindings, PresentAnalysis, Step};
 use crate::finding::Finding;
 use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, pass};
@@ -66,7 +66,7 @@ pub(super) fn step(
 
 /// Returns the analysis to check at an index: first the audit's parts, then the absent analyses.
 fn suspect(job: &ImportFindings, at: usize) -> Option<IncompleteAnalysis> {
-    let part = |part: &Part| IncompleteAnalysis {
+    let part = |part: &PresentAnalysis| IncompleteAnalysis {
         analysis_id: part.analysis_id.clone(),
         group_id: part.group_id.clone(),
         description: describe(&part.tool, &part.category, part.stream.as_deref()),
@@ -123,7 +123,7 @@ fn look(
     }
     let covered = GroupCoverage::read(ctx, job, &suspect.group_id)?;
     let others = OtherAnalyses::of(ctx, job, &missed)?;
-    let mut outcome = Outcomes::default();
+    let mut outcome = GoneFindingWrites::default();
     for mut finding in missed {
         let Some(look) = CoveringRun::at(suspect, &covered, &finding) else {
             outcome.left += 1;
@@ -217,7 +217,7 @@ impl Finding {
 
 /// Changes that a step writes at its end.
 #[derive(Default)]
-struct Outcomes {
+struct GoneFindingWrites {
     changed: Vec<Stored<Finding>>,
     transitions: Vec<StoredTransition>,
     verified: Vec<ChangedFinding>,
@@ -226,7 +226,7 @@ struct Outcomes {
     left: u64,
 }
 
-impl Outcomes {
+impl GoneFindingWrites {
     /// Changes the state of a finding that is gone to verified, if it is open. Decisions about
     /// other findings stay.
     fn verify(

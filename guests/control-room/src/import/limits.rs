@@ -32,7 +32,7 @@ impl Document for ScanLimitations {
 /// Returns the warnings of an import. Those about skipped files come first, because an audit stores
 /// a limited number of warnings.
 pub(super) fn warnings(job: &ImportFindings) -> Vec<String> {
-    let set_aside = job.parts.iter().filter_map(super::Part::set_aside_warning);
+    let set_aside = job.parts.iter().filter_map(super::PresentAnalysis::set_aside_warning);
     set_aside.chain(job.tally.warnings.iter().cloned()).collect()
 }
 

@@ -31,7 +31,7 @@ use absent::AbsentAnalysis;
 pub(crate) use analysis::Analysis;
 use events::ImportError;
 pub(crate) use limits::ScanLimitations;
-use part::Part;
+use part::PresentAnalysis;
 
 /// A file that an audit imports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ pub(crate) struct ImportFindings {
     audit: AuditStarted,
     step: Step,
     surroundings: Option<ArchitectureContext>,
-    parts: Vec<Part>,
+    parts: Vec<PresentAnalysis>,
     /// Analyses of the branch that have no run in this audit; `None` before they were read.
     #[serde(default)]
     absent: Option<Vec<AbsentAnalysis>>,

@@ -10,7 +10,7 @@ const MOST_NAMED: usize = 3;
 
 /// An analysis that has a run in this audit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct PresentAnalysis {
     pub(super) analysis_id: String,
     /// Id of the group that all streams of a tool without a category share, on one branch.
     #[serde(default)]
@@ -24,7 +24,7 @@ pub(super) struct Part {
     pub(super) successful: bool,
     /// File of the successful run; `None` for evidence records.
     #[serde(default)]
-    pub(super) file: Option<FileName>,
+    pub(super) file: Option<FileReference>,
     /// Whether another run of the analysis in that file failed, or any run was refused. The file
     /// then does not cover the whole analysis.
     #[serde(default)]
@@ -42,20 +42,20 @@ pub(super) struct Part {
 
 /// Name, upload and time of a file, for warnings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct FileName {
+pub(super) struct FileReference {
     pub(super) upload_id: Uuid,
     pub(super) filename: String,
     pub(super) ready_at: Timestamp,
 }
 
-impl From<&AuditInput> for FileName {
+impl From<&AuditInput> for FileReference {
     fn from(input: &AuditInput) -> Self {
         let (upload_id, ready_at) = (input.upload_id, input.ready_at);
         Self { upload_id, filename: input.filename.clone(), ready_at }
     }
 }
 
-impl std::fmt::Display for FileName {
+impl std::fmt::Display for FileReference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} (upload {})", self.filename, self.upload_id)
     }
@@ -64,11 +64,11 @@ impl std::fmt::Display for FileName {
 /// Files that were skipped because a newer file has a run of the same analysis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SkippedFiles {
-    files: Vec<FileName>,
+    files: Vec<FileReference>,
     more: u64,
 }
 
-impl Part {
+impl PresentAnalysis {
     pub(super) fn new(
         key: &AnalysisKey,
         analysis_id: String,

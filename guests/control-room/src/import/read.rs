@@ -11,7 +11,7 @@ use super::content::{self, Missing};
 use super::events::ImportError;
 use super::key::AnalysisKey;
 use super::{AuditInput, ImportFindings, Step, analysis, coverage};
-use crate::identity::Identities;
+use crate::identity::IdentityGenerator;
 use crate::sarif::{self, Coverage, Refusal, ScanRun};
 
 /// Reads one file and converts its results to chunks of observations.
@@ -40,7 +40,7 @@ fn refuse(job: &mut ImportFindings, artifact: &AuditInput, refusal: Refusal) {
 struct File<'a> {
     artifact: &'a AuditInput,
     /// Identities by analysis, shared by all runs of an analysis in the file.
-    identities: BTreeMap<AnalysisKey, Identities>,
+    identities: BTreeMap<AnalysisKey, IdentityGenerator>,
     /// Analyses with a failed run in this file.
     failed: BTreeSet<AnalysisKey>,
     /// Whether any run of the file was refused.
@@ -127,7 +127,7 @@ fn observe(
     if !run.successful {
         file.failed.insert(key.clone());
     }
-    let fresh = || Identities::new(ctx.workspace_id(), job.audit.repository_id);
+    let fresh = || IdentityGenerator::new(ctx.workspace_id(), job.audit.repository_id);
     let counted = file.identities.remove(&key).unwrap_or_else(fresh);
     let Some(mut results) = run.results(counted) else { return Ok(()) };
     job.tally.imported += 1;

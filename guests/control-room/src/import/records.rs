@@ -16,7 +16,7 @@ use serde_json::Map;
 use super::chunk::{self, Chunk};
 use super::key::AnalysisKey;
 use super::{ImportFindings, Step, analysis};
-use crate::identity::{Identities, Key};
+use crate::identity::{IdentityGenerator, ResultKey};
 use crate::observation::{FindingLocation, Observation, SourceFamily, SourceTool};
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
@@ -77,9 +77,10 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Obs
     let said = clean(&record.summary, 2000);
     let path = clean(&record.source_ref, 1000);
     let message = said.chars().filter(|c| !c.is_numeric()).collect();
-    let key = Key::Message { path: path.clone(), message };
+    let key = ResultKey::Message { path: path.clone(), message };
     // Each record has its own counter, so that records with equal content get the same identity.
-    let identity = Identities::new(workspace, repository).next(&record.provider, &rule_id, &key);
+    let identity =
+        IdentityGenerator::new(workspace, repository).next(&record.provider, &rule_id, &key);
     let title = if said.is_empty() { &path } else { first_line(&said) };
     let nothing = Map::new();
     Observation {

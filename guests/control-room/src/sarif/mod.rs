@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
-use crate::identity::Identities;
+use crate::identity::IdentityGenerator;
 use crate::text::clean;
 use model::{InlineProperties, Log, Run};
 
@@ -136,14 +136,14 @@ impl<'a> Runs<'a> {
 
     /// Returns an iterator over the parsed runs; an item is an error if the run is refused.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Result<ScanRun<'a>, Refusal>> + '_ {
-        let mut inline = Inline { by_guid: &self.inline, taken: HashSet::new() };
+        let mut inline = InlineResults { by_guid: &self.inline, taken: HashSet::new() };
         let runs = self.runs.iter().enumerate();
         runs.map(move |(at, run)| ScanRun::read(at, run.get(), &mut inline))
     }
 }
 
 impl<'a> ScanRun<'a> {
-    fn read(at: usize, text: &'a str, inline: &mut Inline<'_, 'a>) -> Result<Self, Refusal> {
+    fn read(at: usize, text: &'a str, inline: &mut InlineResults<'_, 'a>) -> Result<Self, Refusal> {
         let mut run: Run<'a> = parse(text, &format!("/runs/{at}"))?;
         inline.fetch_results(&mut run, at)?;
         let driver = run.tool.as_ref().and_then(|tool| tool.driver.as_ref());
@@ -179,20 +179,20 @@ impl<'a> ScanRun<'a> {
 
     /// Returns an iterator over the run's findings. `identities` continues the counts of earlier
     /// runs. `None` if the run has no list of results.
-    pub(crate) fn results(&self, identities: Identities) -> Option<Results<'_, 'a>> {
+    pub(crate) fn results(&self, identities: IdentityGenerator) -> Option<Results<'_, 'a>> {
         Results::of(self, identities)
     }
 }
 
 /// Results in `inlineExternalProperties`. Each list may belong to one run only (3.15.2), so that
 /// all runs together have no more results than the log.
-struct Inline<'r, 'a> {
+struct InlineResults<'r, 'a> {
     by_guid: &'r HashMap<String, InlineProperties<'a>>,
     /// Lower-case GUIDs that an earlier run has referenced.
     taken: HashSet<String>,
 }
 
-impl<'a> Inline<'_, 'a> {
+impl<'a> InlineResults<'_, 'a> {
     /// Adds the results that a run references, each list once. Refuses references to other files
     /// and to results of another run.
     fn fetch_results(&mut self, run: &mut Run<'a>, at: usize) -> Result<(), Refusal> {

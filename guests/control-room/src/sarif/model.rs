@@ -162,7 +162,7 @@ pub(super) struct ArtifactLocation {
 /// Members of a `result` that refer to its rule.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct NamedRule {
+pub(super) struct RuleReference {
     pub(super) rule_id: Option<String>,
     pub(super) rule_index: Option<i64>,
     pub(super) rule: Option<Descriptor>,

@@ -6,11 +6,11 @@ use area_sdk::text::{first_line, truncate_bytes};
 use serde_json::Map;
 use serde_json::value::RawValue;
 
-use super::model::{Location, LogicalLocation, NamedRule, ResultObject, Suppression};
+use super::model::{Location, LogicalLocation, ResultObject, RuleReference, Suppression};
 use super::rules::{self, FoundRule, Rules};
 use super::uri::BaseLocations;
 use super::{Coverage, Refusal, ScanRun, message, parse, weakness};
-use crate::identity::{Identities, Key, Traits};
+use crate::identity::{IdentityGenerator, ResultKey, Traits};
 use crate::observation::{FindingLocation, MOST_LOCATIONS, Observation, SourceFamily, SourceTool};
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
@@ -29,12 +29,12 @@ pub(crate) struct Results<'r, 'a> {
     run: &'r ScanRun<'a>,
     rules: Rules<'r>,
     places: BaseLocations<'r>,
-    identities: Identities,
+    identities: IdentityGenerator,
     left: std::vec::IntoIter<(usize, &'a RawValue)>,
 }
 
 impl<'r, 'a> Results<'r, 'a> {
-    pub(super) fn of(run: &'r ScanRun<'a>, identities: Identities) -> Option<Self> {
+    pub(super) fn of(run: &'r ScanRun<'a>, identities: IdentityGenerator) -> Option<Self> {
         let content = &run.run;
         let invocations = content.invocations.as_deref().unwrap_or_default();
         Some(Self {
@@ -47,7 +47,7 @@ impl<'r, 'a> Results<'r, 'a> {
     }
 
     /// Returns the identities so far, for another run of the same analysis.
-    pub(crate) fn into_identities(self) -> Identities {
+    pub(crate) fn into_identities(self) -> IdentityGenerator {
         self.identities
     }
 
@@ -106,7 +106,7 @@ impl<'r, 'a> Results<'r, 'a> {
     ) -> String {
         let none = std::collections::BTreeMap::new();
         let path = looks.locations.first().and_then(|place| place.path.as_deref());
-        let key = Key::of(&Traits {
+        let key = ResultKey::of(&Traits {
             fingerprints: result.fingerprints.as_ref().unwrap_or(&none),
             partial_fingerprints: result.partial_fingerprints.as_ref().unwrap_or(&none),
             purl: looks.purl.as_deref(),
@@ -140,7 +140,7 @@ fn by_rule<'a>(results: &[&'a RawValue]) -> Vec<(usize, &'a RawValue)> {
     let mut all: Vec<_> = results.iter().copied().enumerate().collect();
     // A result that cannot be parsed here is reported when it is read.
     all.sort_by_cached_key(|(_, text)| {
-        let NamedRule { rule_id, rule_index, rule } =
+        let RuleReference { rule_id, rule_index, rule } =
             serde_json::from_str(text.get()).unwrap_or_default();
         let (id, index) = rule.map_or((None, None), |rule| (rule.id, rule.index));
         (rule_id.or(id), rule_index.or(index))

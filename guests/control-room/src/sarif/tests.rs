@@ -20,7 +20,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Result<Vec<Observation>, Refusal>>, Refusal>
     let observe = |run: Result<ScanRun<'_>, Refusal>| {
         let run = run?;
         run.check()?;
-        let identities = Identities::new(WORKSPACE, REPOSITORY);
+        let identities = IdentityGenerator::new(WORKSPACE, REPOSITORY);
         run.results(identities).into_iter().flatten().collect()
     };
     Ok(open(bytes)?.iter().map(observe).collect())

@@ -10,7 +10,7 @@ use area_sdk::{JobError, Scope};
 use artifact_formats::packing::Packing;
 use serde_json::value::RawValue;
 
-use super::import::{self, AdvisoryChanges};
+use super::import::{self, ReevaluationTargets};
 use super::packed;
 use crate::artifacts::{self, Artifact, ArtifactError};
 use crate::osv::Osv;
@@ -80,7 +80,7 @@ pub(crate) fn import_some(
             return Ok(None);
         }
     };
-    let mut changed = AdvisoryChanges::default();
+    let mut changed = ReevaluationTargets::default();
     let mut seen = BTreeSet::new();
     let (mut end, mut budget) = (offset, ROOM);
     for (at, record) in (offset..).zip(&found).take(STEP) {

@@ -41,12 +41,12 @@ impl Event for AdvisoryImported {
 
 /// Packages and names whose components must be matched again after an import.
 #[derive(Default)]
-pub(crate) struct AdvisoryChanges {
+pub(crate) struct ReevaluationTargets {
     packages: BTreeSet<String>,
     names: BTreeSet<String>,
 }
 
-impl AdvisoryChanges {
+impl ReevaluationTargets {
     /// Enqueues a job that matches the affected components again.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ pub(crate) fn keep(
     scope: &Scope,
     osv: Osv,
     sha256: &str,
-    changed: &mut AdvisoryChanges,
+    changed: &mut ReevaluationTargets,
 ) -> Result<ImportEffect, DocumentError> {
     let new = StoredAdvisory::new(osv, sha256.to_owned());
     let before = scope.documents::<StoredAdvisory>().find(&new.advisory_id)?;
@@ -115,7 +115,7 @@ fn keep_packages(
     scope: &Scope,
     new: &StoredAdvisory,
     before: Option<&Stored<StoredAdvisory>>,
-    changed: &mut AdvisoryChanges,
+    changed: &mut ReevaluationTargets,
 ) -> Result<(), DocumentError> {
     let documents = scope.documents::<AffectedPackage>();
     if let Some(before) = before {
@@ -134,7 +134,7 @@ fn keep_names(
     scope: &Scope,
     new: &StoredAdvisory,
     before: Option<&Stored<StoredAdvisory>>,
-    changed: &mut AdvisoryChanges,
+    changed: &mut ReevaluationTargets,
 ) -> Result<(), DocumentError> {
     let old: BTreeSet<String> =
         before.map(|old| old.name_keys()).unwrap_or_default().into_iter().collect();

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::document::{AdvisoryName, StoredAdvisory};
 use super::file;
-use super::import::{self, AdvisoryChanges, ImportEffect};
+use super::import::{self, ImportEffect, ReevaluationTargets};
 use crate::osv::{Affected, Osv, Rating, Reference, Severity};
 use crate::text::advisory_key;
 
@@ -81,7 +81,7 @@ pub(crate) fn import(ctx: &Ctx, Body(body): Body<OsvBody>) -> Result<Created<Imp
     let text = body.0.get();
     let records = file::records(text.as_bytes()).map_err(refuse)?;
     let alone = !text.trim_start().starts_with('[');
-    let (mut changed, mut items) = (AdvisoryChanges::default(), Vec::<ImportedAdvisory>::new());
+    let (mut changed, mut items) = (ReevaluationTargets::default(), Vec::<ImportedAdvisory>::new());
     for (at, record) in records.iter().enumerate() {
         let pointer = if alone { String::new() } else { format!("/{at}") };
         let osv = Osv::read(record.get()).map_err(|m| refuse(m.within(&pointer)))?;

@@ -40,14 +40,14 @@ pub(crate) struct DeploymentEntry {
 
 /// Deployments of the components on a page, and the services of these deployments.
 #[derive(Default)]
-pub(crate) struct Join {
+pub(crate) struct PageDeployments {
     deployments: Vec<Stored<StoredDeployment>>,
     services: BTreeMap<Uuid, Service>,
     /// Whether there are more deployments than were read.
     more: bool,
 }
 
-impl Join {
+impl PageDeployments {
     /// Reads the deployments of the components on a page.
     pub(crate) fn load(
         scope: &Scope,

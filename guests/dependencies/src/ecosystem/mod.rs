@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crate::purl::Purl;
 use crate::text::bounded;
 use crate::versions::Scheme;
-pub(crate) use release::Release;
+pub(crate) use release::DistributionRelease;
 pub(crate) use spelling::{SpellingMatch, go_path, has_upper_case};
 
 /// Maximum size of a package key in an index, in bytes.
@@ -22,7 +22,7 @@ pub(crate) struct Package {
     /// ecosystem for the purl's type, the type.
     pub(crate) ecosystem: Cow<'static, str>,
     /// Release of the distribution; `None` for other packages.
-    pub(crate) release: Option<Release>,
+    pub(crate) release: Option<DistributionRelease>,
     /// Name of the package, normalized so that equal packages have equal names.
     name: String,
     /// Version to compare with advisories: that of the source package if the purl names it, with
@@ -119,7 +119,7 @@ impl Package {
         let version = source_version.map(ToOwned::to_owned).or_else(|| with_epoch(purl));
         Self {
             name: folded(&ecosystem, &name),
-            release: purl.qualifier("distro").and_then(Release::read),
+            release: purl.qualifier("distro").and_then(DistributionRelease::read),
             version,
             ecosystem,
         }
@@ -131,7 +131,7 @@ impl Package {
         let (base, release) = ecosystem.split_once(':').unwrap_or((ecosystem, ""));
         Self {
             ecosystem: Cow::Owned(base.to_owned()),
-            release: Release::read(release),
+            release: DistributionRelease::read(release),
             name: folded(base, name),
             version: None,
         }

@@ -25,7 +25,7 @@ static SERIES: LazyLock<BTreeMap<&str, Vec<u32>>> = LazyLock::new(|| {
 
 /// Release of a distribution, for example `12`, `22.04` or `sid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Release {
+pub(crate) struct DistributionRelease {
     /// Parts of the number: `[12]`, `[22, 4]`, or `[15, 4]` for `15 SP4`; empty for a release
     /// without a number.
     numbers: Vec<u32>,
@@ -33,7 +33,7 @@ pub(crate) struct Release {
     text: String,
 }
 
-impl Release {
+impl DistributionRelease {
     /// Parses a release: the name of a Debian or Ubuntu series, otherwise the first numbers of the
     /// text (`12` in `debian-12`, `22.04` in `Pro:22.04:LTS`) and the service pack after them.
     pub(super) fn read(text: &str) -> Option<Self> {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn covers(theirs: &str, ours: &str) -> Option<bool> {
-        let release = |text: &str| Release::read(text).expect("a release");
+        let release = |text: &str| DistributionRelease::read(text).expect("a release");
         release(theirs).covers(&release(ours))
     }
 
@@ -111,7 +111,7 @@ mod tests {
         ] {
             assert_eq!(covers(theirs, ours), Some(expected), "{theirs} {ours}");
         }
-        assert_eq!(Release::read(" "), None);
+        assert_eq!(DistributionRelease::read(" "), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches;
 use crate::large::AssessmentInSteps;
-use crate::matching::{self, AssessedComponents, Assessment, Vulnerability};
+use crate::matching::{self, Assessment, BatchAssessment, Vulnerability};
 
 /// Components of an SBOM that were matched together.
 pub(super) struct Batch {
@@ -62,9 +62,9 @@ impl Batch {
         let mut members: Vec<Member> = members.collect();
         let components: Vec<_> = members.iter().map(|member| &member.component).collect();
         let assessments = match matching::assess(scope, &components, budget)? {
-            AssessedComponents::Some(assessments) => assessments,
-            AssessedComponents::TooMany => return Ok(BatchResult::TooMany),
-            AssessedComponents::Large(_) => {
+            BatchAssessment::Some(assessments) => assessments,
+            BatchAssessment::TooMany => return Ok(BatchResult::TooMany),
+            BatchAssessment::Large(_) => {
                 return Ok(BatchResult::Large(Box::new(members.swap_remove(0))));
             }
         };

@@ -6,7 +6,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
-use super::Audit;
+use super::AuditStarted;
 use crate::deployments::document::{AuditedCommit, commit_key};
 
 /// The head of a branch, and former heads whose components are still marked as latest.
@@ -34,7 +34,7 @@ impl BranchHead {
         self.audit_id
     }
 
-    fn is_later_than(&self, audit: &Audit) -> bool {
+    fn is_later_than(&self, audit: &AuditStarted) -> bool {
         (self.started_at, self.audit_id) > (audit.started_at, audit.audit_id)
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn head_id(scope: &Scope, repository_id: Uuid, branch_ref: Option<&st
     scope.sha256_hex(format!("{repository_id}\n{branch}").as_bytes())
 }
 
-impl Audit {
+impl AuditStarted {
     /// Returns the document id of the head of the audit's branch.
     pub(super) fn head_id(&self, ctx: &JobCtx) -> String {
         head_id(ctx, self.repository_id, self.branch_ref.as_deref())

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
 
-use super::{Audit, derived_id};
+use super::{AuditStarted, derived_id};
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::matching::Vulnerability;
@@ -20,7 +20,7 @@ pub(super) struct FormerImport {
 
 impl FormerImport {
     /// Returns the inventory before an audit's import; `None` if the branch has none.
-    pub(super) fn of(ctx: &JobCtx, audit: &Audit) -> Result<Option<Self>, JobError> {
+    pub(super) fn of(ctx: &JobCtx, audit: &AuditStarted) -> Result<Option<Self>, JobError> {
         let head = audit.head(ctx)?.filter(|head| head.audit_id != audit.audit_id);
         let head = head.map(|head| head.value);
         Ok(head.map(|head| Self { audit_id: head.audit_id, started_at: head.started_at }))

@@ -5,7 +5,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope, Value};
 
-use super::Audit;
+use super::AuditStarted;
 
 /// State of an import of SBOMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ const MOST_REPORTED: usize = 20;
 const LOST_AFTER: i64 = 86_400;
 
 impl StoredImport {
-    fn new(audit: &Audit, state: ImportState) -> Self {
+    fn new(audit: &AuditStarted, state: ImportState) -> Self {
         Self {
             repository_id: audit.repository_id,
             branch_ref: audit.branch_ref.clone(),
@@ -85,7 +85,7 @@ impl StoredImport {
     }
 }
 
-impl Audit {
+impl AuditStarted {
     /// Stores that the import of this audit runs.
     pub(super) fn open_import(&self, ctx: &JobCtx) -> Result<(), JobError> {
         if ctx.documents::<StoredImport>().find(self.audit_id)?.is_some() {
@@ -166,7 +166,7 @@ impl Audit {
     }
 }
 
-fn of_branch(ctx: &JobCtx, audit: &Audit) -> Result<Vec<Stored<StoredImport>>, JobError> {
+fn of_branch(ctx: &JobCtx, audit: &AuditStarted) -> Result<Vec<Stored<StoredImport>>, JobError> {
     let imports = ctx.documents::<StoredImport>().query();
     let imports = imports.equals("repository_id", audit.repository_id);
     let branch = audit.branch_ref.as_ref().map_or(Value::Null, Value::from);

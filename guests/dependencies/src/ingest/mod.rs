@@ -34,7 +34,7 @@ pub(crate) use walk::WalkProgress;
 
 /// Data of the event `audit.started`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Audit {
+pub(crate) struct AuditStarted {
     audit_id: Uuid,
     repository_id: Uuid,
     branch_ref: Option<String>,
@@ -58,7 +58,7 @@ struct Input {
 /// Job that imports the files of an audit.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ImportDependencies {
-    audit: Audit,
+    audit: AuditStarted,
     stage: Stage,
     tally: ImportCounts,
 }
@@ -138,7 +138,7 @@ impl Input {
 
 impl ImportCounts {
     /// Returns the error of each SBOM of the audit that was refused, with its filename.
-    fn refused_sboms(&self, audit: &Audit) -> Vec<String> {
+    fn refused_sboms(&self, audit: &AuditStarted) -> Vec<String> {
         let refused = self.errors.iter().filter_map(|error| {
             let mut inputs = audit.inputs.iter().filter(|input| input.is_sbom());
             let input = inputs.find(|input| input.upload_id == error.upload_id)?;
@@ -173,7 +173,7 @@ impl ImportCounts {
 
 /// Handles `audit.started`: enqueues the import of the audit.
 pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
-    let mut audit: Audit = event.data()?;
+    let mut audit: AuditStarted = event.data()?;
     let ours = |input: &Input| matches!(input.format.as_str(), "cyclonedx" | "spdx" | "osv");
     audit.inputs.retain(ours);
     let id = audit.audit_id;
@@ -266,7 +266,11 @@ fn give_up(job: &mut ImportDependencies) {
 }
 
 /// Makes the stored components the inventory of the branch, in one small transaction.
-fn switch(ctx: &JobCtx, audit: &Audit, tally: &ImportCounts) -> Result<Stage, area_sdk::JobError> {
+fn switch(
+    ctx: &JobCtx,
+    audit: &AuditStarted,
+    tally: &ImportCounts,
+) -> Result<Stage, area_sdk::JobError> {
     let brought_inventory = tally.sboms > 0;
     if brought_inventory {
         audit.become_head(ctx, tally.total)?;
@@ -280,7 +284,7 @@ fn switch(ctx: &JobCtx, audit: &Audit, tally: &ImportCounts) -> Result<Stage, ar
 /// stage.
 fn advisories(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &mut ImportCounts,
     (at, offset, artifact): (usize, usize, Option<Artifact>),
 ) -> Result<Stage, area_sdk::JobError> {

@@ -7,7 +7,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::select::{ChosenInput, Selection};
-use super::{Audit, BranchHead, ImportCounts};
+use super::{AuditStarted, BranchHead, ImportCounts};
 use crate::inventory::component::StoredComponent;
 use crate::text;
 use crate::vex::document::{ImportedSbom, StatementSource, branch_key};
@@ -26,7 +26,7 @@ pub(super) struct PreparedInputs {
 /// has.
 pub(super) fn prepare(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &mut ImportCounts,
     mut selection: Selection,
 ) -> Result<PreparedInputs, JobError> {
@@ -55,7 +55,7 @@ pub(super) fn prepare(
 /// and warns.
 fn keep_inventory(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &mut ImportCounts,
     selection: &mut Selection,
     head: &BranchHead,
@@ -80,7 +80,7 @@ fn keep_inventory(
 /// Reports the SBOMs of the former audit for whose subjects this audit has none.
 fn note_missing(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &mut ImportCounts,
     selection: &Selection,
     head: &BranchHead,
@@ -115,7 +115,12 @@ fn note_missing(
     Ok(())
 }
 
-fn note(ctx: &JobCtx, audit: &Audit, chosen: &ChosenInput, is_only: bool) -> Result<(), JobError> {
+fn note(
+    ctx: &JobCtx,
+    audit: &AuditStarted,
+    chosen: &ChosenInput,
+    is_only: bool,
+) -> Result<(), JobError> {
     let input = &audit.inputs[chosen.at];
     let serial = chosen.details.serial;
     let sbom = ImportedSbom {
@@ -141,7 +146,11 @@ fn note(ctx: &JobCtx, audit: &Audit, chosen: &ChosenInput, is_only: bool) -> Res
 
 /// Deletes the VEX statements of SBOMs that this audit replaces: those of subjects whose new SBOM
 /// has no statements, and those of SBOMs that the branch no longer has.
-fn forget_statements(ctx: &JobCtx, audit: &Audit, selection: &Selection) -> Result<(), JobError> {
+fn forget_statements(
+    ctx: &JobCtx,
+    audit: &AuditStarted,
+    selection: &Selection,
+) -> Result<(), JobError> {
     if selection.sboms.is_empty() {
         return Ok(());
     }

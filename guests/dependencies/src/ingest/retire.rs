@@ -5,7 +5,7 @@
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::Audit;
+use super::AuditStarted;
 use super::imports::StoredImport;
 use crate::budget::{PageSize, StepBudget};
 use crate::inventory::component::StoredComponent;
@@ -28,7 +28,7 @@ pub(crate) struct RetirementProgress {
 /// Does a part of the work. Returns the progress; `None` if no work is left.
 pub(super) fn some(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     at: RetirementProgress,
 ) -> Result<Option<RetirementProgress>, JobError> {
     let Some(mut head) = audit.head(ctx)? else { return Ok(None) };
@@ -102,7 +102,7 @@ fn retire_matches(
 }
 
 /// Deletes some rows of a superseded import. Returns `None` if no superseded import is left.
-fn discard(ctx: &JobCtx, audit: &Audit) -> Result<Option<RetirementProgress>, JobError> {
+fn discard(ctx: &JobCtx, audit: &AuditStarted) -> Result<Option<RetirementProgress>, JobError> {
     let Some(import) = audit.superseded(ctx)? else { return Ok(None) };
     let audit_id = import.uuid();
     let (mut budget, mut size) = (StepBudget::default(), PageSize::of(ctx));

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::{Audit, ImportCounts, Input};
+use super::{AuditStarted, ImportCounts, Input};
 use crate::artifacts::{self, Artifact, DocumentDetails};
 use crate::text;
 
@@ -34,7 +34,7 @@ pub(super) struct ChosenInput {
 /// Reads one file that was not read before. When all files are read, returns the selected inputs.
 pub(super) fn look(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &mut ImportCounts,
 ) -> Result<Option<Selection>, JobError> {
     let mut known = Vec::new();
@@ -54,7 +54,7 @@ pub(super) fn look(
 
 /// Selects inputs to import. `known` is sorted newest first.
 fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut ImportCounts) -> Selection {
-    let mut streams = Streams::default();
+    let mut streams = DocumentsByStream::default();
     let mut replaced = BTreeSet::new();
     for (at, input, artifact) in known {
         // An invalid file is not reported if a newer file has the same name.
@@ -76,14 +76,14 @@ fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut ImportCounts) -> Se
 
 /// Documents by stream (the sequence of documents of one subject), newest first.
 #[derive(Default)]
-struct Streams<'a> {
+struct DocumentsByStream<'a> {
     sboms: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
     vex: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
     /// SBOMs without components and without statements.
     empty: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
 }
 
-impl<'a> Streams<'a> {
+impl<'a> DocumentsByStream<'a> {
     fn add(&mut self, input: &'a Input, chosen: ChosenInput) {
         let kind = match (chosen.components, chosen.details.statements) {
             (0, 0) => &mut self.empty,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
-use super::{Audit, ImportCounts, Input};
+use super::{AuditStarted, ImportCounts, Input};
 use crate::artifacts::{self, ArtifactError};
 use crate::sbom::{self, Sbom};
 use crate::vex::document::{
@@ -22,7 +22,7 @@ const CHUNK: usize = 100;
 /// Stores the statements of one input, unless the stored ones are newer or equal.
 pub(super) fn store(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &mut ImportCounts,
     input: &Input,
 ) -> Result<(), JobError> {
@@ -58,7 +58,7 @@ pub(super) fn store(
     replace(ctx, audit.audit_id, &origin, is_sbom, statements, before)
 }
 
-fn origin(ctx: &JobCtx, audit: &Audit, input: &Input, sbom: &Sbom<'_>) -> Origin {
+fn origin(ctx: &JobCtx, audit: &AuditStarted, input: &Input, sbom: &Sbom<'_>) -> Origin {
     let stream = sbom::stream(sbom.subject.as_ref(), &input.filename);
     let branch = audit.branch_ref.as_deref().unwrap_or_default();
     let kind = if sbom.is_empty() { "vex" } else { "sbom" };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
-use super::{Audit, ImportCounts, InputError};
+use super::{AuditStarted, ImportCounts, InputError};
 
 /// Published when the import of an audit's dependencies has ended, even if there are none.
 #[derive(Serialize, JsonSchema)]
@@ -40,7 +40,7 @@ struct Facts {
     advisories: BTreeSet<String>,
 }
 
-pub(super) fn tell(ctx: &JobCtx, audit: Audit, mut tally: ImportCounts) {
+pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
     if audit.inputs.iter().all(|input| input.format == "osv") {
         tally.warn("The inputs contain no SBOM (CycloneDX or SPDX).".to_owned());
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::{Audit, BranchHead, ImportCounts, statements};
+use super::{AuditStarted, BranchHead, ImportCounts, statements};
 use crate::budget::StepBudget;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
@@ -17,7 +17,7 @@ use crate::vex::document::{
     ImportedSbom, MatchedComponent, Matches, StatementChunk, StatementSource, branch_key,
     serial_key,
 };
-use crate::vex::{Applicable, Context, Hit, Statement};
+use crate::vex::{Applicable, Context, Statement, VersionApplicability};
 
 /// Maximum number of components in one step.
 const PAGE: u32 = 100;
@@ -47,7 +47,7 @@ pub(crate) struct WalkProgress {
 impl WalkProgress {
     /// Returns the progress before the first source. The sources are those of the audit's branch,
     /// and those that link to its SBOMs.
-    pub(super) fn begin(ctx: &JobCtx, audit: &Audit) -> Result<Self, JobError> {
+    pub(super) fn begin(ctx: &JobCtx, audit: &AuditStarted) -> Result<Self, JobError> {
         let key = branch_key(audit.repository_id, audit.branch_ref.as_deref());
         let own = ctx.documents::<StatementSource>().query().equals("branch_key", key);
         let mut sources = BTreeSet::new();
@@ -73,7 +73,7 @@ impl WalkProgress {
 /// Does a part of the work. Returns the progress; `None` if no work is left.
 pub(super) fn some(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &mut ImportCounts,
     mut at: WalkProgress,
 ) -> Result<Option<WalkProgress>, JobError> {
@@ -117,12 +117,12 @@ pub(super) fn some(
     Ok(Some(at))
 }
 
-fn is_of_branch(audit: &Audit, source: &StatementSource) -> bool {
+fn is_of_branch(audit: &AuditStarted, source: &StatementSource) -> bool {
     source.branch_key == branch_key(audit.repository_id, audit.branch_ref.as_deref())
 }
 
 impl StoredComponent {
-    fn is_of_branch(&self, audit: &Audit) -> bool {
+    fn is_of_branch(&self, audit: &AuditStarted) -> bool {
         (self.repository_id, &self.branch_ref) == (audit.repository_id, &audit.branch_ref)
     }
 }
@@ -250,10 +250,12 @@ impl Matches {
         self
     }
 
-    fn note_other_versions(&mut self, holds: &Hit) {
+    fn note_other_versions(&mut self, holds: &VersionApplicability) {
         self.reason = Some(match holds {
-            Hit::Assumed(why) => format!("it is limited to {why}"),
-            Hit::Yes | Hit::No => "it is of another version".to_owned(),
+            VersionApplicability::Assumed(why) => format!("it is limited to {why}"),
+            VersionApplicability::Yes | VersionApplicability::No => {
+                "it is of another version".to_owned()
+            }
         });
     }
 }
@@ -261,7 +263,7 @@ impl Matches {
 impl ImportCounts {
     /// Resets the counts of an inventory that this audit did not import; its components are counted
     /// again.
-    fn forget_inventory(&mut self, audit: &Audit, source: &StatementSource) {
+    fn forget_inventory(&mut self, audit: &AuditStarted, source: &StatementSource) {
         if self.sboms == 0 && is_of_branch(audit, source) {
             (self.total, self.direct, self.vulnerable) = (0, 0, 0);
             self.advisories.clear();
@@ -272,7 +274,7 @@ impl ImportCounts {
 /// Stores the matches of a source's statements, and reports the statements without a match.
 fn finish(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &mut ImportCounts,
     (source, chunks): (&mut Stored<StatementSource>, &[StatementChunk]),
     matches: &mut BTreeMap<usize, Matches>,

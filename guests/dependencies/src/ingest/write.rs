@@ -5,14 +5,14 @@ use area_sdk::{JobError, Scope};
 
 use super::batch::{Batch, BatchResult, Member};
 use super::former::FormerImport;
-use super::{Audit, ImportCounts, Input, Stage, derived_id};
+use super::{AuditStarted, ImportCounts, Input, Stage, derived_id};
 use crate::artifacts;
 use crate::budget::StepBudget;
 use crate::inventory::alerts::Alerts;
-use crate::inventory::component::{Run, SourceScope, StoredComponent};
+use crate::inventory::component::{SbomImportProperties, SourceScope, StoredComponent};
 use crate::large::{self, AssessmentInSteps, PackageScan};
 use crate::matching::Vulnerability;
-use crate::sbom::{Component, Graph, Sbom, identify};
+use crate::sbom::{Component, GraphCompleteness, Sbom, identify};
 
 /// Maximum number of components that are matched together.
 const BATCH: usize = 500;
@@ -44,7 +44,7 @@ impl WriteProgress {
 /// Stores some components of the first of these inputs. Returns the next stage of the import.
 pub(super) fn some(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &mut ImportCounts,
     mut inputs: Vec<usize>,
     (offset, mut writing): (usize, WriteProgress),
@@ -89,7 +89,7 @@ pub(super) fn some(
 /// Starts an SBOM: counts it and adds its warnings.
 fn begin(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &mut ImportCounts,
     input: &Input,
     sbom: &Sbom<'_>,
@@ -103,14 +103,14 @@ fn begin(
 }
 
 /// Returns the limitation of an SBOM whose dependency graph is missing or incomplete.
-fn graph_limitation(graph: Graph) -> Option<String> {
+fn graph_limitation(graph: GraphCompleteness) -> Option<String> {
     match graph {
-        Graph::Rooted => None,
-        Graph::Absent => Some(
+        GraphCompleteness::Rooted => None,
+        GraphCompleteness::Absent => Some(
             "The SBOM has no dependency graph, so it is not known whether this is a direct \
              dependency.",
         ),
-        Graph::Rootless => Some(
+        GraphCompleteness::Rootless => Some(
             "The SBOM's dependency graph does not say what its subject itself depends on, so it \
              is not known whether this is a direct dependency.",
         ),
@@ -120,13 +120,13 @@ fn graph_limitation(graph: Graph) -> Option<String> {
 
 fn run(
     ctx: &JobCtx,
-    audit: &Audit,
+    audit: &AuditStarted,
     tally: &ImportCounts,
     input: &Input,
     sbom: &Sbom<'_>,
-) -> Result<Run, JobError> {
+) -> Result<SbomImportProperties, JobError> {
     let subject = sbom.subject.as_ref();
-    Ok(Run {
+    Ok(SbomImportProperties {
         latest: audit.may_become_head(ctx)?,
         repository_id: audit.repository_id,
         branch_ref: audit.branch_ref.clone(),
@@ -149,7 +149,7 @@ fn run(
     })
 }
 
-impl Audit {
+impl AuditStarted {
     /// Returns an id derived from the audit and a text (UUIDv7), so that a repeated run of the
     /// import creates the same id.
     fn derived_id(&self, scope: &Scope, what: &str) -> Uuid {
@@ -160,8 +160,8 @@ impl Audit {
 /// Stores components in one step of the job.
 struct Writer<'a> {
     ctx: &'a JobCtx,
-    audit: &'a Audit,
-    run: &'a Run,
+    audit: &'a AuditStarted,
+    run: &'a SbomImportProperties,
     writing: &'a mut WriteProgress,
     former: Option<FormerImport>,
     budget: StepBudget,
@@ -171,8 +171,8 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn new(
         ctx: &'a JobCtx,
-        audit: &'a Audit,
-        run: &'a Run,
+        audit: &'a AuditStarted,
+        run: &'a SbomImportProperties,
         writing: &'a mut WriteProgress,
     ) -> Result<Self, JobError> {
         let former = FormerImport::of(ctx, audit)?;
@@ -239,12 +239,12 @@ impl<'a> Writer<'a> {
         let Some(mut large) = self.writing.large.take() else { return Ok(true) };
         let owner = self.audit.audit_id.to_string();
         match large.step(self.ctx, &owner, &mut self.writing.scan, &mut self.budget)? {
-            large::Progress::GoOn => {}
-            large::Progress::PartlyAssessed(kept) => {
+            large::AssessmentStepResult::GoOn => {}
+            large::AssessmentStepResult::PartlyAssessed(kept) => {
                 tally.add_advisories(&kept.vulnerabilities);
                 self.alert(&kept)?;
             }
-            large::Progress::Finished(component) => {
+            large::AssessmentStepResult::Finished(component) => {
                 if let Some(component) = component {
                     tally.add(&component);
                 }
@@ -280,8 +280,8 @@ impl<'a> Writer<'a> {
 /// Returns a component in its stored form, with its document id.
 fn named(
     ctx: &JobCtx,
-    audit: &Audit,
-    run: &Run,
+    audit: &AuditStarted,
+    run: &SbomImportProperties,
     component: Component,
 ) -> (String, StoredComponent) {
     let who = identify(component.purl.as_ref(), &component.name, component.version.as_deref());

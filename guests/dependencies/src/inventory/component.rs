@@ -124,7 +124,7 @@ impl ReportedAdvisory {
 
 /// Properties of an import of one SBOM, which its components share.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub(crate) struct SbomImportProperties {
     pub(crate) latest: bool,
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
@@ -143,7 +143,7 @@ pub(crate) struct Run {
 
 impl StoredComponent {
     /// Creates a component of an imported SBOM. The caller adds the advisories.
-    pub(crate) fn new(run: &Run, component: Component, identity: String) -> Self {
+    pub(crate) fn new(run: &SbomImportProperties, component: Component, identity: String) -> Self {
         let package = component.purl.as_ref().map(Package::of_purl);
         let purl = component.purl.as_ref().map(ToString::to_string);
         let reported = component.reported.into_iter().map(|reported| ReportedAdvisory {

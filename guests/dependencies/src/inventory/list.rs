@@ -10,7 +10,7 @@ use super::LongPaging;
 use super::component::{SourceScope, StoredComponent};
 use super::pages;
 use crate::advisories::mentions;
-use crate::deployments::join::{DeploymentEntry, Join};
+use crate::deployments::join::{DeploymentEntry, PageDeployments};
 use crate::ingest;
 use crate::matching::AdvisoryMatch;
 use crate::sbom::Scope;
@@ -120,7 +120,7 @@ pub(crate) fn list(
             .hint("Use a cursor with the filters of its page; only `limit` may change."),
         other => other.into(),
     })?;
-    let join = Join::load(ctx, &page.items)?;
+    let join = PageDeployments::load(ctx, &page.items)?;
     let mut limitations = join.limitations();
     let branch = filters.branch_ref.as_deref();
     limitations.extend(ingest::limitations(ctx, filters.repository_id, branch)?);
@@ -167,7 +167,11 @@ impl Filters {
     }
 }
 
-fn dependency(component: Stored<StoredComponent>, join: &Join, now: Timestamp) -> Dependency {
+fn dependency(
+    component: Stored<StoredComponent>,
+    join: &PageDeployments,
+    now: Timestamp,
+) -> Dependency {
     let (deployments, mut limitations) = join.of(&component, now);
     limitations.splice(0..0, component.all_limitations());
     let id = component.uuid();

@@ -46,7 +46,7 @@ enum Stage {
 
 /// Result of a step.
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and is moved once")]
-pub(crate) enum Progress {
+pub(crate) enum AssessmentStepResult {
     /// The assessment is not finished; no matches were stored.
     GoOn,
     /// Matches of some vulnerabilities were stored.
@@ -76,9 +76,9 @@ impl AssessmentInSteps {
         owner: &str,
         scan: &mut Option<PackageScan>,
         budget: &mut StepBudget,
-    ) -> Result<Progress, JobError> {
+    ) -> Result<AssessmentStepResult, JobError> {
         let Some(component) = ctx.documents::<StoredComponent>().find(&self.component_id)? else {
-            return Ok(Progress::Finished(None));
+            return Ok(AssessmentStepResult::Finished(None));
         };
         let scan = PackageScan::of(ctx, owner, scan, &component)?;
         if !scan.is_complete() && !matches!(self.stage, Stage::Scan) {
@@ -91,7 +91,7 @@ impl AssessmentInSteps {
                 if scan.read_some(ctx, &component, budget)? {
                     self.stage = Stage::Write { after: None };
                 }
-                Ok(Progress::GoOn)
+                Ok(AssessmentStepResult::GoOn)
             }
             Stage::Write { after } => self.write(ctx, scan, (component, after), budget),
             Stage::Prune { cursor } => self.prune(ctx, scan, (component, cursor), budget),
@@ -104,7 +104,7 @@ impl AssessmentInSteps {
         scan: &PackageScan,
         (mut component, after): (Stored<StoredComponent>, Option<String>),
         budget: &mut StepBudget,
-    ) -> Result<Progress, JobError> {
+    ) -> Result<AssessmentStepResult, JobError> {
         let assessment = assess(ctx, scan, &component, budget)?;
         if after.is_none() {
             matches::apply(&mut component, &assessment);
@@ -132,7 +132,11 @@ impl AssessmentInSteps {
             let last = slice.last().map(|found| found.entry.advisory_id.clone());
             self.stage = Stage::Write { after: last.or(after) };
         }
-        Ok(Progress::PartlyAssessed(PartlyAssessed { component, vulnerabilities: slice, known }))
+        Ok(AssessmentStepResult::PartlyAssessed(PartlyAssessed {
+            component,
+            vulnerabilities: slice,
+            known,
+        }))
     }
 
     fn prune(
@@ -141,7 +145,7 @@ impl AssessmentInSteps {
         scan: &PackageScan,
         (component, mut cursor): (Stored<StoredComponent>, Option<String>),
         budget: &mut StepBudget,
-    ) -> Result<Progress, JobError> {
+    ) -> Result<AssessmentStepResult, JobError> {
         let assessment = assess(ctx, scan, &component, budget)?;
         let names = assessment.names();
         while !self.is_new && budget.take(2 * PRUNED as usize) {
@@ -160,7 +164,7 @@ impl AssessmentInSteps {
             return self.finish(ctx, scan, component, &assessment);
         }
         self.stage = Stage::Prune { cursor };
-        Ok(Progress::GoOn)
+        Ok(AssessmentStepResult::GoOn)
     }
 
     fn finish(
@@ -169,16 +173,16 @@ impl AssessmentInSteps {
         scan: &PackageScan,
         mut component: Stored<StoredComponent>,
         assessment: &Assessment,
-    ) -> Result<Progress, JobError> {
+    ) -> Result<AssessmentStepResult, JobError> {
         if !scan.hold(ctx, &component)? {
             self.is_new = false;
             self.stage = Stage::Scan;
-            return Ok(Progress::GoOn);
+            return Ok(AssessmentStepResult::GoOn);
         }
         matches::apply(&mut component, assessment);
         component.unfinished = false;
         ctx.documents().replace(&mut component)?;
-        Ok(Progress::Finished(Some(Box::new(component))))
+        Ok(AssessmentStepResult::Finished(Some(Box::new(component))))
     }
 }
 

@@ -5,7 +5,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::revision::{self, Subject};
-use super::{AssessmentInSteps, PackageScan, Progress};
+use super::{AssessmentInSteps, AssessmentStepResult, PackageScan};
 use crate::budget::StepBudget;
 use crate::inventory::alerts::Alerts;
 use crate::inventory::component::StoredComponent;
@@ -86,8 +86,8 @@ impl Rescan {
             None => AssessmentInSteps::new(self.components.remove(0), false),
         };
         match current.step(ctx, &owner, &mut self.scan, budget)? {
-            Progress::GoOn => self.current = Some(current),
-            Progress::PartlyAssessed(kept) => {
+            AssessmentStepResult::GoOn => self.current = Some(current),
+            AssessmentStepResult::PartlyAssessed(kept) => {
                 for found in &kept.vulnerabilities {
                     if kept.component.latest && found.names.is_disjoint(&kept.known) {
                         alerts.add(&kept.component.id, &kept.component, found);
@@ -95,7 +95,7 @@ impl Rescan {
                 }
                 self.current = Some(current);
             }
-            Progress::Finished(_) => {}
+            AssessmentStepResult::Finished(_) => {}
         }
         Ok(())
     }

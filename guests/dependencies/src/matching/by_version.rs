@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
-use super::{AdvisoryMatch, AssessedComponents, Assessment, MatchBasis, Vulnerability};
+use super::{AdvisoryMatch, Assessment, BatchAssessment, MatchBasis, Vulnerability};
 use crate::advisories::document::AffectedPackage;
 use crate::budget::StepBudget;
 use crate::ecosystem::{Package, SpellingMatch};
@@ -56,9 +56,9 @@ pub(super) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
     budget: &mut StepBudget,
-) -> Result<AssessedComponents, DocumentError> {
+) -> Result<BatchAssessment, DocumentError> {
     if components.is_empty() {
-        return Ok(AssessedComponents::Some(Vec::new()));
+        return Ok(BatchAssessment::Some(Vec::new()));
     }
     let counts = count(scope, components)?;
     let components = match together(components, &counts) {
@@ -77,9 +77,9 @@ pub(super) fn assess(
             bytes += pages.bytes;
             if bytes > MOST_BYTES {
                 return Ok(if components.len() > 1 {
-                    AssessedComponents::TooMany
+                    BatchAssessment::TooMany
                 } else {
-                    AssessedComponents::Large(None)
+                    BatchAssessment::Large(None)
                 });
             }
             for entry in entries {
@@ -91,7 +91,7 @@ pub(super) fn assess(
             }
         }
     }
-    Ok(AssessedComponents::Some(assessments))
+    Ok(BatchAssessment::Some(assessments))
 }
 
 /// Returns how many of the first components can be assessed as one batch.
@@ -111,9 +111,9 @@ fn together(components: &[&StoredComponent], counts: &Counts) -> usize {
 
 /// Returns the result for a first component that needs several steps. It contains the component's
 /// package key if the package has too many entries.
-fn large(components: &[&StoredComponent], counts: &Counts) -> AssessedComponents {
+fn large(components: &[&StoredComponent], counts: &Counts) -> BatchAssessment {
     let key = components.first().and_then(|component| component.package_key.as_ref());
-    AssessedComponents::Large(
+    BatchAssessment::Large(
         key.filter(|key| counts.get(*key).is_some_and(|all| *all > LARGE)).cloned(),
     )
 }

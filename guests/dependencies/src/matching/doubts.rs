@@ -15,13 +15,13 @@ const EXAMPLES: usize = 3;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct UndecidedAdvisories {
     /// Advisory whose entries are being read.
-    current: Option<AdvisoryEntries>,
-    causes: BTreeMap<ComparisonObstacle, Cause>,
+    current: Option<PartialAdvisoryVerdict>,
+    causes: BTreeMap<ComparisonObstacle, CauseCount>,
 }
 
 /// An advisory, with the combined verdict of its entries so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct AdvisoryEntries {
+struct PartialAdvisoryVerdict {
     advisory_id: String,
     affects: bool,
     answered: bool,
@@ -29,7 +29,7 @@ struct AdvisoryEntries {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Cause {
+struct CauseCount {
     advisories: usize,
     examples: Vec<String>,
 }
@@ -41,7 +41,7 @@ impl UndecidedAdvisories {
         if self.current.as_ref().is_none_or(|open| open.advisory_id != advisory_id) {
             self.close();
         }
-        let open = self.current.get_or_insert_with(|| AdvisoryEntries {
+        let open = self.current.get_or_insert_with(|| PartialAdvisoryVerdict {
             advisory_id: advisory_id.to_owned(),
             affects: false,
             answered: false,
@@ -75,7 +75,7 @@ impl UndecidedAdvisories {
     }
 }
 
-impl Cause {
+impl CauseCount {
     fn limitation(self, because: &str) -> String {
         let what = if self.advisories == 1 { "advisory" } else { "advisories" };
         let count = self.advisories;

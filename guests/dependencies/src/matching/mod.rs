@@ -71,7 +71,7 @@ pub(crate) struct Assessment {
 
 /// Result of assessing a batch of components.
 #[derive(Debug)]
-pub(crate) enum AssessedComponents {
+pub(crate) enum BatchAssessment {
     /// Assessments of the first components, in their order.
     Some(Vec<Assessment>),
     /// The first component needs several steps. Contains the key of its package if that has too
@@ -86,14 +86,14 @@ pub(crate) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
     budget: &mut StepBudget,
-) -> Result<AssessedComponents, DocumentError> {
+) -> Result<BatchAssessment, DocumentError> {
     if components.is_empty() {
-        return Ok(AssessedComponents::Some(Vec::new()));
+        return Ok(BatchAssessment::Some(Vec::new()));
     }
     let (context, fits) = vex::Context::load(scope, components)?;
     budget.spend(context.read);
     let mut assessments = match by_version::assess(scope, &components[..fits], budget)? {
-        AssessedComponents::Some(assessments) => assessments,
+        BatchAssessment::Some(assessments) => assessments,
         other => return Ok(other),
     };
     let components = &components[..assessments.len()];
@@ -106,7 +106,7 @@ pub(crate) fn assess(
     {
         assessment.complete(component, statements, &names);
     }
-    Ok(AssessedComponents::Some(assessments))
+    Ok(BatchAssessment::Some(assessments))
 }
 
 /// Completes the assessment of a component whose advisory entries were compared in earlier steps.

@@ -61,7 +61,7 @@ impl Verdict {
 
 /// Version of a component; parsed, if the order of its ecosystem is known.
 #[derive(Clone, Debug)]
-struct Candidate<'a> {
+struct CandidateVersion<'a> {
     text: &'a str,
     scheme: Option<Scheme>,
     version: Option<Version>,
@@ -73,7 +73,7 @@ pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
     let Some(text) = package.comparable_version() else { return without_version(affected) };
     let scheme = ecosystem::scheme(&package.ecosystem);
     let version = scheme.and_then(|scheme| scheme.parse(&text));
-    let candidate = Candidate { text: &text, scheme, version };
+    let candidate = CandidateVersion { text: &text, scheme, version };
     if affected.versions.iter().any(|listed| candidate.is(listed)) {
         return Verdict { ground: Some(AffectedReason::Listed), answered: true, obstacle: None };
     }
@@ -117,7 +117,7 @@ impl Range {
     }
 }
 
-impl Candidate<'_> {
+impl CandidateVersion<'_> {
     fn is(&self, listed: &str) -> bool {
         if listed == self.text {
             return true;

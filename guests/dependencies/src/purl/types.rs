@@ -5,7 +5,7 @@ use super::{NotAPurl, Purl, PurlResult};
 
 /// Whether purls of a type have a namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Namespace {
+enum NamespaceRule {
     Optional,
     Required,
     Prohibited,
@@ -13,7 +13,7 @@ enum Namespace {
 
 struct Rules {
     kind: &'static str,
-    namespace: Namespace,
+    namespace: NamespaceRule,
     lower_namespace: bool,
     lower_name: bool,
     lower_version: bool,
@@ -23,7 +23,7 @@ struct Rules {
 const fn rules(kind: &'static str) -> Rules {
     Rules {
         kind,
-        namespace: Namespace::Optional,
+        namespace: NamespaceRule::Optional,
         lower_namespace: false,
         lower_name: false,
         lower_version: false,
@@ -33,12 +33,12 @@ const fn rules(kind: &'static str) -> Rules {
 
 impl Rules {
     const fn required(mut self) -> Self {
-        self.namespace = Namespace::Required;
+        self.namespace = NamespaceRule::Required;
         self
     }
 
     const fn prohibited(mut self) -> Self {
-        self.namespace = Namespace::Prohibited;
+        self.namespace = NamespaceRule::Prohibited;
         self
     }
 
@@ -110,8 +110,8 @@ pub(super) fn name_is_a_path(kind: &str) -> bool {
 pub(super) fn apply(purl: &mut Purl) -> PurlResult<()> {
     if let Some(rules) = RULES.iter().find(|rules| rules.kind == purl.kind) {
         match (rules.namespace, &purl.namespace) {
-            (Namespace::Required, None) => return Err(NotAPurl("this type needs a namespace")),
-            (Namespace::Prohibited, Some(_)) => {
+            (NamespaceRule::Required, None) => return Err(NotAPurl("this type needs a namespace")),
+            (NamespaceRule::Prohibited, Some(_)) => {
                 return Err(NotAPurl("this type has no namespace"));
             }
             _ => {}

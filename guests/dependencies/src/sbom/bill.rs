@@ -8,11 +8,11 @@ use std::ops::Range;
 use area_sdk::prelude::*;
 
 use super::identity::{self, NamingProperties};
-use super::references::References;
+use super::references::ReferenceMap;
 use super::subject::Subject;
 use super::{Component, Format, ReportedVulnerability, Scope};
 use crate::purl::Purl;
-use crate::vex::{Hit, State, Statement};
+use crate::vex::{State, Statement, VersionApplicability};
 
 /// Maximum number of dependencies stored with one component.
 const MAX_DEPENDENCIES: usize = 1_000;
@@ -32,7 +32,7 @@ pub(crate) struct Sbom<'a> {
     /// Tool that created the SBOM, for example `syft 1.2.3`.
     pub(crate) tool: Option<String>,
     pub(crate) created_at: Option<Timestamp>,
-    pub(crate) graph: Graph,
+    pub(crate) graph: GraphCompleteness,
     /// Whether the path of some Go module has upper-case letters, which proves that the creating
     /// tool keeps case.
     pub(crate) case_known: bool,
@@ -42,10 +42,10 @@ pub(crate) struct Sbom<'a> {
     pub(crate) statements: Vec<Statement>,
     mentions: Vec<Mention<'a>>,
     /// Index in `mentions` by reference and by purl.
-    references: References<'a, usize>,
+    references: ReferenceMap<'a, usize>,
     edges: Edges<'a>,
     /// References of the subject's direct dependencies.
-    direct: References<'a, ()>,
+    direct: ReferenceMap<'a, ()>,
     /// Reported vulnerabilities, by index in `mentions`.
     reported: BTreeMap<usize, Vec<ReportedVulnerability>>,
     /// Limitations of the reported vulnerabilities, by index in `mentions`.
@@ -60,7 +60,7 @@ pub(crate) struct Sbom<'a> {
 
 /// Completeness of the dependency graph in an SBOM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Graph {
+pub(crate) enum GraphCompleteness {
     /// The SBOM has no dependencies.
     Absent,
     /// The SBOM has dependencies, but not those of its subject.
@@ -81,7 +81,7 @@ pub(super) struct Mention<'a> {
 }
 
 /// Dependency graph: references of the direct dependencies, by reference.
-pub(super) type Edges<'a> = References<'a, Vec<Cow<'a, str>>>;
+pub(super) type Edges<'a> = ReferenceMap<'a, Vec<Cow<'a, str>>>;
 
 /// Content of an SBOM as the parser of one standard returns it.
 pub(super) struct ParsedSbom<'a> {
@@ -124,7 +124,7 @@ impl Mention<'_> {
 
 impl<'a> Sbom<'a> {
     pub(super) fn new(found: ParsedSbom<'a>) -> Self {
-        let mut references = References::default();
+        let mut references = ReferenceMap::default();
         for (at, mention) in found.mentions.iter().enumerate() {
             if let Some(reference) = &mention.reference {
                 references.or_insert(reference.clone(), at);
@@ -145,11 +145,11 @@ impl<'a> Sbom<'a> {
         let known: Vec<&Vec<Cow<'_, str>>> =
             found.roots.iter().filter_map(|root| found.edges.get(root)).collect();
         let graph = match (found.edges.is_empty(), known.is_empty()) {
-            (true, _) => Graph::Absent,
-            (false, true) => Graph::Rootless,
-            (false, false) => Graph::Rooted,
+            (true, _) => GraphCompleteness::Absent,
+            (false, true) => GraphCompleteness::Rootless,
+            (false, false) => GraphCompleteness::Rooted,
         };
-        let mut direct = References::default();
+        let mut direct = ReferenceMap::default();
         for reference in known.into_iter().flatten() {
             direct.or_insert(reference.clone(), ());
         }
@@ -193,13 +193,15 @@ impl<'a> Sbom<'a> {
         for place in &places {
             let version = self.mentions.get(*place).and_then(Mention::version);
             match statement.holds_for(version.as_deref()) {
-                Hit::No => continue,
-                Hit::Assumed(_) if statement.state.ends() => continue,
-                Hit::Yes => {}
-                Hit::Assumed(why) => self.assumed.entry(*place).or_default().push(format!(
-                    "{} is assumed to affect this version: the SBOM gives {why}.",
-                    reported.id
-                )),
+                VersionApplicability::No => continue,
+                VersionApplicability::Assumed(_) if statement.state.ends() => continue,
+                VersionApplicability::Yes => {}
+                VersionApplicability::Assumed(why) => {
+                    self.assumed.entry(*place).or_default().push(format!(
+                        "{} is assumed to affect this version: the SBOM gives {why}.",
+                        reported.id
+                    ))
+                }
             }
             holds = true;
             let list = self.reported.entry(*place).or_default();
@@ -282,7 +284,7 @@ impl<'a> Sbom<'a> {
 
 /// Returns the first mention of each component, and the further mentions by component.
 fn grouped(mentions: &[Mention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>) {
-    let mut places = References::default();
+    let mut places = ReferenceMap::default();
     let (mut firsts, mut others) = (Vec::new(), BTreeMap::<usize, Vec<usize>>::new());
     for (at, mention) in mentions.iter().enumerate() {
         let place = *places.or_insert(mention.named().identity().into(), firsts.len());

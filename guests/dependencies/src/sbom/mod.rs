@@ -16,7 +16,7 @@ use artifact_formats::nesting::{self, MAX_SBOM_DEPTH};
 use artifact_formats::packing::Packing;
 use memchr::memmem;
 
-pub(crate) use bill::{Graph, Sbom};
+pub(crate) use bill::{GraphCompleteness, Sbom};
 pub(crate) use identity::identify;
 pub(crate) use subject::{Subject, stream};
 

@@ -11,15 +11,15 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 /// keys are ordered by a hash, and compared only if the hashes are equal. In contrast to a hash
 /// table, no choice of references makes this map slower than an ordered map.
 #[derive(Debug)]
-pub(super) struct References<'a, T>(BTreeMap<(u64, Cow<'a, str>), T>);
+pub(super) struct ReferenceMap<'a, T>(BTreeMap<(u64, Cow<'a, str>), T>);
 
-impl<T> Default for References<'_, T> {
+impl<T> Default for ReferenceMap<'_, T> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<'a, T> References<'a, T> {
+impl<'a, T> ReferenceMap<'a, T> {
     pub(super) fn get<'r>(&'r self, reference: &'r str) -> Option<&'r T> {
         let map: &'r BTreeMap<(u64, Cow<'r, str>), T> = &self.0;
         map.get(&key(Cow::Borrowed(reference)))

@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 
 use super::bill::{Edges, Mention, ParsedSbom, Sbom};
 use super::identity::bounded;
-use super::references::References;
+use super::references::ReferenceMap;
 use super::subject::Subject;
 use super::{Format, Scope};
 use crate::purl::Purl;
@@ -248,7 +248,7 @@ impl Relationship<'_> {
 struct Links<'a> {
     edges: Edges<'a>,
     /// For each package, the strongest scope with which another package depends on it.
-    scopes: References<'a, Scope>,
+    scopes: ReferenceMap<'a, Scope>,
 }
 
 impl<'a> Links<'a> {

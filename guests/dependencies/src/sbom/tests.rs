@@ -34,35 +34,67 @@ fn counts(sbom: &Sbom<'_>) -> [usize; 5] {
 #[test]
 fn real_files_have_their_counts() {
     for (path, graph, expected) in [
-        ("cyclonedx/cern-vdm-1.2.cdx.json", Graph::Absent, [43, 43, 0, 0, 0]),
-        ("cyclonedx/dropwizard-1.2.cdx.json", Graph::Rootless, [167, 167, 0, 170, 0]),
-        ("cyclonedx/laravel-1.4.cdx.json", Graph::Rooted, [62, 62, 1, 112, 0]),
-        ("cyclonedx/log4j-defectdojo.cdx.json", Graph::Absent, [1, 1, 0, 0, 8]),
-        ("cyclonedx/proton-bridge-go-1.2.cdx.json", Graph::Rooted, [201, 201, 56, 176, 0]),
-        ("cyclonedx/proton-bridge-go-1.6.3.cdx.json", Graph::Rooted, [201, 201, 56, 176, 0]),
-        ("cyclonedx/saasbom-services.cdx.json", Graph::Rooted, [0, 0, 0, 0, 0]),
-        ("cyclonedx/vex.cdx.json", Graph::Absent, [0, 0, 0, 0, 0]),
-        ("cyclonedx/dependency-track/bom-empty.json", Graph::Absent, [0, 0, 0, 0, 0]),
-        ("cyclonedx/dependency-track/bom-no-purl.json", Graph::Absent, [1, 0, 0, 0, 0]),
-        ("cyclonedx/dependency-track/bom-issue1905.json", Graph::Rooted, [2, 2, 1, 0, 0]),
-        ("cyclonedx/dependency-track/bom-issue3309.json", Graph::Absent, [0, 0, 0, 0, 0]),
-        ("cyclonedx/dependency-track/bom-issue4455.json", Graph::Rooted, [22, 21, 2, 49, 0]),
-        ("cyclonedx/dependency-track/bom-license-expression.json", Graph::Absent, [1, 0, 0, 0, 0]),
+        ("cyclonedx/cern-vdm-1.2.cdx.json", GraphCompleteness::Absent, [43, 43, 0, 0, 0]),
+        ("cyclonedx/dropwizard-1.2.cdx.json", GraphCompleteness::Rootless, [167, 167, 0, 170, 0]),
+        ("cyclonedx/laravel-1.4.cdx.json", GraphCompleteness::Rooted, [62, 62, 1, 112, 0]),
+        ("cyclonedx/log4j-defectdojo.cdx.json", GraphCompleteness::Absent, [1, 1, 0, 0, 8]),
+        (
+            "cyclonedx/proton-bridge-go-1.2.cdx.json",
+            GraphCompleteness::Rooted,
+            [201, 201, 56, 176, 0],
+        ),
+        (
+            "cyclonedx/proton-bridge-go-1.6.3.cdx.json",
+            GraphCompleteness::Rooted,
+            [201, 201, 56, 176, 0],
+        ),
+        ("cyclonedx/saasbom-services.cdx.json", GraphCompleteness::Rooted, [0, 0, 0, 0, 0]),
+        ("cyclonedx/vex.cdx.json", GraphCompleteness::Absent, [0, 0, 0, 0, 0]),
+        ("cyclonedx/dependency-track/bom-empty.json", GraphCompleteness::Absent, [0, 0, 0, 0, 0]),
+        ("cyclonedx/dependency-track/bom-no-purl.json", GraphCompleteness::Absent, [1, 0, 0, 0, 0]),
+        (
+            "cyclonedx/dependency-track/bom-issue1905.json",
+            GraphCompleteness::Rooted,
+            [2, 2, 1, 0, 0],
+        ),
+        (
+            "cyclonedx/dependency-track/bom-issue3309.json",
+            GraphCompleteness::Absent,
+            [0, 0, 0, 0, 0],
+        ),
+        (
+            "cyclonedx/dependency-track/bom-issue4455.json",
+            GraphCompleteness::Rooted,
+            [22, 21, 2, 49, 0],
+        ),
+        (
+            "cyclonedx/dependency-track/bom-license-expression.json",
+            GraphCompleteness::Absent,
+            [1, 0, 0, 0, 0],
+        ),
         (
             "cyclonedx/dependency-track/bom-invalid-license-expression.json",
-            Graph::Absent,
+            GraphCompleteness::Absent,
             [1, 0, 0, 0, 0],
         ),
         (
             "cyclonedx/dependency-track/bom-metadata-components.json",
-            Graph::Rooted,
+            GraphCompleteness::Rooted,
             [185, 185, 34, 680, 0],
         ),
-        ("cyclonedx/dependency-track/valid-bom-1.6.json", Graph::Rootless, [2, 1, 0, 1, 0]),
-        ("cyclonedx/dependency-track/valid-bom-1.7.json", Graph::Rootless, [3, 3, 0, 1, 0]),
-        ("spdx/alpine-2.3.spdx.json", Graph::Absent, [14, 14, 0, 0, 0]),
-        ("spdx/curl.spdx.json", Graph::Absent, [13, 13, 0, 0, 0]),
-        ("spdx/trivy-mageia.spdx.json", Graph::Absent, [182, 181, 0, 0, 0]),
+        (
+            "cyclonedx/dependency-track/valid-bom-1.6.json",
+            GraphCompleteness::Rootless,
+            [2, 1, 0, 1, 0],
+        ),
+        (
+            "cyclonedx/dependency-track/valid-bom-1.7.json",
+            GraphCompleteness::Rootless,
+            [3, 3, 0, 1, 0],
+        ),
+        ("spdx/alpine-2.3.spdx.json", GraphCompleteness::Absent, [14, 14, 0, 0, 0]),
+        ("spdx/curl.spdx.json", GraphCompleteness::Absent, [13, 13, 0, 0, 0]),
+        ("spdx/trivy-mageia.spdx.json", GraphCompleteness::Absent, [182, 181, 0, 0, 0]),
     ] {
         let Some(sbom) = file(path) else { return };
         assert_eq!((sbom.graph, counts(&sbom)), (graph, expected), "{path}");
@@ -128,7 +160,7 @@ fn spdx_dependencies_go_either_way() {
     }));
     let sbom = sbom.expect("a bill");
     assert_eq!(sbom.subject.as_ref().expect("a subject").key, "pkg:generic/shop");
-    assert_eq!((sbom.graph, sbom.tool.as_deref()), (Graph::Rooted, Some("syft-1.0")));
+    assert_eq!((sbom.graph, sbom.tool.as_deref()), (GraphCompleteness::Rooted, Some("syft-1.0")));
     let components = sbom.components(0..9);
     let found: Vec<(&str, bool, Option<Scope>, usize)> = components
         .iter()
@@ -162,9 +194,9 @@ fn spdx_tells_nothing_from_not_known() {
         assert!(components.iter().all(|component| component.dependencies.is_empty()));
         sbom.graph
     };
-    assert_eq!(bill("DEPENDS_ON", "SPDXRef-a"), Graph::Rooted);
-    assert_eq!(bill("DEPENDS_ON", "NONE"), Graph::Rooted);
-    assert_ne!(bill("DEPENDS_ON", "NOASSERTION"), Graph::Rooted);
+    assert_eq!(bill("DEPENDS_ON", "SPDXRef-a"), GraphCompleteness::Rooted);
+    assert_eq!(bill("DEPENDS_ON", "NONE"), GraphCompleteness::Rooted);
+    assert_ne!(bill("DEPENDS_ON", "NOASSERTION"), GraphCompleteness::Rooted);
 }
 
 #[test]

@@ -45,10 +45,10 @@ pub(crate) enum Scheme {
 
 /// A version that was parsed by a [`Scheme`].
 #[derive(Clone, Debug)]
-pub(crate) struct Version(Read);
+pub(crate) struct Version(ParsedVersion);
 
 #[derive(Clone, Debug)]
-enum Read {
+enum ParsedVersion {
     Semantic(semantic::Version),
     Python(Box<pep440_rs::Version>),
     Maven(maven::Version),
@@ -83,16 +83,16 @@ impl Scheme {
             return None;
         }
         let read = match self {
-            Self::Semantic => Read::Semantic(semantic::parse(text, false)?),
-            Self::NuGet => Read::Semantic(semantic::parse(text, true)?),
-            Self::Python => Read::Python(Box::new(text.parse().ok()?)),
-            Self::Maven => Read::Maven(maven::parse(text)),
-            Self::Ruby => Read::Ruby(ruby::parse(text)?),
-            Self::Composer => Read::Composer(composer::parse(text)?),
-            Self::Debian => Read::Debian(debian::parse(text)?),
-            Self::Alpine => Read::Alpine(alpine::parse(text)?),
-            Self::Rpm => Read::Rpm(text.to_owned()),
-            Self::Dotted => Read::Dotted(dotted::parse(text)?),
+            Self::Semantic => ParsedVersion::Semantic(semantic::parse(text, false)?),
+            Self::NuGet => ParsedVersion::Semantic(semantic::parse(text, true)?),
+            Self::Python => ParsedVersion::Python(Box::new(text.parse().ok()?)),
+            Self::Maven => ParsedVersion::Maven(maven::parse(text)),
+            Self::Ruby => ParsedVersion::Ruby(ruby::parse(text)?),
+            Self::Composer => ParsedVersion::Composer(composer::parse(text)?),
+            Self::Debian => ParsedVersion::Debian(debian::parse(text)?),
+            Self::Alpine => ParsedVersion::Alpine(alpine::parse(text)?),
+            Self::Rpm => ParsedVersion::Rpm(text.to_owned()),
+            Self::Dotted => ParsedVersion::Dotted(dotted::parse(text)?),
         };
         Some(Version(read))
     }
@@ -103,21 +103,21 @@ impl Ord for Version {
     /// scheme, so that the order is total.
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
-            (Read::Semantic(a), Read::Semantic(b)) => a.cmp(b),
-            (Read::Python(a), Read::Python(b)) => a.cmp(b),
-            (Read::Maven(a), Read::Maven(b)) => a.cmp(b),
-            (Read::Ruby(a), Read::Ruby(b)) => a.cmp(b),
-            (Read::Composer(a), Read::Composer(b)) => a.cmp(b),
-            (Read::Debian(a), Read::Debian(b)) => a.compare(b),
-            (Read::Alpine(a), Read::Alpine(b)) => a.compare(b),
-            (Read::Rpm(a), Read::Rpm(b)) => rpm_version::rpm_evr_compare(a, b),
-            (Read::Dotted(a), Read::Dotted(b)) => a.cmp(b),
+            (ParsedVersion::Semantic(a), ParsedVersion::Semantic(b)) => a.cmp(b),
+            (ParsedVersion::Python(a), ParsedVersion::Python(b)) => a.cmp(b),
+            (ParsedVersion::Maven(a), ParsedVersion::Maven(b)) => a.cmp(b),
+            (ParsedVersion::Ruby(a), ParsedVersion::Ruby(b)) => a.cmp(b),
+            (ParsedVersion::Composer(a), ParsedVersion::Composer(b)) => a.cmp(b),
+            (ParsedVersion::Debian(a), ParsedVersion::Debian(b)) => a.compare(b),
+            (ParsedVersion::Alpine(a), ParsedVersion::Alpine(b)) => a.compare(b),
+            (ParsedVersion::Rpm(a), ParsedVersion::Rpm(b)) => rpm_version::rpm_evr_compare(a, b),
+            (ParsedVersion::Dotted(a), ParsedVersion::Dotted(b)) => a.cmp(b),
             (a, b) => a.rank().cmp(&b.rank()),
         }
     }
 }
 
-impl Read {
+impl ParsedVersion {
     fn rank(&self) -> u8 {
         match self {
             Self::Semantic(_) => 0,

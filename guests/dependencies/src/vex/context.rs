@@ -9,7 +9,7 @@ use area_sdk::{DocumentError, Scope, Value};
 use super::document::{ImportedSbom, Origin, StatementChunk, branch_key};
 use super::index::{IndexedChunk, NamedComponent};
 use super::statement::Statement;
-use super::versions::Hit;
+use super::versions::VersionApplicability;
 use crate::inventory::component::{Mention, StoredComponent};
 use crate::purl::Purl;
 
@@ -39,9 +39,9 @@ pub(crate) struct Applicable<'a> {
     /// Index of the statement in its document.
     pub(crate) place: usize,
     pub(crate) statement: &'a Statement,
-    /// Whether the statement applies to the component's version; [`Hit::No`] if only the version
+    /// Whether the statement applies to the component's version; [`VersionApplicability::No`] if only the version
     /// differs.
-    pub(crate) holds: Hit,
+    pub(crate) holds: VersionApplicability,
     /// Whether the statement is about the product as a whole.
     pub(crate) is_product: bool,
 }

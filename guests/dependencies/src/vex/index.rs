@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::context::{Applicable, Context};
 use super::document::{ImportedSbom, StatementChunk};
 use super::statement::{Target, covers};
-use super::versions::Hit;
+use super::versions::VersionApplicability;
 use crate::inventory::component::{Mention, StoredComponent};
 use crate::purl::Purl;
 use crate::sbom::Subject;
@@ -54,7 +54,12 @@ impl IndexedChunk {
         new
     }
 
-    fn found(&self, at: usize, holds: Hit, is_product: bool) -> Option<Applicable<'_>> {
+    fn found(
+        &self,
+        at: usize,
+        holds: VersionApplicability,
+        is_product: bool,
+    ) -> Option<Applicable<'_>> {
         let (place, statement) = self.chunk.statements.get(at)?;
         Some(Applicable { origin: &self.chunk.origin, place: *place, statement, holds, is_product })
     }
@@ -83,7 +88,9 @@ impl IndexedChunk {
         for at in seen {
             let Some((_, statement)) = self.chunk.statements.get(at) else { continue };
             let holds = match self.has_other_version(named.sbom) {
-                true if !matches!(statement.target, Target::Link { .. }) => Hit::No,
+                true if !matches!(statement.target, Target::Link { .. }) => {
+                    VersionApplicability::No
+                }
                 _ => statement.holds_for(named.component.version.as_deref()),
             };
             found.extend(self.found(at, holds, false));
@@ -107,7 +114,11 @@ impl IndexedChunk {
             let is_other = statement.versions.is_empty()
                 && statement.target == Target::Product
                 && self.has_other_version(sbom);
-            let holds = if is_other { Hit::No } else { statement.holds_for_product(version) };
+            let holds = if is_other {
+                VersionApplicability::No
+            } else {
+                statement.holds_for_product(version)
+            };
             names_it.then(|| self.found(*at, holds, true)).flatten()
         };
         products.into_iter().filter_map(one).collect()

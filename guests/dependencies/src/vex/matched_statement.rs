@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 
 use super::context::{Applicable, Context};
 use super::statement::{State, same_name};
-use super::versions::Hit;
+use super::versions::VersionApplicability;
 use crate::inventory::component::{Mention, ReportedAdvisory, StoredComponent};
 use crate::matching::{AdvisoryMatch, Assessment, MatchBasis, Vulnerability};
 use crate::text::{self, advisory_key};
@@ -22,7 +22,7 @@ struct MatchedStatement {
     state: State,
     /// State and justification, for limitations.
     verdict: String,
-    holds: Hit,
+    holds: VersionApplicability,
     is_product: bool,
     /// Whether the statement is in the SBOM that contains the mention.
     is_own: bool,
@@ -68,7 +68,7 @@ impl MatchedStatement {
             names: names.map(|name| advisory_key(name)).collect(),
             state,
             verdict: reported.dismissed.clone().unwrap_or_else(|| state.as_str().to_owned()),
-            holds: Hit::Yes,
+            holds: VersionApplicability::Yes,
             is_product: false,
             is_own: true,
             stated_at: sbom.ready_at,
@@ -91,7 +91,7 @@ impl MatchedStatement {
             state if state.ends() => 0,
             _ => 1,
         };
-        let is_sure = self.holds == Hit::Yes;
+        let is_sure = self.holds == VersionApplicability::Yes;
         (self.stated_at, !self.is_product, is_sure, caution)
     }
 }
@@ -100,9 +100,9 @@ impl Applicable<'_> {
     /// Whether the statement applies to the version. An uncertain statement does not end a match.
     pub(crate) fn counts(&self) -> bool {
         match self.holds {
-            Hit::Yes => true,
-            Hit::Assumed(_) => !self.statement.state.ends(),
-            Hit::No => false,
+            VersionApplicability::Yes => true,
+            VersionApplicability::Assumed(_) => !self.statement.state.ends(),
+            VersionApplicability::No => false,
         }
     }
 }
@@ -163,11 +163,11 @@ impl MatchedStatements {
     /// Returns the limitations about versions that are only assumed to be affected.
     fn assumptions(&self) -> impl Iterator<Item = String> {
         self.adding().filter_map(|matched_statement| match &matched_statement.holds {
-            Hit::Assumed(why) => Some(format!(
+            VersionApplicability::Assumed(why) => Some(format!(
                 "{} is assumed to affect this version: {} gives {why}.",
                 matched_statement.advisory_id, matched_statement.filename
             )),
-            Hit::Yes | Hit::No => None,
+            VersionApplicability::Yes | VersionApplicability::No => None,
         })
     }
 
@@ -197,7 +197,7 @@ impl Assessment {
     /// Removes the vulnerabilities whose match statements end, and adds the reasons as limitations.
     pub(crate) fn apply(&mut self, statements: &MatchedStatements) {
         self.limitations.extend(statements.assumptions());
-        let mut reasons = Reasons::default();
+        let mut reasons = AdvisoriesByStatement::default();
         let mut used = BTreeSet::new();
         self.vulnerabilities.retain(|vulnerability| {
             let names = &vulnerability.names;
@@ -235,9 +235,9 @@ impl Assessment {
 /// Ids of advisories by the statement that ends their match. The key has the document, the verdict,
 /// and whether the statement covers all SBOMs with the component.
 #[derive(Default)]
-struct Reasons(BTreeMap<(String, String, bool), BTreeSet<String>>);
+struct AdvisoriesByStatement(BTreeMap<(String, String, bool), BTreeSet<String>>);
 
-impl Reasons {
+impl AdvisoriesByStatement {
     fn add(&mut self, matched_statement: &MatchedStatement, advisory_id: &str) {
         self.insert(matched_statement, advisory_id, true);
     }

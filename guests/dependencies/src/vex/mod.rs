@@ -15,4 +15,4 @@ mod versions;
 pub(crate) use context::{Applicable, Context};
 pub(crate) use matched_statement::MatchedStatements;
 pub(crate) use statement::{State, Statement, Target};
-pub(crate) use versions::{Hit, StatedVersion, Status, VersionText};
+pub(crate) use versions::{StatedVersion, Status, VersionApplicability, VersionText};

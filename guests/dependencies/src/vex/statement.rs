@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use area_sdk::prelude::*;
 use percent_encoding::percent_decode_str;
 
-use super::versions::{self, Hit, StatedVersion};
+use super::versions::{self, StatedVersion, VersionApplicability};
 use crate::purl::Purl;
 use crate::text::advisory_key;
 
@@ -131,7 +131,7 @@ impl Statement {
     }
 
     /// Whether the statement applies to this version of its target.
-    pub(crate) fn holds_for(&self, version: Option<&str>) -> Hit {
+    pub(crate) fn holds_for(&self, version: Option<&str>) -> VersionApplicability {
         match self.state.ends() {
             true => versions::is_cleared(&self.versions, version),
             false => versions::is_affected(&self.versions, version),
@@ -139,10 +139,10 @@ impl Statement {
     }
 
     /// Whether the statement applies to a product with this version.
-    pub(super) fn holds_for_product(&self, version: Option<&str>) -> Hit {
+    pub(super) fn holds_for_product(&self, version: Option<&str>) -> VersionApplicability {
         match versions::is_listed(&self.versions, version) {
             true => self.holds_for(version),
-            false => Hit::No,
+            false => VersionApplicability::No,
         }
     }
 }

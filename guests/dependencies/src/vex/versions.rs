@@ -32,7 +32,7 @@ pub(crate) enum Status {
 
 /// Whether a VEX statement applies to a version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Hit {
+pub(crate) enum VersionApplicability {
     No,
     /// Assumed to apply, because a range cannot be evaluated. Contains the range and the reason.
     Assumed(String),
@@ -44,37 +44,43 @@ pub(crate) enum Hit {
 /// Items with this version take precedence, then ranges that contain it. Without either, the
 /// vulnerability affects the version, unless all items are ranges without the version, or versions
 /// that are not affected.
-pub(super) fn is_affected(versions: &[StatedVersion], version: Option<&str>) -> Hit {
+pub(super) fn is_affected(
+    versions: &[StatedVersion],
+    version: Option<&str>,
+) -> VersionApplicability {
     let unaffected = |one: &&StatedVersion| one.status == Some(Status::Unaffected);
     let entries = Entries::of(versions, version);
     if !entries.named.is_empty() {
-        return Hit::of(!entries.named.iter().all(unaffected));
+        return VersionApplicability::of(!entries.named.iter().all(unaffected));
     }
     if entries.covering.iter().any(|one| !unaffected(one)) {
-        return Hit::Yes;
+        return VersionApplicability::Yes;
     }
     match entries.open {
-        Some(open) => Hit::Assumed(open),
-        None if !entries.covering.is_empty() => Hit::No,
+        Some(open) => VersionApplicability::Assumed(open),
+        None if !entries.covering.is_empty() => VersionApplicability::No,
         None => {
             let mut affected = versions.iter().filter(|one| !unaffected(one));
             let names = |one: &StatedVersion| matches!(one.text, VersionText::Exact(_));
-            Hit::of(versions.is_empty() || affected.any(names))
+            VersionApplicability::of(versions.is_empty() || affected.any(names))
         }
     }
 }
 
 /// Whether a statement such as `not_affected` applies to a version: it has no versions, or lists
 /// the version, or has a range that contains it.
-pub(super) fn is_cleared(versions: &[StatedVersion], version: Option<&str>) -> Hit {
+pub(super) fn is_cleared(
+    versions: &[StatedVersion],
+    version: Option<&str>,
+) -> VersionApplicability {
     let against = |one: &&StatedVersion| !matches!(one.status, None | Some(Status::Unaffected));
     let entries = Entries::of(versions, version);
     let deciding = if entries.named.is_empty() { entries.covering } else { entries.named };
     match entries.open {
-        _ if versions.is_empty() => Hit::Yes,
-        _ if !deciding.is_empty() => Hit::of(!deciding.iter().any(against)),
-        Some(open) => Hit::Assumed(open),
-        None => Hit::No,
+        _ if versions.is_empty() => VersionApplicability::Yes,
+        _ if !deciding.is_empty() => VersionApplicability::of(!deciding.iter().any(against)),
+        Some(open) => VersionApplicability::Assumed(open),
+        None => VersionApplicability::No,
     }
 }
 
@@ -116,7 +122,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-impl Hit {
+impl VersionApplicability {
     fn of(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
@@ -144,33 +150,48 @@ mod tests {
         versions.as_array().expect("versions").iter().map(one).collect()
     }
 
-    fn hit(version: Option<&str>, versions: &Value) -> Hit {
+    fn hit(version: Option<&str>, versions: &Value) -> VersionApplicability {
         is_affected(&stated(versions), version)
     }
 
     #[test]
     fn a_statement_clears_the_versions_that_it_names() {
         let cleared = |versions: Value| is_cleared(&stated(&versions), Some("1.5.0"));
-        assert_eq!(cleared(json!([])), Hit::Yes);
-        assert_eq!(cleared(json!([{ "version": "1.5.0" }])), Hit::Yes);
-        assert_eq!(cleared(json!([{ "version": "1.5.0", "status": "unaffected" }])), Hit::Yes);
-        assert_eq!(cleared(json!([{ "version": "1.5.0", "status": "affected" }])), Hit::No);
-        assert_eq!(cleared(json!([{ "version": "1.5.0", "status": "unknown" }])), Hit::No);
-        assert_eq!(cleared(json!([{ "version": "1.4.0" }])), Hit::No);
-        assert_eq!(cleared(json!([{ "range": "vers:npm/>=1.5.0|<2.0.0" }])), Hit::Yes);
-        assert_eq!(cleared(json!([{ "range": "vers:npm/<1.5.0" }])), Hit::No);
-        assert!(matches!(cleared(json!([{ "range": "vers:generic/<2" }])), Hit::Assumed(_)));
+        assert_eq!(cleared(json!([])), VersionApplicability::Yes);
+        assert_eq!(cleared(json!([{ "version": "1.5.0" }])), VersionApplicability::Yes);
+        assert_eq!(
+            cleared(json!([{ "version": "1.5.0", "status": "unaffected" }])),
+            VersionApplicability::Yes
+        );
+        assert_eq!(
+            cleared(json!([{ "version": "1.5.0", "status": "affected" }])),
+            VersionApplicability::No
+        );
+        assert_eq!(
+            cleared(json!([{ "version": "1.5.0", "status": "unknown" }])),
+            VersionApplicability::No
+        );
+        assert_eq!(cleared(json!([{ "version": "1.4.0" }])), VersionApplicability::No);
+        assert_eq!(
+            cleared(json!([{ "range": "vers:npm/>=1.5.0|<2.0.0" }])),
+            VersionApplicability::Yes
+        );
+        assert_eq!(cleared(json!([{ "range": "vers:npm/<1.5.0" }])), VersionApplicability::No);
+        assert!(matches!(
+            cleared(json!([{ "range": "vers:generic/<2" }])),
+            VersionApplicability::Assumed(_)
+        ));
         let both =
             json!([{ "range": "vers:npm/<2.0.0" }, { "version": "1.5.0", "status": "affected" }]);
-        assert_eq!(cleared(both), Hit::No);
+        assert_eq!(cleared(both), VersionApplicability::No);
     }
 
     #[test]
     fn a_range_affects_the_versions_that_lie_in_it() {
         let below_one = json!([{ "range": "vers:npm/<1.0.0" }]);
-        assert_eq!(hit(Some("0.9.0"), &below_one), Hit::Yes);
-        assert_eq!(hit(Some("1.0.0"), &below_one), Hit::No);
-        assert_eq!(hit(Some("1.0.0"), &json!([])), Hit::Yes);
+        assert_eq!(hit(Some("0.9.0"), &below_one), VersionApplicability::Yes);
+        assert_eq!(hit(Some("1.0.0"), &below_one), VersionApplicability::No);
+        assert_eq!(hit(Some("1.0.0"), &json!([])), VersionApplicability::Yes);
     }
 
     #[test]
@@ -178,12 +199,12 @@ mod tests {
         let fixed = json!([
             { "range": "vers:npm/<2.0.0" }, { "version": "1.5.0", "status": "unaffected" },
         ]);
-        assert_eq!(hit(Some("1.5.0"), &fixed), Hit::No);
-        assert_eq!(hit(Some("1.4.0"), &fixed), Hit::Yes);
+        assert_eq!(hit(Some("1.5.0"), &fixed), VersionApplicability::No);
+        assert_eq!(hit(Some("1.4.0"), &fixed), VersionApplicability::Yes);
         let both = json!([
             { "range": "vers:npm/<2.0.0" }, { "range": "vers:npm/>=2.0.0", "status": "unaffected" },
         ]);
-        assert_eq!(hit(Some("2.0.0"), &both), Hit::No);
+        assert_eq!(hit(Some("2.0.0"), &both), VersionApplicability::No);
     }
 
     #[test]
@@ -195,10 +216,12 @@ mod tests {
             (Some("latest"), "vers:npm/<1.0.0"),
             (None, "vers:npm/<1.0.0"),
         ] {
-            assert!(matches!(open(version, range), Hit::Assumed(why) if why.contains(range)));
+            assert!(
+                matches!(open(version, range), VersionApplicability::Assumed(why) if why.contains(range))
+            );
         }
-        assert_eq!(open(None, "vers:npm/*"), Hit::Yes);
+        assert_eq!(open(None, "vers:npm/*"), VersionApplicability::Yes);
         let unaffected = json!([{ "range": "vers:openssl/>=3", "status": "unaffected" }]);
-        assert!(matches!(hit(Some("3"), &unaffected), Hit::Assumed(_)));
+        assert!(matches!(hit(Some("3"), &unaffected), VersionApplicability::Assumed(_)));
     }
 }

@@ -8,7 +8,7 @@ use super::{Codeowners, Rule, Section, Warning};
 
 /// Effect of a rule on the paths of a repository.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Usage {
+pub(crate) enum RuleUsage {
     /// The rule matched no path.
     Unmatched,
     /// Later rules overrode the rule for every path that it matched.
@@ -50,9 +50,9 @@ impl PathCounts {
     }
 
     /// Returns the effect of each rule, in the order of the sections.
-    fn usages(&self, file: &Codeowners) -> Vec<Usage> {
-        let mut usage: Vec<Usage> = self.usage.chars().map(usage).collect();
-        usage.resize(file.rule_count(), Usage::Unmatched);
+    fn usages(&self, file: &Codeowners) -> Vec<RuleUsage> {
+        let mut usage: Vec<RuleUsage> = self.usage.chars().map(usage).collect();
+        usage.resize(file.rule_count(), RuleUsage::Unmatched);
         usage
     }
 
@@ -64,9 +64,9 @@ impl PathCounts {
             .zip(self.usages(file))
             .filter_map(|(rule, usage)| {
                 let why = match usage {
-                    Usage::Unmatched => "matches no path",
-                    Usage::Hidden => "is hidden by later rules",
-                    Usage::Used => return None,
+                    RuleUsage::Unmatched => "matches no path",
+                    RuleUsage::Hidden => "is hidden by later rules",
+                    RuleUsage::Used => return None,
                 };
                 Some(Warning { line: rule.line, message: format!("`{}` {why}", rule.text) })
             })
@@ -78,25 +78,25 @@ impl PathCounts {
 
 /// Updates the effects of a section's rules for a path. Returns whether the path has owners in the
 /// section.
-fn see(section: &Section, path: &str, usage: &mut [Usage]) -> bool {
+fn see(section: &Section, path: &str, usage: &mut [RuleUsage]) -> bool {
     let (rules, exclusions) = usage.split_at_mut(section.rules.len());
     let mut decided = false;
     for (rule, usage) in section.exclusions.iter().zip(exclusions) {
-        if (!decided || *usage != Usage::Used) && rule.pattern.matches(path) {
-            *usage = Usage::Used;
+        if (!decided || *usage != RuleUsage::Used) && rule.pattern.matches(path) {
+            *usage = RuleUsage::Used;
             decided = true;
         }
     }
     let mut owned = false;
     for (rule, usage) in section.rules.iter().zip(rules).rev() {
         // A rule that cannot decide this path is tested only if it has not matched any path yet.
-        if (decided && *usage != Usage::Unmatched) || !rule.pattern.matches(path) {
+        if (decided && *usage != RuleUsage::Unmatched) || !rule.pattern.matches(path) {
             continue;
         }
         if decided {
-            *usage = Usage::Hidden;
+            *usage = RuleUsage::Hidden;
         } else {
-            *usage = Usage::Used;
+            *usage = RuleUsage::Used;
             decided = true;
             owned = !rule.owners.is_empty();
         }
@@ -104,19 +104,19 @@ fn see(section: &Section, path: &str, usage: &mut [Usage]) -> bool {
     owned
 }
 
-fn letter(usage: Usage) -> char {
+fn letter(usage: RuleUsage) -> char {
     match usage {
-        Usage::Unmatched => '.',
-        Usage::Hidden => 'h',
-        Usage::Used => 'u',
+        RuleUsage::Unmatched => '.',
+        RuleUsage::Hidden => 'h',
+        RuleUsage::Used => 'u',
     }
 }
 
-fn usage(letter: char) -> Usage {
+fn usage(letter: char) -> RuleUsage {
     match letter {
-        'u' => Usage::Used,
-        'h' => Usage::Hidden,
-        _ => Usage::Unmatched,
+        'u' => RuleUsage::Used,
+        'h' => RuleUsage::Hidden,
+        _ => RuleUsage::Unmatched,
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     Item, ItemStatus, NewPreview, OwnershipPreview, POLICY_VERSION, PreviewItem, SHOWN, Snapshot,
     StoredPreview,
 };
-use crate::directory::Directory;
+use crate::directory::OwnerDirectory;
 use crate::findings;
 use crate::source::{Source, SourceState, SourceStatus};
 
@@ -71,7 +71,7 @@ fn items(ctx: &Ctx, new: &NewPreview, source: Option<&Stored<Source>>) -> Result
     let file = rules
         .map_err(|_| Problem::unavailable("The rules cannot be read at the moment."))?
         .flatten();
-    let directory = Directory::load(ctx, new.repository_id)?;
+    let directory = OwnerDirectory::load(ctx, new.repository_id)?;
     let (findings, total) = findings::open(ctx, new.repository_id, MOST_ITEMS)?;
     let findings = findings.into_iter();
     Ok((findings.map(|finding| judge(finding, file.as_ref(), &directory)).collect(), total))

@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 
 use super::{Item, ItemStatus};
 use crate::codeowners::{Codeowners, from_root};
-use crate::directory::Directory;
+use crate::directory::OwnerDirectory;
 use crate::findings::Finding;
 
 /// Maximum number of a finding's paths that are evaluated and returned.
@@ -15,12 +15,12 @@ const MOST_REASONS: usize = 3;
 
 /// Owners of all paths of a finding, and the lines of the deciding rules.
 #[derive(Default)]
-struct Claims {
+struct FindingOwners {
     identities: Vec<String>,
     rule_lines: Vec<u32>,
 }
 
-impl Claims {
+impl FindingOwners {
     fn of(file: &Codeowners, paths: &[String]) -> Self {
         let mut claims = Self::default();
         for path in paths.iter().filter_map(|path| from_root(path)) {
@@ -45,12 +45,12 @@ type Verdict = (ItemStatus, Option<Uuid>, Option<String>);
 pub(super) fn judge(
     finding: Stored<Finding>,
     file: Option<&Codeowners>,
-    directory: &Directory,
+    directory: &OwnerDirectory,
 ) -> Item {
     let finding_id = finding.uuid();
     let mut finding = finding.value;
     finding.paths.truncate(MOST_PATHS);
-    let claims = file.map(|file| Claims::of(file, &finding.paths)).unwrap_or_default();
+    let claims = file.map(|file| FindingOwners::of(file, &finding.paths)).unwrap_or_default();
     let (status, assignee_id, reason) = match unclaimed(&finding, file, &claims) {
         Some(reason) => without_owners(&finding, reason),
         None => among(&claims.identities, finding.owner_id, directory),
@@ -76,7 +76,7 @@ pub(super) fn judge(
 fn unclaimed(
     finding: &Finding,
     file: Option<&Codeowners>,
-    claims: &Claims,
+    claims: &FindingOwners,
 ) -> Option<&'static str> {
     if !claims.identities.is_empty() {
         None
@@ -102,7 +102,7 @@ fn without_owners(finding: &Finding, reason: &str) -> Verdict {
 
 /// Decides about a finding with owners: the first owner that resolves to a user becomes the
 /// assignee, unless the current assignee is one of the owners.
-fn among(identities: &[String], current: Option<Uuid>, directory: &Directory) -> Verdict {
+fn among(identities: &[String], current: Option<Uuid>, directory: &OwnerDirectory) -> Verdict {
     let (mut assignee, mut reasons) = (None, Vec::new());
     for identity in identities {
         match directory.people(identity) {

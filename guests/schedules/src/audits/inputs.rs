@@ -35,7 +35,7 @@ const STEP: u32 = 200;
 const MOST_LOOKED_AT: usize = 2_000;
 
 /// An evidence record that references a content.
-struct Naming {
+struct ReferencingRecord {
     evidence_id: Uuid,
     stream: String,
 }
@@ -103,7 +103,7 @@ pub(super) fn gather(
 }
 
 /// Evidence records by the digest of the content that they reference.
-type ByContent = BTreeMap<String, Vec<Naming>>;
+type ByContent = BTreeMap<String, Vec<ReferencingRecord>>;
 
 /// Returns the evidence about a repository: ids of records of kind `finding`, and all records by
 /// content.
@@ -117,7 +117,10 @@ fn evidence(scope: &Scope, subjects: &[String]) -> Result<(Vec<Uuid>, ByContent)
             let evidence_id = record.uuid();
             let EvidenceRecord { content_sha256, provider, source_ref, .. } = record.value;
             let stream = format!("evidence:{provider}:{source_ref}");
-            by_content.entry(content_sha256).or_default().push(Naming { evidence_id, stream });
+            by_content
+                .entry(content_sha256)
+                .or_default()
+                .push(ReferencingRecord { evidence_id, stream });
             if kind == "finding" {
                 findings.push(evidence_id);
             }

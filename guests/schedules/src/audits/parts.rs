@@ -36,17 +36,17 @@ enum ImportStatus {
     Failed,
 }
 
-type DeliveredPart = JobResult<EventDelivery>;
+type PartDeliveryResult = JobResult<EventDelivery>;
 
-pub(crate) fn findings(ctx: &JobCtx, event: EventDelivery) -> DeliveredPart {
+pub(crate) fn findings(ctx: &JobCtx, event: EventDelivery) -> PartDeliveryResult {
     take_in(ctx, &event, "findings", |parts| &mut parts.findings)
 }
 
-pub(crate) fn dependencies(ctx: &JobCtx, event: EventDelivery) -> DeliveredPart {
+pub(crate) fn dependencies(ctx: &JobCtx, event: EventDelivery) -> PartDeliveryResult {
     take_in(ctx, &event, "dependencies", |parts| &mut parts.dependencies)
 }
 
-pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> DeliveredPart {
+pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> PartDeliveryResult {
     take_in(ctx, &event, "ownership", |parts| &mut parts.ownership)
 }
 
@@ -57,7 +57,7 @@ fn take_in(
     event: &EventDelivery,
     name: &str,
     part: fn(&mut Parts) -> &mut Part,
-) -> DeliveredPart {
+) -> PartDeliveryResult {
     let imported: AreaResult = event.data()?;
     let Some(mut audit) = ctx.documents::<StoredAudit>().find(imported.audit_id)? else {
         return Ok(Outcome::Done);

@@ -24,11 +24,11 @@ impl Job for RunAudit {
 
 /// Job that ends an audit if parts are still missing after the maximum time.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct AuditDeadline {
+pub(crate) struct EndOverdueAudit {
     audit_id: Uuid,
 }
 
-impl Job for AuditDeadline {
+impl Job for EndOverdueAudit {
     const KIND: &'static str = "audit_deadline";
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn run(ctx: &JobCtx, job: RunAudit) -> JobResult<RunAudit> {
     ctx.documents().replace(&mut audit)?;
     ctx.publish(AuditStarted::of(&audit, ctx.now()));
     ctx.enqueue_with(
-        &AuditDeadline { audit_id: job.audit_id },
+        &EndOverdueAudit { audit_id: job.audit_id },
         JobOptions {
             at: Some(ctx.now().plus_seconds(PATIENCE_SECONDS)),
             resource: Some(job.audit_id),
@@ -60,7 +60,7 @@ pub(crate) fn run(ctx: &JobCtx, job: RunAudit) -> JobResult<RunAudit> {
     Ok(Outcome::Done)
 }
 
-pub(crate) fn deadline(ctx: &JobCtx, job: AuditDeadline) -> JobResult<AuditDeadline> {
+pub(crate) fn deadline(ctx: &JobCtx, job: EndOverdueAudit) -> JobResult<EndOverdueAudit> {
     let Some(mut audit) = ctx.documents::<StoredAudit>().find(job.audit_id)? else {
         return Ok(Outcome::Done);
     };

@@ -2,7 +2,7 @@
 
 use super::super::bindings::assurance::area::log::{self, Host};
 use super::super::instance::CallState;
-use assurance_core::journal::LogLevel;
+use assurance_core::area_log::LogLevel;
 
 impl Host for CallState {
     fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {

@@ -25,7 +25,7 @@ async fn compute(meter: Arc<CallMeter>, ticks: u32, holds_write_lock: bool) -> S
     std::thread::current().name().unwrap_or_default().to_owned()
 }
 
-async fn run(ticks: u32, meter: Arc<CallMeter>, places: usize) -> Result<String, AbandonedCall> {
+async fn run(ticks: u32, meter: Arc<CallMeter>, places: usize) -> Result<String, AbandonReason> {
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
     let call = compute(meter.clone(), ticks, false).boxed();
     executor.run(call, meter, &Arc::new(Semaphore::new(places))).await
@@ -90,7 +90,7 @@ async fn a_call_of_a_few_slices_needs_no_place() {
 
 #[tokio::test]
 async fn without_a_place_a_long_call_is_given_up() {
-    assert!(matches!(run(60, meter(5, 5000), 0).await, Err(AbandonedCall::Overloaded)));
+    assert!(matches!(run(60, meter(5, 5000), 0).await, Err(AbandonReason::Overloaded)));
 }
 
 #[tokio::test]
@@ -148,5 +148,5 @@ async fn a_call_that_does_not_notice_its_deadline_is_given_up() {
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
     let places = Arc::new(Semaphore::new(1));
     let ended = executor.run(stubborn.boxed(), meter, &places).await;
-    assert!(matches!(ended, Err(AbandonedCall::Deadline)));
+    assert!(matches!(ended, Err(AbandonReason::Deadline)));
 }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail, ensure};
 use sha2::{Digest as _, Sha256};
 
 use super::manifest::{BackupFile, BackupManifest};
-use super::{BLOBS, CONFIGURATION, DATABASE, MANIFEST, MASTER_KEY, Progress};
+use super::{BLOBS, CONFIGURATION, DATABASE, MANIFEST, MASTER_KEY, ProgressReporter};
 use assurance_core::config::{Config, files};
 use assurance_core::domain::time::Clock;
 use assurance_service::open;
@@ -30,7 +30,7 @@ pub async fn create(
     config: &Config,
     dir: &Path,
     with_key: bool,
-    progress: Progress<'_>,
+    progress: ProgressReporter<'_>,
 ) -> anyhow::Result<BackupManifest> {
     let database = super::only_embedded(config)?;
     ensure!(
@@ -74,7 +74,7 @@ struct BackupInProgress<'a> {
     /// Copied blobs, by object name.
     copied: BTreeMap<String, BackupFile>,
     damaged: Vec<String>,
-    progress: Progress<'a>,
+    progress: ProgressReporter<'a>,
 }
 
 impl BackupInProgress<'_> {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{MANIFEST, Progress};
+use super::{MANIFEST, ProgressReporter};
 use assurance_core::domain::time::Timestamp;
 
 /// Format version. It changes when older releases cannot restore the backup.
@@ -85,7 +85,7 @@ impl BackupManifest {
     ///
     /// # Errors
     /// Names the first missing or changed file.
-    pub fn verify(&self, dir: &Path, progress: Progress<'_>) -> anyhow::Result<()> {
+    pub fn verify(&self, dir: &Path, progress: ProgressReporter<'_>) -> anyhow::Result<()> {
         for entry in &self.files {
             let path = dir.join(&entry.path);
             let found = BackupFile::of(dir, &entry.path)

@@ -32,7 +32,7 @@ const CONFIGURATION: &str = "configuration.toml";
 const MASTER_KEY: &str = "master.key";
 
 /// Receives a progress line for the operator at each step, and every few seconds.
-pub type Progress<'a> = &'a (dyn Fn(String) + Sync);
+pub type ProgressReporter<'a> = &'a (dyn Fn(String) + Sync);
 
 /// Returns the configured master key in base64; `None` if its file is missing. Never creates one: a
 /// new key could not decrypt the database.

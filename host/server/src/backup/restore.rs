@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 
 use super::manifest::BackupManifest;
-use super::{BLOBS, DATABASE, MASTER_KEY, Progress};
+use super::{BLOBS, DATABASE, MASTER_KEY, ProgressReporter};
 use assurance_core::config::{Config, files};
 use assurance_service::open;
 use assurance_store::backup::newest_schema;
@@ -29,7 +29,7 @@ const CHUNK: usize = 4 << 20;
 pub async fn restore(
     config: &Config,
     dir: &Path,
-    progress: Progress<'_>,
+    progress: ProgressReporter<'_>,
 ) -> anyhow::Result<BackupManifest> {
     let database = super::only_embedded(config)?;
     let manifest = BackupManifest::read(dir)?;
@@ -101,7 +101,7 @@ async fn put_blobs(
     blobs: &Blobs,
     dir: &Path,
     manifest: &BackupManifest,
-    progress: Progress<'_>,
+    progress: ProgressReporter<'_>,
 ) -> anyhow::Result<()> {
     let mut count = 0;
     for entry in &manifest.files {

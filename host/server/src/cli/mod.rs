@@ -42,7 +42,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use self::output::Output;
+use self::output::OutputFormat;
 use assurance_core::config::{Config, ConfigSource, FlagOverrides};
 
 /// The Workspace Assurance Service.
@@ -85,8 +85,8 @@ impl CommonOptions {
         ConfigSource { file: self.config.clone(), without_environment: false, flags }
     }
 
-    fn output(&self) -> Output {
-        Output { json: self.json }
+    fn output(&self) -> OutputFormat {
+        OutputFormat { json: self.json }
     }
 }
 

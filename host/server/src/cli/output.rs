@@ -15,11 +15,11 @@ const ENDED_BY_SIGPIPE: i32 = 141;
 
 /// Output format of a command's result.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Output {
+pub(super) struct OutputFormat {
     pub(super) json: bool,
 }
 
-impl Output {
+impl OutputFormat {
     /// Prints a response of the service: as JSON, or for people with `show`.
     pub(super) fn answer(self, answer: &Json, show: impl FnOnce(&Json)) {
         if self.json {

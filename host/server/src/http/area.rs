@@ -61,7 +61,7 @@ pub(super) async fn answer(
     let admitted = budget.spend(admitting).await?;
 
     let mut arriving =
-        IncomingBody { app: &app, route: found.route, parts: &parts, wrong: Vec::new() };
+        RequestValidation { app: &app, route: found.route, parts: &parts, wrong: Vec::new() };
     let content = arriving.open(body)?;
     let read = arriving.read(content).await?;
     let checking = arriving.checked(&given, read);
@@ -156,14 +156,14 @@ struct CheckedRequest {
 }
 
 /// A request during validation. All violations are collected and returned together.
-struct IncomingBody<'r> {
+struct RequestValidation<'r> {
     app: &'r App,
     route: &'r RouteContract,
     parts: &'r Parts,
     wrong: Vec<Violation>,
 }
 
-impl IncomingBody<'_> {
+impl RequestValidation<'_> {
     /// Checks media type, encoding and announced size, then opens the body.
     fn open(&self, body: HttpBody) -> Result<Option<BodyReader>, Refusal> {
         let expected = match &self.route.route.body {

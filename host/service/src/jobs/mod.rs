@@ -58,13 +58,13 @@ pub struct WorkerDeps {
 #[derive(Clone)]
 pub struct RunnableAreas {
     /// Returns the names of the live areas. Jobs of other areas are not claimed.
-    pub names: Arc<AreaNames>,
+    pub names: Arc<ListAreaNames>,
     /// Finds the version that runs a workspace's job.
     pub find: Arc<FindArea>,
 }
 
 /// Returns the names of the live areas.
-pub type AreaNames = dyn Fn() -> Vec<String> + Send + Sync;
+pub type ListAreaNames = dyn Fn() -> Vec<String> + Send + Sync;
 
 /// Finds the version of an area that serves a workspace; `None` if the area is not live.
 pub type FindArea = dyn Fn(&str, WorkspaceId) -> Option<RunnableArea> + Send + Sync;

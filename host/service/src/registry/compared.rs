@@ -43,7 +43,7 @@ impl Default for ShadowComparison {
 #[derive(Debug, Default)]
 struct ComparisonState {
     counts: ShadowCounts,
-    places: BTreeMap<(String, String), DifferencePlace>,
+    places: BTreeMap<(String, String), DifferenceSummary>,
 }
 
 /// Number of copied requests, by result.
@@ -65,7 +65,7 @@ pub struct ShadowCounts {
 }
 
 #[derive(Clone, Debug, Default)]
-struct DifferencePlace {
+struct DifferenceSummary {
     count: u64,
     examples: Vec<DifferenceExample>,
 }

@@ -54,7 +54,7 @@ enum Encoding {
 
 impl<'de> Deserialize<'de> for Licenses {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        list::fold(deserializer, Self::default(), |licenses, at, item: StoredDecision| {
+        list::fold(deserializer, Self::default(), |licenses, at, item: LicenseItemProperties| {
             if item.nameless_property {
                 licenses.nameless_property.get_or_insert(at);
             }
@@ -66,12 +66,12 @@ impl<'de> Deserialize<'de> for Licenses {
 }
 
 /// Properties of one item of `licenses` that are checked later.
-struct StoredDecision {
+struct LicenseItemProperties {
     expression: bool,
     nameless_property: bool,
 }
 
-impl<'de> Deserialize<'de> for StoredDecision {
+impl<'de> Deserialize<'de> for LicenseItemProperties {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let item = LicenseItem::deserialize(deserializer)?;
         match (&item.license, &item.expression) {

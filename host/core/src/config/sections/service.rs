@@ -154,7 +154,7 @@ pub struct DatabaseConfig {
     /// `sqlite://PATH` or `postgres://USER:PASSWORD@HOST/NAME`; not set: an
     /// embedded database in the data folder.
     pub url: Option<SecretString>,
-    /// Maximum number of connections of this process.
+    /// Maximum number of database connections of this process.
     pub max_connections: u32,
     /// Maximum time that a request waits for a connection, in milliseconds.
     pub acquire_timeout_ms: u64,

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::super::{CommonOptions, output};
 use super::AreaArgument;
-use assurance_core::journal::{CallFault, JournalEntry, JournalPage, LogLine};
+use assurance_core::area_log::{AreaLogEntry, AreaLogPage, CallFault, LogLine};
 
 /// Interval of requests for new entries.
 const POLL: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ impl AreaLogs {
         let first = path.clone();
         loop {
             let answer = operators.get(&path).await?;
-            let page: JournalPage = serde_json::from_value(answer.clone())
+            let page: AreaLogPage = serde_json::from_value(answer.clone())
                 .context("the service's answer is of another version")?;
             let is_news = path == first || !page.is_empty();
             match common.output().json {
@@ -53,14 +53,14 @@ impl AreaLogs {
 }
 
 /// Formats a page of entries for people.
-fn lines(page: &JournalPage) -> Result<String, std::fmt::Error> {
+fn lines(page: &AreaLogPage) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     print(&mut out, page)?;
     Ok(out)
 }
 
 /// Writes log lines and faults in the order of their time.
-fn print(out: &mut impl Write, page: &JournalPage) -> std::fmt::Result {
+fn print(out: &mut impl Write, page: &AreaLogPage) -> std::fmt::Result {
     if page.missed {
         writeln!(out, "(lines that came before are not kept any more)")?;
     }
@@ -80,11 +80,11 @@ fn print(out: &mut impl Write, page: &JournalPage) -> std::fmt::Result {
     }
 }
 
-fn print_line(out: &mut impl Write, line: &JournalEntry<LogLine>) -> std::fmt::Result {
+fn print_line(out: &mut impl Write, line: &AreaLogEntry<LogLine>) -> std::fmt::Result {
     writeln!(out, "{} {:5} {}", head(line), line.what.level, line.what.message)
 }
 
-fn print_fault(out: &mut impl Write, fault: &JournalEntry<CallFault>) -> std::fmt::Result {
+fn print_fault(out: &mut impl Write, fault: &AreaLogEntry<CallFault>) -> std::fmt::Result {
     writeln!(out, "{} FAULT {}", head(fault), fault.what.message)?;
     for frame in &fault.what.frames {
         writeln!(out, "    {frame}")?;
@@ -93,8 +93,8 @@ fn print_fault(out: &mut impl Write, fault: &JournalEntry<CallFault>) -> std::fm
 }
 
 /// Returns the beginning of an entry's line: time, version and call.
-fn head<T>(entry: &JournalEntry<T>) -> String {
-    let JournalEntry { digest, request_id, job_id, .. } = entry;
+fn head<T>(entry: &AreaLogEntry<T>) -> String {
+    let AreaLogEntry { digest, request_id, job_id, .. } = entry;
     let job = job_id.map(|id| format!("job {id}"));
     let call = request_id.as_deref().map(str::to_owned).or(job).unwrap_or_else(|| "-".to_owned());
     format!("{} {} {call}", entry.at.to_rfc3339(), digest.get(..12).unwrap_or(digest))

@@ -7,20 +7,20 @@ use super::OperatorsState;
 use super::areas::unknown;
 use super::parameters::OperatorQuery;
 use crate::http::problem::Refusal;
-use assurance_core::journal;
+use assurance_core::area_log;
 
 /// Returns the last entries, or with a cursor the entries since then.
 pub(super) async fn logs(
     State(operators): State<OperatorsState>,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
-) -> Result<Json<journal::JournalPage>, Refusal> {
+) -> Result<Json<area_log::AreaLogPage>, Refusal> {
     let page = OperatorQuery::of(query.as_deref(), &["limit", "cursor"])?.page()?;
     let app = &operators.app;
-    match app.runtime.journals().find(&name) {
-        Some(journal) => Ok(Json(journal.page(page.cursor, page.limit as usize))),
+    match app.runtime.area_logs().find(&name) {
+        Some(area_log) => Ok(Json(area_log.page(page.cursor, page.limit as usize))),
         None if app.registry.snapshot().area(&name).is_some() => {
-            Ok(Json(journal::JournalPage::empty()))
+            Ok(Json(area_log::AreaLogPage::empty()))
         }
         None => Err(unknown(&name)),
     }

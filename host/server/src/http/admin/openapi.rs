@@ -14,11 +14,11 @@ use super::views::{
     UsageView,
 };
 use crate::http::problem::ProblemMembers as Problem;
+use assurance_core::area_log;
 use assurance_core::domain::deployment::{AuditEntry, Deployment};
 use assurance_core::domain::health::HealthReport;
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::domain::operator::TokenScope;
-use assurance_core::journal;
 
 /// One operation of the operators' API.
 struct OperatorOperation {
@@ -106,7 +106,7 @@ const OPERATIONS: &[OperatorOperation] = &[
                 "`cursor` of an earlier response; returns the entries since then, oldest first.",
             ),
         ],
-        json::<journal::JournalPage>(),
+        json::<area_log::AreaLogPage>(),
     ),
     get(
         "/areas/{name}/manifest",

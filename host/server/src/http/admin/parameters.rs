@@ -46,7 +46,7 @@ impl OperatorQuery {
     }
 
     /// Reads `limit` and `cursor`.
-    pub(super) fn page(&mut self) -> Result<JournalRange, Refusal> {
+    pub(super) fn page(&mut self) -> Result<AreaLogRange, Refusal> {
         let limit = self.text("limit").map_or(Ok(PAGE), |text| text.parse());
         let limit = limit.ok().filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| {
             Refusal::invalid_one("limit", &format!("must be from 1 to {MAX_PAGE}"))
@@ -55,17 +55,17 @@ impl OperatorQuery {
         let cursor = cursor.map_err(|_| {
             Refusal::invalid_one("cursor", "must be the cursor of an earlier response")
         })?;
-        Ok(JournalRange { limit, cursor })
+        Ok(AreaLogRange { limit, cursor })
     }
 }
 
 /// Position and size of a page.
-pub(super) struct JournalRange {
+pub(super) struct AreaLogRange {
     pub(super) limit: u32,
     pub(super) cursor: Option<i64>,
 }
 
-impl JournalRange {
+impl AreaLogRange {
     /// Upper bound of the ids on the page, exclusive.
     pub(super) fn before(&self) -> i64 {
         self.cursor.unwrap_or(i64::MAX)

@@ -68,7 +68,7 @@ impl<'a> PageSchemas<'a> {
     /// Returns all members of the value that a schema describes; outer members
     /// come before their inner ones.
     pub(super) fn members(&self, schema: &Json) -> Vec<SchemaMember> {
-        let mut found = MemberRows::default();
+        let mut found = SchemaMemberRows::default();
         self.collect(schema, "", 0, &mut found);
         found.rows
     }
@@ -78,7 +78,7 @@ impl<'a> PageSchemas<'a> {
         self.kind_within(schema, 0)
     }
 
-    fn collect(&self, schema: &Json, at: &str, depth: usize, found: &mut MemberRows) {
+    fn collect(&self, schema: &Json, at: &str, depth: usize, found: &mut SchemaMemberRows) {
         if depth > MAX_DEPTH || !self.spend(NODE_UNITS + at.len()) {
             return;
         }
@@ -159,7 +159,7 @@ impl<'a> PageSchemas<'a> {
 
 /// Rows of a table while they are collected.
 #[derive(Default)]
-struct MemberRows {
+struct SchemaMemberRows {
     rows: Vec<SchemaMember>,
     paths: HashSet<String>,
 }

@@ -5,10 +5,10 @@
 use serde_json::json;
 
 use super::super::App;
-use super::audit_trail::AuditTrail;
+use super::audit_trail::PendingAuditSteps;
 use super::error::InstallError;
 use super::execute::{ActionResult, Decision, execute};
-use super::plan::{self, AreaEvent, TrialRequest};
+use super::plan::{self, AreaAction, TrialRequest};
 use super::{removed, rows, selection};
 use crate::registry::LiveChange;
 use assurance_core::domain::deployment::AuditStep;
@@ -80,7 +80,7 @@ pub async fn roll_back(
     let event = match to {
         Some(named) => {
             let target = selection::rollback_target(app, &state, named).await;
-            target.map(|to| AreaEvent::RollBack { to, last: false })
+            target.map(|to| AreaAction::RollBack { to, last: false })
         }
         None => plan::rollback(&state),
     };
@@ -104,7 +104,7 @@ pub async fn remove(
     force: bool,
 ) -> Result<LiveChange, InstallError> {
     let from_folder = removed::keep_from_folder(app, who, area).await;
-    let event = Ok(AreaEvent::Remove { from_folder, force });
+    let event = Ok(AreaAction::Remove { from_folder, force });
     match decide(app, who, area, why, event).await? {
         ActionResult::Live(change) => Ok(change),
         _ => Err(InstallError::Overtaken { area: area.to_owned() }),
@@ -124,9 +124,9 @@ pub async fn begin_trial(
     let TrialRequest { area, digest: named, why, .. } = request;
     let request = match selection::digest_of(app, area, named).await {
         Ok(digest) => TrialRequest { digest, ..request.clone() },
-        Err(error) => return Err(AuditTrail::new(app, who, area, None).refuse(error).await),
+        Err(error) => return Err(PendingAuditSteps::new(app, who, area, None).refuse(error).await),
     };
-    let event = Ok(AreaEvent::BeginTrial { request: &request, who });
+    let event = Ok(AreaAction::BeginTrial { request: &request, who });
     trial(area, decide(app, who, area, why.as_deref(), event).await?)
 }
 
@@ -160,17 +160,17 @@ async fn decide(
     who: &str,
     area: &str,
     why: Option<&str>,
-    event: Result<AreaEvent<'_>, InstallError>,
+    event: Result<AreaAction<'_>, InstallError>,
 ) -> Result<ActionResult, InstallError> {
     let event = match event {
         Ok(event) => event,
-        Err(error) => return Err(AuditTrail::new(app, who, area, None).refuse(error).await),
+        Err(error) => return Err(PendingAuditSteps::new(app, who, area, None).refuse(error).await),
     };
     let decision = Decision { area, event, who, why, figures: None };
     match execute(app, &decision).await {
         Ok(executed) => Ok(executed),
         Err(error) => {
-            Err(AuditTrail::new(app, who, area, decision.event.digest()).refuse(error).await)
+            Err(PendingAuditSteps::new(app, who, area, decision.event.digest()).refuse(error).await)
         }
     }
 }
@@ -189,7 +189,7 @@ pub async fn approve(
     why: Option<&str>,
 ) -> Result<String, InstallError> {
     let digest = &selection::digest_of(app, area, named).await?;
-    let mut trail = AuditTrail::new(app, who, area, Some(digest));
+    let mut trail = PendingAuditSteps::new(app, who, area, Some(digest));
     let mut tx = app.store.begin(Access::WriteLocked).await?;
     let found = deployments::find(&mut tx, area, digest).await?;
     let found = found.ok_or_else(|| InstallError::not_known(area, digest))?;

@@ -9,7 +9,7 @@ use assurance_core::domain::deployment::{AuditStep, NewAuditEntry};
 use assurance_store::{self as store, Access, Connection};
 
 /// Steps of one request that are not written to the audit log yet.
-pub(super) struct AuditTrail<'a> {
+pub(super) struct PendingAuditSteps<'a> {
     app: &'a App,
     who: &'a str,
     area: &'a str,
@@ -17,7 +17,7 @@ pub(super) struct AuditTrail<'a> {
     steps: Vec<NewAuditEntry>,
 }
 
-impl<'a> AuditTrail<'a> {
+impl<'a> PendingAuditSteps<'a> {
     pub(super) fn new(app: &'a App, who: &'a str, area: &'a str, digest: Option<&'a str>) -> Self {
         Self { app, who, area, digest, steps: Vec::new() }
     }

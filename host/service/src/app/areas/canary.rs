@@ -10,7 +10,7 @@ use serde_json::json;
 use super::super::App;
 use super::error::InstallError;
 use super::execute::{ActionResult, Decision, execute};
-use super::plan::AreaEvent;
+use super::plan::AreaAction;
 use super::verdict::{CanaryRegression, verdict};
 use crate::registry::OnTrial;
 use assurance_core::domain::trial::{TrialMode, TrialState};
@@ -59,7 +59,7 @@ async fn roll_back(
     let (trial, why) = (&on_trial.trial, worse.to_string());
     let (candidate, live) = (on_trial.figures.candidate.stats(), on_trial.figures.live.stats());
     let figures = json!({"node": app.node.id(), "candidate": candidate, "live": live});
-    let event = AreaEvent::EndTrial { trial: trial.clone(), end: TrialState::RolledBack };
+    let event = AreaAction::EndTrial { trial: trial.clone(), end: TrialState::RolledBack };
     let (area, why) = (trial.area.as_str(), Some(why.as_str()));
     let decision = Decision { area, event, who: WHO, why, figures: Some(figures) };
     match execute(app, &decision).await {

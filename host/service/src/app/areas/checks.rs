@@ -18,7 +18,7 @@ use assurance_runtime::LoadError;
 
 /// Planned use of a version; determines which incompatibilities are refused.
 #[derive(Clone, Copy)]
-pub(super) enum Comparison<'a> {
+pub(super) enum PlannedUse<'a> {
     /// The version replaces the live one. A breaking change is refused unless
     /// the operator gives a reason in `force`.
     Live { force: Option<&'a str> },
@@ -44,13 +44,13 @@ pub(super) async fn check(
     app: &App,
     desired: &DesiredArea,
     candidate: &AreaVersion,
-    comparison: Comparison<'_>,
+    comparison: PlannedUse<'_>,
 ) -> Result<CompatibilityCheck, InstallError> {
     let Some(live) = live_manifest(app, desired, &candidate.manifest.name).await? else {
         return Ok(CompatibilityCheck::default());
     };
     let asks = compatibility::additional_capabilities(&live, &candidate.manifest);
-    if let Comparison::Shadow = comparison {
+    if let PlannedUse::Shadow = comparison {
         return Ok(CompatibilityCheck { asks, ..CompatibilityCheck::default() });
     }
     let (before, now) = (Arc::clone(&live), Arc::clone(&candidate.manifest));
@@ -58,10 +58,10 @@ pub(super) async fn check(
     let report = comparing.await.map_err(|error| LoadError::Host(error.into()))?;
     match (report.verdict(), comparison) {
         (Compatibility::Safe, _)
-        | (Compatibility::Breaking, Comparison::Live { force: Some(_) }) => {
+        | (Compatibility::Breaking, PlannedUse::Live { force: Some(_) }) => {
             Ok(CompatibilityCheck { report, asks })
         }
-        (_, Comparison::Canary) => Err(no_canary(candidate, &report)),
+        (_, PlannedUse::Canary) => Err(no_canary(candidate, &report)),
         _ => Err(InstallError::Incompatible(IncompatibleVersion {
             area: candidate.manifest.name.clone(),
             live: live.version.to_string(),

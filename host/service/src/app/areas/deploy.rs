@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::super::App;
 use super::actions::{self, Activation};
-use super::audit_trail::AuditTrail;
-use super::checks::{self, Comparison, CompatibilityCheck};
+use super::audit_trail::PendingAuditSteps;
+use super::checks::{self, CompatibilityCheck, PlannedUse};
 use super::error::InstallError;
 use super::install::with_writers_ended;
 use super::plan::{TrialRequest, stage_after_checks};
@@ -88,11 +88,12 @@ pub async fn deploy(
     received: ReceivedComponent,
 ) -> Result<DeployResult, InstallError> {
     let digest = load::digest_of(received.component.clone()).await?;
-    let mut trail = AuditTrail::new(app, who, &received.area, Some(&digest));
+    let mut trail = PendingAuditSteps::new(app, who, &received.area, Some(&digest));
     let why = received.why.as_deref();
     trail.note(AuditStep::Received, why, Some(json!({"bytes": received.component.len()})));
     trail.keep().await?;
-    let staged = Staging { app, who, received: &received, digest: &digest }.run(&mut trail).await;
+    let staged =
+        PendingDeployment { app, who, received: &received, digest: &digest }.run(&mut trail).await;
     let report = match staged {
         Ok(checked) => checked.report,
         Err(error) => return Err(trail.refuse(error).await),
@@ -137,15 +138,18 @@ pub(super) fn trial_request(
 }
 
 /// Data of a deployment until its version is stored.
-struct Staging<'a> {
+struct PendingDeployment<'a> {
     app: &'a App,
     who: &'a str,
     received: &'a ReceivedComponent,
     digest: &'a str,
 }
 
-impl Staging<'_> {
-    async fn run(&self, trail: &mut AuditTrail<'_>) -> Result<CompatibilityCheck, InstallError> {
+impl PendingDeployment<'_> {
+    async fn run(
+        &self,
+        trail: &mut PendingAuditSteps<'_>,
+    ) -> Result<CompatibilityCheck, InstallError> {
         let loaded = self.load(trail).await?;
         let version = load::compile(self.app, loaded).await?;
         self.check(&version).await?;
@@ -166,13 +170,13 @@ impl Staging<'_> {
         let desired = rows::area(self.app, area).await?.desired;
         let force = force.as_deref();
         let checked =
-            checks::check(self.app, &desired, version, Comparison::Live { force }).await?;
+            checks::check(self.app, &desired, version, PlannedUse::Live { force }).await?;
         self.app.registry.plan(area, AreaTarget::Live(version))?;
         Ok(checked)
     }
 
     /// Loads the component after its signature was verified.
-    async fn load(&self, trail: &mut AuditTrail<'_>) -> Result<LoadedArea, InstallError> {
+    async fn load(&self, trail: &mut PendingAuditSteps<'_>) -> Result<LoadedArea, InstallError> {
         let ReceivedComponent { area, component, signature, .. } = self.received;
         let publisher = trust::publisher_of(&self.app.config, self.digest, signature.as_ref())?;
         publisher.may_publish(area)?;
@@ -193,7 +197,7 @@ impl Staging<'_> {
         &self,
         version: &AreaVersion,
         checked: &CompatibilityCheck,
-        trail: &mut AuditTrail<'_>,
+        trail: &mut PendingAuditSteps<'_>,
     ) -> Result<(), InstallError> {
         let blobs = self.app.store.blobs();
         let written = blobs.write_component(self.digest, self.received.component.clone());

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use super::super::App;
-use super::checks::{self, Comparison, CompatibilityCheck};
+use super::checks::{self, CompatibilityCheck, PlannedUse};
 use super::deploy::{DeployAction, ReceivedComponent, trial_request};
 use super::error::{IncompatibleVersion, InstallError};
-use super::plan::{AreaEvent, plan};
+use super::plan::{AreaAction, plan};
 use super::smoke_test::smoke_test;
 use super::{load, rows, trust};
 use crate::registry::{AreaTarget, AreaVersion};
@@ -119,11 +119,11 @@ impl DryRun<'_> {
     async fn compare(&mut self, version: &AreaVersion) -> Result<(), InstallError> {
         let desired = rows::area(self.app, &version.manifest.name).await?.desired;
         let force = self.received.force.as_deref();
-        let as_live = Comparison::Live { force };
+        let as_live = PlannedUse::Live { force };
         let checked = checks::check(self.app, &desired, version, as_live).await?;
         self.report = checked.report.clone();
         if let DeployAction::Try(TrialMode::Canary, ..) = self.received.then {
-            checks::check(self.app, &desired, version, Comparison::Canary).await?;
+            checks::check(self.app, &desired, version, PlannedUse::Canary).await?;
         }
         self.approved(version, &checked).await
     }
@@ -152,7 +152,7 @@ impl DryRun<'_> {
         };
         let state = rows::area(self.app, &version.manifest.name).await?;
         let request = trial_request(self.received, &self.digest, *mode, *share, workspaces);
-        plan(&state, &AreaEvent::BeginTrial { request: &request, who: "" })?;
+        plan(&state, &AreaAction::BeginTrial { request: &request, who: "" })?;
         Ok(())
     }
 }

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use super::super::App;
-use super::audit_trail::AuditTrail;
-use super::checks::{self, Comparison};
+use super::audit_trail::PendingAuditSteps;
+use super::checks::{self, PlannedUse};
 use super::error::InstallError;
 use super::install::{install, with_writers_ended};
-use super::plan::{AreaEvent, Transition, plan, stage_after_trial, stage_on_trial};
+use super::plan::{AreaAction, Transition, plan, stage_after_trial, stage_on_trial};
 use super::state::AreaState;
 use super::{load, rows};
 use crate::registry::{AreaTarget, AreaVersion, LiveChange};
@@ -27,7 +27,7 @@ use assurance_store::{self as store, Access, Connection};
 /// An event with its author and reason.
 pub(super) struct Decision<'a> {
     pub(super) area: &'a str,
-    pub(super) event: AreaEvent<'a>,
+    pub(super) event: AreaAction<'a>,
     /// Author for the audit log: the operator, or `assurance` for the host
     /// itself.
     pub(super) who: &'a str,
@@ -82,7 +82,7 @@ pub(super) async fn execute(
 async fn prepare(
     app: &App,
     state: &AreaState,
-    event: &AreaEvent<'_>,
+    event: &AreaAction<'_>,
 ) -> Result<Option<Arc<AreaVersion>>, InstallError> {
     let Some(digest) = event.loads() else { return Ok(None) };
     let version = load::stored(app, &state.area, digest).await?;
@@ -97,14 +97,14 @@ async fn prepare(
 async fn permit(
     app: &App,
     state: &AreaState,
-    event: &AreaEvent<'_>,
+    event: &AreaAction<'_>,
     version: &AreaVersion,
 ) -> Result<(), InstallError> {
     let comparison = match event {
-        AreaEvent::Activate { force, .. } => Comparison::Live { force: *force },
-        AreaEvent::BeginTrial { request, .. } => match request.mode {
-            TrialMode::Canary => Comparison::Canary,
-            TrialMode::Shadow => Comparison::Shadow,
+        AreaAction::Activate { force, .. } => PlannedUse::Live { force: *force },
+        AreaAction::BeginTrial { request, .. } => match request.mode {
+            TrialMode::Canary => PlannedUse::Canary,
+            TrialMode::Shadow => PlannedUse::Shadow,
         },
         _ => return Ok(()),
     };
@@ -135,7 +135,7 @@ async fn commit(
     transition: &Transition,
 ) -> Result<(), InstallError> {
     let Decision { area, event, who, why, .. } = decision;
-    let mut trail = AuditTrail::new(app, who, area, event.digest());
+    let mut trail = PendingAuditSteps::new(app, who, area, event.digest());
     trail.note(event.step(), *why, details(decision, state, transition));
     let committed = async {
         let mut tx = app.store.begin(Access::WriteLocked).await?;

@@ -36,7 +36,7 @@ pub struct TrialRequest {
 
 /// Decision about an area, by an operator or the host.
 #[derive(Clone, Debug)]
-pub(super) enum AreaEvent<'a> {
+pub(super) enum AreaAction<'a> {
     /// Make a version live.
     Activate {
         digest: String,
@@ -83,7 +83,7 @@ pub(super) enum Transition {
     EndTrial { trial: Trial, end: TrialState },
 }
 
-impl AreaEvent<'_> {
+impl AreaAction<'_> {
     /// Returns the digest of the version that the decision is about.
     pub(super) fn digest(&self) -> Option<&str> {
         match self {
@@ -142,52 +142,52 @@ pub(super) fn activation<'a>(
     state: &AreaState,
     named: Option<&str>,
     force: Option<&'a str>,
-) -> Result<AreaEvent<'a>, InstallError> {
+) -> Result<AreaAction<'a>, InstallError> {
     let digest = named.or(state.desired.running_trial().map(|trial| trial.digest.as_str()));
     let no_trial = || InstallError::NoTrial { area: state.area.clone() };
     let digest = digest.ok_or_else(no_trial)?.to_owned();
-    Ok(AreaEvent::Activate { digest, on_trial: named.is_none(), force })
+    Ok(AreaAction::Activate { digest, on_trial: named.is_none(), force })
 }
 
 /// Returns the event of a rollback without a target: the end of the canary, or else a rollback to
 /// the version that was live before.
-pub(super) fn rollback(state: &AreaState) -> Result<AreaEvent<'static>, InstallError> {
+pub(super) fn rollback(state: &AreaState) -> Result<AreaAction<'static>, InstallError> {
     if let Some(canary) = state.desired.canary() {
-        return Ok(AreaEvent::EndTrial { trial: canary.clone(), end: TrialState::Stopped });
+        return Ok(AreaAction::EndTrial { trial: canary.clone(), end: TrialState::Stopped });
     }
     let previous = state.desired.previous().map(str::to_owned);
     let nothing = || InstallError::NothingBefore { area: state.area.clone() };
-    Ok(AreaEvent::RollBack { to: previous.ok_or_else(nothing)?, last: true })
+    Ok(AreaAction::RollBack { to: previous.ok_or_else(nothing)?, last: true })
 }
 
 /// Returns the event that ends the running trial.
-pub(super) fn stop(state: &AreaState) -> Result<AreaEvent<'static>, InstallError> {
+pub(super) fn stop(state: &AreaState) -> Result<AreaAction<'static>, InstallError> {
     let no_trial = || InstallError::NoTrial { area: state.area.clone() };
     let trial = state.desired.running_trial().cloned().ok_or_else(no_trial)?;
-    Ok(AreaEvent::EndTrial { trial, end: TrialState::Stopped })
+    Ok(AreaAction::EndTrial { trial, end: TrialState::Stopped })
 }
 
 /// Returns the change of the rows for an event; `None` if the area is already in the requested
 /// state.
 pub(super) fn plan(
     state: &AreaState,
-    event: &AreaEvent<'_>,
+    event: &AreaAction<'_>,
 ) -> Result<Option<Transition>, InstallError> {
     match event {
-        AreaEvent::Activate { digest, on_trial, .. } => activate(state, digest, *on_trial),
-        AreaEvent::RollBack { to, last: true } if state.desired.previous() != Some(to) => {
+        AreaAction::Activate { digest, on_trial, .. } => activate(state, digest, *on_trial),
+        AreaAction::RollBack { to, last: true } if state.desired.previous() != Some(to) => {
             Err(state.overtaken())
         }
-        AreaEvent::RollBack { to, .. } => {
+        AreaAction::RollBack { to, .. } => {
             Ok(Some(to_live(Some(to.clone()), VersionStage::Withdrawn)))
         }
-        AreaEvent::Remove { from_folder, force } => {
+        AreaAction::Remove { from_folder, force } => {
             remove(state, from_folder.as_deref(), *force).map(Some)
         }
-        AreaEvent::BeginTrial { request, who } => {
+        AreaAction::BeginTrial { request, who } => {
             begin(state, request, who).map(|trial| Some(Transition::BeginTrial(trial)))
         }
-        AreaEvent::EndTrial { trial, end } => match state.desired.running_trial() {
+        AreaAction::EndTrial { trial, end } => match state.desired.running_trial() {
             Some(running) if running.revision == trial.revision => {
                 Ok(Some(Transition::EndTrial { trial: trial.clone(), end: *end }))
             }

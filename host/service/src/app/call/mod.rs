@@ -56,7 +56,7 @@ pub(super) struct Call<'a> {
 }
 
 /// The result of one attempt.
-enum Attempt {
+enum AttemptOutcome {
     Committed(CommittedResponse),
     Conflict,
     /// Another request with the same idempotency key committed first.
@@ -105,9 +105,9 @@ impl Call<'_> {
             let locked = conflicts >= CONFLICTS_BEFORE_LOCK;
             let unit = self.unit(&prepared, locked)?.with_recorder(recorder.as_ref());
             match self.attempt(unit, &prepared, guard.as_ref()).await {
-                Ok(Attempt::Committed(response)) => return Ok(response),
-                Ok(Attempt::Conflict) => {}
-                Ok(Attempt::KeyTaken) => {
+                Ok(AttemptOutcome::Committed(response)) => return Ok(response),
+                Ok(AttemptOutcome::Conflict) => {}
+                Ok(AttemptOutcome::KeyTaken) => {
                     if let Some(stored) = self.stored(guard.as_ref()).await? {
                         return stored;
                     }
@@ -156,7 +156,7 @@ impl Call<'_> {
         unit: UnitOfWork,
         prepared: &PreparedRequest,
         guard: Option<&IdempotencyGuard>,
-    ) -> Result<Attempt, CallRefusal> {
+    ) -> Result<AttemptOutcome, CallRefusal> {
         let recorder = unit.recorder().cloned();
         let running = self.area.code.handle(unit, &prepared.request, self.route.deadline);
         let CallOutcome { unit, result } = running.await;
@@ -169,7 +169,7 @@ impl Call<'_> {
             Ok(Ok(reply)) => reply,
             Ok(Err(problem)) => return Err(CallRefusal::Problem(problem)),
             Err(CallError::Store(error)) if error.is_write_conflict() => {
-                return Ok(Attempt::Conflict);
+                return Ok(AttemptOutcome::Conflict);
             }
             Err(error) => return Err(CallRefusal::Failed(error)),
         };
@@ -179,9 +179,9 @@ impl Call<'_> {
         let now = prepared.request.call.now;
         let record = guard.map(|guard| guard.record(self.app, &response, now));
         match commit(unit, CommitOptions { reply: record, jobs: Vec::new() }).await? {
-            Ok(()) => Ok(Attempt::Committed(response)),
-            Err(store::Error::KeyTaken) => Ok(Attempt::KeyTaken),
-            Err(error) if error.is_write_conflict() => Ok(Attempt::Conflict),
+            Ok(()) => Ok(AttemptOutcome::Committed(response)),
+            Err(store::Error::KeyTaken) => Ok(AttemptOutcome::KeyTaken),
+            Err(error) if error.is_write_conflict() => Ok(AttemptOutcome::Conflict),
             Err(error) => Err(error.into()),
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tempfile::TempDir;
 
-use super::checks::{self, Comparison, CompatibilityCheck, needs_approval};
+use super::checks::{self, CompatibilityCheck, PlannedUse, needs_approval};
 use super::smoke_test::smoke_test;
 use super::state::{DesiredArea, DesiredAreas};
 use super::{
@@ -88,7 +88,7 @@ async fn check(
     force: Option<&str>,
 ) -> Result<CompatibilityCheck, InstallError> {
     let candidate = compiled(app, candidate.clone());
-    checks::check(app, &DesiredArea::default(), &candidate, Comparison::Live { force }).await
+    checks::check(app, &DesiredArea::default(), &candidate, PlannedUse::Live { force }).await
 }
 
 /// Returns a host on which version 0.1.0 of the area `notes` is live.

@@ -4,7 +4,7 @@
 
 use super::super::error::InstallError;
 use super::super::node_plan::{NodeStep, node_plan};
-use super::super::plan::{AreaEvent, Transition, TrialRequest, activation, plan, rollback, stop};
+use super::super::plan::{AreaAction, Transition, TrialRequest, activation, plan, rollback, stop};
 use super::super::state::{AreaState, DesiredArea, RunningArea};
 use crate::registry::LostDependency;
 use assurance_core::domain::deployment::LivePointer;
@@ -63,7 +63,7 @@ fn variant(error: &InstallError) -> String {
     text.split([' ', '(']).next().unwrap_or_default().to_owned()
 }
 
-fn outcome(state: &AreaState, event: Result<AreaEvent<'_>, InstallError>) -> String {
+fn outcome(state: &AreaState, event: Result<AreaAction<'_>, InstallError>) -> String {
     match event.and_then(|event| plan(state, &event)) {
         Ok(None) => "-".to_owned(),
         Ok(Some(Transition::MoveLive { digest, left, .. })) => {
@@ -100,8 +100,8 @@ fn what_a_decision_changes_depends_on_the_state_of_the_area() {
         why: None,
     };
     let (try_a, try_c, try_d) = (request("a"), request("c"), request("d"));
-    let remove = |force| AreaEvent::Remove { from_folder: None, force };
-    let begin = |request| AreaEvent::BeginTrial { request, who: "ada" };
+    let remove = |force| AreaAction::Remove { from_folder: None, force };
+    let begin = |request| AreaAction::BeginTrial { request, who: "ada" };
     let lines = states.map(|(name, desired, running)| {
         let (area, now, dependents) = ("notes".to_owned(), Timestamp(20), vec![]);
         let state = AreaState { area, now, desired, running, dependents };

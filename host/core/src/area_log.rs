@@ -2,7 +2,7 @@
 //! also in the host's log; this copy in memory is for operators' queries.
 //!
 //! Invariant: lines and bytes are bounded for each area. A call locks only its
-//! own area's journal, and only when its guest logs or fails.
+//! own area's log, and only when its guest logs or fails.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -65,7 +65,7 @@ pub struct CallFault {
 
 /// A log line or fault with the call that caused it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct JournalEntry<T> {
+pub struct AreaLogEntry<T> {
     /// Id of the entry; later entries of the area have larger ids, also after a
     /// restart.
     pub id: i64,
@@ -82,27 +82,27 @@ pub struct JournalEntry<T> {
     pub what: T,
 }
 
-/// A page of an area's journal, oldest entry first.
+/// A page of an area's log, oldest entry first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct JournalPage {
+pub struct AreaLogPage {
     /// Log lines of guests.
-    pub lines: Vec<Arc<JournalEntry<LogLine>>>,
+    pub lines: Vec<Arc<AreaLogEntry<LogLine>>>,
     /// Faults of calls.
-    pub faults: Vec<Arc<JournalEntry<CallFault>>>,
+    pub faults: Vec<Arc<AreaLogEntry<CallFault>>>,
     /// Cursor for the entries after this page.
     pub cursor: String,
     /// Whether lines that belong on this page have already been dropped.
     pub missed: bool,
 }
 
-/// The journals of this node's areas. They outlive the areas' versions.
-pub struct Journals {
+/// The logs of this node's areas. They outlive the areas' versions.
+pub struct AreaLogs {
     clock: Clock,
-    areas: DashMap<String, Arc<Journal>>,
+    areas: DashMap<String, Arc<AreaLog>>,
 }
 
 /// The latest log lines and faults of one area on this node.
-pub struct Journal {
+pub struct AreaLog {
     clock: Clock,
     kept: Mutex<RetainedEntries>,
 }
@@ -115,35 +115,35 @@ struct RetainedEntries {
 
 /// Bounded list of the newest entries of one kind, ordered by id.
 struct BoundedLog<T> {
-    entries: VecDeque<(usize, Arc<JournalEntry<T>>)>,
+    entries: VecDeque<(usize, Arc<AreaLogEntry<T>>)>,
     most: usize,
     bytes: usize,
     /// Id of the newest dropped entry.
     newest_dropped: i64,
 }
 
-impl Journals {
-    /// Creates empty journals.
+impl AreaLogs {
+    /// Creates empty logs.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self { clock, areas: DashMap::new() }
     }
 
-    /// Returns the area's journal; creates it if it is missing.
+    /// Returns the area's log; creates it if it is missing.
     #[must_use]
-    pub fn of(&self, area: &str) -> Arc<Journal> {
-        let begin = || Arc::new(Journal::new(self.clock.clone()));
+    pub fn of(&self, area: &str) -> Arc<AreaLog> {
+        let begin = || Arc::new(AreaLog::new(self.clock.clone()));
         Arc::clone(&self.areas.entry(area.to_owned()).or_insert_with(begin))
     }
 
-    /// Returns the area's journal; `None` if it has no entry yet.
+    /// Returns the area's log; `None` if it has no entry yet.
     #[must_use]
-    pub fn find(&self, area: &str) -> Option<Arc<Journal>> {
-        self.areas.get(area).map(|journal| Arc::clone(&journal))
+    pub fn find(&self, area: &str) -> Option<Arc<AreaLog>> {
+        self.areas.get(area).map(|area_log| Arc::clone(&area_log))
     }
 }
 
-impl Journal {
+impl AreaLog {
     fn new(clock: Clock) -> Self {
         let kept = RetainedEntries {
             newest: 0,
@@ -189,7 +189,7 @@ impl Journal {
     /// `after`, returns the first lines after that id instead, and the faults
     /// up to the last of them.
     #[must_use]
-    pub fn page(&self, after: Option<i64>, limit: usize) -> JournalPage {
+    pub fn page(&self, after: Option<i64>, limit: usize) -> AreaLogPage {
         let kept = self.kept.lock();
         let since = after.unwrap_or(i64::MIN);
         let (lines, more) = match after {
@@ -199,11 +199,11 @@ impl Journal {
         let end = lines.last().filter(|_| more).map_or(kept.newest, |last| last.id);
         let faults = kept.faults.between(since, end);
         let missed = after.is_some_and(|after| kept.lines.newest_dropped > after);
-        JournalPage { lines, faults, cursor: end.to_string(), missed }
+        AreaLogPage { lines, faults, cursor: end.to_string(), missed }
     }
 }
 
-impl JournalPage {
+impl AreaLogPage {
     /// Returns the page of an area without entries.
     #[must_use]
     pub fn empty() -> Self {
@@ -226,14 +226,14 @@ impl RetainedEntries {
         digest: &str,
         origin: Option<&CallOrigin>,
         what: T,
-    ) -> JournalEntry<T> {
+    ) -> AreaLogEntry<T> {
         self.newest = at.0.max(self.newest + 1);
         let (request_id, job_id) = match origin {
             Some(CallOrigin::Request(id)) => (Some(Arc::clone(id)), None),
             Some(CallOrigin::Job(id)) => (None, Some(*id)),
             Some(CallOrigin::SmokeTest) | None => (None, None),
         };
-        JournalEntry { id: self.newest, at, digest: digest.into(), request_id, job_id, what }
+        AreaLogEntry { id: self.newest, at, digest: digest.into(), request_id, job_id, what }
     }
 }
 
@@ -242,7 +242,7 @@ impl<T> BoundedLog<T> {
         Self { entries: VecDeque::new(), most, bytes: 0, newest_dropped: i64::MIN }
     }
 
-    fn push(&mut self, bytes: usize, entry: JournalEntry<T>) {
+    fn push(&mut self, bytes: usize, entry: AreaLogEntry<T>) {
         self.bytes += bytes;
         self.entries.push_back((bytes, Arc::new(entry)));
         while self.entries.len() > self.most || (self.bytes > BYTES && self.entries.len() > 1) {
@@ -252,20 +252,20 @@ impl<T> BoundedLog<T> {
         }
     }
 
-    fn last(&self, limit: usize) -> Vec<Arc<JournalEntry<T>>> {
+    fn last(&self, limit: usize) -> Vec<Arc<AreaLogEntry<T>>> {
         let surplus = self.entries.len().saturating_sub(limit);
         self.entries.iter().skip(surplus).map(|(_, entry)| Arc::clone(entry)).collect()
     }
 
     /// Returns the first entries after `id`, and whether there are more.
-    fn first_after(&self, id: i64, limit: usize) -> (Vec<Arc<JournalEntry<T>>>, bool) {
+    fn first_after(&self, id: i64, limit: usize) -> (Vec<Arc<AreaLogEntry<T>>>, bool) {
         let begin = self.entries.partition_point(|(_, entry)| entry.id <= id);
         let entries = self.entries.iter().skip(begin).take(limit);
         let entries = entries.map(|(_, entry)| Arc::clone(entry)).collect();
         (entries, self.entries.len() - begin > limit)
     }
 
-    fn between(&self, after: i64, end: i64) -> Vec<Arc<JournalEntry<T>>> {
+    fn between(&self, after: i64, end: i64) -> Vec<Arc<AreaLogEntry<T>>> {
         let entries = self.entries.iter().map(|(_, entry)| entry);
         entries.filter(|entry| entry.id > after && entry.id <= end).cloned().collect()
     }
@@ -282,15 +282,15 @@ impl fmt::Display for LogLevel {
     }
 }
 
-impl fmt::Debug for Journals {
+impl fmt::Debug for AreaLogs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Journals").field("areas", &self.areas.len()).finish_non_exhaustive()
+        f.debug_struct("AreaLogs").field("areas", &self.areas.len()).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Journal {
+impl fmt::Debug for AreaLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Journal").finish_non_exhaustive()
+        f.debug_struct("AreaLog").finish_non_exhaustive()
     }
 }
 
@@ -300,67 +300,67 @@ mod tests {
 
     use super::*;
 
-    fn journal() -> Arc<Journal> {
+    fn area_log() -> Arc<AreaLog> {
         let clock = Clock::Manual(Arc::new(AtomicI64::new(1_000_000)));
-        Journals::new(clock).of("notes")
+        AreaLogs::new(clock).of("notes")
     }
 
-    fn say(journal: &Journal, message: &str) {
-        journal.add_line("d1", Some(&CallOrigin::Request("r-1".into())), LogLevel::Info, message);
+    fn say(area_log: &AreaLog, message: &str) {
+        area_log.add_line("d1", Some(&CallOrigin::Request("r-1".into())), LogLevel::Info, message);
     }
 
-    fn messages(page: &JournalPage) -> Vec<&str> {
+    fn messages(page: &AreaLogPage) -> Vec<&str> {
         page.lines.iter().map(|line| line.what.message.as_str()).collect()
     }
 
     #[test]
     fn the_last_lines_are_told_and_then_what_came_since() {
-        let journal = journal();
+        let area_log = area_log();
         for number in 0..5 {
-            say(&journal, &number.to_string());
+            say(&area_log, &number.to_string());
         }
-        let last = journal.page(None, 2);
+        let last = area_log.page(None, 2);
         assert_eq!((messages(&last), last.missed), (vec!["3", "4"], false));
         assert_eq!(last.lines[1].request_id.as_deref(), Some("r-1"));
         let cursor = last.cursor.parse().unwrap();
-        assert!(journal.page(Some(cursor), 2).lines.is_empty());
+        assert!(area_log.page(Some(cursor), 2).lines.is_empty());
         let job = JobId::new();
-        journal.add_line("d2", Some(&CallOrigin::Job(job)), LogLevel::Warn, "5");
-        let since = journal.page(Some(cursor), 2);
+        area_log.add_line("d2", Some(&CallOrigin::Job(job)), LogLevel::Warn, "5");
+        let since = area_log.page(Some(cursor), 2);
         assert_eq!((messages(&since), since.lines[0].job_id), (vec!["5"], Some(job)));
     }
 
     #[test]
     fn pages_leave_nothing_out_and_faults_come_in_their_order() {
-        let journal = journal();
-        say(&journal, "0");
+        let area_log = area_log();
+        say(&area_log, "0");
         let fault = || recordings::RecordedFault {
             kind: "trap".into(),
             ..recordings::RecordedFault::default()
         };
-        journal.failed("d1", None, fault(), &["0".to_owned()]);
-        say(&journal, "1");
-        journal.failed("d1", None, fault(), &[]);
-        let first = journal.page(Some(0), 1);
+        area_log.failed("d1", None, fault(), &["0".to_owned()]);
+        say(&area_log, "1");
+        area_log.failed("d1", None, fault(), &[]);
+        let first = area_log.page(Some(0), 1);
         assert_eq!((messages(&first), first.faults.len()), (vec!["0"], 0));
-        let second = journal.page(first.cursor.parse().ok(), 1);
+        let second = area_log.page(first.cursor.parse().ok(), 1);
         assert_eq!((messages(&second), second.faults.len()), (vec!["1"], 2));
-        assert_eq!(journal.page(second.cursor.parse().ok(), 1).faults.len(), 0);
+        assert_eq!(area_log.page(second.cursor.parse().ok(), 1).faults.len(), 0);
     }
 
     #[test]
     fn what_is_kept_is_bounded_and_who_comes_too_late_is_told() {
-        let journal = journal();
+        let area_log = area_log();
         for number in 0..LINES + 5 {
-            say(&journal, &number.to_string());
+            say(&area_log, &number.to_string());
         }
-        let all = journal.page(Some(0), usize::MAX);
+        let all = area_log.page(Some(0), usize::MAX);
         assert_eq!((all.lines.len(), messages(&all)[0], all.missed), (LINES, "5", true));
         for _ in 0..300 {
-            say(&journal, &"x".repeat(1 << 10));
+            say(&area_log, &"x".repeat(1 << 10));
         }
-        assert_eq!(journal.page(None, usize::MAX).lines.len(), 256);
-        say(&journal, &"x".repeat(BYTES + 1));
-        assert_eq!(journal.page(None, usize::MAX).lines.len(), 1);
+        assert_eq!(area_log.page(None, usize::MAX).lines.len(), 256);
+        say(&area_log, &"x".repeat(BYTES + 1));
+        assert_eq!(area_log.page(None, usize::MAX).lines.len(), 1);
     }
 }
