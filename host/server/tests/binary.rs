@@ -4,9 +4,9 @@
 //! end-to-end tests in `tests/` execute it.
 
 use std::path::Path;
-use std::process::{Command, OutputFormat};
+use std::process::{Command, Output};
 
-fn assurance(arguments: &[&str]) -> OutputFormat {
+fn assurance(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_assurance")).args(arguments).output().expect("an exit")
 }
 
