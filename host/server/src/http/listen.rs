@@ -276,7 +276,7 @@ fn service(
     hyper::Request<Incoming>,
     Response = axum::response::Response,
     Error = std::convert::Infallible,
-    Future = impl Future<OutputFormat = Result<axum::response::Response, std::convert::Infallible>>
+    Future = impl Future<Output = Result<axum::response::Response, std::convert::Infallible>>
              + Send
              + 'static,
 > + Clone {

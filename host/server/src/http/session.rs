@@ -69,7 +69,7 @@ pub(super) async fn find_credential<T>(
     app: &App,
     parts: &Parts,
     is_stranger: bool,
-    asking: impl Future<OutputFormat = Result<Option<T>, store::Error>>,
+    asking: impl Future<Output = Result<Option<T>, store::Error>>,
 ) -> Result<Option<T>, Refusal> {
     let stranger = is_stranger.then(|| address_of(parts, app));
     if let Some(address) = stranger {

@@ -22,10 +22,7 @@ pub(super) struct Renderer<'a> {
 
 impl Renderer<'_> {
     /// Returns 500 if the inner future panics. The panic message is logged.
-    pub(super) async fn catch_panics(
-        &self,
-        inner: impl Future<OutputFormat = Response>,
-    ) -> Response {
+    pub(super) async fn catch_panics(&self, inner: impl Future<Output = Response>) -> Response {
         match AssertUnwindSafe(inner).catch_unwind().await {
             Ok(response) => response,
             Err(panic) => {
