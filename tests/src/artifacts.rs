@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::Client;
 use crate::client::send;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Returns a file of `tests/samples`, which the tour of the API uploads.
 ///
@@ -94,7 +94,7 @@ impl Client {
     /// Reads a resource until a member has one of these values.
     ///
     /// # Panics
-    /// It takes more than a minute.
+    /// It takes more than three minutes.
     pub async fn settled(&self, path: &str, member: &str, values: &[&str]) -> Value {
         let begun = Instant::now();
         loop {

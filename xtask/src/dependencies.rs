@@ -10,10 +10,11 @@ use crate::wasm;
 use crate::workspace::Workspace;
 
 /// Returns the folders into which cargo compiles, one for each profile and target.
-fn built(target: &Path) -> [PathBuf; 3] {
+fn built(target: &Path) -> [PathBuf; 4] {
     let wasm = target.join("wasm");
     [
         target.join("debug"),
+        target.join("quick"),
         wasm.join(guests::PROFILE),
         wasm.join(wasm::TARGET).join(guests::PROFILE),
     ]

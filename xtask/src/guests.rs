@@ -15,11 +15,14 @@ use crate::workspace::{Guest, GuestKind, Workspace};
 /// The cargo profile of guests.
 pub(crate) const PROFILE: &str = "guest";
 
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Clone, Copy, Default)]
 pub(crate) struct Options {
     /// Also build the hostile and broken guests of the tests
     #[arg(long)]
     pub(crate) fixtures: bool,
+    /// The host is built at the same time, and its build shows the progress bar
+    #[arg(skip)]
+    pub(crate) beside_host: bool,
 }
 
 /// Builds the guests and copies them to the host's folder.
@@ -38,6 +41,9 @@ pub(crate) fn build(workspace: &Workspace, options: Options) -> anyhow::Result<(
     cargo.args(["build", "--lib", "--profile", PROFILE, "--target", TARGET]);
     for guest in &wanted {
         cargo.args(["--package", &guest.package]);
+    }
+    if options.beside_host {
+        cargo.env("CARGO_TERM_PROGRESS_WHEN", "never");
     }
     process::run(&mut cargo)?;
     let built = target.join(TARGET).join(PROFILE);

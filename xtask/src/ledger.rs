@@ -24,7 +24,7 @@ pub(crate) struct Options {
 /// Builds everything, starts PostgreSQL and runs a command of the program `ledger`.
 pub(crate) fn run(workspace: &Workspace, command: &str, options: &Options) -> anyhow::Result<()> {
     process::outlive_interruptions()?;
-    guests::build(workspace, guests::Options { fixtures: true })?;
+    guests::build(workspace, guests::Options { fixtures: true, ..guests::Options::default() })?;
     let profile = if options.debug { Profile::Dev } else { Profile::Release };
     let binary = host::build(workspace, profile)?;
     let mut build = cargo();

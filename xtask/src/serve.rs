@@ -1,8 +1,10 @@
 //! `cargo xtask serve`: from a clone to a served demonstration in one command.
 
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::Command;
 
+use anyhow::anyhow;
 use clap::Args;
 
 use crate::host::Profile;
@@ -22,9 +24,8 @@ pub(crate) struct Options {
 /// Builds what is out of date, then executes the host in place of this process, so that it receives
 /// signals.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
-    guests::build(workspace, guests::Options { fixtures: false })?;
     let profile = if options.release { Profile::Release } else { Profile::Quick };
-    let binary = host::build(workspace, profile)?;
+    let binary = build(workspace, profile)?;
     let error = Command::new(binary)
         .current_dir(&workspace.root)
         .args(["serve", "--demo", "--data-dir", "./data", "--areas"])
@@ -32,4 +33,15 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
         .args(&options.arguments)
         .exec();
     Err(error.into())
+}
+
+/// Builds areas and host side by side, because each ends with crates that keep one processor busy.
+fn build(workspace: &Workspace, profile: Profile) -> anyhow::Result<PathBuf> {
+    std::thread::scope(|scope| {
+        let options = guests::Options { beside_host: true, ..guests::Options::default() };
+        let areas = scope.spawn(move || guests::build(workspace, options));
+        let binary = host::build(workspace, profile)?;
+        areas.join().map_err(|_| anyhow!("building the areas failed"))??;
+        Ok(binary)
+    })
 }

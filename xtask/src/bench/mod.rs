@@ -149,7 +149,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
 }
 
 fn prepare(workspace: &Workspace) -> anyhow::Result<Programs> {
-    guests::build(workspace, guests::Options { fixtures: true })?;
+    guests::build(workspace, guests::Options { fixtures: true, ..guests::Options::default() })?;
     let mut build = cargo();
     build.current_dir(&workspace.root).args(["build", "--workspace", "--release", "--bins"]);
     process::run(&mut build)?;
