@@ -20,7 +20,7 @@ pub(crate) struct Options {
     /// Also build the hostile and broken guests of the tests
     #[arg(long)]
     pub(crate) fixtures: bool,
-    /// The host is built at the same time, and its build shows the progress bar
+    /// The host is built at the same time, and only its build shows progress
     #[arg(skip)]
     pub(crate) beside_host: bool,
 }
@@ -43,7 +43,8 @@ pub(crate) fn build(workspace: &Workspace, options: Options) -> anyhow::Result<(
         cargo.args(["--package", &guest.package]);
     }
     if options.beside_host {
-        cargo.env("CARGO_TERM_PROGRESS_WHEN", "never");
+        eprintln!("building {} areas beside the host", wanted.len());
+        cargo.arg("--quiet");
     }
     process::run(&mut cargo)?;
     let built = target.join(TARGET).join(PROFILE);
