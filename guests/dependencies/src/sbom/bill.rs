@@ -200,7 +200,7 @@ impl<'a> Sbom<'a> {
                     self.assumed.entry(*place).or_default().push(format!(
                         "{} is assumed to affect this version: the SBOM gives {why}.",
                         reported.id
-                    ))
+                    ));
                 }
             }
             holds = true;
