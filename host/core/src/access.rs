@@ -64,7 +64,7 @@ impl AccessPattern {
 
     /// Returns whether writing calls make queries whose result only a
     /// serializable transaction can protect: document queries, counts, people,
-    /// secrets, blobs.
+    /// secrets, on PostgreSQL blobs.
     pub fn needs_transaction(&self) -> bool {
         self.needs_transaction.load(Ordering::Relaxed)
     }

@@ -7,6 +7,7 @@ use super::{BlobError, ContentState, OperationError, UnitOfWork};
 use assurance_core::config::MalwareConfig;
 use assurance_outside::malware::{self, ScanError, ScanVerdict};
 use assurance_store::Error;
+use assurance_store::apply::ReadBlob;
 use assurance_store::blobs::{self, StoredBlob};
 
 /// Maximum length of a blob's or secret's name, in characters.
@@ -25,12 +26,19 @@ impl UnitOfWork {
         if !self.blobs.contains_key(name) {
             let workspace = self.spec.call.workspace;
             let area = Arc::clone(&self.spec.area);
-            let mut lease = self.lease(ReadKind::Other, 1).await?;
+            let mut lease = self.lease(ReadKind::Blobs, 1).await?;
             let now = blobs::find(lease.connection(), workspace, &area.area, name).await?;
             self.done(lease);
+            self.note_blob(&area.area, name, now.as_ref());
             self.blobs.insert(name.to_owned(), ContentState { now, changed: false });
         }
         Ok(self.blobs.get(name).and_then(|kept| kept.now.clone()))
+    }
+
+    /// Remembers the row of a blob, for the check at the commit.
+    fn note_blob(&mut self, area: &str, name: &str, found: Option<&StoredBlob>) {
+        let object = found.map(|blob| blob.object.clone());
+        self.seen_blobs.push(ReadBlob { area: area.to_owned(), name: name.to_owned(), object });
     }
 
     /// Reads at most `length` bytes, and at most 8 MiB, from `offset`; returns
@@ -78,10 +86,11 @@ impl UnitOfWork {
         if let Some(found) = self.shared_blobs.get(&key) {
             return Ok(found.clone());
         }
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
+        let mut lease = self.lease(ReadKind::Blobs, 1).await?;
         let workspace = self.spec.call.workspace;
         let found = blobs::find(lease.connection(), workspace, area, name).await?;
         self.done(lease);
+        self.note_blob(area, name, found.as_ref());
         self.shared_blobs.insert(key, found.clone());
         Ok(found)
     }

@@ -181,14 +181,14 @@ impl UnitOfWork {
         }
     }
 
-    /// Takes all pending writes out of the unit; with `checked`, also the
-    /// versions of documents that were read, which must be unchanged at the
-    /// commit.
+    /// Takes all pending writes out of the unit; with `checked`, also what was
+    /// read of documents and blobs, which must be unchanged at the commit.
     pub(super) fn effects(&mut self, checked: bool) -> Effects {
         let call = &self.spec.call;
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
         if checked {
             self.documents.checks(&mut effects);
+            effects.seen_blobs = std::mem::take(&mut self.seen_blobs);
         }
         self.documents.take(&mut effects);
         effects.jobs = std::mem::take(&mut self.jobs);
@@ -201,8 +201,8 @@ impl UnitOfWork {
         effects
     }
 
-    /// Commits a call without a transaction. It has read only documents by id,
-    /// which the commit verifies to be unchanged. While another call holds the
+    /// Commits a call without a transaction. It has read only documents by id
+    /// and, on SQLite, blobs by name, which the commit verifies to be unchanged. While another call holds the
     /// workspace's gate, it is tried a few times; then the call queues for the
     /// gate itself. Returns the number of requested deliveries that were
     /// enqueued, like the functions below.

@@ -48,6 +48,7 @@ use assurance_core::domain::sealed::StoredSecret;
 use assurance_core::recordings::Recorder;
 use assurance_core::secrets::Keys;
 use assurance_store::Store;
+use assurance_store::apply::ReadBlob;
 use assurance_store::blobs::StoredBlob;
 
 pub use assurance_core::domain::people::Member;
@@ -117,6 +118,8 @@ pub struct UnitOfWork {
     blobs: BTreeMap<String, ContentState<StoredBlob>>,
     /// Blobs of other areas that the call has looked up, by area and name.
     shared_blobs: BTreeMap<(String, String), Option<StoredBlob>>,
+    /// Rows of blobs as read from the database.
+    seen_blobs: Vec<ReadBlob>,
     new_members: Vec<(UserId, Role)>,
     job_changes: Vec<JobChange>,
     progress: Option<JobProgress>,
@@ -174,6 +177,7 @@ impl UnitOfWork {
             secrets: BTreeMap::new(),
             blobs: BTreeMap::new(),
             shared_blobs: BTreeMap::new(),
+            seen_blobs: Vec::new(),
             new_members: Vec::new(),
             job_changes: Vec::new(),
             progress: None,

@@ -1,7 +1,7 @@
 //! Opens the call's snapshot or transaction at the first read that needs one.
 
 use super::UnitOfWork;
-use assurance_store::{Access, Connection, Error, ShareOwner, Tx};
+use assurance_store::{Access, Backend, Connection, Error, ShareOwner, Tx};
 
 /// State of a call's reads.
 #[derive(Debug)]
@@ -27,6 +27,10 @@ pub(super) enum CallReads {
 pub(super) enum ReadKind {
     /// Documents by id; the commit can verify that they are unchanged.
     Documents,
+    /// Blobs by name. On SQLite, a transaction conflicts with every commit of
+    /// others since its first read, and a call that reads a blob may compute for
+    /// long; there, the commit verifies that the blobs are unchanged.
+    Blobs,
     /// A secret that the host uses for the call. A later change of it does not
     /// make the result wrong.
     SecretInUse,
@@ -63,7 +67,7 @@ impl UnitOfWork {
         statements: usize,
     ) -> Result<ReadConnection, Error> {
         // A unit that is never committed needs no transaction for its reads.
-        let must_answer = self.spec.writes && what == ReadKind::Other && !self.is_replaying();
+        let must_answer = self.spec.writes && self.isolates(what) && !self.is_replaying();
         match std::mem::replace(&mut self.reading, CallReads::Broken) {
             CallReads::In(tx) => Ok(ReadConnection::In(tx)),
             CallReads::Snapshot(tx) if !must_answer => Ok(ReadConnection::Snapshot(tx)),
@@ -73,6 +77,16 @@ impl UnitOfWork {
                 Err(Error::RunAgain)
             }
             CallReads::Broken => Err(Error::RunAgain),
+        }
+    }
+
+    /// Returns whether only a transaction can ensure that the result of a read is
+    /// still valid at the commit.
+    fn isolates(&self, what: ReadKind) -> bool {
+        match what {
+            ReadKind::Documents | ReadKind::SecretInUse => false,
+            ReadKind::Blobs => self.store.backend() == Backend::Postgres,
+            ReadKind::Other => true,
         }
     }
 
@@ -163,7 +177,7 @@ impl UnitOfWork {
         let access_pattern = self.spec.access_pattern.as_ref().filter(|_| !self.spec.locked);
         let light = match access_pattern {
             _ if !self.spec.writes || self.is_replaying() => true,
-            Some(access_pattern) => what != ReadKind::Other && !access_pattern.needs_transaction(),
+            Some(access_pattern) => !self.isolates(what) && !access_pattern.needs_transaction(),
             None => false,
         };
         if !light {

@@ -33,6 +33,9 @@ pub struct Effects {
     pub now: Timestamp,
     /// Documents that the call read; writing fails if one of them has changed.
     pub seen: Vec<ReadDocument>,
+    /// Blobs that the call read. On SQLite, writing fails if one of them has
+    /// changed; on PostgreSQL, the call's transaction isolates them.
+    pub seen_blobs: Vec<ReadBlob>,
     /// Documents to create.
     pub inserts: Vec<Insert>,
     /// Documents to replace.
@@ -62,6 +65,18 @@ pub struct ReadDocument {
     pub id: String,
     /// Version that the call read; `None` if the document did not exist.
     pub version: Option<u64>,
+}
+
+/// The row of a blob that the call read, or found missing.
+#[derive(Clone, Debug)]
+pub struct ReadBlob {
+    /// Area that owns the blob.
+    pub area: String,
+    /// Name of the blob.
+    pub name: String,
+    /// Object with the content, another one for each write; `None` if there was
+    /// no blob.
+    pub object: Option<String>,
 }
 
 /// A document to create.
@@ -142,6 +157,7 @@ impl Effects {
             area: area.to_owned(),
             now,
             seen: Vec::new(),
+            seen_blobs: Vec::new(),
             inserts: Vec::new(),
             updates: Vec::new(),
             deletes: Vec::new(),
@@ -154,7 +170,7 @@ impl Effects {
         }
     }
 
-    /// Returns whether there is nothing to write. Documents in `seen` do not
+    /// Returns whether there is nothing to write. What was read does not
     /// count.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -11,7 +11,7 @@ use super::super::error::Error;
 use super::super::idempotency::StoredReply;
 use super::super::jobs::{self, ROWS_PER_INSERT};
 use super::super::sql::{Row, Sql, SqlParameter};
-use super::{CollectionEffects, Delete, Effects, Insert, ReadDocument, Update};
+use super::{CollectionEffects, Delete, Effects, Insert, ReadBlob, ReadDocument, Update};
 use assurance_core::domain::job::{EventRequests, RequestedDelivery};
 use assurance_core::domain::sealed::StoredSecret;
 
@@ -39,6 +39,10 @@ pub(super) async fn apply(
             script.check(collection, seen, effects);
             script.run_if_long(connection).await?;
         }
+    }
+    for seen in effects.seen_blobs.chunks(ROWS) {
+        script.check_blobs(seen, effects);
+        script.run_if_long(connection).await?;
     }
     if let Some(reply) = &effects.reply {
         script.reply(reply, effects);
@@ -85,8 +89,8 @@ enum Expectation {
     Any,
     /// The statement must change this number of rows; otherwise the error.
     Changed(u64, fn() -> Error),
-    /// The statement must find this number of documents unchanged, and none that
-    /// was missing.
+    /// The statement must find this number of documents or blobs unchanged, and
+    /// none that was missing.
     Unchanged(i64),
     /// The statement enqueues any number of deliveries.
     Delivered,
@@ -206,6 +210,24 @@ impl Script {
         sql.push(" AS d WHERE d.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
         sql.push(" AND d.id = u.column1");
         let there = seen.iter().filter(|one| one.version.is_some()).count() as i64;
+        self.require(Expectation::Unchanged(there));
+    }
+
+    /// Adds the statement that verifies that blobs are as they were read.
+    fn check_blobs(&mut self, seen: &[ReadBlob], effects: &Effects) {
+        let sql = self.begin(
+            "SELECT count(*) FILTER (WHERE u.column3 = b.object), \
+             count(*) FILTER (WHERE u.column3 = '') FROM (VALUES ",
+        );
+        // The empty object means that there was no blob.
+        rows(sql, seen, |one| {
+            let object = one.object.as_deref().unwrap_or_default();
+            vec![text(&one.area), text(&one.name), text(object)]
+        });
+        sql.push(") AS u CROSS JOIN blobs AS b WHERE b.workspace_id = ");
+        sql.bind(SqlParameter::Uuid(effects.workspace.0));
+        sql.push(" AND b.area = u.column1 AND b.name = u.column2");
+        let there = seen.iter().filter(|one| one.object.is_some()).count() as i64;
         self.require(Expectation::Unchanged(there));
     }
 

@@ -99,6 +99,43 @@ on_both! {
         two.commit(CommitOptions::default()).await.unwrap();
     }
 
+    async fn blobs_are_checked_and_do_not_conflict_with_other_writes(store: &Store) {
+        let area = Area::installed(store).await;
+        let access_pattern = route();
+        access_pattern.as_ref().unwrap().note_second_read();
+        let light = || area.with(|spec| spec.access_pattern.clone_from(&access_pattern));
+        let put = async |name: &str| {
+            let mut unit = area.unit();
+            unit.blob_write(name, b"1".to_vec()).await.unwrap();
+            unit.commit(CommitOptions::default()).await.unwrap();
+        };
+        put("x").await;
+        // As long as it computes, others may write, and nobody waits for it.
+        let mut slow = light();
+        slow.get("items", "a").await.unwrap();
+        let read = slow.blob_read("x", 0, 9).await;
+        if store.backend() == assurance_store::Backend::Sqlite {
+            assert_eq!(read.unwrap(), b"1");
+            area.put(vec![create("b", "{}")]).await.unwrap();
+            slow.write("items", vec![create("a", "{}")]).await.unwrap();
+            slow.commit(CommitOptions::default()).await.unwrap();
+        } else {
+            // PostgreSQL isolates blobs in a transaction, from the next call on.
+            assert!(matches!(read, Err(OperationError::Abort(Error::RunAgain))), "{read:?}");
+        }
+        // Of two calls that replace what they read, one runs again.
+        for name in ["x", "new"] {
+            let (mut one, mut two) = (light(), light());
+            one.blob_stat(name).await.unwrap();
+            two.blob_stat(name).await.unwrap();
+            one.blob_write(name, b"2".to_vec()).await.unwrap();
+            two.blob_write(name, b"3".to_vec()).await.unwrap();
+            one.commit(CommitOptions::default()).await.unwrap();
+            let lost = two.commit(CommitOptions::default()).await;
+            assert!(matches!(lost, Err(Error::RunAgain)), "{name}: {lost:?}");
+        }
+    }
+
     async fn a_route_that_asks_has_a_transaction_from_then_on(store: &Store) {
         let area = Area::installed(store).await;
         let access_pattern = route();
