@@ -40,8 +40,11 @@ fn build(workspace: &Workspace, profile: Profile) -> anyhow::Result<PathBuf> {
     std::thread::scope(|scope| {
         let options = guests::Options { beside_host: true, ..guests::Options::default() };
         let areas = scope.spawn(move || guests::build(workspace, options));
-        let binary = host::build(workspace, profile)?;
+        let binary = host::build(workspace, profile);
+        if let Err(error) = &binary {
+            eprintln!("{error:#}; this command ends when the areas are built too");
+        }
         areas.join().map_err(|_| anyhow!("building the areas failed"))??;
-        Ok(binary)
+        binary
     })
 }

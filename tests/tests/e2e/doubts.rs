@@ -229,6 +229,7 @@ both_backends! {
         let writing = tokio::spawn(others_write(ada.clone(), repository.clone()));
         let upload = ada.upload(&repository, "image.json.gz", &gzip(content.as_bytes())).await;
         assert_eq!(upload["validation_stage"], "ready", "{upload:#}");
+        assert!(!writing.is_finished(), "the others wrote as long as it was checked");
         writing.abort();
         assert!(!host.log().contains("job failed"), "the first run is the last");
 

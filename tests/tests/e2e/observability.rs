@@ -34,7 +34,11 @@ async fn metrics_name_faults_live_versions_refusals_and_the_process() {
     let (host, ada) = builder.set("rates.session_burst", 60).start_with_owner().await;
     let trap = "/v1/workspaces/{ws}/fixtures/trap";
     ada.post(trap, &json!({})).await.problem(502, "area_fault");
-    while ada.post(trap, &json!({})).await.status != 429 {}
+    let mut admitted = 1;
+    while ada.post(trap, &json!({})).await.status != 429 {
+        admitted += 1;
+        assert!(admitted <= 120, "nothing is refused");
+    }
     let page = host.operate(Method::GET, "/metrics").await.text();
     for series in [
         "assurance_area_faults_total{area=\"trap\",kind=\"trap\"}",
