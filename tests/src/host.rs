@@ -53,6 +53,7 @@ pub struct Builder {
     components: Vec<PathBuf>,
     config: Table,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     place: PathBuf,
     log: Option<PathBuf>,
 }
@@ -86,6 +87,7 @@ impl Builder {
             components: vec![],
             config: Table::new(),
             arguments: vec![],
+            environment: vec![],
             place: std::env::temp_dir(),
             log: None,
         };
@@ -149,6 +151,13 @@ impl Builder {
         self
     }
 
+    /// Sets an environment variable of the process that serves.
+    #[must_use]
+    pub fn environment(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Stores all files below this folder.
     #[must_use]
     pub fn within(mut self, place: &Path) -> Self {
@@ -195,7 +204,7 @@ impl Builder {
             folder,
             process: None,
             arguments: self.arguments,
-            environment: Vec::new(),
+            environment: self.environment,
             log: self.log,
             config: self.config,
             api: String::new(),

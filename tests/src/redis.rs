@@ -1,9 +1,12 @@
-//! Debian's `redis-server` on a loopback port, with a password.
+//! Debian's `redis-server` on a loopback port, with a password, and with TLS on request.
 
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use tempfile::TempDir;
 
 use crate::place;
 
@@ -15,6 +18,33 @@ const PASSWORD: &str = "a-password-of-the-tests";
 pub struct TestRedis {
     process: Child,
     port: u16,
+    /// `None` without TLS.
+    certificate: Option<Certificate>,
+}
+
+/// A self-signed certificate of the loopback address and its key, as files.
+#[derive(Debug)]
+struct Certificate {
+    folder: TempDir,
+}
+
+impl Certificate {
+    fn create() -> Self {
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+        let created = Self { folder: TempDir::new().expect("a temporary folder") };
+        std::fs::write(created.file(), cert.pem()).expect("written");
+        std::fs::write(created.key(), signing_key.serialize_pem()).expect("written");
+        created
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("certificate.pem")
+    }
+
+    fn key(&self) -> PathBuf {
+        self.folder.path().join("key.pem")
+    }
 }
 
 impl TestRedis {
@@ -24,14 +54,27 @@ impl TestRedis {
     /// `redis-server` is not installed; says what to install.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// Starts a server that takes only connections with TLS.
+    ///
+    /// # Panics
+    /// `redis-server` is not installed; says what to install.
+    #[must_use]
+    pub fn start_with_tls() -> Self {
+        Self::start_with(Some(Certificate::create()))
+    }
+
+    fn start_with(certificate: Option<Certificate>) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = port.expect("a free port").port();
-        Self { process: run(port), port }
+        Self { process: run(port, certificate.as_ref()), port, certificate }
     }
 
     /// Starts the server again after [`stop`](Self::stop).
     pub fn restart(&mut self) {
-        self.process = run(self.port);
+        self.process = run(self.port, self.certificate.as_ref());
     }
 
     /// Stops the server; its content is lost.
@@ -43,7 +86,17 @@ impl TestRedis {
     /// Returns the URL with the password.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("redis://:{PASSWORD}@127.0.0.1:{}/0", self.port)
+        let scheme = if self.certificate.is_some() { "rediss" } else { "redis" };
+        format!("{scheme}://:{PASSWORD}@127.0.0.1:{}/0", self.port)
+    }
+
+    /// Returns the file of the certificate that clients must trust.
+    ///
+    /// # Panics
+    /// The server has no TLS.
+    #[must_use]
+    pub fn certificate_file(&self) -> PathBuf {
+        self.certificate.as_ref().expect("a server with TLS").file()
     }
 }
 
@@ -53,10 +106,20 @@ impl Drop for TestRedis {
     }
 }
 
-fn run(port: u16) -> Child {
+fn run(port: u16, certificate: Option<&Certificate>) -> Child {
     let program = place::redis();
     let mut command = Command::new(&program);
-    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+    command.args(["--bind", "127.0.0.1", "--save", ""]);
+    let port_text = port.to_string();
+    match certificate {
+        None => command.args(["--port", &port_text]),
+        Some(certificate) => command
+            .args(["--port", "0", "--tls-port", &port_text, "--tls-auth-clients", "no"])
+            .arg("--tls-cert-file")
+            .arg(certificate.file())
+            .arg("--tls-key-file")
+            .arg(certificate.key()),
+    };
     command.args(["--requirepass", PASSWORD]).stdout(Stdio::null()).stderr(Stdio::null());
     if let Some(libraries) = unpacked_libraries(&program) {
         command.env("LD_LIBRARY_PATH", libraries);

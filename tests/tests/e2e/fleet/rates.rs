@@ -130,7 +130,11 @@ async fn tokens_workspaces_and_addresses_are_limited_as_one() {
     is_refused_elsewhere(BURST, async || elsewhere.get(CASES).await.status).await;
 
     let (here, elsewhere) = (fleet.at(0, &ada), fleet.at(1, &ada));
-    while sign_in(&here).await != 429 {}
+    let mut admitted = 0;
+    while sign_in(&here).await != 429 {
+        admitted += 1;
+        assert!(admitted <= 2 * SIGN_INS, "one node limits nothing");
+    }
     is_refused_elsewhere(SIGN_INS, async || sign_in(&elsewhere).await).await;
 }
 
@@ -159,4 +163,30 @@ async fn without_redis_each_node_limits_alone_until_it_is_back() {
     is_refused_elsewhere(BURST, async || elsewhere.get(CASES).await.status).await;
     let log = fleet.hosts[0].log();
     assert!(log.contains("applies them alone") && !log.contains("a-password-of"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_are_shared_over_tls_and_an_unknown_certificate_is_refused() {
+    if !Backend::Postgres.is_there() {
+        return;
+    }
+    let redis = TestRedis::start_with_tls();
+    let certificate = redis.certificate_file();
+    let trusts = |number: usize, builder: Builder| {
+        let builder = limited(builder).set("rates.redis_url", redis.url());
+        // The last node does not know the certificate.
+        let known =
+            if number + 1 < NODES { certificate.to_str().expect("a path") } else { "/none" };
+        builder.environment("SSL_CERT_FILE", known).environment("SSL_CERT_DIR", "/none")
+    };
+    let (fleet, ada) = Fleet::start_fresh(trusts).await;
+    until_status(&fleet.at(0, &ada), CASES, 429).await;
+    let elsewhere = fleet.at(1, &ada);
+    is_refused_elsewhere(BURST, async || elsewhere.get(CASES).await.status).await;
+
+    let alone = spread(&[fleet.at(NODES - 1, &ada)], BURST / 2).await;
+    assert_eq!(alone, BURST / 2, "a node that cannot share applies the whole limit");
+    let log = fleet.hosts[NODES - 1].log();
+    assert!(log.contains("applies them alone") && !log.contains("a-password-of"), "{log}");
+    assert!(!fleet.hosts[0].log().contains("applies them alone"), "the first node shares");
 }
