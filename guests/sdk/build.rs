@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use contract_codegen::{Capability, Function};
+use contract_codegen::{Capability, CapabilityFunction};
 
 fn main() {
     let mut code = String::from("host_functions! {\n");
@@ -15,14 +15,14 @@ fn main() {
     contract_codegen::write("host_functions.rs", &code);
 }
 
-fn row(capability: &Capability, function: &Function) -> String {
+fn row(capability: &Capability, function: &CapabilityFunction) -> String {
     let mut row = String::new();
     for line in function.docs.lines() {
         let _ = writeln!(row, "    /// {line}");
     }
     let module = capability.name.replace('-', "_");
     let (typed, _) = function.signature(|parameter| &parameter.borrowed);
-    let Function { name, output, .. } = function;
+    let CapabilityFunction { name, output, .. } = function;
     let result =
         if function.fails { format!("Result<{output}, {module}::Error>") } else { output.clone() };
     let capability = &capability.variant;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use contract_codegen::{Capability, Function};
+use contract_codegen::{Capability, CapabilityFunction};
 
 /// Interfaces and functions that never wait; their bindings are synchronous functions.
 const WITHOUT_WAITING: [&str; 10] = [
@@ -75,14 +75,18 @@ fn recorder(capability: &Capability) -> String {
     code + "}\n"
 }
 
-fn recorded_function(capability: &Capability, module: &str, function: &Function) -> String {
+fn recorded_function(
+    capability: &Capability,
+    module: &str,
+    function: &CapabilityFunction,
+) -> String {
     let is_in = |list: &[&str]| {
         let full_name = format!("{}.{}", capability.name, function.wit_name);
         list.iter().any(|one| *one == capability.name || *one == full_name)
     };
     let (asynchronous, wait) =
         if is_in(&WITHOUT_WAITING) { ("", "") } else { ("async ", ".await") };
-    let Function { name, output, .. } = function;
+    let CapabilityFunction { name, output, .. } = function;
     let (typed, names) = function.signature(|parameter| &parameter.owned);
     let result = if function.fails {
         format!("Result<{output}, CapabilityError<{module}::Error>>")

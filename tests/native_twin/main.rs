@@ -17,7 +17,7 @@ use assurance_core::config::{Config, ConfigSource};
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::LoadedArea;
 use assurance_service::app::App;
-use assurance_service::registry::AreaTarget;
+use assurance_service::registry::AreaTargetState;
 use clap::Parser;
 
 use crate::twin::{Make, NativeArea};
@@ -48,7 +48,7 @@ fn install_twins(app: &App) -> anyhow::Result<()> {
             compiled_in: None,
         };
         let version = app.registry.compile(twin)?;
-        let plan = app.registry.plan(name, AreaTarget::Live(&version))?;
+        let plan = app.registry.plan(name, AreaTargetState::Live(&version))?;
         let installed = app.registry.activate(plan);
         anyhow::ensure!(installed.is_some(), "area {name} changed meanwhile");
     }

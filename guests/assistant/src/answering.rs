@@ -12,7 +12,7 @@ use crate::facts::{self, CollectedRecords, Source};
 use crate::messages::{self, MessageAuthor, StoredMessage};
 use crate::prices;
 use crate::prompt;
-use crate::runs::{RunCompleted, RunStatus, Specialist, StoredRun};
+use crate::runs::{AnswerCreator, RunCompleted, RunStatus, StoredRun};
 use crate::specialist;
 use crate::upstream::{self, Failure};
 
@@ -95,8 +95,8 @@ fn begin(ctx: &JobCtx, id: Uuid) -> JobResult<CreateAnswer> {
     let question = ctx.documents::<StoredMessage>().get(open.run.user_message_id)?;
     let known = facts::collect(ctx, &question.content)?;
     match open.run.specialist {
-        Specialist::Workspace => answer_from_records(ctx, open, &question.content, &known),
-        Specialist::Model => prepare(ctx, open, &question, known),
+        AnswerCreator::Workspace => answer_from_records(ctx, open, &question.content, &known),
+        AnswerCreator::Model => prepare(ctx, open, &question, known),
     }
 }
 
@@ -111,7 +111,7 @@ fn answer_from_records(
         &text,
         &known.sources,
         json!({
-            "answered_by": Specialist::Workspace,
+            "answered_by": AnswerCreator::Workspace,
             "facts": known.facts,
             "notice": specialist::NOTICE,
         }),
@@ -197,7 +197,7 @@ fn note(
         &completion.content,
         sources,
         json!({
-            "answered_by": Specialist::Model,
+            "answered_by": AnswerCreator::Model,
             "finish_reason": completion.finish_reason,
             "model": completion.model.unwrap_or(model),
             "model_endpoint_id": run.model_endpoint_id,

@@ -65,7 +65,7 @@ pub(crate) struct Completion {
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct CompletionResponse {
     choices: Vec<Choice>,
     model: Option<String>,
     /// Token counts in any shape; [`tokens`] parses them separately.
@@ -88,17 +88,17 @@ struct Message {
 struct Usage {
     prompt_tokens: u32,
     completion_tokens: u32,
-    prompt_tokens_details: Option<PromptDetails>,
+    prompt_tokens_details: Option<PromptTokensDetails>,
 }
 
 #[derive(Deserialize)]
-struct PromptDetails {
+struct PromptTokensDetails {
     cached_tokens: Option<u32>,
 }
 
 /// Parses the response to a chat completion request.
 pub(crate) fn read(body: &[u8]) -> Result<Completion, Failure> {
-    let body: Body = serde_json::from_slice(body).map_err(|_| Failure::invalid())?;
+    let body: CompletionResponse = serde_json::from_slice(body).map_err(|_| Failure::invalid())?;
     let choice = body.choices.into_iter().next().ok_or_else(Failure::invalid)?;
     if choice.finish_reason.as_deref() == Some("content_filter") {
         return Err(Failure::lasting("content_filtered"));

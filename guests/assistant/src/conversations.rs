@@ -318,21 +318,24 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     }
     ctx.documents().delete(&conversation)?;
     let later = JobOptions { resource: Some(id), ..JobOptions::default() };
-    ctx.enqueue_with(&Discard { conversation_id: id }, later);
+    ctx.enqueue_with(&DiscardConversationJob { conversation_id: id }, later);
     Ok(NoContent)
 }
 
 /// Job that deletes the messages and runs of a deleted conversation.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Discard {
+pub(crate) struct DiscardConversationJob {
     conversation_id: Uuid,
 }
 
-impl Job for Discard {
+impl Job for DiscardConversationJob {
     const KIND: &'static str = "discard_conversation";
 }
 
-pub(crate) fn discard(ctx: &JobCtx, job: Discard) -> JobResult<Discard> {
+pub(crate) fn discard(
+    ctx: &JobCtx,
+    job: DiscardConversationJob,
+) -> JobResult<DiscardConversationJob> {
     let id = job.conversation_id;
     let messages = ctx.documents::<StoredMessage>().query().equals("conversation_id", id);
     let runs = ctx.documents::<StoredRun>().query().equals("conversation_id", id);

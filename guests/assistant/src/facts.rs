@@ -10,8 +10,8 @@ use area_shared::catalog::Repository;
 use area_shared::evidence::EvidenceRecord;
 
 use crate::records::{
-    Advisory, Audit, BranchHead, Component, Deployment, Finding, Match, Program, Question,
-    Questionnaire,
+    Advisory, AdvisoryMatch, Audit, Component, Deployment, Finding, LatestBranchAudit, Question,
+    Questionnaire, RemediationProgram,
 };
 use crate::redact::redact;
 
@@ -154,7 +154,7 @@ fn count<T: Document>(scope: &Scope) -> RecordsResult<u64> {
 
 /// Returns the number of components in the latest audits, summed over branches.
 fn component_count(scope: &Scope) -> RecordsResult<u64> {
-    let sizes = scope.documents::<BranchHead>().query().count_by(&["components"])?;
+    let sizes = scope.documents::<LatestBranchAudit>().query().count_by(&["components"])?;
     let components = |(size, heads): (Vec<Value>, u64)| match size.first() {
         Some(Value::Integer(size)) => size.unsigned_abs() * heads,
         _ => 0,
@@ -185,7 +185,7 @@ fn counts(scope: &Scope) -> RecordsResult<RecordCounts> {
         questionnaires: count::<Questionnaire>(scope)?,
         questions: count_by::<Question>(scope, "status")?,
         evidence: count_by::<EvidenceRecord>(scope, "kind")?,
-        remediation_programs: count::<Program>(scope)?,
+        remediation_programs: count::<RemediationProgram>(scope)?,
         named_repositories: BTreeMap::new(),
     })
 }
@@ -293,7 +293,7 @@ fn add_components(
 ) -> RecordsResult<()> {
     let keys: Vec<String> = identifiers(question).iter().map(|id| id.to_uppercase()).collect();
     if !keys.is_empty() {
-        let affected = scope.documents::<Match>().query().equals("latest", true);
+        let affected = scope.documents::<AdvisoryMatch>().query().equals("latest", true);
         for found in affected.one_of("advisory_key", keys).limit(COMPONENTS).list()? {
             let place = place(names, found.ecosystem.as_deref(), found.repository_id);
             let detail = format!("affected by {}, {place}", found.advisory_key);

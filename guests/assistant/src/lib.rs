@@ -26,7 +26,7 @@ use area_sdk::RateClass;
 use area_sdk::prelude::*;
 
 use answering::CreateAnswer;
-use conversations::{ConversationCreated, Discard, StoredConversation};
+use conversations::{ConversationCreated, DiscardConversationJob, StoredConversation};
 use endpoints::{EndpointCreated, EndpointDeleted, StoredEndpoint};
 use messages::StoredMessage;
 use runs::{RunCompleted, StoredRun};
@@ -45,7 +45,7 @@ pub fn area() -> Area {
         .event::<RunCompleted>("A run of the assistant ended, with or without an answer")
         .job::<Validate>(Lane::Assistant, 5, 30_000, validation::run)
         .job::<CreateAnswer>(Lane::Assistant, 6, answering::JOB_TIMEOUT_MS, answering::run)
-        .job::<Discard>(Lane::Maintenance, 10, 20_000, conversations::discard);
+        .job::<DiscardConversationJob>(Lane::Maintenance, 10, 20_000, conversations::discard);
     message_routes(conversation_routes(endpoint_routes(collections(area))))
 }
 

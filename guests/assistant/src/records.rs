@@ -48,16 +48,16 @@ impl Document for Component {
 
 /// The latest audit of a repository's branch; only counted.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct BranchHead {}
+pub(crate) struct LatestBranchAudit {}
 
-impl Document for BranchHead {
+impl Document for LatestBranchAudit {
     const COLLECTION: &'static str = "dependencies.heads";
 }
 
 /// A match of an advisory with a component that it affects, under one name of the advisory.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Match {
+pub(crate) struct AdvisoryMatch {
     pub(crate) advisory_key: String,
     pub(crate) component_id: String,
     pub(crate) repository_id: Option<Uuid>,
@@ -66,7 +66,7 @@ pub(crate) struct Match {
     pub(crate) ecosystem: Option<String>,
 }
 
-impl Document for Match {
+impl Document for AdvisoryMatch {
     const COLLECTION: &'static str = "dependencies.matches";
 }
 
@@ -113,8 +113,8 @@ impl Document for Question {
 /// A remediation program; only counted.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Program {}
+pub(crate) struct RemediationProgram {}
 
-impl Document for Program {
+impl Document for RemediationProgram {
     const COLLECTION: &'static str = "remediation.programs";
 }

@@ -40,7 +40,8 @@ impl RunStatus {
 /// Creator of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Specialist {
+#[schemars(rename = "Specialist")]
+pub(crate) enum AnswerCreator {
     /// The service creates the answer from the workspace's records, without a model.
     Workspace,
     /// A language model creates the answer; its input includes the workspace's records.
@@ -71,7 +72,7 @@ pub(crate) struct Run {
     /// `workspace` for a run without a model; otherwise the model endpoint's name, a slash and the
     /// model.
     route: String,
-    specialist: Specialist,
+    specialist: AnswerCreator,
     started_at: Option<Timestamp>,
     status: RunStatus,
     user_message_id: Uuid,
@@ -91,7 +92,7 @@ pub(crate) struct StoredRun {
     pub(crate) input_tokens: Option<u32>,
     pub(crate) output_tokens: Option<u32>,
     pub(crate) route: String,
-    pub(crate) specialist: Specialist,
+    pub(crate) specialist: AnswerCreator,
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) status: RunStatus,
     pub(crate) user_message_id: Uuid,
@@ -206,7 +207,7 @@ pub(crate) fn begin(
         input_tokens: None,
         output_tokens: None,
         route: route.unwrap_or_else(|| WORKSPACE_ROUTE.to_owned()),
-        specialist: if chosen.is_some() { Specialist::Model } else { Specialist::Workspace },
+        specialist: if chosen.is_some() { AnswerCreator::Model } else { AnswerCreator::Workspace },
         started_at: None,
         status: RunStatus::Queued,
         user_message_id,

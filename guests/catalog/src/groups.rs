@@ -8,7 +8,7 @@ use area_sdk::prelude::*;
 
 use area_shared::catalog::DataClassification;
 
-use crate::resource::{self, Resource, assign, versioned};
+use crate::resource::{self, DocumentView, assign, versioned};
 
 /// A stored group.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -98,7 +98,7 @@ fn once<T: Ord + Clone>(values: Vec<T>) -> Vec<T> {
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewGroup>,
-) -> Result<Created<Versioned<Resource<Group>>>> {
+) -> Result<Created<Versioned<DocumentView<Group>>>> {
     let id = ctx.new_id();
     let group = Group {
         name: new.name,
@@ -125,7 +125,7 @@ pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
     paging: Paging,
-) -> Result<Page<Resource<Group>>> {
+) -> Result<Page<DocumentView<Group>>> {
     let mut query = ctx.documents::<Group>().query();
     if let Some(part) = &params.q {
         query = query.contains(&["name"], part);
@@ -133,10 +133,10 @@ pub(crate) fn list(
     let class = params.data_classification.map(DataClassification::as_str);
     let query = query.equals_if("trust_zone", params.trust_zone);
     let query = query.equals_if("data_classification", class);
-    Ok(query.paging(paging).page()?.map(Resource::from))
+    Ok(query.paging(paging).page()?.map(DocumentView::from))
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Resource<Group>>> {
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<DocumentView<Group>>> {
     Ok(versioned(ctx.documents().get(id)?))
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn update(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(changes): Body<GroupChanges>,
-) -> Result<Versioned<Resource<Group>>> {
+) -> Result<Versioned<DocumentView<Group>>> {
     let mut group = ctx.documents::<Group>().get(id)?;
     ctx.check_if_match(group.version)?;
     assign(&mut group.name, changes.name);

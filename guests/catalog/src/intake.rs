@@ -27,9 +27,9 @@ pub(crate) const DESCRIPTION: &str = "Services also come from evidence. A record
 const MOST_REPOSITORIES: usize = 100;
 
 /// Consumes evidence records of kind `service`.
-pub(crate) struct ServiceConsumer;
+pub(crate) struct ServiceEvidenceConsumer;
 
-impl EvidenceConsumer for ServiceConsumer {
+impl EvidenceConsumer for ServiceEvidenceConsumer {
     const JOB: &'static str = "import_services";
     const RECORD_KINDS: &'static [&'static str] = &["service"];
     const STEP: u32 = 100;
@@ -37,7 +37,7 @@ impl EvidenceConsumer for ServiceConsumer {
     fn import(ctx: &JobCtx, records: Vec<Stored<EvidenceRecord>>) -> Result<(), JobError> {
         let digests = records.iter().map(|record| record.content_sha256.as_str());
         let contents = uploads::contents(ctx, digests)?;
-        let statements: Vec<Statement> =
+        let statements: Vec<ServiceEvidence> =
             records.into_iter().filter_map(|record| read(ctx, record.value, &contents)).collect();
         let mut known = look_up(ctx, &statements)?;
         for statement in statements {
@@ -64,7 +64,7 @@ struct ServiceDescription {
 }
 
 /// An evidence record about a service, with its parsed content.
-struct Statement {
+struct ServiceEvidence {
     evidence_id: Uuid,
     observed_at: Timestamp,
     name: String,
@@ -76,7 +76,7 @@ fn read(
     scope: &Scope,
     record: EvidenceRecord,
     contents: &BTreeMap<String, String>,
-) -> Option<Statement> {
+) -> Option<ServiceEvidence> {
     let content = contents.get(&record.content_sha256).and_then(|content| object(content));
     let said = content.or_else(|| object(&record.summary)).unwrap_or_else(|| ServiceDescription {
         description: (!record.summary.trim_start().starts_with('{')).then_some(record.summary),
@@ -88,7 +88,7 @@ fn read(
         area_sdk::warn!(scope, "evidence {} names no service", record.evidence_id);
         return None;
     }
-    Some(Statement {
+    Some(ServiceEvidence {
         evidence_id: record.evidence_id,
         observed_at: record.observed_at,
         name: name.to_owned(),
@@ -101,7 +101,7 @@ fn object(text: &str) -> Option<ServiceDescription> {
     text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
 }
 
-fn look_up(scope: &Scope, statements: &[Statement]) -> Result<KnownReferences, JobError> {
+fn look_up(scope: &Scope, statements: &[ServiceEvidence]) -> Result<KnownReferences, JobError> {
     let names = statements.iter().map(|statement| statement.name.as_str());
     let repositories =
         statements.iter().filter_map(|statement| statement.said.repositories.as_ref());
@@ -116,7 +116,11 @@ fn look_up(scope: &Scope, statements: &[Statement]) -> Result<KnownReferences, J
 }
 
 /// Creates or updates the service that a record describes.
-fn keep(scope: &Scope, known: &mut KnownReferences, statement: Statement) -> Result<(), JobError> {
+fn keep(
+    scope: &Scope,
+    known: &mut KnownReferences,
+    statement: ServiceEvidence,
+) -> Result<(), JobError> {
     let latest = (Some(statement.observed_at), Some(statement.evidence_id));
     let Some(mut service) = known.services.remove(&statement.name) else {
         let mut service = Service::named(statement.name.clone());
@@ -147,7 +151,7 @@ fn register(scope: &Scope, value: Service) -> Result<Stored<Service>, JobError> 
 
 /// Copies the content of a record to the service, without references to unknown repositories,
 /// groups or users.
-fn renew(service: &mut Service, known: &KnownReferences, statement: Statement) {
+fn renew(service: &mut Service, known: &KnownReferences, statement: ServiceEvidence) {
     let said = statement.said;
     let short = |text: Option<String>, most: usize| {
         text.filter(|text| (1..=most).contains(&text.chars().count())).map(Some)

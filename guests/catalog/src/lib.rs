@@ -13,7 +13,7 @@ use area_shared::evidence::{ENVELOPE_ACCEPTED, EvidenceConsumer};
 use area_shared::uploads::UploadReady;
 
 use groups::{Group, GroupCreated, GroupUpdated};
-use intake::ServiceConsumer;
+use intake::ServiceEvidenceConsumer;
 use repositories::{Repository, RepositoryCreated, RepositoryUpdated};
 use services::{Service, ServiceCreated, ServiceUpdated};
 
@@ -28,9 +28,9 @@ pub fn area() -> Area {
         .event::<ServiceUpdated>("A service was changed by a user or from evidence")
         .event::<GroupCreated>("A group was created")
         .event::<GroupUpdated>("A group was changed")
-        .on(ENVELOPE_ACCEPTED, ServiceConsumer::accepted)
-        .on(UploadReady::NAME, ServiceConsumer::ready)
-        .job(Lane::Ingest, 10, 10_000, ServiceConsumer::run);
+        .on(ENVELOPE_ACCEPTED, ServiceEvidenceConsumer::accepted)
+        .on(UploadReady::NAME, ServiceEvidenceConsumer::ready)
+        .job(Lane::Ingest, 10, 10_000, ServiceEvidenceConsumer::run);
     group_routes(service_routes(repository_routes(collections(area))))
 }
 

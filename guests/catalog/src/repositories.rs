@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-use crate::resource::{self, Resource, assign, versioned};
+use crate::resource::{self, DocumentView, assign, versioned};
 
 /// A stored repository.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -75,7 +75,7 @@ impl Event for RepositoryUpdated {
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewRepository>,
-) -> Result<Created<Versioned<Resource<Repository>>>> {
+) -> Result<Created<Versioned<DocumentView<Repository>>>> {
     let id = ctx.new_id();
     let repository = Repository {
         name: new.name,
@@ -107,16 +107,16 @@ pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
     paging: Paging,
-) -> Result<Page<Resource<Repository>>> {
+) -> Result<Page<DocumentView<Repository>>> {
     let mut query = ctx.documents::<Repository>().query();
     if let Some(part) = &params.q {
         query = query.contains(&["name"], part);
     }
     let query = query.equals_if("provider", params.provider).equals_if("archived", params.archived);
-    Ok(query.paging(paging).page()?.map(Resource::from))
+    Ok(query.paging(paging).page()?.map(DocumentView::from))
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Resource<Repository>>> {
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<DocumentView<Repository>>> {
     Ok(versioned(ctx.documents().get(id)?))
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn update(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(changes): Body<RepositoryChanges>,
-) -> Result<Versioned<Resource<Repository>>> {
+) -> Result<Versioned<DocumentView<Repository>>> {
     let mut repository = ctx.documents::<Repository>().get(id)?;
     ctx.check_if_match(repository.version)?;
     assign(&mut repository.name, changes.name);

@@ -5,7 +5,7 @@ use area_sdk::prelude::*;
 /// A catalog document in responses: its content, id and times.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}")]
-pub(crate) struct Resource<T> {
+pub(crate) struct DocumentView<T> {
     id: Uuid,
     #[serde(flatten)]
     value: T,
@@ -13,7 +13,7 @@ pub(crate) struct Resource<T> {
     updated_at: Timestamp,
 }
 
-impl<T> From<Stored<T>> for Resource<T> {
+impl<T> From<Stored<T>> for DocumentView<T> {
     fn from(stored: Stored<T>) -> Self {
         Self {
             id: stored.uuid(),
@@ -25,7 +25,7 @@ impl<T> From<Stored<T>> for Resource<T> {
 }
 
 /// Returns a document as a response, with its version in `ETag`.
-pub(crate) fn versioned<T>(stored: Stored<T>) -> Versioned<Resource<T>> {
+pub(crate) fn versioned<T>(stored: Stored<T>) -> Versioned<DocumentView<T>> {
     let version = stored.version;
     Versioned(stored.into(), version)
 }
@@ -35,7 +35,7 @@ pub(crate) fn create<T: Document>(
     ctx: &Ctx,
     id: Uuid,
     value: T,
-) -> Result<Created<Versioned<Resource<T>>>> {
+) -> Result<Created<Versioned<DocumentView<T>>>> {
     ctx.documents().create(id, &value)?;
     let (id, now) = (id.to_string(), ctx.now());
     Ok(Created(versioned(Stored { id, version: 1, created_at: now, updated_at: now, value })))

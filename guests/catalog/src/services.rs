@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 
 use crate::groups::Group;
 use crate::repositories::Repository;
-use crate::resource::{self, Resource, assign, versioned};
+use crate::resource::{self, DocumentView, assign, versioned};
 
 /// A stored service.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -124,7 +124,7 @@ fn once(mut ids: Vec<Uuid>) -> Vec<Uuid> {
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewService>,
-) -> Result<Created<Versioned<Resource<Service>>>> {
+) -> Result<Created<Versioned<DocumentView<Service>>>> {
     check(ctx, &new.repository_ids, new.owner_id, new.group_id)?;
     let id = ctx.new_id();
     let service = Service {
@@ -155,7 +155,7 @@ pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
     paging: Paging,
-) -> Result<Page<Resource<Service>>> {
+) -> Result<Page<DocumentView<Service>>> {
     let mut query = ctx.documents::<Service>().query();
     if let Some(part) = &params.q {
         query = query.contains(&["name"], part);
@@ -164,10 +164,10 @@ pub(crate) fn list(
         .equals_if("owner_id", params.owner_id)
         .equals_if("group_id", params.group_id)
         .equals_if("environment", params.environment);
-    Ok(query.paging(paging).page()?.map(Resource::from))
+    Ok(query.paging(paging).page()?.map(DocumentView::from))
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Resource<Service>>> {
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<DocumentView<Service>>> {
     Ok(versioned(ctx.documents().get(id)?))
 }
 
@@ -197,7 +197,7 @@ pub(crate) fn update(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(changes): Body<ServiceChanges>,
-) -> Result<Versioned<Resource<Service>>> {
+) -> Result<Versioned<DocumentView<Service>>> {
     let mut service = ctx.documents::<Service>().get(id)?;
     ctx.check_if_match(service.version)?;
     let repositories = changes.repository_ids.as_deref().unwrap_or_default();

@@ -13,7 +13,8 @@ const SCHEMA_VERSION: &str = "workspace-context-v1";
 
 /// Content of a workspace context.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Content {
+#[schemars(rename = "Content")]
+pub(crate) struct ContextSummary {
     coverage_gaps: Vec<CoverageGap>,
     entity_count: u64,
     evidence_count: u64,
@@ -22,7 +23,7 @@ pub(crate) struct Content {
     repository_count: u64,
     schema_version: String,
     source_count: u64,
-    sources: Vec<Source>,
+    sources: Vec<ContextSource>,
 }
 
 /// Kind of a source of the workspace context.
@@ -52,7 +53,7 @@ pub(crate) enum SourceStatus {
 /// A source of the workspace context: a repository or a source of evidence.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ContextSource")]
-pub(crate) struct Source {
+pub(crate) struct ContextSource {
     pub(crate) audit_id: Option<Uuid>,
     pub(crate) commit_sha: Option<String>,
     /// Share of the expected signals that are present, from 0 to 1, rounded to hundredths.
@@ -105,14 +106,14 @@ fn component_count(scope: &Scope) -> Result<u64, DocumentError> {
 }
 
 /// Computes the current content of the workspace.
-pub(crate) fn compute(scope: &Scope) -> Result<Content, DocumentError> {
+pub(crate) fn compute(scope: &Scope) -> Result<ContextSummary, DocumentError> {
     let landscape = WorkspaceRepositories::load(scope)?;
     let ingestions = ingestions::all(scope)?;
     let mut sources = repositories::sources(scope, &landscape)?;
     let coverage_gaps = gaps::sum_up(&sources, landscape.repository_count);
     let others = ingestions.iter().map(|ingestion| ingestion.source(&landscape));
     sources.extend(others.take(ingestions::LISTED));
-    Ok(Content {
+    Ok(ContextSummary {
         coverage_gaps,
         entity_count: landscape.repository_count
             + landscape.service_count
@@ -131,8 +132,8 @@ pub(crate) fn compute(scope: &Scope) -> Result<Content, DocumentError> {
 }
 
 impl StoredIngestion {
-    fn source(&self, landscape: &WorkspaceRepositories) -> Source {
-        Source {
+    fn source(&self, landscape: &WorkspaceRepositories) -> ContextSource {
+        ContextSource {
             audit_id: None,
             commit_sha: self.commit_sha(),
             coverage: share(self.accepted, self.accepted + self.rejected),

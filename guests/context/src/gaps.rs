@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-use crate::content::Source;
+use crate::content::ContextSource;
 use crate::repositories::SIGNALS;
 
 /// Maximum number of repository ids in a gap.
@@ -22,7 +22,7 @@ pub(crate) struct CoverageGap {
 }
 
 /// Returns the coverage gaps of the repositories in the snapshot.
-pub(crate) fn sum_up(repositories: &[Source], repository_count: u64) -> Vec<CoverageGap> {
+pub(crate) fn sum_up(repositories: &[ContextSource], repository_count: u64) -> Vec<CoverageGap> {
     if repository_count == 0 {
         return vec![CoverageGap {
             code: "no_repositories".to_owned(),
@@ -35,8 +35,9 @@ pub(crate) fn sum_up(repositories: &[Source], repository_count: u64) -> Vec<Cove
     SIGNALS.into_iter().filter_map(|signal| gap(repositories, signal)).collect()
 }
 
-fn gap(repositories: &[Source], signal: &str) -> Option<CoverageGap> {
-    let without = |source: &&Source| source.missing_signals.iter().any(|missing| missing == signal);
+fn gap(repositories: &[ContextSource], signal: &str) -> Option<CoverageGap> {
+    let without =
+        |source: &&ContextSource| source.missing_signals.iter().any(|missing| missing == signal);
     let ids: Vec<Uuid> =
         repositories.iter().filter(without).filter_map(|source| source.repository_id).collect();
     (!ids.is_empty()).then(|| CoverageGap {

@@ -45,7 +45,7 @@ impl StoredIngestion {
 
 /// Members of an ingestion run of the area `evidence` that this area reads.
 #[derive(Serialize, Deserialize)]
-struct Run {
+struct EvidenceIngestionRun {
     envelope_id: Uuid,
     mcp_ingestion_id: Option<Uuid>,
     source_external_id: String,
@@ -56,13 +56,13 @@ struct Run {
     rejected_count: usize,
 }
 
-impl Document for Run {
+impl Document for EvidenceIngestionRun {
     const COLLECTION: &'static str = "evidence.ingestion_runs";
 }
 
 /// Stores an ingestion run as the latest one of its source.
 pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {
-    match scope.documents::<Run>().find(run_id)? {
+    match scope.documents::<EvidenceIngestionRun>().find(run_id)? {
         Some(run) => Ok(take_in(scope, run.value)?),
         None => Ok(()),
     }
@@ -73,13 +73,13 @@ pub(crate) fn catch_up(scope: &Scope) -> Result<(), DocumentError> {
     if scope.documents::<StoredIngestion>().query().first()?.is_some() {
         return Ok(());
     }
-    for run in scope.documents::<Run>().query().limit(CAUGHT_UP).list()? {
+    for run in scope.documents::<EvidenceIngestionRun>().query().limit(CAUGHT_UP).list()? {
         take_in(scope, run.value)?;
     }
     Ok(())
 }
 
-fn take_in(scope: &Scope, run: Run) -> Result<(), DocumentError> {
+fn take_in(scope: &Scope, run: EvidenceIngestionRun) -> Result<(), DocumentError> {
     let mut new = StoredIngestion {
         key: key(&run),
         name: run.source_provider,
@@ -107,7 +107,7 @@ fn take_in(scope: &Scope, run: Run) -> Result<(), DocumentError> {
     }
 }
 
-fn key(run: &Run) -> String {
+fn key(run: &EvidenceIngestionRun) -> String {
     let kind = if run.mcp_ingestion_id.is_some() { "mcp" } else { "evidence" };
     format!("{kind}:{}/{}", run.source_provider, run.source_external_id)
 }

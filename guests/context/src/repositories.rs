@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope, Value};
 use area_shared::catalog::{Repository, Service};
 
-use crate::content::{Source, SourceKind, SourceStatus, share};
+use crate::content::{ContextSource, SourceKind, SourceStatus, share};
 
 /// Maximum number of repositories in a snapshot.
 const LISTED: u32 = 500;
@@ -35,9 +35,9 @@ struct Audit {
     repository_id: Uuid,
     commit_sha: Option<String>,
     completed_at: Option<Timestamp>,
-    inputs: Vec<Input>,
+    inputs: Vec<AuditInput>,
     records: Vec<Uuid>,
-    parts: Parts,
+    parts: AuditParts,
 }
 
 impl Document for Audit {
@@ -45,23 +45,23 @@ impl Document for Audit {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Input {
+struct AuditInput {
     format: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Parts {
-    findings: Part,
-    dependencies: Part,
-    ownership: Part,
+struct AuditParts {
+    findings: AuditPart,
+    dependencies: AuditPart,
+    ownership: AuditPart,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Part {
+struct AuditPart {
     status: String,
 }
 
-impl Part {
+impl AuditPart {
     fn succeeded(&self) -> bool {
         self.status == "succeeded"
     }
@@ -192,7 +192,7 @@ impl WorkspaceRepositories {
 pub(crate) fn sources(
     scope: &Scope,
     landscape: &WorkspaceRepositories,
-) -> Result<Vec<Source>, DocumentError> {
+) -> Result<Vec<ContextSource>, DocumentError> {
     let ids = landscape.repositories.iter().map(Stored::uuid);
     let audited = scope.documents::<LatestAudit>().get_many(ids)?.into_iter();
     let mut audited: BTreeMap<Uuid, LatestAudit> =
@@ -223,11 +223,11 @@ fn deployed(scope: &Scope) -> Result<BTreeSet<String>, DocumentError> {
     Ok(ids.collect())
 }
 
-fn source(repository: &Stored<Repository>, audited: LatestAudit) -> Source {
+fn source(repository: &Stored<Repository>, audited: LatestAudit) -> ContextSource {
     let is_missing = |signal: &&str| !audited.signals.contains(*signal);
     let missing: Vec<String> =
         SIGNALS.into_iter().filter(is_missing).map(ToOwned::to_owned).collect();
-    Source {
+    ContextSource {
         audit_id: audited.audit_id,
         commit_sha: audited.commit_sha,
         coverage: share(SIGNALS.len() - missing.len(), SIGNALS.len()),

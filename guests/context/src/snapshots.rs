@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-use crate::content::{self, Content};
+use crate::content::{self, ContextSummary};
 
 /// Text for the OpenAPI document: the rules of snapshots.
 pub(crate) const DESCRIPTION: &str = "A stored snapshot, renewed within seconds of any change. \
@@ -37,7 +37,7 @@ pub(crate) struct StoredSnapshot {
     /// Time at which this content last became the current one.
     generated_at: Timestamp,
     #[serde(flatten)]
-    content: Content,
+    content: ContextSummary,
 }
 
 impl Document for StoredSnapshot {

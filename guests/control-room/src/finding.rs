@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 
 use crate::architecture::ArchitectureContext;
-use crate::observation::{FindingLocation, Observation, SourceFamily, SourceTool};
+use crate::observation::{FindingLocation, Observation, SourceKind, SourceTool};
 use crate::severity::{Rating, Severity};
 use crate::state::State;
 
@@ -36,7 +36,7 @@ pub(crate) struct Finding {
     pub(crate) rating: Rating,
     /// Risk in hundredths; `risk_total` in responses.
     pub(crate) risk_rank: i64,
-    pub(crate) source_family: SourceFamily,
+    pub(crate) source_family: SourceKind,
     pub(crate) source_tools: Vec<SourceTool>,
     pub(crate) locations: Vec<FindingLocation>,
     pub(crate) paths: Vec<String>,

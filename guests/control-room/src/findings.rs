@@ -6,7 +6,7 @@ use crate::decimal::fixed;
 use crate::finding::Finding;
 use crate::identity;
 use crate::import::limits;
-use crate::observation::{FindingLocation, SourceFamily, SourceTool};
+use crate::observation::{FindingLocation, SourceKind, SourceTool};
 use crate::severity::{Severity, SeveritySource};
 use crate::state::State;
 
@@ -81,7 +81,7 @@ pub(crate) struct FindingDetails {
     /// Due date: 7, 30, 90 or 120 days after the beginning of the lifecycle, by severity; null if
     /// the finding is settled.
     sla_due_at: Option<Timestamp>,
-    source_family: SourceFamily,
+    source_family: SourceKind,
     source_tools: Vec<SourceTool>,
     state: State,
     title: String,

@@ -28,9 +28,9 @@ use area_sdk::prelude::*;
 
 use finding::Finding;
 use import::events::{FindingsCreated, FindingsImported, FindingsReopened, FindingsVerified};
-use import::{Analysis, Import, ImportFindings, ScanLimitations};
+use import::{AnalysisSeries, ImportFindings, ImportMarker, ScanLimitations};
 use lifecycle::{ExpireAcceptance, FindingTransitioned};
-use owners::AssignOwners;
+use owners::AssignOwnersJob;
 use room::{ControlRoom, ControlRoomRebuilt, StoredSnapshot};
 use similarity::StoredSketch;
 use suggestions::{MatchSuggestion, SuggestionDecided};
@@ -44,7 +44,7 @@ pub fn area() -> Area {
         .on("audit.started", import::audit_started)
         .on("ownership.applied", owners::applied)
         .job::<ImportFindings>(Lane::Ingest, 5, 60_000, import::run)
-        .job::<AssignOwners>(Lane::Ingest, 5, 30_000, owners::assign)
+        .job::<AssignOwnersJob>(Lane::Ingest, 5, 30_000, owners::assign)
         .job::<ExpireAcceptance>(Lane::Maintenance, 10, 10_000, lifecycle::expire);
     operations(events(collections(findings(area))))
 }
@@ -131,7 +131,7 @@ fn collections(area: Area) -> Area {
     )
     .collection(Collection::of::<ControlRoom>().summary("The latest rebuild of the control room"))
     .collection(
-        Collection::of::<Analysis>()
+        Collection::of::<AnalysisSeries>()
             .summary("One tool, category or artifact stream, and branch of a repository")
             .text("repository_id")
             .text("branch_ref")
@@ -145,7 +145,7 @@ fn collections(area: Area) -> Area {
             .boolean("limited")
             .index(&["limited", "repository_id"]),
     )
-    .collection(Collection::of::<Import>().summary("One for each audit"))
+    .collection(Collection::of::<ImportMarker>().summary("One for each audit"))
 }
 
 fn events(area: Area) -> Area {

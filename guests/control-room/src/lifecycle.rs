@@ -66,7 +66,7 @@ impl FindingTransitioned {
 /// A request to change the state of a finding.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewFindingTransition")]
-pub(crate) struct NewTransition {
+pub(crate) struct TransitionRequest {
     to_state: State,
     /// Reason of the transition; required for `accepted_risk`.
     #[schemars(length(min = 1, max = 4000))]
@@ -81,7 +81,7 @@ pub(crate) struct NewTransition {
     duplicate_of: Option<Uuid>,
 }
 
-impl NewTransition {
+impl TransitionRequest {
     /// Returns the violations that do not depend on the finding.
     fn violations(&self, now: Timestamp) -> Vec<Violation> {
         let mut violations = Vec::new();
@@ -122,7 +122,7 @@ impl NewTransition {
 pub(crate) fn create(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
-    Body(wanted): Body<NewTransition>,
+    Body(wanted): Body<TransitionRequest>,
 ) -> Result<Created<Versioned<TransitionRecord>>> {
     let mut finding = ctx.documents::<Finding>().get(id)?;
     ctx.check_if_match(finding.lifecycle_version.unsigned_abs())?;
@@ -145,7 +145,7 @@ pub(crate) fn create(
     Ok(Created(Versioned(transition.record, version)))
 }
 
-impl NewTransition {
+impl TransitionRequest {
     fn change(&self, actor: Uuid) -> Change {
         let mut metadata = Map::new();
         if let Some(original) = self.duplicate_of {
@@ -165,7 +165,7 @@ impl NewTransition {
 
 /// Refuses acceptances that are too long, and acceptances of critical findings by users other than
 /// admins.
-fn check_acceptance(ctx: &Ctx, finding: &Finding, wanted: &NewTransition) -> Result<()> {
+fn check_acceptance(ctx: &Ctx, finding: &Finding, wanted: &TransitionRequest) -> Result<()> {
     if wanted.to_state != State::AcceptedRisk {
         return Ok(());
     }

@@ -36,7 +36,7 @@ pub(crate) struct Observation {
     /// Identity by the algorithm `finding-v1`.
     pub(crate) identity: String,
     pub(crate) source: SourceTool,
-    pub(crate) source_family: SourceFamily,
+    pub(crate) source_family: SourceKind,
     pub(crate) rule_family: String,
     pub(crate) title: String,
     pub(crate) rating: Rating,
@@ -52,7 +52,8 @@ pub(crate) struct Observation {
 /// Kind of the source that reported a finding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum SourceFamily {
+#[schemars(rename = "SourceFamily")]
+pub(crate) enum SourceKind {
     /// An uploaded SARIF file of a scanner.
     Scanner,
     /// A signed evidence record.

@@ -22,23 +22,23 @@ struct OwnershipApplied {
 
 /// Job that assigns owners to findings.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct AssignOwners {
+pub(crate) struct AssignOwnersJob {
     assignments: Vec<Assignment>,
 }
 
-impl Job for AssignOwners {
+impl Job for AssignOwnersJob {
     const KIND: &'static str = "assign_owners";
 }
 
 pub(crate) fn applied(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let OwnershipApplied { assignments } = event.data()?;
     if !assignments.is_empty() {
-        ctx.enqueue(&AssignOwners { assignments });
+        ctx.enqueue(&AssignOwnersJob { assignments });
     }
     Ok(Outcome::Done)
 }
 
-pub(crate) fn assign(ctx: &JobCtx, mut job: AssignOwners) -> JobResult<AssignOwners> {
+pub(crate) fn assign(ctx: &JobCtx, mut job: AssignOwnersJob) -> JobResult<AssignOwnersJob> {
     let rest = job.assignments.split_off(job.assignments.len().min(STEP));
     let ids = job.assignments.iter().map(|assignment| assignment.finding_id);
     for mut finding in ctx.documents::<Finding>().get_many(ids)? {
@@ -53,5 +53,5 @@ pub(crate) fn assign(ctx: &JobCtx, mut job: AssignOwners) -> JobResult<AssignOwn
     if rest.is_empty() {
         return Ok(Outcome::Done);
     }
-    Ok(Outcome::Continue(AssignOwners { assignments: rest }))
+    Ok(Outcome::Continue(AssignOwnersJob { assignments: rest }))
 }

@@ -4,7 +4,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, Scope};
 
-use crate::sbom::{self, Sbom, Subject};
+use crate::sbom::{self, ReassessmentTarget, Sbom};
 
 /// Version of the code that reads files. Increment it when the results change, so that files are
 /// read again.
@@ -12,7 +12,8 @@ const READER: u32 = 2;
 
 /// Results of reading a file. The document's id is the lower-case hex SHA-256 of the content.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Artifact {
+#[schemars(rename = "Artifact")]
+pub(crate) struct FileReadResult {
     reader: u32,
     /// Key of the SBOM's subject; `None` for other files.
     pub(crate) subject: Option<String>,
@@ -21,7 +22,7 @@ pub(crate) struct Artifact {
     /// Number of advisories imported from an OSV file; 0 for other files.
     pub(crate) advisories: usize,
     /// Errors because of which the file, or a part of it, was not imported.
-    pub(crate) errors: Vec<ArtifactError>,
+    pub(crate) errors: Vec<UploadedFileError>,
     /// Identification of an SBOM or VEX document; `None` for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) details: Option<DocumentDetails>,
@@ -30,7 +31,7 @@ pub(crate) struct Artifact {
 /// Identification of an SBOM or VEX document.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct DocumentDetails {
-    pub(crate) subject: Option<Subject>,
+    pub(crate) subject: Option<ReassessmentTarget>,
     /// CycloneDX serial number, and version of the document under it.
     pub(crate) serial: Option<(Uuid, u64)>,
     /// Number of VEX statements in the document.
@@ -45,31 +46,32 @@ impl DocumentDetails {
     }
 }
 
-impl Document for Artifact {
+impl Document for FileReadResult {
     const COLLECTION: &'static str = "artifacts";
 }
 
 /// An error in an uploaded file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ArtifactError {
+#[schemars(rename = "ArtifactError")]
+pub(crate) struct UploadedFileError {
     pub(crate) code: String,
     /// Description of the error, with its position and how to fix it.
     pub(crate) detail: String,
 }
 
-impl ArtifactError {
+impl UploadedFileError {
     pub(crate) fn new(code: &str, detail: impl Into<String>) -> Self {
         Self { code: code.to_owned(), detail: detail.into() }
     }
 }
 
-impl Artifact {
-    pub(crate) fn new(errors: Vec<ArtifactError>) -> Self {
+impl FileReadResult {
+    pub(crate) fn new(errors: Vec<UploadedFileError>) -> Self {
         Self { reader: READER, subject: None, components: 0, advisories: 0, errors, details: None }
     }
 
     /// Returns the results of reading an SBOM, without its components.
-    pub(crate) fn of_sbom(read: Result<Sbom<'_>, ArtifactError>) -> Self {
+    pub(crate) fn of_sbom(read: Result<Sbom<'_>, UploadedFileError>) -> Self {
         match read {
             Ok(sbom) => Self {
                 components: sbom.len(),
@@ -109,7 +111,7 @@ impl Artifact {
 pub(crate) fn sbom_content(
     scope: &Scope,
     blob: &str,
-) -> Result<Result<Vec<u8>, ArtifactError>, JobError> {
+) -> Result<Result<Vec<u8>, UploadedFileError>, JobError> {
     content(scope, blob, sbom::MAX_BYTES)
 }
 
@@ -119,7 +121,7 @@ pub(crate) fn content(
     scope: &Scope,
     blob: &str,
     most_bytes: usize,
-) -> Result<Result<Vec<u8>, ArtifactError>, JobError> {
+) -> Result<Result<Vec<u8>, UploadedFileError>, JobError> {
     match scope.shared_blobs("uploads").read_all(blob, most_bytes as u64) {
         Ok(content) => Ok(Ok(content)),
         Err(BlobError::Unavailable) => {
@@ -127,17 +129,19 @@ pub(crate) fn content(
         }
         Err(BlobError::LimitExceeded) => {
             let detail = format!("The file is larger than {most_bytes} bytes; split it.");
-            Ok(Err(ArtifactError::new("artifact_too_large", detail)))
+            Ok(Err(UploadedFileError::new("artifact_too_large", detail)))
         }
         Err(BlobError::NotFound | BlobError::InvalidName) => {
             let detail = "The content of this upload was deleted; upload it again.";
-            Ok(Err(ArtifactError::new("artifact_missing", detail)))
+            Ok(Err(UploadedFileError::new("artifact_missing", detail)))
         }
     }
 }
 
 /// Parses the content of an upload as an SBOM.
-pub(crate) fn sbom(content: &Result<Vec<u8>, ArtifactError>) -> Result<Sbom<'_>, ArtifactError> {
+pub(crate) fn sbom(
+    content: &Result<Vec<u8>, UploadedFileError>,
+) -> Result<Sbom<'_>, UploadedFileError> {
     let bytes = content.as_ref().map_err(Clone::clone)?;
-    Sbom::read(bytes).map_err(|mistake| ArtifactError::new("invalid_sbom", mistake.to_string()))
+    Sbom::read(bytes).map_err(|mistake| UploadedFileError::new("invalid_sbom", mistake.to_string()))
 }

@@ -66,12 +66,12 @@ const BYTES_OF_PAGE: usize = 4 << 20;
 /// Number of components to read in the next page. It adapts to their sizes, because some components
 /// have thousands of advisories.
 #[derive(Debug)]
-pub(crate) struct PageSize {
+pub(crate) struct AdaptiveBatchSize {
     limit: u32,
     most: u32,
 }
 
-impl PageSize {
+impl AdaptiveBatchSize {
     /// Returns the initial page size of a step. The maximum is smaller after a failed attempt.
     pub(crate) fn of(ctx: &JobCtx) -> Self {
         let most = if ctx.attempt() > 1 { FIRST_PAGE } else { LATER_PAGE };

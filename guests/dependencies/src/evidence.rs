@@ -7,7 +7,7 @@ use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
 use area_shared::uploads::{Upload, UploadReady};
 
 use crate::advisories::{file, mentions};
-use crate::artifacts::{self, Artifact};
+use crate::artifacts::{self, FileReadResult};
 use crate::deployments::take;
 
 /// Maximum size of the content of a deployment record, in bytes.
@@ -32,7 +32,7 @@ pub(crate) struct ImportAdvisories {
     blob: String,
     content_sha256: String,
     offset: usize,
-    artifact: Option<Artifact>,
+    artifact: Option<FileReadResult>,
 }
 
 impl Job for ImportAdvisories {
@@ -80,8 +80,8 @@ pub(crate) fn import_advisories(
     let ImportAdvisories { blob, content_sha256, offset, artifact } = job;
     let mut artifact = match artifact {
         Some(artifact) => artifact,
-        None if Artifact::known(ctx, &content_sha256)?.is_some() => return Ok(Outcome::Done),
-        None => Artifact::new(Vec::new()),
+        None if FileReadResult::known(ctx, &content_sha256)?.is_some() => return Ok(Outcome::Done),
+        None => FileReadResult::new(Vec::new()),
     };
     match file::import_some(ctx, &blob, &content_sha256, offset, &mut artifact)? {
         Some(offset) => {

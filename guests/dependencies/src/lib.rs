@@ -31,12 +31,12 @@ use area_sdk::prelude::*;
 use area_shared::evidence::{ENVELOPE_ACCEPTED, EvidenceConsumer};
 use area_shared::uploads::UploadReady;
 
-use advisories::document::{AdvisoryName, AffectedPackage, StoredAdvisory};
+use advisories::document::{AdvisoryNameEntry, AffectedPackage, StoredAdvisory};
 use advisories::import::AdvisoryImported;
-use advisories::mentions::{self, AdvisoryMention, IndexMentions, MentionIndex};
-use artifacts::Artifact;
+use advisories::mentions::{self, IndexMentions, MentionIndexCompletion, RelatedAdvisoryMention};
+use artifacts::FileReadResult;
 use deployments::document::{
-    AuditedCommit, DeploymentEvidence, DeploymentRecorded, StoredDeployment,
+    AuditedCommit, DeploymentEvidenceLink, DeploymentRecorded, StoredDeployment,
 };
 use evidence::{DependencyEvidenceConsumer, ImportAdvisories};
 use ingest::{BranchHead, DependenciesImported, ImportDependencies, StoredImport};
@@ -44,7 +44,7 @@ use inventory::alerts::DependencyVulnerable;
 use inventory::component::StoredComponent;
 use inventory::matches::StoredMatch;
 use large::rescan::{self, Rescan};
-use large::{PackageRevision, ScanPart};
+use large::{PackageRevision, VulnerabilityChunk};
 use reevaluate::Reevaluate;
 use vex::document::{ImportedSbom, ListedStatement, StatementChunk, StatementSource};
 
@@ -118,9 +118,12 @@ fn component_collections(area: Area) -> Area {
             .summary("How often packages with many advisories have changed"),
     )
     .collection(
-        Collection::of::<ScanPart>().summary("Matches of an assessment that takes several steps"),
+        Collection::of::<VulnerabilityChunk>()
+            .summary("Matches of an assessment that takes several steps"),
     )
-    .collection(Collection::of::<Artifact>().summary("Results of reading files, by their SHA-256"))
+    .collection(
+        Collection::of::<FileReadResult>().summary("Results of reading files, by their SHA-256"),
+    )
 }
 
 fn advisory_collections(area: Area) -> Area {
@@ -140,16 +143,17 @@ fn advisory_collections(area: Area) -> Area {
             .index(&["package_key"]),
     )
     .collection(
-        Collection::of::<AdvisoryName>().summary("Ids and aliases, and the advisories they name"),
+        Collection::of::<AdvisoryNameEntry>()
+            .summary("Ids and aliases, and the advisories they name"),
     )
     .collection(
-        Collection::of::<AdvisoryMention>()
+        Collection::of::<RelatedAdvisoryMention>()
             .summary("Names in advisories' `upstream` and `related`")
             .text("name_key")
             .index(&["name_key"]),
     )
     .collection(
-        Collection::of::<MentionIndex>()
+        Collection::of::<MentionIndexCompletion>()
             .summary("Whether the mentions of all advisories are indexed"),
     )
 }
@@ -176,7 +180,8 @@ fn deployment_collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<DeploymentEvidence>().summary("The deployment of each evidence record"),
+        Collection::of::<DeploymentEvidenceLink>()
+            .summary("The deployment of each evidence record"),
     )
     .collection(
         Collection::of::<AuditedCommit>().summary("The latest audit of each deployed commit"),

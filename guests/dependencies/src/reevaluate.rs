@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use crate::budget::{PageSize, StepBudget};
-use crate::inventory::alerts::Alerts;
+use crate::budget::{AdaptiveBatchSize, StepBudget};
+use crate::inventory::alerts::NewVulnerabilityEvents;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
-use crate::large::{self, Subject};
-use crate::matching::{self, Assessment, BatchAssessment};
+use crate::large::{self, ReassessmentTarget};
+use crate::matching::{self, BatchAssessment, ComponentAssessment};
 
 /// Estimated cost of a query, in documents.
 const QUESTION: usize = 100;
@@ -47,7 +47,7 @@ impl Reevaluate {
     fn next(
         &mut self,
         ctx: &JobCtx,
-        (budget, size): (&mut StepBudget, &mut PageSize),
+        (budget, size): (&mut StepBudget, &mut AdaptiveBatchSize),
     ) -> Result<Option<Vec<Stored<StoredComponent>>>, JobError> {
         if !self.components.is_empty() {
             let mut left = std::mem::take(&mut self.components);
@@ -83,8 +83,8 @@ impl Reevaluate {
 }
 
 pub(crate) fn run(ctx: &JobCtx, mut job: Reevaluate) -> JobResult<Reevaluate> {
-    let (mut budget, mut size) = (StepBudget::default(), PageSize::of(ctx));
-    let mut alerts = Alerts::default();
+    let (mut budget, mut size) = (StepBudget::default(), AdaptiveBatchSize::of(ctx));
+    let mut alerts = NewVulnerabilityEvents::default();
     let mut done = false;
     while !done && budget.is_ample() {
         match job.next(ctx, (&mut budget, &mut size))? {
@@ -106,7 +106,7 @@ fn of_package(
     ctx: &JobCtx,
     package: &str,
     cursor: Option<String>,
-    size: &PageSize,
+    size: &AdaptiveBatchSize,
 ) -> Result<ComponentPage, JobError> {
     let components = ctx.documents::<StoredComponent>().query().equals("latest", true);
     let components = components.equals("package_key", package).ascending("package_key");
@@ -118,7 +118,7 @@ fn under_name(
     ctx: &JobCtx,
     name: &str,
     cursor: Option<String>,
-    size: &PageSize,
+    size: &AdaptiveBatchSize,
 ) -> Result<ComponentPage, JobError> {
     let found = ctx.documents::<StoredMatch>().query().equals("advisory_key", name);
     let found = found.equals("latest", true).ascending("name");
@@ -133,7 +133,7 @@ pub(crate) fn look_again(
     ctx: &JobCtx,
     mut components: Vec<Stored<StoredComponent>>,
     budget: &mut StepBudget,
-    alerts: &mut Alerts,
+    alerts: &mut NewVulnerabilityEvents,
 ) -> Result<Vec<String>, JobError> {
     let mut together = components.len();
     let looked = loop {
@@ -156,8 +156,8 @@ pub(crate) fn look_again(
 fn keep_changes(
     ctx: &JobCtx,
     components: &mut [Stored<StoredComponent>],
-    assessments: &[Assessment],
-    (budget, alerts): (&mut StepBudget, &mut Alerts),
+    assessments: &[ComponentAssessment],
+    (budget, alerts): (&mut StepBudget, &mut NewVulnerabilityEvents),
 ) -> Result<usize, JobError> {
     let mut looked = 0;
     for (component, assessment) in components.iter_mut().zip(assessments) {
@@ -169,7 +169,7 @@ fn keep_changes(
         if fits && !component.unfinished {
             keep_change(ctx, component, assessment, alerts)?;
         } else {
-            large::raise(ctx, Subject::Component(component.id.clone()))?;
+            large::raise(ctx, ReassessmentTarget::Component(component.id.clone()))?;
         }
         looked += 1;
     }
@@ -179,8 +179,8 @@ fn keep_changes(
 fn keep_change(
     ctx: &JobCtx,
     component: &mut Stored<StoredComponent>,
-    assessment: &Assessment,
-    alerts: &mut Alerts,
+    assessment: &ComponentAssessment,
+    alerts: &mut NewVulnerabilityEvents,
 ) -> Result<(), JobError> {
     let before = matches::keys(ctx, component)?;
     // A component with many advisories stores only some, so others may have changed.
@@ -205,11 +205,11 @@ fn leave_large(
 ) -> Result<usize, JobError> {
     let Some(package) = package else {
         if let Some(first) = components.first() {
-            large::raise(ctx, Subject::Component(first.id.clone()))?;
+            large::raise(ctx, ReassessmentTarget::Component(first.id.clone()))?;
         }
         return Ok(components.len().min(1));
     };
     components.retain(|component| component.package_key.as_ref() != Some(&package));
-    large::raise(ctx, Subject::Package(package))?;
+    large::raise(ctx, ReassessmentTarget::Package(package))?;
     Ok(0)
 }

@@ -38,12 +38,13 @@ Records that break a rule are rejected one by one into `validation_errors` \
 
 /// Response to a submission: the receipt, and whether an earlier submission created it.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct EnvelopeSubmission {
+#[schemars(rename = "EnvelopeSubmission")]
+pub(crate) struct EnvelopeSubmissionResponse {
     receipt: EnvelopeReceipt,
     replayed: bool,
 }
 
-type Submitted = Created<Replayable<EnvelopeSubmission>>;
+type Submitted = Created<Replayable<EnvelopeSubmissionResponse>>;
 
 pub(crate) fn submit(ctx: &Ctx, envelope: Verbatim<EvidenceEnvelope>) -> Result<Submitted> {
     let Verbatim { value: envelope, text } = envelope;
@@ -66,7 +67,7 @@ pub(crate) fn submit(ctx: &Ctx, envelope: Verbatim<EvidenceEnvelope>) -> Result<
 }
 
 fn answer(receipt: EnvelopeReceipt, replayed: bool) -> Submitted {
-    Created(Replayable(EnvelopeSubmission { receipt, replayed }, replayed))
+    Created(Replayable(EnvelopeSubmissionResponse { receipt, replayed }, replayed))
 }
 
 /// Checks that the request's workspace and idempotency key equal those in the envelope.

@@ -1,7 +1,7 @@
 //! Tests of submissions through a fake host.
 
 use area_sdk::Uuid;
-use area_sdk::testing::{Answer, FakeHost, Request, START, WORKSPACE};
+use area_sdk::testing::{FakeHost, Request, START, SuccessResponse, WORKSPACE};
 use area_sdk::{Problem, Timestamp};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -53,12 +53,12 @@ fn sign(mut envelope: Value) -> Value {
     envelope
 }
 
-fn submit(host: &FakeHost, envelope: &Value) -> Result<Answer, Problem> {
+fn submit(host: &FakeHost, envelope: &Value) -> Result<SuccessResponse, Problem> {
     let key = envelope["idempotency_key"].as_str().expect("a key");
     host.call(Request::to("submit_evidence_envelope").key(key).json(envelope.clone()))
 }
 
-fn code(result: Result<Answer, Problem>) -> String {
+fn code(result: Result<SuccessResponse, Problem>) -> String {
     let problem = result.expect_err("a refusal");
     problem.code.unwrap_or_else(|| problem.violations[0].pointer.clone())
 }

@@ -12,15 +12,15 @@ const STEP: u32 = 200;
 
 /// Assessment of a dependency: whether it crosses a trust boundary, and its data classification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Assessment {
+pub(crate) struct DependencyAssessment {
     pub(crate) crosses_trust_boundary: bool,
     pub(crate) data_classification: DataClassification,
 }
 
 /// Assesses a dependency. Its data classification is the higher one of the two groups, because data
 /// may flow in both directions. It crosses a trust boundary if the trust zones differ.
-pub(crate) fn assess(source: &Group, target: &Group) -> Assessment {
-    Assessment {
+pub(crate) fn assess(source: &Group, target: &Group) -> DependencyAssessment {
+    DependencyAssessment {
         crosses_trust_boundary: source.trust_zone != target.trust_zone,
         data_classification: source.data_classification.max(target.data_classification),
     }
@@ -57,12 +57,12 @@ impl Job for Reassess {
 
 /// Members of the event `group.updated` that this area reads.
 #[derive(Deserialize)]
-struct GroupUpdate {
+struct GroupUpdated {
     group_id: Uuid,
 }
 
 pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
-    let GroupUpdate { group_id } = event.data()?;
+    let GroupUpdated { group_id } = event.data()?;
     let later = JobOptions { resource: Some(group_id), ..JobOptions::default() };
     ctx.enqueue_with(&Reassess { group_id, end: DependencyEnd::Source, cursor: None }, later);
     Ok(Outcome::Done)

@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use area_shared::catalog::{DataClassification, Group};
 
-use crate::assessment::{Assessment, assess};
+use crate::assessment::{DependencyAssessment, assess};
 use crate::evidence;
 
 /// Text for the OpenAPI document: rules of dependencies between groups.
@@ -26,7 +26,8 @@ const MOST_EVIDENCE: usize = 100;
 /// Origin of a dependency between groups.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
+#[schemars(rename = "State")]
+pub(crate) enum DependencyOrigin {
     /// A user declared the dependency.
     Declared,
     /// An evidence record states the dependency.
@@ -41,7 +42,7 @@ pub(crate) struct Dependency {
     evidence_ids: Vec<Uuid>,
     pub(crate) relationship_kind: String,
     pub(crate) source_group_id: Uuid,
-    state: State,
+    state: DependencyOrigin,
     pub(crate) target_group_id: Uuid,
 }
 
@@ -62,7 +63,11 @@ impl Dependency {
         Self {
             crosses_trust_boundary: assessment.crosses_trust_boundary,
             data_classification: assessment.data_classification,
-            state: if evidence_ids.is_empty() { State::Declared } else { State::Evidenced },
+            state: if evidence_ids.is_empty() {
+                DependencyOrigin::Declared
+            } else {
+                DependencyOrigin::Evidenced
+            },
             evidence_ids,
             relationship_kind,
             source_group_id: source.uuid(),
@@ -77,13 +82,13 @@ impl Dependency {
         }
         self.evidence_ids.insert(0, id);
         self.evidence_ids.truncate(MOST_EVIDENCE);
-        self.state = State::Evidenced;
+        self.state = DependencyOrigin::Evidenced;
         true
     }
 
     /// Sets the assessment of the dependency. Returns false if it is unchanged.
-    pub(crate) fn is_otherwise(&mut self, new: Assessment) -> bool {
-        let old = Assessment {
+    pub(crate) fn is_otherwise(&mut self, new: DependencyAssessment) -> bool {
+        let old = DependencyAssessment {
             crosses_trust_boundary: self.crosses_trust_boundary,
             data_classification: self.data_classification,
         };
@@ -124,7 +129,7 @@ pub(crate) struct NewGroupDependency {
 pub(crate) struct DependencyCreated {
     dependency_id: Uuid,
     #[serde(flatten)]
-    facts: Facts,
+    facts: DependencyEventFields,
 }
 
 impl Event for DependencyCreated {
@@ -136,7 +141,7 @@ impl Event for DependencyCreated {
 pub(crate) struct DependencyDeleted {
     dependency_id: Uuid,
     #[serde(flatten)]
-    facts: Facts,
+    facts: DependencyEventFields,
 }
 
 impl Event for DependencyDeleted {
@@ -144,14 +149,15 @@ impl Event for DependencyDeleted {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Facts {
+#[schemars(rename = "Facts")]
+struct DependencyEventFields {
     source_group_id: Uuid,
     target_group_id: Uuid,
     relationship_kind: String,
     crosses_trust_boundary: bool,
 }
 
-impl From<&Dependency> for Facts {
+impl From<&Dependency> for DependencyEventFields {
     fn from(dependency: &Dependency) -> Self {
         Self {
             source_group_id: dependency.source_group_id,

@@ -43,7 +43,7 @@ struct RelationshipDescription {
 }
 
 /// A relationship that a record states, between two names that may be groups.
-struct Statement {
+struct StatedRelationship {
     evidence_id: Uuid,
     source: String,
     target: String,
@@ -55,7 +55,10 @@ fn without_prefix(reference: &str) -> &str {
 }
 
 /// Returns the relationships in the records that have a valid content.
-fn read_all(scope: &Scope, records: &[Stored<EvidenceRecord>]) -> Result<Vec<Statement>, JobError> {
+fn read_all(
+    scope: &Scope,
+    records: &[Stored<EvidenceRecord>],
+) -> Result<Vec<StatedRelationship>, JobError> {
     let digests = records.iter().map(|record| record.content_sha256.as_str());
     let contents = uploads::contents(scope, digests)?;
     let content =
@@ -63,7 +66,7 @@ fn read_all(scope: &Scope, records: &[Stored<EvidenceRecord>]) -> Result<Vec<Sta
     Ok(records.iter().filter_map(|record| read(record, content(record))).collect())
 }
 
-fn read(record: &Stored<EvidenceRecord>, content: Option<&str>) -> Option<Statement> {
+fn read(record: &Stored<EvidenceRecord>, content: Option<&str>) -> Option<StatedRelationship> {
     let said = content.and_then(|content| serde_json::from_str(content).ok());
     let said: RelationshipDescription =
         said.or_else(|| serde_json::from_str(&record.summary).ok())?;
@@ -71,7 +74,7 @@ fn read(record: &Stored<EvidenceRecord>, content: Option<&str>) -> Option<Statem
     let is_word = (1..=100).contains(&said.relationship_kind.len())
         && said.relationship_kind.starts_with(|first: char| first.is_ascii_lowercase())
         && said.relationship_kind.bytes().all(letters);
-    is_word.then(|| Statement {
+    is_word.then(|| StatedRelationship {
         evidence_id: record.uuid(),
         source: without_prefix(&record.subject_key).to_owned(),
         target: without_prefix(&said.target).to_owned(),
@@ -92,7 +95,7 @@ pub(crate) fn about(
     let records = records.equals("kind", "relationship").descending("observed_at");
     let statements = read_all(ctx, &records.limit(LOOKED_THROUGH).list()?)
         .map_err(|_| Problem::unavailable("The evidence cannot be read now."))?;
-    let fits = |said: &&Statement| {
+    let fits = |said: &&StatedRelationship| {
         said.kind == kind && (said.target == target.id || said.target == target.name)
     };
     Ok(statements.iter().filter(fits).map(|said| said.evidence_id).collect())
@@ -103,7 +106,7 @@ pub(crate) fn about(
 fn keep(
     ctx: &JobCtx,
     groups: &BTreeMap<String, Stored<Group>>,
-    statement: Statement,
+    statement: StatedRelationship,
 ) -> Result<(), JobError> {
     let ends = (groups.get(&statement.source), groups.get(&statement.target));
     let (Some(source), Some(target)) = ends else { return Ok(()) };

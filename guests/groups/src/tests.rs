@@ -1,6 +1,6 @@
 //! Tests of dependencies through a fake host.
 
-use area_sdk::testing::{Answer, FakeHost, Request, START};
+use area_sdk::testing::{FakeHost, Request, START, SuccessResponse};
 use area_sdk::wit::Outcome;
 use area_sdk::wit::assurance::area::types::ProblemKind;
 use area_sdk::{Problem, Uuid};
@@ -23,7 +23,7 @@ fn host() -> FakeHost {
     host
 }
 
-fn declare(host: &FakeHost, source: Uuid, target: Uuid) -> Result<Answer, Problem> {
+fn declare(host: &FakeHost, source: Uuid, target: Uuid) -> Result<SuccessResponse, Problem> {
     let body = json!({
         "relationship_kind": "depends_on", "source_group_id": source, "target_group_id": target,
     });

@@ -6,11 +6,12 @@ use area_sdk::{DocumentError, Scope};
 
 /// Assignment of a domain to a provider; the document's id is the domain.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct StoredDomain {
+#[schemars(rename = "StoredDomain")]
+pub(crate) struct DomainAssignment {
     provider_id: Uuid,
 }
 
-impl Document for StoredDomain {
+impl Document for DomainAssignment {
     const COLLECTION: &'static str = "domains";
 }
 
@@ -58,10 +59,10 @@ pub(crate) fn assign(
 ) -> Result<()> {
     release(scope, had.iter().filter(|domain| !domains.contains(domain)))?;
     for domain in domains.iter().filter(|domain| !had.contains(domain)) {
-        let taken = scope.documents::<StoredDomain>().find(domain)?;
+        let taken = scope.documents::<DomainAssignment>().find(domain)?;
         let made = match taken {
             Some(_) => Err(DocumentError::AlreadyExists),
-            None => scope.documents().create(domain, &StoredDomain { provider_id }),
+            None => scope.documents().create(domain, &DomainAssignment { provider_id }),
         };
         made.map_err(|error| match error {
             DocumentError::AlreadyExists => {
@@ -81,7 +82,7 @@ pub(crate) fn release<'a>(
     domains: impl IntoIterator<Item = &'a String>,
 ) -> Result<()> {
     for domain in domains {
-        if let Some(stored) = scope.documents::<StoredDomain>().find(domain)? {
+        if let Some(stored) = scope.documents::<DomainAssignment>().find(domain)? {
             scope.documents().delete(&stored)?;
         }
     }

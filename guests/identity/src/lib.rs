@@ -11,7 +11,7 @@ mod providers;
 use area_sdk::prelude::*;
 
 use discovery::Discover;
-use domains::StoredDomain;
+use domains::DomainAssignment;
 use provider::{
     ProviderActivated, ProviderCreated, ProviderDeleted, ProviderDisabled, ProviderFailed,
     ProviderRotated, StoredProvider,
@@ -43,7 +43,7 @@ fn collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<StoredDomain>()
+        Collection::of::<DomainAssignment>()
             .summary("Providers of e-mail domains; the id is the domain")
             .readable_by(&["*"]),
     )

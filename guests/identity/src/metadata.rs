@@ -57,8 +57,8 @@ struct UniqueMemberObject(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for UniqueMemberObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Gather;
-        impl<'de> Visitor<'de> for Gather {
+        struct UniqueMemberVisitor;
+        impl<'de> Visitor<'de> for UniqueMemberVisitor {
             type Value = UniqueMemberObject;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for UniqueMemberObject {
                 Ok(UniqueMemberObject(members))
             }
         }
-        deserializer.deserialize_map(Gather)
+        deserializer.deserialize_map(UniqueMemberVisitor)
     }
 }
 

@@ -17,12 +17,12 @@ pub(crate) struct SendInvitation {
     /// Public URL of the service.
     base_url: String,
     /// Content of the e-mail; `None` before the first step.
-    letter: Option<MailTemplate>,
+    letter: Option<MailVariables>,
 }
 
 /// Content of an invitation's e-mail without its tokens.
 #[derive(Serialize, Deserialize)]
-struct MailTemplate {
+struct MailVariables {
     workspace: String,
     /// Display name of the inviting user; `None` if unknown.
     inviter: Option<String>,
@@ -55,7 +55,7 @@ pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitatio
         return Ok(Outcome::Done);
     };
     let Some(letter) = &job.letter else {
-        let letter = Some(MailTemplate::about(ctx, &invitation));
+        let letter = Some(MailVariables::about(ctx, &invitation));
         return Ok(Outcome::Continue(SendInvitation { letter, ..job }));
     };
     let tokens = Tokens::sign(ctx, &invitation, letter);
@@ -77,7 +77,7 @@ pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitatio
 }
 
 impl Tokens {
-    fn sign(scope: &Scope, invitation: &Stored<StoredInvitation>, letter: &MailTemplate) -> Self {
+    fn sign(scope: &Scope, invitation: &Stored<StoredInvitation>, letter: &MailVariables) -> Self {
         let until = invitation.expires_at;
         let claims = Claims { invitation_id: invitation.uuid() };
         let vouch = || scope.vouch(&invitation.email, until);
@@ -89,7 +89,7 @@ impl Tokens {
     }
 }
 
-impl MailTemplate {
+impl MailVariables {
     fn about(scope: &Scope, invitation: &StoredInvitation) -> Self {
         let (workspace, _) = scope.workspace();
         let inviter = scope.member(invitation.invited_by);

@@ -2,7 +2,7 @@
 //! the invited person responds.
 
 use area_sdk::prelude::*;
-use area_sdk::{Link, NoSuchUser};
+use area_sdk::{LinkClaims, NoSuchUser};
 
 use crate::invitation::{
     Invitation, InvitationAccepted, InvitationDeclined, InvitingWorkspace, Status, StoredInvitation,
@@ -20,7 +20,7 @@ pub(crate) struct Claims {
     pub(crate) invitation_id: Uuid,
 }
 
-pub(crate) fn accept(ctx: &Ctx, Link(claims): Link<Claims>) -> Result<Invitation> {
+pub(crate) fn accept(ctx: &Ctx, LinkClaims(claims): LinkClaims<Claims>) -> Result<Invitation> {
     let mut invitation = answered(ctx, &claims)?;
     check_inviter(ctx, &invitation)?;
     ctx.add_member(ctx.user(), invitation.role.into())
@@ -45,7 +45,7 @@ fn check_inviter(ctx: &Ctx, invitation: &StoredInvitation) -> Result<()> {
         .hint("Ask an admin of the workspace to send the invitation again."))
 }
 
-pub(crate) fn decline(ctx: &Ctx, Link(claims): Link<Claims>) -> Result<Invitation> {
+pub(crate) fn decline(ctx: &Ctx, LinkClaims(claims): LinkClaims<Claims>) -> Result<Invitation> {
     let mut invitation = answered(ctx, &claims)?;
     invitation.close(Status::Declined, Some(ctx.now()));
     ctx.documents().replace(&mut invitation)?;

@@ -15,7 +15,7 @@ use crate::codeowners::{Identity, email_local_part};
 
 /// Users to whom an owner's name resolves.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct People {
+pub(crate) struct ResolvedOwner {
     /// User to whom findings are assigned.
     pub(crate) assignee: Uuid,
     /// Users who all count as owners of the path.
@@ -89,7 +89,7 @@ impl OwnerDirectory {
     }
 
     /// Returns the users to whom a name resolves. The error is a reason for the client.
-    pub(crate) fn people(&self, name: &str) -> Result<People, String> {
+    pub(crate) fn people(&self, name: &str) -> Result<ResolvedOwner, String> {
         let lower = name.to_lowercase();
         match self.by_identity.get(&lower).map(Vec::as_slice) {
             Some([place]) => return team_people(&self.teams[*place], name),
@@ -109,21 +109,21 @@ impl OwnerDirectory {
     }
 }
 
-fn team_people(team: &Team, name: &str) -> Result<People, String> {
+fn team_people(team: &Team, name: &str) -> Result<ResolvedOwner, String> {
     let assignee = team.service_owner.or_else(|| team.members.first().copied());
     match assignee {
         Some(assignee) => {
             let mut all = team.members.clone();
             all.push(assignee);
-            Ok(People { assignee, all })
+            Ok(ResolvedOwner { assignee, all })
         }
         None => Err(format!("the group {}, which is {name}, has no members", team.name)),
     }
 }
 
-fn one<'a>(mut users: impl Iterator<Item = &'a Uuid>, name: &str) -> Result<People, String> {
+fn one<'a>(mut users: impl Iterator<Item = &'a Uuid>, name: &str) -> Result<ResolvedOwner, String> {
     match (users.next(), users.next()) {
-        (Some(user), None) => Ok(People { assignee: *user, all: vec![*user] }),
+        (Some(user), None) => Ok(ResolvedOwner { assignee: *user, all: vec![*user] }),
         (Some(_), Some(_)) => Err(format!("several members may be {name}")),
         _ => Err(format!("neither a group nor a member is {name}")),
     }

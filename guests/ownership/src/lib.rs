@@ -16,7 +16,7 @@ use preview::apply::OwnershipApplied;
 use preview::{PreviewItem, StoredPreview};
 use source::Source;
 use source::import::{ImportOwnership, OwnershipImported};
-use source::intake::EarlyFindings;
+use source::intake::EarlyFindingsMarker;
 
 /// Declares the area.
 pub fn area() -> Area {
@@ -41,7 +41,7 @@ fn collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<EarlyFindings>()
+        Collection::of::<EarlyFindingsMarker>()
             .summary("Audits whose findings arrived before the audit's event"),
     )
     .collection(

@@ -49,12 +49,12 @@ fn plain(name: &str) -> String {
 
 /// Column names in the form that [`plain`] returns. Computed once, because every row is compared
 /// with them.
-type ColumnNames = LazyLock<Vec<String>>;
+type KnownColumnNames = LazyLock<Vec<String>>;
 
-static QUESTIONS: ColumnNames = LazyLock::new(|| plain_names(&QUESTION));
-static VAGUE_QUESTIONS: ColumnNames = LazyLock::new(|| plain_names(&VAGUE_QUESTION));
-static REFERENCES: ColumnNames = LazyLock::new(|| plain_names(&REFERENCE));
-static ANSWERS: ColumnNames = LazyLock::new(|| plain_names(&ANSWER));
+static QUESTIONS: KnownColumnNames = LazyLock::new(|| plain_names(&QUESTION));
+static VAGUE_QUESTIONS: KnownColumnNames = LazyLock::new(|| plain_names(&VAGUE_QUESTION));
+static REFERENCES: KnownColumnNames = LazyLock::new(|| plain_names(&REFERENCE));
+static ANSWERS: KnownColumnNames = LazyLock::new(|| plain_names(&ANSWER));
 
 fn plain_names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| plain(name)).collect()

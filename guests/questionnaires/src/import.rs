@@ -40,7 +40,7 @@ pub(crate) struct ImportedQuestion {
 pub(crate) fn read(bytes: &[u8]) -> Result<ParsedFile, FileRefusal> {
     let text = text::decode(bytes)?;
     let header = header::find(text)?;
-    let mut import = Import::new(&header);
+    let mut import = QuestionnaireParser::new(&header);
     for row in Rows::new(text, header.delimiter) {
         let row = row?;
         if row.number > header.row {
@@ -60,7 +60,7 @@ enum SkipReason {
 }
 
 /// State of parsing a questionnaire file.
-struct Import {
+struct QuestionnaireParser {
     columns: Columns,
     /// Number of questions found, including those beyond the maximum.
     count: usize,
@@ -80,7 +80,7 @@ struct Import {
     referred: BTreeMap<String, usize>,
 }
 
-impl Import {
+impl QuestionnaireParser {
     fn new(header: &Header) -> Self {
         let above = header.row - 1;
         Self {

@@ -27,8 +27,8 @@ use area_sdk::prelude::*;
 
 use citations::StoredCitation;
 use questionnaires::{
-    Discard, ImportWarnings, QuestionnaireApproved, QuestionnaireDeleted, QuestionnaireImported,
-    StoredQuestionnaire,
+    DiscardQuestionnaireJob, ImportWarnings, QuestionnaireApproved, QuestionnaireDeleted,
+    QuestionnaireImported, StoredQuestionnaire,
 };
 use questions::{AnswerApproved, QuestionAnswered, StoredQuestion};
 
@@ -44,7 +44,7 @@ pub fn area() -> Area {
         .event::<QuestionnaireDeleted>("A questionnaire was deleted")
         .on("evidence_envelope.accepted", review::evidence)
         .on("audit.completed", review::audit)
-        .job::<Discard>(Lane::Maintenance, 10, 20_000, questionnaires::discard);
+        .job::<DiscardQuestionnaireJob>(Lane::Maintenance, 10, 20_000, questionnaires::discard);
     question_routes(questionnaire_routes(collections(area)))
 }
 

@@ -32,7 +32,8 @@ pub(crate) struct Questionnaire {
 
 /// Response to an import: the questionnaire and its questions.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct QuestionnaireImport {
+#[schemars(rename = "QuestionnaireImport")]
+pub(crate) struct QuestionnaireImportResponse {
     questionnaire: Questionnaire,
     /// All questions in the order of the file.
     questions: Vec<Question>,
@@ -165,7 +166,10 @@ fn count<T>(items: &[T]) -> u32 {
     u32::try_from(items.len()).unwrap_or(u32::MAX)
 }
 
-pub(crate) fn import(ctx: &Ctx, form: Form) -> Result<Created<Versioned<QuestionnaireImport>>> {
+pub(crate) fn import(
+    ctx: &Ctx,
+    form: Form,
+) -> Result<Created<Versioned<QuestionnaireImportResponse>>> {
     let given = form.part("title").map_or(&[][..], |part| &part.content);
     let title = title("title", &String::from_utf8_lossy(given))?;
     let Some(file) = form.part("file") else {
@@ -194,7 +198,7 @@ fn keep(
     ctx: &Ctx,
     value: StoredQuestionnaire,
     imported: ParsedFile,
-) -> Result<QuestionnaireImport> {
+) -> Result<QuestionnaireImportResponse> {
     let (id, now) = (ctx.new_id(), ctx.now());
     ctx.publish(QuestionnaireImported {
         questionnaire_id: id,
@@ -209,7 +213,7 @@ fn keep(
     ctx.documents().create(id, &warnings)?;
     let (created_at, updated_at) = (now, now);
     let stored = Stored { id: id.to_string(), version: 1, created_at, updated_at, value };
-    Ok(QuestionnaireImport { questionnaire: view(stored, warnings.warnings), questions })
+    Ok(QuestionnaireImportResponse { questionnaire: view(stored, warnings.warnings), questions })
 }
 
 fn keep_questions(
@@ -274,22 +278,25 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
         ctx.documents().delete(&warnings)?;
     }
     ctx.publish(QuestionnaireDeleted { questionnaire_id: id, title: stored.value.title });
-    let discard = Discard { questionnaire_id: id };
+    let discard = DiscardQuestionnaireJob { questionnaire_id: id };
     ctx.enqueue_with(&discard, JobOptions { resource: Some(id), ..JobOptions::default() });
     Ok(NoContent)
 }
 
 /// Job that deletes questions, citations and warnings of a deleted questionnaire.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Discard {
+pub(crate) struct DiscardQuestionnaireJob {
     questionnaire_id: Uuid,
 }
 
-impl Job for Discard {
+impl Job for DiscardQuestionnaireJob {
     const KIND: &'static str = "discard_questionnaire";
 }
 
-pub(crate) fn discard(ctx: &JobCtx, job: Discard) -> JobResult<Discard> {
+pub(crate) fn discard(
+    ctx: &JobCtx,
+    job: DiscardQuestionnaireJob,
+) -> JobResult<DiscardQuestionnaireJob> {
     let id = job.questionnaire_id;
     let citations = ctx.documents::<StoredCitation>().query().equals("questionnaire_id", id);
     let questions = ctx.documents::<StoredQuestion>().query().equals("questionnaire_id", id);

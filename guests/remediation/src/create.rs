@@ -41,12 +41,12 @@ pub(crate) struct NewRemediationProgram {
 
 /// A finding of the area `control_room`, with the members that this area reads.
 #[derive(Serialize, Deserialize)]
-struct Finding {
+struct ControlRoomFinding {
     repository_id: Uuid,
     match_group_id: Option<Uuid>,
 }
 
-impl Document for Finding {
+impl Document for ControlRoomFinding {
     const COLLECTION: &'static str = "control_room.findings";
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn create(
     shown(ctx, ctx.documents().get(id)?).map(Created)
 }
 
-fn program(ctx: &Ctx, new: NewRemediationProgram, finding: &Finding) -> StoredProgram {
+fn program(ctx: &Ctx, new: NewRemediationProgram, finding: &ControlRoomFinding) -> StoredProgram {
     StoredProgram {
         title: new.title,
         rationale: new.rationale,
@@ -153,8 +153,8 @@ fn check_repositories(ctx: &Ctx, steps: &[StepPlan]) -> Result<()> {
     refuse(violations, "Use ids from the workspace's list of repositories, each once for a step.")
 }
 
-fn finding(ctx: &Ctx, id: Uuid) -> Result<Finding> {
-    let Some(finding) = ctx.documents::<Finding>().find(id)? else {
+fn finding(ctx: &Ctx, id: Uuid) -> Result<ControlRoomFinding> {
+    let Some(finding) = ctx.documents::<ControlRoomFinding>().find(id)? else {
         let detail = format!("This workspace has no finding {id}.");
         let hint = "Use a `finding_id` from the workspace's list of findings.";
         return Err(Problem { detail, ..Problem::not_found() }.hint(hint));

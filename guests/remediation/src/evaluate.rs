@@ -8,7 +8,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, EventDelivery, JobOptions};
 use serde_json::{Map, Value};
 
-use crate::evaluations::{self, Subject};
+use crate::evaluations::{self, EvaluationKey};
 use crate::events::{ProgramCompleted, ProgramTransitioned, StepVerified};
 use crate::predicate::{self, Verdict};
 use crate::program::StoredProgram;
@@ -116,7 +116,7 @@ pub(crate) fn program(ctx: &JobCtx, job: EvaluateProgram) -> JobResult<EvaluateP
     let mut changed = false;
     while program.state == ProgramState::Active {
         let Some(index) = program.step_for(audit.repository_id) else { break };
-        let subject = Subject {
+        let subject = EvaluationKey {
             program_id: job.program_id,
             order: index + 1,
             audit_id: job.audit_id,
@@ -140,7 +140,7 @@ pub(crate) fn program(ctx: &JobCtx, job: EvaluateProgram) -> JobResult<EvaluateP
 fn evaluate_step(
     ctx: &JobCtx,
     program: &mut StoredProgram,
-    subject: Subject,
+    subject: EvaluationKey,
     audit: &Audit,
 ) -> Result<bool, DocumentError> {
     let index = subject.order - 1;
@@ -170,8 +170,8 @@ fn evaluate_step(
 
 /// Publishes that a step was verified. Makes the next step ready, or completes the program after
 /// the last one.
-fn go_on(ctx: &JobCtx, program: &mut StoredProgram, subject: Subject) {
-    let Subject { program_id, order, audit_id, .. } = subject;
+fn go_on(ctx: &JobCtx, program: &mut StoredProgram, subject: EvaluationKey) {
+    let EvaluationKey { program_id, order, audit_id, .. } = subject;
     let finding_id = program.finding_id;
     ctx.publish(StepVerified { program_id, finding_id, order, audit_id });
     if let Some(next) = program.steps.get_mut(order) {

@@ -24,7 +24,8 @@ impl Document for StoredEvaluation {
 
 /// The evaluation of a step's predicate for an audit.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Evaluation {
+#[schemars(rename = "Evaluation")]
+pub(crate) struct StepEvaluation {
     id: Uuid,
     program_id: Uuid,
     audit_id: Uuid,
@@ -39,7 +40,7 @@ pub(crate) struct Evaluation {
 
 /// Program, step, audit and repository of an evaluation.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject {
+pub(crate) struct EvaluationKey {
     pub(crate) program_id: Uuid,
     /// Number of the step, from 1.
     pub(crate) order: usize,
@@ -48,7 +49,7 @@ pub(crate) struct Subject {
 }
 
 /// Whether this step was already evaluated for this audit.
-pub(crate) fn exists(scope: &Scope, subject: Subject) -> Result<bool, DocumentError> {
+pub(crate) fn exists(scope: &Scope, subject: EvaluationKey) -> Result<bool, DocumentError> {
     let same = scope.documents::<StoredEvaluation>().query();
     let same = same.equals("program_id", subject.program_id).equals("audit_id", subject.audit_id);
     let order = i64::try_from(subject.order).unwrap_or(i64::MAX);
@@ -58,7 +59,7 @@ pub(crate) fn exists(scope: &Scope, subject: Subject) -> Result<bool, DocumentEr
 /// Stores the evaluation of a step and returns its status.
 pub(crate) fn keep(
     scope: &Scope,
-    subject: Subject,
+    subject: EvaluationKey,
     verdict: &Verdict,
 ) -> Result<EvaluationStatus, DocumentError> {
     let (status, detail) = match verdict {
@@ -66,7 +67,7 @@ pub(crate) fn keep(
         Verdict::Fails => (EvaluationStatus::Unsatisfied, None),
         Verdict::Error(why) => (EvaluationStatus::Error, Some(why.clone())),
     };
-    let Subject { program_id, order, audit_id, repository_id } = subject;
+    let EvaluationKey { program_id, order, audit_id, repository_id } = subject;
     let evaluation =
         StoredEvaluation { program_id, audit_id, repository_id, order, status, detail };
     scope.documents().create(scope.new_id(), &evaluation)?;
@@ -77,12 +78,12 @@ pub(crate) fn list(
     ctx: &Ctx,
     Path(program_id): Path<Uuid>,
     paging: Paging,
-) -> Result<Page<Evaluation>> {
+) -> Result<Page<StepEvaluation>> {
     ctx.documents::<StoredProgram>().get(program_id)?;
     let of_program = ctx.documents::<StoredEvaluation>().query();
     let of_program = of_program.equals("program_id", program_id);
     let page = of_program.paging(paging).page()?;
-    Ok(page.map(|evaluation| Evaluation {
+    Ok(page.map(|evaluation| StepEvaluation {
         id: evaluation.uuid(),
         evaluated_at: evaluation.created_at,
         program_id: evaluation.program_id,

@@ -23,12 +23,13 @@ pub(crate) struct NewTransition {
     /// Notes on single steps of the program.
     #[serde(default)]
     #[schemars(length(max = 20))]
-    step_notes: Vec<StepNotes>,
+    step_notes: Vec<StepNote>,
 }
 
 /// A note on one step of a program.
 #[derive(Deserialize, JsonSchema)]
-struct StepNotes {
+#[schemars(rename = "StepNotes")]
+struct StepNote {
     /// Number of the step, from 1.
     #[schemars(range(min = 1, max = 20))]
     order: usize,
@@ -93,9 +94,9 @@ fn check_reviewer(ctx: &Ctx, program: &StoredProgram) -> Result<()> {
     Err(problem.code("reviewer_is_author").hint("Ask another member of the workspace."))
 }
 
-fn note_steps(program: &mut StoredProgram, notes: Vec<StepNotes>) -> Result<()> {
+fn note_steps(program: &mut StoredProgram, notes: Vec<StepNote>) -> Result<()> {
     let count = program.steps.len();
-    for (index, StepNotes { order, notes }) in notes.into_iter().enumerate() {
+    for (index, StepNote { order, notes }) in notes.into_iter().enumerate() {
         let Some(step) = order.checked_sub(1).and_then(|at| program.steps.get_mut(at)) else {
             let pointer = format!("/step_notes/{index}/order");
             let message = format!("The program has the steps 1 to {count}.");

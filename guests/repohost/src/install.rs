@@ -2,7 +2,7 @@
 //! user's session; a stored document ensures that it is used only once.
 
 use area_sdk::prelude::*;
-use area_sdk::{JobOptions, Link};
+use area_sdk::{JobOptions, LinkClaims};
 
 use crate::installations::{self, InstallationView};
 
@@ -124,7 +124,7 @@ pub(crate) enum SetupAction {
 
 pub(crate) fn come_back(
     ctx: &Ctx,
-    Link(state): Link<StateClaims>,
+    LinkClaims(state): LinkClaims<StateClaims>,
     Params(back): Params<Return>,
 ) -> Result<Versioned<InstallationView>> {
     let action = back.setup_action.unwrap_or_default();

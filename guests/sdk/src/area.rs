@@ -21,7 +21,7 @@ use crate::wit::assurance::area::types::{Problem, Reply, Request};
 /// Kind of the jobs that deliver events; the subscriptions run them.
 const EVENT_KIND: &str = "event";
 
-type Run = Box<dyn Fn(&JobCtx, &wit::Job) -> Result<wit::Outcome, wit::JobError>>;
+type JobHandler = Box<dyn Fn(&JobCtx, &wit::Job) -> Result<wit::Outcome, wit::JobError>>;
 
 struct EventKind {
     name: &'static str,
@@ -34,22 +34,22 @@ struct JobKind {
     lane: Lane,
     max_attempts: u32,
     timeout_ms: u32,
-    run: Run,
+    run: JobHandler,
 }
 
 struct Subscription {
     event: &'static str,
-    run: Run,
+    run: JobHandler,
 }
 
 /// Jobs of one kind that run together.
-struct Batch {
+struct BatchHandler {
     kind: &'static str,
     most: u32,
-    run: RunTogether,
+    run: BatchRunner,
 }
 
-type RunTogether = Box<dyn Fn(&JobCtx, &[wit::Job]) -> Result<Vec<wit::Outcome>, wit::JobError>>;
+type BatchRunner = Box<dyn Fn(&JobCtx, &[wit::Job]) -> Result<Vec<wit::Outcome>, wit::JobError>>;
 
 /// Declaration of an area: its routes, collections, events, jobs, subscriptions and capabilities.
 #[must_use]
@@ -63,7 +63,7 @@ pub struct Area {
     events: Vec<EventKind>,
     jobs: Vec<JobKind>,
     subscriptions: Vec<Subscription>,
-    batches: Vec<Batch>,
+    batches: Vec<BatchHandler>,
     capabilities: Vec<Capability>,
 }
 
@@ -134,7 +134,7 @@ impl Area {
         timeout_ms: u32,
         run: impl Fn(&JobCtx, J) -> JobResult<J> + 'static,
     ) -> Self {
-        let run: Run =
+        let run: JobHandler =
             Box::new(move |ctx, job| run(ctx, payload(job)?).map(crate::Outcome::into_wit));
         self.jobs.push(JobKind { name: J::KIND, lane, max_attempts, timeout_ms, run });
         self.uses(&[Capability::Jobs])
@@ -147,7 +147,7 @@ impl Area {
         event: &'static str,
         run: impl Fn(&JobCtx, EventDelivery) -> JobResult<EventDelivery> + 'static,
     ) -> Self {
-        let run: Run =
+        let run: JobHandler =
             Box::new(move |ctx, event| run(ctx, payload(event)?).map(crate::Outcome::into_wit));
         self.subscriptions.push(Subscription { event, run });
         self
@@ -156,7 +156,7 @@ impl Area {
     /// Sets the lane, the maximum number of attempts and the timeout in milliseconds of event
     /// deliveries to this area. By default they have the lane `events`, 10 attempts and 30 s.
     pub fn events_in(mut self, lane: Lane, max_attempts: u32, timeout_ms: u32) -> Self {
-        let run: Run = Box::new(|_, _| unreachable!("the subscriptions run it"));
+        let run: JobHandler = Box::new(|_, _| unreachable!("the subscriptions run it"));
         self.jobs.push(JobKind { name: EVENT_KIND, lane, max_attempts, timeout_ms, run });
         self
     }
@@ -194,11 +194,11 @@ impl Area {
         most: u32,
         run: impl Fn(&JobCtx, Vec<P>) -> Result<Vec<crate::Outcome<P>>, wit::JobError> + 'static,
     ) -> Self {
-        let run: RunTogether = Box::new(move |ctx, jobs| {
+        let run: BatchRunner = Box::new(move |ctx, jobs| {
             let payloads = jobs.iter().map(payload).collect::<Result<_, _>>()?;
             Ok(run(ctx, payloads)?.into_iter().map(crate::Outcome::into_wit).collect())
         });
-        self.batches.push(Batch { kind, most, run });
+        self.batches.push(BatchHandler { kind, most, run });
         self
     }
 
@@ -305,10 +305,10 @@ fn payload<P: DeserializeOwned>(job: &wit::Job) -> Result<P, wit::JobError> {
 /// Returns the name of the event in a delivery's payload.
 fn event_name(payload: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Named {
+    struct EventName {
         name: String,
     }
-    serde_json::from_str::<Named>(payload).ok().map(|named| named.name)
+    serde_json::from_str::<EventName>(payload).ok().map(|named| named.name)
 }
 
 impl EventKind {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::blobs::{Blobs, SharedBlobs};
 use crate::documents::{Document, Documents};
-use crate::extract::Input;
+use crate::extract::RequestContent;
 use crate::host::Handle;
 use crate::id::Ids;
 use crate::job::{Event, Job, Progress};
@@ -163,7 +163,7 @@ impl Scope {
     }
 
     /// Signs a link to one of this area's routes, valid until `expires_at`, and returns its token.
-    /// The route's [`Link`](crate::Link) argument receives the claims. Anyone who has the token can
+    /// The route's [`LinkClaims`](crate::LinkClaims) argument receives the claims. Anyone who has the token can
     /// read the claims.
     #[must_use]
     #[track_caller]
@@ -317,7 +317,11 @@ impl Deref for Ctx {
 
 impl Ctx {
     /// Splits a request into its context and the input of the handler's arguments.
-    pub(crate) fn new(host: Handle, request: Request, path: &'static str) -> (Self, Input) {
+    pub(crate) fn new(
+        host: Handle,
+        request: Request,
+        path: &'static str,
+    ) -> (Self, RequestContent) {
         let ctx = Self {
             scope: Scope::new(host, &request.call),
             user: uuid(&request.actor.user),
@@ -327,7 +331,7 @@ impl Ctx {
             base_url: request.base_url,
         };
         let Request { parameters, body, link, .. } = request;
-        (ctx, Input { path, parameters, body, link })
+        (ctx, RequestContent { path, parameters, body, link })
     }
 
     /// Returns the id of the signed-in user.

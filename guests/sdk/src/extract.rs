@@ -13,7 +13,7 @@ use crate::wit::assurance::area::types::{Body as WitBody, Parameter, Part, Recei
 
 /// Content of a request that is not in the context. Each argument of the handler takes its part.
 #[derive(Debug)]
-pub struct Input {
+pub struct RequestContent {
     /// Path template of the route.
     pub path: &'static str,
     /// Parameters that the client sent, or that have a default.
@@ -30,7 +30,7 @@ pub trait FromRequest: Sized {
     ///
     /// # Errors
     /// A problem, if the value passes the JSON Schema but the type does not accept it.
-    fn from_request(ctx: &Ctx, input: &mut Input) -> Result<Self, Problem>;
+    fn from_request(ctx: &Ctx, input: &mut RequestContent) -> Result<Self, Problem>;
     /// Adds the parameters or the body of this argument to the manifest's route.
     fn describe(route: &mut Route);
 }
@@ -39,7 +39,7 @@ fn refused(error: &serde_json::Error) -> Problem {
     Problem::validation("", error.to_string())
 }
 
-fn json_body(input: &mut Input) -> String {
+fn json_body(input: &mut RequestContent) -> String {
     match std::mem::replace(&mut input.body, WitBody::None) {
         WitBody::Json(text) => text,
         other => panic!("the host gave {other:?} for a JSON body"),
@@ -51,7 +51,7 @@ fn json_body(input: &mut Input) -> String {
 pub struct Body<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema> FromRequest for Body<T> {
-    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
         serde_json::from_str(&json_body(input)).map(Self).map_err(|error| refused(&error))
     }
 
@@ -71,7 +71,7 @@ pub struct Verbatim<T> {
 }
 
 impl<T: DeserializeOwned + JsonSchema> FromRequest for Verbatim<T> {
-    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
         let text = json_body(input);
         let value = serde_json::from_str(&text).map_err(|error| refused(&error))?;
         Ok(Self { value, text })
@@ -89,7 +89,7 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Verbatim<T> {
 pub struct Params<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema> FromRequest for Params<T> {
-    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
         let mut object = String::from("{");
         for parameter in &input.parameters {
             let comma = if object.len() > 1 { "," } else { "" };
@@ -112,7 +112,7 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Params<T> {
 pub struct Path<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema> FromRequest for Path<T> {
-    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
         let given = manifest::path_parameters(input.path)
             .find_map(|name| input.parameters.iter().find(|parameter| parameter.name == name));
         let Some(parameter) = given else { panic!("the host gave no path parameter") };
@@ -147,7 +147,7 @@ impl Form {
 }
 
 impl FromRequest for Form {
-    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
         match std::mem::replace(&mut input.body, WitBody::None) {
             WitBody::Form(parts) => Ok(Self(parts)),
             other => panic!("the host gave {other:?} for a form"),
@@ -166,7 +166,7 @@ impl FromRequest for Form {
 pub struct Blob(pub ReceivedBlob);
 
 impl FromRequest for Blob {
-    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
         match std::mem::replace(&mut input.body, WitBody::None) {
             WitBody::Blob(blob) => Ok(Self(blob)),
             other => panic!("the host gave {other:?} for a blob"),
@@ -181,10 +181,10 @@ impl FromRequest for Blob {
 /// Argument with the claims of the signed link, as passed to
 /// [`Scope::sign_link`](crate::Scope::sign_link).
 #[derive(Clone, Copy, Debug)]
-pub struct Link<T>(pub T);
+pub struct LinkClaims<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest for Link<T> {
-    fn from_request(_: &Ctx, input: &mut Input) -> Result<Self, Problem> {
+impl<T: DeserializeOwned> FromRequest for LinkClaims<T> {
+    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
         let Some(claims) = input.link.take() else { panic!("the host gave no link") };
         // An earlier version of the area may have signed claims without members that this type
         // requires. Such a link is treated as expired.

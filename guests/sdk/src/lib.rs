@@ -67,7 +67,9 @@ pub use area::Area;
 pub use blobs::{BlobError, BlobInfo, Blobs, SharedBlobs};
 pub use context::{Ctx, JobCtx, JobOptions, Level, Scope, Secrets};
 pub use documents::{AllDocuments, Document, DocumentError, Documents, Page, Query, Stored, Value};
-pub use extract::{Blob, Body, Form, FromRequest, Input, Link, Params, Path, Verbatim};
+pub use extract::{
+    Blob, Body, Form, FromRequest, LinkClaims, Params, Path, RequestContent, Verbatim,
+};
 pub use host::Handle;
 #[cfg(not(target_arch = "wasm32"))]
 pub use host::Host;
@@ -130,7 +132,8 @@ macro_rules! export {
                 }
             }
             impl $crate::wit::exports::assurance::area::batches::Guest for Component {
-                fn kinds() -> ::std::vec::Vec<$crate::wit::exports::assurance::area::batches::Batch>
+                fn kinds()
+                -> ::std::vec::Vec<$crate::wit::exports::assurance::area::batches::BatchHandler>
                 {
                     $crate::glue::begin();
                     $crate::glue::batches(&$area())

@@ -134,14 +134,15 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    struct Received {
+    #[schemars(rename = "Received")]
+    struct BodyWithDefault {
         #[serde(default)]
         #[schemars(length(max = 3))]
         text: Patch<String>,
     }
 
     #[derive(Deserialize)]
-    struct WithoutDefault {
+    struct BodyWithoutDefault {
         #[serde(rename = "text")]
         _text: Patch<String>,
     }
@@ -160,19 +161,19 @@ mod tests {
 
     #[test]
     fn a_member_without_a_default_is_not_read_as_null() {
-        let read = serde_json::from_str::<WithoutDefault>("{}");
+        let read = serde_json::from_str::<BodyWithoutDefault>("{}");
         assert!(read.err().expect("an error").to_string().contains("missing field `text`"));
     }
 
     #[test]
     fn the_schema_is_that_of_an_optional_member() {
-        for text in [schema::body::<Changes>(), schema::body::<Received>()] {
+        for text in [schema::body::<Changes>(), schema::body::<BodyWithDefault>()] {
             let schema: Value = serde_json::from_str(&text).expect("a schema");
             assert_eq!(schema.get("required"), None, "{schema}");
             let member = json!({"type": ["string", "null"], "maxLength": 3});
             assert_eq!(schema["properties"]["text"], member);
         }
-        let received: Received = serde_json::from_str("{}").expect("a change");
+        let received: BodyWithDefault = serde_json::from_str("{}").expect("a change");
         assert!(received.text.is_absent());
     }
 }

@@ -9,18 +9,18 @@ pub use crate::wit::assurance::area::queue::{Error, Filter, Job, Lane, Status};
 
 /// The jobs of one workspace, of all areas. Created by [`Scope::queue`].
 #[derive(Debug)]
-pub struct Queue<'a>(&'a Scope);
+pub struct WorkspaceJobs<'a>(&'a Scope);
 
 impl Scope {
     /// Returns access to the workspace's jobs of all areas.
     #[must_use]
-    pub fn queue(&self) -> Queue<'_> {
-        Queue(self)
+    pub fn queue(&self) -> WorkspaceJobs<'_> {
+        WorkspaceJobs(self)
     }
 }
 
 #[expect(clippy::missing_errors_doc, reason = "documented with the error in wit/queue.wit")]
-impl Queue<'_> {
+impl WorkspaceJobs<'_> {
     /// Returns every lane with its load, ordered by name.
     #[must_use]
     pub fn lanes(&self) -> Vec<Lane> {

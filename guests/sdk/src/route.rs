@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use crate::context::Ctx;
-use crate::extract::{FromRequest, Input};
+use crate::extract::{FromRequest, RequestContent};
 use crate::problem::Problem;
 use crate::reply::IntoReply;
 use crate::schema;
@@ -21,7 +21,7 @@ pub trait Handler<Arguments>: 'static {
     ///
     /// # Errors
     /// The problem that the client receives.
-    fn call(&self, ctx: &Ctx, input: Input) -> Result<Reply, Problem>;
+    fn call(&self, ctx: &Ctx, input: RequestContent) -> Result<Reply, Problem>;
     /// Adds the parameters, body and response of this handler to the manifest's route.
     fn describe(route: &mut wit::Route);
 }
@@ -35,7 +35,7 @@ macro_rules! handler {
             $($argument: FromRequest,)*
         {
             #[allow(unused_mut, unused_variables, non_snake_case, reason = "none to four of them")]
-            fn call(&self, ctx: &Ctx, mut input: Input) -> Result<Reply, Problem> {
+            fn call(&self, ctx: &Ctx, mut input: RequestContent) -> Result<Reply, Problem> {
                 $(let $argument = $argument::from_request(ctx, &mut input)?;)*
                 self(ctx, $($argument),*).map(R::into_reply)
             }
@@ -61,7 +61,7 @@ pub struct Route {
     pub(crate) call: Call,
 }
 
-type Call = Box<dyn Fn(&Ctx, Input) -> Result<Reply, Problem>>;
+type Call = Box<dyn Fn(&Ctx, RequestContent) -> Result<Reply, Problem>>;
 
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,12 +79,12 @@ pub struct RouteBuilder {
     summary: &'static str,
     description: &'static str,
     in_contract: bool,
-    workspace: Workspace,
+    workspace: WorkspaceLocation,
     least_role: Role,
     feature_flag: Option<&'static str>,
     max_body_bytes: u64,
     problem_codes: &'static [&'static str],
-    parts: Vec<Part>,
+    parts: Vec<FormPartSpec>,
     idempotency: Idempotency,
     rate: RateClass,
     writes: bool,
@@ -94,14 +94,14 @@ pub struct RouteBuilder {
 
 /// Part of a request that names the workspace.
 #[derive(Clone, Copy, Debug)]
-enum Workspace {
+enum WorkspaceLocation {
     Path,
     BodyMember(&'static str),
     Link(&'static str, LinkHolder),
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct FormPartSpec {
     name: &'static str,
     summary: &'static str,
     required: bool,
@@ -118,7 +118,7 @@ fn route(method: Method, operation: &'static str, path: &'static str) -> RouteBu
         summary: "",
         description: "",
         in_contract: false,
-        workspace: Workspace::Path,
+        workspace: WorkspaceLocation::Path,
         least_role: if reads { Role::Viewer } else { Role::Member },
         feature_flag: None,
         max_body_bytes: 0,
@@ -179,14 +179,14 @@ impl RouteBuilder {
 
     /// Takes the workspace id from this member of the JSON body instead of the path.
     pub fn workspace_in_body(mut self, member: &'static str) -> Self {
-        self.workspace = Workspace::BodyMember(member);
+        self.workspace = WorkspaceLocation::BodyMember(member);
         self
     }
 
     /// Takes the workspace from a link that this area signed. `parameter` is the query parameter
-    /// with the token; a [`Link`](crate::Link) argument receives the claims.
+    /// with the token; a [`LinkClaims`](crate::LinkClaims) argument receives the claims.
     pub fn signed_link(mut self, parameter: &'static str, holder: LinkHolder) -> Self {
-        self.workspace = Workspace::Link(parameter, holder);
+        self.workspace = WorkspaceLocation::Link(parameter, holder);
         self
     }
 
@@ -223,15 +223,15 @@ impl RouteBuilder {
 
     /// Adds a required text field to the multipart body, with its maximum size in bytes.
     pub fn part(self, name: &'static str, summary: &'static str, max_bytes: u64) -> Self {
-        self.add(Part { name, summary, required: true, file: false, max_bytes })
+        self.add(FormPartSpec { name, summary, required: true, file: false, max_bytes })
     }
 
     /// Adds a required file to the multipart body, with its maximum size in bytes.
     pub fn file(self, name: &'static str, summary: &'static str, max_bytes: u64) -> Self {
-        self.add(Part { name, summary, required: true, file: true, max_bytes })
+        self.add(FormPartSpec { name, summary, required: true, file: true, max_bytes })
     }
 
-    fn add(mut self, part: Part) -> Self {
+    fn add(mut self, part: FormPartSpec) -> Self {
         self.parts.push(part);
         self
     }
@@ -279,9 +279,9 @@ impl RouteBuilder {
 
     fn workspace(&self) -> WorkspaceSource {
         match self.workspace {
-            Workspace::Path => WorkspaceSource::Path,
-            Workspace::BodyMember(member) => WorkspaceSource::BodyMember(member.to_owned()),
-            Workspace::Link(parameter, holder) => {
+            WorkspaceLocation::Path => WorkspaceSource::Path,
+            WorkspaceLocation::BodyMember(member) => WorkspaceSource::BodyMember(member.to_owned()),
+            WorkspaceLocation::Link(parameter, holder) => {
                 WorkspaceSource::SignedLink(wit::Link { parameter: parameter.to_owned(), holder })
             }
         }

@@ -58,7 +58,7 @@ struct EnvelopeAccepted {
 
 /// An import of evidence records of some kinds. An area subscribes
 /// [`accepted`](Self::accepted) to [`ENVELOPE_ACCEPTED`], [`ready`](Self::ready)
-/// to [`UploadReady::NAME`], and runs [`ImportRecords`] by [`run`](Self::run).
+/// to [`UploadReady::NAME`], and runs [`ImportRecordsJob`] by [`run`](Self::run).
 ///
 /// A record may come before the upload of its content or after it. It is
 /// imported when it is accepted, and again when its content is ready.
@@ -88,7 +88,7 @@ pub trait EvidenceConsumer: Sized + 'static {
             let id = accepted.envelope_id;
             let later =
                 JobOptions { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
-            ctx.enqueue_with(&ImportRecords::<Self>::of(Records::Envelope(id)), later);
+            ctx.enqueue_with(&ImportRecordsJob::<Self>::of(RecordSelector::Envelope(id)), later);
         }
         Ok(Outcome::Done)
     }
@@ -105,7 +105,7 @@ pub trait EvidenceConsumer: Sized + 'static {
         if records.one_of("kind", Self::RECORD_KINDS.iter().copied()).first()?.is_some() {
             let dedupe_key = Some(digest.clone());
             let later = JobOptions { at: None, resource: ready.upload_id, dedupe_key };
-            ctx.enqueue_with(&ImportRecords::<Self>::of(Records::Content(digest)), later);
+            ctx.enqueue_with(&ImportRecordsJob::<Self>::of(RecordSelector::Content(digest)), later);
         }
         Ok(Outcome::Done)
     }
@@ -115,25 +115,25 @@ pub trait EvidenceConsumer: Sized + 'static {
     ///
     /// # Errors
     /// As for [`import`](Self::import).
-    fn run(ctx: &JobCtx, job: ImportRecords<Self>) -> JobResult<ImportRecords<Self>> {
+    fn run(ctx: &JobCtx, job: ImportRecordsJob<Self>) -> JobResult<ImportRecordsJob<Self>> {
         let records = ctx.documents::<EvidenceRecord>().query();
         let records = match &job.of {
-            Records::Envelope(id) => records.equals("envelope_id", *id),
-            Records::Content(digest) => records.equals("content_sha256", digest),
+            RecordSelector::Envelope(id) => records.equals("envelope_id", *id),
+            RecordSelector::Content(digest) => records.equals("content_sha256", digest),
         };
         let records = records.one_of("kind", Self::RECORD_KINDS.iter().copied());
         let records = records.ascending("observed_at").limit(Self::STEP);
         let page = match records.cursor(job.cursor).page() {
             // A former version used another query.
             Err(DocumentError::InvalidCursor) => {
-                return Ok(Outcome::Continue(ImportRecords::of(job.of)));
+                return Ok(Outcome::Continue(ImportRecordsJob::of(job.of)));
             }
             page => page?,
         };
         Self::import(ctx, page.items)?;
         Ok(match page.next_cursor {
             None => Outcome::Done,
-            cursor => Outcome::Continue(ImportRecords { cursor, ..job }),
+            cursor => Outcome::Continue(ImportRecordsJob { cursor, ..job }),
         })
     }
 }
@@ -141,8 +141,8 @@ pub trait EvidenceConsumer: Sized + 'static {
 /// Job of an [`EvidenceConsumer`] that imports records.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
-pub struct ImportRecords<C> {
-    of: Records,
+pub struct ImportRecordsJob<C> {
+    of: RecordSelector,
     cursor: Option<String>,
     #[serde(skip)]
     consumer: PhantomData<fn() -> C>,
@@ -151,19 +151,19 @@ pub struct ImportRecords<C> {
 /// Records that a job imports.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Records {
+enum RecordSelector {
     /// Records of the envelope with this id.
     Envelope(Uuid),
     /// Records whose content has this digest.
     Content(String),
 }
 
-impl<C> ImportRecords<C> {
-    fn of(records: Records) -> Self {
+impl<C> ImportRecordsJob<C> {
+    fn of(records: RecordSelector) -> Self {
         Self { of: records, cursor: None, consumer: PhantomData }
     }
 }
 
-impl<C: EvidenceConsumer> Job for ImportRecords<C> {
+impl<C: EvidenceConsumer> Job for ImportRecordsJob<C> {
     const KIND: &'static str = C::JOB;
 }

@@ -122,13 +122,14 @@ impl Event for CaseCreated {
 
 /// Published when a note was added to a support case.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct CaseAnswered {
+#[schemars(rename = "CaseAnswered")]
+pub(crate) struct CaseNoteAdded {
     case_id: Uuid,
     note_id: Uuid,
     author_id: Uuid,
 }
 
-impl Event for CaseAnswered {
+impl Event for CaseNoteAdded {
     const NAME: &'static str = "support_case.note_added";
 }
 
@@ -187,14 +188,15 @@ pub(crate) fn list(ctx: &Ctx) -> Result<Vec<SupportCase>> {
 
 /// Query parameters that filter the caller's cases.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct PageParams {
+#[schemars(rename = "PageParams")]
+pub(crate) struct ListParams {
     /// Only cases with this status.
     status: Option<Status>,
 }
 
 pub(crate) fn page(
     ctx: &Ctx,
-    Params(params): Params<PageParams>,
+    Params(params): Params<ListParams>,
     paging: Paging,
 ) -> Result<Page<SupportCase>> {
     let own = ctx.documents::<StoredCase>().query().equals("author_id", ctx.user());
@@ -249,7 +251,7 @@ pub(crate) fn add_note(
     }
     let (author_id, created_at) = (ctx.user(), ctx.now());
     let note = Note { id: ctx.new_id(), author_id, body: new.body, created_at };
-    ctx.publish(CaseAnswered { case_id: id, note_id: note.id, author_id });
+    ctx.publish(CaseNoteAdded { case_id: id, note_id: note.id, author_id });
     case.status = if author_id == case.author_id { Status::Open } else { Status::Answered };
     if author_id != case.author_id {
         case.latest_response_at = Some(created_at);

@@ -6,7 +6,7 @@ pub mod triage;
 
 use area_sdk::prelude::*;
 
-use cases::{CaseAnswered, CaseClosed, CaseCreated, StoredCase};
+use cases::{CaseClosed, CaseCreated, CaseNoteAdded, StoredCase};
 
 /// Declares the area.
 pub fn area() -> Area {
@@ -21,7 +21,7 @@ pub fn area() -> Area {
                 .index(&["author_id", "status"]),
         )
         .event::<CaseCreated>("A user opened a support case")
-        .event::<CaseAnswered>("A user added a note to a support case")
+        .event::<CaseNoteAdded>("A user added a note to a support case")
         .event::<CaseClosed>("A support case was closed")
         .route(
             post("create_support_case", "/v1/workspaces/{workspace_id}/support/cases")

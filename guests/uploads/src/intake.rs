@@ -2,7 +2,7 @@
 //! the upload.
 
 use area_sdk::prelude::*;
-use area_sdk::{Blob, JobOptions, Link};
+use area_sdk::{Blob, JobOptions, LinkClaims};
 use area_shared::catalog::Repository;
 
 use crate::MAX_BYTES;
@@ -133,7 +133,7 @@ fn check(ctx: &Ctx, new: &NewUpload) -> Result<()> {
 
 pub(crate) fn put_content(
     ctx: &Ctx,
-    Link(claims): Link<Claims>,
+    LinkClaims(claims): LinkClaims<Claims>,
     Path(id): Path<Uuid>,
     Blob(received): Blob,
 ) -> Result<UploadView> {

@@ -16,7 +16,7 @@ use crate::upload::{Format, Refusal};
 const HEAD: usize = 512;
 
 /// Format, digest and size of large content after it was checked.
-pub(crate) struct LargeContent {
+pub(crate) struct LargeContentMetadata {
     pub(crate) format: Format,
     pub(crate) sha256: String,
     pub(crate) bytes: u64,
@@ -24,7 +24,7 @@ pub(crate) struct LargeContent {
 
 /// Checks large content and detects its format. Content for audits must be JSON in a format that
 /// audits import.
-pub(crate) fn recognize(sent: &[u8], for_audit: bool) -> Result<LargeContent, Refusal> {
+pub(crate) fn recognize(sent: &[u8], for_audit: bool) -> Result<LargeContentMetadata, Refusal> {
     let most = MAX_STREAM_BYTES.min((sent.len() as u64).saturating_mul(MAX_RATIO));
     let mut seen = StreamProperties::default();
     let limits = Limits { bytes: most, depth: None, is_text: for_audit };
@@ -37,7 +37,7 @@ pub(crate) fn recognize(sent: &[u8], for_audit: bool) -> Result<LargeContent, Re
         Ok(Format::Unknown) if for_audit => return Err(unsupported()),
         recognised => recognised.unwrap_or(Format::Unknown),
     };
-    Ok(LargeContent { format, sha256: seen.sha256(), bytes: read.bytes })
+    Ok(LargeContentMetadata { format, sha256: seen.sha256(), bytes: read.bytes })
 }
 
 fn format_of(

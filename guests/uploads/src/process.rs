@@ -5,7 +5,7 @@ use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, ScanError, Verdict};
 
 use crate::intake::Purpose;
-use crate::large::LargeContent;
+use crate::large::LargeContentMetadata;
 use crate::unpack::UnpackedContent;
 use crate::upload::{Format, MalwareStatus, Refusal, Stage, Upload, UploadReady, UploadRejected};
 use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, large, unpack};
@@ -173,7 +173,8 @@ fn content(
             Ok(Content { blob, sha256: info.sha256, bytes: info.size, format })
         }
         UnpackedContent::Large(sent) => {
-            let LargeContent { format, sha256, bytes } = large::recognize(&sent, for_audit)?;
+            let LargeContentMetadata { format, sha256, bytes } =
+                large::recognize(&sent, for_audit)?;
             Ok(Content { blob: received.to_owned(), sha256, bytes, format })
         }
     }

@@ -121,7 +121,7 @@ pub(crate) fn forget_old(ctx: &JobCtx, job: ForgetOld) -> JobResult<ForgetOld> {
 
 /// Body of the HTTP request to a receiver (Standard Webhooks 1.0).
 #[derive(Serialize)]
-struct Message<'a, T> {
+struct WebhookPayload<'a, T> {
     r#type: &'a str,
     timestamp: Timestamp,
     workspace_id: Uuid,
@@ -136,7 +136,7 @@ pub(crate) fn body<T: Serialize>(
     data: &T,
 ) -> String {
     let workspace_id = scope.workspace_id();
-    let message = Message { r#type, timestamp, workspace_id, data };
+    let message = WebhookPayload { r#type, timestamp, workspace_id, data };
     serde_json::to_string(&message).expect("data that JSON can express")
 }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use tokio::sync::Semaphore;
 
-use super::meter::RouteMetrics;
+use super::meter::RequestMetrics;
 use super::schema::CompiledSchema;
 use super::{checks, cost, schema};
-use assurance_core::access::AccessPattern;
+use assurance_core::access::StorageAccessPattern;
 use assurance_core::config::{Config, ManifestLimits};
 use assurance_core::domain::manifest::{BodyKind, FormPart, Manifest, Route};
 
@@ -80,9 +80,9 @@ pub struct RouteContract {
     /// Largest body after decompression, in bytes.
     pub max_body_bytes: u64,
     /// Storage access pattern of earlier calls of this route.
-    pub access_pattern: Arc<AccessPattern>,
+    pub access_pattern: Arc<StorageAccessPattern>,
     /// Request metrics of the route's operation.
-    pub meter: Arc<RouteMetrics>,
+    pub meter: Arc<RequestMetrics>,
 }
 
 /// A rejected manifest; each complaint names the item and the fix.
@@ -172,7 +172,7 @@ fn compile_route(
         deadline: deadline(route, limits),
         max_body_bytes: max_body_bytes(route, limits),
         access_pattern: Arc::default(),
-        meter: Arc::new(RouteMetrics::new(area, &route.operation_id)),
+        meter: Arc::new(RequestMetrics::new(area, &route.operation_id)),
         route: route.clone(),
     })
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 /// Metrics of one operation, by status class (2xx, 4xx, …).
 #[derive(Debug)]
-pub struct RouteMetrics {
+pub struct RequestMetrics {
     area: String,
     operation: String,
     by_class: [OnceLock<metrics::Histogram>; 6],
 }
 
-impl RouteMetrics {
+impl RequestMetrics {
     /// Creates the metrics of an area's operation; the host's own operations
     /// have the area `host`.
     #[must_use]

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 /// If a call reads or writes in another way, it runs again with a stronger
 /// isolation. All later calls of the route start with that isolation.
 #[derive(Debug, Default)]
-pub struct AccessPattern {
+pub struct StorageAccessPattern {
     needs_snapshot: AtomicBool,
     needs_transaction: AtomicBool,
     score: AtomicU32,
@@ -36,12 +36,12 @@ const MAX_SCORE: u32 = 64;
 
 /// Access pattern of each job kind of an area.
 #[derive(Clone, Debug, Default)]
-pub struct AccessPatterns(Arc<Mutex<BTreeMap<String, Arc<AccessPattern>>>>);
+pub struct StorageAccessPatterns(Arc<Mutex<BTreeMap<String, Arc<StorageAccessPattern>>>>);
 
-impl AccessPatterns {
+impl StorageAccessPatterns {
     /// Returns the pattern of a job kind; creates it if it is missing.
     #[must_use]
-    pub fn of(&self, kind: &str) -> Arc<AccessPattern> {
+    pub fn of(&self, kind: &str) -> Arc<StorageAccessPattern> {
         let mut patterns = self.0.lock();
         match patterns.get(kind) {
             Some(pattern) => Arc::clone(pattern),
@@ -50,7 +50,7 @@ impl AccessPatterns {
     }
 }
 
-impl AccessPattern {
+impl StorageAccessPattern {
     /// Returns whether calls of this route read more than once and so need a
     /// snapshot.
     pub fn needs_snapshot(&self) -> bool {
@@ -70,7 +70,7 @@ impl AccessPattern {
     }
 
     /// Records that a writing call made a query that only a serializable
-    /// transaction can protect; see [`AccessPattern::needs_transaction`].
+    /// transaction can protect; see [`StorageAccessPattern::needs_transaction`].
     pub fn note_query(&self) {
         self.needs_transaction.store(true, Ordering::Relaxed);
     }

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::people::checked_name;
 use super::uses::UsedCredential;
-use super::{Identity, PeopleError, token_text};
+use super::{IdentityService, PeopleError, token_text};
 use assurance_core::domain::id::{AccessTokenId, UserId, WorkspaceId};
 use assurance_core::domain::people::{AccessToken, User};
 use assurance_core::domain::role::Role;
@@ -80,7 +80,7 @@ pub enum AccessTokenError {
     Store(#[from] store::Error),
 }
 
-impl Identity {
+impl IdentityService {
     /// Creates a token. Only a hash of its secret is stored.
     ///
     /// # Errors

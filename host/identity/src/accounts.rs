@@ -1,11 +1,11 @@
 //! Operators' changes of an account: disable, enable, remove a lost second
 //! factor.
 
-use super::Identity;
+use super::IdentityService;
 use assurance_core::domain::id::UserId;
 use assurance_store::{self as store, Access, access_tokens, mfa, sessions, users};
 
-impl Identity {
+impl IdentityService {
     /// Disables an account, ends its sessions and revokes the access tokens that
     /// it made. Returns the number of ended sessions. From then on, every
     /// sign-in gets the response to a wrong password, and the account's

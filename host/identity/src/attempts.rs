@@ -12,7 +12,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-use super::{Identity, backoff};
+use super::{IdentityService, backoff};
 use assurance_core::config::SignInConfig;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::connection::Connection;
@@ -49,7 +49,7 @@ pub(super) enum AttemptRefusal {
     Store(#[from] store::Error),
 }
 
-impl Identity {
+impl IdentityService {
     /// Counts an attempt as failed in advance. Refuses it while the account or
     /// the address is delayed, or if the account's daily limit for unknown
     /// places is used up.

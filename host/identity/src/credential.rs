@@ -1,7 +1,7 @@
 //! The credential of a request (a session or an access token) and its rights in
 //! a workspace.
 
-use super::{Identity, Principal, TokenPrincipal};
+use super::{IdentityService, Principal, TokenPrincipal};
 use assurance_core::domain::id::{AccessTokenId, SessionId, WorkspaceId};
 use assurance_core::domain::people::{Membership, User};
 use assurance_store as store;
@@ -51,7 +51,7 @@ impl Credential {
     }
 }
 
-impl Identity {
+impl IdentityService {
     /// Returns the role and features of the credential in a workspace; `None`
     /// if it has no access. An access token gives access only to its own
     /// workspace, with its own role or its maker's current role, whichever is

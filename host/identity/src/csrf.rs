@@ -7,13 +7,13 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-use super::{Identity, Principal};
+use super::{IdentityService, Principal};
 use assurance_core::domain::id::SessionId;
 
 const RANDOM_BYTES: usize = 16;
 const MAC_BYTES: usize = 32;
 
-impl Identity {
+impl IdentityService {
     /// Returns a new token for this session's writes; earlier ones stay valid.
     #[must_use]
     pub fn csrf_token(&self, principal: &Principal) -> String {

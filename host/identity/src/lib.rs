@@ -48,7 +48,7 @@ pub use access_tokens::{AccessTokenError, IssuedAccessToken, NewAccessToken, Tok
 pub use credential::Credential;
 pub use email_token::vouch;
 pub use members::RemoveMemberError;
-pub use mfa::{ConfirmedFactor, TotpEnrollment};
+pub use mfa::{FactorConfirmationResult, TotpEnrollment};
 pub use new_password::{ChangePasswordError, PasswordChange};
 pub use people::{NewUser, PeopleError, Registration, is_email, normalize_email, slug_of};
 pub use second_factor::CodeError;
@@ -118,7 +118,7 @@ impl std::fmt::Debug for NewSession {
 
 /// Security status of an account, as the contract's operation 2 returns it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SecurityStatus {
+pub struct AccountSecurityStatus {
     /// Whether the account has a confirmed authenticator.
     pub mfa_enabled: bool,
     /// Number of unused recovery codes.
@@ -150,7 +150,7 @@ pub struct SessionItem {
 
 /// Access to people, sessions and memberships. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Identity(Arc<Inner>);
+pub struct IdentityService(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -172,7 +172,7 @@ struct Inner {
     last_sweep: AtomicI64,
 }
 
-impl Identity {
+impl IdentityService {
     /// Creates the service without a query to the database.
     #[must_use]
     pub fn new(store: Store, keys: Arc<Keys>, clock: Clock, settings: Settings) -> Self {

@@ -1,6 +1,6 @@
 //! Listing and removing members of a workspace.
 
-use super::{Identity, TokenPrincipal};
+use super::{IdentityService, TokenPrincipal};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::people::Member;
 use assurance_core::domain::role::Role;
@@ -30,7 +30,7 @@ pub enum RemoveMemberError {
     Store(#[from] store::Error),
 }
 
-impl Identity {
+impl IdentityService {
     /// Returns one page of a workspace's members with their time of joining,
     /// ordered by email, and the next page's cursor.
     ///

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use super::second_factor::CodeError;
 use super::sessions::SessionOrigin;
-use super::{Identity, NewSession, Principal, recovery, totp};
+use super::{IdentityService, NewSession, Principal, recovery, totp};
 use assurance_core::domain::sealed::authenticator_place;
 use assurance_store::{self as store, Access, mfa, sessions};
 
@@ -25,20 +25,20 @@ impl std::fmt::Debug for TotpEnrollment {
 }
 
 /// A confirmed second factor.
-pub struct ConfirmedFactor {
+pub struct FactorConfirmationResult {
     /// Recovery codes; they are shown once.
     pub recovery_codes: Vec<String>,
     /// New session, which replaces the one of this request.
     pub session: NewSession,
 }
 
-impl std::fmt::Debug for ConfirmedFactor {
+impl std::fmt::Debug for FactorConfirmationResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Confirmed").field("session", &self.session).finish_non_exhaustive()
     }
 }
 
-impl Identity {
+impl IdentityService {
     /// Begins an enrollment and replaces an unconfirmed one.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Identity {
         &self,
         principal: &Principal,
         code: &str,
-    ) -> Result<ConfirmedFactor, CodeError> {
+    ) -> Result<FactorConfirmationResult, CodeError> {
         let now = self.0.clock.now();
         let user = principal.user.id;
         let mut tx = self.0.store.begin(Access::WriteLocked).await?;
@@ -98,7 +98,7 @@ impl Identity {
         ended.extend(beyond);
         self.forget_sessions(&ended);
         factor_changed(principal, "factor_enabled");
-        Ok(ConfirmedFactor { recovery_codes, session })
+        Ok(FactorConfirmationResult { recovery_codes, session })
     }
 
     /// Replaces all recovery codes and unlocks them. Requires a code from the

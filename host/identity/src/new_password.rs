@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::attempts::AttemptSource;
 use super::sign_in::SignInError;
-use super::{Identity, PeopleError, Principal};
+use super::{IdentityService, PeopleError, Principal};
 use assurance_store::{self as store, Access, sessions, users};
 
 /// Request to change a password.
@@ -41,7 +41,7 @@ impl From<store::Error> for ChangePasswordError {
     }
 }
 
-impl Identity {
+impl IdentityService {
     /// Replaces the password of a signed-in person, ends the person's other
     /// sessions, and deletes the count of failed sign-ins. A wrong current
     /// password counts as a failed sign-in, so that a stolen session cannot be

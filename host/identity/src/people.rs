@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::password::{HashError, MAX_PASSWORD_BYTES};
 use super::sessions::SessionOrigin;
-use super::{Identity, NewSession, email_token};
+use super::{IdentityService, NewSession, email_token};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::people::{User, Workspace};
 use assurance_core::domain::role::Role;
@@ -115,7 +115,7 @@ impl From<HashError> for PeopleError {
     }
 }
 
-impl Identity {
+impl IdentityService {
     /// Creates a user account, with or without a password.
     ///
     /// # Errors
@@ -216,12 +216,12 @@ impl Identity {
         self.create_workspace_once((owner, None), name, slug, |_| None).await
     }
 
-    /// Like [`Identity::create_workspace`], with a maximum number of workspaces
+    /// Like [`IdentityService::create_workspace`], with a maximum number of workspaces
     /// that the owner may have, and a response to store for the idempotency
     /// key.
     ///
     /// # Errors
-    /// The errors of [`Identity::create_workspace`];
+    /// The errors of [`IdentityService::create_workspace`];
     /// [`PeopleError::TooManyWorkspaces`]; or the key already has a response.
     pub async fn create_workspace_once(
         &self,

@@ -3,7 +3,7 @@
 //! codes.
 
 use super::attempts::{AttemptRefusal, AttemptSource};
-use super::{Identity, Principal, recovery, totp};
+use super::{IdentityService, Principal, recovery, totp};
 use assurance_core::domain::id::UserId;
 use assurance_core::domain::sealed::authenticator_place;
 use assurance_core::domain::time::Timestamp;
@@ -51,7 +51,7 @@ impl From<AttemptRefusal> for CodeError {
     }
 }
 
-impl Identity {
+impl IdentityService {
     /// Verifies a code of a signed-in person. It counts like a sign-in, so that
     /// a stolen session cannot be used to guess codes.
     pub(super) async fn take_code_of(

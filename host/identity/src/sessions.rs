@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 
 use super::uses::UsedCredential;
 use super::{
-    Identity, NewSession, PeopleError, Principal, SecurityStatus, SessionItem, backoff, csrf,
+    AccountSecurityStatus, IdentityService, NewSession, PeopleError, Principal, SessionItem,
+    backoff, csrf,
 };
 use assurance_core::domain::id::{SessionId, UserId};
 use assurance_core::domain::people::{Session, User};
@@ -42,7 +43,7 @@ impl SessionOrigin {
     }
 }
 
-impl Identity {
+impl IdentityService {
     /// Returns the person and session that this node authenticated within
     /// `session.cache_ms`; `None` otherwise. Sends no query to the database.
     #[must_use]
@@ -148,7 +149,7 @@ impl Identity {
     pub async fn security_status(
         &self,
         principal: &Principal,
-    ) -> Result<SecurityStatus, store::Error> {
+    ) -> Result<AccountSecurityStatus, store::Error> {
         let now = self.0.clock.now();
         let user = principal.user.id;
         let mut tx = self.0.store.begin(Access::Read).await?;
@@ -164,7 +165,7 @@ impl Identity {
             ip: session.ip,
             user_agent: session.user_agent,
         };
-        Ok(SecurityStatus {
+        Ok(AccountSecurityStatus {
             mfa_enabled: factors.enabled,
             recovery_codes_remaining: if factors.enabled { factors.recovery_codes } else { 0 },
             recovery_locked: factors.recovery_locked_until > now,
@@ -192,7 +193,7 @@ impl Identity {
     }
 
     /// Stores a new session and ends the oldest beyond the limit. After the
-    /// commit, pass the returned hashes to [`Identity::forget_sessions`].
+    /// commit, pass the returned hashes to [`IdentityService::forget_sessions`].
     pub(super) async fn open_session(
         &self,
         connection: &mut Connection,

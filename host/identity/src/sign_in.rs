@@ -10,7 +10,7 @@ use super::attempts::{AttemptKeys, AttemptRefusal, AttemptSource};
 use super::password::HashError;
 use super::second_factor::CodeError;
 use super::sessions::SessionOrigin;
-use super::{Identity, NewSession};
+use super::{IdentityService, NewSession};
 use assurance_core::domain::people::User;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::{self as store, Access, mfa, users};
@@ -93,7 +93,7 @@ pub(super) struct PasswordProof {
     pub(super) renewed: Option<String>,
 }
 
-impl Identity {
+impl IdentityService {
     /// Signs a person in; always creates a new session.
     ///
     /// # Errors

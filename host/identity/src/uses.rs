@@ -1,7 +1,7 @@
 //! Records the last use of sessions and access tokens, at most once per
 //! interval.
 
-use super::Identity;
+use super::IdentityService;
 use assurance_core::domain::id::{AccessTokenId, SessionId};
 use assurance_core::domain::time::Timestamp;
 use assurance_store::connection::Connection;
@@ -33,7 +33,7 @@ impl UsedCredential {
     }
 }
 
-impl Identity {
+impl IdentityService {
     /// Records a use, unless a use within the last `every_ms` milliseconds is
     /// already recorded. If another call holds SQLite's write lock, the use is
     /// recorded in the background, so that requests that only read do not wait.

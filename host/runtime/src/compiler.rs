@@ -53,7 +53,7 @@ pub struct CompileLimits {
 /// Arguments of a child process, including the settings of the engine that will
 /// run the code.
 #[derive(Clone, Copy, Debug)]
-pub struct CompileJob {
+pub struct CompilerArguments {
     /// Memory that the child may write, in bytes.
     pub memory_bytes: u64,
     /// Processor time of all threads of the child, in seconds.
@@ -155,7 +155,7 @@ fn read(file: &mut File, most: u64) -> anyhow::Result<Vec<u8>> {
 ///
 /// # Errors
 /// The limits cannot be set, or a stream fails.
-pub fn compile_here(job: CompileJob) -> anyhow::Result<Result<(), (u8, String)>> {
+pub fn compile_here(job: CompilerArguments) -> anyhow::Result<Result<(), (u8, String)>> {
     end_with_parent()?;
     lower_priority(job.niceness);
     limit(Resource::Data, job.memory_bytes)?;

@@ -14,8 +14,8 @@ use super::bindings::assurance::area::types;
 use super::convert;
 use super::exports::Exports;
 use super::instance::{
-    self, AreaLogContext, BatchLimit, BatchesCall, CallState, DescribeCall, FinishedCall,
-    Invocation, JobsTogether,
+    self, AreaLogContext, BatchLimitsCall, CallState, DescribeCall, FinishedCall, Invocation,
+    JobBatch, JobBatchLimit,
 };
 use super::time_slice::CallMeter;
 use super::trap;
@@ -41,14 +41,14 @@ pub(super) struct Component {
     places: u32,
     /// Permits for concurrent calls that have exceeded the first time slice.
     long_calls: Arc<Semaphore>,
-    stops: watch::Sender<CallStops>,
+    stops: watch::Sender<CallStopSignal>,
     /// Maximum number of jobs of one call by kind; set when it is described.
     batches: OnceLock<BTreeMap<String, u32>>,
 }
 
 /// Signal that ends running calls after an operator's action.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct CallStops {
+pub(super) struct CallStopSignal {
     /// Number of operators' actions that ended calls which block other writers; a
     /// running call compares it with the value at its start.
     pub(super) turns: u64,
@@ -74,7 +74,7 @@ impl Component {
             area: Arc::new(AreaLogContext::new(digest, Arc::clone(&shared.area_logs))),
             exports: Arc::new(exports),
             batches: OnceLock::new(),
-            stops: watch::Sender::new(CallStops::default()),
+            stops: watch::Sender::new(CallStopSignal::default()),
             shared,
         }
     }
@@ -112,10 +112,10 @@ impl Component {
             return Ok(Ok(BTreeMap::new()));
         }
         let timeout = self.shared.settings.describe_timeout();
-        let kinds = self.call(None, BatchesCall, timeout, Ok).await.result?;
+        let kinds = self.call(None, BatchLimitsCall, timeout, Ok).await.result?;
         let declared =
             |kind: &str| kind == EVENT_KIND || manifest.jobs.iter().any(|job| job.name == kind);
-        let batches = kinds.into_iter().map(|BatchLimit { kind, most }| {
+        let batches = kinds.into_iter().map(|JobBatchLimit { kind, most }| {
             if declared(&kind) {
                 Ok((kind, most.clamp(1, MAX_BATCH)))
             } else {
@@ -261,7 +261,7 @@ impl AreaCode for Component {
     ) -> BoxFuture<'a, CallOutcome<Result<Vec<JobOutcome>, JobFailure>>> {
         async move {
             let max = self.shared.settings.max_reply_bytes;
-            let together = JobsTogether(jobs.iter().map(convert::call::job).collect());
+            let together = JobBatch(jobs.iter().map(convert::call::job).collect());
             let take = |outcomes| convert::call::outcomes(outcomes, jobs.len(), max);
             self.call(Some(unit), together, timeout, take).await
         }

@@ -9,7 +9,7 @@ use wasmtime::component::{ComponentNamedList, Lift, Lower, TypedFunc};
 use wasmtime::{Engine, Store};
 
 use super::bindings::AreaPre;
-use super::generations::Generation;
+use super::generations::ContractGeneration;
 use super::instance::CallState;
 
 /// A linked component with its exports.
@@ -51,7 +51,7 @@ impl Exports {
             // Always found: `AreaPre` has already checked the export.
             index(name).ok_or_else(|| wasmtime::format_err!("no export named `{name}`"))
         };
-        let batches = index(&Generation::V0_3.interface("batches")).and_then(|batches| {
+        let batches = index(&ContractGeneration::V0_3.interface("batches")).and_then(|batches| {
             let function = |name| component.get_export_index(Some(&batches), name);
             Some(BatchExports { kinds: function("kinds")?, run: function("run")? })
         });

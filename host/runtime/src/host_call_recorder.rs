@@ -19,9 +19,9 @@ use super::trap::{self, CallStop};
 use assurance_core::recordings::{HostCallResult, Recorder};
 
 /// Makes the linker call host functions of [`HostCallRecorder`].
-pub(super) struct RecordingLinker;
+pub(super) struct HasHostCallRecorder;
 
-impl HasData for RecordingLinker {
+impl HasData for HasHostCallRecorder {
     type Data<'a> = HostCallRecorder<'a>;
 }
 

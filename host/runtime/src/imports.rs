@@ -6,7 +6,7 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 
 use super::LoadError;
-use super::generations::Generation;
+use super::generations::ContractGeneration;
 use assurance_core::domain::manifest::{Capability, Manifest};
 
 /// Interfaces of WASI 0.2 that the host links with an empty implementation.
@@ -17,7 +17,7 @@ const EMPTY_WORLD: [&str; 6] =
 #[derive(Debug)]
 pub(super) struct Imports {
     /// Generation of the contract that the component was built for.
-    pub(super) generation: Generation,
+    pub(super) generation: ContractGeneration,
     /// Names of all imports.
     pub(super) names: Vec<String>,
     /// Capabilities of the contract that the component imports.
@@ -52,7 +52,7 @@ impl Imports {
         }
         // A component that imports nothing of the contract works with any
         // generation.
-        let generation = generation.unwrap_or(Generation::CURRENT);
+        let generation = generation.unwrap_or(ContractGeneration::CURRENT);
         Ok(Self { generation, names, capabilities, wasi })
     }
 
@@ -89,11 +89,12 @@ enum ImportOrigin {
 
 /// Returns the kind of an import, and the generation of the contract that it
 /// names.
-fn origin(import: &str) -> Result<(ImportOrigin, Option<Generation>), LoadError> {
+fn origin(import: &str) -> Result<(ImportOrigin, Option<ContractGeneration>), LoadError> {
     if EMPTY_WORLD.iter().any(|package| import.starts_with(package)) {
         return Ok((ImportOrigin::Wasi, None));
     }
-    let (generation, interface) = Generation::of(import).ok_or_else(|| unknown(import))??;
+    let (generation, interface) =
+        ContractGeneration::of(import).ok_or_else(|| unknown(import))??;
     let origin = match interface {
         "types" | "manifest" => ImportOrigin::Types,
         _ => Capability::IMPORTED
@@ -105,7 +106,7 @@ fn origin(import: &str) -> Result<(ImportOrigin, Option<Generation>), LoadError>
     Ok((origin, Some(generation)))
 }
 
-fn mixed(one: Generation, other: Generation) -> LoadError {
+fn mixed(one: ContractGeneration, other: ContractGeneration) -> LoadError {
     LoadError::WrongWorld(format!(
         "it imports from the generations {one} and {other} of the contract; build all of it for one"
     ))
@@ -165,8 +166,8 @@ mod tests {
     fn a_component_is_of_one_generation() {
         let read = |names: &[&str]| Imports::read(names.iter().map(|&name| name.into()).collect());
         let old = ["wasi:io/poll@0.2.0", "assurance:area/types@0.1.0", "assurance:area/log@0.1.0"];
-        assert_eq!(read(&old).unwrap().generation, Generation::V0_1);
-        assert_eq!(read(&[]).unwrap().generation, Generation::CURRENT);
+        assert_eq!(read(&old).unwrap().generation, ContractGeneration::V0_1);
+        assert_eq!(read(&[]).unwrap().generation, ContractGeneration::CURRENT);
         let both = ["assurance:area/types@0.1.0", "assurance:area/log@0.2.0"];
         insta::assert_snapshot!(read(&both).unwrap_err());
     }

@@ -11,7 +11,7 @@ use wasmtime::{ResourceLimiter, Store};
 use super::RuntimeState;
 use super::bindings::assurance::area::{manifest, types};
 use super::bindings::{Job, JobError, Outcome};
-use super::component::CallStops;
+use super::component::CallStopSignal;
 use super::exports::{Exports, UntypedExport};
 use super::limits::InstanceMemory;
 use super::log::GuestLog;
@@ -85,7 +85,7 @@ pub(super) struct CallState {
     log: GuestLog,
     world: Option<Box<EmptyWasi>>,
     /// Signals operators' actions that end the call; `None` in a replay.
-    stops: Option<watch::Receiver<CallStops>>,
+    stops: Option<watch::Receiver<CallStopSignal>>,
 }
 
 impl CallState {
@@ -115,7 +115,7 @@ impl CallState {
     }
 
     /// Connects the call to operators' actions that end it.
-    pub(super) fn set_stops(&mut self, stops: watch::Receiver<CallStops>) {
+    pub(super) fn set_stops(&mut self, stops: watch::Receiver<CallStopSignal>) {
         self.stops = Some(stops);
     }
 
@@ -290,19 +290,19 @@ impl Invocation for DescribeCall {
 }
 
 /// Call of the export `batches`.
-pub(super) struct BatchesCall;
+pub(super) struct BatchLimitsCall;
 
 /// Kind of a job and the maximum number of jobs of one call, as `batches`
 /// returns them.
 #[derive(ComponentType, Lift)]
 #[component(record)]
-pub(super) struct BatchLimit {
+pub(super) struct JobBatchLimit {
     pub(super) kind: String,
     pub(super) most: u32,
 }
 
-impl Invocation for BatchesCall {
-    type Answer = Vec<BatchLimit>;
+impl Invocation for BatchLimitsCall {
+    type Answer = Vec<JobBatchLimit>;
     const DEADLINE_SETTING: &'static str = DescribeCall::DEADLINE_SETTING;
 
     fn max_cpu(shared: &RuntimeState, area: &AreaLogContext) -> Option<TimeLimit> {
@@ -357,9 +357,9 @@ impl Invocation for Job {
 }
 
 /// Jobs of one kind and workspace that run in one call.
-pub(super) struct JobsTogether(pub(super) Vec<Job>);
+pub(super) struct JobBatch(pub(super) Vec<Job>);
 
-impl Invocation for JobsTogether {
+impl Invocation for JobBatch {
     type Answer = Result<Vec<Outcome>, JobError>;
     const DEADLINE_SETTING: &'static str = Job::DEADLINE_SETTING;
 
@@ -430,7 +430,7 @@ const WRITE_LOCK_GRACE: Duration = Duration::from_millis(500);
 /// an operator has replaced or removed its version.
 async fn ended_early(
     turn: Option<Arc<WriteLockState>>,
-    stops: Option<watch::Receiver<CallStops>>,
+    stops: Option<watch::Receiver<CallStopSignal>>,
     meter: &CallMeter,
 ) -> CallError {
     let Some(turn) = turn else { return std::future::pending().await };

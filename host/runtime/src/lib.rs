@@ -50,12 +50,12 @@ use assurance_core::domain::manifest::{Capability, Manifest};
 use assurance_core::domain::time::Clock;
 use assurance_core::secrets::Keys;
 use assurance_outside::egress::Egress;
-use assurance_outside::mail::{self, Mail};
+use assurance_outside::mail::{self, Mailer};
 use assurance_work::{AreaCode, CallError};
 
 pub use code_cache::CodeCache;
 pub use compiler::{
-    COMMAND as COMPILE_COMMAND, CompileJob, CompileLimits, compile_here, this_program,
+    COMMAND as COMPILE_COMMAND, CompileLimits, CompilerArguments, compile_here, this_program,
 };
 pub use settings::Settings;
 
@@ -184,7 +184,7 @@ impl Runtime {
         keys: &Keys,
         clock: Clock,
         egress: Egress,
-        mail: Mail,
+        mail: Mailer,
     ) -> anyhow::Result<Self> {
         trap::describe_metrics();
         let engine = engine::start(&settings)?;
@@ -213,7 +213,7 @@ impl Runtime {
     /// the settings name a compiler; its output is in a folder that is removed
     /// with the runtime.
     pub fn offline(settings: Settings) -> anyhow::Result<Self> {
-        let mail = Mail::new(mail::Settings::from(&Config::default()))?;
+        let mail = Mailer::new(mail::Settings::from(&Config::default()))?;
         let keys = Keys::new(rand::random());
         let scratch = settings.compiler.is_some().then(tempfile::tempdir).transpose()?;
         let settings = settings.offline(scratch.as_ref().map(TempDir::path));
@@ -278,7 +278,7 @@ struct RuntimeState {
     areas: ArcSwap<BTreeMap<String, AreaLimits>>,
     zones: TimeZoneDatabase,
     egress: Egress,
-    mail: Mail,
+    mail: Mailer,
 }
 
 impl RuntimeState {

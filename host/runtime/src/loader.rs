@@ -18,7 +18,7 @@ use super::code_cache::CodeCache;
 use super::component::Component;
 use super::exports::Exports;
 use super::generations;
-use super::host_call_recorder::{HostCallRecorder, RecordingLinker};
+use super::host_call_recorder::{HasHostCallRecorder, HostCallRecorder};
 use super::imports::Imports;
 use super::instance::CallState;
 use super::time_slice::lower_priority;
@@ -46,7 +46,9 @@ impl Loader {
         niceness: i32,
     ) -> anyhow::Result<Self> {
         let mut linker = Linker::new(&engine);
-        Area::add_to_linker::<_, RecordingLinker>(&mut linker, |state| HostCallRecorder(state))?;
+        Area::add_to_linker::<_, HasHostCallRecorder>(&mut linker, |state| {
+            HostCallRecorder(state)
+        })?;
         generations::add_earlier_to_linker(&mut linker)?;
         let mut linker_with_wasi = linker.clone();
         wasmtime_wasi::p2::add_to_linker_async(&mut linker_with_wasi)?;

@@ -25,14 +25,14 @@ const MAX_DEPTH: usize = 32;
 /// # Errors
 /// A message that names the exceeded limit, or the part that cannot be counted.
 pub(super) fn check(component: &[u8]) -> Result<(), String> {
-    let mut levels: Vec<ParseLevel> = vec![];
+    let mut levels: Vec<PartCounter> = vec![];
     for payload in Parser::new(0).parse_all(component) {
         // Invalid binaries are accepted here; the compiler rejects them.
         let Ok(payload) = payload else { return Ok(()) };
         match payload {
             Payload::Version { encoding, .. } => {
                 let is_component = encoding == Encoding::Component;
-                levels.push(ParseLevel { is_component, ..ParseLevel::default() });
+                levels.push(PartCounter { is_component, ..PartCounter::default() });
             }
             Payload::End(_) => {
                 let Some(ended) = levels.pop() else { return Ok(()) };
@@ -53,7 +53,7 @@ pub(super) fn check(component: &[u8]) -> Result<(), String> {
 
 /// Number of parts of a component, including everything that it instantiates.
 #[derive(Clone, Copy, Default, Debug)]
-struct PartCount {
+struct ComponentPartCounts {
     /// Instances of components and of core modules.
     instances: u64,
     /// Instances of core modules only.
@@ -62,7 +62,7 @@ struct PartCount {
     definitions: u64,
 }
 
-impl PartCount {
+impl ComponentPartCounts {
     fn add(&mut self, other: Self) {
         self.instances = self.instances.saturating_add(other.instances);
         self.core_instances = self.core_instances.saturating_add(other.core_instances);
@@ -87,22 +87,25 @@ impl PartCount {
 
 /// State of counting one component, or one module in it.
 #[derive(Default)]
-struct ParseLevel {
+struct PartCounter {
     is_component: bool,
     /// Part counts of the components that this one can instantiate, by index.
-    components: Vec<PartCount>,
-    count: PartCount,
+    components: Vec<ComponentPartCounts>,
+    count: ComponentPartCounts,
 }
 
-impl ParseLevel {
+impl PartCounter {
     /// Returns the part count of a component by its index; zero if the index is
     /// invalid, which the compiler reports.
-    fn component(&self, index: u32) -> PartCount {
+    fn component(&self, index: u32) -> ComponentPartCounts {
         self.components.get(index as usize).copied().unwrap_or_default()
     }
 
     fn define(&mut self, definitions: u32) {
-        self.count.add(PartCount { definitions: definitions.into(), ..PartCount::default() });
+        self.count.add(ComponentPartCounts {
+            definitions: definitions.into(),
+            ..ComponentPartCounts::default()
+        });
     }
 
     fn instantiate(&mut self, reader: &ComponentInstanceSectionReader<'_>) {
@@ -151,7 +154,7 @@ impl ParseLevel {
     }
 }
 
-fn note(payload: &Payload<'_>, levels: &mut [ParseLevel]) -> Result<(), String> {
+fn note(payload: &Payload<'_>, levels: &mut [PartCounter]) -> Result<(), String> {
     let Some((level, outer)) = levels.split_last_mut() else { return Ok(()) };
     match payload {
         Payload::ComponentInstanceSection(reader) => level.instantiate(reader),
@@ -173,32 +176,36 @@ fn note(payload: &Payload<'_>, levels: &mut [ParseLevel]) -> Result<(), String> 
 const UNKNOWN_COMPONENT: &str = "a part of it takes a component from an import or from an instance; define the component \
      where it is instantiated";
 
-fn instantiated(instance: &ComponentInstance<'_>, level: &ParseLevel) -> PartCount {
+fn instantiated(instance: &ComponentInstance<'_>, level: &PartCounter) -> ComponentPartCounts {
     let (mut made, definitions) = match instance {
         ComponentInstance::Instantiate { component_index, args } => {
             (level.component(*component_index), args.len())
         }
-        ComponentInstance::FromExports(exports) => (PartCount::default(), exports.len()),
+        ComponentInstance::FromExports(exports) => (ComponentPartCounts::default(), exports.len()),
     };
-    made.add(PartCount { instances: 1, core_instances: 0, definitions: definitions as u64 });
+    made.add(ComponentPartCounts {
+        instances: 1,
+        core_instances: 0,
+        definitions: definitions as u64,
+    });
     made
 }
 
-fn core_instantiated(instance: &Instance<'_>) -> PartCount {
+fn core_instantiated(instance: &Instance<'_>) -> ComponentPartCounts {
     let (core_instances, definitions) = match instance {
         Instance::Instantiate { args, .. } => (1, args.len()),
         Instance::FromExports(exports) => (0, exports.len()),
     };
-    PartCount { instances: 1, core_instances, definitions: definitions as u64 }
+    ComponentPartCounts { instances: 1, core_instances, definitions: definitions as u64 }
 }
 
 /// Returns the part count of the component that an alias adds; `None` if the
 /// alias is of another kind.
 fn aliased(
     alias: &ComponentAlias<'_>,
-    level: &ParseLevel,
-    outer: &[ParseLevel],
-) -> Result<Option<PartCount>, String> {
+    level: &PartCounter,
+    outer: &[PartCounter],
+) -> Result<Option<ComponentPartCounts>, String> {
     match alias {
         ComponentAlias::Outer { kind: ComponentOuterAliasKind::Component, count, index } => {
             // `count` is the number of enclosing components to skip; 0 is the

@@ -77,11 +77,11 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::generations::Generation;
+    use super::super::generations::ContractGeneration;
     use assurance_core::recordings::CONTRACT;
 
     #[test]
     fn recordings_are_in_the_terms_of_the_current_generation() {
-        assert_eq!(CONTRACT, format!("assurance:area@{}", Generation::CURRENT));
+        assert_eq!(CONTRACT, format!("assurance:area@{}", ContractGeneration::CURRENT));
     }
 }

@@ -11,7 +11,7 @@ use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Capability;
 use assurance_runtime::{LoadError, Settings};
-use assurance_work::{CallError, CommitOptions};
+use assurance_work::{CallError, CommitAdditions};
 use sandbox::{Sandbox, body};
 
 fn settings() -> Settings {
@@ -294,7 +294,7 @@ async fn what_a_call_wrote_is_kept_if_it_is_committed() {
     let put = sandbox.handle(&echo, "put", r#"{"text":"kept"}"#, 1000).await;
     assert_eq!(body(put.result), r#"{"versions":[1]}"#);
     assert_eq!(body(sandbox.answer(&echo, "get").await), r#"{"found":false}"#);
-    put.unit.unwrap().commit(CommitOptions::default()).await.unwrap();
+    put.unit.unwrap().commit(CommitAdditions::default()).await.unwrap();
     assert_eq!(body(sandbox.answer(&echo, "get").await), r#"{"text":"kept"}"#);
 }
 
@@ -305,7 +305,7 @@ async fn no_spelling_reaches_another_workspace_or_area() {
     let echo = sandbox.load("echo").await.unwrap();
     let snoop = sandbox.load("names-other-workspace").await.unwrap();
     let put = sandbox.handle(&echo, "put", r#"{"text":"secret"}"#, 1000).await;
-    put.unit.unwrap().commit(CommitOptions::default()).await.unwrap();
+    put.unit.unwrap().commit(CommitAdditions::default()).await.unwrap();
     for workspace in [victim, WorkspaceId::new()] {
         sandbox.workspace = workspace;
         let snooped = sandbox.handle(&snoop, "snoop", &victim.to_string(), 1000).await;

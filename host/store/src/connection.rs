@@ -14,9 +14,9 @@ use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Backend;
-use super::connection_shares::ConnectionShare;
+use super::connection_shares::ConnectionPermit;
 use super::error::Error;
-use super::gates::GatePass;
+use super::gates::GateWriteGuard;
 use super::pool::PooledConnection;
 
 /// Evaluates one expression for the driver of the connection. Inside it, the
@@ -46,10 +46,10 @@ pub(crate) enum Raw<'c> {
 /// A connection to the database. Each statement is a transaction of its own,
 /// unless the connection is part of a [`Tx`].
 #[derive(Debug)]
-pub struct Connection(pub(super) ConnectionKind);
+pub struct Connection(pub(super) BackendConnection);
 
 #[derive(Debug)]
-pub(super) enum ConnectionKind {
+pub(super) enum BackendConnection {
     /// One of SQLite's readers; holds the write lock once it writes.
     Reader(PooledConnection<SqliteConnection>, Option<OwnedSemaphorePermit>),
     /// SQLite's only writer.
@@ -62,9 +62,9 @@ impl Connection {
     /// Returns the driver's connection; see `on!`.
     pub(crate) fn raw(&mut self) -> Raw<'_> {
         match &mut self.0 {
-            ConnectionKind::Reader(reader, _) => Raw::Sqlite(reader),
-            ConnectionKind::Writer(writer) => Raw::Sqlite(writer),
-            ConnectionKind::Postgres(connection) => Raw::Postgres(connection),
+            BackendConnection::Reader(reader, _) => Raw::Sqlite(reader),
+            BackendConnection::Writer(writer) => Raw::Sqlite(writer),
+            BackendConnection::Postgres(connection) => Raw::Postgres(connection),
         }
     }
 
@@ -72,8 +72,8 @@ impl Connection {
     #[must_use]
     pub fn backend(&self) -> Backend {
         match &self.0 {
-            ConnectionKind::Reader(..) | ConnectionKind::Writer(_) => Backend::Sqlite,
-            ConnectionKind::Postgres(_) => Backend::Postgres,
+            BackendConnection::Reader(..) | BackendConnection::Writer(_) => Backend::Sqlite,
+            BackendConnection::Postgres(_) => Backend::Postgres,
         }
     }
 
@@ -83,10 +83,10 @@ impl Connection {
     /// unlocked.
     pub(super) fn begin_session_state(&mut self) {
         match &mut self.0 {
-            ConnectionKind::Reader(one, _) | ConnectionKind::Writer(one) => {
+            BackendConnection::Reader(one, _) | BackendConnection::Writer(one) => {
                 one.begins_transaction();
             }
-            ConnectionKind::Postgres(one) => one.begins_transaction(),
+            BackendConnection::Postgres(one) => one.begins_transaction(),
         }
     }
 
@@ -94,8 +94,10 @@ impl Connection {
     /// such state any more: no transaction, advisory lock or changed setting.
     pub(super) fn end_session_state(&mut self) {
         match &mut self.0 {
-            ConnectionKind::Reader(one, _) | ConnectionKind::Writer(one) => one.ended_transaction(),
-            ConnectionKind::Postgres(one) => one.ended_transaction(),
+            BackendConnection::Reader(one, _) | BackendConnection::Writer(one) => {
+                one.ended_transaction()
+            }
+            BackendConnection::Postgres(one) => one.ended_transaction(),
         }
     }
 
@@ -104,8 +106,8 @@ impl Connection {
     /// transaction open.
     pub(super) async fn confirm_idle(&mut self) -> Result<(), Error> {
         match &mut self.0 {
-            ConnectionKind::Postgres(connection) => Ok(connection.confirm_idle().await?),
-            ConnectionKind::Reader(..) | ConnectionKind::Writer(_) => Ok(()),
+            BackendConnection::Postgres(connection) => Ok(connection.confirm_idle().await?),
+            BackendConnection::Reader(..) | BackendConnection::Writer(_) => Ok(()),
         }
     }
 
@@ -113,9 +115,9 @@ impl Connection {
     /// because a dropped connection is reset first.
     pub fn release(self) {
         match self.0 {
-            ConnectionKind::Reader(reader, _) => reader.release(),
-            ConnectionKind::Writer(writer) => writer.release(),
-            ConnectionKind::Postgres(connection) => connection.release(),
+            BackendConnection::Reader(reader, _) => reader.release(),
+            BackendConnection::Writer(writer) => writer.release(),
+            BackendConnection::Postgres(connection) => connection.release(),
         }
     }
 
@@ -123,10 +125,10 @@ impl Connection {
     /// because SQLite refuses another writer before it.
     fn abandon(self) {
         match self.0 {
-            ConnectionKind::Reader(reader, Some(turn)) => reader.abandon(turn),
-            ConnectionKind::Reader(_, None)
-            | ConnectionKind::Writer(_)
-            | ConnectionKind::Postgres(_) => {}
+            BackendConnection::Reader(reader, Some(turn)) => reader.abandon(turn),
+            BackendConnection::Reader(_, None)
+            | BackendConnection::Writer(_)
+            | BackendConnection::Postgres(_) => {}
         }
     }
 
@@ -151,9 +153,9 @@ impl Connection {
 pub struct Tx {
     connection: Option<Connection>,
     /// The workspace's gate; `None` if the transaction does not hold it.
-    gate: Option<GatePass>,
+    gate: Option<GateWriteGuard>,
     /// Permit to hold a connection while an area's code runs.
-    place: Option<ConnectionShare>,
+    place: Option<ConnectionPermit>,
 }
 
 impl Tx {
@@ -168,12 +170,12 @@ impl Tx {
         Ok(tx)
     }
 
-    pub(super) fn behind(mut self, gate: GatePass) -> Self {
+    pub(super) fn behind(mut self, gate: GateWriteGuard) -> Self {
         self.gate = Some(gate);
         self
     }
 
-    pub(super) fn at(mut self, place: Option<ConnectionShare>) -> Self {
+    pub(super) fn at(mut self, place: Option<ConnectionPermit>) -> Self {
         self.place = place;
         self
     }

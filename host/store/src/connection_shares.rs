@@ -37,7 +37,7 @@ pub(super) struct ConnectionShares {
 
 /// Permit to hold one connection; dropping it releases the permit.
 #[derive(Debug)]
-pub(super) struct ConnectionShare {
+pub(super) struct ConnectionPermit {
     _permits: [Option<OwnedSemaphorePermit>; 4],
 }
 
@@ -60,7 +60,7 @@ impl ConnectionShares {
     /// Waits for a permit; the caller limits the time. The workspace's own
     /// share comes first, so that a waiting workspace delays only its own
     /// calls.
-    pub(super) async fn place(&self, holder: ShareOwner) -> ConnectionShare {
+    pub(super) async fn place(&self, holder: ShareOwner) -> ConnectionPermit {
         let share = || Semaphore::new(self.share);
         // These semaphores are never closed, so acquiring cannot fail.
         let workspace = self.workspaces.of(holder.workspace, share).acquire_owned().await.ok();
@@ -70,7 +70,7 @@ impl ConnectionShares {
             false => None,
         };
         let all = Arc::clone(&self.all).acquire_owned().await.ok();
-        ConnectionShare { _permits: [workspace, area, jobs, all] }
+        ConnectionPermit { _permits: [workspace, area, jobs, all] }
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
         ShareOwner { area: area.into(), workspace, in_job }
     }
 
-    async fn is_granted(shares: &ConnectionShares, holder: ShareOwner) -> Option<ConnectionShare> {
+    async fn is_granted(shares: &ConnectionShares, holder: ShareOwner) -> Option<ConnectionPermit> {
         tokio::time::timeout(Duration::from_millis(20), shares.place(holder)).await.ok()
     }
 

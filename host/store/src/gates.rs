@@ -21,9 +21,9 @@ pub(super) struct WorkspaceGates(KeyedLocks<WorkspaceId, RwLock<()>>);
 
 impl WorkspaceGates {
     /// Waits in the process's queue to take a workspace's gate.
-    pub(super) async fn queue(&self, workspace: WorkspaceId) -> GatePass {
+    pub(super) async fn queue(&self, workspace: WorkspaceId) -> GateWriteGuard {
         let lock = self.0.of(workspace, RwLock::default);
-        GatePass { workspace, _turn: lock.write_owned().await }
+        GateWriteGuard { workspace, _turn: lock.write_owned().await }
     }
 
     /// Waits until no call of this process holds the workspace's gate.
@@ -42,12 +42,12 @@ pub struct GateReadGuard {
 
 /// The right to take and hold a workspace's advisory lock.
 #[derive(Debug)]
-pub(super) struct GatePass {
+pub(super) struct GateWriteGuard {
     workspace: WorkspaceId,
     _turn: OwnedRwLockWriteGuard<()>,
 }
 
-impl GatePass {
+impl GateWriteGuard {
     /// Returns the statement that takes the advisory lock; it waits at most for
     /// the session's `lock_timeout`.
     pub(super) fn lock(&self) -> String {

@@ -9,7 +9,7 @@ use super::connection::{Connection, Raw, on};
 use super::error::Error;
 use super::sql::DATABASE_NOW;
 use super::{Access, Store, migrations};
-use assurance_core::domain::time::{Clock, SharedClock, Timestamp};
+use assurance_core::domain::time::{Clock, DatabaseClock, Timestamp};
 
 /// Maximum number of retries of the test write. Only this process's heartbeat
 /// writes the same row.
@@ -30,7 +30,7 @@ pub async fn clock(store: &Store) -> Result<Clock, Error> {
     Ok(match measured.await? {
         None => Clock::System,
         Some((said, asked)) => {
-            Clock::Shared(Arc::new(SharedClock::new(said, asked, Instant::now())))
+            Clock::Shared(Arc::new(DatabaseClock::new(said, asked, Instant::now())))
         }
     })
 }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::collections::{run, table};
 use super::connection::{Connection, on};
 use super::error::Error;
-use super::scope::{CollectionScope, SearchableText};
+use super::scope::{CollectionScope, SubstringIndexSpec};
 use super::{Backend, documents_move};
 use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 
@@ -39,7 +39,7 @@ pub fn check(scope: &CollectionScope) -> Result<(), String> {
         return Err(format!("{}: {name:?} is not a valid field name", scope.full_name));
     }
     let is_text = |name: &String| scope.fields.get(name) == Some(&FieldKind::Text);
-    for SearchableText { text, by, unless } in &scope.searched {
+    for SubstringIndexSpec { text, by, unless } in &scope.searched {
         if let Some(name) = [text, by].into_iter().chain(unless).find(|name| !is_text(name)) {
             return Err(format!(
                 "{}: search of {name:?}, which is not a declared text field",
@@ -66,12 +66,12 @@ pub fn check(scope: &CollectionScope) -> Result<(), String> {
 pub(super) struct MissingIndex<'a> {
     pub(super) scope: &'a CollectionScope,
     pub(super) index: &'a IndexSpec,
-    pub(super) place: IndexPlace,
+    pub(super) place: IndexedTable,
 }
 
 /// Table of an index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum IndexPlace {
+pub(super) enum IndexedTable {
     /// The table of the collection.
     Collection,
     /// The table of all collections in a PostgreSQL database of an older
@@ -85,9 +85,9 @@ pub(super) async fn missing<'a>(
     collections: &'a [CollectionScope],
 ) -> Result<Vec<MissingIndex<'a>>, Error> {
     let ready = ready(connection).await?;
-    let mut places = vec![IndexPlace::Collection];
+    let mut places = vec![IndexedTable::Collection];
     if documents_move::progress(connection).await?.is_some() {
-        places.push(IndexPlace::Documents);
+        places.push(IndexedTable::Documents);
     }
     let declared = collections
         .iter()
@@ -112,7 +112,7 @@ pub fn explain<'a>(error: Error, scopes: impl IntoIterator<Item = &'a Collection
             return Error::AlreadyExists;
         }
         let broken = |index: &&IndexSpec| {
-            let places = [IndexPlace::Collection, IndexPlace::Documents];
+            let places = [IndexedTable::Collection, IndexedTable::Documents];
             index.unique && places.iter().any(|on| index_name(scope, index, *on) == constraint)
         };
         if let Some(index) = scope.indexes.iter().find(broken) {
@@ -123,14 +123,14 @@ pub fn explain<'a>(error: Error, scopes: impl IntoIterator<Item = &'a Collection
     error
 }
 
-fn index_name(scope: &CollectionScope, index: &IndexSpec, place: IndexPlace) -> String {
+fn index_name(scope: &CollectionScope, index: &IndexSpec, place: IndexedTable) -> String {
     let collection = hex::encode(Sha256::digest(&scope.full_name));
     let kinds: Vec<_> = index.fields.iter().map(|name| (name, scope.fields.get(name))).collect();
     let definition = hex::encode(Sha256::digest(format!("{kinds:?}")));
     let kind = if index.unique { 'u' } else { 'i' };
     let prefix = match place {
-        IndexPlace::Collection => "index",
-        IndexPlace::Documents => "doc",
+        IndexedTable::Collection => "index",
+        IndexedTable::Documents => "doc",
     };
     format!("{prefix}_{}_{}_{kind}", &collection[..12], &definition[..16])
 }
@@ -185,7 +185,7 @@ fn create_sql(
     backend: Backend,
     scope: &CollectionScope,
     index: &IndexSpec,
-    place: IndexPlace,
+    place: IndexedTable,
 ) -> String {
     let unique = if index.unique { "UNIQUE " } else { "" };
     let how = match backend {
@@ -207,10 +207,10 @@ fn create_sql(
     let (name, columns) = (index_name(scope, index, place), columns.join(", "));
     let collection = &scope.full_name;
     match place {
-        IndexPlace::Collection => {
+        IndexedTable::Collection => {
             format!("CREATE {unique}{how} {name} ON \"{}\" ({columns})", table(collection))
         }
-        IndexPlace::Documents => format!(
+        IndexedTable::Documents => format!(
             "CREATE {unique}{how} {name} ON documents ({columns}) WHERE collection = '{collection}'"
         ),
     }

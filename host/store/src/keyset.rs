@@ -11,7 +11,7 @@ use super::Backend;
 use super::cursor::CursorPosition;
 use super::documents::columns;
 use super::fields::DeclaredField;
-use super::listed::{OneOfValues, listed};
+use super::listed::{OneOfQuery, listed};
 use super::query::{MAX_ORDER, QueryError, QueryTarget, push_matching};
 use super::scope::CollectionScope;
 use super::sql::{Sql, SqlParameter};
@@ -74,7 +74,7 @@ pub(super) fn page_of_keys_sql(
     (after, values): (Option<&CursorPosition>, Vec<String>),
 ) -> Result<Sql, QueryError> {
     let mut sql = Sql::new(backend, "");
-    let listed = OneOfValues { values, query: query.clone() };
+    let listed = OneOfQuery { values, query: query.clone() };
     PageSql { target, query, keys }.push_of_keys(&mut sql, after, listed)?;
     Ok(sql)
 }
@@ -92,7 +92,7 @@ impl PageSql<'_> {
         self,
         sql: &mut Sql,
         after: Option<&CursorPosition>,
-        OneOfValues { values, query }: OneOfValues,
+        OneOfQuery { values, query }: OneOfQuery,
     ) -> Result<(), QueryError> {
         let branches =
             union_branches(self.target.scope, &query).unwrap_or_else(|| vec![query.clone()]);
@@ -137,7 +137,7 @@ impl PageSql<'_> {
         sql: &mut Sql,
         branches: &[Query],
         segments: &[KeyRange<'_>],
-        beyond: Option<OneOfValues>,
+        beyond: Option<OneOfQuery>,
     ) -> Result<(), QueryError> {
         let of_list = |segment: &&KeyRange<'_>| beyond.is_some() && segment.equal.is_empty();
         let ranges: Vec<&[KeyRange<'_>]> = match segments {

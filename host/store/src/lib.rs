@@ -66,7 +66,7 @@ use std::time::Duration;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 
-use self::connection::{ConnectionKind, Raw, on};
+use self::connection::{BackendConnection, Raw, on};
 use self::connection_shares::ConnectionShares;
 use self::gates::WorkspaceGates;
 use self::group_commit::GroupCommit;
@@ -81,8 +81,8 @@ pub use gates::GateReadGuard;
 pub use lane_waker::LaneWaker;
 pub use notifications::NotificationListener;
 pub use open::{Settings, Timeouts};
-pub use outcomes::WriteOutcomes;
-pub use scope::{CollectionScope, SearchableText};
+pub use outcomes::WriteFailureTracker;
+pub use scope::{CollectionScope, SubstringIndexSpec};
 pub use stored_bytes::{OverQuota, Quota};
 
 /// The database and the blob store.
@@ -125,7 +125,7 @@ struct Inner {
     /// Permits to hold writing connections while an area's code runs.
     writing: ConnectionShares,
     wake: LaneWaker,
-    outcomes: WriteOutcomes,
+    outcomes: WriteFailureTracker,
     waiting: jobs::WaitingJobs,
     stored_bytes: StoredBytes,
 }
@@ -180,7 +180,7 @@ impl Store {
 
     /// Returns the outcomes of recent writes.
     #[must_use]
-    pub fn outcomes(&self) -> &WriteOutcomes {
+    pub fn outcomes(&self) -> &WriteFailureTracker {
         &self.0.outcomes
     }
 
@@ -224,9 +224,11 @@ impl Store {
     pub async fn reader(&self) -> Result<Connection, Error> {
         Ok(Connection(match &self.0.databases {
             Databases::Sqlite { readers, .. } => {
-                ConnectionKind::Reader(readers.acquire().await?, None)
+                BackendConnection::Reader(readers.acquire().await?, None)
             }
-            Databases::Postgres { common, .. } => ConnectionKind::Postgres(common.acquire().await?),
+            Databases::Postgres { common, .. } => {
+                BackendConnection::Postgres(common.acquire().await?)
+            }
         }))
     }
 
@@ -245,7 +247,7 @@ impl Store {
         match &self.0.databases {
             Databases::Sqlite { writer, .. } => {
                 let free = writer.try_acquire().await?;
-                Ok(free.map(|writer| Connection(ConnectionKind::Writer(writer))))
+                Ok(free.map(|writer| Connection(BackendConnection::Writer(writer))))
             }
             Databases::Postgres { .. } => self.writer().await.map(Some),
         }
@@ -253,8 +255,10 @@ impl Store {
 
     async fn unconfirmed_writer(&self) -> Result<Connection, Error> {
         Ok(Connection(match &self.0.databases {
-            Databases::Sqlite { writer, .. } => ConnectionKind::Writer(writer.acquire().await?),
-            Databases::Postgres { common, .. } => ConnectionKind::Postgres(common.acquire().await?),
+            Databases::Sqlite { writer, .. } => BackendConnection::Writer(writer.acquire().await?),
+            Databases::Postgres { common, .. } => {
+                BackendConnection::Postgres(common.acquire().await?)
+            }
         }))
     }
 
@@ -321,7 +325,7 @@ impl Store {
     /// Prepares an [`Access::Write`] transaction for writing: on SQLite it
     /// waits for the write lock, on PostgreSQL it does nothing.
     pub async fn upgrade(&self, tx: &mut Tx) -> Result<(), Error> {
-        if let (ConnectionKind::Reader(_, turn @ None), Databases::Sqlite { writer, .. }) =
+        if let (BackendConnection::Reader(_, turn @ None), Databases::Sqlite { writer, .. }) =
             (&mut tx.0, &self.0.databases)
         {
             *turn = Some(writer.turn().await?);
@@ -335,7 +339,7 @@ impl Store {
         match &self.0.databases {
             Databases::Sqlite { .. } => self.unconfirmed_writer().await,
             Databases::Postgres { serializable, .. } => {
-                Ok(Connection(ConnectionKind::Postgres(serializable.acquire().await?)))
+                Ok(Connection(BackendConnection::Postgres(serializable.acquire().await?)))
             }
         }
     }

@@ -10,7 +10,7 @@ use assurance_core::domain::manifest::FieldKind;
 
 /// Values of the first field of an order, sorted, and the remaining query.
 #[derive(Debug)]
-pub(super) struct OneOfValues {
+pub(super) struct OneOfQuery {
     pub(super) values: Vec<String>,
     pub(super) query: Query,
 }
@@ -25,7 +25,7 @@ pub(super) fn listed(
     backend: Backend,
     scope: &CollectionScope,
     query: &Query,
-) -> Option<OneOfValues> {
+) -> Option<OneOfQuery> {
     let first = query.order.first()?;
     let is_text = scope.fields.get(&first.field) == Some(&FieldKind::Text);
     if backend == Backend::Sqlite || !is_text || union_branches(scope, query).is_none() {
@@ -50,10 +50,10 @@ pub(super) fn listed(
     if descending {
         values.reverse();
     }
-    Some(OneOfValues { values, query })
+    Some(OneOfQuery { values, query })
 }
 
-impl OneOfValues {
+impl OneOfQuery {
     /// Keeps only values after the position's own value.
     pub(super) fn beyond(mut self, after: Option<&CursorPosition>) -> Self {
         if let Some(FieldValue::Text(last)) = after.and_then(|after| after.values.first()) {

@@ -115,7 +115,7 @@ impl Store {
         error::describe_metrics();
         let gates = WorkspaceGates::default();
         let (reading, writing) = shares(&databases, settings.max_connections);
-        let (wake, outcomes) = (super::LaneWaker::default(), super::WriteOutcomes::default());
+        let (wake, outcomes) = (super::LaneWaker::default(), super::WriteFailureTracker::default());
         let waiting = jobs::WaitingJobs::default();
         let stored_bytes = StoredBytes::default();
         let inner = Inner {

@@ -17,7 +17,7 @@ const RECENT: Duration = Duration::from_secs(10);
 
 /// Consecutive failures since the last successful write.
 #[derive(Debug, Default)]
-pub struct WriteOutcomes(Mutex<Option<ConsecutiveFailures>>);
+pub struct WriteFailureTracker(Mutex<Option<ConsecutiveFailures>>);
 
 #[derive(Debug)]
 struct ConsecutiveFailures {
@@ -26,7 +26,7 @@ struct ConsecutiveFailures {
     why: String,
 }
 
-impl WriteOutcomes {
+impl WriteFailureTracker {
     /// Records that a call's write was committed.
     pub fn succeeded(&self) {
         *self.0.lock() = None;
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn failures_in_a_row_are_told_until_a_write_succeeds() {
-        let outcomes = WriteOutcomes::default();
+        let outcomes = WriteFailureTracker::default();
         for _ in 1..MIN_FAILURES {
             outcomes.failed(&full());
             assert_eq!(outcomes.failing(), None);
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn what_was_long_ago_is_not_told() {
-        let outcomes = WriteOutcomes::default();
+        let outcomes = WriteFailureTracker::default();
         (0..MIN_FAILURES).for_each(|_| outcomes.failed(&full()));
         if let Some(failures) = outcomes.0.lock().as_mut() {
             failures.last = failures.last.checked_sub(RECENT).expect("a machine up for 10 s");

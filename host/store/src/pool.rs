@@ -106,7 +106,7 @@ struct IdleConnection<C> {
 
 /// State in which a borrower leaves a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ConnectionState {
+enum TransactionStatus {
     /// All statements ended well, outside a transaction.
     Finished,
     /// Each statement is a transaction of its own; one may be running.
@@ -121,7 +121,7 @@ enum ConnectionState {
 pub(super) struct PooledConnection<C: DatabaseSession> {
     connection: Option<C>,
     made: Instant,
-    state: ConnectionState,
+    state: TransactionStatus,
     pool: Arc<Inner<C>>,
     permit: Option<OwnedSemaphorePermit>,
 }
@@ -186,7 +186,7 @@ impl<C: DatabaseSession> Pool<C> {
         Ok(PooledConnection {
             connection: Some(connection),
             made,
-            state: ConnectionState::Statements,
+            state: TransactionStatus::Statements,
             pool: Arc::clone(&self.0),
             permit: Some(permit),
         })
@@ -240,8 +240,9 @@ impl<C: DatabaseSession> Inner<C> {
 
     /// Rolls back or closes a connection that its borrower left inside a
     /// transaction.
-    async fn settle(&self, mut connection: C, made: Instant, state: ConnectionState) {
-        if state == ConnectionState::Statements && !self.has_expected_state(&mut connection).await {
+    async fn settle(&self, mut connection: C, made: Instant, state: TransactionStatus) {
+        if state == TransactionStatus::Statements && !self.has_expected_state(&mut connection).await
+        {
             return;
         }
         match tokio::time::timeout(PATIENCE, connection.settle()).await {
@@ -314,13 +315,13 @@ fn report_open(what: &'static str) {
 impl<C: DatabaseSession> PooledConnection<C> {
     /// Records that a transaction begins; must be called before the `BEGIN`.
     pub(super) fn begins_transaction(&mut self) {
-        self.state = ConnectionState::Transaction;
+        self.state = TransactionStatus::Transaction;
     }
 
     /// Records that the transaction has ended; must be called after the server
     /// has confirmed its end.
     pub(super) fn ended_transaction(&mut self) {
-        self.state = ConnectionState::Statements;
+        self.state = TransactionStatus::Statements;
     }
 
     /// Makes the server confirm that no transaction is open. Otherwise it
@@ -353,8 +354,8 @@ impl<C: DatabaseSession> PooledConnection<C> {
     /// Returns to the pool a connection whose work has ended, without an open
     /// transaction or a running statement.
     pub(super) fn release(mut self) {
-        if self.state == ConnectionState::Statements {
-            self.state = ConnectionState::Finished;
+        if self.state == TransactionStatus::Statements {
+            self.state = TransactionStatus::Finished;
         }
     }
 }
@@ -362,7 +363,7 @@ impl<C: DatabaseSession> PooledConnection<C> {
 impl<C: DatabaseSession> Drop for PooledConnection<C> {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
-        if self.state == ConnectionState::Finished {
+        if self.state == TransactionStatus::Finished {
             self.pool.put_back(connection, self.made);
             return;
         }

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::fields::{DeclaredField, push_condition};
 use super::keyset::{SortKey, columns_before_keys, page_of_keys_sql, page_sql, sort_keys};
 use super::scope::CollectionScope;
-use super::search::{self, Search};
+use super::search::{self, SubstringSearch};
 use super::sql::{Row, Sql, SqlParameter, each_row, one_row};
 use assurance_core::domain::document::{
     Condition, Document, DocumentPage, FieldValue, GroupCount, PageStart, Query,
@@ -76,7 +76,7 @@ pub async fn page(
         PageStart::After(id) => Some(position_of(connection, target, &keys, id).await?),
     };
     let mut taken = PageBuilder::new(query.limit, &keys, budget);
-    match Search::of(connection.backend(), target, query) {
+    match SubstringSearch::of(connection.backend(), target, query) {
         Some(search) => {
             searched_page(connection, target, query, (search, after.as_ref()), &mut taken).await?;
         }
@@ -95,10 +95,10 @@ async fn searched_page(
     connection: &mut Connection,
     target: QueryTarget<'_>,
     query: &Query,
-    (search, after): (Search<'_>, Option<&CursorPosition>),
+    (search, after): (SubstringSearch<'_>, Option<&CursorPosition>),
     taken: &mut PageBuilder<'_>,
 ) -> Result<(), QueryError> {
-    let mut from = Search::from(after.and_then(|position| position.values.first()));
+    let mut from = SubstringSearch::from(after.and_then(|position| position.values.first()));
     let mut most = query.limit + 1;
     loop {
         let found = search.keys(connection, target, &from, most).await?;

@@ -18,13 +18,13 @@ pub struct CollectionScope {
     /// Declared indexes of the collection, including unique ones.
     pub indexes: Vec<IndexSpec>,
     /// Text fields that have a substring index.
-    pub searched: Vec<SearchableText>,
+    pub searched: Vec<SubstringIndexSpec>,
 }
 
 /// A text field with a substring index, for pages that are ordered by another
 /// field (or by itself).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SearchableText {
+pub struct SubstringIndexSpec {
     /// The declared field that contains the text.
     pub text: String,
     /// The declared field of the order; never null if the text is not null.

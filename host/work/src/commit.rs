@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::reading::CallReads;
-use super::{CommitOptions, UnitOfWork, UnitSpec};
+use super::reading::ReadState;
+use super::{CommitAdditions, UnitOfWork, UnitSpec};
 use assurance_core::domain::job::Lane;
 use assurance_store::apply::{Effects, TransactionKind, apply};
 use assurance_store::idempotency::{self, StoredReply};
@@ -26,15 +26,15 @@ impl UnitOfWork {
     ///
     /// [`Error::KeyTaken`] takes precedence over every other conflict: if the
     /// reply's key is taken meanwhile, the same request already has a response.
-    pub async fn commit(mut self, end: CommitOptions) -> Result<(), Error> {
-        let reading = std::mem::replace(&mut self.reading, CallReads::Broken);
-        if matches!(reading, CallReads::Broken) {
+    pub async fn commit(mut self, end: CommitAdditions) -> Result<(), Error> {
+        let reading = std::mem::replace(&mut self.reading, ReadState::Broken);
+        if matches!(reading, ReadState::Broken) {
             return Err(Error::RunAgain);
         }
         if !self.wrote() && end.reply.is_none() && end.jobs.is_empty() {
             return self.end_reading(reading).await;
         }
-        let checked = self.released_connection || !matches!(reading, CallReads::In(_));
+        let checked = self.released_connection || !matches!(reading, ReadState::In(_));
         let mut effects = self.effects(checked);
         let bytes = self.check_quota(&effects)?;
         self.check_queues(&effects)?;
@@ -52,7 +52,7 @@ impl UnitOfWork {
         let secrets: Vec<_> =
             effects.secrets.iter().map(|(name, to)| (name.clone(), to.is_some())).collect();
         let kept = match reading {
-            CallReads::In(tx) => {
+            ReadState::In(tx) => {
                 let kept = Box::pin(self.keep_in(tx, effects)).await;
                 self.remember(&kept);
                 kept
@@ -93,7 +93,7 @@ impl UnitOfWork {
             drop(tx);
             return Err(Box::pin(self.explain(error, None)).await);
         }
-        self.reading = CallReads::In(tx);
+        self.reading = ReadState::In(tx);
         Ok(())
     }
 
@@ -106,26 +106,26 @@ impl UnitOfWork {
         let within = within(&tx);
         let Err(error) = apply(&mut tx, effects, within).await else {
             tx.release_savepoint().await?;
-            self.reading = CallReads::In(tx);
+            self.reading = ReadState::In(tx);
             return Ok(());
         };
         let error = Box::pin(self.explain(error, None)).await;
         if matches!(error, Error::UniqueConflict { .. }) {
             tx.roll_back_to_savepoint().await?;
-            self.reading = CallReads::In(tx);
+            self.reading = ReadState::In(tx);
         }
         Err(error)
     }
 
     async fn prepare_flush(&mut self) -> Result<(Tx, Effects), Error> {
-        let mut tx = match std::mem::replace(&mut self.reading, CallReads::Broken) {
-            CallReads::In(tx) => tx,
-            CallReads::NotYet => self.begin().await?,
-            CallReads::Once | CallReads::Snapshot(_) => {
+        let mut tx = match std::mem::replace(&mut self.reading, ReadState::Broken) {
+            ReadState::In(tx) => tx,
+            ReadState::NotYet => self.begin().await?,
+            ReadState::Once | ReadState::Snapshot(_) => {
                 self.note_access_pattern(true);
                 return Err(Error::RunAgain);
             }
-            CallReads::Broken => return Err(Error::RunAgain),
+            ReadState::Broken => return Err(Error::RunAgain),
         };
         self.store.upgrade(&mut tx).await?;
         self.turn.take();
@@ -295,9 +295,9 @@ impl UnitOfWork {
 
     /// Ends a call that wrote nothing. Reads of a serializable transaction are
     /// valid only if PostgreSQL lets it commit.
-    async fn end_reading(&self, reading: CallReads) -> Result<(), Error> {
+    async fn end_reading(&self, reading: ReadState) -> Result<(), Error> {
         match reading {
-            CallReads::In(tx) if tx.backend() == Backend::Postgres => tx.commit().await,
+            ReadState::In(tx) if tx.backend() == Backend::Postgres => tx.commit().await,
             reading => {
                 end_snapshot(reading);
                 Ok(())
@@ -373,8 +373,8 @@ impl UnitOfWork {
 }
 
 /// Ends the transaction of a call's reads in the background.
-fn end_snapshot(reading: CallReads) {
-    if let CallReads::Snapshot(tx) | CallReads::In(tx) = reading {
+fn end_snapshot(reading: ReadState) {
+    if let ReadState::Snapshot(tx) | ReadState::In(tx) = reading {
         tokio::spawn(tx.commit());
     }
 }

@@ -7,7 +7,7 @@ use super::body::check_document;
 use super::overlay::KnownDocument;
 use super::read_log::ReadResult;
 use super::reading::{ReadConnection, ReadKind};
-use super::scope::AreaScope;
+use super::scope::AreaPolicy;
 use super::{DocumentError, OperationError, UnitOfWork};
 use assurance_core::domain::document::{
     Condition, Document, DocumentPage, DocumentWrite, GroupCount, PageStart, Query,
@@ -336,7 +336,7 @@ impl UnitOfWork {
     }
 }
 
-fn scope<'a>(area: &'a AreaScope, collection: &str) -> DocumentsResult<&'a CollectionScope> {
+fn scope<'a>(area: &'a AreaPolicy, collection: &str) -> DocumentsResult<&'a CollectionScope> {
     area.collections.get(collection).ok_or_else(|| {
         let what = format!("{} has no access to the collection {collection:?}", area.area);
         OperationError::Refused(DocumentError::Misuse(what))
@@ -346,7 +346,7 @@ fn scope<'a>(area: &'a AreaScope, collection: &str) -> DocumentsResult<&'a Colle
 /// Returns the collection if the area may read it; `None` if its area is not
 /// live, so that it contains nothing for others.
 fn reach<'a>(
-    area: &'a AreaScope,
+    area: &'a AreaPolicy,
     collection: &str,
 ) -> DocumentsResult<Option<&'a CollectionScope>> {
     match collection.split_once('.') {

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use super::{OperationError, UnitOfWork};
 use assurance_outside::egress::{Egress, EgressError, EgressRequest, EgressResponse};
-use assurance_outside::mail::{Mail, MailError, Message};
+use assurance_outside::mail::{MailError, Mailer, Message};
 use assurance_store::Error;
 
 /// Maximum number of requests that one call sends at the same time.
@@ -31,7 +31,7 @@ enum EgressResult {
 /// Responses to a job step's requests, in order; shared by all attempts of the
 /// step.
 #[derive(Debug, Default)]
-pub struct EgressLog(Mutex<Vec<(RequestFingerprint, EgressResult)>>);
+pub struct EgressResponseCache(Mutex<Vec<(RequestFingerprint, EgressResult)>>);
 
 /// Hash of a request or mail. Its content is not stored, because it may contain
 /// a secret.
@@ -89,7 +89,7 @@ impl UnitOfWork {
     /// sent.
     pub async fn send_mail(
         &mut self,
-        mail: &Mail,
+        mail: &Mailer,
         message: Message,
     ) -> Result<(), OperationError<MailError>> {
         self.release_connection().await?;
@@ -131,7 +131,7 @@ impl UnitOfWork {
     }
 }
 
-impl EgressLog {
+impl EgressResponseCache {
     /// Returns the stored response of the nth request if the request is the
     /// same. If an attempt sends a different request, later responses are
     /// discarded.
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_second_go_gets_the_first_go_s_answers_until_it_takes_another_turn() {
-        let sent = EgressLog::default();
+        let sent = EgressResponseCache::default();
         for (url, status) in [("a", 200), ("b", 201), ("c", 202)] {
             sent.keep(request(url), answered(status));
         }
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_answers_is_bounded() {
-        let sent = EgressLog::default();
+        let sent = EgressResponseCache::default();
         let header = ("etag".to_owned(), "1".to_owned());
         let answer = EgressResponse { status: 200, headers: vec![header], body: vec![0; 95] };
         sent.keep(request("a"), EgressResult::Request(Ok(answer)));

@@ -159,7 +159,7 @@ pub enum MembershipError {
 
 /// Errors of events and jobs, as the guest receives them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WorkError {
+pub enum EventOrJobError {
     /// The area used the interface wrongly; the text is for its author.
     #[error("misuse: {0}")]
     Misuse(String),

@@ -37,11 +37,11 @@ use uuid::Uuid;
 
 use self::overlay::Overlay;
 use self::read_log::{CallEffects, ReadLogMode};
-use self::reading::CallReads;
-use assurance_core::access::AccessPattern;
+use self::reading::ReadState;
+use assurance_core::access::StorageAccessPattern;
 use assurance_core::domain::area::CallContext;
 use assurance_core::domain::id::{SessionId, UserId};
-use assurance_core::domain::job::{JobEnd, JobProgress, NewJob, RequestedDelivery};
+use assurance_core::domain::job::{EventFanOut, JobEnd, JobProgress, NewJob};
 use assurance_core::domain::queue::JobChange;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::sealed::StoredSecret;
@@ -55,22 +55,22 @@ pub use assurance_core::domain::people::Member;
 pub use assurance_store::CollectionScope;
 pub use assurance_store::idempotency::StoredReply;
 pub use code::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit};
-pub use egress_log::EgressLog;
+pub use egress_log::EgressResponseCache;
 pub use error::{
-    BlobError, DocumentError, MembershipError, OperationError, QueueError, SecretError,
-    SendSecretError, SignedLinkError, WorkError,
+    BlobError, DocumentError, EventOrJobError, MembershipError, OperationError, QueueError,
+    SecretError, SendSecretError, SignedLinkError,
 };
 pub use outgoing::JobRequest;
 pub use read_log::ReadLog;
 pub use recorded::{request_outcome, run_outcome};
-pub use scope::{AreaScope, LimitsByArea, Subscriber, WorkLimits};
+pub use scope::{AreaPolicy, LimitsByArea, Subscriber, WorkLimits};
 pub use write_lock_state::WriteLockState;
 
 /// Purpose and permissions of a unit of work.
 #[derive(Clone, Debug)]
 pub struct UnitSpec {
     /// The area whose code runs.
-    pub area: Arc<AreaScope>,
+    pub area: Arc<AreaPolicy>,
     /// Context of the call.
     pub call: CallContext,
     /// The signed-in user; `None` in a job.
@@ -92,12 +92,12 @@ pub struct UnitSpec {
     pub limits: WorkLimits,
     /// Storage access pattern of earlier calls; all calls of a route share one.
     /// `None`: the call begins a transaction at its first read if it may write.
-    pub access_pattern: Option<Arc<AccessPattern>>,
+    pub access_pattern: Option<Arc<StorageAccessPattern>>,
 }
 
 /// Additional data that is committed with a unit of work.
 #[derive(Clone, Debug, Default)]
-pub struct CommitOptions {
+pub struct CommitAdditions {
     /// Response to store for the request's idempotency key.
     pub reply: Option<StoredReply>,
     /// Ends of the jobs that the call runs.
@@ -110,10 +110,10 @@ pub struct UnitOfWork {
     store: Store,
     keys: Arc<Keys>,
     spec: UnitSpec,
-    reading: CallReads,
+    reading: ReadState,
     documents: Overlay,
     jobs: Vec<NewJob>,
-    deliveries: Vec<RequestedDelivery>,
+    deliveries: Vec<EventFanOut>,
     secrets: BTreeMap<String, ContentState<StoredSecret>>,
     blobs: BTreeMap<String, ContentState<StoredBlob>>,
     /// Blobs of other areas that the call has looked up, by area and name.
@@ -134,7 +134,7 @@ pub struct UnitOfWork {
     released_connection: bool,
     /// Log of responses, shared by all attempts of this job step; `None` if
     /// responses are not kept.
-    sent: Option<Arc<EgressLog>>,
+    sent: Option<Arc<EgressResponseCache>>,
     /// Number of requests and mails of this attempt so far, including those
     /// with a response from the log.
     sends: usize,
@@ -170,7 +170,7 @@ impl UnitOfWork {
         Self {
             store,
             keys,
-            reading: CallReads::NotYet,
+            reading: ReadState::NotYet,
             documents: Overlay::default(),
             jobs: Vec::new(),
             deliveries: Vec::new(),
@@ -198,7 +198,7 @@ impl UnitOfWork {
     /// Sets the log of responses that earlier attempts of this job step
     /// received; the unit returns these responses instead of sending again.
     #[must_use]
-    pub fn with_egress_log(mut self, sent: &Arc<EgressLog>) -> Self {
+    pub fn with_egress_log(mut self, sent: &Arc<EgressResponseCache>) -> Self {
         self.sent = Some(Arc::clone(sent));
         self
     }

@@ -14,7 +14,7 @@ use assurance_store::{Access, Error};
 const DAY_MS: i64 = 86_400_000;
 
 /// Subjects of the two daily counters that one mail is added to.
-pub(super) struct MailCounters {
+pub(super) struct MailCounterKeys {
     recipient: String,
     workspace: String,
 }
@@ -26,13 +26,13 @@ impl UnitOfWork {
         &mut self,
         to: &str,
         limits: &MailLimits,
-    ) -> Result<MailCounters, OperationError<MailError>> {
+    ) -> Result<MailCounterKeys, OperationError<MailError>> {
         if self.held().is_some() {
             let what = "mail is not sent in a step that has queried its own writes; send it in a \
                         step of its own (`continue`)";
             return Err(OperationError::Refused(MailError::Refused(what.to_owned())));
         }
-        let counted = MailCounters {
+        let counted = MailCounterKeys {
             recipient: self.recipient(to),
             workspace: format!("workspace {}", self.spec.call.workspace),
         };
@@ -50,7 +50,7 @@ impl UnitOfWork {
     }
 
     /// Reverts the count of a mail that the server did not accept.
-    pub(super) async fn uncount_mail(&self, counted: &MailCounters) -> Result<(), Error> {
+    pub(super) async fn uncount_mail(&self, counted: &MailCounterKeys) -> Result<(), Error> {
         let mut tx = self.store.begin(Access::WriteLocked).await?;
         mail_counts::take_back(&mut tx, &counted.recipient).await?;
         mail_counts::take_back(&mut tx, &counted.workspace).await?;

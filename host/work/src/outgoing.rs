@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::body::check_object;
-use super::{Subscriber, UnitOfWork, WorkError};
+use super::{EventOrJobError, Subscriber, UnitOfWork};
 use assurance_core::domain::id::{EventId, JobId, WorkspaceId};
 use assurance_core::domain::job::{
-    EVENT_KIND, JobProgress, MERGED_EVENTS_KIND, NewJob, RequestedDelivery,
+    EVENT_KIND, EventFanOut, JobProgress, MERGED_EVENTS_KIND, NewJob,
 };
 use assurance_core::domain::time::Timestamp;
 
@@ -37,16 +37,17 @@ pub struct JobRequest {
 impl UnitOfWork {
     /// Publishes an event: enqueues one job for each subscriber. The commit omits
     /// the jobs of subscribers that only want what the workspace requests.
-    pub fn publish(&mut self, name: &str, data: String) -> Result<EventId, WorkError> {
+    pub fn publish(&mut self, name: &str, data: String) -> Result<EventId, EventOrJobError> {
         let area = Arc::clone(&self.spec.area);
         let Some(subscribers) = area.events.get(name) else {
             return misuse(format!("{} does not publish {name:?}", area.area));
         };
         self.may_send(&data)?;
-        check_object(&data).map_err(|what| WorkError::Misuse(format!("event {name}: {what}")))?;
+        check_object(&data)
+            .map_err(|what| EventOrJobError::Misuse(format!("event {name}: {what}")))?;
         self.used.events += 1;
         if self.used.events > self.spec.limits.max_events {
-            return Err(WorkError::LimitExceeded);
+            return Err(EventOrJobError::LimitExceeded);
         }
         let event = EventId(self.fresh_id());
         self.note_event(name, &data);
@@ -60,7 +61,7 @@ impl UnitOfWork {
             match to.requests.clone() {
                 Some(requests) => {
                     let event = name.to_owned();
-                    self.deliveries.push(RequestedDelivery { job, event, requests });
+                    self.deliveries.push(EventFanOut { job, event, requests });
                 }
                 None => self.jobs.push(job),
             }
@@ -92,21 +93,21 @@ impl UnitOfWork {
     }
 
     /// Enqueues a job of the area for the call's workspace.
-    pub fn enqueue(&mut self, request: JobRequest) -> Result<JobId, WorkError> {
+    pub fn enqueue(&mut self, request: JobRequest) -> Result<JobId, EventOrJobError> {
         let area = Arc::clone(&self.spec.area);
         let Some(kind) = area.jobs.get(&request.kind) else {
             return misuse(format!("{} declares no job {:?}", area.area, request.kind));
         };
         self.may_send(&request.payload)?;
         check_object(&request.payload)
-            .map_err(|what| WorkError::Misuse(format!("job {}: {what}", request.kind)))?;
+            .map_err(|what| EventOrJobError::Misuse(format!("job {}: {what}", request.kind)))?;
         if !request.dedupe_key.as_deref().is_none_or(is_key) {
             return misuse(format!("a dedupe key has at most {MAX_KEY} characters, no U+0000"));
         }
         self.used.jobs += 1;
         let is_full = self.spec.in_job && self.has_full_queue(&area.area);
         if is_full || self.used.jobs > self.spec.limits.max_jobs {
-            return Err(WorkError::LimitExceeded);
+            return Err(EventOrJobError::LimitExceeded);
         }
         self.charge_outgoing(request.payload.len())?;
         let id = JobId(self.fresh_id());
@@ -127,7 +128,7 @@ impl UnitOfWork {
     }
 
     /// Stores the progress of the job that the call runs, with the end of its step.
-    pub fn report_progress(&mut self, progress: JobProgress) -> Result<(), WorkError> {
+    pub fn report_progress(&mut self, progress: JobProgress) -> Result<(), EventOrJobError> {
         if !self.spec.in_job {
             return misuse("only a job has progress".to_owned());
         }
@@ -145,33 +146,39 @@ impl UnitOfWork {
         self.progress
     }
 
-    fn may_send(&self, payload: &str) -> Result<(), WorkError> {
+    fn may_send(&self, payload: &str) -> Result<(), EventOrJobError> {
         if !self.spec.writes {
             return misuse(
                 "the route is read-only; set `writes` to true in the manifest".to_owned(),
             );
         }
         let fits = payload.len() as u64 <= self.spec.limits.max_payload_bytes;
-        if fits { Ok(()) } else { Err(WorkError::LimitExceeded) }
+        if fits { Ok(()) } else { Err(EventOrJobError::LimitExceeded) }
     }
 
     /// Counts payload bytes against the call's limit, because they are held in
     /// memory until the commit.
-    fn charge_outgoing(&mut self, bytes: usize) -> Result<(), WorkError> {
+    fn charge_outgoing(&mut self, bytes: usize) -> Result<(), EventOrJobError> {
         self.used.outgoing_bytes = self.used.outgoing_bytes.saturating_add(bytes as u64);
         let fits = self.used.outgoing_bytes <= self.spec.limits.max_outgoing_bytes;
-        if fits { Ok(()) } else { Err(WorkError::LimitExceeded) }
+        if fits { Ok(()) } else { Err(EventOrJobError::LimitExceeded) }
     }
 
-    fn event_payload(&self, id: EventId, name: &str, data: String) -> Result<String, WorkError> {
+    fn event_payload(
+        &self,
+        id: EventId,
+        name: &str,
+        data: String,
+    ) -> Result<String, EventOrJobError> {
         let payload = EventPayload {
             id,
             name,
-            data: RawValue::from_string(data).map_err(|e| WorkError::Misuse(e.to_string()))?,
+            data: RawValue::from_string(data)
+                .map_err(|e| EventOrJobError::Misuse(e.to_string()))?,
             occurred_at: self.spec.call.now,
             workspace_id: self.spec.call.workspace,
         };
-        serde_json::to_string(&payload).map_err(|e| WorkError::Misuse(e.to_string()))
+        serde_json::to_string(&payload).map_err(|e| EventOrJobError::Misuse(e.to_string()))
     }
 }
 
@@ -193,6 +200,6 @@ fn is_key(key: &str) -> bool {
     key.chars().count() <= MAX_KEY && !key.contains('\0')
 }
 
-fn misuse<T>(what: String) -> Result<T, WorkError> {
-    Err(WorkError::Misuse(what))
+fn misuse<T>(what: String) -> Result<T, EventOrJobError> {
+    Err(EventOrJobError::Misuse(what))
 }

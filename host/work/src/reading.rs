@@ -5,7 +5,7 @@ use assurance_store::{Access, Backend, Connection, Error, ShareOwner, Tx};
 
 /// State of a call's reads.
 #[derive(Debug)]
-pub(super) enum CallReads {
+pub(super) enum ReadState {
     /// The call has not read anything yet.
     NotYet,
     /// One statement ran without a transaction; a second one would see another
@@ -67,22 +67,22 @@ impl UnitOfWork {
         statements: usize,
     ) -> Result<ReadConnection, Error> {
         // A unit that is never committed needs no transaction for its reads.
-        let must_answer = self.spec.writes && self.isolates(what) && !self.is_replaying();
-        match std::mem::replace(&mut self.reading, CallReads::Broken) {
-            CallReads::In(tx) => Ok(ReadConnection::In(tx)),
-            CallReads::Snapshot(tx) if !must_answer => Ok(ReadConnection::Snapshot(tx)),
-            CallReads::NotYet => self.first_lease(what, statements).await,
-            CallReads::Snapshot(_) | CallReads::Once => {
+        let must_answer = self.spec.writes && self.needs_transaction(what) && !self.is_replaying();
+        match std::mem::replace(&mut self.reading, ReadState::Broken) {
+            ReadState::In(tx) => Ok(ReadConnection::In(tx)),
+            ReadState::Snapshot(tx) if !must_answer => Ok(ReadConnection::Snapshot(tx)),
+            ReadState::NotYet => self.first_lease(what, statements).await,
+            ReadState::Snapshot(_) | ReadState::Once => {
                 self.note_access_pattern(must_answer);
                 Err(Error::RunAgain)
             }
-            CallReads::Broken => Err(Error::RunAgain),
+            ReadState::Broken => Err(Error::RunAgain),
         }
     }
 
     /// Returns whether only a transaction can ensure that the result of a read is
     /// still valid at the commit.
-    fn isolates(&self, what: ReadKind) -> bool {
+    fn needs_transaction(&self, what: ReadKind) -> bool {
         match what {
             ReadKind::Documents | ReadKind::SecretInUse => false,
             ReadKind::Blobs => self.store.backend() == Backend::Postgres,
@@ -93,11 +93,11 @@ impl UnitOfWork {
     /// Returns to the unit a connection whose statements succeeded.
     pub(super) fn done(&mut self, lease: ReadConnection) {
         self.reading = match lease {
-            ReadConnection::In(tx) => CallReads::In(tx),
-            ReadConnection::Snapshot(tx) => CallReads::Snapshot(tx),
+            ReadConnection::In(tx) => ReadState::In(tx),
+            ReadConnection::Snapshot(tx) => ReadState::Snapshot(tx),
             ReadConnection::Alone(connection) => {
                 connection.release();
-                CallReads::Once
+                ReadState::Once
             }
         };
     }
@@ -111,15 +111,15 @@ impl UnitOfWork {
     /// If the call has already sent writes to the database, they would be
     /// committed early. In this case the transaction stays open.
     pub(super) async fn release_connection(&mut self) -> Result<(), Error> {
-        if self.flushed || matches!(self.reading, CallReads::Broken) {
+        if self.flushed || matches!(self.reading, ReadState::Broken) {
             return Ok(());
         }
-        match std::mem::replace(&mut self.reading, CallReads::Broken) {
-            CallReads::In(tx) | CallReads::Snapshot(tx) => tx.commit().await?,
-            CallReads::NotYet | CallReads::Once | CallReads::Broken => {}
+        match std::mem::replace(&mut self.reading, ReadState::Broken) {
+            ReadState::In(tx) | ReadState::Snapshot(tx) => tx.commit().await?,
+            ReadState::NotYet | ReadState::Once | ReadState::Broken => {}
         }
         self.turn.give_back();
-        self.reading = CallReads::NotYet;
+        self.reading = ReadState::NotYet;
         self.released_connection = true;
         Ok(())
     }
@@ -153,8 +153,8 @@ impl UnitOfWork {
     /// not begin a transaction. A call never takes a second connection.
     pub(super) fn held(&mut self) -> Option<&mut Connection> {
         match &mut self.reading {
-            CallReads::In(tx) | CallReads::Snapshot(tx) => Some(tx),
-            CallReads::NotYet | CallReads::Once | CallReads::Broken => None,
+            ReadState::In(tx) | ReadState::Snapshot(tx) => Some(tx),
+            ReadState::NotYet | ReadState::Once | ReadState::Broken => None,
         }
     }
 
@@ -177,7 +177,9 @@ impl UnitOfWork {
         let access_pattern = self.spec.access_pattern.as_ref().filter(|_| !self.spec.locked);
         let light = match access_pattern {
             _ if !self.spec.writes || self.is_replaying() => true,
-            Some(access_pattern) => !self.isolates(what) && !access_pattern.needs_transaction(),
+            Some(access_pattern) => {
+                !self.needs_transaction(what) && !access_pattern.needs_transaction()
+            }
             None => false,
         };
         if !light {

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assurance_core::access::AccessPatterns;
-use assurance_core::domain::job::{EventRequests, Lane};
+use assurance_core::access::StorageAccessPatterns;
+use assurance_core::domain::job::{Lane, RequestedEventsField};
 use assurance_core::domain::manifest::{JobSpec, LinkHolder};
 use assurance_store::{CollectionScope, Quota};
 
 /// Collections, rights and limits of an area's calls.
 #[derive(Clone, Debug, Default)]
-pub struct AreaScope {
+pub struct AreaPolicy {
     /// Name of the area.
     pub area: String,
     /// Semantic version of the area.
@@ -34,7 +34,7 @@ pub struct AreaScope {
     /// Limits of one call of the area.
     pub limits: WorkLimits,
     /// Storage access patterns of earlier runs of the area's jobs, by kind.
-    pub access_patterns: AccessPatterns,
+    pub access_patterns: StorageAccessPatterns,
     /// Whether the area's calls can obtain a secret or something derived from
     /// one; see
     /// [`Manifest::can_obtain_secrets`](assurance_core::domain::manifest::Manifest::can_obtain_secrets).
@@ -57,7 +57,7 @@ pub struct Subscriber {
     pub timeout_ms: u32,
     /// Documents without which a workspace's events are not delivered; `None`:
     /// every event is delivered.
-    pub requests: Option<EventRequests>,
+    pub requests: Option<RequestedEventsField>,
 }
 
 /// Limits of one call on documents, jobs, events and blobs.

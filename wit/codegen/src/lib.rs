@@ -20,13 +20,13 @@ pub struct Capability {
     /// Whether it declares a type `error`.
     pub has_error: bool,
     /// Its functions, in the contract's order.
-    pub functions: Vec<Function>,
+    pub functions: Vec<CapabilityFunction>,
 }
 
 /// A function of a capability. Types are paths from the module of all interfaces
 /// (`documents::Document`).
 #[derive(Debug)]
-pub struct Function {
+pub struct CapabilityFunction {
     /// Name in the contract, without its interface: `get-many`.
     pub wit_name: String,
     /// Name in Rust: `get_many`.
@@ -52,7 +52,7 @@ pub struct Parameter {
     pub borrowed: String,
 }
 
-impl Function {
+impl CapabilityFunction {
     /// The parameters as `name: type` and as `name`, each joined by commas.
     #[must_use]
     pub fn signature(&self, type_of: impl Fn(&Parameter) -> &str) -> (String, String) {
@@ -131,7 +131,11 @@ fn capability(resolve: &Resolve, id: InterfaceId) -> Capability {
     }
 }
 
-fn function(resolve: &Resolve, id: InterfaceId, function: &wit_parser::Function) -> Function {
+fn function(
+    resolve: &Resolve,
+    id: InterfaceId,
+    function: &wit_parser::Function,
+) -> CapabilityFunction {
     let error = resolve.interfaces[id].types.get("error").copied();
     let (output, fails) = types::output(resolve, function.result, error);
     let parameters = function.params.iter().map(|parameter| Parameter {
@@ -139,7 +143,7 @@ fn function(resolve: &Resolve, id: InterfaceId, function: &wit_parser::Function)
         owned: types::owned(resolve, parameter.ty),
         borrowed: types::borrowed(resolve, parameter.ty),
     });
-    Function {
+    CapabilityFunction {
         name: types::snake_case(&function.name),
         wit_name: function.name.clone(),
         docs: function.docs.contents.clone().unwrap_or_default(),
@@ -155,7 +159,7 @@ mod tests {
 
     fn check(name: &str, owned: &str, borrowed: &str, output: &str) {
         let all = capabilities();
-        let named = |one: &Capability, function: &Function| {
+        let named = |one: &Capability, function: &CapabilityFunction| {
             format!("{}.{}", one.name, function.wit_name) == name
         };
         let mut found = all

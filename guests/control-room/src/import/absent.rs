@@ -5,7 +5,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::ImportFindings;
-use super::analysis::Analysis;
+use super::analysis::AnalysisSeries;
 use super::part::describe;
 
 /// Maximum number of analyses that are read, those with the latest runs first.
@@ -22,7 +22,7 @@ pub(super) struct AbsentAnalysis {
 
 /// Returns the analyses of the audit's branch that have no run in this audit, except idle ones.
 pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<AbsentAnalysis>, JobError> {
-    let all = ctx.documents::<Analysis>().query();
+    let all = ctx.documents::<AnalysisSeries>().query();
     let all = all.equals("repository_id", job.audit.repository_id);
     let all = all.equals("branch_ref", job.branch()?).descending("last_run_at").limit(MOST);
     let here = |id: &str| job.parts.iter().any(|part| part.analysis_id == id);
@@ -37,7 +37,7 @@ pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<AbsentAnaly
 
 /// Marks an analysis without present findings as idle, so that later audits skip it.
 pub(super) fn rest(ctx: &JobCtx, analysis_id: &str) -> Result<(), JobError> {
-    if let Some(mut analysis) = ctx.documents::<Analysis>().find(analysis_id)? {
+    if let Some(mut analysis) = ctx.documents::<AnalysisSeries>().find(analysis_id)? {
         analysis.idle = true;
         ctx.documents().replace(&mut analysis)?;
     }

@@ -15,7 +15,8 @@ use crate::identity::named_by;
 
 /// A stored analysis: one tool, in one category or artifact stream, on one branch of a repository.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Analysis {
+#[schemars(rename = "Analysis")]
+pub(crate) struct AnalysisSeries {
     repository_id: Uuid,
     pub(super) tool: String,
     pub(super) category: String,
@@ -45,11 +46,11 @@ pub(crate) struct Analysis {
     pub(super) idle: bool,
 }
 
-impl Document for Analysis {
+impl Document for AnalysisSeries {
     const COLLECTION: &'static str = "analyses";
 }
 
-impl Analysis {
+impl AnalysisSeries {
     /// Returns the group of an analysis, which is the analysis itself unless it is a stream. `id`
     /// is the analysis's id.
     pub(super) fn group<'a>(&'a self, id: &'a str) -> &'a str {
@@ -81,12 +82,12 @@ fn id_of(parts: &impl Serialize) -> String {
 }
 
 /// Id of an analysis, and id of its group.
-struct Ids {
+struct AnalysisIds {
     analysis: String,
     group: String,
 }
 
-impl Ids {
+impl AnalysisIds {
     fn of(repository_id: Uuid, key: &AnalysisKey, branch_ref: &str) -> Self {
         let AnalysisKey { tool, category, stream } = key;
         let group = id_of(&(repository_id, tool, category, branch_ref));
@@ -107,11 +108,11 @@ pub(super) fn begin(
         return Ok(at);
     }
     let branch_ref = job.branch()?;
-    let ids = Ids::of(job.audit.repository_id, key, &branch_ref);
-    let found = ctx.documents::<Analysis>().find(&ids.analysis)?;
+    let ids = AnalysisIds::of(job.audit.repository_id, key, &branch_ref);
+    let found = ctx.documents::<AnalysisSeries>().find(&ids.analysis)?;
     let mut analysis = match &found {
         Some(found) => found.value.clone(),
-        None => Analysis::new(ctx, job, key, &ids, branch_ref)?,
+        None => AnalysisSeries::new(ctx, job, key, &ids, branch_ref)?,
     };
     let reported_until = file.and_then(|file| analysis.note_file(file.ready_at));
     analysis.run += 1;
@@ -135,14 +136,14 @@ pub(super) fn begin(
     Ok(job.parts.len() - 1)
 }
 
-impl Analysis {
+impl AnalysisSeries {
     /// Creates an analysis without a run. Files up to the last run of the tool's analysis from
     /// before artifact streams existed count as imported.
     fn new(
         ctx: &JobCtx,
         job: &ImportFindings,
         key: &AnalysisKey,
-        ids: &Ids,
+        ids: &AnalysisIds,
         branch_ref: String,
     ) -> Result<Self, JobError> {
         let former = match key.stream {
@@ -169,7 +170,7 @@ impl Analysis {
 
 /// Stores that the run of a part was successful and that its missing findings were checked.
 pub(super) fn settle(ctx: &JobCtx, part: &PresentAnalysis) -> Result<(), JobError> {
-    let Some(mut known) = ctx.documents::<Analysis>().find(&part.analysis_id)? else {
+    let Some(mut known) = ctx.documents::<AnalysisSeries>().find(&part.analysis_id)? else {
         return Ok(());
     };
     known.good_run = known.good_run.max(part.run);

@@ -13,7 +13,7 @@ const MOST_BYTES: u64 = MAX_SARIF_BYTES;
 const PIECE: u32 = 4 << 20;
 
 /// Reason why the content of a file cannot be read.
-pub(super) enum Missing {
+pub(super) enum ContentError {
     /// The content is permanently unavailable: error code and description.
     ForGood(&'static str, String),
     /// The content is temporarily unavailable: description. The job is retried.
@@ -21,13 +21,13 @@ pub(super) enum Missing {
 }
 
 /// Reads and unpacks the blob `name` of the area `uploads`, which has `bytes` bytes unpacked.
-pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, Missing> {
+pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, ContentError> {
     if bytes > MOST_BYTES {
         let detail = format!(
             "The file has {bytes} bytes; the maximum is {MOST_BYTES}. Split it, with one category \
             (automationDetails.id) for each part."
         );
-        return Err(Missing::ForGood("file_too_large", detail));
+        return Err(ContentError::ForGood("file_too_large", detail));
     }
     let uploads = ctx.shared_blobs("uploads");
     let mut content = Vec::new();
@@ -41,11 +41,11 @@ pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, Miss
 }
 
 /// Unpacks the content. The area `uploads` stores large files packed, as they were sent.
-fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, Missing> {
+fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, ContentError> {
     if Packing::of(&content) == Packing::None {
         return Ok(content);
     }
-    let damaged = |error: PackingError| Missing::ForGood("content_damaged", error.detail);
+    let damaged = |error: PackingError| ContentError::ForGood("content_damaged", error.detail);
     let read = packing::read(&content, |packed| {
         let mut whole = Vec::new();
         packed.take(MOST_BYTES).read_to_end(&mut whole).map(|_| whole)
@@ -53,12 +53,12 @@ fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, Missing> {
     read.map_err(damaged)?.result.map_err(|error| damaged(PackingError::damaged(error)))
 }
 
-fn missing(error: blobs::Error) -> Missing {
+fn missing(error: blobs::Error) -> ContentError {
     match error {
         blobs::Error::NotFound => {
             let detail = "The uploaded content was deleted; upload the file again.";
-            Missing::ForGood("content_missing", detail.to_owned())
+            ContentError::ForGood("content_missing", detail.to_owned())
         }
-        other => Missing::Now(format!("blobs: {other:?}")),
+        other => ContentError::Now(format!("blobs: {other:?}")),
     }
 }

@@ -7,7 +7,7 @@ use area_sdk::{DocumentError, JobError, Value};
 use serde_json::{Map, json};
 
 use super::events::{FindingsImported, ImportStatus};
-use super::{Import, ImportCounts, ImportFindings, coverage, limits};
+use super::{ImportCounts, ImportFindings, ImportMarker, coverage, limits};
 use crate::finding::Finding;
 use crate::severity::Severity;
 
@@ -41,7 +41,7 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     });
     limits::keep(ctx, job, &warnings)?;
     coverage::delete(ctx, job)?;
-    if let Some(mut import) = ctx.documents::<Import>().find(job.audit.audit_id)? {
+    if let Some(mut import) = ctx.documents::<ImportMarker>().find(job.audit.audit_id)? {
         import.finished_at = Some(ctx.now());
         ctx.documents().replace(&mut import)?;
     }

@@ -13,7 +13,7 @@ use area_sdk::Value;
 use area_sdk::prelude::*;
 
 use super::absent::{self, AbsentAnalysis};
-use super::analysis::{self, Analysis};
+use super::analysis::{self, AnalysisSeries};
 use super::coverage::GroupCoverage;
 use super::events::{self, ChangedFinding};
 use super::part::describe;
@@ -166,7 +166,7 @@ impl CoveringRun {
 
 /// Other analyses that reported some of the findings in a step.
 struct OtherAnalyses {
-    analyses: BTreeMap<String, Stored<Analysis>>,
+    analyses: BTreeMap<String, Stored<AnalysisSeries>>,
     /// Number of the run in this audit, by analysis.
     now: BTreeMap<String, i64>,
 }
@@ -180,7 +180,7 @@ impl OtherAnalyses {
         let mut ids: Vec<&String> = findings.iter().flat_map(|one| one.also_seen.keys()).collect();
         ids.sort_unstable();
         ids.dedup();
-        let analyses = ctx.documents::<Analysis>().get_many(ids)?;
+        let analyses = ctx.documents::<AnalysisSeries>().get_many(ids)?;
         Ok(Self {
             analyses: analyses.into_iter().map(|one| (one.id.clone(), one)).collect(),
             now: job.parts.iter().map(|part| (part.analysis_id.clone(), part.run)).collect(),
@@ -258,7 +258,7 @@ impl GoneFindingWrites {
         ctx.documents().replace_all(&self.changed)?;
         let records = self.transitions.iter().map(|one| (one.record.id, one));
         ctx.documents::<StoredTransition>().create_all(records)?;
-        let idle = |one: &Stored<Analysis>| one.idle && self.heirs.contains(&one.id);
+        let idle = |one: &Stored<AnalysisSeries>| one.idle && self.heirs.contains(&one.id);
         for mut analysis in others.analyses.into_values().filter(idle) {
             analysis.idle = false;
             ctx.documents().replace(&mut analysis)?;

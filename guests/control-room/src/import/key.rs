@@ -2,7 +2,7 @@
 //! artifact stream.
 
 use super::AuditInput;
-use crate::sarif::Subject;
+use crate::sarif::RunKey;
 
 /// Key of an analysis. A later run with the same key replaces the findings of an earlier one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -22,8 +22,8 @@ impl AnalysisKey {
 
     /// Returns the keys of a run in this file: several if evidence assigns the file to several
     /// streams.
-    pub(super) fn of_run(subject: &Subject, file: &AuditInput) -> Vec<Self> {
-        let Subject { tool, category } = subject;
+    pub(super) fn of_run(subject: &RunKey, file: &AuditInput) -> Vec<Self> {
+        let RunKey { tool, category } = subject;
         if !category.is_empty() {
             return vec![Self::of_category(tool.clone(), category)];
         }

@@ -28,7 +28,7 @@ use area_sdk::{EventDelivery, JobOptions};
 
 use crate::architecture::ArchitectureContext;
 use absent::AbsentAnalysis;
-pub(crate) use analysis::Analysis;
+pub(crate) use analysis::AnalysisSeries;
 use events::ImportError;
 pub(crate) use limits::ScanLimitations;
 use part::PresentAnalysis;
@@ -70,14 +70,15 @@ struct AuditStarted {
 /// Marks that the import of an audit was started, so that a repeated event starts no second one.
 /// The document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Import {
+#[schemars(rename = "Import")]
+pub(crate) struct ImportMarker {
     repository_id: Uuid,
     started_at: Timestamp,
     /// Time at which the import ended; null while it runs.
     finished_at: Option<Timestamp>,
 }
 
-impl Document for Import {
+impl Document for ImportMarker {
     const COLLECTION: &'static str = "imports";
 }
 
@@ -157,10 +158,10 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     let mut audit: AuditStarted = event.data()?;
     audit.inputs.retain(|input| input.format.as_deref() == Some("sarif"));
     let (audit_id, repository_id) = (audit.audit_id, audit.repository_id);
-    if ctx.documents::<Import>().find(audit_id)?.is_some() {
+    if ctx.documents::<ImportMarker>().find(audit_id)?.is_some() {
         return Ok(Outcome::Done);
     }
-    let import = Import { repository_id, started_at: ctx.now(), finished_at: None };
+    let import = ImportMarker { repository_id, started_at: ctx.now(), finished_at: None };
     ctx.documents().create(audit_id, &import)?;
     let job = ImportFindings {
         audit,

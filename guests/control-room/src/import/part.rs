@@ -24,7 +24,7 @@ pub(super) struct PresentAnalysis {
     pub(super) successful: bool,
     /// File of the successful run; `None` for evidence records.
     #[serde(default)]
-    pub(super) file: Option<FileReference>,
+    pub(super) file: Option<UploadReference>,
     /// Whether another run of the analysis in that file failed, or any run was refused. The file
     /// then does not cover the whole analysis.
     #[serde(default)]
@@ -42,20 +42,20 @@ pub(super) struct PresentAnalysis {
 
 /// Name, upload and time of a file, for warnings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct FileReference {
+pub(super) struct UploadReference {
     pub(super) upload_id: Uuid,
     pub(super) filename: String,
     pub(super) ready_at: Timestamp,
 }
 
-impl From<&AuditInput> for FileReference {
+impl From<&AuditInput> for UploadReference {
     fn from(input: &AuditInput) -> Self {
         let (upload_id, ready_at) = (input.upload_id, input.ready_at);
         Self { upload_id, filename: input.filename.clone(), ready_at }
     }
 }
 
-impl std::fmt::Display for FileReference {
+impl std::fmt::Display for UploadReference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} (upload {})", self.filename, self.upload_id)
     }
@@ -64,7 +64,7 @@ impl std::fmt::Display for FileReference {
 /// Files that were skipped because a newer file has a run of the same analysis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct SkippedFiles {
-    files: Vec<FileReference>,
+    files: Vec<UploadReference>,
     more: u64,
 }
 

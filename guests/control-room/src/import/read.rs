@@ -7,7 +7,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::chunk::{self, CHUNK, Chunk};
-use super::content::{self, Missing};
+use super::content::{self, ContentError};
 use super::events::ImportError;
 use super::key::AnalysisKey;
 use super::{AuditInput, ImportFindings, Step, analysis, coverage};
@@ -21,10 +21,10 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, input: usize) -> Resu
     };
     match content::read(ctx, &artifact.blob, artifact.bytes) {
         Ok(bytes) => take_in(ctx, job, &artifact, &bytes)?,
-        Err(Missing::ForGood(code, detail)) => {
+        Err(ContentError::ForGood(code, detail)) => {
             refuse(job, &artifact, Refusal { code, detail });
         }
-        Err(Missing::Now(why)) => return Err(JobError::Retry(why)),
+        Err(ContentError::Now(why)) => return Err(JobError::Retry(why)),
     }
     Ok(Step::Read { input: input + 1 })
 }

@@ -17,7 +17,7 @@ use super::chunk::{self, Chunk};
 use super::key::AnalysisKey;
 use super::{ImportFindings, Step, analysis};
 use crate::identity::{IdentityGenerator, ResultKey};
-use crate::observation::{FindingLocation, Observation, SourceFamily, SourceTool};
+use crate::observation::{FindingLocation, Observation, SourceKind, SourceTool};
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 use crate::text::clean;
@@ -90,7 +90,7 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Obs
         rule_family: rule_id.clone(),
         sketch: TextFingerprint::of([said.as_str()]),
         source: SourceTool { rule_id, tool: record.provider, version: None },
-        source_family: SourceFamily::Evidence,
+        source_family: SourceKind::Evidence,
         locations: vec![FindingLocation {
             path: Some(path),
             start_line: None,

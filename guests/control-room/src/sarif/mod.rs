@@ -22,7 +22,7 @@ use serde_path_to_error::Segment;
 
 use crate::identity::IdentityGenerator;
 use crate::text::clean;
-use model::{InlineProperties, Log, Run};
+use model::{InlineExternalProperties, Log, Run};
 
 pub(crate) use results::Results;
 
@@ -49,13 +49,13 @@ impl Refusal {
 pub(crate) struct Runs<'a> {
     runs: Vec<&'a RawValue>,
     /// Items of `inlineExternalProperties`, by lower-case GUID.
-    inline: HashMap<String, InlineProperties<'a>>,
+    inline: HashMap<String, InlineExternalProperties<'a>>,
 }
 
 /// Tool and category of a run. A run replaces the findings of the previous run with the same
 /// subject.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Subject {
+pub(crate) struct RunKey {
     pub(crate) tool: String,
     /// `automationDetails.id` up to its last slash; empty if it has none.
     pub(crate) category: String,
@@ -90,7 +90,7 @@ fn is_listed(rules: &BTreeSet<String>, rule_id: &str) -> bool {
 pub(crate) struct ScanRun<'a> {
     at: usize,
     run: Run<'a>,
-    pub(crate) subject: Subject,
+    pub(crate) subject: RunKey,
     pub(crate) version: Option<String>,
     /// Whether the run has a list of results and no invocation with `executionSuccessful: false`.
     pub(crate) successful: bool,
@@ -136,14 +136,18 @@ impl<'a> Runs<'a> {
 
     /// Returns an iterator over the parsed runs; an item is an error if the run is refused.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Result<ScanRun<'a>, Refusal>> + '_ {
-        let mut inline = InlineResults { by_guid: &self.inline, taken: HashSet::new() };
+        let mut inline = InlineExternalResults { by_guid: &self.inline, taken: HashSet::new() };
         let runs = self.runs.iter().enumerate();
         runs.map(move |(at, run)| ScanRun::read(at, run.get(), &mut inline))
     }
 }
 
 impl<'a> ScanRun<'a> {
-    fn read(at: usize, text: &'a str, inline: &mut InlineResults<'_, 'a>) -> Result<Self, Refusal> {
+    fn read(
+        at: usize,
+        text: &'a str,
+        inline: &mut InlineExternalResults<'_, 'a>,
+    ) -> Result<Self, Refusal> {
         let mut run: Run<'a> = parse(text, &format!("/runs/{at}"))?;
         inline.fetch_results(&mut run, at)?;
         let driver = run.tool.as_ref().and_then(|tool| tool.driver.as_ref());
@@ -164,7 +168,7 @@ impl<'a> ScanRun<'a> {
         let failed =
             run.invocations.iter().flatten().any(|one| one.execution_successful == Some(false));
         let successful = run.results.is_some() && !failed;
-        Ok(Self { at, run, subject: Subject { tool, category }, version, successful })
+        Ok(Self { at, run, subject: RunKey { tool, category }, version, successful })
     }
 
     /// Whether the run has a list of results. A run that failed or did not scan has none (3.14.23).
@@ -186,13 +190,13 @@ impl<'a> ScanRun<'a> {
 
 /// Results in `inlineExternalProperties`. Each list may belong to one run only (3.15.2), so that
 /// all runs together have no more results than the log.
-struct InlineResults<'r, 'a> {
-    by_guid: &'r HashMap<String, InlineProperties<'a>>,
+struct InlineExternalResults<'r, 'a> {
+    by_guid: &'r HashMap<String, InlineExternalProperties<'a>>,
     /// Lower-case GUIDs that an earlier run has referenced.
     taken: HashSet<String>,
 }
 
-impl<'a> InlineResults<'_, 'a> {
+impl<'a> InlineExternalResults<'_, 'a> {
     /// Adds the results that a run references, each list once. Refuses references to other files
     /// and to results of another run.
     fn fetch_results(&mut self, run: &mut Run<'a>, at: usize) -> Result<(), Refusal> {

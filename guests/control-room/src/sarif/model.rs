@@ -16,13 +16,13 @@ pub(super) struct Log<'a> {
     #[serde(borrow)]
     pub(super) runs: Option<Vec<&'a RawValue>>,
     #[serde(borrow, rename = "inlineExternalProperties")]
-    pub(super) inline: Option<Vec<InlineProperties<'a>>>,
+    pub(super) inline: Option<Vec<InlineExternalProperties<'a>>>,
 }
 
 /// An item of `inlineExternalProperties`: properties of a run that are stored outside of `runs`
 /// (3.13.5).
 #[derive(Deserialize)]
-pub(super) struct InlineProperties<'a> {
+pub(super) struct InlineExternalProperties<'a> {
     pub(super) guid: Option<String>,
     #[serde(borrow)]
     pub(super) results: Option<Vec<&'a RawValue>>,
@@ -99,13 +99,13 @@ pub(super) struct Configuration {
 
 #[derive(Deserialize)]
 pub(super) struct Relationship {
-    pub(super) target: Option<Descriptor>,
+    pub(super) target: Option<DescriptorReference>,
 }
 
 /// A `reportingDescriptorReference` to a rule or a taxon (3.52).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Descriptor {
+pub(super) struct DescriptorReference {
     pub(super) id: Option<String>,
     #[serde(default, deserialize_with = "whole")]
     pub(super) index: Option<i64>,
@@ -135,7 +135,7 @@ pub(super) struct Invocation {
 
 #[derive(Deserialize)]
 pub(super) struct Override {
-    pub(super) descriptor: Option<Descriptor>,
+    pub(super) descriptor: Option<DescriptorReference>,
     pub(super) configuration: Option<Configuration>,
 }
 
@@ -165,7 +165,7 @@ pub(super) struct ArtifactLocation {
 pub(super) struct RuleReference {
     pub(super) rule_id: Option<String>,
     pub(super) rule_index: Option<i64>,
-    pub(super) rule: Option<Descriptor>,
+    pub(super) rule: Option<DescriptorReference>,
 }
 
 /// A `result`: one problem that a tool reported.
@@ -175,7 +175,7 @@ pub(super) struct ResultObject {
     pub(super) rule_id: Option<String>,
     #[serde(default, deserialize_with = "whole")]
     pub(super) rule_index: Option<i64>,
-    pub(super) rule: Option<Descriptor>,
+    pub(super) rule: Option<DescriptorReference>,
     pub(super) provenance: Option<Provenance>,
     pub(super) kind: Option<String>,
     pub(super) level: Option<String>,

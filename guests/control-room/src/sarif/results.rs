@@ -11,7 +11,7 @@ use super::rules::{self, FoundRule, Rules};
 use super::uri::BaseLocations;
 use super::{Coverage, Refusal, ScanRun, message, parse, weakness};
 use crate::identity::{IdentityGenerator, ResultKey, Traits};
-use crate::observation::{FindingLocation, MOST_LOCATIONS, Observation, SourceFamily, SourceTool};
+use crate::observation::{FindingLocation, MOST_LOCATIONS, Observation, SourceKind, SourceTool};
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 use crate::text::clean;
@@ -74,7 +74,7 @@ impl<'r, 'a> Results<'r, 'a> {
                 tool: self.run.subject.tool.clone(),
                 version: self.run.version.clone(),
             },
-            source_family: SourceFamily::Scanner,
+            source_family: SourceKind::Scanner,
             locations: traits.locations,
             purl: traits.purl,
             suppressed: suppressed(result.suppressions.as_deref().unwrap_or_default()),
@@ -82,14 +82,14 @@ impl<'r, 'a> Results<'r, 'a> {
         }
     }
 
-    fn look(&self, result: &ResultObject, rule: &FoundRule<'_>) -> ResultContext {
+    fn look(&self, result: &ResultObject, rule: &FoundRule<'_>) -> ResultSubject {
         let all = result.locations.iter().flatten();
         let named = all.clone().flat_map(|location| location.logical_locations.iter().flatten());
         let names = named.filter_map(|name| name.fully_qualified_name.as_deref());
         let own = result.properties.as_ref();
         let said = own.and_then(|own| own.get("advisory").or_else(|| own.get("cve")));
         let said = said.and_then(|advisory| advisory.as_str());
-        ResultContext {
+        ResultSubject {
             locations: all.take(MOST_LOCATIONS).map(|one| place(&self.places, one)).collect(),
             purl: weakness::purl([own, rule.properties()], names),
             advisory: weakness::advisory(&rule.id).or_else(|| weakness::advisory(said?)),
@@ -100,7 +100,7 @@ impl<'r, 'a> Results<'r, 'a> {
         &mut self,
         result: &ResultObject,
         rule: &FoundRule<'_>,
-        looks: &ResultContext,
+        looks: &ResultSubject,
         said: &str,
         snippet: Option<&str>,
     ) -> String {
@@ -168,7 +168,7 @@ pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
 }
 
 /// Locations, package and advisory of a result.
-struct ResultContext {
+struct ResultSubject {
     locations: Vec<FindingLocation>,
     purl: Option<String>,
     advisory: Option<String>,

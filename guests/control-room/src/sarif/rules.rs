@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Map, Value};
 
 use super::message::text;
-use super::model::{Descriptor, Invocation, ResultObject, Rule, Tool, ToolComponent};
+use super::model::{DescriptorReference, Invocation, ResultObject, Rule, Tool, ToolComponent};
 use crate::text::clean;
 
 /// Maximum size of a stored rule id in bytes. Indexes of the database contain it.
@@ -98,7 +98,7 @@ impl<'a> Rules<'a> {
     /// component, otherwise in any component (3.52.3).
     fn place(
         &self,
-        reference: Option<&Descriptor>,
+        reference: Option<&DescriptorReference>,
         index: Option<i64>,
         id: Option<&str>,
     ) -> Option<RulePosition> {
@@ -120,7 +120,7 @@ impl<'a> Rules<'a> {
 
     fn at_index(
         &self,
-        reference: Option<&Descriptor>,
+        reference: Option<&DescriptorReference>,
         index: Option<i64>,
     ) -> Option<(usize, usize)> {
         let index = usize::try_from(index?).ok()?;
@@ -130,7 +130,7 @@ impl<'a> Rules<'a> {
 
     /// Returns the index of the referenced component: an extension by index, GUID or name; the
     /// driver without a reference.
-    fn component(&self, reference: Option<&Descriptor>) -> Option<usize> {
+    fn component(&self, reference: Option<&DescriptorReference>) -> Option<usize> {
         let Some(named) = reference.and_then(|rule| rule.tool_component.as_ref()) else {
             return Some(0);
         };

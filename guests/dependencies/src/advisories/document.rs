@@ -57,19 +57,21 @@ impl Document for AffectedPackage {
 /// A name of advisories (the document's id, in upper case) and the advisories that have it as id or
 /// alias.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct AdvisoryName {
-    pub(crate) advisories: Vec<NamedAdvisory>,
+#[schemars(rename = "AdvisoryName")]
+pub(crate) struct AdvisoryNameEntry {
+    pub(crate) advisories: Vec<AdvisoryReference>,
 }
 
 /// An advisory that has a name, with its ids and whether it was withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct NamedAdvisory {
+#[schemars(rename = "NamedAdvisory")]
+pub(crate) struct AdvisoryReference {
     pub(crate) advisory_id: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) withdrawn: bool,
 }
 
-impl Document for AdvisoryName {
+impl Document for AdvisoryNameEntry {
     const COLLECTION: &'static str = "advisory_names";
 }
 
@@ -127,8 +129,8 @@ impl StoredAdvisory {
         1_000 + self.details.len() + 100 * names + affected
     }
 
-    pub(crate) fn named(&self) -> NamedAdvisory {
-        NamedAdvisory {
+    pub(crate) fn named(&self) -> AdvisoryReference {
+        AdvisoryReference {
             advisory_id: self.advisory_id.clone(),
             aliases: self.aliases.clone(),
             withdrawn: self.withdrawn.is_some(),

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::import::{self, ReevaluationTargets};
 use super::packed;
-use crate::artifacts::{self, Artifact, ArtifactError};
+use crate::artifacts::{self, FileReadResult, UploadedFileError};
 use crate::osv::Osv;
 use crate::reading::{self, ImportFailure};
 
@@ -29,7 +29,7 @@ const MOST_ERRORS: usize = 20;
 /// Returns the records of a file as unparsed JSON.
 pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, ImportFailure> {
     #[derive(Deserialize)]
-    struct Answer<'a> {
+    struct OsvQueryResponse<'a> {
         #[serde(borrow)]
         vulns: Option<Vec<&'a RawValue>>,
     }
@@ -38,7 +38,7 @@ pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, ImportFailure> {
         return reading::json(text);
     }
     let whole: &RawValue = reading::json(text)?;
-    let answer: Answer<'_> = reading::json(whole.get())?;
+    let answer: OsvQueryResponse<'_> = reading::json(whole.get())?;
     Ok(answer.vulns.unwrap_or_else(|| vec![whole]))
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn import_some(
     blob: &str,
     sha256: &str,
     offset: usize,
-    artifact: &mut Artifact,
+    artifact: &mut FileReadResult,
 ) -> Result<Option<usize>, JobError> {
     let content = match artifacts::content(scope, blob, MAX_BYTES)? {
         Ok(content) => content,
@@ -76,7 +76,7 @@ pub(crate) fn import_some(
     let (found, total) = match records_at(&content, offset..offset.saturating_add(STEP)) {
         Ok(found) => found,
         Err(mistake) => {
-            artifact.errors.push(ArtifactError::new("invalid_osv", mistake.to_string()));
+            artifact.errors.push(UploadedFileError::new("invalid_osv", mistake.to_string()));
             return Ok(None);
         }
     };
@@ -101,7 +101,7 @@ pub(crate) fn import_some(
             }
             Err(mistake) if artifact.errors.len() < MOST_ERRORS => {
                 let mistake = if total == 1 { mistake } else { mistake.within(&format!("/{at}")) };
-                artifact.errors.push(ArtifactError::new("invalid_osv", mistake.to_string()));
+                artifact.errors.push(UploadedFileError::new("invalid_osv", mistake.to_string()));
             }
             Err(_) => {}
         }

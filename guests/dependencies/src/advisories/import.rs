@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobOptions, Scope};
 
-use super::document::{AdvisoryName, AffectedPackage, StoredAdvisory};
+use super::document::{AdvisoryNameEntry, AffectedPackage, StoredAdvisory};
 use super::mentions;
 use crate::osv::{Osv, Rating};
 use crate::reevaluate::Reevaluate;
@@ -140,7 +140,7 @@ fn keep_names(
         before.map(|old| old.name_keys()).unwrap_or_default().into_iter().collect();
     let now: BTreeSet<String> = new.name_keys().into_iter().collect();
     for key in old.union(&now) {
-        let found = scope.documents::<AdvisoryName>().find(key)?;
+        let found = scope.documents::<AdvisoryNameEntry>().find(key)?;
         let mut value = found.as_ref().map(|name| name.value.clone()).unwrap_or_default();
         value.advisories.retain(|named| named.advisory_id != new.advisory_id);
         if now.contains(key) {

@@ -7,30 +7,32 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobOptions, Scope};
 
-use super::document::{AdvisoryName, StoredAdvisory};
+use super::document::{AdvisoryNameEntry, StoredAdvisory};
 use crate::budget::StepBudget;
 use crate::text::advisory_key;
 
 /// An id in the `upstream` or `related` of an advisory.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct AdvisoryMention {
+#[schemars(rename = "AdvisoryMention")]
+pub(crate) struct RelatedAdvisoryMention {
     name_key: String,
     /// Id of the advisory that contains the mention.
     advisory_id: String,
 }
 
-impl Document for AdvisoryMention {
+impl Document for RelatedAdvisoryMention {
     const COLLECTION: &'static str = "advisory_mentions";
 }
 
 /// Marks that the mentions of all advisories are stored, including advisories that versions of this
 /// area without mentions imported.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct MentionIndex {
+#[schemars(rename = "MentionIndex")]
+pub(crate) struct MentionIndexCompletion {
     completed_at: Timestamp,
 }
 
-impl Document for MentionIndex {
+impl Document for MentionIndexCompletion {
     const COLLECTION: &'static str = "mention_indexes";
 }
 
@@ -55,10 +57,10 @@ impl StoredAdvisory {
     }
 
     /// Returns the mentions in the advisory, by document id.
-    fn mentions(&self, scope: &Scope) -> Vec<(String, AdvisoryMention)> {
+    fn mentions(&self, scope: &Scope) -> Vec<(String, RelatedAdvisoryMention)> {
         let mention = |name_key: String| {
             let id = id(scope, &name_key, &self.advisory_id);
-            (id, AdvisoryMention { name_key, advisory_id: self.advisory_id.clone() })
+            (id, RelatedAdvisoryMention { name_key, advisory_id: self.advisory_id.clone() })
         };
         self.mention_keys().into_iter().map(mention).collect()
     }
@@ -70,7 +72,7 @@ pub(super) fn keep(
     new: &StoredAdvisory,
     before: Option<&Stored<StoredAdvisory>>,
 ) -> Result<(), DocumentError> {
-    let documents = scope.documents::<AdvisoryMention>();
+    let documents = scope.documents::<RelatedAdvisoryMention>();
     let old = before.map(|before| before.mention_keys()).unwrap_or_default();
     let now = new.mention_keys();
     let gone = old.difference(&now).map(|key| id(scope, key, &new.advisory_id));
@@ -86,14 +88,14 @@ pub(crate) fn related_keys(scope: &Scope, name: &str) -> Result<Vec<String>, Doc
     let key = advisory_key(name);
     let mut same: BTreeSet<String> = [key.clone()].into();
     let mut mentioned = BTreeSet::new();
-    if let Some(known) = scope.documents::<AdvisoryName>().find(&key)? {
+    if let Some(known) = scope.documents::<AdvisoryNameEntry>().find(&key)? {
         let ids = known.advisories.iter().take(MOST_RECORDS).map(|named| &named.advisory_id);
         for record in scope.documents::<StoredAdvisory>().get_many(ids)? {
             same.extend(record.name_keys());
             mentioned.extend(record.mention_keys());
         }
     }
-    let mentions = scope.documents::<AdvisoryMention>().query();
+    let mentions = scope.documents::<RelatedAdvisoryMention>().query();
     let mentions = mentions.one_of("name_key", same.iter().take(100)).ascending("name_key");
     let mentions = mentions.limit(1_000).list()?;
     let keys = mentions.iter().map(|mention| advisory_key(&mention.advisory_id));
@@ -104,7 +106,7 @@ pub(crate) fn related_keys(scope: &Scope, name: &str) -> Result<Vec<String>, Doc
 
 /// Returns the limitation that lists show while not all mentions are stored; `None` afterwards.
 pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError> {
-    if scope.documents::<MentionIndex>().find(INDEX)?.is_some()
+    if scope.documents::<MentionIndexCompletion>().find(INDEX)?.is_some()
         || scope.documents::<StoredAdvisory>().query().count_up_to(1)? == 0
     {
         return Ok(None);
@@ -130,7 +132,7 @@ impl Job for IndexMentions {
 
 /// Enqueues the job that stores the mentions, unless all are stored.
 pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
-    if scope.documents::<MentionIndex>().find(INDEX)?.is_none() {
+    if scope.documents::<MentionIndexCompletion>().find(INDEX)?.is_none() {
         let later = JobOptions { at: None, resource: None, dedupe_key: Some(INDEX.to_owned()) };
         scope.enqueue_with(&IndexMentions { after: None }, later);
     }
@@ -156,8 +158,8 @@ pub(crate) fn index(ctx: &JobCtx, mut job: IndexMentions) -> JobResult<IndexMent
             job.after = Some(advisory.id);
         }
     }
-    if ctx.documents::<MentionIndex>().find(INDEX)?.is_none() {
-        ctx.documents().create(INDEX, &MentionIndex { completed_at: ctx.now() })?;
+    if ctx.documents::<MentionIndexCompletion>().find(INDEX)?.is_none() {
+        ctx.documents().create(INDEX, &MentionIndexCompletion { completed_at: ctx.now() })?;
     }
     Ok(Outcome::Done)
 }
@@ -167,7 +169,7 @@ fn add_missing(
     advisory: &StoredAdvisory,
     budget: &mut StepBudget,
 ) -> Result<(), DocumentError> {
-    let documents = scope.documents::<AdvisoryMention>();
+    let documents = scope.documents::<RelatedAdvisoryMention>();
     let mut mentions = advisory.mentions(scope);
     budget.spend(2 * mentions.len());
     let known = documents.get_many(mentions.iter().map(|(id, _)| id))?;

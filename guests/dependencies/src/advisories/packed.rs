@@ -11,7 +11,7 @@ use crate::reading::{ImportFailure, STREAM};
 
 /// Some records of an OSV file.
 #[derive(Debug, Default)]
-pub(super) struct Records {
+pub(super) struct OsvRecords {
     pub(super) records: Vec<Box<RawValue>>,
     /// Number of all records in the file.
     pub(super) total: usize,
@@ -19,7 +19,7 @@ pub(super) struct Records {
 
 /// Returns the records at these indexes of a packed file. The file is an array of records, or an
 /// object with the array `vulns`.
-pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<Records, ImportFailure> {
+pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<OsvRecords, ImportFailure> {
     let wrong = |text: String| ImportFailure::at("", text);
     let parse = |reader: &mut dyn std::io::Read| {
         let mut deserializer = serde_json::Deserializer::from_reader(reader);
@@ -35,22 +35,22 @@ pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<Records, Im
 struct RecordVisitor(Range<usize>);
 
 impl<'de> DeserializeSeed<'de> for RecordVisitor {
-    type Value = Records;
+    type Value = OsvRecords;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Records, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<OsvRecords, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for RecordVisitor {
-    type Value = Records;
+    type Value = OsvRecords;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array of advisories, or an object with one as `vulns`")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Records, A::Error> {
-        let mut read = Records::default();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OsvRecords, A::Error> {
+        let mut read = OsvRecords::default();
         loop {
             let more = if self.0.contains(&read.total) {
                 let record = items.next_element::<Box<RawValue>>()?;
@@ -65,8 +65,8 @@ impl<'de> Visitor<'de> for RecordVisitor {
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Records, A::Error> {
-        let mut read = Records::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<OsvRecords, A::Error> {
+        let mut read = OsvRecords::default();
         while let Some(name) = members.next_key::<String>()? {
             if name == "vulns" {
                 read = members.next_value_seed(Self(self.0.clone()))?;

@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::value::RawValue;
 
-use super::document::{AdvisoryName, StoredAdvisory};
+use super::document::{AdvisoryNameEntry, StoredAdvisory};
 use super::file;
 use super::import::{self, ImportEffect, ReevaluationTargets};
 use crate::osv::{Affected, Osv, Rating, Reference, Severity};
@@ -207,7 +207,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<String>) -> Result<Advisory> {
     if let Some(found) = ctx.documents::<StoredAdvisory>().find(&id)? {
         return Ok(found.into());
     }
-    let name = ctx.documents::<AdvisoryName>().get(advisory_key(&id))?;
+    let name = ctx.documents::<AdvisoryNameEntry>().get(advisory_key(&id))?;
     let first = name.advisories.first().ok_or_else(Problem::not_found)?;
     Ok(ctx.documents::<StoredAdvisory>().get(&first.advisory_id)?.into())
 }

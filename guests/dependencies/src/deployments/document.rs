@@ -38,7 +38,7 @@ pub(crate) struct StoredDeployment {
     pub(crate) source_kind: String,
     pub(crate) source_ref: String,
     /// Evidence records of the deployment, newest first.
-    pub(crate) evidence: Vec<EvidenceSnapshot>,
+    pub(crate) evidence: Vec<EvidenceRecordSnapshot>,
 }
 
 impl Document for StoredDeployment {
@@ -59,7 +59,8 @@ pub(crate) enum ConfidenceBasis {
 
 /// An evidence record as it was when it was imported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct EvidenceSnapshot {
+#[schemars(rename = "EvidenceSnapshot")]
+pub(crate) struct EvidenceRecordSnapshot {
     pub(crate) evidence_id: Uuid,
     pub(crate) kind: String,
     pub(crate) provider: String,
@@ -73,14 +74,15 @@ pub(crate) struct EvidenceSnapshot {
 
 /// The deployment that an evidence record shows; the document's id is the record's.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct DeploymentEvidence {
+#[schemars(rename = "DeploymentEvidence")]
+pub(crate) struct DeploymentEvidenceLink {
     pub(crate) deployment_id: Uuid,
     /// Part of the evidence that describes the deployment. `content`, which may arrive later,
     /// replaces the others.
     pub(crate) confidence_basis: ConfidenceBasis,
 }
 
-impl Document for DeploymentEvidence {
+impl Document for DeploymentEvidenceLink {
     const COLLECTION: &'static str = "deployment_evidence";
 }
 
@@ -96,7 +98,7 @@ pub(crate) struct Deployment {
     content_sha256: String,
     environment: Option<String>,
     evidence_ids: Vec<Uuid>,
-    evidence_snapshot: Vec<EvidenceSnapshot>,
+    evidence_snapshot: Vec<EvidenceRecordSnapshot>,
     id: Uuid,
     image_digest: Option<String>,
     observed_at: Timestamp,

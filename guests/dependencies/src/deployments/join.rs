@@ -17,7 +17,8 @@ const MOST: u32 = 200;
 /// Certainty that a deployment contains the package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum PackageRelationship {
+#[schemars(rename = "PackageRelationship")]
+pub(crate) enum PackagePresence {
     /// The SBOM describes the deployed image, or it describes the deployed commit and does not mark
     /// the package as optional or excluded.
     Evidenced,
@@ -28,11 +29,12 @@ pub(crate) enum PackageRelationship {
 
 /// A deployment that may contain the dependency.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct DeploymentEntry {
+#[schemars(rename = "DeploymentEntry")]
+pub(crate) struct ContainingDeployment {
     deployment: Deployment,
     /// Id of the user who owns the service.
     owner_id: Option<Uuid>,
-    package_relationship: PackageRelationship,
+    package_relationship: PackagePresence,
     runtime_reachability: Reachability,
     service_id: Option<Uuid>,
     service_name: Option<String>,
@@ -84,7 +86,7 @@ impl PageDeployments {
         &self,
         component: &StoredComponent,
         now: Timestamp,
-    ) -> (Vec<DeploymentEntry>, Vec<String>) {
+    ) -> (Vec<ContainingDeployment>, Vec<String>) {
         let commit = component.commit_key();
         let mut limitations = Vec::new();
         if commit.is_none() && component.subject_digest.is_none() {
@@ -107,13 +109,13 @@ impl PageDeployments {
         &self,
         component: &StoredComponent,
         found: &Stored<StoredDeployment>,
-        package_relationship: PackageRelationship,
+        package_relationship: PackagePresence,
         now: Timestamp,
-    ) -> DeploymentEntry {
+    ) -> ContainingDeployment {
         let service = found.service_id.and_then(|id| self.services.get(&id));
         let reached =
             found.packages.iter().find(|package| Some(&package.purl) == component.purl.as_ref());
-        DeploymentEntry {
+        ContainingDeployment {
             deployment: Deployment::new(found, Some(component.audit_id), now),
             owner_id: service.and_then(|service| service.owner_id),
             package_relationship,
@@ -125,13 +127,9 @@ impl PageDeployments {
     }
 }
 
-fn relationship(component: &StoredComponent, of_image: bool) -> PackageRelationship {
+fn relationship(component: &StoredComponent, of_image: bool) -> PackagePresence {
     let left_out = matches!(component.scope, Some(sbom::Scope::Optional | sbom::Scope::Excluded));
-    if left_out && !of_image {
-        PackageRelationship::Possible
-    } else {
-        PackageRelationship::Evidenced
-    }
+    if left_out && !of_image { PackagePresence::Possible } else { PackagePresence::Evidenced }
 }
 
 impl StoredComponent {

@@ -5,8 +5,8 @@ use area_sdk::{DocumentError, JobError, Scope};
 use area_shared::evidence::EvidenceRecord;
 
 use super::document::{
-    ConfidenceBasis, DeploymentEvidence, DeploymentRecorded, EvidenceSnapshot, MOST_EVIDENCE,
-    StoredDeployment, commit_key,
+    ConfidenceBasis, DeploymentEvidenceLink, DeploymentRecorded, EvidenceRecordSnapshot,
+    MOST_EVIDENCE, StoredDeployment, commit_key,
 };
 use super::places;
 use super::said::{DeploymentDescription, image_digest};
@@ -19,7 +19,7 @@ pub(crate) fn take(
     content: Option<&[u8]>,
 ) -> Result<(), JobError> {
     let (said, basis) = describe_deployment(record, content);
-    let links = ctx.documents::<DeploymentEvidence>();
+    let links = ctx.documents::<DeploymentEvidenceLink>();
     match links.find(record.evidence_id)? {
         // An evidence record that was imported changes its deployment only when its content becomes
         // available.
@@ -32,7 +32,7 @@ pub(crate) fn take(
     }
     let new = deployment(ctx, record, said, basis)?;
     let deployment_id = keep(ctx, new)?;
-    let link = DeploymentEvidence { deployment_id, confidence_basis: basis };
+    let link = DeploymentEvidenceLink { deployment_id, confidence_basis: basis };
     Ok(links.create(record.evidence_id, &link)?)
 }
 
@@ -54,7 +54,7 @@ fn describe_deployment(
 /// Removes an evidence record from its deployment. Deletes the deployment if no evidence is left.
 fn forget(
     ctx: &JobCtx,
-    link: &Stored<DeploymentEvidence>,
+    link: &Stored<DeploymentEvidenceLink>,
     evidence_id: Uuid,
 ) -> Result<(), DocumentError> {
     let documents = ctx.documents::<StoredDeployment>();
@@ -119,8 +119,8 @@ fn deployment(
     })
 }
 
-fn snapshot(record: &EvidenceRecord) -> EvidenceSnapshot {
-    EvidenceSnapshot {
+fn snapshot(record: &EvidenceRecord) -> EvidenceRecordSnapshot {
+    EvidenceRecordSnapshot {
         evidence_id: record.evidence_id,
         kind: record.kind.clone(),
         provider: record.provider.clone(),

@@ -9,34 +9,34 @@ use area_sdk::{DocumentError, Scope};
 use super::ImportCounts;
 use super::former::FormerImport;
 use crate::budget::StepBudget;
-use crate::inventory::alerts::Alerts;
+use crate::inventory::alerts::NewVulnerabilityEvents;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches;
 use crate::large::AssessmentInSteps;
-use crate::matching::{self, Assessment, BatchAssessment, Vulnerability};
+use crate::matching::{self, BatchAssessment, ComponentAssessment, Vulnerability};
 
 /// Components of an SBOM that were matched together.
 pub(super) struct Batch {
-    members: Vec<Member>,
+    members: Vec<BatchComponent>,
 }
 
 /// Result of matching the next components of an SBOM.
-pub(super) enum BatchResult {
+pub(super) enum MatchOutcome {
     /// The first components, matched with advisories.
     Batch(Batch),
     /// The first component, which needs several steps.
-    Large(Box<Member>),
+    Large(Box<BatchComponent>),
     /// The advisories need too much memory; the caller uses fewer components.
     TooMany,
 }
 
 /// A component of a batch, with the result of its assessment.
-pub(super) struct Member {
+pub(super) struct BatchComponent {
     id: String,
     /// The same component as stored from another SBOM of the audit; `None` if it is new.
     known: Option<Stored<StoredComponent>>,
     component: StoredComponent,
-    assessment: Assessment,
+    assessment: ComponentAssessment,
     /// Ids and aliases of the vulnerabilities that the stored component matches.
     before: Vec<String>,
 }
@@ -49,7 +49,7 @@ impl Batch {
         new: Vec<(String, StoredComponent)>,
         others_before: bool,
         budget: &mut StepBudget,
-    ) -> Result<BatchResult, DocumentError> {
+    ) -> Result<MatchOutcome, DocumentError> {
         let known = if others_before {
             scope.documents::<StoredComponent>().get_many(new.iter().map(|(id, _)| id))?
         } else {
@@ -58,26 +58,27 @@ impl Batch {
         budget.spend(known.len());
         let mut known: BTreeMap<String, _> =
             known.into_iter().map(|stored| (stored.id.clone(), stored)).collect();
-        let members = new.into_iter().map(|(id, new)| Member::of(known.remove(&id), id, new));
-        let mut members: Vec<Member> = members.collect();
+        let members =
+            new.into_iter().map(|(id, new)| BatchComponent::of(known.remove(&id), id, new));
+        let mut members: Vec<BatchComponent> = members.collect();
         let components: Vec<_> = members.iter().map(|member| &member.component).collect();
         let assessments = match matching::assess(scope, &components, budget)? {
             BatchAssessment::Some(assessments) => assessments,
-            BatchAssessment::TooMany => return Ok(BatchResult::TooMany),
+            BatchAssessment::TooMany => return Ok(MatchOutcome::TooMany),
             BatchAssessment::Large(_) => {
-                return Ok(BatchResult::Large(Box::new(members.swap_remove(0))));
+                return Ok(MatchOutcome::Large(Box::new(members.swap_remove(0))));
             }
         };
         members.truncate(assessments.len());
         for (member, assessment) in members.iter_mut().zip(assessments) {
             member.take(scope, assessment, budget)?;
         }
-        Ok(BatchResult::Batch(Self { members }))
+        Ok(MatchOutcome::Batch(Self { members }))
     }
 
     /// Removes the members that do not fit into `budget`, and subtracts the others from it. If not
     /// even the first member fits, returns it as an error.
-    pub(super) fn fit(&mut self, budget: &mut StepBudget) -> Result<(), Box<Member>> {
+    pub(super) fn fit(&mut self, budget: &mut StepBudget) -> Result<(), Box<BatchComponent>> {
         let fits = self.members.iter().take_while(|member| budget.take(member.cost())).count();
         if fits == 0 && !self.members.is_empty() {
             return Err(Box::new(self.members.swap_remove(0)));
@@ -93,23 +94,23 @@ impl Batch {
         scope: &Scope,
         former: Option<&FormerImport>,
         tally: &mut ImportCounts,
-        alerts: &mut Alerts,
+        alerts: &mut NewVulnerabilityEvents,
     ) -> Result<usize, DocumentError> {
         let kept = self.members.len();
-        let (again, new): (Vec<Member>, Vec<Member>) =
+        let (again, new): (Vec<BatchComponent>, Vec<BatchComponent>) =
             self.members.into_iter().partition(|member| member.known.is_some());
         alert(scope, &new, former, alerts)?;
         scope.documents().create_all(new.iter().map(|new| (&new.id, &new.component)))?;
-        for Member { component, assessment, .. } in &new {
+        for BatchComponent { component, assessment, .. } in &new {
             tally.add(component);
             tally.add_advisories(&assessment.vulnerabilities);
         }
-        let matched = new.iter().map(|Member { id, component, assessment, .. }| {
+        let matched = new.iter().map(|BatchComponent { id, component, assessment, .. }| {
             (id.as_str(), component, &assessment.vulnerabilities[..])
         });
         matches::create(scope, matched)?;
         let mut changed = Vec::new();
-        for Member { known, component, assessment, before, .. } in again {
+        for BatchComponent { known, component, assessment, before, .. } in again {
             let Some(known) = known else { continue };
             tally.remove(&known);
             tally.add(&component);
@@ -123,7 +124,7 @@ impl Batch {
     }
 }
 
-impl Member {
+impl BatchComponent {
     fn of(known: Option<Stored<StoredComponent>>, id: String, new: StoredComponent) -> Self {
         let component = match &known {
             Some(known) => {
@@ -133,13 +134,19 @@ impl Member {
             }
             None => new,
         };
-        Self { id, known, component, assessment: Assessment::default(), before: Vec::new() }
+        Self {
+            id,
+            known,
+            component,
+            assessment: ComponentAssessment::default(),
+            before: Vec::new(),
+        }
     }
 
     fn take(
         &mut self,
         scope: &Scope,
-        assessment: Assessment,
+        assessment: ComponentAssessment,
         budget: &mut StepBudget,
     ) -> Result<(), DocumentError> {
         matches::apply(&mut self.component, &assessment);
@@ -168,7 +175,7 @@ impl Member {
                 scope.documents().replace(&mut Stored { value: component, ..known })?;
             }
             None => {
-                matches::apply(&mut component, &Assessment::default());
+                matches::apply(&mut component, &ComponentAssessment::default());
                 scope.documents().create(&self.id, &component)?;
             }
         }
@@ -201,11 +208,11 @@ impl Member {
 
 fn alert(
     scope: &Scope,
-    new: &[Member],
+    new: &[BatchComponent],
     former: Option<&FormerImport>,
-    alerts: &mut Alerts,
+    alerts: &mut NewVulnerabilityEvents,
 ) -> Result<(), DocumentError> {
-    let told: Vec<&Member> = new.iter().filter(|new| new.is_told_of()).collect();
+    let told: Vec<&BatchComponent> = new.iter().filter(|new| new.is_told_of()).collect();
     let components = told.iter().map(|new| (&new.component, &new.assessment.vulnerabilities[..]));
     let fresh = match former {
         Some(former) => former.unknown(scope, components.collect())?,

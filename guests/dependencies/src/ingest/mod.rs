@@ -24,13 +24,13 @@ use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobOptions, Scope};
 
 use crate::advisories::{file, mentions};
-use crate::artifacts::{Artifact, ArtifactError};
+use crate::artifacts::{FileReadResult, UploadedFileError};
 
 pub(crate) use claim::{BranchHead, head_id};
 pub(crate) use imports::{StoredImport, limitations};
 pub(crate) use retire::RetirementProgress;
 pub(crate) use tell::DependenciesImported;
-pub(crate) use walk::WalkProgress;
+pub(crate) use walk::VexMatchProgress;
 
 /// Data of the event `audit.started`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ impl Job for ImportDependencies {
 #[serde(rename_all = "snake_case")]
 enum Stage {
     /// Import advisories of the OSV file with this index, from the record `offset` on.
-    Advisories { input: usize, offset: usize, artifact: Option<Artifact> },
+    Advisories { input: usize, offset: usize, artifact: Option<FileReadResult> },
     /// Read SBOM and VEX files that were not read before, and select those to import.
     Look,
     /// Store the VEX statements of the inputs `statements`; then continue with the components of
@@ -90,7 +90,7 @@ enum Stage {
     /// Mark the components of former audits as no longer latest.
     Retire(RetirementProgress),
     /// Match components with the VEX statements that refer to them.
-    Walk(WalkProgress),
+    Walk(VexMatchProgress),
     /// Publish the result for the audit.
     Tell,
 }
@@ -163,9 +163,9 @@ impl ImportCounts {
         of_input.map(|(_, limitation)| limitation.clone())
     }
 
-    fn fail(&mut self, input: &Input, error: ArtifactError) {
+    fn fail(&mut self, input: &Input, error: UploadedFileError) {
         if self.errors.len() < MOST_TOLD {
-            let ArtifactError { code, detail } = error;
+            let UploadedFileError { code, detail } = error;
             self.errors.push(InputError { upload_id: input.upload_id, code, detail });
         }
     }
@@ -228,7 +228,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
         Stage::Switch => switch(ctx, audit, tally)?,
         Stage::Retire(retiring) => match retire::some(ctx, audit, retiring)? {
             Some(rest) => Stage::Retire(rest),
-            None => Stage::Walk(WalkProgress::begin(ctx, audit)?),
+            None => Stage::Walk(VexMatchProgress::begin(ctx, audit)?),
         },
         Stage::Walk(walking) => match walk::some(ctx, audit, tally, walking)? {
             Some(rest) => Stage::Walk(rest),
@@ -286,19 +286,19 @@ fn advisories(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-    (at, offset, artifact): (usize, usize, Option<Artifact>),
+    (at, offset, artifact): (usize, usize, Option<FileReadResult>),
 ) -> Result<Stage, area_sdk::JobError> {
     let is_osv = |input: &&Input| input.format == "osv";
     let Some(input) = audit.inputs.iter().filter(is_osv).nth(at) else { return Ok(Stage::Look) };
     let next = |input| Stage::Advisories { input, offset: 0, artifact: None };
     let mut artifact = match artifact {
         Some(artifact) => artifact,
-        None => match Artifact::known(ctx, &input.content_sha256)? {
+        None => match FileReadResult::known(ctx, &input.content_sha256)? {
             Some(known) => {
                 note(tally, input, known);
                 return Ok(next(at + 1));
             }
-            None => Artifact::new(Vec::new()),
+            None => FileReadResult::new(Vec::new()),
         },
     };
     let more = file::import_some(ctx, &input.blob, &input.content_sha256, offset, &mut artifact)?;
@@ -325,7 +325,7 @@ fn derived_id(scope: &Scope, moment: Timestamp, what: &str) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-fn note(tally: &mut ImportCounts, input: &Input, artifact: Artifact) {
+fn note(tally: &mut ImportCounts, input: &Input, artifact: FileReadResult) {
     tally.imported_advisories += artifact.advisories;
     for error in artifact.errors {
         tally.fail(input, error);

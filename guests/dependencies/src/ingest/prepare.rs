@@ -17,7 +17,7 @@ const MOST_LISTED: usize = 5;
 
 /// Indexes of the inputs whose components, and of those whose VEX statements, are imported.
 #[derive(Debug, Default)]
-pub(super) struct PreparedInputs {
+pub(super) struct InputIndexes {
     pub(super) inputs: Vec<usize>,
     pub(super) statements: Vec<usize>,
 }
@@ -29,7 +29,7 @@ pub(super) fn prepare(
     audit: &AuditStarted,
     tally: &mut ImportCounts,
     mut selection: Selection,
-) -> Result<PreparedInputs, JobError> {
+) -> Result<InputIndexes, JobError> {
     let head = ctx.documents::<BranchHead>().find(audit.head_id(ctx))?;
     if let Some(head) = &head {
         keep_inventory(ctx, audit, tally, &mut selection, head)?;
@@ -45,7 +45,7 @@ pub(super) fn prepare(
     forget_statements(ctx, audit, &selection)?;
     let states = |chosen: &&ChosenInput| chosen.details.statements > 0;
     let sboms = selection.sboms.iter().filter(states);
-    Ok(PreparedInputs {
+    Ok(InputIndexes {
         statements: selection.vex.iter().chain(sboms).map(|chosen| chosen.at).collect(),
         inputs: selection.sboms.iter().map(|chosen| chosen.at).collect(),
     })

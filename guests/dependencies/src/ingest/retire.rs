@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 
 use super::AuditStarted;
 use super::imports::StoredImport;
-use crate::budget::{PageSize, StepBudget};
+use crate::budget::{AdaptiveBatchSize, StepBudget};
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::StoredMatch;
 
@@ -54,7 +54,7 @@ fn retire(
     former: Uuid,
     mut at: RetirementProgress,
 ) -> Result<Option<RetirementProgress>, JobError> {
-    let (mut budget, mut size) = (StepBudget::default(), PageSize::of(ctx));
+    let (mut budget, mut size) = (StepBudget::default(), AdaptiveBatchSize::of(ctx));
     while budget.is_ample() {
         at.cursor = match at.matches {
             false => retire_components(ctx, former, at.cursor.take(), (&mut budget, &mut size))?,
@@ -73,7 +73,7 @@ fn retire_components(
     ctx: &JobCtx,
     audit_id: Uuid,
     cursor: Option<String>,
-    (budget, size): (&mut StepBudget, &mut PageSize),
+    (budget, size): (&mut StepBudget, &mut AdaptiveBatchSize),
 ) -> Result<Option<String>, JobError> {
     let latest = ctx.documents::<StoredComponent>().query().equals("latest", true);
     let some = latest.equals("audit_id", audit_id).ascending("name");
@@ -105,7 +105,7 @@ fn retire_matches(
 fn discard(ctx: &JobCtx, audit: &AuditStarted) -> Result<Option<RetirementProgress>, JobError> {
     let Some(import) = audit.superseded(ctx)? else { return Ok(None) };
     let audit_id = import.uuid();
-    let (mut budget, mut size) = (StepBudget::default(), PageSize::of(ctx));
+    let (mut budget, mut size) = (StepBudget::default(), AdaptiveBatchSize::of(ctx));
     // No cursor is needed: after the deletion, the next page is the first one.
     while budget.is_ample() {
         let matches = ctx.documents::<StoredMatch>().query().equals("audit_id", audit_id);

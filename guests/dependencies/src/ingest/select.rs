@@ -8,7 +8,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::{AuditStarted, ImportCounts, Input};
-use crate::artifacts::{self, Artifact, DocumentDetails};
+use crate::artifacts::{self, DocumentDetails, FileReadResult};
 use crate::text;
 
 /// Maximum number of documents that one warning names.
@@ -39,11 +39,11 @@ pub(super) fn look(
 ) -> Result<Option<Selection>, JobError> {
     let mut known = Vec::new();
     for (at, input) in audit.inputs.iter().enumerate().filter(|(_, input)| input.format != "osv") {
-        match Artifact::known(ctx, &input.content_sha256)? {
+        match FileReadResult::known(ctx, &input.content_sha256)? {
             Some(artifact) => known.push((at, input, artifact)),
             None => {
                 let content = artifacts::sbom_content(ctx, &input.blob)?;
-                let artifact = Artifact::of_sbom(artifacts::sbom(&content));
+                let artifact = FileReadResult::of_sbom(artifacts::sbom(&content));
                 artifact.keep(ctx, &input.content_sha256)?;
                 return Ok(None);
             }
@@ -53,7 +53,7 @@ pub(super) fn look(
 }
 
 /// Selects inputs to import. `known` is sorted newest first.
-fn choose(known: Vec<(usize, &Input, Artifact)>, tally: &mut ImportCounts) -> Selection {
+fn choose(known: Vec<(usize, &Input, FileReadResult)>, tally: &mut ImportCounts) -> Selection {
     let mut streams = DocumentsByStream::default();
     let mut replaced = BTreeSet::new();
     for (at, input, artifact) in known {

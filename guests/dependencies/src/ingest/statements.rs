@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
 use super::{AuditStarted, ImportCounts, Input};
-use crate::artifacts::{self, ArtifactError};
+use crate::artifacts::{self, UploadedFileError};
 use crate::sbom::{self, Sbom};
 use crate::vex::document::{
     ListedStatement, MatchedComponent, Matches, Origin, StatementChunk, StatementSource,
@@ -41,7 +41,7 @@ pub(super) fn store(
              by subject.",
             statements.len()
         );
-        tally.fail(input, ArtifactError::new("too_many_statements", detail));
+        tally.fail(input, UploadedFileError::new("too_many_statements", detail));
         statements.truncate(MOST_STATEMENTS);
     }
     tally.statements += statements.len();

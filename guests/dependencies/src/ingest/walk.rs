@@ -9,7 +9,7 @@ use area_sdk::prelude::*;
 
 use super::{AuditStarted, BranchHead, ImportCounts, statements};
 use crate::budget::StepBudget;
-use crate::inventory::alerts::Alerts;
+use crate::inventory::alerts::NewVulnerabilityEvents;
 use crate::inventory::component::StoredComponent;
 use crate::reevaluate;
 use crate::text::{self, bounded};
@@ -17,7 +17,7 @@ use crate::vex::document::{
     ImportedSbom, MatchedComponent, Matches, StatementChunk, StatementSource, branch_key,
     serial_key,
 };
-use crate::vex::{Applicable, Context, Statement, VersionApplicability};
+use crate::vex::{ApplicableStatement, Context, Statement, VersionApplicability};
 
 /// Maximum number of components in one step.
 const PAGE: u32 = 100;
@@ -30,7 +30,7 @@ const MOST_TOLD: usize = 20;
 
 /// Progress of matching statements with components.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct WalkProgress {
+pub(crate) struct VexMatchProgress {
     /// Ids of the remaining sources of statements; the last one is the current one.
     sources: Vec<String>,
     /// Ids of the audits whose components remain for the current source; `None` before its first
@@ -44,7 +44,7 @@ pub(crate) struct WalkProgress {
     matches: BTreeMap<usize, Matches>,
 }
 
-impl WalkProgress {
+impl VexMatchProgress {
     /// Returns the progress before the first source. The sources are those of the audit's branch,
     /// and those that link to its SBOMs.
     pub(super) fn begin(ctx: &JobCtx, audit: &AuditStarted) -> Result<Self, JobError> {
@@ -75,8 +75,8 @@ pub(super) fn some(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-    mut at: WalkProgress,
-) -> Result<Option<WalkProgress>, JobError> {
+    mut at: VexMatchProgress,
+) -> Result<Option<VexMatchProgress>, JobError> {
     let Some(id) = at.sources.last() else { return Ok(None) };
     let Some(mut source) = ctx.documents::<StatementSource>().find(id)? else {
         return Ok(Some(at.next_source()));
@@ -149,7 +149,7 @@ fn inventories(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<Vec<Uui
     Ok(heads.into_iter().map(|head| head.audit_id).collect())
 }
 
-impl WalkProgress {
+impl VexMatchProgress {
     fn next_source(mut self) -> Self {
         self.sources.pop();
         Self { sources: self.sources, ..Self::default() }
@@ -187,7 +187,7 @@ impl WalkProgress {
         for component in components {
             let found = context.all_applicable(component).into_iter();
             let found = found.filter(|found| !found.is_product);
-            let (counting, others): (Vec<_>, Vec<_>) = found.partition(Applicable::counts);
+            let (counting, others): (Vec<_>, Vec<_>) = found.partition(ApplicableStatement::counts);
             // A component may have two mentions with different versions; count a statement once.
             let mut seen = BTreeSet::new();
             for found in counting.iter().chain(&others) {
@@ -198,7 +198,7 @@ impl WalkProgress {
         }
     }
 
-    fn note(&mut self, found: &Applicable<'_>, component: &Stored<StoredComponent>) {
+    fn note(&mut self, found: &ApplicableStatement<'_>, component: &Stored<StoredComponent>) {
         let listed = if self.matches.len() > FEW_STATEMENTS { LISTED.1 } else { LISTED.0 };
         let matches = self.matches.entry(found.place).or_default();
         if !found.counts() {
@@ -225,13 +225,13 @@ impl WalkProgress {
         components: Vec<Stored<StoredComponent>>,
     ) -> Result<Vec<Stored<StoredComponent>>, JobError> {
         let concerned = |component: &Stored<StoredComponent>| {
-            let stated = |found: Applicable<'_>| !found.is_product;
+            let stated = |found: ApplicableStatement<'_>| !found.is_product;
             !component.advisories.is_empty()
                 || !component.ended.is_empty()
                 || context.all_applicable(component).into_iter().any(stated)
         };
         let (concerned, others): (Vec<_>, Vec<_>) = components.into_iter().partition(concerned);
-        let mut alerts = Alerts::default();
+        let mut alerts = NewVulnerabilityEvents::default();
         let mut budget = StepBudget::default();
         budget.spend(2 * PAGE as usize);
         let ids: Vec<String> = concerned.iter().map(|component| component.id.clone()).collect();

@@ -3,14 +3,14 @@
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
-use super::batch::{Batch, BatchResult, Member};
+use super::batch::{Batch, BatchComponent, MatchOutcome};
 use super::former::FormerImport;
 use super::{AuditStarted, ImportCounts, Input, Stage, derived_id};
 use crate::artifacts;
 use crate::budget::StepBudget;
-use crate::inventory::alerts::Alerts;
-use crate::inventory::component::{SbomImportProperties, SourceScope, StoredComponent};
-use crate::large::{self, AssessmentInSteps, PackageScan};
+use crate::inventory::alerts::NewVulnerabilityEvents;
+use crate::inventory::component::{SbomImportProperties, SourceSbom, StoredComponent};
+use crate::large::{self, AdvisoryScan, AssessmentInSteps};
 use crate::matching::Vulnerability;
 use crate::sbom::{Component, GraphCompleteness, Sbom, identify};
 
@@ -26,7 +26,7 @@ pub(super) struct WriteProgress {
     large: Option<AssessmentInSteps>,
     /// Scan of the package of the last such component, reused if the next one has the same package
     /// and version.
-    scan: Option<PackageScan>,
+    scan: Option<AdvisoryScan>,
     /// Number of components in the finished files of the import.
     #[serde(default)]
     finished: usize,
@@ -136,7 +136,7 @@ fn run(
         artifact_sha256: input.content_sha256.clone(),
         subject_digest: subject.and_then(|subject| subject.digest.clone()),
         observed_at: sbom.created_at.filter(|at| *at <= input.ready_at).unwrap_or(input.ready_at),
-        source_scope: SourceScope {
+        source_scope: SourceSbom {
             format: sbom.format,
             spec_version: sbom.spec_version.to_owned(),
             subject: subject.map(|subject| subject.key.clone()),
@@ -165,7 +165,7 @@ struct Writer<'a> {
     writing: &'a mut WriteProgress,
     former: Option<FormerImport>,
     budget: StepBudget,
-    alerts: Alerts,
+    alerts: NewVulnerabilityEvents,
 }
 
 impl<'a> Writer<'a> {
@@ -176,7 +176,7 @@ impl<'a> Writer<'a> {
         writing: &'a mut WriteProgress,
     ) -> Result<Self, JobError> {
         let former = FormerImport::of(ctx, audit)?;
-        let (budget, alerts) = (StepBudget::default(), Alerts::default());
+        let (budget, alerts) = (StepBudget::default(), NewVulnerabilityEvents::default());
         Ok(Self { ctx, audit, run, writing, former, budget, alerts })
     }
 
@@ -199,15 +199,15 @@ impl<'a> Writer<'a> {
                 components.map(|component| named(self.ctx, self.audit, self.run, component));
             let named = named.collect();
             match Batch::assess(self.ctx, named, tally.sboms > 1, &mut self.budget)? {
-                BatchResult::Batch(batch) => match self.write_batch(tally, batch)? {
+                MatchOutcome::Batch(batch) => match self.write_batch(tally, batch)? {
                     Ok(kept) => at += kept,
                     // The next step has the budget for this component, unless it is the first one
                     // of this step.
                     Err(_) if at > offset => break,
                     Err(first) => self.begin_large(tally, *first)?,
                 },
-                BatchResult::Large(member) => self.begin_large(tally, *member)?,
-                BatchResult::TooMany => {
+                MatchOutcome::Large(member) => self.begin_large(tally, *member)?,
+                MatchOutcome::TooMany => {
                     self.writing.width = Some((width / 8).max(1));
                     break;
                 }
@@ -222,14 +222,18 @@ impl<'a> Writer<'a> {
         &mut self,
         tally: &mut ImportCounts,
         mut batch: Batch,
-    ) -> Result<Result<usize, Box<Member>>, JobError> {
+    ) -> Result<Result<usize, Box<BatchComponent>>, JobError> {
         if let Err(first) = batch.fit(&mut self.budget) {
             return Ok(Err(first));
         }
         Ok(Ok(batch.keep(self.ctx, self.former.as_ref(), tally, &mut self.alerts)?))
     }
 
-    fn begin_large(&mut self, tally: &mut ImportCounts, member: Member) -> Result<(), JobError> {
+    fn begin_large(
+        &mut self,
+        tally: &mut ImportCounts,
+        member: BatchComponent,
+    ) -> Result<(), JobError> {
         self.writing.large = Some(member.begin(self.ctx, tally, &mut self.budget)?);
         Ok(())
     }
@@ -257,7 +261,7 @@ impl<'a> Writer<'a> {
 
     /// Adds alerts for vulnerabilities that are neither in the former inventory nor in another SBOM
     /// of the audit.
-    fn alert(&mut self, kept: &large::PartlyAssessed) -> Result<(), JobError> {
+    fn alert(&mut self, kept: &large::PartialAssessment) -> Result<(), JobError> {
         if !kept.component.latest {
             return Ok(());
         }

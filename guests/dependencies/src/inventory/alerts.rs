@@ -45,9 +45,11 @@ const MOST_TOLD: usize = 900;
 
 /// Newly found vulnerabilities, collected by advisory and branch.
 #[derive(Default)]
-pub(crate) struct Alerts(BTreeMap<(String, Uuid, Option<String>, Uuid), DependencyVulnerable>);
+pub(crate) struct NewVulnerabilityEvents(
+    BTreeMap<(String, Uuid, Option<String>, Uuid), DependencyVulnerable>,
+);
 
-impl Alerts {
+impl NewVulnerabilityEvents {
     /// Adds a vulnerability of a component that it did not have before.
     pub(crate) fn add(
         &mut self,

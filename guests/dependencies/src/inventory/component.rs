@@ -41,7 +41,7 @@ pub(crate) struct StoredComponent {
     pub(crate) dependencies: Vec<String>,
     pub(crate) direct: bool,
     pub(crate) scope: Option<Scope>,
-    pub(crate) source_scope: SourceScope,
+    pub(crate) source_scope: SourceSbom,
     /// Lower-case hex SHA-256 of the SBOM.
     pub(crate) artifact_sha256: String,
     /// `sha256:` and the digest of the image or file that the SBOM describes.
@@ -90,7 +90,8 @@ impl Document for StoredComponent {
 
 /// The SBOM that contains a component.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct SourceScope {
+#[schemars(rename = "SourceScope")]
+pub(crate) struct SourceSbom {
     pub(crate) format: Format,
     pub(crate) spec_version: String,
     /// Key of the product that the SBOM describes: its purl without version, or its name.
@@ -134,7 +135,7 @@ pub(crate) struct SbomImportProperties {
     pub(crate) artifact_sha256: String,
     pub(crate) subject_digest: Option<String>,
     pub(crate) observed_at: Timestamp,
-    pub(crate) source_scope: SourceScope,
+    pub(crate) source_scope: SourceSbom,
     /// Whether the tool that created the SBOM keeps upper case in paths of Go modules.
     pub(crate) case_known: bool,
     /// Limitations that concern all components of the SBOM.

@@ -7,10 +7,10 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Query};
 
 use super::LongPaging;
-use super::component::{SourceScope, StoredComponent};
+use super::component::{SourceSbom, StoredComponent};
 use super::pages;
 use crate::advisories::mentions;
-use crate::deployments::join::{DeploymentEntry, PageDeployments};
+use crate::deployments::join::{ContainingDeployment, PageDeployments};
 use crate::ingest;
 use crate::matching::AdvisoryMatch;
 use crate::sbom::Scope;
@@ -91,7 +91,7 @@ struct Dependency {
     component_ref: Option<String>,
     /// Direct dependencies: purls, or references in the SBOM of components without a purl.
     dependencies: Vec<String>,
-    deployments: Vec<DeploymentEntry>,
+    deployments: Vec<ContainingDeployment>,
     direct: bool,
     /// Ecosystem of the OSV schema; the purl's type if OSV has none for it; null without a purl.
     ecosystem: Option<String>,
@@ -106,7 +106,7 @@ struct Dependency {
     scanner_run_id: Uuid,
     /// Scope in the SBOM: `required`, `optional` or `excluded`; null if the SBOM has none.
     scope: Option<Scope>,
-    source_scope: SourceScope,
+    source_scope: SourceSbom,
     version: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
 use super::component::{SHOWN, StoredComponent};
-use crate::matching::{Assessment, Vulnerability};
+use crate::matching::{ComponentAssessment, Vulnerability};
 use crate::text::advisory_key;
 
 /// Maximum number of matches written at a time.
@@ -84,7 +84,7 @@ fn matches_of(
 }
 
 /// Stores the result of an assessment in a component. Returns whether the component changed.
-pub(crate) fn apply(component: &mut StoredComponent, assessment: &Assessment) -> bool {
+pub(crate) fn apply(component: &mut StoredComponent, assessment: &ComponentAssessment) -> bool {
     let all = assessment.vulnerabilities.len();
     let entries = most_severe(&assessment.vulnerabilities);
     let entries = entries.into_iter().map(|found| found.entry.clone()).collect();
@@ -184,7 +184,7 @@ pub(crate) fn renew(
     scope: &Scope,
     component: &Stored<StoredComponent>,
     before: &[String],
-    assessment: &Assessment,
+    assessment: &ComponentAssessment,
 ) -> Result<(), DocumentError> {
     let now = assessment.names();
     let documents = scope.documents::<StoredMatch>();
@@ -205,7 +205,7 @@ pub(crate) fn renew(
 pub(crate) fn renewal_cost(
     component: &StoredComponent,
     before: &[String],
-    assessment: &Assessment,
+    assessment: &ComponentAssessment,
 ) -> usize {
     let now = assessment.names();
     let gone = before.iter().filter(|key| !now.contains(key)).count();

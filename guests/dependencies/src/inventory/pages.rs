@@ -75,7 +75,7 @@ fn gather<'a, T: Row>(
 ) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
     let (limit, mut next_cursor) = (paging.limit as usize, paging.cursor);
     let mut items = Vec::new();
-    let mut pace = PageSize { affordable: FIRST, has_hidden: false, left: MOST_READ };
+    let mut pace = AdaptiveBatchSize { affordable: FIRST, has_hidden: false, left: MOST_READ };
     loop {
         let missing = limit - items.len();
         let ask = |rows: usize| {
@@ -111,7 +111,7 @@ fn end_of(answers: &[bool], missing: usize) -> Option<usize> {
 }
 
 /// Number of rows to read in the next query.
-struct PageSize {
+struct AdaptiveBatchSize {
     affordable: usize,
     /// Whether the last query returned hidden rows.
     has_hidden: bool,
@@ -119,7 +119,7 @@ struct PageSize {
     left: usize,
 }
 
-impl PageSize {
+impl AdaptiveBatchSize {
     fn rows(&self, missing: usize) -> usize {
         let rows = if self.has_hidden { MOST } else { missing };
         rows.min(self.affordable).min(self.left).max(1)

@@ -14,7 +14,7 @@ use crate::ingest::{BranchHead, StoredImport, head_id};
 /// A row of a list: a component, or a match of one.
 pub(crate) trait Row: Document {
     /// Returns the branch of the row.
-    fn branch(&self) -> Branch;
+    fn branch(&self) -> RepositoryBranch;
     /// Returns the id of the audit that stored the row.
     fn audit_id(&self) -> Uuid;
     /// Returns the approximate size of the row in memory, in bytes.
@@ -22,10 +22,10 @@ pub(crate) trait Row: Document {
 }
 
 /// Id of a repository, and name of a branch.
-pub(crate) type Branch = (Uuid, Option<String>);
+pub(crate) type RepositoryBranch = (Uuid, Option<String>);
 
 impl Row for StoredComponent {
-    fn branch(&self) -> Branch {
+    fn branch(&self) -> RepositoryBranch {
         (self.repository_id, self.branch_ref.clone())
     }
 
@@ -39,7 +39,7 @@ impl Row for StoredComponent {
 }
 
 impl Row for StoredMatch {
-    fn branch(&self) -> Branch {
+    fn branch(&self) -> RepositoryBranch {
         (self.repository_id, self.branch_ref.clone())
     }
 
@@ -56,7 +56,7 @@ impl Row for StoredMatch {
 pub(crate) struct RowFilter<'a> {
     scope: &'a Scope,
     /// Audit of the head by branch; `None` for a branch without a head.
-    heads: BTreeMap<Branch, Option<Uuid>>,
+    heads: BTreeMap<RepositoryBranch, Option<Uuid>>,
     /// Whether the rows of an audit are hidden, by audit; `None` unless the request asks for
     /// history.
     hidden: Option<BTreeMap<Uuid, bool>>,
@@ -99,9 +99,9 @@ impl<'a> RowFilter<'a> {
     }
 
     fn read_heads<T: Row>(&mut self, rows: &[Stored<T>]) -> Result<(), DocumentError> {
-        let branches: BTreeSet<Branch> = rows.iter().map(|row| row.branch()).collect();
+        let branches: BTreeSet<RepositoryBranch> = rows.iter().map(|row| row.branch()).collect();
         let unread = branches.into_iter().filter(|branch| !self.heads.contains_key(branch));
-        let mut unread: BTreeMap<String, Branch> = unread
+        let mut unread: BTreeMap<String, RepositoryBranch> = unread
             .map(|branch| (head_id(self.scope, branch.0, branch.1.as_deref()), branch))
             .collect();
         if unread.is_empty() {

@@ -15,13 +15,13 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
 
-pub(crate) use revision::{PackageRevision, Subject, raise};
-pub(crate) use scan::{PackageScan, ScanPart};
+pub(crate) use revision::{PackageRevision, ReassessmentTarget, raise};
+pub(crate) use scan::{AdvisoryScan, VulnerabilityChunk};
 
 use crate::budget::StepBudget;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
-use crate::matching::{self, Assessment, Vulnerability};
+use crate::matching::{self, ComponentAssessment, Vulnerability};
 
 /// Assessment of one component in several steps.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,13 +29,13 @@ pub(crate) struct AssessmentInSteps {
     component_id: String,
     /// Whether the component is new, so that it has only the matches that this assessment stored.
     is_new: bool,
-    stage: Stage,
+    stage: AssessmentStage,
 }
 
 /// Next stage of the assessment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Stage {
+enum AssessmentStage {
     /// Read the advisory entries of the package.
     Scan,
     /// Write the matches of advisories whose id is after this one; `None` means all.
@@ -50,13 +50,13 @@ pub(crate) enum AssessmentStepResult {
     /// The assessment is not finished; no matches were stored.
     GoOn,
     /// Matches of some vulnerabilities were stored.
-    PartlyAssessed(PartlyAssessed),
+    PartlyAssessed(PartialAssessment),
     /// The assessment is finished; `None` if the component was deleted.
     Finished(Option<Box<Stored<StoredComponent>>>),
 }
 
 /// A component and the vulnerabilities whose matches a step stored.
-pub(crate) struct PartlyAssessed {
+pub(crate) struct PartialAssessment {
     pub(crate) component: Stored<StoredComponent>,
     pub(crate) vulnerabilities: Vec<Vulnerability>,
     /// Names in the matches that existed before.
@@ -65,7 +65,7 @@ pub(crate) struct PartlyAssessed {
 
 impl AssessmentInSteps {
     pub(crate) fn new(component_id: String, is_new: bool) -> Self {
-        Self { component_id, is_new, stage: Stage::Scan }
+        Self { component_id, is_new, stage: AssessmentStage::Scan }
     }
 
     /// Continues the assessment as far as the budget permits. Uses `scan` again if the component
@@ -74,34 +74,34 @@ impl AssessmentInSteps {
         &mut self,
         ctx: &JobCtx,
         owner: &str,
-        scan: &mut Option<PackageScan>,
+        scan: &mut Option<AdvisoryScan>,
         budget: &mut StepBudget,
     ) -> Result<AssessmentStepResult, JobError> {
         let Some(component) = ctx.documents::<StoredComponent>().find(&self.component_id)? else {
             return Ok(AssessmentStepResult::Finished(None));
         };
-        let scan = PackageScan::of(ctx, owner, scan, &component)?;
-        if !scan.is_complete() && !matches!(self.stage, Stage::Scan) {
+        let scan = AdvisoryScan::of(ctx, owner, scan, &component)?;
+        if !scan.is_complete() && !matches!(self.stage, AssessmentStage::Scan) {
             // The package or component changed after the first matches were written.
             self.is_new = false;
-            self.stage = Stage::Scan;
+            self.stage = AssessmentStage::Scan;
         }
-        match std::mem::replace(&mut self.stage, Stage::Scan) {
-            Stage::Scan => {
+        match std::mem::replace(&mut self.stage, AssessmentStage::Scan) {
+            AssessmentStage::Scan => {
                 if scan.read_some(ctx, &component, budget)? {
-                    self.stage = Stage::Write { after: None };
+                    self.stage = AssessmentStage::Write { after: None };
                 }
                 Ok(AssessmentStepResult::GoOn)
             }
-            Stage::Write { after } => self.write(ctx, scan, (component, after), budget),
-            Stage::Prune { cursor } => self.prune(ctx, scan, (component, cursor), budget),
+            AssessmentStage::Write { after } => self.write(ctx, scan, (component, after), budget),
+            AssessmentStage::Prune { cursor } => self.prune(ctx, scan, (component, cursor), budget),
         }
     }
 
     fn write(
         &mut self,
         ctx: &JobCtx,
-        scan: &PackageScan,
+        scan: &AdvisoryScan,
         (mut component, after): (Stored<StoredComponent>, Option<String>),
         budget: &mut StepBudget,
     ) -> Result<AssessmentStepResult, JobError> {
@@ -127,12 +127,12 @@ impl AssessmentInSteps {
             matches::put(ctx, &component, &slice)?
         };
         if slice.len() == rest.len() {
-            self.stage = Stage::Prune { cursor: None };
+            self.stage = AssessmentStage::Prune { cursor: None };
         } else {
             let last = slice.last().map(|found| found.entry.advisory_id.clone());
-            self.stage = Stage::Write { after: last.or(after) };
+            self.stage = AssessmentStage::Write { after: last.or(after) };
         }
-        Ok(AssessmentStepResult::PartlyAssessed(PartlyAssessed {
+        Ok(AssessmentStepResult::PartlyAssessed(PartialAssessment {
             component,
             vulnerabilities: slice,
             known,
@@ -142,7 +142,7 @@ impl AssessmentInSteps {
     fn prune(
         &mut self,
         ctx: &JobCtx,
-        scan: &PackageScan,
+        scan: &AdvisoryScan,
         (component, mut cursor): (Stored<StoredComponent>, Option<String>),
         budget: &mut StepBudget,
     ) -> Result<AssessmentStepResult, JobError> {
@@ -163,20 +163,20 @@ impl AssessmentInSteps {
         if self.is_new {
             return self.finish(ctx, scan, component, &assessment);
         }
-        self.stage = Stage::Prune { cursor };
+        self.stage = AssessmentStage::Prune { cursor };
         Ok(AssessmentStepResult::GoOn)
     }
 
     fn finish(
         &mut self,
         ctx: &JobCtx,
-        scan: &PackageScan,
+        scan: &AdvisoryScan,
         mut component: Stored<StoredComponent>,
-        assessment: &Assessment,
+        assessment: &ComponentAssessment,
     ) -> Result<AssessmentStepResult, JobError> {
         if !scan.hold(ctx, &component)? {
             self.is_new = false;
-            self.stage = Stage::Scan;
+            self.stage = AssessmentStage::Scan;
             return Ok(AssessmentStepResult::GoOn);
         }
         matches::apply(&mut component, assessment);
@@ -192,10 +192,10 @@ const PRUNED: u32 = 1_000;
 /// Completes the assessment of the component with the results of the scan.
 fn assess(
     scope: &Scope,
-    scan: &PackageScan,
+    scan: &AdvisoryScan,
     component: &StoredComponent,
     budget: &mut StepBudget,
-) -> Result<Assessment, DocumentError> {
+) -> Result<ComponentAssessment, DocumentError> {
     let (found, read) = scan.load(scope, component)?;
     budget.spend(read);
     matching::complete(scope, component, found, budget)

@@ -4,10 +4,10 @@
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::revision::{self, Subject};
-use super::{AssessmentInSteps, AssessmentStepResult, PackageScan};
+use super::revision::{self, ReassessmentTarget};
+use super::{AdvisoryScan, AssessmentInSteps, AssessmentStepResult};
 use crate::budget::StepBudget;
-use crate::inventory::alerts::Alerts;
+use crate::inventory::alerts::NewVulnerabilityEvents;
 use crate::inventory::component::StoredComponent;
 
 /// Number of components read at a time; some are large.
@@ -16,7 +16,7 @@ const PAGE: u32 = 10;
 /// Job that assesses one component, or all latest components of a package, again.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Rescan {
-    subject: Subject,
+    subject: ReassessmentTarget,
     /// Revision of the subject when the job began; `None` before its first step.
     revision: Option<u64>,
     /// Ids of the remaining components of the page.
@@ -25,7 +25,7 @@ pub(crate) struct Rescan {
     cursor: Option<String>,
     has_all: bool,
     current: Option<AssessmentInSteps>,
-    scan: Option<PackageScan>,
+    scan: Option<AdvisoryScan>,
 }
 
 impl Job for Rescan {
@@ -33,7 +33,7 @@ impl Job for Rescan {
 }
 
 impl Rescan {
-    pub(super) fn new(subject: Subject) -> Self {
+    pub(super) fn new(subject: ReassessmentTarget) -> Self {
         Self {
             subject,
             revision: None,
@@ -50,13 +50,13 @@ impl Rescan {
         while self.components.is_empty() && !self.has_all {
             budget.spend(PAGE as usize);
             match &self.subject {
-                Subject::Component(id) => {
+                ReassessmentTarget::Component(id) => {
                     let found = ctx.documents::<StoredComponent>().find(id)?;
                     let ready = found.filter(|component| !component.unfinished);
                     self.components.extend(ready.map(|component| component.id));
                     self.has_all = true;
                 }
-                Subject::Package(key) => {
+                ReassessmentTarget::Package(key) => {
                     let found = ctx.documents::<StoredComponent>().query();
                     let found = found.equals("latest", true).equals("package_key", key);
                     let found = found.ascending("package_key").cursor(self.cursor.take());
@@ -78,7 +78,7 @@ impl Rescan {
         &mut self,
         ctx: &JobCtx,
         budget: &mut StepBudget,
-        alerts: &mut Alerts,
+        alerts: &mut NewVulnerabilityEvents,
     ) -> Result<(), JobError> {
         let owner = format!("rescan/{}", ctx.job_id());
         let mut current = match self.current.take() {
@@ -103,7 +103,7 @@ impl Rescan {
 
 pub(crate) fn run(ctx: &JobCtx, mut job: Rescan) -> JobResult<Rescan> {
     let mut budget = StepBudget::default();
-    let mut alerts = Alerts::default();
+    let mut alerts = NewVulnerabilityEvents::default();
     if job.revision.is_none() {
         job.revision = Some(revision::of(ctx, &job.subject)?);
     }

@@ -10,7 +10,8 @@ use crate::inventory::component::StoredComponent;
 /// Component or package that is assessed again as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Subject {
+#[schemars(rename = "Subject")]
+pub(crate) enum ReassessmentTarget {
     /// All latest components of the package with this key.
     Package(String),
     /// The component with this id.
@@ -48,13 +49,13 @@ fn write(scope: &Scope, package_key: &str, by: u64) -> Result<(), DocumentError>
 }
 
 /// Increments the revision of a subject and enqueues the job that assesses its components again.
-pub(crate) fn raise(scope: &Scope, subject: Subject) -> Result<(), DocumentError> {
+pub(crate) fn raise(scope: &Scope, subject: ReassessmentTarget) -> Result<(), DocumentError> {
     let dedupe_key = match &subject {
-        Subject::Package(key) => {
+        ReassessmentTarget::Package(key) => {
             write(scope, key, 1)?;
             id(scope, key)
         }
-        Subject::Component(component_id) => {
+        ReassessmentTarget::Component(component_id) => {
             let component = scope.documents::<StoredComponent>().find(component_id)?;
             let Some(mut component) = component else { return Ok(()) };
             component.revision = Some(component.revision.unwrap_or_default() + 1);
@@ -72,13 +73,13 @@ pub(crate) fn raise(scope: &Scope, subject: Subject) -> Result<(), DocumentError
 }
 
 /// Returns the revision of a subject; 0 if it never changed.
-pub(super) fn of(scope: &Scope, subject: &Subject) -> Result<u64, DocumentError> {
+pub(super) fn of(scope: &Scope, subject: &ReassessmentTarget) -> Result<u64, DocumentError> {
     match subject {
-        Subject::Package(key) => {
+        ReassessmentTarget::Package(key) => {
             let known = scope.documents::<PackageRevision>().find(id(scope, key))?;
             Ok(known.map_or(0, |known| known.revision))
         }
-        Subject::Component(id) => {
+        ReassessmentTarget::Component(id) => {
             let component = scope.documents::<StoredComponent>().find(id)?;
             Ok(component.map_or(0, |component| component.revision.unwrap_or_default()))
         }
@@ -87,20 +88,24 @@ pub(super) fn of(scope: &Scope, subject: &Subject) -> Result<u64, DocumentError>
 
 /// Returns the sum of the component's revision and its package's revision.
 pub(super) fn current(scope: &Scope, component: &StoredComponent) -> Result<u64, DocumentError> {
-    let package = component.package_key.clone().map(Subject::Package);
+    let package = component.package_key.clone().map(ReassessmentTarget::Package);
     let own = component.revision.unwrap_or_default();
     Ok(own + package.map_or(Ok(0), |package| of(scope, &package))?)
 }
 
 /// Whether the subject still has this revision. If so, writes it again, so that a concurrent change
 /// of the revision conflicts with this call.
-pub(super) fn hold(scope: &Scope, subject: &Subject, revision: u64) -> Result<bool, DocumentError> {
+pub(super) fn hold(
+    scope: &Scope,
+    subject: &ReassessmentTarget,
+    revision: u64,
+) -> Result<bool, DocumentError> {
     if of(scope, subject)? != revision {
         return Ok(false);
     }
     match subject {
-        Subject::Package(key) => write(scope, key, 0)?,
-        Subject::Component(id) => {
+        ReassessmentTarget::Package(key) => write(scope, key, 0)?,
+        ReassessmentTarget::Component(id) => {
             if let Some(mut component) = scope.documents::<StoredComponent>().find(id)? {
                 scope.documents().replace(&mut component)?;
             }

@@ -4,18 +4,19 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-use super::revision::{self, Subject};
+use super::revision::{self, ReassessmentTarget};
 use crate::budget::StepBudget;
 use crate::inventory::component::StoredComponent;
-use crate::matching::{Assessment, EntryPages, Vulnerability};
+use crate::matching::{ComponentAssessment, EntryPages, Vulnerability};
 
 /// Vulnerabilities that one step of a scan found, stored until the assessment ends.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ScanPart {
+#[schemars(rename = "ScanPart")]
+pub(crate) struct VulnerabilityChunk {
     vulnerabilities: Vec<Vulnerability>,
 }
 
-impl Document for ScanPart {
+impl Document for VulnerabilityChunk {
     const COLLECTION: &'static str = "scan_parts";
 }
 
@@ -27,7 +28,7 @@ const PART: usize = 500;
 /// The revision is the sum of the component's and the package's revisions. Both only increase, so
 /// an equal sum means that neither changed.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct PackageScan {
+pub(crate) struct AdvisoryScan {
     /// Prefix of the document ids of the parts.
     owner: String,
     /// Key of everything that affects the result: package, version, release and spelling.
@@ -38,10 +39,10 @@ pub(crate) struct PackageScan {
     cursor: Option<String>,
     is_complete: bool,
     /// Results of the scan other than the vulnerabilities in stored parts.
-    findings: Assessment,
+    findings: ComponentAssessment,
 }
 
-impl PackageScan {
+impl AdvisoryScan {
     /// Returns the scan for a component: the given one if it has the same package and version and
     /// is not outdated; otherwise a new one.
     pub(super) fn of<'a>(
@@ -65,7 +66,7 @@ impl PackageScan {
             parts: 0,
             cursor: None,
             is_complete: false,
-            findings: Assessment::default(),
+            findings: ComponentAssessment::default(),
         }))
     }
 
@@ -83,7 +84,7 @@ impl PackageScan {
         let own = component.revision.unwrap_or_default();
         let Some(key) = component.package_key.clone() else { return Ok(own == self.revision) };
         let Some(of_package) = self.revision.checked_sub(own) else { return Ok(false) };
-        revision::hold(ctx, &Subject::Package(key), of_package)
+        revision::hold(ctx, &ReassessmentTarget::Package(key), of_package)
     }
 
     /// Reads entries as far as the budget permits. Returns whether all entries are read.
@@ -109,11 +110,13 @@ impl PackageScan {
         if self.findings.vulnerabilities.is_empty() {
             return Ok(());
         }
-        let part = ScanPart { vulnerabilities: std::mem::take(&mut self.findings.vulnerabilities) };
+        let part = VulnerabilityChunk {
+            vulnerabilities: std::mem::take(&mut self.findings.vulnerabilities),
+        };
         let id = self.part_id(self.parts);
         self.parts += 1;
         budget.spend(2);
-        let documents = scope.documents::<ScanPart>();
+        let documents = scope.documents::<VulnerabilityChunk>();
         // A failed attempt may have stored this part.
         match documents.find(&id)? {
             Some(mut known) => {
@@ -128,9 +131,9 @@ impl PackageScan {
         format!("{}/{number}", self.owner)
     }
 
-    fn parts(&self, scope: &Scope) -> Result<Vec<Stored<ScanPart>>, DocumentError> {
+    fn parts(&self, scope: &Scope) -> Result<Vec<Stored<VulnerabilityChunk>>, DocumentError> {
         let ids = (0..self.parts).map(|number| self.part_id(number));
-        scope.documents::<ScanPart>().get_many(ids)
+        scope.documents::<VulnerabilityChunk>().get_many(ids)
     }
 
     /// Returns the result of the scan for a component, and the number of documents read.
@@ -138,7 +141,7 @@ impl PackageScan {
         &self,
         scope: &Scope,
         component: &StoredComponent,
-    ) -> Result<(Assessment, usize), DocumentError> {
+    ) -> Result<(ComponentAssessment, usize), DocumentError> {
         let mut found = self.findings.clone();
         for part in self.parts(scope)? {
             found.vulnerabilities.extend(part.value.vulnerabilities);
@@ -152,7 +155,7 @@ impl PackageScan {
     /// Deletes the stored parts of the scan.
     pub(crate) fn discard(self, scope: &Scope) -> Result<(), DocumentError> {
         let parts = self.parts(scope)?;
-        scope.documents::<ScanPart>().delete_all(&parts)
+        scope.documents::<VulnerabilityChunk>().delete_all(&parts)
     }
 }
 

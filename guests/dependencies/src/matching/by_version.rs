@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
-use super::{AdvisoryMatch, Assessment, BatchAssessment, MatchBasis, Vulnerability};
+use super::{AdvisoryMatch, BatchAssessment, ComponentAssessment, MatchBasis, Vulnerability};
 use crate::advisories::document::AffectedPackage;
 use crate::budget::StepBudget;
 use crate::ecosystem::{Package, SpellingMatch};
@@ -49,7 +49,7 @@ const PAGE_BYTES: usize = 4 << 20;
 const KEYS: usize = 500;
 
 /// Number of advisory entries by package key. Packages without entries are missing.
-type Counts = BTreeMap<String, usize>;
+type AdvisoryEntryCounts = BTreeMap<String, usize>;
 
 /// Assesses as many of the first components as fit into one batch.
 pub(super) fn assess(
@@ -65,8 +65,8 @@ pub(super) fn assess(
         0 => return Ok(large(components, &counts)),
         fit => &components[..fit],
     };
-    let mut assessments: Vec<Assessment> =
-        components.iter().map(|_| Assessment::default()).collect();
+    let mut assessments: Vec<ComponentAssessment> =
+        components.iter().map(|_| ComponentAssessment::default()).collect();
     let packages: Vec<_> = components.iter().map(|component| component.package()).collect();
     let of_key = by_key(components, &counts);
     let keys: Vec<&str> = of_key.keys().copied().collect();
@@ -95,7 +95,7 @@ pub(super) fn assess(
 }
 
 /// Returns how many of the first components can be assessed as one batch.
-fn together(components: &[&StoredComponent], counts: &Counts) -> usize {
+fn together(components: &[&StoredComponent], counts: &AdvisoryEntryCounts) -> usize {
     let (mut entries, mut pairs, mut seen) = (0, 0, BTreeSet::new());
     let fits = components.iter().take_while(|component| {
         let key = component.package_key.as_ref();
@@ -111,7 +111,7 @@ fn together(components: &[&StoredComponent], counts: &Counts) -> usize {
 
 /// Returns the result for a first component that needs several steps. It contains the component's
 /// package key if the package has too many entries.
-fn large(components: &[&StoredComponent], counts: &Counts) -> BatchAssessment {
+fn large(components: &[&StoredComponent], counts: &AdvisoryEntryCounts) -> BatchAssessment {
     let key = components.first().and_then(|component| component.package_key.as_ref());
     BatchAssessment::Large(
         key.filter(|key| counts.get(*key).is_some_and(|all| *all > LARGE)).cloned(),
@@ -177,7 +177,7 @@ impl<'a> EntryPages<'a> {
     pub(crate) fn look_at(
         &mut self,
         component: &StoredComponent,
-        assessment: &mut Assessment,
+        assessment: &mut ComponentAssessment,
         budget: &mut StepBudget,
     ) -> Result<Option<String>, DocumentError> {
         let package = component.package();
@@ -190,10 +190,13 @@ impl<'a> EntryPages<'a> {
     }
 }
 
-fn count(scope: &Scope, components: &[&StoredComponent]) -> Result<Counts, DocumentError> {
+fn count(
+    scope: &Scope,
+    components: &[&StoredComponent],
+) -> Result<AdvisoryEntryCounts, DocumentError> {
     let keys = components.iter().filter_map(|component| component.package_key.as_deref());
     let keys: Vec<&str> = keys.collect::<BTreeSet<_>>().into_iter().collect();
-    let mut counts = Counts::new();
+    let mut counts = AdvisoryEntryCounts::new();
     for keys in keys.chunks(KEYS) {
         let entries = scope.documents::<AffectedPackage>().query();
         let entries = entries.one_of("package_key", keys.iter().copied());
@@ -209,7 +212,7 @@ fn count(scope: &Scope, components: &[&StoredComponent]) -> Result<Counts, Docum
 /// Returns the indexes of the components by package key, for packages that have entries.
 fn by_key<'a>(
     components: &[&'a StoredComponent],
-    entries: &Counts,
+    entries: &AdvisoryEntryCounts,
 ) -> BTreeMap<&'a str, Vec<usize>> {
     let mut by_key: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, component) in components.iter().enumerate() {
@@ -222,7 +225,7 @@ fn by_key<'a>(
     by_key
 }
 
-impl Assessment {
+impl ComponentAssessment {
     /// Adds the result of comparing an advisory entry with a component. `package` has the
     /// component's version.
     fn look_at(&mut self, component: &StoredComponent, package: &Package, entry: &AffectedPackage) {

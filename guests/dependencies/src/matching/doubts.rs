@@ -15,13 +15,13 @@ const EXAMPLES: usize = 3;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct UndecidedAdvisories {
     /// Advisory whose entries are being read.
-    current: Option<PartialAdvisoryVerdict>,
+    current: Option<AdvisoryVerdictAccumulator>,
     causes: BTreeMap<ComparisonObstacle, CauseCount>,
 }
 
 /// An advisory, with the combined verdict of its entries so far.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct PartialAdvisoryVerdict {
+struct AdvisoryVerdictAccumulator {
     advisory_id: String,
     affects: bool,
     answered: bool,
@@ -41,7 +41,7 @@ impl UndecidedAdvisories {
         if self.current.as_ref().is_none_or(|open| open.advisory_id != advisory_id) {
             self.close();
         }
-        let open = self.current.get_or_insert_with(|| PartialAdvisoryVerdict {
+        let open = self.current.get_or_insert_with(|| AdvisoryVerdictAccumulator {
             advisory_id: advisory_id.to_owned(),
             affects: false,
             answered: false,

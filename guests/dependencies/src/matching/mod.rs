@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-use crate::advisories::document::AdvisoryName;
+use crate::advisories::document::AdvisoryNameEntry;
 use crate::budget::StepBudget;
 use crate::inventory::component::{ReportedAdvisory, StoredComponent};
 use crate::osv::Rating;
@@ -59,7 +59,7 @@ pub(crate) struct Vulnerability {
 
 /// Result of assessing a component: its vulnerabilities and limitations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Assessment {
+pub(crate) struct ComponentAssessment {
     /// Vulnerabilities, ordered by advisory id.
     pub(crate) vulnerabilities: Vec<Vulnerability>,
     /// Limitations about advisories that could not be compared with the component.
@@ -73,7 +73,7 @@ pub(crate) struct Assessment {
 #[derive(Debug)]
 pub(crate) enum BatchAssessment {
     /// Assessments of the first components, in their order.
-    Some(Vec<Assessment>),
+    Some(Vec<ComponentAssessment>),
     /// The first component needs several steps. Contains the key of its package if that has too
     /// many entries.
     Large(Option<String>),
@@ -113,9 +113,9 @@ pub(crate) fn assess(
 pub(crate) fn complete(
     scope: &Scope,
     component: &StoredComponent,
-    mut assessment: Assessment,
+    mut assessment: ComponentAssessment,
     budget: &mut StepBudget,
-) -> Result<Assessment, DocumentError> {
+) -> Result<ComponentAssessment, DocumentError> {
     let (context, _) = vex::Context::load(scope, &[component])?;
     let statements = MatchedStatements::on(component, &context);
     let names = advisory_names(scope, &[component], std::slice::from_ref(&statements))?;
@@ -124,7 +124,7 @@ pub(crate) fn complete(
     Ok(assessment)
 }
 
-impl Assessment {
+impl ComponentAssessment {
     /// Returns the names of all vulnerabilities, sorted.
     pub(crate) fn names(&self) -> BTreeSet<&String> {
         self.vulnerabilities.iter().flat_map(|found| &found.names).collect()
@@ -141,7 +141,7 @@ impl Assessment {
         &mut self,
         component: &StoredComponent,
         reported: impl Iterator<Item = &'a ReportedAdvisory>,
-        names: &BTreeMap<String, AdvisoryName>,
+        names: &BTreeMap<String, AdvisoryNameEntry>,
     ) {
         let is_open = |reported: &&ReportedAdvisory| !reported.stated().is_some_and(State::ends);
         for reported in reported.filter(is_open) {
@@ -166,7 +166,7 @@ impl Assessment {
         &mut self,
         component: &StoredComponent,
         statements: &MatchedStatements,
-        names: &BTreeMap<String, AdvisoryName>,
+        names: &BTreeMap<String, AdvisoryNameEntry>,
     ) {
         if let Some(package) = component.package() {
             let doubts = std::mem::take(&mut self.doubts);
@@ -221,7 +221,7 @@ fn advisory_names(
     scope: &Scope,
     components: &[&StoredComponent],
     statements: &[MatchedStatements],
-) -> Result<BTreeMap<String, AdvisoryName>, DocumentError> {
+) -> Result<BTreeMap<String, AdvisoryNameEntry>, DocumentError> {
     let reported = components.iter().flat_map(|component| &component.reported);
     let reported = reported.map(|reported| &reported.advisory_id);
     let added = statements.iter().flat_map(MatchedStatements::added_ids);
@@ -229,7 +229,7 @@ fn advisory_names(
     let keys: Vec<String> = keys.into_iter().collect();
     let mut names = BTreeMap::new();
     for keys in keys.chunks(1_000) {
-        let found = scope.documents::<AdvisoryName>().get_many(keys)?.into_iter();
+        let found = scope.documents::<AdvisoryNameEntry>().get_many(keys)?.into_iter();
         names.extend(found.map(|name| (name.id, name.value)));
     }
     Ok(names)

@@ -48,7 +48,7 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, ImportFailure> {
 
 /// A document to parse, in memory or packed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Source<'a> {
+pub(crate) enum DocumentContent<'a> {
     /// The text of the document.
     Text(&'a str),
     /// A document that is too large for memory, packed as it was sent. Size, nesting and encoding
@@ -56,7 +56,7 @@ pub(crate) enum Source<'a> {
     Packed(&'a [u8]),
 }
 
-impl<'a> Source<'a> {
+impl<'a> DocumentContent<'a> {
     /// Parses the document. If that fails, parses it again to find the position of the error.
     pub(crate) fn json<T: Deserialize<'a>>(self) -> Result<T, ImportFailure> {
         match self {

@@ -9,7 +9,7 @@ use area_sdk::prelude::*;
 
 use super::identity::{self, NamingProperties};
 use super::references::ReferenceMap;
-use super::subject::Subject;
+use super::subject::ReassessmentTarget;
 use super::{Component, Format, ReportedVulnerability, Scope};
 use crate::purl::Purl;
 use crate::vex::{State, Statement, VersionApplicability};
@@ -28,7 +28,7 @@ pub(crate) struct Sbom<'a> {
     /// one.
     pub(crate) serial: Option<(Uuid, u64)>,
     /// Product that the SBOM describes; `None` if the file does not name it.
-    pub(crate) subject: Option<Subject>,
+    pub(crate) subject: Option<ReassessmentTarget>,
     /// Tool that created the SBOM, for example `syft 1.2.3`.
     pub(crate) tool: Option<String>,
     pub(crate) created_at: Option<Timestamp>,
@@ -88,7 +88,7 @@ pub(super) struct ParsedSbom<'a> {
     pub(super) format: Format,
     pub(super) spec_version: &'static str,
     pub(super) serial: Option<(Uuid, u64)>,
-    pub(super) subject: Option<Subject>,
+    pub(super) subject: Option<ReassessmentTarget>,
     /// References of the subject in the dependency graph.
     pub(super) roots: Vec<Cow<'a, str>>,
     pub(super) tool: Option<String>,

@@ -18,10 +18,10 @@ use memchr::memmem;
 
 pub(crate) use bill::{GraphCompleteness, Sbom};
 pub(crate) use identity::identify;
-pub(crate) use subject::{Subject, stream};
+pub(crate) use subject::{ReassessmentTarget, stream};
 
 use crate::purl::Purl;
-use crate::reading::{self, ImportFailure, Source};
+use crate::reading::{self, DocumentContent, ImportFailure};
 use crate::vex::State;
 
 /// Members that occur only in one of the standards, to detect the format.
@@ -91,7 +91,7 @@ impl<'a> Sbom<'a> {
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ImportFailure> {
         if Packing::of(bytes) != Packing::None {
             let [cyclonedx, spdx] = packed::places(bytes, [CYCLONEDX, SPDX])?;
-            return Self::of_format(Source::Packed(bytes), cyclonedx, spdx);
+            return Self::of_format(DocumentContent::Packed(bytes), cyclonedx, spdx);
         }
         if bytes.len() > MAX_BYTES {
             let message =
@@ -104,13 +104,13 @@ impl<'a> Sbom<'a> {
         }
         let text = reading::text(bytes)?;
         let place = |member: &str| memmem::find(text.as_bytes(), member.as_bytes());
-        Self::of_format(Source::Text(text), place(CYCLONEDX), place(SPDX))
+        Self::of_format(DocumentContent::Text(text), place(CYCLONEDX), place(SPDX))
     }
 
     /// Parses a file by the standard whose member occurs first; the offsets are those of the
     /// members.
     fn of_format(
-        source: Source<'a>,
+        source: DocumentContent<'a>,
         cyclonedx: Option<usize>,
         spdx: Option<usize>,
     ) -> Result<Self, ImportFailure> {

@@ -12,7 +12,7 @@ pub(super) fn places<const N: usize>(
     packed: &[u8],
     texts: [&'static str; N],
 ) -> Result<[Option<usize>; N], ImportFailure> {
-    let mut searches = texts.map(Search::new);
+    let mut searches = texts.map(StreamTextSearch::new);
     let observe = |piece: &[u8]| searches.iter_mut().for_each(|search| search.read(piece));
     let read = stream::parse(packed, STREAM, observe, |_| ());
     read.map_err(|breach| ImportFailure::at("", breach.to_string()))?;
@@ -20,7 +20,7 @@ pub(super) fn places<const N: usize>(
 }
 
 /// Search for one text in a stream that arrives in pieces.
-struct Search {
+struct StreamTextSearch {
     text: &'static [u8],
     /// Last bytes read, which may be the beginning of the text.
     tail: Vec<u8>,
@@ -28,7 +28,7 @@ struct Search {
     found: Option<usize>,
 }
 
-impl Search {
+impl StreamTextSearch {
     fn new(text: &'static str) -> Self {
         Self { text: text.as_bytes(), tail: Vec::new(), read: 0, found: None }
     }
@@ -102,7 +102,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_text_is_found_wherever_pieces_end(text in "[ab]{0,40}", cut in 1..9_usize) {
-            let mut search = Search::new("abba");
+            let mut search = StreamTextSearch::new("abba");
             text.as_bytes().chunks(cut).for_each(|piece| search.read(piece));
             prop_assert_eq!(search.found, text.find("abba"));
         }

@@ -8,11 +8,11 @@ use area_sdk::prelude::*;
 use super::bill::{Edges, Mention, ParsedSbom, Sbom};
 use super::identity::bounded;
 use super::references::ReferenceMap;
-use super::subject::Subject;
+use super::subject::ReassessmentTarget;
 use super::{Format, Scope};
 use crate::purl::Purl;
-use crate::reading::list::{self, List};
-use crate::reading::{ImportFailure, Source};
+use crate::reading::list::{self, BoundedList};
+use crate::reading::{DocumentContent, ImportFailure};
 
 /// `SPDXID` of the document itself.
 const DOCUMENT: &str = "SPDXRef-DOCUMENT";
@@ -28,11 +28,11 @@ struct Document<'a> {
     #[serde(borrow)]
     creation_info: CreationInfo<'a>,
     #[serde(borrow, default)]
-    packages: List<Package<'a>>,
+    packages: BoundedList<Package<'a>>,
     #[serde(borrow, default)]
     relationships: Relationships<'a>,
     #[serde(borrow, default)]
-    document_describes: List<Cow<'a, str>>,
+    document_describes: BoundedList<Cow<'a, str>>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -60,9 +60,9 @@ struct Package<'a> {
     #[serde(borrow, default)]
     version_info: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    external_refs: List<ExternalRef<'a>>,
+    external_refs: BoundedList<ExternalRef<'a>>,
     #[serde(borrow, default)]
-    checksums: List<Checksum<'a>>,
+    checksums: BoundedList<Checksum<'a>>,
     #[serde(borrow, default)]
     primary_package_purpose: Option<Cow<'a, str>>,
 }
@@ -112,7 +112,7 @@ struct Relationship<'a> {
     related_spdx_element: Cow<'a, str>,
 }
 
-pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, ImportFailure> {
+pub(super) fn read(source: DocumentContent<'_>) -> Result<Sbom<'_>, ImportFailure> {
     let document: Document<'_> = source.json()?;
     document.check()?;
     let subjects: BTreeSet<String> = document.subjects().into_iter().map(Into::into).collect();
@@ -172,18 +172,18 @@ impl Document<'_> {
         if self.packages.0.iter().all(is_subject) { BTreeSet::new() } else { subjects }
     }
 
-    fn subject(&self, subjects: &BTreeSet<String>) -> Option<Subject> {
+    fn subject(&self, subjects: &BTreeSet<String>) -> Option<ReassessmentTarget> {
         let mut described =
             self.packages.0.iter().filter(|package| subjects.contains(package.id.as_ref()));
         match (described.next(), described.next()) {
             (Some(only), None) => Some(only.subject()),
             _ if self.name.trim().is_empty() => None,
-            _ => Some(Subject {
+            _ => Some(ReassessmentTarget {
                 key: bounded(&self.name),
                 name: bounded(&self.name),
                 version: None,
                 references: vec![DOCUMENT.to_owned()],
-                is_weak: Subject::is_place(&self.name),
+                is_weak: ReassessmentTarget::is_place(&self.name),
                 digest: None,
             }),
         }
@@ -217,7 +217,7 @@ impl Package<'_> {
         self.primary_package_purpose.as_deref() == Some("FILE")
     }
 
-    fn subject(&self) -> Subject {
+    fn subject(&self) -> ReassessmentTarget {
         let purl = self.purl().and_then(|purl| Purl::parse(purl).ok());
         let sha256 = self.checksums.0.iter().find(|checksum| checksum.algorithm == "SHA256");
         let digest = sha256.map(|sum| format!("sha256:{}", sum.checksum_value.to_lowercase()));
@@ -226,10 +226,10 @@ impl Package<'_> {
         let mut versions = versions.into_iter().flatten();
         let hash = versions.clone().find(|version| version.starts_with("sha256:"));
         let references = std::iter::once(self.id.as_ref()).chain(self.purl());
-        Subject {
+        ReassessmentTarget {
             key: purl.as_ref().map_or_else(|| bounded(&self.name), |p| p.package().to_string()),
             name: bounded(&self.name),
-            is_weak: purl.is_none() && (self.is_file() || Subject::is_place(&self.name)),
+            is_weak: purl.is_none() && (self.is_file() || ReassessmentTarget::is_place(&self.name)),
             version: versions.next().filter(|version| !version.is_empty()).map(bounded),
             references: references.map(bounded).collect(),
             digest: hash.map(str::to_lowercase).or(digest),

@@ -5,7 +5,7 @@ use area_sdk::prelude::*;
 
 /// The product that an SBOM or VEX document describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Subject {
+pub(crate) struct ReassessmentTarget {
     /// Key that all versions of the product share: the purl without version, or the name.
     pub(crate) key: String,
     /// Name of the product, with its group.
@@ -21,7 +21,7 @@ pub(crate) struct Subject {
 
 /// Returns the key of the sequence of documents to which a document belongs: the subject's key, and
 /// the filename if that key does not identify the subject.
-pub(crate) fn stream(subject: Option<&Subject>, filename: &str) -> String {
+pub(crate) fn stream(subject: Option<&ReassessmentTarget>, filename: &str) -> String {
     match subject {
         Some(subject) if !subject.is_weak => subject.key.clone(),
         Some(subject) => format!("{}\n{filename}", subject.key),
@@ -29,7 +29,7 @@ pub(crate) fn stream(subject: Option<&Subject>, filename: &str) -> String {
     }
 }
 
-impl Subject {
+impl ReassessmentTarget {
     /// Whether a name is only a location on the machine that created the SBOM: empty, `.`, or an
     /// absolute path.
     pub(super) fn is_place(name: &str) -> bool {

@@ -11,7 +11,7 @@ mod subjects;
 mod vex;
 
 use area_sdk::prelude::*;
-use area_sdk::testing::{Answer, FakeHost, Request};
+use area_sdk::testing::{FakeHost, Request, SuccessResponse};
 use serde_json::{Value, json};
 
 const REPOSITORY: Uuid = Uuid::from_u128(0x77);
@@ -157,7 +157,7 @@ impl World {
         self.host.call(request).expect("a list").body
     }
 
-    fn import(&self, body: &Value) -> Result<Answer> {
+    fn import(&self, body: &Value) -> Result<SuccessResponse> {
         self.host.call(Request::to("import_advisories").json(body.clone()))
     }
 }

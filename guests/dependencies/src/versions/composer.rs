@@ -35,9 +35,9 @@ pub(super) fn parse(text: &str) -> Option<Version> {
         let end = rest.find(|c: char| self::class(c) != class).unwrap_or(rest.len());
         let (head, tail) = rest.split_at(end);
         match class {
-            Class::Digit => parts.push(Part::Number(Number::new(head))),
-            Class::Letter => parts.push(word(&head.to_lowercase())),
-            Class::Between => {}
+            CharacterClass::Digit => parts.push(Part::Number(Number::new(head))),
+            CharacterClass::Letter => parts.push(word(&head.to_lowercase())),
+            CharacterClass::Between => {}
         }
         rest = tail;
     }
@@ -45,17 +45,17 @@ pub(super) fn parse(text: &str) -> Option<Version> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Class {
+enum CharacterClass {
     Digit,
     Letter,
     Between,
 }
 
-fn class(c: char) -> Class {
+fn class(c: char) -> CharacterClass {
     match c {
-        _ if c.is_ascii_digit() => Class::Digit,
-        '.' | '-' | '_' => Class::Between,
-        _ => Class::Letter,
+        _ if c.is_ascii_digit() => CharacterClass::Digit,
+        '.' | '-' | '_' => CharacterClass::Between,
+        _ => CharacterClass::Letter,
     }
 }
 

@@ -64,7 +64,7 @@ impl Item {
 
 /// Parses any text; in Maven, every text is a version.
 pub(super) fn parse(text: &str) -> Version {
-    let mut chain = Chain { lists: vec![Vec::new()] };
+    let mut chain = VersionBuilder { lists: vec![Vec::new()] };
     let text = text.to_lowercase();
     let (mut start, mut digits) = (0, false);
     for (at, c) in text.char_indices() {
@@ -92,11 +92,11 @@ pub(super) fn parse(text: &str) -> Version {
     chain.normalised()
 }
 
-struct Chain {
+struct VersionBuilder {
     lists: Vec<Vec<Item>>,
 }
 
-impl Chain {
+impl VersionBuilder {
     fn push(&mut self, token: &str, digits: bool, before_digit: bool) {
         let item = match token {
             "" => Item::Number(Number::new("0")),

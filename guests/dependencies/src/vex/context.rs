@@ -34,7 +34,7 @@ pub(crate) struct Context {
 
 /// A VEX statement that concerns a component.
 #[derive(Clone)]
-pub(crate) struct Applicable<'a> {
+pub(crate) struct ApplicableStatement<'a> {
     pub(crate) origin: &'a Origin,
     /// Index of the statement in its document.
     pub(crate) place: usize,
@@ -146,7 +146,7 @@ impl Context {
         &'a self,
         component: &StoredComponent,
         mention: &Mention,
-    ) -> Vec<Applicable<'a>> {
+    ) -> Vec<ApplicableStatement<'a>> {
         if self.targets.is_empty() {
             return Vec::new();
         }
@@ -160,7 +160,10 @@ impl Context {
     }
 
     /// Returns the statements that concern any mention of a component.
-    pub(crate) fn all_applicable<'a>(&'a self, component: &StoredComponent) -> Vec<Applicable<'a>> {
+    pub(crate) fn all_applicable<'a>(
+        &'a self,
+        component: &StoredComponent,
+    ) -> Vec<ApplicableStatement<'a>> {
         component.mentions().flat_map(|mention| self.applicable(component, &mention)).collect()
     }
 
@@ -172,7 +175,7 @@ impl Context {
     }
 
     /// Returns the statements that concern the product of an SBOM as a whole.
-    pub(crate) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<Applicable<'a>> {
+    pub(crate) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<ApplicableStatement<'a>> {
         let branch = branch_key(sbom.repository_id, sbom.branch_ref.as_deref());
         let keys = std::iter::once(branch).chain(sbom.serial_key());
         let chunks = keys.filter_map(|key| self.targets.get(&key)).flatten();

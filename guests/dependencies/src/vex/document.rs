@@ -8,7 +8,7 @@ use area_sdk::prelude::*;
 
 use super::statement::{State, Statement};
 use crate::inventory::component::StoredComponent;
-use crate::sbom::Subject;
+use crate::sbom::ReassessmentTarget;
 use crate::text::bounded;
 
 /// Maximum size of the texts that filters of the list search, in bytes.
@@ -51,7 +51,7 @@ pub(crate) struct Origin {
     pub(crate) artifact_sha256: String,
     pub(crate) serial: Option<Uuid>,
     /// Product that the document describes; `None` if it names none.
-    pub(crate) subject: Option<Subject>,
+    pub(crate) subject: Option<ReassessmentTarget>,
     /// Key of the subject; includes the filename if that key does not identify the subject.
     pub(crate) stream: String,
     pub(crate) tool: Option<String>,
@@ -189,7 +189,7 @@ pub(crate) struct ImportedSbom {
     pub(crate) serial: String,
     /// Version of the document under its serial number.
     pub(crate) version: u64,
-    pub(crate) subject: Option<Subject>,
+    pub(crate) subject: Option<ReassessmentTarget>,
     pub(crate) stream: String,
     pub(crate) components: usize,
     /// Whether the audit imported no other SBOM.
@@ -227,7 +227,7 @@ impl ImportedSbom {
     pub(super) fn of_component(component: &StoredComponent, artifact_sha256: &str) -> Self {
         let source = &component.source_scope;
         let key = source.subject.clone().filter(|key| key != ".");
-        let subject = key.map(|key| Subject {
+        let subject = key.map(|key| ReassessmentTarget {
             name: key.clone(),
             key,
             version: None,

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::context::{Applicable, Context};
+use super::context::{ApplicableStatement, Context};
 use super::document::{ImportedSbom, StatementChunk};
 use super::statement::{Target, covers};
 use super::versions::VersionApplicability;
 use crate::inventory::component::{Mention, StoredComponent};
 use crate::purl::Purl;
-use crate::sbom::Subject;
+use crate::sbom::ReassessmentTarget;
 
 /// A mention of a component, with everything that names it.
 pub(super) struct NamedComponent<'a> {
@@ -59,9 +59,15 @@ impl IndexedChunk {
         at: usize,
         holds: VersionApplicability,
         is_product: bool,
-    ) -> Option<Applicable<'_>> {
+    ) -> Option<ApplicableStatement<'_>> {
         let (place, statement) = self.chunk.statements.get(at)?;
-        Some(Applicable { origin: &self.chunk.origin, place: *place, statement, holds, is_product })
+        Some(ApplicableStatement {
+            origin: &self.chunk.origin,
+            place: *place,
+            statement,
+            holds,
+            is_product,
+        })
     }
 
     /// Returns the statements that concern a mention of a component, including those on the whole
@@ -70,7 +76,7 @@ impl IndexedChunk {
         &'a self,
         named: &NamedComponent<'_>,
         context: &Context,
-    ) -> Vec<Applicable<'a>> {
+    ) -> Vec<ApplicableStatement<'a>> {
         let mut found = self.on_product(named.sbom);
         let mut seen = BTreeSet::new();
         let references = named.mention.reference.iter();
@@ -99,7 +105,7 @@ impl IndexedChunk {
     }
 
     /// Returns the statements that concern the product of an SBOM as a whole.
-    pub(super) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<Applicable<'a>> {
+    pub(super) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<ApplicableStatement<'a>> {
         let subject = sbom.subject.as_ref();
         let roots = subject.into_iter().flat_map(|subject| &subject.references);
         let by_root = roots.filter_map(|root| self.by_reference.get(root)).flatten();
@@ -152,8 +158,9 @@ impl IndexedChunk {
 
     /// Whether the statements are about another version of the SBOM's subject.
     fn has_other_version(&self, sbom: &ImportedSbom) -> bool {
-        let version =
-            |subject: Option<&'_ Subject>| subject.and_then(|subject| subject.version.clone());
+        let version = |subject: Option<&'_ ReassessmentTarget>| {
+            subject.and_then(|subject| subject.version.clone())
+        };
         let origin = &self.chunk.origin;
         match (version(origin.subject.as_ref()), version(sbom.subject.as_ref())) {
             (Some(ours), Some(theirs)) => sbom.is_of(origin) && ours != theirs,

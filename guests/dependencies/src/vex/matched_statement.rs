@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
-use super::context::{Applicable, Context};
+use super::context::{ApplicableStatement, Context};
 use super::statement::{State, same_name};
 use super::versions::VersionApplicability;
 use crate::inventory::component::{Mention, ReportedAdvisory, StoredComponent};
-use crate::matching::{AdvisoryMatch, Assessment, MatchBasis, Vulnerability};
+use crate::matching::{AdvisoryMatch, ComponentAssessment, MatchBasis, Vulnerability};
 use crate::text::{self, advisory_key};
 
 /// Maximum number of advisory ids in one limitation.
@@ -35,8 +35,8 @@ struct MatchedStatement {
 }
 
 impl MatchedStatement {
-    fn of_statement(found: Applicable<'_>) -> Self {
-        let Applicable { origin, statement, holds, is_product, .. } = found;
+    fn of_statement(found: ApplicableStatement<'_>) -> Self {
+        let ApplicableStatement { origin, statement, holds, is_product, .. } = found;
         Self {
             advisory_id: statement.advisory_id.clone(),
             names: statement.names().collect(),
@@ -96,7 +96,7 @@ impl MatchedStatement {
     }
 }
 
-impl Applicable<'_> {
+impl ApplicableStatement<'_> {
     /// Whether the statement applies to the version. An uncertain statement does not end a match.
     pub(crate) fn counts(&self) -> bool {
         match self.holds {
@@ -120,7 +120,7 @@ impl MatchedStatements {
         let of_mention = |mention: Mention| {
             let own = own.iter().filter(|own| own.artifact_sha256 == mention.artifact_sha256);
             let found = context.applicable(component, &mention).into_iter();
-            let found = found.filter(Applicable::counts);
+            let found = found.filter(ApplicableStatement::counts);
             found.map(MatchedStatement::of_statement).chain(own.cloned()).collect()
         };
         Self(component.mentions().map(of_mention).collect())
@@ -193,7 +193,7 @@ impl MatchedStatements {
     }
 }
 
-impl Assessment {
+impl ComponentAssessment {
     /// Removes the vulnerabilities whose match statements end, and adds the reasons as limitations.
     pub(crate) fn apply(&mut self, statements: &MatchedStatements) {
         self.limitations.extend(statements.assumptions());

@@ -49,7 +49,7 @@ pub(super) fn is_affected(
     version: Option<&str>,
 ) -> VersionApplicability {
     let unaffected = |one: &&StatedVersion| one.status == Some(Status::Unaffected);
-    let entries = Entries::of(versions, version);
+    let entries = MatchingVersions::of(versions, version);
     if !entries.named.is_empty() {
         return VersionApplicability::of(!entries.named.iter().all(unaffected));
     }
@@ -74,7 +74,7 @@ pub(super) fn is_cleared(
     version: Option<&str>,
 ) -> VersionApplicability {
     let against = |one: &&StatedVersion| !matches!(one.status, None | Some(Status::Unaffected));
-    let entries = Entries::of(versions, version);
+    let entries = MatchingVersions::of(versions, version);
     let deciding = if entries.named.is_empty() { entries.covering } else { entries.named };
     match entries.open {
         _ if versions.is_empty() => VersionApplicability::Yes,
@@ -87,13 +87,13 @@ pub(super) fn is_cleared(
 /// Whether a statement about a product concerns this version: it has no versions, or lists the
 /// version, or has a range that contains the version or cannot be evaluated.
 pub(super) fn is_listed(versions: &[StatedVersion], version: Option<&str>) -> bool {
-    let entries = Entries::of(versions, version);
+    let entries = MatchingVersions::of(versions, version);
     let found = !entries.named.is_empty() || !entries.covering.is_empty();
     versions.is_empty() || found || entries.open.is_some()
 }
 
 /// Items that decide about one version.
-struct Entries<'a> {
+struct MatchingVersions<'a> {
     /// Items with exactly this version.
     named: Vec<&'a StatedVersion>,
     /// Ranges that contain the version.
@@ -102,7 +102,7 @@ struct Entries<'a> {
     open: Option<String>,
 }
 
-impl<'a> Entries<'a> {
+impl<'a> MatchingVersions<'a> {
     fn of(versions: &'a [StatedVersion], version: Option<&str>) -> Self {
         let mut entries = Self { named: Vec::new(), covering: Vec::new(), open: None };
         for one in versions {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::DocumentError;
 use area_sdk::prelude::*;
 
-use super::{Item, OwnershipPreview, PreviewItem, PreviewResult, StoredPreview};
+use super::{ApplyResult, OwnershipPreview, PreviewItem, PreviewedFinding, StoredPreview};
 use crate::findings::Finding;
 
 /// Text for the OpenAPI document: how a preview is applied.
@@ -23,7 +23,8 @@ const NAMED: usize = 3;
 
 /// A finding and its new assignee.
 #[derive(Serialize, JsonSchema)]
-struct Assignment {
+#[schemars(rename = "Assignment")]
+struct FindingAssignment {
     finding_id: Uuid,
     assignee_id: Uuid,
 }
@@ -34,7 +35,7 @@ pub(crate) struct OwnershipApplied {
     preview_id: Uuid,
     repository_id: Uuid,
     applied_by: Uuid,
-    assignments: Vec<Assignment>,
+    assignments: Vec<FindingAssignment>,
 }
 
 impl Event for OwnershipApplied {
@@ -50,11 +51,12 @@ pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownersh
     }
     let ready = ready(ctx, id)?;
     refuse_changes(&changed(ctx, &ready)?)?;
-    let assign = |item: &Item| {
-        item.assignee_id.map(|assignee_id| Assignment { finding_id: item.finding_id, assignee_id })
+    let assign = |item: &PreviewedFinding| {
+        item.assignee_id
+            .map(|assignee_id| FindingAssignment { finding_id: item.finding_id, assignee_id })
     };
-    let assignments: Vec<Assignment> = ready.iter().filter_map(assign).collect();
-    preview.result = Some(PreviewResult {
+    let assignments: Vec<FindingAssignment> = ready.iter().filter_map(assign).collect();
+    preview.result = Some(ApplyResult {
         applied: assignments.len(),
         applied_at: ctx.now(),
         needs_review: preview.needs_review,
@@ -69,7 +71,7 @@ pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownersh
 }
 
 /// Returns the ready items of a preview.
-fn ready(ctx: &Ctx, preview_id: Uuid) -> Result<Vec<Item>, DocumentError> {
+fn ready(ctx: &Ctx, preview_id: Uuid) -> Result<Vec<PreviewedFinding>, DocumentError> {
     let items = ctx.documents::<PreviewItem>().query().equals("preview_id", preview_id);
     let ready = items.equals("status", "ready").limit(STEP).all();
     ready.map(|stored| Ok(stored?.value.item)).collect()
@@ -77,7 +79,7 @@ fn ready(ctx: &Ctx, preview_id: Uuid) -> Result<Vec<Item>, DocumentError> {
 
 /// Returns the ids of findings that changed since the preview, or whose new assignee left the
 /// workspace.
-fn changed(ctx: &Ctx, ready: &[Item]) -> Result<Vec<Uuid>, DocumentError> {
+fn changed(ctx: &Ctx, ready: &[PreviewedFinding]) -> Result<Vec<Uuid>, DocumentError> {
     let members: BTreeSet<String> = ctx.members().into_iter().map(|person| person.user).collect();
     let mut changed = Vec::new();
     for items in ready.chunks(STEP as usize) {
@@ -94,7 +96,7 @@ fn changed(ctx: &Ctx, ready: &[Item]) -> Result<Vec<Uuid>, DocumentError> {
     Ok(changed)
 }
 
-fn is_as_seen(item: &Item, finding: &Finding) -> bool {
+fn is_as_seen(item: &PreviewedFinding, finding: &Finding) -> bool {
     finding.open
         && finding.version == item.collaboration_version
         && finding.owner_id == item.current_assignee_id

@@ -5,8 +5,8 @@ use area_shared::catalog::Repository;
 
 use super::judge::judge;
 use super::{
-    Item, ItemStatus, NewPreview, OwnershipPreview, POLICY_VERSION, PreviewItem, SHOWN, Snapshot,
-    StoredPreview,
+    ItemStatus, NewPreview, OwnershipPreview, POLICY_VERSION, PreviewItem, PreviewSnapshot,
+    PreviewedFinding, SHOWN, StoredPreview,
 };
 use crate::directory::OwnerDirectory;
 use crate::findings;
@@ -66,7 +66,11 @@ fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
 }
 
 /// Returns the preview items, at most [`MOST_ITEMS`], and the total number of open findings.
-fn items(ctx: &Ctx, new: &NewPreview, source: Option<&Stored<Source>>) -> Result<(Vec<Item>, u64)> {
+fn items(
+    ctx: &Ctx,
+    new: &NewPreview,
+    source: Option<&Stored<Source>>,
+) -> Result<(Vec<PreviewedFinding>, u64)> {
     let rules = source.map(|source| source.rules(ctx)).transpose();
     let file = rules
         .map_err(|_| Problem::unavailable("The rules cannot be read at the moment."))?
@@ -82,7 +86,7 @@ fn preview(
     ctx: &Ctx,
     new: &NewPreview,
     source: Option<Stored<Source>>,
-    items: Vec<Item>,
+    items: Vec<PreviewedFinding>,
     total: u64,
 ) -> StoredPreview {
     let count = |status| items.iter().filter(|item| item.status == status).count();
@@ -94,7 +98,7 @@ fn preview(
     if beyond > 0 {
         warnings.push(format!("{beyond} more open findings are not in this preview."));
     }
-    let snapshot = Snapshot {
+    let snapshot = PreviewSnapshot {
         audit_id,
         branch_ref: source.and_then(|source| source.branch_ref.clone()),
         commit_sha: source.and_then(|source| source.commit_sha.clone()),
@@ -120,7 +124,7 @@ fn preview(
     }
 }
 
-fn digest(ctx: &Ctx, snapshot: &Snapshot) -> String {
+fn digest(ctx: &Ctx, snapshot: &PreviewSnapshot) -> String {
     let canonical = serde_json_canonicalizer::to_vec(snapshot).expect("a snapshot is plain data");
     ctx.sha256_hex(&canonical)
 }

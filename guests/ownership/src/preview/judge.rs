@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-use super::{Item, ItemStatus};
+use super::{ItemStatus, PreviewedFinding};
 use crate::codeowners::{Codeowners, from_root};
 use crate::directory::OwnerDirectory;
 use crate::findings::Finding;
@@ -46,7 +46,7 @@ pub(super) fn judge(
     finding: Stored<Finding>,
     file: Option<&Codeowners>,
     directory: &OwnerDirectory,
-) -> Item {
+) -> PreviewedFinding {
     let finding_id = finding.uuid();
     let mut finding = finding.value;
     finding.paths.truncate(MOST_PATHS);
@@ -55,7 +55,7 @@ pub(super) fn judge(
         Some(reason) => without_owners(&finding, reason),
         None => among(&claims.identities, finding.owner_id, directory),
     };
-    Item {
+    PreviewedFinding {
         assignee_id,
         collaboration_version: finding.version,
         current_assignee_id: finding.owner_id,

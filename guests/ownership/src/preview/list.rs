@@ -3,7 +3,7 @@
 use area_sdk::DocumentError;
 use area_sdk::prelude::*;
 
-use super::{Item, OwnershipPreview, PreviewItem, StoredPreview};
+use super::{OwnershipPreview, PreviewItem, PreviewedFinding, StoredPreview};
 
 /// Text for the OpenAPI document: how previews and their items are listed.
 pub(crate) const DESCRIPTION: &str = "\
@@ -59,7 +59,7 @@ pub(crate) fn items(
     ctx: &Ctx,
     Params(params): Params<ItemParams>,
     paging: Paging<100, 200>,
-) -> Result<Page<Item>> {
+) -> Result<Page<PreviewedFinding>> {
     let preview = ctx.documents::<StoredPreview>().get(params.preview_id)?;
     let applied = preview.result.is_some();
     let items = ctx.documents::<PreviewItem>().query().equals("preview_id", params.preview_id);

@@ -43,7 +43,7 @@ pub(crate) enum ItemStatus {
 /// A finding in a preview, with the user to whom it would be assigned.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OwnershipItem")]
-pub(crate) struct Item {
+pub(crate) struct PreviewedFinding {
     /// User to whom the finding would be assigned; null if there is none.
     assignee_id: Option<Uuid>,
     /// Version of the finding's lifecycle when the preview was created.
@@ -68,13 +68,13 @@ pub(crate) struct Item {
 /// Input and result of a preview.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OwnershipSnapshot")]
-pub(crate) struct Snapshot {
+pub(crate) struct PreviewSnapshot {
     audit_id: Option<Uuid>,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
     /// The first 100 items of the preview. The operation that lists a preview's items returns the
     /// rest.
-    items: Vec<Item>,
+    items: Vec<PreviewedFinding>,
     /// Id of the last item in `items` if there are more items, for `after_id`; null otherwise.
     next_cursor: Option<Uuid>,
     policy_version: u32,
@@ -88,7 +88,7 @@ pub(crate) struct Snapshot {
 /// Result of applying a preview: the number of findings by outcome.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OwnershipResult")]
-pub(crate) struct PreviewResult {
+pub(crate) struct ApplyResult {
     applied: usize,
     applied_at: Timestamp,
     needs_review: usize,
@@ -102,11 +102,11 @@ pub(crate) struct StoredPreview {
     audit_id: Option<Uuid>,
     created_by: Uuid,
     preview_sha256: String,
-    snapshot: Snapshot,
+    snapshot: PreviewSnapshot,
     needs_review: usize,
     unchanged: usize,
     applied_by: Option<Uuid>,
-    result: Option<PreviewResult>,
+    result: Option<ApplyResult>,
 }
 
 impl Document for StoredPreview {
@@ -119,7 +119,7 @@ pub(crate) struct PreviewItem {
     preview_id: Uuid,
     position: usize,
     #[serde(flatten)]
-    item: Item,
+    item: PreviewedFinding,
 }
 
 impl Document for PreviewItem {
@@ -136,8 +136,8 @@ pub(crate) struct OwnershipPreview {
     /// `next_cursor` null.
     preview_sha256: String,
     /// Result of applying the preview; null until then.
-    result: Option<PreviewResult>,
-    snapshot: Snapshot,
+    result: Option<ApplyResult>,
+    snapshot: PreviewSnapshot,
 }
 
 impl From<Stored<StoredPreview>> for OwnershipPreview {
@@ -159,7 +159,7 @@ impl From<Stored<StoredPreview>> for OwnershipPreview {
     }
 }
 
-impl Item {
+impl PreviewedFinding {
     /// Changes the status of a ready item to applied if the preview was applied. The stored item
     /// keeps its status.
     fn show(&mut self, applied: bool) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
 
-use super::Input;
+use super::AuditInput;
 use crate::codeowners::{Dialect, name_rank, rank, said_by_place};
 
 /// A file that an audit imports, with its detected format.
@@ -12,13 +12,13 @@ use crate::codeowners::{Dialect, name_rank, rank, said_by_place};
 pub(crate) struct AuditFile {
     format: String,
     #[serde(flatten)]
-    input: Input,
+    input: AuditInput,
 }
 
 /// Files selected for an audit.
 pub(super) struct Choice {
-    pub(super) code_owners: Option<Input>,
-    pub(super) path_list: Option<Input>,
+    pub(super) code_owners: Option<AuditInput>,
+    pub(super) path_list: Option<AuditInput>,
     pub(super) dialect: Option<Dialect>,
     /// Warnings about files that were not selected.
     pub(super) warnings: Vec<String>,
@@ -33,7 +33,7 @@ pub(super) fn choose(inputs: Vec<AuditFile>, host: Option<Dialect>) -> Choice {
     let path_list = lists.next().map(|list| list.input);
     let other_lists: BTreeSet<String> = lists.map(|list| list.input.filename).collect();
     let mut seen = BTreeSet::new();
-    let mut files: Vec<Input> = files.into_iter().map(|file| file.input).collect();
+    let mut files: Vec<AuditInput> = files.into_iter().map(|file| file.input).collect();
     files.retain(|file| seen.insert(file.filename.clone()));
     files.sort_by_key(|file| (name_rank(&file.filename), rank(&file.filename, host)));
     let mut files = files.into_iter();

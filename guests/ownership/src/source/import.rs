@@ -115,14 +115,14 @@ fn away(error: BlobError) -> JobError {
 }
 
 /// The CODEOWNERS file of an audit after it was read.
-struct OpenedFile {
+struct ReadOutcome {
     status: SourceStatus,
     /// The parsed file; without rules if it is missing, unsupported or invalid.
     file: Codeowners,
     error: Option<(&'static str, &'static str)>,
 }
 
-impl OpenedFile {
+impl ReadOutcome {
     fn without_rules(status: SourceStatus, error: Option<(&'static str, &'static str)>) -> Self {
         let file =
             Codeowners { dialect: Dialect::Github, sections: Vec::new(), warnings: Vec::new() };
@@ -132,11 +132,11 @@ impl OpenedFile {
 
 /// Reads and parses the CODEOWNERS file. Stores a copy for previews, because the upload may be
 /// deleted.
-fn open(ctx: &JobCtx, source: &Source) -> Result<OpenedFile, JobError> {
+fn open(ctx: &JobCtx, source: &Source) -> Result<ReadOutcome, JobError> {
     let Some(input) = &source.code_owners else {
-        return Ok(OpenedFile::without_rules(SourceStatus::Missing, None));
+        return Ok(ReadOutcome::without_rules(SourceStatus::Missing, None));
     };
-    let invalid = |error| Ok(OpenedFile::without_rules(SourceStatus::Invalid, Some(error)));
+    let invalid = |error| Ok(ReadOutcome::without_rules(SourceStatus::Invalid, Some(error)));
     let content = match ctx.shared_blobs("uploads").read_all(&input.blob, MOST_BYTES) {
         Ok(content) => content,
         Err(BlobError::NotFound) => {
@@ -154,12 +154,12 @@ fn open(ctx: &JobCtx, source: &Source) -> Result<OpenedFile, JobError> {
         Err(error) => return Err(away(error)),
     };
     if is_kubernetes_owners(&input.filename, &content) {
-        return Ok(OpenedFile::without_rules(SourceStatus::Unsupported, None));
+        return Ok(ReadOutcome::without_rules(SourceStatus::Unsupported, None));
     }
     match parse(&content, source.dialect) {
         Ok(file) => {
             ctx.blobs().write(&input.copy(), &content).map_err(away)?;
-            Ok(OpenedFile { status: SourceStatus::Available, file, error: None })
+            Ok(ReadOutcome { status: SourceStatus::Available, file, error: None })
         }
         Err(error) => invalid(ParseError::code_and_fix(error)),
     }
@@ -169,7 +169,7 @@ fn open(ctx: &JobCtx, source: &Source) -> Result<OpenedFile, JobError> {
 fn finish(
     ctx: &JobCtx,
     source: &mut Stored<Source>,
-    opened: OpenedFile,
+    opened: ReadOutcome,
     tally: &PathCounts,
 ) -> JobResult<ImportOwnership> {
     let warnings = warnings(source, &opened, tally);
@@ -206,7 +206,7 @@ fn imported_event(source: &Stored<Source>) -> OwnershipImported {
 }
 
 /// Returns warnings about the choice of the file, its lines, and rules without effect.
-fn warnings(source: &Source, opened: &OpenedFile, tally: &PathCounts) -> Vec<String> {
+fn warnings(source: &Source, opened: &ReadOutcome, tally: &PathCounts) -> Vec<String> {
     let mut warnings = source.warnings.clone();
     if source.path_list.is_none() && !source.findings_imported {
         warnings.push(format!(

@@ -22,11 +22,12 @@ pub(super) const PATIENCE_SECONDS: i64 = 240;
 /// Marks an audit whose findings were imported before this area received the audit's event; the
 /// document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct EarlyFindings {
+#[schemars(rename = "EarlyFindings")]
+pub(crate) struct EarlyFindingsMarker {
     arrived_at: Timestamp,
 }
 
-impl Document for EarlyFindings {
+impl Document for EarlyFindingsMarker {
     const COLLECTION: &'static str = "early_findings";
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     if ctx.documents::<Source>().find(audit_id)?.is_some() {
         return Ok(Outcome::Done);
     }
-    let early = ctx.documents::<EarlyFindings>().find(audit_id)?;
+    let early = ctx.documents::<EarlyFindingsMarker>().find(audit_id)?;
     let mut source = begin(ctx, audit)?;
     source.findings_imported = early.is_some();
     ctx.documents().create(audit_id, &source)?;
@@ -109,8 +110,8 @@ pub(crate) fn findings_imported(ctx: &JobCtx, event: EventDelivery) -> JobResult
             enqueue(ctx, audit_id, None);
         }
         Some(_) => {}
-        None if ctx.documents::<EarlyFindings>().find(audit_id)?.is_some() => {}
-        None => ctx.documents().create(audit_id, &EarlyFindings { arrived_at: ctx.now() })?,
+        None if ctx.documents::<EarlyFindingsMarker>().find(audit_id)?.is_some() => {}
+        None => ctx.documents().create(audit_id, &EarlyFindingsMarker { arrived_at: ctx.now() })?,
     }
     Ok(Outcome::Done)
 }

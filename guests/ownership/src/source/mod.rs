@@ -27,7 +27,8 @@ pub(crate) const DESCRIPTION: &str = "An audit takes the newest CODEOWNERS file 
 
 /// A file that an audit imports.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Input {
+#[schemars(rename = "Input")]
+pub(crate) struct AuditInput {
     pub(crate) upload_id: Uuid,
     /// Name of the blob with the file's content in the area `uploads`.
     pub(crate) blob: String,
@@ -35,7 +36,7 @@ pub(crate) struct Input {
     pub(crate) content_sha256: String,
 }
 
-impl Input {
+impl AuditInput {
     /// Returns the name of this area's own blob with a copy of the file.
     fn copy(&self) -> String {
         format!("codeowners/{}", self.content_sha256)
@@ -94,8 +95,8 @@ pub(crate) struct Source {
     /// Whether the control room has imported the audit's findings.
     #[serde(default)]
     findings_imported: bool,
-    code_owners: Option<Input>,
-    path_list: Option<Input>,
+    code_owners: Option<AuditInput>,
+    path_list: Option<AuditInput>,
     /// Dialect that the file's location or the hosting service implies; after the import, the
     /// dialect in which the file was parsed.
     dialect: Option<Dialect>,

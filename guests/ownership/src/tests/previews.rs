@@ -1,6 +1,6 @@
 //! Tests of previews and their application.
 
-use area_sdk::testing::{Answer, FakeHost, Request, USER};
+use area_sdk::testing::{FakeHost, Request, SuccessResponse, USER};
 use area_sdk::wit::assurance::area::types::ProblemKind;
 use area_sdk::{Problem, Role, Uuid};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn preview(host: &FakeHost) -> Value {
     host.call(Request::to("create_ownership_preview").json(body)).expect("a preview").body
 }
 
-fn apply(host: &FakeHost, preview: &Value) -> Result<Answer, Problem> {
+fn apply(host: &FakeHost, preview: &Value) -> Result<SuccessResponse, Problem> {
     host.call(Request::to("apply_ownership_preview").with("preview_id", preview["id"].clone()))
 }
 

@@ -28,10 +28,10 @@ pub(super) const FUNCTIONS: [&str; 13] = [
     "dyn",
 ];
 
-type CheckedExpression = Result<(), String>;
+type NameCheckResult = Result<(), String>;
 
 /// Checks that an expression uses only these facts and known functions.
-pub(super) fn check(expression: &IdedExpr, facts: &Map<String, Json>) -> CheckedExpression {
+pub(super) fn check(expression: &IdedExpr, facts: &Map<String, Json>) -> NameCheckResult {
     NameChecker { facts, bound: Vec::new() }.visit(expression)
 }
 
@@ -43,7 +43,7 @@ struct NameChecker<'a> {
 }
 
 impl<'a> NameChecker<'a> {
-    fn visit(&mut self, expression: &'a IdedExpr) -> CheckedExpression {
+    fn visit(&mut self, expression: &'a IdedExpr) -> NameCheckResult {
         match &expression.expr {
             Expr::Ident(name) => self.variable(name)?,
             Expr::Select(select) => self.member(&select.operand, &select.field)?,
@@ -67,7 +67,7 @@ impl<'a> NameChecker<'a> {
         children(&expression.expr).try_for_each(|child| self.visit(child))
     }
 
-    fn variable(&self, name: &str) -> CheckedExpression {
+    fn variable(&self, name: &str) -> NameCheckResult {
         let is_known =
             self.bound.contains(&name) || TYPES.contains(&name) || self.facts.contains_key(name);
         if is_known {
@@ -77,7 +77,7 @@ impl<'a> NameChecker<'a> {
     }
 
     /// Checks that a fact has this member, unless the members of the fact depend on the audit.
-    fn member(&self, operand: &IdedExpr, field: &str) -> CheckedExpression {
+    fn member(&self, operand: &IdedExpr, field: &str) -> NameCheckResult {
         let Some((path, Json::Object(members))) = self.fact(operand) else { return Ok(()) };
         if members.is_empty() || members.contains_key(field) {
             return Ok(());
@@ -100,7 +100,7 @@ impl<'a> NameChecker<'a> {
     }
 
     /// Checks a call. Operators are calls of functions whose names do not begin with a letter.
-    fn call(&self, call: &'a CallExpr) -> CheckedExpression {
+    fn call(&self, call: &'a CallExpr) -> NameCheckResult {
         let name = call.func_name.as_str();
         let is_word = name.starts_with(|first: char| first.is_ascii_alphabetic());
         if is_word && !FUNCTIONS.contains(&name) {

@@ -50,7 +50,8 @@ pub(crate) enum Trigger {
 
 /// Repository, branch and commit of an audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Target {
+#[schemars(rename = "Target")]
+pub(crate) struct AuditTarget {
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
@@ -58,7 +59,8 @@ pub(crate) struct Target {
 
 /// A file that an audit imports.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct AuditInput {
+#[schemars(rename = "AuditInput")]
+pub(crate) struct AuditInputFile {
     pub(crate) upload_id: Uuid,
     /// Name of the blob with the content in the area `uploads`.
     pub(crate) blob: String,
@@ -104,7 +106,8 @@ pub(crate) struct ImportError {
 
 /// Result of one area that takes part in audits.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Part {
+#[schemars(rename = "Part")]
+pub(crate) struct AreaAuditResult {
     pub(crate) status: PartStatus,
     pub(crate) completed_at: Option<Timestamp>,
     pub(crate) counts: BTreeMap<String, i64>,
@@ -114,19 +117,20 @@ pub(crate) struct Part {
 
 /// Results of the three areas that take part in audits.
 #[derive(Clone, Default, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Parts {
-    pub(crate) findings: Part,
-    pub(crate) dependencies: Part,
-    pub(crate) ownership: Part,
+#[schemars(rename = "Parts")]
+pub(crate) struct AreaAuditResults {
+    pub(crate) findings: AreaAuditResult,
+    pub(crate) dependencies: AreaAuditResult,
+    pub(crate) ownership: AreaAuditResult,
 }
 
-impl Parts {
-    pub(crate) fn named(&self) -> [(&'static str, &Part); 3] {
+impl AreaAuditResults {
+    pub(crate) fn named(&self) -> [(&'static str, &AreaAuditResult); 3] {
         let Self { findings, dependencies, ownership } = self;
         [("findings", findings), ("dependencies", dependencies), ("ownership", ownership)]
     }
 
-    pub(crate) fn each_mut(&mut self) -> [&mut Part; 3] {
+    pub(crate) fn each_mut(&mut self) -> [&mut AreaAuditResult; 3] {
         [&mut self.findings, &mut self.dependencies, &mut self.ownership]
     }
 }
@@ -135,7 +139,7 @@ impl Parts {
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredAudit {
     #[serde(flatten)]
-    pub(crate) target: Target,
+    pub(crate) target: AuditTarget,
     pub(crate) state: AuditState,
     pub(crate) trigger: Trigger,
     pub(crate) requested_by: Uuid,
@@ -145,10 +149,10 @@ pub(crate) struct StoredAudit {
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) completed_at: Option<Timestamp>,
     pub(crate) error_code: Option<String>,
-    pub(crate) inputs: Vec<AuditInput>,
+    pub(crate) inputs: Vec<AuditInputFile>,
     /// Ids of evidence records of kind `finding` about the repository.
     pub(crate) records: Vec<Uuid>,
-    pub(crate) parts: Parts,
+    pub(crate) parts: AreaAuditResults,
     /// Facts for predicates, by part of the audit; `audit` has the audit's id, repository, branch
     /// and commit.
     pub(crate) facts: Map<String, Value>,
@@ -160,7 +164,7 @@ impl Document for StoredAudit {
 }
 
 impl StoredAudit {
-    pub(crate) fn new(target: Target, cause: &Cause) -> Self {
+    pub(crate) fn new(target: AuditTarget, cause: &Cause) -> Self {
         Self {
             target,
             state: AuditState::Queued,
@@ -173,7 +177,7 @@ impl StoredAudit {
             error_code: None,
             inputs: Vec::new(),
             records: Vec::new(),
-            parts: Parts::default(),
+            parts: AreaAuditResults::default(),
             facts: Map::new(),
             warnings: Vec::new(),
         }
@@ -221,7 +225,7 @@ impl StoredAudit {
 pub(crate) struct AuditSummary {
     id: Uuid,
     #[serde(flatten)]
-    target: Target,
+    target: AuditTarget,
     state: AuditState,
     trigger: Trigger,
     /// Id of the user who requested the audit or created its schedule.
@@ -238,7 +242,7 @@ pub(crate) struct AuditSummary {
     /// Error code; null unless the audit failed.
     error_code: Option<String>,
     input_count: usize,
-    parts: Parts,
+    parts: AreaAuditResults,
     warnings: Vec<String>,
     /// Errors of all parts of the audit.
     errors: Vec<AuditError>,
@@ -278,7 +282,7 @@ pub(crate) struct Audit {
     /// components.
     progress: BTreeMap<&'static str, Progress>,
     /// Files that the audit imports, newest first.
-    inputs: Vec<AuditInput>,
+    inputs: Vec<AuditInputFile>,
     /// Results of the audit; empty until it has ended. `findings`, `dependencies` and `ownership`
     /// are present if that part succeeded.
     facts: Map<String, Value>,

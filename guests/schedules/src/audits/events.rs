@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use serde_json::{Map, Value};
 
-use super::document::{AuditInput, StoredAudit, Target};
+use super::document::{AuditInputFile, AuditTarget, StoredAudit};
 
 /// Published when an audit has collected its inputs. Each area that takes part in audits then
 /// imports them and publishes its result.
@@ -11,10 +11,10 @@ use super::document::{AuditInput, StoredAudit, Target};
 pub(crate) struct AuditStarted {
     audit_id: Uuid,
     #[serde(flatten)]
-    target: Target,
+    target: AuditTarget,
     started_at: Timestamp,
     /// Files of the repository to import, newest first.
-    inputs: Vec<AuditInput>,
+    inputs: Vec<AuditInputFile>,
     /// Ids of evidence records of kind `finding` about the repository, newest first.
     records: Vec<Uuid>,
 }
@@ -40,7 +40,7 @@ impl AuditStarted {
 pub(crate) struct AuditEnd {
     audit_id: Uuid,
     #[serde(flatten)]
-    target: Target,
+    target: AuditTarget,
     schedule_id: Option<Uuid>,
     /// Error code; null unless the audit failed.
     error_code: Option<String>,

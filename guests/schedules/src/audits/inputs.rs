@@ -8,7 +8,7 @@ use area_sdk::{DocumentError, Scope};
 use area_shared::evidence::EvidenceRecord;
 use area_shared::uploads::Upload;
 
-use super::document::{AuditInput, Target};
+use super::document::{AuditInputFile, AuditTarget};
 
 /// Formats that audits import. Each format has its own query, so that many uploads of one format do
 /// not displace the only upload of another.
@@ -42,7 +42,7 @@ struct ReferencingRecord {
 
 /// Uploads and formats that an audit does not import completely, for warnings.
 #[derive(Default)]
-struct SkippedInput {
+struct SkippedInputs {
     /// Uploads with the purpose `evidence`; those that a record references are imported
     /// nevertheless.
     evidence: Vec<Stored<Upload>>,
@@ -50,7 +50,7 @@ struct SkippedInput {
     beyond: Vec<String>,
 }
 
-impl SkippedInput {
+impl SkippedInputs {
     /// Returns the warnings. `taken` has the ids of the imported uploads.
     fn warnings(&self, taken: &BTreeSet<String>) -> Vec<String> {
         let evidence = self.evidence.iter().filter(|upload| !taken.contains(&upload.id));
@@ -73,7 +73,7 @@ impl SkippedInput {
 
 /// The inputs collected for an audit.
 pub(super) struct CollectedInputs {
-    pub(super) inputs: Vec<AuditInput>,
+    pub(super) inputs: Vec<AuditInputFile>,
     pub(super) records: Vec<Uuid>,
     /// Warnings about content that is not imported.
     pub(super) warnings: Vec<String>,
@@ -82,13 +82,13 @@ pub(super) struct CollectedInputs {
 /// Collects the inputs of an audit of a repository, branch and commit.
 pub(super) fn gather(
     scope: &Scope,
-    target: &Target,
+    target: &AuditTarget,
     repository: Option<String>,
 ) -> Result<CollectedInputs, DocumentError> {
     let subjects: Vec<String> =
         std::iter::once(target.repository_id.to_string()).chain(repository).collect();
     let (records, evidence) = evidence(scope, &subjects)?;
-    let (mut uploads, mut set_aside) = (Vec::new(), SkippedInput::default());
+    let (mut uploads, mut set_aside) = (Vec::new(), SkippedInputs::default());
     for format in FORMATS {
         uploads.append(&mut of_format(scope, target, format, &mut set_aside)?);
     }
@@ -96,20 +96,23 @@ pub(super) fn gather(
     let mut seen = BTreeSet::new();
     uploads.retain(|upload| seen.insert(upload.id.clone()));
     let warnings = set_aside.warnings(&seen);
-    let mut inputs: Vec<AuditInput> =
+    let mut inputs: Vec<AuditInputFile> =
         uploads.into_iter().filter_map(|upload| input(upload, target, &evidence)).collect();
     inputs.sort_by_key(|input| std::cmp::Reverse((input.ready_at, input.upload_id)));
     Ok(CollectedInputs { inputs, records, warnings })
 }
 
 /// Evidence records by the digest of the content that they reference.
-type ByContent = BTreeMap<String, Vec<ReferencingRecord>>;
+type RecordsByContent = BTreeMap<String, Vec<ReferencingRecord>>;
 
 /// Returns the evidence about a repository: ids of records of kind `finding`, and all records by
 /// content.
-fn evidence(scope: &Scope, subjects: &[String]) -> Result<(Vec<Uuid>, ByContent), DocumentError> {
+fn evidence(
+    scope: &Scope,
+    subjects: &[String],
+) -> Result<(Vec<Uuid>, RecordsByContent), DocumentError> {
     let mut findings = Vec::new();
-    let mut by_content = ByContent::new();
+    let mut by_content = RecordsByContent::new();
     for kind in KINDS {
         let about = scope.documents::<EvidenceRecord>().query().one_of("subject_key", subjects);
         let about = about.equals("kind", kind).descending("observed_at");
@@ -132,9 +135,9 @@ fn evidence(scope: &Scope, subjects: &[String]) -> Result<(Vec<Uuid>, ByContent)
 /// Returns the newest uploads of one format that match the audit's repository, branch and commit.
 fn of_format(
     scope: &Scope,
-    target: &Target,
+    target: &AuditTarget,
     format: &str,
-    set_aside: &mut SkippedInput,
+    set_aside: &mut SkippedInputs,
 ) -> Result<Vec<Stored<Upload>>, DocumentError> {
     let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
     let ready = ready.equals("repository_id", target.repository_id).equals("format", format);
@@ -160,7 +163,7 @@ fn of_format(
 /// Returns the ready uploads with one of these digests that match the audit's branch and commit.
 fn carried<'a>(
     scope: &Scope,
-    target: &Target,
+    target: &AuditTarget,
     digests: impl Iterator<Item = &'a String>,
 ) -> Result<Vec<Stored<Upload>>, DocumentError> {
     let digests: Vec<&String> = digests.collect();
@@ -179,7 +182,7 @@ fn branch(name: &str) -> &str {
 }
 
 /// Whether the upload's branch and commit equal those of the audit, or are not set.
-fn fits(upload: &Upload, target: &Target) -> bool {
+fn fits(upload: &Upload, target: &AuditTarget) -> bool {
     let branch_fits = match (&upload.branch_ref, &target.branch_ref) {
         (Some(theirs), Some(ours)) => branch(theirs) == branch(ours),
         _ => true,
@@ -196,7 +199,11 @@ fn fits(upload: &Upload, target: &Target) -> bool {
 
 /// Converts an upload to an input; `None` if audits do not import its format or its content was
 /// deleted.
-fn input(upload: Stored<Upload>, target: &Target, evidence: &ByContent) -> Option<AuditInput> {
+fn input(
+    upload: Stored<Upload>,
+    target: &AuditTarget,
+    evidence: &RecordsByContent,
+) -> Option<AuditInputFile> {
     let upload_id = upload.uuid();
     let upload = upload.value;
     let content_sha256 = upload.content_sha256?;
@@ -208,7 +215,7 @@ fn input(upload: Stored<Upload>, target: &Target, evidence: &ByContent) -> Optio
         streams.into_iter().cloned().collect()
     };
     let format = upload.format.filter(|format| FORMATS.contains(&format.as_str()))?;
-    Some(AuditInput {
+    Some(AuditInputFile {
         upload_id,
         blob: upload.blob?,
         format,

@@ -49,7 +49,7 @@ pub(crate) struct Cause {
 /// Stores a new audit and enqueues the job that runs it.
 pub(crate) fn begin(
     scope: &Scope,
-    target: document::Target,
+    target: document::AuditTarget,
     cause: &Cause,
 ) -> Result<Stored<StoredAudit>, DocumentError> {
     let id = scope.new_id();
@@ -67,7 +67,7 @@ pub(crate) fn begin(
 
 pub(crate) fn start(ctx: &Ctx, Body(new): Body<NewAudit>) -> Result<Created<Versioned<Audit>>> {
     let repository = repositories::auditable(ctx, new.repository_id)?;
-    let target = document::Target {
+    let target = document::AuditTarget {
         repository_id: new.repository_id,
         branch_ref: new.branch_ref.or(repository.value.default_branch),
         commit_sha: new.commit_sha,

@@ -7,7 +7,9 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, EventDelivery, Scope};
 use serde_json::{Map, Value, json};
 
-use super::document::{AuditState, ImportError, Part, PartStatus, Parts, StoredAudit};
+use super::document::{
+    AreaAuditResult, AreaAuditResults, AuditState, ImportError, PartStatus, StoredAudit,
+};
 use super::events::{AuditCompleted, AuditEnd, AuditFailed};
 use crate::schedules;
 
@@ -56,7 +58,7 @@ fn take_in(
     ctx: &JobCtx,
     event: &EventDelivery,
     name: &str,
-    part: fn(&mut Parts) -> &mut Part,
+    part: fn(&mut AreaAuditResults) -> &mut AreaAuditResult,
 ) -> PartDeliveryResult {
     let imported: AreaResult = event.data()?;
     let Some(mut audit) = ctx.documents::<StoredAudit>().find(imported.audit_id)? else {
@@ -77,14 +79,14 @@ fn take_in(
 }
 
 impl AreaResult {
-    fn into_part(mut self, completed_at: Timestamp) -> Part {
+    fn into_part(mut self, completed_at: Timestamp) -> AreaAuditResult {
         let beyond = self.warnings.len().saturating_sub(MOST_KEPT);
         self.warnings.truncate(MOST_KEPT);
         if beyond > 0 {
             self.warnings.push(format!("{beyond} more warnings are not stored."));
         }
         self.errors.truncate(MOST_KEPT);
-        Part {
+        AreaAuditResult {
             status: match self.status {
                 ImportStatus::Succeeded => PartStatus::Succeeded,
                 ImportStatus::Failed => PartStatus::Failed,
@@ -122,7 +124,7 @@ pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) -> Result<(
 }
 
 /// Returns the error code of an audit with these parts; `None` if the audit has not failed.
-fn error_code(parts: &Parts) -> Option<&'static str> {
+fn error_code(parts: &AreaAuditResults) -> Option<&'static str> {
     let named = parts.named();
     if named.iter().all(|(_, part)| part.status != PartStatus::Succeeded) {
         Some("nothing_imported")
@@ -133,8 +135,8 @@ fn error_code(parts: &Parts) -> Option<&'static str> {
     }
 }
 
-fn warnings(parts: &Parts) -> Vec<String> {
-    let warning = |(name, part): &(&str, &Part)| match part.status {
+fn warnings(parts: &AreaAuditResults) -> Vec<String> {
+    let warning = |(name, part): &(&str, &AreaAuditResult)| match part.status {
         PartStatus::Missing => Some(format!("The {name} were not imported in time.")),
         PartStatus::Failed => Some(format!("The {name} could not be imported.")),
         PartStatus::Pending | PartStatus::Succeeded if part.errors.is_empty() => None,

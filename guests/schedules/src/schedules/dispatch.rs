@@ -5,9 +5,9 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobOptions, Scope};
 use area_shared::catalog::Repository;
 
-use super::document::{Pending, ScheduleError, ScheduleState, StoredSchedule};
+use super::document::{Pending, ScheduleState, ScheduledRunError, StoredSchedule};
 use super::recurrence::Slot;
-use crate::audits::document::{Target, Trigger};
+use crate::audits::document::{AuditTarget, Trigger};
 use crate::audits::{self, Cause};
 use crate::repositories;
 
@@ -47,7 +47,7 @@ pub(crate) struct ScheduleSkipped {
     due_at: Timestamp,
     /// Last skipped due time; equal to `due_at` unless several were skipped.
     last_due_at: Timestamp,
-    reason: ScheduleError,
+    reason: ScheduledRunError,
 }
 
 impl Event for ScheduleSkipped {
@@ -96,7 +96,7 @@ fn latest(ctx: &JobCtx, schedule: &Stored<StoredSchedule>, planned: Slot) -> Res
     let before = Timestamp(latest.due_at.0 - 1);
     let last_skipped = schedule.recurrence.last_until(ctx, before)?;
     let skipped = (planned.due_at, last_skipped.due_at.max(planned.due_at));
-    skip(ctx, schedule.uuid(), schedule, skipped, ScheduleError::MissedWindow);
+    skip(ctx, schedule.uuid(), schedule, skipped, ScheduledRunError::MissedWindow);
     Ok(latest)
 }
 
@@ -127,15 +127,15 @@ fn startable(
     id: Uuid,
     schedule: &StoredSchedule,
     slot: Slot,
-) -> Result<Result<Repository, ScheduleError>, DocumentError> {
+) -> Result<Result<Repository, ScheduledRunError>, DocumentError> {
     if ctx.now().seconds_since(slot.due_at) > CATCH_UP_SECONDS {
-        return Ok(Err(ScheduleError::MissedWindow));
+        return Ok(Err(ScheduledRunError::MissedWindow));
     }
     let Some(repository) = repositories::still_auditable(ctx, schedule.repository_id)? else {
-        return Ok(Err(ScheduleError::RepositoryUnavailable));
+        return Ok(Err(ScheduledRunError::RepositoryUnavailable));
     };
     if super::is_running(ctx, id)? {
-        return Ok(Err(ScheduleError::Overlap));
+        return Ok(Err(ScheduledRunError::Overlap));
     }
     Ok(Ok(repository.value))
 }
@@ -147,7 +147,7 @@ fn start(
     slot: Slot,
     repository: Repository,
 ) -> Result<(), DocumentError> {
-    let target = Target {
+    let target = AuditTarget {
         repository_id: schedule.repository_id,
         branch_ref: repository.default_branch,
         commit_sha: None,
@@ -172,7 +172,7 @@ fn skip(
     schedule_id: Uuid,
     schedule: &StoredSchedule,
     (due_at, last_due_at): (Timestamp, Timestamp),
-    reason: ScheduleError,
+    reason: ScheduledRunError,
 ) {
     let repository_id = schedule.repository_id;
     ctx.publish(ScheduleSkipped { schedule_id, repository_id, due_at, last_due_at, reason });

@@ -39,7 +39,8 @@ pub(crate) enum MissedRunPolicy {
 /// Reason why a due time did not lead to a completed audit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ScheduleError {
+#[schemars(rename = "ScheduleError")]
+pub(crate) enum ScheduledRunError {
     /// The due time passed more than 24 hours ago, or a later due time has passed as well.
     MissedWindow,
     /// The previous audit of the schedule was still running.
@@ -76,7 +77,7 @@ pub(crate) struct StoredSchedule {
     pub(crate) done_date: Option<Date>,
     pub(crate) last_dispatched_at: Option<Timestamp>,
     pub(crate) last_run_at: Option<Timestamp>,
-    pub(crate) last_error_code: Option<ScheduleError>,
+    pub(crate) last_error_code: Option<ScheduledRunError>,
 }
 
 impl Document for StoredSchedule {
@@ -99,7 +100,7 @@ pub(crate) struct AuditSchedule {
     /// Time at which the schedule last started an audit; null if never.
     last_dispatched_at: Option<Timestamp>,
     /// Reason why the last due time did not lead to a completed audit; null if it did.
-    last_error_code: Option<ScheduleError>,
+    last_error_code: Option<ScheduledRunError>,
     /// Time at which the last audit of the schedule ended; null if none has.
     last_run_at: Option<Timestamp>,
     local_hour: u8,

@@ -10,7 +10,7 @@ use area_sdk::{DocumentError, Scope};
 
 use crate::audits::document::{AuditState, StoredAudit};
 use crate::repositories;
-use document::{AuditSchedule, MissedRunPolicy, ScheduleError, ScheduleState, StoredSchedule};
+use document::{AuditSchedule, MissedRunPolicy, ScheduleState, ScheduledRunError, StoredSchedule};
 use recurrence::{Cadence, Recurrence, local_date};
 
 /// Text for the OpenAPI document: rules of due times.
@@ -244,7 +244,7 @@ pub(crate) fn note_end(scope: &Scope, audit: &StoredAudit) -> Result<(), Documen
     let Some(mut schedule) = scope.documents::<StoredSchedule>().find(id)? else { return Ok(()) };
     schedule.last_run_at = audit.completed_at;
     if audit.state == AuditState::Failed {
-        schedule.last_error_code = Some(ScheduleError::AuditFailed);
+        schedule.last_error_code = Some(ScheduledRunError::AuditFailed);
     }
     scope.documents().replace(&mut schedule)
 }

@@ -4,7 +4,7 @@
 //! ```
 //! use area_sdk::prelude::*;
 //! use area_sdk::testing::{FakeHost, Request};
-//! use area_sdk::{Link, LinkHolder};
+//! use area_sdk::{LinkClaims, LinkHolder};
 //!
 //! #[derive(Serialize, Deserialize)]
 //! struct Claims {
@@ -17,7 +17,7 @@
 //!     Ok(format!("{}/v1/reports?token={token}", ctx.base_url()))
 //! }
 //!
-//! fn read(_: &Ctx, Link(claims): Link<Claims>) -> Result<Uuid> {
+//! fn read(_: &Ctx, LinkClaims(claims): LinkClaims<Claims>) -> Result<Uuid> {
 //!     Ok(claims.report_id)
 //! }
 //!

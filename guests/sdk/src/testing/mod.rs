@@ -163,7 +163,7 @@ pub struct SignedLink {
 
 /// A successful response.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct SuccessResponse {
     /// Success status that the route declares.
     pub status: u16,
     /// JSON body; null for a 204.
@@ -242,7 +242,7 @@ impl FakeHost {
     /// If the area has no such operation, or if a service would report a fault
     /// of the area (see the [module](self)).
     #[track_caller]
-    pub fn call(&self, request: Request) -> Result<Answer, Problem> {
+    pub fn call(&self, request: Request) -> Result<SuccessResponse, Problem> {
         let mut routes = self.0.routes.iter();
         let contract = routes.find(|one| one.route.operation_id == request.operation);
         let Some(contract) = contract else { panic!("no operation {}", request.operation) };
@@ -267,7 +267,7 @@ impl FakeHost {
         }
         let reply = result?;
         let body = reply.body.as_deref().map(serde_json::from_str).transpose();
-        Ok(Answer {
+        Ok(SuccessResponse {
             status: contract.route.success_status,
             body: body.expect("a reply of JSON").unwrap_or_default(),
             version: reply.version,

@@ -17,10 +17,10 @@ const LANES: [(&str, u32); 5] =
 
 /// The jobs of all areas in the workspace.
 #[derive(Clone, Default)]
-pub(super) struct Queue(Vec<Job>, JobProgress);
+pub(super) struct Queue(Vec<Job>, ProgressByJob);
 
 #[derive(Clone, Default)]
-struct JobProgress {
+struct ProgressByJob {
     by_job: BTreeMap<String, Progress>,
     /// Last progress that a job of the area itself reported.
     reported: Option<Progress>,

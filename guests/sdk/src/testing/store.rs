@@ -18,15 +18,15 @@ use crate::wit::assurance::area::manifest::Collection;
 pub(super) struct Documents(BTreeMap<String, Rc<CollectionDocuments>>);
 
 /// The documents of a collection, by id.
-type CollectionDocuments = BTreeMap<String, Rc<ReadDocument>>;
+type CollectionDocuments = BTreeMap<String, Rc<ParsedDocument>>;
 
 /// A document and its parsed body.
-struct ReadDocument {
+struct ParsedDocument {
     document: Document,
     body: Json,
 }
 
-impl ReadDocument {
+impl ParsedDocument {
     fn new(document: Document) -> Self {
         let body = serde_json::from_str(&document.body).unwrap_or_default();
         Self { document, body }
@@ -75,7 +75,7 @@ fn passes(found: &Value, test: &Test) -> bool {
     }
 }
 
-fn matches(document: &ReadDocument, conditions: &[Condition]) -> bool {
+fn matches(document: &ParsedDocument, conditions: &[Condition]) -> bool {
     conditions.iter().all(|condition| {
         condition.fields.iter().any(|field| passes(&document.value(field), &condition.test))
     })
@@ -89,7 +89,7 @@ struct Position {
 }
 
 impl Position {
-    fn of(document: &ReadDocument, order: &[Order]) -> Self {
+    fn of(document: &ParsedDocument, order: &[Order]) -> Self {
         let values = order.iter().map(|step| document.value(&step.field)).collect();
         Self { values, id: document.document.id.clone() }
     }
@@ -126,7 +126,7 @@ impl Position {
 }
 
 impl Documents {
-    fn of(&self, collection: &str) -> impl Iterator<Item = &ReadDocument> {
+    fn of(&self, collection: &str) -> impl Iterator<Item = &ParsedDocument> {
         self.0.get(collection).into_iter().flat_map(|kept| kept.values()).map(Rc::as_ref)
     }
 
@@ -134,7 +134,7 @@ impl Documents {
         self.of(collection).map(|document| document.body.clone()).collect()
     }
 
-    fn find(&self, collection: &str, id: &str) -> Option<&ReadDocument> {
+    fn find(&self, collection: &str, id: &str) -> Option<&ParsedDocument> {
         self.0.get(collection)?.get(id).map(Rc::as_ref)
     }
 
@@ -153,7 +153,7 @@ impl Documents {
             updated_at: now.0,
         };
         let kept = self.0.entry(collection.to_owned()).or_default();
-        Rc::make_mut(kept).insert(id.to_owned(), Rc::new(ReadDocument::new(document)));
+        Rc::make_mut(kept).insert(id.to_owned(), Rc::new(ParsedDocument::new(document)));
         version
     }
 
@@ -161,7 +161,7 @@ impl Documents {
         self.0.remove(collection);
     }
 
-    fn matching(&self, collection: &str, conditions: &[Condition]) -> Vec<&ReadDocument> {
+    fn matching(&self, collection: &str, conditions: &[Condition]) -> Vec<&ParsedDocument> {
         self.of(collection).filter(|document| matches(document, conditions)).collect()
     }
 
@@ -190,7 +190,7 @@ impl Documents {
     pub(super) fn query(&self, query: &Query) -> Result<(Vec<Document>, Option<String>), Error> {
         let order = &query.order;
         let found = self.matching(&query.collection, &query.conditions).into_iter();
-        let mut found: Vec<(Position, &ReadDocument)> =
+        let mut found: Vec<(Position, &ParsedDocument)> =
             found.map(|document| (Position::of(document, order), document)).collect();
         found.sort_by(|(a, _), (b, _)| a.cmp(b, order));
         let after = match &query.start {

@@ -9,8 +9,8 @@ use crate::contract::RouteContract;
 use crate::parameters;
 use crate::schema::CompiledSchema;
 use assurance_core::domain::manifest::{
-    BodyKind, FormPart, IdempotencyMode, Link, LinkHolder, Manifest, Method, ParameterPlace,
-    ParameterSpec, Route, WorkspaceSource,
+    BodyKind, FormPart, IdempotencyMode, LinkHolder, Manifest, Method, ParameterPlace,
+    ParameterSpec, Route, SignedLinkSpec, WorkspaceSource,
 };
 
 const JSON: &str = "application/json";
@@ -151,7 +151,7 @@ fn by_link_alone(route: &Route) -> bool {
 
 /// Returns the query parameter for a signed link, with a description of who may
 /// use the link.
-fn signed_link(link: &Link) -> Json {
+fn signed_link(link: &SignedLinkSpec) -> Json {
     let description = match link.holder {
         LinkHolder::Bearer => {
             "Signed by this service, as a part of the URL it gave out: whoever has it may use it \

@@ -58,7 +58,7 @@ impl SchemaComponents {
     /// Moves the object types of a schema into components. Returns the schema with references in
     /// their place. The schema must contain all its definitions (`$defs`).
     pub(super) fn hoist(&mut self, usage: SchemaUse<'_>, schema: &Json) -> Json {
-        let mut reader = SchemaReader {
+        let mut reader = ComponentTypeExtractor {
             usage,
             definitions: schema["$defs"].as_object().cloned().unwrap_or_default(),
             root: schema,
@@ -121,7 +121,7 @@ impl ComponentType {
 }
 
 /// Reads one schema with its definitions (`$defs`) and adds its types to the components.
-struct SchemaReader<'a> {
+struct ComponentTypeExtractor<'a> {
     usage: SchemaUse<'a>,
     definitions: Map<String, Json>,
     root: &'a Json,
@@ -135,7 +135,7 @@ struct SchemaReader<'a> {
     into: &'a mut SchemaComponents,
 }
 
-impl SchemaReader<'_> {
+impl ComponentTypeExtractor<'_> {
     fn root_target(&mut self) -> String {
         let title = self.root["title"].as_str().unwrap_or(self.usage.name);
         self.target("", self.root.clone(), &camel(title))

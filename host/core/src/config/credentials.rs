@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 use super::SecretString;
-use super::files::{self, FileError};
+use super::files::{self, PrivateFileError};
 
 /// Access key and secret for an S3-compatible service.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct AccessKey {
 pub enum CredentialsError {
     /// The file cannot be read safely.
     #[error("blobs.credentials_file: {0}")]
-    File(#[from] FileError),
+    File(#[from] PrivateFileError),
     /// The profile lacks a required entry.
     #[error(
         "blobs.credentials_file: {path} has no {name} in its profile [default]; add a line like \

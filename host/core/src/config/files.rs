@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 /// Errors of private files; each message includes the fix.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum PrivateFileError {
     /// A private file can be read by other users.
     #[error("{path} can be read by others (mode {mode:04o}); make it private: chmod 600 {path}")]
     Exposed {
@@ -44,40 +44,40 @@ pub enum FileError {
 ///
 /// # Errors
 /// The operating system refuses.
-pub fn private_dir(path: &Path) -> Result<(), FileError> {
+pub fn private_dir(path: &Path) -> Result<(), PrivateFileError> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
-        .map_err(|source| FileError::Write { path: path.to_path_buf(), source })
+        .map_err(|source| PrivateFileError::Write { path: path.to_path_buf(), source })
 }
 
 /// Writes a new file with mode 0600. An existing file is never overwritten.
 ///
 /// # Errors
 /// The file exists, or the operating system refuses.
-pub fn create_private(path: &Path, content: &[u8]) -> Result<(), FileError> {
+pub fn create_private(path: &Path, content: &[u8]) -> Result<(), PrivateFileError> {
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(content)?;
         file.sync_all()
     })();
-    written.map_err(|source| FileError::Write { path: path.to_path_buf(), source })
+    written.map_err(|source| PrivateFileError::Write { path: path.to_path_buf(), source })
 }
 
 /// Reads a file after checking that other users cannot read it.
 ///
 /// # Errors
 /// The file is missing, or its mode lets other users read it.
-pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, FileError> {
-    let failed = |source| FileError::Read { path: path.to_path_buf(), source };
+pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, PrivateFileError> {
+    let failed = |source| PrivateFileError::Read { path: path.to_path_buf(), source };
     let mut file = File::open(path).map_err(failed)?;
     // Checks the opened file, so that the file cannot be exchanged between
     // check and read.
     let metadata = file.metadata().map_err(failed)?;
     let mode = metadata.permissions().mode() & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(FileError::Exposed { path: path.to_path_buf(), mode });
+        return Err(PrivateFileError::Exposed { path: path.to_path_buf(), mode });
     }
     let mut content = Zeroizing::new(Vec::with_capacity(metadata.size() as usize));
     file.read_to_end(&mut content).map_err(failed)?;
@@ -92,7 +92,7 @@ pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, FileError> {
 pub fn read_or_create_private(
     path: &Path,
     make: impl FnOnce() -> Zeroizing<Vec<u8>>,
-) -> Result<Zeroizing<Vec<u8>>, FileError> {
+) -> Result<Zeroizing<Vec<u8>>, PrivateFileError> {
     if path.exists() {
         return read_private(path);
     }
@@ -108,6 +108,6 @@ pub fn read_or_create_private(
     match linked {
         Ok(()) => Ok(content),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_private(path),
-        Err(source) => Err(FileError::Write { path: path.to_path_buf(), source }),
+        Err(source) => Err(PrivateFileError::Write { path: path.to_path_buf(), source }),
     }
 }

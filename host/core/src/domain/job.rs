@@ -123,18 +123,18 @@ impl NewJob {
 /// its resource if its id is a UUID, and the document's id as member
 /// `requested_by` of the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestedDelivery {
+pub struct EventFanOut {
     /// Job that delivers the event to an area.
     pub job: NewJob,
     /// Name of the event.
     pub event: String,
     /// Documents in which the workspace lists the events that it requests.
-    pub requests: EventRequests,
+    pub requests: RequestedEventsField,
 }
 
 /// Collection with documents that list names of events.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EventRequests {
+pub struct RequestedEventsField {
     /// `area.name` of the collection.
     pub collection: String,
     /// Member of a document with the list.

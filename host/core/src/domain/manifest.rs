@@ -168,12 +168,13 @@ pub enum WorkspaceSource {
     /// The member of the JSON body with this name.
     BodyMember(String),
     /// A signed link.
-    SignedLink(Link),
+    SignedLink(SignedLinkSpec),
 }
 
 /// Location of a signed link's token, and who may use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Link {
+#[schemars(rename = "Link")]
+pub struct SignedLinkSpec {
     /// The query parameter that contains the token.
     pub parameter: String,
     /// Who may use the link.

@@ -64,7 +64,7 @@ pub enum Clock {
     System,
     /// The clock of the shared database, so that everything expires at the same
     /// time on all nodes.
-    Shared(Arc<SharedClock>),
+    Shared(Arc<DatabaseClock>),
     /// A clock that tests set; microseconds since the epoch.
     Manual(Arc<AtomicI64>),
 }
@@ -99,13 +99,13 @@ fn wall_clock() -> Timestamp {
 /// The database's clock. Between two measurements, this machine's monotonic
 /// clock advances it, so setting the wall clock has no effect.
 #[derive(Debug)]
-pub struct SharedClock {
+pub struct DatabaseClock {
     started: Instant,
     /// The database's time at `started`, in microseconds.
     at_start: AtomicI64,
 }
 
-impl SharedClock {
+impl DatabaseClock {
     /// Creates the clock from a first measurement: the time that the database
     /// returned, when the query was sent, and when its result was received.
     #[must_use]
@@ -142,7 +142,7 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
 
-    fn held(clock: &SharedClock) -> i64 {
+    fn held(clock: &DatabaseClock) -> i64 {
         clock.at_start.load(Ordering::Acquire)
     }
 
@@ -150,7 +150,7 @@ mod tests {
     fn a_wrong_wall_clock_does_not_reach_the_shared_clock() {
         let sent_at = Instant::now();
         let database_time = wall_clock().plus_ms(-25 * HOUR);
-        let clock = Clock::Shared(Arc::new(SharedClock::new(database_time, sent_at, sent_at)));
+        let clock = Clock::Shared(Arc::new(DatabaseClock::new(database_time, sent_at, sent_at)));
         let ahead = clock.wall_clock_ahead_ms();
         let expected = 25 * HOUR - 1_000..25 * HOUR + 10_000;
         assert!(expected.contains(&ahead), "{ahead} ms");
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn a_measurement_moves_the_clock_no_further_than_its_answer_took() {
         let sent_at = Instant::now();
-        let clock = SharedClock::new(Timestamp(1_000_000), sent_at, sent_at);
+        let clock = DatabaseClock::new(Timestamp(1_000_000), sent_at, sent_at);
         let later = sent_at + Duration::from_secs(1);
         // Sent at one second, answered 200 ms later: at the answer, the
         // database's clock was between 2.0 and 2.2 s.

@@ -11,9 +11,9 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rand::RngExt as _;
 
-use super::{CallRecording, RecordedCall, Recorder, WithholdReason};
+use super::{CallMetadata, CallRecording, Recorder, WithholdReason};
 use crate::config::RecordConfig;
-use crate::config::files::{FileError, private_dir};
+use crate::config::files::{PrivateFileError, private_dir};
 
 /// The recordings of this node and their settings; clones share them.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl Recordings {
     ///
     /// # Errors
     /// The folder cannot be created.
-    pub fn open(settings: RecordConfig, dir: PathBuf) -> Result<Self, FileError> {
+    pub fn open(settings: RecordConfig, dir: PathBuf) -> Result<Self, PrivateFileError> {
         let (off, changing) = (ArcSwap::from_pointee(RecordConfig::default()), Mutex::default());
         let opened = Self(Arc::new(Inner { dir, settings: off, changing }));
         opened.set(settings)?;
@@ -53,7 +53,7 @@ impl Recordings {
     ///
     /// # Errors
     /// The folder cannot be created; the settings are then unchanged.
-    pub fn set(&self, settings: RecordConfig) -> Result<(), FileError> {
+    pub fn set(&self, settings: RecordConfig) -> Result<(), PrivateFileError> {
         if settings.is_on() {
             private_dir(&self.0.dir)?;
         }
@@ -63,7 +63,7 @@ impl Recordings {
 
     /// Begins a recording. [`Recordings::keep`] decides whether it is stored.
     #[must_use]
-    pub fn begin(&self, about: RecordedCall, sealed: Option<WithholdReason>) -> Arc<Recorder> {
+    pub fn begin(&self, about: CallMetadata, sealed: Option<WithholdReason>) -> Arc<Recorder> {
         let max_bytes = usize::try_from(self.0.settings.load().max_bytes).unwrap_or(usize::MAX);
         Arc::new(Recorder::new(about, sealed, max_bytes))
     }

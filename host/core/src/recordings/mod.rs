@@ -3,7 +3,7 @@
 //!
 //! Invariant: a recording contains no secrets. From the first host call that
 //! returns a secret, only the names of the calls are recorded. If the input may
-//! contain a secret, it is withheld too ([`Truncation`]).
+//! contain a secret, it is withheld too ([`Redaction`]).
 
 mod folder;
 mod player;
@@ -36,7 +36,7 @@ pub struct CallRecording {
     /// WIT package of the recorded values; see [`CONTRACT`].
     pub contract: String,
     /// Metadata of the call.
-    pub about: RecordedCall,
+    pub about: CallMetadata,
     /// Resource limits that the call ran with.
     pub limits: RecordedLimits,
     /// Argument of the export as the guest received it; `None` if withheld
@@ -52,13 +52,13 @@ pub struct CallRecording {
     pub outcome: RecordedOutcome,
     /// Point from which the recording has only the names of host calls; `None`
     /// if nothing is withheld.
-    pub withheld: Option<Truncation>,
+    pub withheld: Option<Redaction>,
 }
 
 /// Metadata of a recorded call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RecordedCall {
+pub struct CallMetadata {
     /// Id of the request, or id and attempt of the job; also the file name.
     pub id: String,
     /// Time of the call.
@@ -70,7 +70,7 @@ pub struct RecordedCall {
     /// SHA-256 of the area's component, lower-case hex.
     pub digest: String,
     /// Export that the host called.
-    pub export: RecordedExport,
+    pub export: ExportKind,
     /// Operation id, or the job kind.
     pub operation: String,
     /// Whether replies were validated against the route's schema.
@@ -80,7 +80,7 @@ pub struct RecordedCall {
 /// An area's exports that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RecordedExport {
+pub enum ExportKind {
     /// The export that handles a request.
     Handle,
     /// The export that runs a job or event delivery.
@@ -156,7 +156,7 @@ pub struct RecordedFault {
 /// Point from which a recording is withheld.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Truncation {
+pub struct Redaction {
     /// Index of the first host call without arguments and result, from 0;
     /// `None` if the input is withheld too.
     pub from: Option<usize>,

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::{CallRecording, HostCall, HostCallResult, Truncation};
+use super::{CallRecording, HostCall, HostCallResult, Redaction};
 
 /// Host functions whose results only confirm receipt. If the replayed version
 /// calls one of them with other arguments, it gets the recorded result and
@@ -143,7 +143,7 @@ impl Player {
 
     fn is_withheld(&self, ordinal: usize) -> bool {
         let withheld = self.recording.withheld.as_ref();
-        withheld.is_some_and(|Truncation { from, .. }| from.is_none_or(|from| ordinal >= from))
+        withheld.is_some_and(|Redaction { from, .. }| from.is_none_or(|from| ordinal >= from))
     }
 
     /// Records the guest's stack at a failure.

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
-    CONTRACT, CallRecording, FORMAT, HostCall, HostCallResult, RecordedCall, RecordedFault,
-    RecordedLimits, RecordedOutcome, Truncation,
+    CONTRACT, CallMetadata, CallRecording, FORMAT, HostCall, HostCallResult, RecordedFault,
+    RecordedLimits, RecordedOutcome, Redaction,
 };
 
 /// Host functions whose arguments or results are secret or may become secret:
@@ -53,7 +53,7 @@ impl WithholdReason {
 /// Recording of one running call.
 #[derive(Debug)]
 pub struct Recorder {
-    about: RecordedCall,
+    about: CallMetadata,
     sealed: Option<WithholdReason>,
     max_bytes: usize,
     kept: Mutex<RecordedParts>,
@@ -67,7 +67,7 @@ struct RecordedParts {
     calls: Vec<HostCall>,
     frames: Vec<String>,
     outcome: Option<RecordedOutcome>,
-    withheld: Option<Truncation>,
+    withheld: Option<Redaction>,
     bytes: usize,
     too_large: bool,
 }
@@ -75,7 +75,7 @@ struct RecordedParts {
 impl Recorder {
     /// Begins the recording of a call, with at most `max_bytes` bytes.
     #[must_use]
-    pub fn new(about: RecordedCall, sealed: Option<WithholdReason>, max_bytes: usize) -> Self {
+    pub fn new(about: CallMetadata, sealed: Option<WithholdReason>, max_bytes: usize) -> Self {
         Self { about, sealed, max_bytes, kept: Mutex::default() }
     }
 
@@ -188,7 +188,7 @@ impl RecordedParts {
                 call.answer = None;
             }
         }
-        self.withheld = Some(Truncation { from, why: why.to_owned() });
+        self.withheld = Some(Redaction { from, why: why.to_owned() });
     }
 
     /// Serializes a value to JSON; `None` if the recording would exceed

@@ -10,14 +10,14 @@ use crate::config::RecordConfig;
 
 const SECRET: &str = "the plaintext of this test";
 
-fn about(id: &str) -> RecordedCall {
-    RecordedCall {
+fn about(id: &str) -> CallMetadata {
+    CallMetadata {
         id: id.to_owned(),
         at: Timestamp(1_790_000_000_123_456),
         area: "notes".to_owned(),
         version: "1.0.0".to_owned(),
         digest: "ab".repeat(32),
-        export: RecordedExport::Handle,
+        export: ExportKind::Handle,
         operation: "create_note".to_owned(),
         checked: false,
     }

@@ -23,7 +23,7 @@ struct TestNode {
     micros: Arc<AtomicI64>,
     store: Store,
     keys: Arc<Keys>,
-    identity: Identity,
+    identity: IdentityService,
     ada: User,
 }
 
@@ -37,7 +37,7 @@ impl TestNode {
         let micros = Arc::new(AtomicI64::new(START));
         let keys = Arc::new(Keys::new([7; 32]));
         let clock = Clock::Manual(Arc::clone(&micros));
-        let identity = Identity::new(store.clone(), Arc::clone(&keys), clock, settings);
+        let identity = IdentityService::new(store.clone(), Arc::clone(&keys), clock, settings);
         let new = NewUser {
             email: " Ada@Example.org ".into(),
             display_name: "Ada".into(),
@@ -57,16 +57,16 @@ impl TestNode {
     }
 
     /// Returns another process on the same database.
-    fn other_node(&self) -> Identity {
+    fn other_node(&self) -> IdentityService {
         self.node_with(|_| {})
     }
 
     /// Returns another process on the same database, with changed settings.
-    fn node_with(&self, adapt: impl FnOnce(&mut Settings)) -> Identity {
+    fn node_with(&self, adapt: impl FnOnce(&mut Settings)) -> IdentityService {
         let clock = Clock::Manual(Arc::clone(&self.micros));
         let mut settings = self.identity.0.settings.clone();
         adapt(&mut settings);
-        Identity::new(self.store.clone(), Arc::clone(&self.keys), clock, settings)
+        IdentityService::new(self.store.clone(), Arc::clone(&self.keys), clock, settings)
     }
 
     async fn sign_in(&self, password: &str, code: Option<&str>) -> Result<NewSession, SignInError> {

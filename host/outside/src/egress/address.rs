@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether requests may be sent to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressPolicy {
+pub enum AddressClass {
     /// A public address; always allowed.
     Public,
     /// An address of this machine; allowed only with `egress.allow_loopback`.
@@ -20,12 +20,12 @@ pub enum AddressPolicy {
 /// Returns whether this is a public unicast address.
 #[must_use]
 pub fn is_public(address: IpAddr) -> bool {
-    reach(address) == AddressPolicy::Public
+    reach(address) == AddressClass::Public
 }
 
 /// Returns whether requests may be sent to an address.
 #[must_use]
-pub(super) fn reach(address: IpAddr) -> AddressPolicy {
+pub(super) fn reach(address: IpAddr) -> AddressClass {
     match address {
         IpAddr::V4(address) => reach_v4(address),
         IpAddr::V6(address) => reach_v6(address),
@@ -54,15 +54,15 @@ const FORBIDDEN_V4: [(Ipv4Addr, u32, &str); 17] = [
     (Ipv4Addr::new(224, 0, 0, 0), 3, "multicast or reserved"),
 ];
 
-fn reach_v4(address: Ipv4Addr) -> AddressPolicy {
+fn reach_v4(address: Ipv4Addr) -> AddressClass {
     if address.is_loopback() {
-        return AddressPolicy::Loopback;
+        return AddressClass::Loopback;
     }
     let bits = address.to_bits();
     FORBIDDEN_V4
         .iter()
         .find(|(network, prefix, _)| (bits ^ network.to_bits()) >> (32 - prefix) == 0)
-        .map_or(AddressPolicy::Public, |(_, _, what)| AddressPolicy::Forbidden(what))
+        .map_or(AddressClass::Public, |(_, _, what)| AddressClass::Forbidden(what))
 }
 
 /// Network, prefix length in bits, and kind for error messages; the first match
@@ -86,25 +86,25 @@ const FORBIDDEN_V6: [(Ipv6Addr, u32, &str); 16] = [
     (Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0), 8, "multicast"),
 ];
 
-fn reach_v6(address: Ipv6Addr) -> AddressPolicy {
+fn reach_v6(address: Ipv6Addr) -> AddressClass {
     if address.is_loopback() {
-        return AddressPolicy::Loopback;
+        return AddressClass::Loopback;
     }
     let bits = address.to_bits();
     let within = |network: Ipv6Addr, prefix: u32| (bits ^ network.to_bits()) >> (128 - prefix) == 0;
     if let Some((_, _, what)) =
         FORBIDDEN_V6.iter().find(|(network, prefix, _)| within(*network, *prefix))
     {
-        return AddressPolicy::Forbidden(what);
+        return AddressClass::Forbidden(what);
     }
     // ISATAP embeds an IPv4 address in the last 64 bits, under any prefix.
     if matches!((bits >> 32) as u32 & 0xfdff_ffff, 0x0000_5efe) {
-        return AddressPolicy::Forbidden("an ISATAP form");
+        return AddressClass::Forbidden("an ISATAP form");
     }
     if within(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3) {
-        AddressPolicy::Public
+        AddressClass::Public
     } else {
-        AddressPolicy::Forbidden("reserved")
+        AddressClass::Forbidden("reserved")
     }
 }
 
@@ -114,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    fn of(text: &str) -> AddressPolicy {
+    fn of(text: &str) -> AddressClass {
         reach(text.parse().unwrap())
     }
 
@@ -168,7 +168,7 @@ mod tests {
         ];
         for address in forbidden {
             assert!(
-                matches!(of(address), AddressPolicy::Forbidden(_)),
+                matches!(of(address), AddressClass::Forbidden(_)),
                 "{address} {:?}",
                 of(address)
             );
@@ -199,14 +199,14 @@ mod tests {
             "2606:4700::1111",
         ];
         for address in public {
-            assert_eq!(of(address), AddressPolicy::Public, "{address}");
+            assert_eq!(of(address), AddressClass::Public, "{address}");
         }
     }
 
     #[test]
     fn loopback_is_told_apart() {
         for address in ["127.0.0.1", "127.255.255.255", "::1"] {
-            assert_eq!(of(address), AddressPolicy::Loopback, "{address}");
+            assert_eq!(of(address), AddressClass::Loopback, "{address}");
         }
     }
 

@@ -16,7 +16,7 @@ mod tests;
 
 use std::path::PathBuf;
 
-pub use address::{AddressPolicy, is_public};
+pub use address::{AddressClass, is_public};
 pub use client::Egress;
 pub use client::install_tls_provider;
 

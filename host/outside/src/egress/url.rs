@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ::url::{Host, Url};
 
 use super::UrlRefusal;
-use super::address::{AddressPolicy, reach};
+use super::address::{AddressClass, reach};
 
 /// Maximum length of a URL, in bytes.
 const MAX_URL_BYTES: usize = 2_048;
@@ -80,10 +80,10 @@ fn authority<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
 /// loopback address.
 pub(super) fn literal(address: IpAddr, allow_loopback: bool) -> Result<bool, UrlRefusal> {
     match reach(address) {
-        AddressPolicy::Public => Ok(false),
-        AddressPolicy::Loopback if allow_loopback => Ok(true),
-        AddressPolicy::Loopback => refused(format!("{address} is a loopback address")),
-        AddressPolicy::Forbidden(what) => refused(format!("{address} is not public ({what})")),
+        AddressClass::Public => Ok(false),
+        AddressClass::Loopback if allow_loopback => Ok(true),
+        AddressClass::Loopback => refused(format!("{address} is a loopback address")),
+        AddressClass::Forbidden(what) => refused(format!("{address} is not public ({what})")),
     }
 }
 

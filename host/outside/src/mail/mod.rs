@@ -100,7 +100,7 @@ pub enum MailError {
 
 /// Sends mail by the mail server or into the folder. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Mail(Arc<Inner>);
+pub struct Mailer(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -115,7 +115,7 @@ enum MailTransport {
     Folder(PathBuf),
 }
 
-impl Mail {
+impl Mailer {
     /// Creates the mail sender without connecting to the server.
     ///
     /// # Errors

@@ -7,9 +7,9 @@ use super::*;
 
 const AT: Timestamp = Timestamp(1_790_000_000_000_000);
 
-fn mail(folder: &std::path::Path) -> Mail {
+fn mail(folder: &std::path::Path) -> Mailer {
     let settings = Settings::from(&Config::default());
-    Mail::new(Settings { folder: folder.to_owned(), ..settings }).unwrap()
+    Mailer::new(Settings { folder: folder.to_owned(), ..settings }).unwrap()
 }
 
 fn message(to: &str, subject: &str) -> Message {
@@ -69,7 +69,7 @@ async fn a_server_that_is_not_there_is_worth_another_try() {
         limits: (&assurance_core::config::MailConfig::default()).into(),
         folder: PathBuf::new(),
     };
-    let mail = Mail::new(settings).unwrap();
+    let mail = Mailer::new(settings).unwrap();
     let sent = mail.send(message("ada@example.org", "Hello"), Uuid::nil(), AT).await;
     assert!(matches!(sent, Err(MailError::Unavailable(_))), "{sent:?}");
 }
@@ -83,7 +83,7 @@ fn a_wrong_server_or_sender_is_told_by_its_key_without_the_password() {
         limits: (&assurance_core::config::MailConfig::default()).into(),
         folder: PathBuf::new(),
     };
-    let wrong = |url, from| Mail::new(settings(url, from)).unwrap_err().to_string();
+    let wrong = |url, from| Mailer::new(settings(url, from)).unwrap_err().to_string();
     let told = wrong("pop3://u:hunter2@host", "a@example.org");
     assert!(told.contains("mail.smtp_url") && !told.contains("hunter2"), "{told}");
     let told = wrong("smtp://host", "nobody at all");

@@ -4,7 +4,7 @@ use super::super::bindings::assurance::area::events::{Error, Host};
 use super::super::instance::CallState;
 use super::CapabilityError;
 use assurance_core::domain::manifest::Capability;
-use assurance_work::WorkError;
+use assurance_work::EventOrJobError;
 
 impl Host for CallState {
     fn publish(&mut self, name: String, data: String) -> Result<String, CapabilityError<Error>> {
@@ -17,11 +17,11 @@ impl Host for CallState {
     }
 }
 
-impl From<WorkError> for Error {
-    fn from(error: WorkError) -> Self {
+impl From<EventOrJobError> for Error {
+    fn from(error: EventOrJobError) -> Self {
         match error {
-            WorkError::Misuse(what) => Self::Misuse(what),
-            WorkError::LimitExceeded => Self::LimitExceeded,
+            EventOrJobError::Misuse(what) => Self::Misuse(what),
+            EventOrJobError::LimitExceeded => Self::LimitExceeded,
         }
     }
 }

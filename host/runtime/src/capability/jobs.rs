@@ -6,7 +6,7 @@ use super::{CapabilityError, stop};
 use assurance_core::domain::job::JobProgress;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::time::Timestamp;
-use assurance_work::{JobRequest, WorkError};
+use assurance_work::{EventOrJobError, JobRequest};
 
 impl Host for CallState {
     fn enqueue(&mut self, job: NewJob) -> Result<String, CapabilityError<Error>> {
@@ -38,22 +38,23 @@ impl Host for CallState {
     }
 }
 
-fn job_request(job: NewJob) -> Result<JobRequest, WorkError> {
+fn job_request(job: NewJob) -> Result<JobRequest, EventOrJobError> {
     let resource = job.resource.map(|text| text.parse()).transpose();
     Ok(JobRequest {
         kind: job.kind,
         payload: job.payload,
-        resource: resource.map_err(|_| WorkError::Misuse("`resource` is not a UUID".to_owned()))?,
+        resource: resource
+            .map_err(|_| EventOrJobError::Misuse("`resource` is not a UUID".to_owned()))?,
         available_at: job.available_at.map(Timestamp),
         dedupe_key: job.dedupe_key,
     })
 }
 
-impl From<WorkError> for Error {
-    fn from(error: WorkError) -> Self {
+impl From<EventOrJobError> for Error {
+    fn from(error: EventOrJobError) -> Self {
         match error {
-            WorkError::Misuse(what) => Self::Misuse(what),
-            WorkError::LimitExceeded => Self::LimitExceeded,
+            EventOrJobError::Misuse(what) => Self::Misuse(what),
+            EventOrJobError::LimitExceeded => Self::LimitExceeded,
         }
     }
 }

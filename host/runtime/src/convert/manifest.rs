@@ -8,8 +8,8 @@ use super::call::named_role;
 use assurance_core::domain::job::Lane;
 use assurance_core::domain::manifest::{
     BodyKind, Capability, CollectionSpec, EventSpec, FieldKind, FieldSpec, FormPart,
-    IdempotencyMode, IndexSpec, JobSpec, Link, LinkHolder, Manifest, Method, ParameterKind,
-    ParameterPlace, ParameterSpec, RateClass, Route, WorkspaceSource,
+    IdempotencyMode, IndexSpec, JobSpec, LinkHolder, Manifest, Method, ParameterKind,
+    ParameterPlace, ParameterSpec, RateClass, Route, SignedLinkSpec, WorkspaceSource,
 };
 
 /// The error names the invalid member and the reason.
@@ -100,7 +100,7 @@ fn workspace(source: wit::WorkspaceSource) -> WorkspaceSource {
                 wit::LinkHolder::SignedIn => LinkHolder::SignedIn,
                 wit::LinkHolder::SameSession => LinkHolder::SameSession,
             };
-            WorkspaceSource::SignedLink(Link { parameter, holder })
+            WorkspaceSource::SignedLink(SignedLinkSpec { parameter, holder })
         }
     }
 }

@@ -14,7 +14,7 @@ use wasmtime::component::{Linker, LinkerInstance};
 
 use super::LoadError;
 use super::bindings::assurance::area;
-use super::host_call_recorder::{HostCallRecorder, RecordingLinker};
+use super::host_call_recorder::{HasHostCallRecorder, HostCallRecorder};
 use super::instance::CallState;
 
 /// Package of the contract, the prefix of interface names.
@@ -22,13 +22,13 @@ const PACKAGE: &str = "assurance:area/";
 
 /// A generation of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Generation {
+pub(super) enum ContractGeneration {
     V0_1,
     V0_2,
     V0_3,
 }
 
-impl Generation {
+impl ContractGeneration {
     /// All supported generations, oldest first.
     const ALL: [Self; 3] = [Self::V0_1, Self::V0_2, Self::V0_3];
 
@@ -58,7 +58,7 @@ impl Generation {
     }
 }
 
-impl fmt::Display for Generation {
+impl fmt::Display for ContractGeneration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.version())
     }
@@ -72,29 +72,29 @@ type AddToLinker = fn(
 
 /// Interfaces of the earlier generations, with the functions of the current one.
 const INTERFACES: [(&str, AddToLinker); 18] = [
-    ("types", area::types::add_to_linker_instance::<_, RecordingLinker>),
-    ("manifest", area::manifest::add_to_linker_instance::<_, RecordingLinker>),
-    ("documents", area::documents::add_to_linker_instance::<_, RecordingLinker>),
-    ("blobs", area::blobs::add_to_linker_instance::<_, RecordingLinker>),
-    ("events", area::events::add_to_linker_instance::<_, RecordingLinker>),
-    ("jobs", area::jobs::add_to_linker_instance::<_, RecordingLinker>),
-    ("secrets", area::secrets::add_to_linker_instance::<_, RecordingLinker>),
-    ("crypto", area::crypto::add_to_linker_instance::<_, RecordingLinker>),
-    ("directory", area::directory::add_to_linker_instance::<_, RecordingLinker>),
-    ("calendar", area::calendar::add_to_linker_instance::<_, RecordingLinker>),
-    ("egress", area::egress::add_to_linker_instance::<_, RecordingLinker>),
-    ("log", area::log::add_to_linker_instance::<_, RecordingLinker>),
-    ("malware", area::malware::add_to_linker_instance::<_, RecordingLinker>),
-    ("links", area::links::add_to_linker_instance::<_, RecordingLinker>),
-    ("settings", area::settings::add_to_linker_instance::<_, RecordingLinker>),
-    ("queue", area::queue::add_to_linker_instance::<_, RecordingLinker>),
-    ("membership", area::membership::add_to_linker_instance::<_, RecordingLinker>),
-    ("mail", area::mail::add_to_linker_instance::<_, RecordingLinker>),
+    ("types", area::types::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("manifest", area::manifest::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("documents", area::documents::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("blobs", area::blobs::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("events", area::events::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("jobs", area::jobs::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("secrets", area::secrets::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("crypto", area::crypto::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("directory", area::directory::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("calendar", area::calendar::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("egress", area::egress::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("log", area::log::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("malware", area::malware::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("links", area::links::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("settings", area::settings::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("queue", area::queue::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("membership", area::membership::add_to_linker_instance::<_, HasHostCallRecorder>),
+    ("mail", area::mail::add_to_linker_instance::<_, HasHostCallRecorder>),
 ];
 
 /// Adds the earlier generations to a linker that has the current one.
 pub(super) fn add_earlier_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
-    for generation in [Generation::V0_1, Generation::V0_2] {
+    for generation in [ContractGeneration::V0_1, ContractGeneration::V0_2] {
         for (interface, add) in INTERFACES {
             let mut instance = linker.instance(&generation.interface(interface))?;
             add(&mut instance, |state| HostCallRecorder(state))?;
@@ -104,9 +104,9 @@ pub(super) fn add_earlier_to_linker(linker: &mut Linker<CallState>) -> wasmtime:
 }
 
 fn unknown(version: &str) -> LoadError {
-    let [first @ .., last] = Generation::ALL.map(Generation::version);
+    let [first @ .., last] = ContractGeneration::ALL.map(ContractGeneration::version);
     let spoken = format!("{} and {last}", first.join(", "));
-    let newest = Generation::CURRENT.version();
+    let newest = ContractGeneration::CURRENT.version();
     LoadError::UnknownGeneration { found: version.to_owned(), spoken, newest }
 }
 

@@ -7,7 +7,7 @@ use wasmtime::{Config, Engine};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{ManglingAndAbi, Resolve};
 
-use super::Generation;
+use super::ContractGeneration;
 use crate::imports::Imports;
 use crate::loader::Loader;
 
@@ -22,7 +22,7 @@ fn wants_everything(folder: &str) -> Vec<u8> {
     ComponentEncoder::default().module(&module).unwrap().encode().unwrap()
 }
 
-fn check(folder: &str, generation: Generation) {
+fn check(folder: &str, generation: ContractGeneration) {
     let engine = Engine::new(Config::new().concurrency_support(false)).unwrap();
     let component = Component::from_binary(&engine, &wants_everything(folder)).unwrap();
     let imports = Imports::of(&engine, &component).unwrap();
@@ -35,15 +35,15 @@ fn check(folder: &str, generation: Generation) {
 
 #[test]
 fn all_of_the_current_generation_is_linked() {
-    check("wit", Generation::CURRENT);
+    check("wit", ContractGeneration::CURRENT);
 }
 
 #[test]
 fn all_of_0_1_0_is_linked_with_the_types_it_had() {
-    check("wit/0.1.0", Generation::V0_1);
+    check("wit/0.1.0", ContractGeneration::V0_1);
 }
 
 #[test]
 fn all_of_0_2_0_is_linked_with_the_types_it_had() {
-    check("wit/0.2.0", Generation::V0_2);
+    check("wit/0.2.0", ContractGeneration::V0_2);
 }

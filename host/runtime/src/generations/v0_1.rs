@@ -7,11 +7,11 @@ use wasmtime::component::Linker;
 use super::super::bindings::assurance::area::documents::{Condition, Error, Host as _};
 use super::super::host_call_recorder::HostCallRecorder;
 use super::super::instance::CallState;
-use super::Generation;
+use super::ContractGeneration;
 
 pub(super) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
-    let mut documents = linker.instance(&Generation::V0_1.interface("documents"))?;
+    let mut documents = linker.instance(&ContractGeneration::V0_1.interface("documents"))?;
     documents.func_wrap_async("count", |store, question| Box::new(count(store, question)))?;
     linker.allow_shadowing(false);
     Ok(())

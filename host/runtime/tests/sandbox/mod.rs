@@ -23,10 +23,10 @@ use assurance_core::domain::role::Role;
 use assurance_core::domain::time::{Clock, Timestamp};
 use assurance_core::secrets::Keys;
 use assurance_outside::egress::{self, Egress};
-use assurance_outside::mail::{self, Mail};
+use assurance_outside::mail::{self, Mailer};
 use assurance_runtime::{LoadError, LoadedArea, Runtime, Settings};
 use assurance_store::{self as store, CollectionScope, Store};
-use assurance_work::{AreaScope, CallError, CallOutcome, UnitOfWork, UnitSpec, WorkLimits};
+use assurance_work::{AreaPolicy, CallError, CallOutcome, UnitOfWork, UnitSpec, WorkLimits};
 
 pub type Answer = Result<Result<Reply, Problem>, CallError>;
 
@@ -40,10 +40,10 @@ pub struct Sandbox {
 }
 
 /// Returns a mail sender that writes into a folder.
-fn mail(folder: &std::path::Path) -> Mail {
+fn mail(folder: &std::path::Path) -> Mailer {
     let folder = folder.join("mail");
     let settings = mail::Settings::from(&assurance_core::config::Config::default());
-    Mail::new(mail::Settings { folder, ..settings }).unwrap()
+    Mailer::new(mail::Settings { folder, ..settings }).unwrap()
 }
 
 impl Sandbox {
@@ -169,11 +169,11 @@ fn things(area: &str) -> CollectionScope {
     }
 }
 
-fn scope(area: &str) -> Arc<AreaScope> {
-    Arc::new(AreaScope {
+fn scope(area: &str) -> Arc<AreaPolicy> {
+    Arc::new(AreaPolicy {
         area: area.to_owned(),
         collections: BTreeMap::from([("things".to_owned(), things(area))]),
-        ..AreaScope::default()
+        ..AreaPolicy::default()
     })
 }
 

@@ -10,7 +10,7 @@ use assurance_core::domain::id::AccessTokenId;
 use assurance_core::domain::people::AccessToken;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
-use assurance_identity::{Identity, IssuedAccessToken, NewAccessToken};
+use assurance_identity::{IdentityService, IssuedAccessToken, NewAccessToken};
 use assurance_service::open::open;
 
 /// Number of tokens that one query reads.
@@ -99,7 +99,7 @@ impl Command {
 impl AccessTokenCreate {
     async fn create(
         self,
-        identity: &Identity,
+        identity: &IdentityService,
         now: Timestamp,
     ) -> anyhow::Result<IssuedAccessToken> {
         let workspace = identity.workspace(&self.workspace).await?.id;
@@ -111,7 +111,7 @@ impl AccessTokenCreate {
     }
 }
 
-async fn list(identity: &Identity, workspace: &str) -> anyhow::Result<Vec<Json>> {
+async fn list(identity: &IdentityService, workspace: &str) -> anyhow::Result<Vec<Json>> {
     let workspace = identity.workspace(workspace).await?.id;
     let (mut tokens, mut cursor) = (Vec::new(), None);
     loop {

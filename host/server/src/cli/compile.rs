@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::output;
-use assurance_runtime::{self as runtime, CompileJob};
+use assurance_runtime::{self as runtime, CompilerArguments};
 
 #[derive(Debug, Args)]
 pub(super) struct Compile {
@@ -27,7 +27,7 @@ impl Compile {
     /// the compiler.
     pub(super) fn run(self) -> ExitCode {
         let Self { memory_bytes, cpu_seconds, instance_bytes, niceness } = self;
-        let job = CompileJob { memory_bytes, cpu_seconds, instance_bytes, niceness };
+        let job = CompilerArguments { memory_bytes, cpu_seconds, instance_bytes, niceness };
         match runtime::compile_here(job) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err((code, why))) => {

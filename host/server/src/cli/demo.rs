@@ -16,7 +16,7 @@ use assurance_core::config::{Config, FlagOverrides, files};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
 use assurance_core::signing::SigningKey;
-use assurance_identity::{Identity, NewUser, SESSION_COOKIE};
+use assurance_identity::{IdentityService, NewUser, SESSION_COOKIE};
 use assurance_service::open::open;
 
 use super::operators::serving;
@@ -51,7 +51,7 @@ impl Command {
             config.data_dir.display()
         );
         let identity = open(&config).await?.identity;
-        let mut demo = Demo { kept: read(&file)?, file, made: false };
+        let mut demo = PreparedDemo { kept: read(&file)?, file, made: false };
         demo.sign_in(&identity).await?;
         let api = serving(&config)?.map_or_else(|| config.base_url(), |serving| serving.api);
         demo.write_variables(&api)?;
@@ -94,13 +94,13 @@ struct DemoState {
 
 /// State of the demonstration, prepared before the service binds its listeners.
 #[derive(Debug)]
-pub(super) struct Demo {
+pub(super) struct PreparedDemo {
     kept: DemoState,
     file: PathBuf,
     made: bool,
 }
 
-impl Demo {
+impl PreparedDemo {
     /// Creates the user, the workspace and the session, or renews an expiring session.
     pub(super) async fn prepare(config: &Config) -> anyhow::Result<Self> {
         files::private_dir(&config.data_dir)?;
@@ -120,7 +120,11 @@ impl Demo {
         Ok(demo)
     }
 
-    async fn renew_session(&mut self, identity: &Identity, now: Timestamp) -> anyhow::Result<()> {
+    async fn renew_session(
+        &mut self,
+        identity: &IdentityService,
+        now: Timestamp,
+    ) -> anyhow::Result<()> {
         let cookie = self.kept.cookie.strip_prefix(&format!("{SESSION_COOKIE}="));
         let found = identity.authenticate(cookie.unwrap_or_default()).await?;
         let ends_at = found.map(|found| found.session.expires_at);
@@ -130,7 +134,7 @@ impl Demo {
         self.sign_in(identity).await
     }
 
-    async fn sign_in(&mut self, identity: &Identity) -> anyhow::Result<()> {
+    async fn sign_in(&mut self, identity: &IdentityService) -> anyhow::Result<()> {
         (self.kept.cookie, self.kept.csrf_token) = session(identity, &self.kept.email).await?;
         self.keep()
     }
@@ -238,7 +242,7 @@ fn replace_private(file: &Path, content: &[u8]) -> anyhow::Result<()> {
     std::fs::rename(&fresh, file).with_context(|| format!("cannot write {}", file.display()))
 }
 
-async fn first(identity: &Identity, data_dir: &Path) -> anyhow::Result<DemoState> {
+async fn first(identity: &IdentityService, data_dir: &Path) -> anyhow::Result<DemoState> {
     let password = input::generated_password();
     let wish = NewUser {
         email: EMAIL.to_owned(),
@@ -265,7 +269,7 @@ async fn first(identity: &Identity, data_dir: &Path) -> anyhow::Result<DemoState
     })
 }
 
-async fn session(identity: &Identity, email: &str) -> anyhow::Result<(String, String)> {
+async fn session(identity: &IdentityService, email: &str) -> anyhow::Result<(String, String)> {
     let user = identity.user_by_email(email).await?;
     let session = identity.issue(user, "demonstration").await?;
     Ok((format!("{SESSION_COOKIE}={}", session.cookie), session.csrf_token))

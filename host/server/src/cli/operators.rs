@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Command-line arguments that select the service and the token.
 #[derive(Debug, Args)]
-pub(super) struct Target {
+pub(super) struct OperatorsApiArgs {
     /// URL of the operators' API. Default: the address of the service that runs
     /// with this configuration.
     #[arg(long, value_name = "URL", env = "ASSURANCE_OPERATORS_URL")]
@@ -35,7 +35,7 @@ pub(super) struct OperatorsClient {
     client: reqwest::Client,
 }
 
-impl Target {
+impl OperatorsApiArgs {
     pub(super) fn connect(self, common: &CommonOptions) -> anyhow::Result<OperatorsClient> {
         let config = common.load(FlagOverrides::default())?;
         let url = match self.operators {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::CommonOptions;
-use super::demo::{self, Demo};
+use super::demo::{self, PreparedDemo};
 use crate::serve::Hooks;
 use crate::telemetry;
 use assurance_core::config::{Config, FlagOverrides};
@@ -102,7 +102,7 @@ fn load(common: &CommonOptions, flags: FlagOverrides, demo: bool) -> anyhow::Res
 }
 
 async fn demonstrate(config: &Config) -> anyhow::Result<Hooks> {
-    let demo = Demo::prepare(config).await?;
+    let demo = PreparedDemo::prepare(config).await?;
     let finish = move |_: &App, api: String| {
         tokio::spawn(async move {
             if let Err(error) = demo.finish(&api).await {

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use super::CommonOptions;
 use super::user_create::UserCreate;
 use super::user_disable::{UserDisable, UserEnable};
-use super::user_password::SetPassword;
+use super::user_password::UserSetPassword;
 use super::user_reset_factor::UserResetFactor;
 
 #[derive(Debug, Subcommand)]
@@ -13,7 +13,7 @@ pub(super) enum Command {
     /// Create a user who can sign in.
     Create(UserCreate),
     /// Replace a user's password and end all sessions of the user.
-    Password(SetPassword),
+    Password(UserSetPassword),
     /// Prevent a user from signing in and end all sessions of the user; a
     /// running service applies it within a second.
     Disable(UserDisable),

@@ -8,7 +8,7 @@ use assurance_core::config::FlagOverrides;
 use assurance_service::open::open;
 
 #[derive(Debug, Args)]
-pub(super) struct SetPassword {
+pub(super) struct UserSetPassword {
     /// Email address of the user.
     #[arg(long, value_name = "EMAIL")]
     user: String,
@@ -18,7 +18,7 @@ pub(super) struct SetPassword {
     password_stdin: bool,
 }
 
-impl SetPassword {
+impl UserSetPassword {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         let password = input::password(self.password_stdin)?;

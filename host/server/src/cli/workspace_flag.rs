@@ -10,11 +10,11 @@ use assurance_service::open::open;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Turn a feature on or off; a running service applies it within a second.
-    Set(FlagSet),
+    Set(SetFlag),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct FlagSet {
+pub(super) struct SetFlag {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,

@@ -17,7 +17,7 @@ use super::budget::TimeBudget;
 use super::caller::AdmittedCaller;
 use super::code::Code;
 use super::context::RequestContext;
-use super::parameters::RequestParameters;
+use super::parameters::RawParameters;
 use super::problem::{MOST_VIOLATIONS, Refusal};
 use super::{caller, conditional, forms, headers, json, session};
 use assurance_contract::RouteContract;
@@ -56,7 +56,7 @@ pub(super) async fn answer(
     let mut budget = TimeBudget::new(&app, found.route.deadline);
     let credential = budget.spend(caller::enter(&app, &found, &parts)).await?;
     let given =
-        RequestParameters::new(found.route, &found.path_values, parts.uri.query(), &parts.headers)?;
+        RawParameters::new(found.route, &found.path_values, parts.uri.query(), &parts.headers)?;
     let admitting = caller::admit(&app, &context, &found, credential.as_ref(), &given);
     let admitted = budget.spend(admitting).await?;
 
@@ -216,7 +216,7 @@ impl RequestValidation<'_> {
     /// Validates parameters, headers and body.
     async fn checked(
         &mut self,
-        given: &RequestParameters<'_>,
+        given: &RawParameters<'_>,
         mut read: ParsedBody,
     ) -> Result<CheckedRequest, Refusal> {
         let if_match = headers::if_match(&self.parts.headers)?;

@@ -5,11 +5,11 @@ use axum::http::request::Parts;
 
 use super::code::Code;
 use super::context::RequestContext;
-use super::parameters::RequestParameters;
+use super::parameters::RawParameters;
 use super::problem::Refusal;
 use super::{bearer, session};
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::manifest::{Link, LinkHolder, WorkspaceSource};
+use assurance_core::domain::manifest::{LinkHolder, SignedLinkSpec, WorkspaceSource};
 use assurance_core::domain::role::Role;
 use assurance_core::links::{self, LinkGrant};
 use assurance_identity::{Credential, Principal};
@@ -30,7 +30,7 @@ pub(super) async fn enter(
     parts: &Parts,
 ) -> Result<Option<Credential>, Refusal> {
     let source = &found.route.route.workspace;
-    if let WorkspaceSource::SignedLink(Link { holder: LinkHolder::Bearer, .. }) = source {
+    if let WorkspaceSource::SignedLink(SignedLinkSpec { holder: LinkHolder::Bearer, .. }) = source {
         return Ok(None);
     }
     let credential = session::enter(app, parts).await?;
@@ -58,7 +58,7 @@ pub(super) async fn admit(
     context: &RequestContext,
     found: &RouteMatch<'_, '_>,
     credential: Option<&Credential>,
-    given: &RequestParameters<'_>,
+    given: &RawParameters<'_>,
 ) -> Result<Option<AdmittedCaller>, Refusal> {
     let route = &found.route.route;
     // Refused requests are counted, too. If a request is refused for another reason as well, that
@@ -105,9 +105,9 @@ pub(super) async fn by_membership(
 async fn by_link(
     app: &App,
     found: &RouteMatch<'_, '_>,
-    link: &Link,
+    link: &SignedLinkSpec,
     principal: Option<&Principal>,
-    given: &RequestParameters<'_>,
+    given: &RawParameters<'_>,
 ) -> Result<AdmittedCaller, Refusal> {
     let grant = granted(app, found, link, principal, given).ok_or_else(refused)?;
     let workspace = grant.workspace;
@@ -129,9 +129,9 @@ async fn by_link(
 fn granted(
     app: &App,
     found: &RouteMatch<'_, '_>,
-    link: &Link,
+    link: &SignedLinkSpec,
     principal: Option<&Principal>,
-    given: &RequestParameters<'_>,
+    given: &RawParameters<'_>,
 ) -> Option<LinkGrant> {
     let token = given.in_query(&link.parameter).ok().flatten()?;
     let session = principal.filter(|_| link.holder == LinkHolder::SameSession);
@@ -155,7 +155,7 @@ fn refused() -> Refusal {
         .hint("Ask for a new one where this one came from.")
 }
 
-fn workspace_in_path(given: &RequestParameters<'_>) -> Result<WorkspaceId, Refusal> {
+fn workspace_in_path(given: &RawParameters<'_>) -> Result<WorkspaceId, Refusal> {
     let text = given.in_path("workspace_id").unwrap_or_default();
     let id = assurance_contract::canonical_uuid(text);
     id.map(WorkspaceId).ok_or_else(|| Refusal::invalid_one("workspace_id", "must be a UUID"))

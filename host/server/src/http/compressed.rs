@@ -50,7 +50,7 @@ pub(super) fn gzip<R>(encoded: R) -> impl Stream<Item = io::Result<Bytes>> + Sen
 where
     R: AsyncBufRead + Send + Unpin + 'static,
 {
-    let (reader, content) = MeteredReader::new(encoded);
+    let (reader, content) = RatioCheckedReader::new(encoded);
     let mut decoder = GzipDecoder::new(reader);
     decoder.multiple_members(true);
     pieces(decoder, content)
@@ -72,7 +72,7 @@ pub(super) fn zstd<R>(encoded: R) -> impl Stream<Item = io::Result<Bytes>> + Sen
 where
     R: AsyncBufRead + Send + Unpin + 'static,
 {
-    let (reader, content) = MeteredReader::new(encoded);
+    let (reader, content) = RatioCheckedReader::new(encoded);
     let mut decoder = ZstdDecoder::with_params(reader, &[DParameter::window_log_max(WINDOW_LOG)]);
     decoder.multiple_members(true);
     pieces(decoder, content)
@@ -96,7 +96,7 @@ where
 }
 
 /// Counts the compressed bytes that a decoder consumes.
-struct MeteredReader<R> {
+struct RatioCheckedReader<R> {
     encoded: R,
     consumed: u64,
     content: Arc<AtomicU64>,
@@ -104,7 +104,7 @@ struct MeteredReader<R> {
     turn: usize,
 }
 
-impl<R> MeteredReader<R> {
+impl<R> RatioCheckedReader<R> {
     /// Returns the reader and the counter of decompressed bytes, which its caller updates.
     fn new(encoded: R) -> (Self, Arc<AtomicU64>) {
         let content = Arc::new(AtomicU64::new(0));
@@ -121,7 +121,7 @@ impl<R> MeteredReader<R> {
     }
 }
 
-impl<R: AsyncBufRead + Unpin> AsyncBufRead for MeteredReader<R> {
+impl<R: AsyncBufRead + Unpin> AsyncBufRead for RatioCheckedReader<R> {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();
         this.check()?;
@@ -142,7 +142,7 @@ impl<R: AsyncBufRead + Unpin> AsyncBufRead for MeteredReader<R> {
     }
 }
 
-impl<R: AsyncBufRead + Unpin> AsyncRead for MeteredReader<R> {
+impl<R: AsyncBufRead + Unpin> AsyncRead for RatioCheckedReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

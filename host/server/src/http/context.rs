@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 
 use super::problem::{Refusal, RequestSummary};
-use assurance_contract::RouteMetrics;
+use assurance_contract::RequestMetrics;
 use assurance_service::app::RateLimitStatus;
 
 /// Data of one request; clones share it.
@@ -21,7 +21,7 @@ struct Inner {
     path: String,
     session: OnceLock<RateLimitStatus>,
     shared: OnceLock<RateLimitStatus>,
-    meter: OnceLock<Arc<RouteMetrics>>,
+    meter: OnceLock<Arc<RequestMetrics>>,
     host_operation: OnceLock<&'static str>,
 }
 
@@ -74,7 +74,7 @@ impl RequestContext {
     }
 
     /// Sets the route whose metrics count this request.
-    pub(super) fn set_meter(&self, meter: &Arc<RouteMetrics>) {
+    pub(super) fn set_meter(&self, meter: &Arc<RequestMetrics>) {
         let _ = self.0.meter.set(Arc::clone(meter));
     }
 
@@ -89,7 +89,7 @@ impl RequestContext {
         of_area.or(self.0.host_operation.get().copied())
     }
 
-    pub(super) fn meter(&self) -> Option<&Arc<RouteMetrics>> {
+    pub(super) fn meter(&self) -> Option<&Arc<RequestMetrics>> {
         self.0.meter.get()
     }
 

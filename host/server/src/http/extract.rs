@@ -20,7 +20,7 @@ use assurance_service::app::App;
 const MOST_BYTES: u64 = 64 << 10;
 
 /// A body of one of the host's own operations.
-pub(super) trait HostBody: DeserializeOwned + JsonSchema {
+pub(super) trait BodySchema: DeserializeOwned + JsonSchema {
     /// Returns the compiled schema.
     fn schema() -> &'static CompiledSchema;
 }
@@ -34,10 +34,10 @@ pub(super) fn compiled<T: JsonSchema>() -> CompiledSchema {
     }
 }
 
-/// Implements [`HostBody`] with a static compiled schema.
+/// Implements [`BodySchema`] with a static compiled schema.
 macro_rules! host_body {
     ($($name:ty),+ $(,)?) => {$(
-        impl $crate::http::extract::HostBody for $name {
+        impl $crate::http::extract::BodySchema for $name {
             fn schema() -> &'static assurance_contract::CompiledSchema {
                 static SCHEMA: $crate::http::extract::LazySchema =
                     std::sync::LazyLock::new($crate::http::extract::compiled::<$name>);
@@ -53,7 +53,7 @@ pub(super) type LazySchema = LazyLock<CompiledSchema>;
 /// A JSON body that matches the schema of its type.
 pub(super) struct StrictJson<T>(pub(super) T);
 
-impl<T: HostBody> FromRequest<App> for StrictJson<T> {
+impl<T: BodySchema> FromRequest<App> for StrictJson<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
@@ -68,7 +68,7 @@ impl<T: HostBody> FromRequest<App> for StrictJson<T> {
     }
 }
 
-fn shaped<T: HostBody>(text: &str) -> Result<T, Refusal> {
+fn shaped<T: BodySchema>(text: &str) -> Result<T, Refusal> {
     let value = json::parse(text).map_err(|wrong| Refusal::invalid(&[wrong], 0))?.value;
     let (wrong, more) = T::schema().violations(&value, MOST_VIOLATIONS);
     if !wrong.is_empty() {

@@ -23,7 +23,7 @@ use assurance_core::domain::people::Member;
 use assurance_core::domain::time::Timestamp;
 use assurance_identity::RemoveMemberError;
 use assurance_service::app::App;
-use assurance_service::app::members::{self, MemberRemoval, MemberRemovalError};
+use assurance_service::app::members::{self, MemberRemovalError, MemberRemovalRequest};
 
 /// A member, as every other member sees it.
 #[derive(Serialize, JsonSchema)]
@@ -111,7 +111,7 @@ pub(super) async fn remove(
 ) -> Result<Response, Refusal> {
     let (workspace, user) = path.ok().map(|Path(path)| path).unzip();
     let key = headers::idempotency_key(&headers, false);
-    let removal = MemberRemoval {
+    let removal = MemberRemovalRequest {
         workspace: WorkspaceId(uuid("workspace_id", workspace)?),
         caller: principal.user.id,
         user: UserId(uuid("user_id", user)?),

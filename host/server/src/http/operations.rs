@@ -63,7 +63,7 @@ fn signing_in() -> Vec<HostOperation> {
             description: "All other sessions end. Requires a recent sign-in: sign in again after \
                 a 403. A wrong `current_password` counts as a failed sign-in.",
             success_status: 204,
-            body: Some(schema::<password::PasswordBody>()),
+            body: Some(schema::<password::PasswordChangeBody>()),
             example: recorded(include_str!("examples/change_password.json")),
             ..operation(
                 Method::Post,
@@ -357,12 +357,12 @@ mod tests {
 
     #[test]
     fn every_body_schema_compiles() {
-        use crate::http::extract::HostBody;
+        use crate::http::extract::BodySchema;
 
         let schemas = [
             login::LoginBody::schema(),
             mfa::CodeBody::schema(),
-            password::PasswordBody::schema(),
+            password::PasswordChangeBody::schema(),
             register::NewAccount::schema(),
             workspaces::CreateWorkspace::schema(),
             access_tokens::AccessTokenBody::schema(),

@@ -18,13 +18,13 @@ use assurance_core::domain::manifest::{
 type QueryPair<'r> = (Cow<'r, str>, Cow<'r, str>);
 
 /// Parameters and headers of a request that are not parsed yet.
-pub(super) struct RequestParameters<'r> {
+pub(super) struct RawParameters<'r> {
     path: Vec<(&'r str, Cow<'r, str>)>,
     query: Vec<QueryPair<'r>>,
     headers: &'r HeaderMap,
 }
 
-impl<'r> RequestParameters<'r> {
+impl<'r> RawParameters<'r> {
     /// Decodes path and query.
     ///
     /// # Errors
@@ -269,8 +269,7 @@ mod tests {
     fn read(query: &str) -> (Vec<(String, String)>, Vec<String>) {
         let contract = contract();
         let headers = HeaderMap::new();
-        let given =
-            RequestParameters::new(&contract, &["w", "a%20b"], Some(query), &headers).unwrap();
+        let given = RawParameters::new(&contract, &["w", "a%20b"], Some(query), &headers).unwrap();
         let mut violations = Vec::new();
         let found = given.read(&contract, &mut violations);
         let found = found.into_iter().map(|p| (p.name, p.value)).collect();
@@ -318,7 +317,7 @@ mod tests {
         for query in ["q=%", "q=%zz", "q=%ff"] {
             let (contract, headers) = (contract(), HeaderMap::new());
             assert!(
-                RequestParameters::new(&contract, &["w", "x"], Some(query), &headers).is_err(),
+                RawParameters::new(&contract, &["w", "x"], Some(query), &headers).is_err(),
                 "{query}"
             );
         }

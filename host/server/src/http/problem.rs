@@ -45,7 +45,7 @@ struct ProblemParts {
 
 /// A refusal that the middleware has yet to render.
 #[derive(Clone)]
-pub(super) struct PendingRefusal(pub(super) Arc<Refusal>);
+pub(super) struct UnrenderedRefusal(pub(super) Arc<Refusal>);
 
 impl Refusal {
     pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
@@ -251,7 +251,7 @@ pub(super) struct ProblemMembers<'a> {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = self.0.kind.status().into_response();
-        response.extensions_mut().insert(PendingRefusal(Arc::new(self)));
+        response.extensions_mut().insert(UnrenderedRefusal(Arc::new(self)));
         response
     }
 }

@@ -21,7 +21,7 @@ use assurance_contract::ContractLimits;
 use assurance_core::config::{AreaLimits, Config};
 use assurance_core::recordings::Recordings;
 use assurance_outside::egress::{self, Egress};
-use assurance_outside::mail::{self, Mail};
+use assurance_outside::mail::{self, Mailer};
 use assurance_runtime::{self as runtime, Runtime};
 use assurance_service::app::folder::ComponentFolder;
 use assurance_service::app::{App, KeysInFlight, Limiter, Parts};
@@ -171,7 +171,7 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
     let open::OpenResources { store, keys, identity, clock } = open::open(&config).await?;
     store.blobs().check().await?;
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
-    let mail = Mail::new(mail::Settings::from(&config))?;
+    let mail = Mailer::new(mail::Settings::from(&config))?;
     let settings = runtime::Settings { compiler: runtime::this_program(), ..(&config).into() };
     let runtime = Runtime::new(settings, &keys, clock.clone(), egress, mail)?;
     let registry = Arc::new(Registry::new(
@@ -195,7 +195,7 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
         limiter: Limiter::new(&config.rates, fleet)?,
         in_flight: KeysInFlight::default(),
         node: areas::LocalNode::new(&config.areas),
-        health: health::HealthMonitor::default(),
+        health: health::HealthCheckState::default(),
         recordings: Recordings::open(config.areas.record.clone(), config.recordings_dir())?,
         installing: tokio::sync::Mutex::default(),
         config,
@@ -265,7 +265,7 @@ async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
         return Ok(None);
     }
     let (names, find) = (app.clone(), app.clone());
-    let areas = jobs::RunnableAreas {
+    let areas = jobs::AreaLookup {
         names: Arc::new(move || {
             let snapshot = names.registry.snapshot();
             let running = snapshot.areas().filter(|area| names.node.admit(area).is_ok());

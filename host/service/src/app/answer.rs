@@ -74,7 +74,7 @@ pub fn runs_jobs(
     snapshot: &Snapshot,
     area: &str,
     workspace: WorkspaceId,
-) -> Option<(Arc<AreaVersion>, Option<JobRunCounter>)> {
+) -> Option<(Arc<AreaVersion>, Option<TrialJobRunCounter>)> {
     let live = snapshot.area(area)?;
     let Some(trial) = snapshot.trial(area) else { return Some((Arc::clone(live), None)) };
     if trial.trial.mode == TrialMode::Shadow {
@@ -82,17 +82,17 @@ pub fn runs_jobs(
     }
     let canary = trial.trial.covers(workspace);
     let version = if canary { &trial.version } else { live };
-    Some((Arc::clone(version), Some(JobRunCounter { trial: Arc::clone(trial), canary })))
+    Some((Arc::clone(version), Some(TrialJobRunCounter { trial: Arc::clone(trial), canary })))
 }
 
 /// Counts the runs of one version's jobs during a canary.
 #[derive(Clone, Debug)]
-pub struct JobRunCounter {
+pub struct TrialJobRunCounter {
     trial: Arc<OnTrial>,
     canary: bool,
 }
 
-impl JobRunCounter {
+impl TrialJobRunCounter {
     /// Records the end of a run; `failed` is true for a fault of the area's code.
     pub fn ran(&self, failed: bool) {
         let figures = &self.trial.figures;

@@ -24,7 +24,7 @@ const AREAS_NAMED: usize = 5;
 
 /// The last report and the test write in progress.
 #[derive(Debug, Default)]
-pub struct HealthMonitor {
+pub struct HealthCheckState {
     /// Locked while the checks run, so that concurrent probes share one run.
     last: Mutex<Option<(Instant, Arc<HealthReport>)>>,
     writes: Mutex<WriteProbe>,

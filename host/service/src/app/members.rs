@@ -13,7 +13,7 @@ use assurance_work::CallError;
 
 /// A request to remove a member.
 #[derive(Debug)]
-pub struct MemberRemoval {
+pub struct MemberRemovalRequest {
     /// The workspace to remove from.
     pub workspace: WorkspaceId,
     /// The signed-in user.
@@ -46,7 +46,7 @@ impl From<CallRefusal> for MemberRemovalError {
 /// See [`MemberRemovalError`]; no member was removed.
 pub async fn remove(
     app: &App,
-    removal: MemberRemoval,
+    removal: MemberRemovalRequest,
 ) -> Result<CommittedResponse, MemberRemovalError> {
     let guard = claim(app, &removal)?;
     if let Some(first) = earlier(app, guard.as_ref()).await? {
@@ -54,7 +54,7 @@ pub async fn remove(
     }
     let response = CommittedResponse { status: 204, body: None, version: None, replayed: false };
     let reply = guard.as_ref().map(|guard| guard.record(app, &response, app.clock.now()));
-    let MemberRemoval { workspace, caller, user, .. } = removal;
+    let MemberRemovalRequest { workspace, caller, user, .. } = removal;
     match app.identity.remove_member_by(caller, workspace, user, reply).await {
         Ok(()) => Ok(response),
         // Another node may have removed the user for the same key.
@@ -62,7 +62,10 @@ pub async fn remove(
     }
 }
 
-fn claim(app: &App, removal: &MemberRemoval) -> Result<Option<IdempotencyGuard>, CallRefusal> {
+fn claim(
+    app: &App,
+    removal: &MemberRemovalRequest,
+) -> Result<Option<IdempotencyGuard>, CallRefusal> {
     let Some(key) = &removal.idempotency_key else { return Ok(None) };
     let scope = IdempotencyScope {
         workspace: removal.workspace,

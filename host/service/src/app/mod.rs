@@ -29,7 +29,7 @@ use assurance_core::config::Config;
 use assurance_core::domain::time::Clock;
 use assurance_core::recordings::Recordings;
 use assurance_core::secrets::Keys;
-use assurance_identity::Identity;
+use assurance_identity::IdentityService;
 use assurance_runtime::Runtime;
 use assurance_store::Store;
 
@@ -54,7 +54,7 @@ pub struct Parts {
     /// Registry of the live areas.
     pub registry: Arc<Registry>,
     /// Users, sessions and memberships.
-    pub identity: Identity,
+    pub identity: IdentityService,
     /// Rate limits and their current state.
     pub limiter: Limiter,
     /// Idempotency keys of requests running in this process.
@@ -64,7 +64,7 @@ pub struct Parts {
     /// State of this node of the fleet.
     pub node: areas::LocalNode,
     /// Readiness checks of this node.
-    pub health: health::HealthMonitor,
+    pub health: health::HealthCheckState,
     /// Locked while the live areas change.
     pub installing: tokio::sync::Mutex<()>,
 }

@@ -11,19 +11,17 @@ use crate::registry::AreaVersion;
 use assurance_contract::RouteContract;
 use assurance_core::domain::area::RequestBody;
 use assurance_core::domain::manifest::Capability;
-use assurance_core::recordings::{
-    RecordedCall, RecordedExport, Recorder, Recordings, WithholdReason,
-};
+use assurance_core::recordings::{CallMetadata, ExportKind, Recorder, Recordings, WithholdReason};
 
 /// Recording of one request while it is executed.
-pub(super) struct RecordingSink {
+pub(super) struct RequestRecording {
     pub(super) recorder: Arc<Recorder>,
     recordings: Recordings,
     /// Whether the recording is stored even if the call succeeds.
     picked: bool,
 }
 
-impl RecordingSink {
+impl RequestRecording {
     /// Starts a recording. Returns `None` if the configuration selects no such request.
     pub(super) fn begin(
         app: &App,
@@ -36,13 +34,13 @@ impl RecordingSink {
         if !picked && !recordings.keeps_faults() {
             return None;
         }
-        let about = RecordedCall {
+        let about = CallMetadata {
             id: request.id.to_string(),
             at: app.clock.now(),
             area: area.scope.area.clone(),
             version: area.scope.version.clone(),
             digest: area.digest.clone(),
-            export: RecordedExport::Handle,
+            export: ExportKind::Handle,
             operation: route.route.operation_id.clone(),
             checked: app.config.development,
         };

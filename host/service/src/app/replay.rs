@@ -12,8 +12,7 @@ use super::call;
 use crate::registry::{AreaVersion, Registry, differences};
 use assurance_contract::ContractLimits;
 use assurance_core::recordings::{
-    CallRecording, HostCallMismatch, Player, RecordedExport, RecordedOutcome, ReplayStop,
-    Truncation,
+    CallRecording, ExportKind, HostCallMismatch, Player, RecordedOutcome, Redaction, ReplayStop,
 };
 use assurance_runtime::{self as runtime, LoadedArea, Runtime, Settings};
 use assurance_work::{LimitsByArea, request_outcome, run_outcome};
@@ -117,7 +116,7 @@ async fn run(
 ) -> anyhow::Result<Option<RecordedOutcome>> {
     let about = &player.recording().about;
     let outcome = match about.export {
-        RecordedExport::Handle => {
+        ExportKind::Handle => {
             let mut routes = version.routes.iter();
             let route = routes.find(|one| one.route.operation_id == about.operation);
             let Some(route) = route else {
@@ -129,7 +128,7 @@ async fn run(
             let outcome = request_outcome(route.route.success_status, &answer);
             outcome.ok_or_else(|| answer.err())
         }
-        RecordedExport::Run => {
+        ExportKind::Run => {
             let end = version.code.replay_run(player).await;
             run_outcome(&end).ok_or_else(|| end.err())
         }
@@ -171,7 +170,7 @@ fn compare(
         verdict,
         same_component,
         host_calls: player.host_call_count(),
-        withheld: withheld.map(|Truncation { why, .. }| why.clone()),
+        withheld: withheld.map(|Redaction { why, .. }| why.clone()),
         calls,
         differences,
         recorded,

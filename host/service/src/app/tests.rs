@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use super::call::{AreaRequest, Call, CallRefusal, Caller, CommittedResponse};
 use super::{App, KeysInFlight, Limiter, Parts};
 use crate::open;
-use crate::registry::{AreaTarget, Registry};
+use crate::registry::{AreaTargetState, Registry};
 use assurance_contract::{ContractLimits, fixtures};
 use assurance_core::config::{Config, ConfigSource, RecordConfig};
 use assurance_core::domain::area::{JobRun, Problem, ProblemKind, Reply, Request, RequestBody};
@@ -22,7 +22,7 @@ use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::role::Role;
 use assurance_core::recordings::Recordings;
 use assurance_outside::egress::{self, Egress};
-use assurance_outside::mail::{self, Mail};
+use assurance_outside::mail::{self, Mailer};
 use assurance_runtime::{LoadedArea, Runtime};
 use assurance_store as store;
 use assurance_work::{AreaCode, CallError, CallOutcome, LimitsByArea, UnitOfWork};
@@ -118,7 +118,7 @@ impl TestService {
             compiled_in: None,
         });
         let version = version.unwrap();
-        let plan = app.registry.plan("notes", AreaTarget::Live(&version)).unwrap();
+        let plan = app.registry.plan("notes", AreaTargetState::Live(&version)).unwrap();
         app.registry.activate(plan).unwrap();
         let caller = Caller { user: UserId::new(), role: Role::Member, session: None, token: None };
         Self { app, code, caller, workspace: WorkspaceId::new(), _folder: folder }
@@ -151,7 +151,7 @@ impl TestService {
 pub(super) async fn app(config: Config) -> App {
     let open::OpenResources { store, keys, identity, clock } = open::open(&config).await.unwrap();
     let egress = Egress::new(egress::Settings::from(&config.egress)).unwrap();
-    let mail = Mail::new(mail::Settings::from(&config)).unwrap();
+    let mail = Mailer::new(mail::Settings::from(&config)).unwrap();
     let runtime = Runtime::new((&config).into(), &keys, clock.clone(), egress, mail).unwrap();
     App::new(Parts {
         base_url: "https://api.example.com".into(),
@@ -168,7 +168,7 @@ pub(super) async fn app(config: Config) -> App {
         limiter: Limiter::new(&config.rates, false).unwrap(),
         in_flight: KeysInFlight::default(),
         node: super::areas::LocalNode::new(&config.areas),
-        health: super::health::HealthMonitor::default(),
+        health: super::health::HealthCheckState::default(),
         recordings: Recordings::open(RecordConfig::default(), config.recordings_dir()).unwrap(),
         installing: tokio::sync::Mutex::default(),
         config,

@@ -17,12 +17,12 @@ const ALONE: Duration = Duration::from_secs(60);
 
 /// Flows whose jobs run by themselves, each since a time.
 #[derive(Debug, Default)]
-pub(super) struct BatchPauses(Mutex<HashMap<PauseKey, Instant>>);
+pub(super) struct UnbatchedFlows(Mutex<HashMap<BatchPauseKey, Instant>>);
 
 /// Area, kind and flow of jobs.
-type PauseKey = (String, String, JobFlow);
+type BatchPauseKey = (String, String, JobFlow);
 
-impl BatchPauses {
+impl UnbatchedFlows {
     /// Lets the jobs of this kind in this flow run by themselves for a minute.
     pub(super) fn pause(&self, job: &LeasedJob) {
         let mut until = self.0.lock();
@@ -35,7 +35,7 @@ impl BatchPauses {
     }
 }
 
-fn key(leased: &LeasedJob) -> PauseKey {
+fn key(leased: &LeasedJob) -> BatchPauseKey {
     (leased.job.area.clone(), leased.job.kind.clone(), leased.job.flow())
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Dispatcher {
     turns: Arc<Mutex<WorkspaceTurns>>,
     /// Notified when a job has ended.
     freed: Arc<Notify>,
-    scan: Option<QueueScan>,
+    scan: Option<QueueScanResult>,
     /// Position at which paging through the flows continues. It survives a scan, so that every flow
     /// is reached.
     walked_to: Option<JobFlow>,
@@ -52,7 +52,7 @@ pub(super) struct Dispatcher {
 
 /// Result of a scan of the lane's oldest jobs.
 #[derive(Clone, Copy)]
-struct QueueScan {
+struct QueueScanResult {
     at: Instant,
     /// Whether every due job was seen.
     has_all_jobs: bool,
@@ -170,7 +170,7 @@ impl Dispatcher {
     }
 
     /// Scans the oldest jobs. If all of them are due, also reads the next page of flows.
-    async fn scan(&mut self) -> Result<QueueScan, store::Error> {
+    async fn scan(&mut self) -> Result<QueueScanResult, store::Error> {
         let deps = &self.shared.deps;
         let areas = (deps.areas.names)();
         let now = deps.clock.now();
@@ -187,7 +187,7 @@ impl Dispatcher {
             turns.note_waiting(&oldest);
         }
         let at = Instant::now();
-        let scan = QueueScan { at, has_all_jobs, has_all_flows: has_all_jobs, next_due };
+        let scan = QueueScanResult { at, has_all_jobs, has_all_flows: has_all_jobs, next_due };
         (self.scan, self.enqueued) = (Some(scan), false);
         if !has_all_jobs {
             self.read_flows().await?;

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use self::batch::BatchPauses;
+use self::batch::UnbatchedFlows;
 use assurance_core::config;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::Lane;
@@ -35,7 +35,7 @@ use assurance_core::domain::time::Clock;
 use assurance_core::recordings::Recordings;
 use assurance_core::secrets::Keys;
 use assurance_store::{self as store, Store};
-use assurance_work::{AreaCode, AreaScope};
+use assurance_work::{AreaCode, AreaPolicy};
 
 /// Dependencies of the workers.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub struct WorkerDeps {
     /// Source of the current time.
     pub clock: Clock,
     /// Gives access to the code of the live areas.
-    pub areas: RunnableAreas,
+    pub areas: AreaLookup,
     /// Configuration of the workers.
     pub settings: config::JobsConfig,
     /// Records runs that end with an area's fault.
@@ -56,7 +56,7 @@ pub struct WorkerDeps {
 
 /// Gives the workers access to the live areas.
 #[derive(Clone)]
-pub struct RunnableAreas {
+pub struct AreaLookup {
     /// Returns the names of the live areas. Jobs of other areas are not claimed.
     pub names: Arc<ListAreaNames>,
     /// Finds the version that runs a workspace's job.
@@ -72,7 +72,7 @@ pub type FindArea = dyn Fn(&str, WorkspaceId) -> Option<RunnableArea> + Send + S
 /// Receives the end of each run: true if it failed by the area's fault.
 pub type RunObserver = dyn Fn(bool) + Send + Sync;
 
-impl fmt::Debug for RunnableAreas {
+impl fmt::Debug for AreaLookup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries((self.names)()).finish()
     }
@@ -84,7 +84,7 @@ pub struct RunnableArea {
     /// Code that runs the area's jobs.
     pub code: Arc<dyn AreaCode>,
     /// Collections, events and jobs that a run can reach.
-    pub scope: Arc<AreaScope>,
+    pub scope: Arc<AreaPolicy>,
     /// Receives the end of each run; `None` without a canary.
     pub observer: Option<Arc<RunObserver>>,
 }
@@ -101,7 +101,7 @@ struct WorkerState {
     deps: WorkerDeps,
     /// Id of this process in the database.
     worker: Uuid,
-    batches: BatchPauses,
+    batches: UnbatchedFlows,
     /// Cancelled when this process must stop claiming jobs.
     stop: CancellationToken,
     /// Cancelled when this process must abandon its running jobs.
@@ -125,7 +125,7 @@ pub async fn start(deps: WorkerDeps) -> Result<Workers, store::Error> {
     let shared = Arc::new(WorkerState {
         deps,
         worker: Uuid::new_v4(),
-        batches: BatchPauses::default(),
+        batches: UnbatchedFlows::default(),
         stop: CancellationToken::new(),
         abandon: CancellationToken::new(),
     });

@@ -14,10 +14,11 @@ use super::{RunnableArea, WorkerState, backoff, report};
 use assurance_core::config::{self, LaneConfig};
 use assurance_core::domain::area::{CallContext, CallOrigin, JobRun};
 use assurance_core::domain::job::{JobEnd, JobEndKind, JobFailure, JobOutcome, LeasedJob};
-use assurance_core::recordings::{RecordedCall, RecordedExport, Recorder, WithholdReason};
+use assurance_core::recordings::{CallMetadata, ExportKind, Recorder, WithholdReason};
 use assurance_store as store;
 use assurance_work::{
-    CallError, CallOutcome, CommitOptions, EgressLog, TimeLimit, UnitOfWork, UnitSpec, run_outcome,
+    CallError, CallOutcome, CommitAdditions, EgressResponseCache, TimeLimit, UnitOfWork, UnitSpec,
+    run_outcome,
 };
 
 /// Number of write conflicts after which a run takes the workspace lock before
@@ -160,7 +161,7 @@ impl JobStep<'_> {
         &self,
         area: &RunnableArea,
         runs: &[JobRun],
-        sent: &Arc<EgressLog>,
+        sent: &Arc<EgressResponseCache>,
         locked: bool,
     ) -> RunAttempt {
         let [run] = runs else { return self.attempt_together(area, runs, sent, locked).await };
@@ -200,7 +201,7 @@ impl JobStep<'_> {
         &self,
         area: &RunnableArea,
         runs: &[JobRun],
-        sent: &Arc<EgressLog>,
+        sent: &Arc<EgressResponseCache>,
         locked: bool,
     ) -> RunAttempt {
         let Some(run) = runs.first() else { return RunAttempt::Ended(None) };
@@ -252,7 +253,7 @@ impl JobStep<'_> {
         if let ([_], [end]) = (self.jobs, stored.as_mut_slice()) {
             end.progress = unit.progress();
         }
-        let options = CommitOptions { reply: None, jobs: stored };
+        let options = CommitAdditions { reply: None, jobs: stored };
         let ends = match unit.commit(options).await {
             Ok(()) => return RunAttempt::Ended(Some(ends)),
             Err(store::Error::LeaseLost) if !together => return RunAttempt::Ended(None),
@@ -363,13 +364,13 @@ impl JobStep<'_> {
         if !recordings.keeps_faults() {
             return None;
         }
-        let about = RecordedCall {
+        let about = CallMetadata {
             id: format!("job-{}-{}", run.id, run.attempt),
             at: run.call.now,
             area: area.scope.area.clone(),
             version: area.scope.version.clone(),
             digest: area.scope.digest.clone(),
-            export: RecordedExport::Run,
+            export: ExportKind::Run,
             operation: run.kind.clone(),
             checked: false,
         };

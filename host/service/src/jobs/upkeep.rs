@@ -205,7 +205,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::jobs::{RunnableAreas, WorkerDeps};
+    use crate::jobs::{AreaLookup, WorkerDeps};
     use assurance_core::config;
     use assurance_core::domain::id::{UserId, WorkspaceId};
     use assurance_core::domain::time::Clock;
@@ -220,12 +220,12 @@ mod tests {
     /// A node whose clock differs from the database's.
     fn node(store: &Store, clock: Clock) -> WorkerState {
         WorkerState {
-            batches: super::super::batch::BatchPauses::default(),
+            batches: super::super::batch::UnbatchedFlows::default(),
             deps: WorkerDeps {
                 store: store.clone(),
                 keys: Arc::new(Keys::new([7; 32])),
                 clock,
-                areas: RunnableAreas { names: Arc::new(Vec::new), find: Arc::new(|_, _| None) },
+                areas: AreaLookup { names: Arc::new(Vec::new), find: Arc::new(|_, _| None) },
                 settings: config::JobsConfig::default(),
                 recordings: Recordings::open(config::RecordConfig::default(), PathBuf::new())
                     .unwrap(),

@@ -9,7 +9,7 @@ use assurance_core::config::LaneConfig;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::JobFlow;
 use assurance_core::domain::time::Timestamp;
-use assurance_store::jobs::WaitingJob;
+use assurance_store::jobs::PendingJob;
 
 /// State of one lane: its running jobs by workspace, and the known waiting jobs.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl WorkspaceTurns {
     }
 
     /// Adds due jobs. Flows with known jobs are not changed, because the jobs may be the same.
-    pub(super) fn note_waiting(&mut self, due: &[WaitingJob]) {
+    pub(super) fn note_waiting(&mut self, due: &[PendingJob]) {
         let known: HashSet<JobFlow> = self.waiting.keys().copied().collect();
         for job in due.iter().filter(|job| !known.contains(&job.flow)) {
             self.waiting.entry(job.flow).or_default().push_back(job.available_at);
@@ -172,9 +172,9 @@ mod tests {
         JobFlow { workspace: WorkspaceId(Uuid::from_u128(workspace)), resource }
     }
 
-    fn waiting(workspace: u128, resource: u128, jobs: i64) -> Vec<WaitingJob> {
+    fn waiting(workspace: u128, resource: u128, jobs: i64) -> Vec<PendingJob> {
         let flow = flow(workspace, resource);
-        (0..jobs).map(|at| WaitingJob { flow, available_at: Timestamp(at) }).collect()
+        (0..jobs).map(|at| PendingJob { flow, available_at: Timestamp(at) }).collect()
     }
 
     #[test]

@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use assurance_core::config::{self, Config, credentials, files};
 use assurance_core::domain::time::Clock;
 use assurance_core::secrets::Keys;
-use assurance_identity::{Identity, Settings};
+use assurance_identity::{IdentityService, Settings};
 use assurance_store::blobs::{BlobLocation, Bucket};
 use assurance_store::{self as store, Store};
 
@@ -26,7 +26,7 @@ pub struct OpenResources {
     /// Keys derived from the master key.
     pub keys: Arc<Keys>,
     /// Users, sessions and memberships.
-    pub identity: Identity,
+    pub identity: IdentityService,
     /// Source of the current time.
     pub clock: Clock,
 }
@@ -51,8 +51,12 @@ pub async fn open(config: &Config) -> anyhow::Result<OpenResources> {
     .await?;
     let clock = store::health::clock(&store).await?;
     let keys = Arc::new(master_key::keys(config, &store, &clock).await?);
-    let identity =
-        Identity::new(store.clone(), Arc::clone(&keys), clock.clone(), Settings::from(config));
+    let identity = IdentityService::new(
+        store.clone(),
+        Arc::clone(&keys),
+        clock.clone(),
+        Settings::from(config),
+    );
     Ok(OpenResources { store, keys, identity, clock })
 }
 

@@ -24,13 +24,13 @@ pub use compared::{
 };
 pub use dependents::LostDependency;
 pub use snapshot::{AreaVersion, RouteLookup, RouteMatch, Snapshot};
-pub use trial::{LatencyHistogram, OnTrial, SideStats, TrialSide, TrialStats};
+pub use trial::{LatencySummary, OnTrial, SideStats, TrialSide, TrialStats};
 
 use assurance_contract::{ContractLimits, HostOperation, InvalidManifest, RouteContract};
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::domain::trial::Trial;
 use assurance_runtime::LoadedArea;
-use assurance_work::{AreaScope, LimitsByArea};
+use assurance_work::{AreaPolicy, LimitsByArea};
 
 /// Why a version cannot become live.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +86,7 @@ pub struct LiveChange {
 
 /// Target state of one area in the next snapshot.
 #[derive(Clone, Copy, Debug)]
-pub enum AreaTarget<'a> {
+pub enum AreaTargetState<'a> {
     /// This version is live; a running trial ends.
     Live(&'a Arc<AreaVersion>),
     /// The area is removed.
@@ -162,12 +162,16 @@ impl Registry {
     ///
     /// # Errors
     /// Every way in which a version cannot go live or be tried.
-    pub fn plan(&self, area: &str, target: AreaTarget<'_>) -> Result<ChangePlan, RegistryError> {
+    pub fn plan(
+        &self,
+        area: &str,
+        target: AreaTargetState<'_>,
+    ) -> Result<ChangePlan, RegistryError> {
         let base = self.snapshot();
-        if matches!(target, AreaTarget::Trial(..)) && base.area(area).is_none() {
+        if matches!(target, AreaTargetState::Trial(..)) && base.area(area).is_none() {
             return Err(RegistryError::NotLive(area.to_owned()));
         }
-        let of_trial = matches!(target, AreaTarget::Trial(..) | AreaTarget::NoTrial);
+        let of_trial = matches!(target, AreaTargetState::Trial(..) | AreaTargetState::NoTrial);
         let next = self.assemble(next_versions(&base, area, target), area)?;
         let (before, now) = (base.area(area).cloned(), next.area(area).cloned());
         let change = LiveChange { area: area.to_owned(), before, now };
@@ -198,7 +202,7 @@ impl Registry {
         let live: Vec<&Manifest> = manifests.iter().map(Arc::as_ref).collect();
         let events = event_names(&live);
         let same_events = events == self.snapshot().events();
-        let among = LiveAreas { live: &live, events, same_events, changed };
+        let among = NextLiveAreas { live: &live, events, same_events, changed };
         for area in areas.values_mut() {
             *area = self.version(area, &among)?;
         }
@@ -216,7 +220,7 @@ impl Registry {
     fn version(
         &self,
         version: &AreaVersion,
-        among: &LiveAreas<'_>,
+        among: &NextLiveAreas<'_>,
     ) -> Result<Arc<AreaVersion>, RegistryError> {
         let manifest = &version.manifest;
         // A version that was compiled when other events were live is compiled again.
@@ -233,9 +237,9 @@ impl Registry {
         Ok(Arc::new(AreaVersion { scope, routes, ..version.clone() }))
     }
 
-    fn scope(&self, manifest: &Manifest, digest: &str, live: &[&Manifest]) -> Arc<AreaScope> {
+    fn scope(&self, manifest: &Manifest, digest: &str, live: &[&Manifest]) -> Arc<AreaPolicy> {
         let scope = scope::of(manifest, live, self.limits.of(&manifest.name));
-        Arc::new(AreaScope { digest: digest.to_owned(), ..scope })
+        Arc::new(AreaPolicy { digest: digest.to_owned(), ..scope })
     }
 }
 
@@ -243,7 +247,7 @@ impl Registry {
 type NextVersions = (BTreeMap<String, Arc<AreaVersion>>, BTreeMap<String, Arc<OnTrial>>);
 
 /// Live areas in the next snapshot, which determine a version's routes and scope.
-struct LiveAreas<'a> {
+struct NextLiveAreas<'a> {
     live: &'a [&'a Manifest],
     events: Vec<String>,
     /// Whether the events are those of the current snapshot. If so, compiled routes are reused.
@@ -253,24 +257,24 @@ struct LiveAreas<'a> {
 }
 
 /// Returns the versions of the next snapshot: those of `base`, with the target state of one area.
-fn next_versions(base: &Snapshot, area: &str, target: AreaTarget<'_>) -> NextVersions {
+fn next_versions(base: &Snapshot, area: &str, target: AreaTargetState<'_>) -> NextVersions {
     let live = base.areas().map(|area| (area.manifest.name.clone(), Arc::clone(area)));
     let trials = base.trials().map(|one| (one.trial.area.clone(), Arc::clone(one)));
     let (mut live, mut trials): NextVersions = (live.collect(), trials.collect());
     // A trial compares a version with the live one, so it ends when the live version changes.
     trials.remove(area);
     match target {
-        AreaTarget::Live(version) => {
+        AreaTargetState::Live(version) => {
             live.insert(area.to_owned(), Arc::clone(version));
         }
-        AreaTarget::Removed => {
+        AreaTargetState::Removed => {
             live.remove(area);
         }
-        AreaTarget::Trial(trial, version) => {
+        AreaTargetState::Trial(trial, version) => {
             let (trial, version, figures) = (trial.clone(), Arc::clone(version), Arc::default());
             trials.insert(area.to_owned(), Arc::new(OnTrial { trial, version, figures }));
         }
-        AreaTarget::NoTrial => {}
+        AreaTargetState::NoTrial => {}
     }
     (live, trials)
 }

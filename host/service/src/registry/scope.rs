@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use assurance_core::access::AccessPatterns;
-use assurance_core::domain::job::{EVENT_KIND, EventRequests, Lane, MERGED_EVENTS_KIND};
+use assurance_core::access::StorageAccessPatterns;
+use assurance_core::domain::job::{EVENT_KIND, Lane, MERGED_EVENTS_KIND, RequestedEventsField};
 use assurance_core::domain::manifest::{
     CollectionSpec, JobSpec, LinkHolder, Manifest, Route, WorkspaceSource,
 };
-use assurance_store::SearchableText;
-use assurance_work::{AreaScope, CollectionScope, Subscriber, WorkLimits};
+use assurance_store::SubstringIndexSpec;
+use assurance_work::{AreaPolicy, CollectionScope, Subscriber, WorkLimits};
 
 /// Maximum attempts of an event delivery if the subscriber does not declare the job kind `event`.
 const EVENT_ATTEMPTS: u32 = 10;
@@ -19,8 +19,8 @@ const EVENT_ATTEMPTS: u32 = 10;
 const EVENT_TIMEOUT_MS: u32 = 30_000;
 
 /// Returns the scope of one area. `live` includes the area itself.
-pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: WorkLimits) -> AreaScope {
-    AreaScope {
+pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: WorkLimits) -> AreaPolicy {
+    AreaPolicy {
         area: manifest.name.clone(),
         version: manifest.version.to_string(),
         digest: String::new(),
@@ -39,7 +39,7 @@ pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: WorkLimits) ->
             .collect(),
         jobs: manifest.jobs.iter().map(|job| (job.name.clone(), job.clone())).collect(),
         limits,
-        access_patterns: AccessPatterns::default(),
+        access_patterns: StorageAccessPatterns::default(),
         can_obtain_secrets: manifest.can_obtain_secrets(),
     }
 }
@@ -82,13 +82,13 @@ fn collection_scope(area: &str, collection: &CollectionSpec, own: bool) -> Colle
 }
 
 /// Returns the fields whose schema has `x-searched`.
-fn searched(collection: &CollectionSpec) -> Vec<SearchableText> {
+fn searched(collection: &CollectionSpec) -> Vec<SubstringIndexSpec> {
     let members = collection.schema["properties"].as_object();
     let searched = members.into_iter().flatten().filter_map(|(text, schema)| {
         let by = schema["x-searched"]["by"].as_str()?.to_owned();
         let unless = schema["x-searched"]["unless"].as_array().into_iter().flatten();
         let unless = unless.filter_map(|name| Some(name.as_str()?.to_owned())).collect();
-        Some(SearchableText { text: text.clone(), by, unless })
+        Some(SubstringIndexSpec { text: text.clone(), by, unless })
     });
     searched.collect()
 }
@@ -103,14 +103,14 @@ fn subscribers(event: &str, live: &[&Manifest]) -> Vec<Subscriber> {
 /// Returns the collection whose documents list the events that a workspace
 /// requests of the area: An area that subscribes to an event by its name
 /// receives it in any case.
-fn requests(event: &str, area: &Manifest) -> Option<EventRequests> {
+fn requests(event: &str, area: &Manifest) -> Option<RequestedEventsField> {
     if names(area, event) {
         return None;
     }
     area.collections.iter().find_map(|collection| {
         let member = collection.requests_events()?.to_owned();
         let collection = format!("{}.{}", area.name, collection.name);
-        Some(EventRequests { collection, member })
+        Some(RequestedEventsField { collection, member })
     })
 }
 

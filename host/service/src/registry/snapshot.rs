@@ -13,7 +13,7 @@ use super::trial::OnTrial;
 use assurance_contract::RouteContract;
 use assurance_contract::{HostOperation, OpenApiDocument, PublishedArea};
 use assurance_core::domain::manifest::{Manifest, Method};
-use assurance_work::{AreaCode, AreaScope};
+use assurance_work::{AreaCode, AreaPolicy};
 
 /// One version of an area with its routes and scope.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ pub struct AreaVersion {
     /// Code that executes requests and jobs of the version.
     pub code: Arc<dyn AreaCode>,
     /// Collections, events and jobs that calls of the version can reach.
-    pub scope: Arc<AreaScope>,
+    pub scope: Arc<AreaPolicy>,
     /// Compiled routes, in the order of the manifest.
     pub routes: Arc<[RouteContract]>,
 }

@@ -11,11 +11,11 @@ use assurance_contract::OperationGroup;
 use assurance_contract::fixtures::{creating, manifest, route};
 use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
 use assurance_core::domain::job::{
-    EVENT_KIND, EventRequests, JobFailure, JobOutcome, Lane, MERGED_EVENTS_KIND,
+    EVENT_KIND, JobFailure, JobOutcome, Lane, MERGED_EVENTS_KIND, RequestedEventsField,
 };
 use assurance_core::domain::manifest::{
-    BodyKind, CollectionSpec, FieldKind, FieldSpec, IndexSpec, JobSpec, Link, LinkHolder, Method,
-    ParameterKind, ParameterPlace, ParameterSpec, Route, WorkspaceSource,
+    BodyKind, CollectionSpec, FieldKind, FieldSpec, IndexSpec, JobSpec, LinkHolder, Method,
+    ParameterKind, ParameterPlace, ParameterSpec, Route, SignedLinkSpec, WorkspaceSource,
 };
 use assurance_work::{AreaCode, CallOutcome, LimitsByArea, UnitOfWork};
 
@@ -82,7 +82,7 @@ fn registry() -> Registry {
 
 fn install(registry: &Registry, manifest: Manifest) -> Result<LiveChange, RegistryError> {
     let (area, version) = (manifest.name.clone(), registry.compile(loaded(manifest))?);
-    let plan = registry.plan(&area, AreaTarget::Live(&version))?;
+    let plan = registry.plan(&area, AreaTargetState::Live(&version))?;
     Ok(registry.activate(plan).expect("nobody else changes it"))
 }
 
@@ -173,7 +173,7 @@ fn a_new_version_takes_the_place_of_the_old_and_requests_under_way_keep_theirs()
     assert_eq!(change.before.unwrap().manifest.version.to_string(), "0.1.0");
     assert_eq!(found(&registry, Some(Method::Get), "/v1/workspaces/w/notes"), "405 POST");
     assert_eq!(under_way.area("notes").unwrap().manifest.routes.len(), 3);
-    let plan = registry.plan("notes", AreaTarget::Removed).unwrap();
+    let plan = registry.plan("notes", AreaTargetState::Removed).unwrap();
     registry.activate(plan).unwrap();
     assert_eq!(found(&registry, Some(Method::Post), "/v1/workspaces/w/notes"), "404");
 }
@@ -182,7 +182,7 @@ fn a_new_version_takes_the_place_of_the_old_and_requests_under_way_keep_theirs()
 fn a_plan_that_another_change_overtook_is_not_activated() {
     let registry = registry();
     let version = registry.compile(loaded(notes())).unwrap();
-    let plan = registry.plan("notes", AreaTarget::Live(&version)).unwrap();
+    let plan = registry.plan("notes", AreaTargetState::Live(&version)).unwrap();
     install(&registry, manifest("memos", vec![])).unwrap();
     assert!(registry.activate(plan).is_none());
     assert!(registry.snapshot().area("notes").is_none());
@@ -204,7 +204,7 @@ fn schemas_follow_the_live_events() {
     assert!(!accepts("notes.created"));
     install(&registry, notes()).unwrap();
     assert!(accepts("notes.created"));
-    let plan = registry.plan("notes", AreaTarget::Removed).unwrap();
+    let plan = registry.plan("notes", AreaTargetState::Removed).unwrap();
     registry.activate(plan).unwrap();
     assert!(!accepts("notes.created"));
 }
@@ -257,7 +257,10 @@ fn blobs_are_shared_with_whom_the_manifest_names() {
 /// A GET route that is authorized by a signed link.
 fn by_link(holder: LinkHolder, writes: bool) -> Route {
     Route {
-        workspace: WorkspaceSource::SignedLink(Link { parameter: "state".into(), holder }),
+        workspace: WorkspaceSource::SignedLink(SignedLinkSpec {
+            parameter: "state".into(),
+            holder,
+        }),
         path: "/v1/come-back".into(),
         writes,
         ..route("come_back", "")
@@ -375,7 +378,7 @@ fn a_subscription_to_all_events_is_restricted_by_a_collection() {
         let snapshot = registry.snapshot();
         snapshot.area("notes").unwrap().scope.events["notes.created"][0].requests.clone()
     };
-    let items = EventRequests { collection: "hooks.items".into(), member: "events".into() };
+    let items = RequestedEventsField { collection: "hooks.items".into(), member: "events".into() };
     assert_eq!(requests("*"), Some(items));
     assert_eq!(requests("notes.created"), None);
 }

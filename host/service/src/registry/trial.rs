@@ -98,7 +98,7 @@ impl TrialSide {
         let of = |(operation, sketch): (&String, &DDSketch)| {
             let quantile = |q| sketch.quantile(q).ok().flatten().unwrap_or_default() * 1_000.0;
             let (calls, p50_ms, p99_ms) = (sketch.count() as u64, quantile(0.5), quantile(0.99));
-            (operation.clone(), LatencyHistogram { calls, p50_ms, p99_ms })
+            (operation.clone(), LatencySummary { calls, p50_ms, p99_ms })
         };
         let operations = calls.took.iter().map(of).collect();
         SideStats { calls: calls.ended, faults: calls.failed, operations }
@@ -126,12 +126,13 @@ pub struct SideStats {
     /// Number of calls that failed by the version's own fault.
     pub faults: u64,
     /// Latency of requests, by operation.
-    pub operations: BTreeMap<String, LatencyHistogram>,
+    pub operations: BTreeMap<String, LatencySummary>,
 }
 
 /// Latency of one operation's requests, with 1 % accuracy.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, JsonSchema)]
-pub struct LatencyHistogram {
+#[schemars(rename = "LatencyHistogram")]
+pub struct LatencySummary {
     /// Number of requests.
     pub calls: u64,
     /// Median, in milliseconds.

@@ -18,7 +18,7 @@ use super::connection::{Connection, Raw};
 use super::error::Error;
 use super::idempotency::StoredReply;
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::job::{JobEnd, NewJob, RequestedDelivery};
+use assurance_core::domain::job::{EventFanOut, JobEnd, NewJob};
 use assurance_core::domain::sealed::StoredSecret;
 use assurance_core::domain::time::Timestamp;
 
@@ -45,7 +45,7 @@ pub struct Effects {
     /// Jobs to add to the queue.
     pub jobs: Vec<NewJob>,
     /// Jobs that deliver an event if a document of the workspace requests it.
-    pub deliveries: Vec<RequestedDelivery>,
+    pub deliveries: Vec<EventFanOut>,
     /// Encrypted secrets to store, by name; `None` deletes the secret.
     pub secrets: Vec<(String, Option<StoredSecret>)>,
     /// Blobs to store, by name; `None` deletes the blob.

@@ -12,7 +12,7 @@ use super::super::idempotency::StoredReply;
 use super::super::jobs::{self, ROWS_PER_INSERT};
 use super::super::sql::{Row, Sql, SqlParameter};
 use super::{CollectionEffects, Delete, Effects, Insert, ReadBlob, ReadDocument, Update};
-use assurance_core::domain::job::{EventRequests, RequestedDelivery};
+use assurance_core::domain::job::{EventFanOut, RequestedEventsField};
 use assurance_core::domain::sealed::StoredSecret;
 
 /// Maximum number of rows in one statement. Each number of rows has its own
@@ -233,8 +233,9 @@ impl Script {
 
     /// Adds the statement that enqueues a delivery of an event for each document
     /// that requests it.
-    fn deliver(&mut self, delivery: &RequestedDelivery, effects: &Effects) {
-        let (job, EventRequests { collection, member }) = (&delivery.job, &delivery.requests);
+    fn deliver(&mut self, delivery: &EventFanOut, effects: &Effects) {
+        let (job, RequestedEventsField { collection, member }) =
+            (&delivery.job, &delivery.requests);
         let sql = self.begin(
             "INSERT INTO jobs (workspace_id, id, payload, resource_id, area, kind, lane, \
              max_attempts, timeout_ms, available_at, created_at, updated_at, status, attempts) \

@@ -25,7 +25,7 @@ const FLOWS_PER_WORKSPACE: usize = 100;
 
 /// A waiting job, due or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WaitingJob {
+pub struct PendingJob {
     /// Flow of the job.
     pub flow: JobFlow,
     /// Earliest time at which the job runs.
@@ -34,9 +34,9 @@ pub struct WaitingJob {
 
 /// Result of a walk through a lane's flows.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FlowScan {
+pub struct FlowScanResult {
     /// Due jobs, the oldest of each flow.
-    pub due: Vec<WaitingJob>,
+    pub due: Vec<PendingJob>,
     /// The last flow of the scan; `None` if it reached the end.
     pub stopped_at: Option<JobFlow>,
 }
@@ -47,7 +47,7 @@ pub async fn oldest(
     connection: &mut Connection,
     lane: Lane,
     areas: &[String],
-) -> Result<Vec<WaitingJob>, Error> {
+) -> Result<Vec<PendingJob>, Error> {
     let listed_areas = listed(areas);
     let is_listed = match connection.raw() {
         Raw::Sqlite(_) => "instr($2, ',' || area || ',') > 0",
@@ -65,7 +65,7 @@ pub async fn oldest(
             .fetch_all(&mut *c)
             .await?
     });
-    let job = |(workspace, resource, at)| WaitingJob {
+    let job = |(workspace, resource, at)| PendingJob {
         flow: JobFlow { workspace: WorkspaceId(workspace), resource },
         available_at: Timestamp(at),
     };
@@ -80,7 +80,7 @@ pub async fn walk(
     areas: &[String],
     after: Option<JobFlow>,
     now: Timestamp,
-) -> Result<FlowScan, Error> {
+) -> Result<FlowScanResult, Error> {
     let sql = match connection.raw() {
         Raw::Sqlite(_) => walk_sqlite(),
         Raw::Postgres(_) => walk_postgres(),
@@ -107,9 +107,9 @@ pub async fn walk(
         .filter(|row| usize::try_from(row.2) == Ok(FLOWS_PER_WALK))
         .map(|row| flow(row.0, row.1));
     let due = rows.into_iter().filter_map(|(workspace, resource, _, at)| {
-        Some(WaitingJob { flow: flow(workspace, resource), available_at: Timestamp(at?) })
+        Some(PendingJob { flow: flow(workspace, resource), available_at: Timestamp(at?) })
     });
-    Ok(FlowScan { due: due.collect(), stopped_at })
+    Ok(FlowScanResult { due: due.collect(), stopped_at })
 }
 
 /// Returns PostgreSQL's statement of [`walk`]. A flow is the pair of workspace

@@ -26,10 +26,10 @@ const RECOUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// Approximate number of waiting jobs, for each workspace and area that this
 /// process enqueues jobs for.
 #[derive(Debug, Default)]
-pub(crate) struct WaitingJobs(Mutex<HashMap<(WorkspaceId, String), QueueGauge>>);
+pub(crate) struct WaitingJobs(Mutex<HashMap<(WorkspaceId, String), QueueLengthEstimate>>);
 
 #[derive(Debug, Default)]
-struct QueueGauge {
+struct QueueLengthEstimate {
     since_look: u64,
     /// Number of waiting jobs at the last count.
     counted: u64,

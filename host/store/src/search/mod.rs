@@ -23,7 +23,7 @@ use super::connection::Connection;
 use super::error::Error;
 use super::fields::like_pattern;
 use super::query::QueryTarget;
-use super::scope::SearchableText;
+use super::scope::SubstringIndexSpec;
 use super::sql::{Sql, SqlParameter, each_row, one_row};
 use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 
@@ -63,12 +63,12 @@ pub(super) enum KeyStart {
 /// A substring search that the pairs of key and text in `search_texts` can
 /// answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Search<'a> {
-    searched: &'a SearchableText,
+pub(super) struct SubstringSearch<'a> {
+    searched: &'a SubstringIndexSpec,
     part: &'a str,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SubstringSearch<'a> {
     /// Returns the search of a query whose order begins with the key of a
     /// searchable text.
     pub(super) fn of(backend: Backend, target: QueryTarget<'a>, query: &'a Query) -> Option<Self> {
@@ -76,8 +76,9 @@ impl<'a> Search<'a> {
             return None;
         }
         let first = query.order.first().filter(|first| !first.descending)?;
-        let of =
-            |searched: &&SearchableText| searched.by == first.field && !searched.is_narrow(query);
+        let of = |searched: &&SubstringIndexSpec| {
+            searched.by == first.field && !searched.is_narrow(query)
+        };
         target.scope.searched.iter().filter(of).find_map(|searched| {
             let part = query.conditions.iter().find_map(|condition| match &condition.test {
                 FieldTest::Contains(part) if condition.fields == [searched.text.as_str()] => {
@@ -211,7 +212,7 @@ fn push_folded(sql: &mut Sql, part: String, folding: &str) {
     sql.push(&before).bind(SqlParameter::Text(part)).push(&after);
 }
 
-impl SearchableText {
+impl SubstringIndexSpec {
     /// Returns whether the query fixes a field with few documents per value.
     fn is_narrow(&self, query: &Query) -> bool {
         query.conditions.iter().any(|condition| match (&condition.test, &*condition.fields) {

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use super::super::apply::Effects;
 use super::super::connection::Raw;
 use super::super::error::Error;
-use super::super::scope::{CollectionScope, SearchableText};
+use super::super::scope::{CollectionScope, SubstringIndexSpec};
 use super::super::sql::{Sql, SqlParameter};
 use super::super::{Backend, Store};
 use super::{SAMPLE, folded};
@@ -112,7 +112,7 @@ pub(crate) async fn ensure(
             if is_known(c, &scope.full_name, searched).await? {
                 continue;
             }
-            let (name, SearchableText { text, by, .. }) = (&scope.full_name, searched);
+            let (name, SubstringIndexSpec { text, by, .. }) = (&scope.full_name, searched);
             index_trigrams(c).await?;
             // Both are declared fields, whose names `indexes::check` has
             // validated.
@@ -150,7 +150,7 @@ pub(crate) async fn is_missing(
 async fn is_known(
     c: &mut PgConnection,
     collection: &str,
-    searched: &SearchableText,
+    searched: &SubstringIndexSpec,
 ) -> Result<bool, Error> {
     let query = "SELECT EXISTS (SELECT FROM searched_fields \
                  WHERE collection = $1 AND field = $2 AND key_field = $3)";

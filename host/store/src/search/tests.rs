@@ -18,7 +18,11 @@ fn scope() -> CollectionScope {
         own: true,
         fields: [("name".to_owned(), FieldKind::Text)].into(),
         indexes: vec![],
-        searched: vec![SearchableText { text: "name".into(), by: "name".into(), unless: vec![] }],
+        searched: vec![SubstringIndexSpec {
+            text: "name".into(),
+            by: "name".into(),
+            unless: vec![],
+        }],
     }
 }
 
@@ -78,7 +82,7 @@ async fn texts(connection: &mut Connection, sql: Sql) -> Vec<String> {
     texts
 }
 
-/// Returns the expected result of [`Search::keys`] by testing every pair.
+/// Returns the expected result of [`SubstringSearch::keys`] by testing every pair.
 async fn all_keys(connection: &mut Connection, part: &str, from: &KeyStart) -> Vec<String> {
     let sql = format!(
         "SELECT DISTINCT key FROM search_texts \
@@ -101,7 +105,7 @@ async fn trigrams_are_asked_for_a_sample_and_for_all_whatever_folds_the_letters(
     let Some((_fresh, mut connection)) = filled(workspace, &scope).await else { return };
     for folding in ["", " COLLATE \"und-x-icu\"", " COLLATE \"C.utf8\""] {
         let target = QueryTarget { workspace, scope: &scope, folding, use_search_table: true };
-        let search = Search::of(Backend::Postgres, target, &query).unwrap();
+        let search = SubstringSearch::of(Backend::Postgres, target, &query).unwrap();
         for (index, mut sql) in [
             ("search_texts_sample", search.sample_sql(target, &KeyStart::First)),
             ("search_texts_trigrams", search.trigrams_sql(target, &KeyStart::First, 10)),
@@ -126,7 +130,7 @@ async fn pairs_are_read_in_order_from_their_index_alone_and_no_more_than_needed(
     let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: true };
     for (part, fewest, most) in [("a", 10, 100), ("abc", 10, 10_000), ("late", 24_000, 25_000)] {
         let query = query(part);
-        let search = Search::of(Backend::Postgres, target, &query).unwrap();
+        let search = SubstringSearch::of(Backend::Postgres, target, &query).unwrap();
         let plan = explained(&mut connection, search.walk_sql(target, &KeyStart::First, 10)).await;
         let read = read_in_order(&plan);
         assert!((fewest..=most).contains(&read), "{part}, {read}: {plan:#?}");
@@ -161,7 +165,7 @@ async fn what_is_frequent_is_known_from_the_sample_and_only_behind_the_position(
         ("nowhere", KeyStart::First, false),
     ] {
         let query = query(part);
-        let search = Search::of(Backend::Postgres, target, &query).unwrap();
+        let search = SubstringSearch::of(Backend::Postgres, target, &query).unwrap();
         let frequent = search.is_frequent(&mut connection, target, &from).await.unwrap();
         assert_eq!(frequent, expected, "{part} from {from:?}");
     }
@@ -188,7 +192,7 @@ async fn the_next_keys_are_those_that_a_look_at_every_pair_finds() {
     let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: true };
     for part in PARTS {
         let query = query(part);
-        let search = Search::of(Backend::Postgres, target, &query).unwrap();
+        let search = SubstringSearch::of(Backend::Postgres, target, &query).unwrap();
         let mut from = KeyStart::First;
         for most in [1, 3, 200, 1_000] {
             let keys = search.keys(&mut connection, target, &from, most).await.unwrap();

@@ -1,7 +1,7 @@
 //! Tests of the limits on what the host holds for one call.
 
 use super::*;
-use crate::{BlobError, JobRequest, WorkError};
+use crate::{BlobError, EventOrJobError, JobRequest};
 use assurance_store::Quota;
 use assurance_store::testing::on_both;
 
@@ -19,8 +19,8 @@ on_both! {
             spec.limits.max_payload_bytes = 1_000;
             spec.limits.max_outgoing_bytes = 2_500;
         });
-        let exceeded = |told: Result<(), WorkError>| {
-            assert!(matches!(told, Err(WorkError::LimitExceeded)), "{told:?}");
+        let exceeded = |told: Result<(), EventOrJobError>| {
+            assert!(matches!(told, Err(EventOrJobError::LimitExceeded)), "{told:?}");
         };
         let mut alone = unit();
         exceeded(alone.enqueue(wish(1_001)).map(drop));
@@ -45,13 +45,13 @@ on_both! {
         for _ in 0..3 {
             first.enqueue(wish()).unwrap();
         }
-        first.commit(CommitOptions::default()).await.unwrap();
+        first.commit(CommitAdditions::default()).await.unwrap();
         // The queue is counted in the background, so this waits.
         let begun = std::time::Instant::now();
         let refused = loop {
             let mut more = unit(&area);
             more.enqueue(wish()).unwrap();
-            match more.commit(CommitOptions::default()).await {
+            match more.commit(CommitAdditions::default()).await {
                 Err(error) => break error,
                 Ok(()) => assert!(begun.elapsed().as_secs() < 10, "more jobs are taken"),
             }
@@ -63,14 +63,14 @@ on_both! {
             spec.in_job = true;
         });
         let told = job.enqueue(wish());
-        assert!(matches!(told, Err(WorkError::LimitExceeded)), "{told:?}");
+        assert!(matches!(told, Err(EventOrJobError::LimitExceeded)), "{told:?}");
         // Calls that enqueue nothing, and other workspaces, go on.
         let mut other = unit(&area);
         other.write("items", vec![create("1", r#"{"name":"a"}"#)]).await.unwrap();
-        other.commit(CommitOptions::default()).await.unwrap();
+        other.commit(CommitAdditions::default()).await.unwrap();
         let mut elsewhere = unit(&area.elsewhere());
         elsewhere.enqueue(wish()).unwrap();
-        elsewhere.commit(CommitOptions::default()).await.unwrap();
+        elsewhere.commit(CommitAdditions::default()).await.unwrap();
     }
 
     async fn an_area_keeps_so_many_bytes_in_a_workspace(store: &Store) {
@@ -81,14 +81,14 @@ on_both! {
         let mut first = unit(&area);
         first.blob_write("half", vec![7; 500]).await.unwrap();
         first.write("items", vec![create("first", &body)]).await.unwrap();
-        first.commit(CommitOptions::default()).await.unwrap();
+        first.commit(CommitAdditions::default()).await.unwrap();
         // The workspace is measured in the background, so this waits.
         let begun = std::time::Instant::now();
         let refused = loop {
             let mut more = unit(&area);
             let id = begun.elapsed().as_nanos().to_string();
             more.write("items", vec![create(&id, "{}")]).await.unwrap();
-            match more.commit(CommitOptions::default()).await {
+            match more.commit(CommitAdditions::default()).await {
                 Err(error) => break error,
                 Ok(()) => assert!(begun.elapsed().as_secs() < 10, "more bytes are kept"),
             }
@@ -98,12 +98,12 @@ on_both! {
 
         let mut elsewhere = unit(&area.elsewhere());
         elsewhere.write("items", vec![create("first", &body)]).await.unwrap();
-        elsewhere.commit(CommitOptions::default()).await.unwrap();
+        elsewhere.commit(CommitAdditions::default()).await.unwrap();
         // With a used-up quota, existing data can be changed and deleted, which
         // frees space.
         let mut less = unit(&area);
         less.write("items", vec![replace("first", None, "{}")]).await.unwrap();
-        less.commit(CommitOptions::default()).await.unwrap();
+        less.commit(CommitAdditions::default()).await.unwrap();
         let measured = store.stored_by_area(area.workspace).await.unwrap();
         assert!((500..1_000).contains(&measured["test"]), "{measured:?}");
     }
@@ -113,7 +113,7 @@ on_both! {
         let area = Area::installed(store).await;
         let mut unit = area.unit();
         unit.blob_write("large", vec![7; PIECE + 1]).await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         let read = area.unit().blob_read("large", 0, u32::MAX).await.unwrap();
         assert_eq!(read.len(), PIECE);
         let mut unit = area.with(|spec| spec.limits.max_blob_bytes = 10);

@@ -14,8 +14,8 @@ on_both! {
         two.get("items", "a").await.unwrap();
         one.write("items", vec![replace("a", None, r#"{"rank":2}"#)]).await.unwrap();
         two.write("items", vec![replace("a", None, r#"{"rank":3}"#)]).await.unwrap();
-        one.commit(CommitOptions::default()).await.unwrap();
-        let lost = two.commit(CommitOptions::default()).await;
+        one.commit(CommitAdditions::default()).await.unwrap();
+        let lost = two.commit(CommitAdditions::default()).await;
         assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
         assert_eq!(area.get("a").await.unwrap().version, 2);
     }
@@ -31,7 +31,7 @@ on_both! {
         assert_eq!(two.count("items", &on_call, None).await.unwrap(), 2);
         one.write("items", vec![replace("a", None, r#"{"done":true}"#)]).await.unwrap();
         two.write("items", vec![replace("b", None, r#"{"done":true}"#)]).await.unwrap();
-        let ends = (one.commit(CommitOptions::default()).await, two.commit(CommitOptions::default()).await);
+        let ends = (one.commit(CommitAdditions::default()).await, two.commit(CommitAdditions::default()).await);
         assert!(
             matches!(ends, (Ok(()), Err(Error::RunAgain)) | (Err(Error::RunAgain), Ok(()))),
             "{ends:?}"
@@ -46,8 +46,8 @@ on_both! {
         assert_eq!(two.count("items", &[], None).await.unwrap(), 0);
         one.write("items", vec![create("a", "{}")]).await.unwrap();
         two.write("items", vec![create("b", "{}")]).await.unwrap();
-        one.commit(CommitOptions::default()).await.unwrap();
-        let lost = two.commit(CommitOptions::default()).await;
+        one.commit(CommitAdditions::default()).await.unwrap();
+        let lost = two.commit(CommitAdditions::default()).await;
         assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
     }
 
@@ -67,9 +67,9 @@ on_both! {
             }
             one.write("items", vec![first]).await.unwrap();
             two.write("items", vec![then]).await.unwrap();
-            assert!(matches!(one.reading, crate::CallReads::Snapshot(_)));
-            one.commit(CommitOptions::default()).await.unwrap();
-            let lost = two.commit(CommitOptions::default()).await;
+            assert!(matches!(one.reading, crate::ReadState::Snapshot(_)));
+            one.commit(CommitAdditions::default()).await.unwrap();
+            let lost = two.commit(CommitAdditions::default()).await;
             assert!(matches!(lost, Err(Error::RunAgain | Error::AlreadyExists)), "{lost:?}");
         };
         // Lost update, write skew, a deleted document, a newly created
@@ -87,7 +87,7 @@ on_both! {
         }
         two.write("items", vec![create("h", "{}")]).await.unwrap();
         area.put(vec![delete("a"), create("g", "{}")]).await.unwrap();
-        let lost = two.commit(CommitOptions::default()).await;
+        let lost = two.commit(CommitAdditions::default()).await;
         assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
         // A call that read other documents does not conflict.
         let (mut one, mut two) = (light(), light());
@@ -95,8 +95,8 @@ on_both! {
         two.get("items", "d").await.unwrap();
         one.write("items", vec![replace("b", None, "{}")]).await.unwrap();
         two.write("items", vec![replace("d", None, "{}")]).await.unwrap();
-        one.commit(CommitOptions::default()).await.unwrap();
-        two.commit(CommitOptions::default()).await.unwrap();
+        one.commit(CommitAdditions::default()).await.unwrap();
+        two.commit(CommitAdditions::default()).await.unwrap();
     }
 
     async fn blobs_are_checked_and_do_not_conflict_with_other_writes(store: &Store) {
@@ -107,7 +107,7 @@ on_both! {
         let put = async |name: &str| {
             let mut unit = area.unit();
             unit.blob_write(name, b"1".to_vec()).await.unwrap();
-            unit.commit(CommitOptions::default()).await.unwrap();
+            unit.commit(CommitAdditions::default()).await.unwrap();
         };
         put("x").await;
         // As long as it computes, others may write, and nobody waits for it.
@@ -118,7 +118,7 @@ on_both! {
             assert_eq!(read.unwrap(), b"1");
             area.put(vec![create("b", "{}")]).await.unwrap();
             slow.write("items", vec![create("a", "{}")]).await.unwrap();
-            slow.commit(CommitOptions::default()).await.unwrap();
+            slow.commit(CommitAdditions::default()).await.unwrap();
         } else {
             // PostgreSQL isolates blobs in a transaction, from the next call on.
             assert!(matches!(read, Err(OperationError::Abort(Error::RunAgain))), "{read:?}");
@@ -130,8 +130,8 @@ on_both! {
             two.blob_stat(name).await.unwrap();
             one.blob_write(name, b"2".to_vec()).await.unwrap();
             two.blob_write(name, b"3".to_vec()).await.unwrap();
-            one.commit(CommitOptions::default()).await.unwrap();
-            let lost = two.commit(CommitOptions::default()).await;
+            one.commit(CommitAdditions::default()).await.unwrap();
+            let lost = two.commit(CommitAdditions::default()).await;
             assert!(matches!(lost, Err(Error::RunAgain)), "{name}: {lost:?}");
         }
     }
@@ -149,7 +149,7 @@ on_both! {
         assert_eq!(second.count("items", &[], None).await.unwrap(), 0);
         second.write("items", vec![create("a", "{}")]).await.unwrap();
         assert_eq!(second.count("items", &[], None).await.unwrap(), 1);
-        second.commit(CommitOptions::default()).await.unwrap();
+        second.commit(CommitAdditions::default()).await.unwrap();
         assert!(area.get("a").await.is_some());
     }
 
@@ -193,7 +193,7 @@ on_both! {
         unit.write("items", vec![create("b", r#"{"email":"x"}"#)]).await.unwrap();
         let ended = unit.query(&by(&[])).await;
         assert!(matches!(ended, Err(OperationError::Abort(Error::UniqueConflict { .. }))), "{ended:?}");
-        assert!(unit.commit(CommitOptions::default()).await.is_err());
+        assert!(unit.commit(CommitAdditions::default()).await.is_err());
         assert_eq!(area.get("b").await, None);
     }
 
@@ -209,7 +209,7 @@ on_both! {
         assert_eq!(unit.get("items", "b").await.unwrap().unwrap().version, 1);
         unit.write("items", vec![delete("a"), create("c", r#"{"email":"x"}"#)]).await.unwrap();
         assert_eq!(unit.count("items", &[], None).await.unwrap(), 2);
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         assert_eq!(area.ids(vec![]).await, ["c", "b"]);
     }
 
@@ -271,7 +271,7 @@ async fn add_one(mut unit: UnitOfWork) -> bool {
     let body: serde_json::Value = serde_json::from_str(&read.body).unwrap();
     let body = format!(r#"{{"rank":{}}}"#, body["rank"].as_i64().unwrap() + 1);
     unit.write("items", vec![replace("n", Some(read.version), &body)]).await.unwrap();
-    match unit.commit(CommitOptions::default()).await {
+    match unit.commit(CommitAdditions::default()).await {
         Err(Error::RunAgain) => false,
         end => end.map(|()| true).unwrap(),
     }

@@ -15,7 +15,7 @@ on_both! {
 
         let mut later = area.with(|spec| spec.call.now = NOW.plus_ms(5));
         assert_eq!(later.write("items", vec![replace("a", Some(1), "{}")]).await.unwrap(), [2]);
-        later.commit(CommitOptions::default()).await.unwrap();
+        later.commit(CommitAdditions::default()).await.unwrap();
         let changed = area.get("a").await.unwrap();
         assert_eq!((changed.version, changed.body.as_str()), (2, "{}"));
         assert_eq!((changed.created_at, changed.updated_at), (NOW, NOW.plus_ms(5)));
@@ -47,7 +47,7 @@ on_both! {
         assert_eq!(unit.count("items", &[], None).await.unwrap(), 2);
         assert_eq!(area.get("c").await, None);
         assert_eq!(area.ids(vec![]).await, ["b", "a"], "nothing is seen before the commit");
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         assert_eq!(area.get("a").await.unwrap().version, 3);
         assert_eq!(area.get("b").await.unwrap().version, 1);
     }
@@ -74,7 +74,7 @@ on_both! {
         assert_eq!(refused(told), DocumentError::VersionConflict(1));
         let told = unit.write("items", vec![create("a", "{}")]).await;
         assert_eq!(refused(told), DocumentError::AlreadyExists);
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         assert!(area.get("a").await.is_some());
     }
 

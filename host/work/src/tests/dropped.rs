@@ -60,7 +60,7 @@ async fn act(area: &Area, scenario: Scenario, n: u32) -> Result<(), Error> {
         let _ = unit.count("items", &[], None).await;
     }
     aborted(unit.write("items", vec![create(&two, &body)]).await)?;
-    unit.commit(CommitOptions { reply: Some(area.reply(&format!("key-{n}"))), jobs: Vec::new() })
+    unit.commit(CommitAdditions { reply: Some(area.reply(&format!("key-{n}"))), jobs: Vec::new() })
         .await
 }
 

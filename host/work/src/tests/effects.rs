@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::*;
-use crate::{BlobError, JobRequest, SecretError, SendSecretError, WorkError};
+use crate::{BlobError, EventOrJobError, JobRequest, SecretError, SendSecretError};
 use assurance_core::domain::id::JobId;
 use assurance_core::domain::job::{JobEnd, JobEndKind};
 use assurance_outside::egress::{self, Egress, EgressError, EgressRequest};
@@ -36,7 +36,7 @@ on_both! {
         let commit = async |id: &str, reply: &StoredReply| {
             let mut unit = area.unit();
             unit.write("items", vec![create(id, "{}")]).await.unwrap();
-            unit.commit(CommitOptions { reply: Some(reply.clone()), jobs: Vec::new() }).await
+            unit.commit(CommitAdditions { reply: Some(reply.clone()), jobs: Vec::new() }).await
         };
         commit("a", &reply).await.unwrap();
         let find = async |now| {
@@ -54,7 +54,7 @@ on_both! {
         let mut unit = area.with(|spec| spec.call.now = later);
         unit.write("items", vec![create("b", "{}")]).await.unwrap();
         let renewed = StoredReply { expires_at: later.plus_ms(1), body: None, version: None, ..reply };
-        unit.commit(CommitOptions { reply: Some(renewed.clone()), jobs: Vec::new() }).await.unwrap();
+        unit.commit(CommitAdditions { reply: Some(renewed.clone()), jobs: Vec::new() }).await.unwrap();
         assert_eq!(find(later).await, Some(renewed));
         let mut writer = store.writer().await.unwrap();
         assert_eq!(idempotency::sweep(&mut writer, later, 10).await.unwrap(), 0);
@@ -79,9 +79,9 @@ on_both! {
         unit.enqueue(wish(Some("k"))).unwrap();
         unit.enqueue(wish(None)).unwrap();
         let event = unit.publish("item.made", r#"{"id":"a"}"#.into()).unwrap();
-        assert!(matches!(unit.publish("item.gone", "{}".into()), Err(WorkError::Misuse(_))));
-        assert!(matches!(unit.publish("item.made", "[]".into()), Err(WorkError::Misuse(_))));
-        unit.commit(CommitOptions::default()).await.unwrap();
+        assert!(matches!(unit.publish("item.gone", "{}".into()), Err(EventOrJobError::Misuse(_))));
+        assert!(matches!(unit.publish("item.made", "[]".into()), Err(EventOrJobError::Misuse(_))));
+        unit.commit(CommitAdditions::default()).await.unwrap();
         let mut reader = store.reader().await.unwrap();
         let rows: Vec<JobRow> = testing::rows(&mut reader, "SELECT area, kind, lane, payload, max_attempts, timeout_ms, available_at, resource_id FROM jobs ORDER BY kind").await;
         assert_eq!(rows.len(), 3);
@@ -148,7 +148,7 @@ on_both! {
         let mut unit = area.unit();
         unit.publish("item.made", "{}".into()).unwrap();
         unit.publish("item.made", "{}".into()).unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         let mut reader = store.reader().await.unwrap();
         let sql = "SELECT area, kind, payload, available_at FROM jobs";
         let jobs: Vec<(String, String, String, i64)> = testing::rows(&mut reader, sql).await;
@@ -163,7 +163,7 @@ on_both! {
         unit.query(&by(&[])).await.unwrap();
         unit.publish("item.made", "{}".into()).unwrap();
         area.put(vec![create("a", r#"{"events":["item.made"]}"#)]).await.unwrap();
-        let committed = unit.commit(CommitOptions::default()).await;
+        let committed = unit.commit(CommitAdditions::default()).await;
         let mut reader = store.reader().await.unwrap();
         let sql = "SELECT count(*) FROM jobs WHERE kind = 'event'";
         let jobs: Vec<(i64,)> = testing::rows(&mut reader, sql).await;
@@ -185,10 +185,10 @@ on_both! {
         let mut unit = area.unit();
         for bad in ["a\0".to_owned(), "x".repeat(201), "x".repeat(10_000)] {
             let told = unit.enqueue(wish(bad));
-            assert!(matches!(told, Err(WorkError::Misuse(_))), "{told:?}");
+            assert!(matches!(told, Err(EventOrJobError::Misuse(_))), "{told:?}");
         }
         unit.enqueue(wish("\u{10FFFF}".repeat(200))).unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
     }
 
     async fn a_lost_lease_keeps_nothing(store: &Store) {
@@ -202,7 +202,7 @@ on_both! {
             how: JobEndKind::Done { keep: true },
             progress: None,
         };
-        let lost = unit.commit(CommitOptions { reply: None, jobs: vec![job] }).await;
+        let lost = unit.commit(CommitAdditions { reply: None, jobs: vec![job] }).await;
         assert!(matches!(lost, Err(Error::LeaseLost)), "{lost:?}");
         assert_eq!(area.get("a").await, None);
     }
@@ -214,12 +214,12 @@ on_both! {
         assert!(unit.secret_exists("hook/1").await.unwrap());
         assert_eq!(refused(unit.secret_put("a b", b"x").await), SecretError::InvalidName);
         assert_eq!(refused(unit.secret_put("a", b"").await), SecretError::LimitExceeded);
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         let mut unit = area.unit();
         assert_eq!(unit.secret_bytes("hook/1").await.unwrap().as_slice(), b"hush");
         assert!(!area.elsewhere().unit().secret_exists("hook/1").await.unwrap());
         unit.secret_put("hook/1", b"other").await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         // The row cannot be decrypted at another location.
         let mut writer = store.writer().await.unwrap();
         testing::execute(&mut writer, "UPDATE secrets SET name = 'hook/2'").await;
@@ -229,7 +229,7 @@ on_both! {
         let mut unit = area.unit();
         unit.secret_delete("hook/2").await.unwrap();
         assert_eq!(refused(unit.secret_delete("hook/2").await), SecretError::NotFound);
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         assert_eq!(refused(area.unit().secret_bytes("hook/2").await), SecretError::NotFound);
     }
 
@@ -238,25 +238,25 @@ on_both! {
         let mut unit = area.unit();
         unit.secret_put("key", b"hush").await.unwrap();
         assert_eq!(unit.secret_to_send("key", HERE).await.unwrap().as_slice(), b"hush");
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         let mut unit = area.unit();
         assert_eq!(unit.secret_to_send("key", HERE).await.unwrap().as_slice(), b"hush");
         assert_eq!(refused(unit.secret_to_send("none", HERE).await), SendSecretError::NotFound);
         // The call has no snapshot yet, so it sees concurrent writes.
         let mut other = area.unit();
         other.secret_delete("key").await.unwrap();
-        other.commit(CommitOptions::default()).await.unwrap();
+        other.commit(CommitAdditions::default()).await.unwrap();
         assert!(!unit.secret_exists("key").await.unwrap());
     }
 
     async fn a_secret_is_sent_to_one_origin_only_by_the_component_that_stored_it(store: &Store) {
         let area = Area::installed(store).await;
-        let scope = AreaScope { digest: "one".into(), ..AreaScope::clone(&area.scope) };
+        let scope = AreaPolicy { digest: "one".into(), ..AreaPolicy::clone(&area.scope) };
         let area = Area { scope: Arc::new(scope), ..area };
         let mut unit = area.unit();
         unit.secret_put("key", b"hush").await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
-        let scope = AreaScope { digest: "another".into(), ..AreaScope::clone(&area.scope) };
+        unit.commit(CommitAdditions::default()).await.unwrap();
+        let scope = AreaPolicy { digest: "another".into(), ..AreaPolicy::clone(&area.scope) };
         let next = Area { scope: Arc::new(scope), ..area.clone() };
         let early = refused(next.unit().secret_to_send("key", HERE).await);
         assert_eq!(early, SendSecretError::OtherComponent);
@@ -275,7 +275,7 @@ on_both! {
         // A new value is not bound to an origin.
         let mut unit = next.unit();
         unit.secret_put("key", b"new").await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         next.unit().secret_to_send("key", "https://b.example").await.unwrap();
     }
 
@@ -283,7 +283,7 @@ on_both! {
         let area = Area::installed(store).await;
         let mut unit = area.unit();
         unit.secret_put("key", b"hush").await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         let mut unit = area.with(|spec| spec.in_job = true);
         unit.write("items", vec![create("a", "{}")]).await.unwrap();
         unit.count("items", &[], None).await.unwrap();
@@ -304,11 +304,11 @@ on_both! {
         unit.get("items", "a").await.unwrap();
         assert_eq!(unit.count("items", &[], None).await.unwrap(), 2);
         sends(&mut unit).await;
-        assert!(matches!(unit.reading, crate::CallReads::NotYet));
+        assert!(matches!(unit.reading, crate::ReadState::NotYet));
         area.put(vec![create("c", "{}")]).await.unwrap();
         assert_eq!(unit.count("items", &[], None).await.unwrap(), 3);
         unit.write("items", vec![replace("b", None, "{}")]).await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         // Documents read by id before the request was sent must be unchanged at
         // the end.
         let mut unit = area.with(|spec| spec.in_job = true);
@@ -317,7 +317,7 @@ on_both! {
         area.put(vec![replace("a", None, "{}")]).await.unwrap();
         unit.count("items", &[], None).await.unwrap();
         unit.write("items", vec![replace("b", None, "{}")]).await.unwrap();
-        let lost = unit.commit(CommitOptions::default()).await;
+        let lost = unit.commit(CommitAdditions::default()).await;
         assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
         // Flushed, uncommitted writes keep the transaction open.
         let mut unit = area.with(|spec| spec.in_job = true);
@@ -325,7 +325,7 @@ on_both! {
         unit.count("items", &[], None).await.unwrap();
         sends(&mut unit).await;
         assert_eq!(area.get("d").await, None);
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         assert!(area.get("d").await.is_some());
     }
 
@@ -342,7 +342,7 @@ on_both! {
         upload.write(b"strea".as_slice().into()).await.unwrap();
         upload.write(b"med".as_slice().into()).await.unwrap();
         unit.blob_attach("streamed", upload.finish().await.unwrap()).unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
 
         let mut unit = area.unit();
         assert_eq!(unit.blob_read("dir/x", 3, 4).await.unwrap(), b"3456");
@@ -352,7 +352,7 @@ on_both! {
         assert_eq!(refused(unit.blob_read("y", 0, 1).await), BlobError::NotFound);
         assert_eq!(refused(unit.blob_stat("../é").await), BlobError::InvalidName);
         unit.blob_delete("streamed").await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         assert_eq!(blobs::sweep(store, Timestamp(0)).await.unwrap(), 0);
         assert_eq!(blobs::sweep(store, Timestamp(i64::MAX)).await.unwrap(), 2);
         assert_eq!(area.unit().blob_read("dir/x", 0, 3).await.unwrap(), b"012");
@@ -373,7 +373,7 @@ on_both! {
         second.get("items", "a").await.unwrap();
         area.put(vec![delete("b")]).await.unwrap();
         assert!(second.get("items", "b").await.unwrap().is_some());
-        second.commit(CommitOptions::default()).await.unwrap();
+        second.commit(CommitAdditions::default()).await.unwrap();
     }
 
     async fn the_same_call_has_the_same_chances(store: &Store) {

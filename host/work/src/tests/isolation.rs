@@ -50,7 +50,7 @@ async fn call(area: &Area, number: u64, random: &mut ChaCha8Rng) -> Option<Call>
     if !writes.is_empty() {
         unit.write("items", writes).await.ok()?;
     }
-    unit.commit(CommitOptions::default()).await.ok()?;
+    unit.commit(CommitAdditions::default()).await.ok()?;
     Some(call)
 }
 

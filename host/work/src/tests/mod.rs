@@ -17,21 +17,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    AreaScope, CollectionScope, CommitOptions, OperationError, StoredReply, Subscriber, UnitOfWork,
-    UnitSpec, WorkLimits,
+    AreaPolicy, CollectionScope, CommitAdditions, OperationError, StoredReply, Subscriber,
+    UnitOfWork, UnitSpec, WorkLimits,
 };
-use assurance_core::access::AccessPattern;
+use assurance_core::access::StorageAccessPattern;
 use assurance_core::domain::area::{CallContext, CallOrigin};
 use assurance_core::domain::document::{
     Condition, Document, DocumentWrite, FieldTest, FieldValue, Order, PageStart, Query,
 };
 use assurance_core::domain::id::{UserId, WorkspaceId};
-use assurance_core::domain::job::{EventRequests, Lane};
+use assurance_core::domain::job::{Lane, RequestedEventsField};
 use assurance_core::domain::manifest::{FieldKind, IndexSpec, JobSpec};
 use assurance_core::domain::time::Timestamp;
 use assurance_core::secrets::Keys;
 use assurance_store::collections;
-use assurance_store::{Error, SearchableText, Store};
+use assurance_store::{Error, Store, SubstringIndexSpec};
 
 /// Time of the tests' calls.
 pub(super) const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
@@ -41,7 +41,7 @@ pub(super) const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
 pub(super) struct Area {
     store: Store,
     keys: Arc<Keys>,
-    scope: Arc<AreaScope>,
+    scope: Arc<AreaPolicy>,
     workspace: WorkspaceId,
     user: UserId,
 }
@@ -68,13 +68,13 @@ impl Area {
             max_attempts: 5,
             timeout_ms: 1_000,
         };
-        let scope = AreaScope {
+        let scope = AreaPolicy {
             area: "test".into(),
             collections: collections.into(),
             events: [("item.made".to_owned(), vec![subscriber])].into(),
             jobs: [("tidy".to_owned(), job)].into(),
             live: ["test".to_owned(), "other".to_owned()].into(),
-            ..AreaScope::default()
+            ..AreaPolicy::default()
         };
         Self {
             store: store.clone(),
@@ -123,12 +123,13 @@ impl Area {
     pub(super) async fn put(&self, writes: Vec<DocumentWrite>) -> Result<Vec<u64>, Error> {
         let mut unit = self.unit();
         let versions = unit.write("items", writes).await.unwrap();
-        unit.commit(CommitOptions::default()).await.map(|()| versions)
+        unit.commit(CommitAdditions::default()).await.map(|()| versions)
     }
 
     /// Restricts the deliveries of events to those that documents request.
     pub(super) fn request_events(&mut self, collection: &str, member: &str) {
-        let requests = EventRequests { collection: collection.into(), member: member.into() };
+        let requests =
+            RequestedEventsField { collection: collection.into(), member: member.into() };
         let subscribers = Arc::make_mut(&mut self.scope).events.values_mut().flatten();
         subscribers.for_each(|subscriber| subscriber.requests = Some(requests.clone()));
     }
@@ -147,7 +148,7 @@ impl Area {
             unit.query(&by(&[])).await.unwrap();
         }
         unit.publish("item.made", "{}".into()).unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
     }
 
     pub(super) async fn get(&self, id: &str) -> Option<Document> {
@@ -206,7 +207,7 @@ pub(super) fn items() -> CollectionScope {
             index(&["done", "name"], false),
             index(&["email"], true),
         ],
-        searched: vec![SearchableText {
+        searched: vec![SubstringIndexSpec {
             text: "name".into(),
             by: "name".into(),
             unless: vec!["email".into()],
@@ -262,6 +263,6 @@ pub(super) fn refused<T: std::fmt::Debug, E: std::error::Error>(
     }
 }
 
-pub(super) fn route() -> Option<Arc<AccessPattern>> {
+pub(super) fn route() -> Option<Arc<StorageAccessPattern>> {
     Some(Arc::default())
 }

@@ -32,12 +32,12 @@ on_both! {
         let area = Area::installed(store).await;
         let mut unit = area.unit();
         unit.blob_write("x", b"0123456789".to_vec()).await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         let reader = |shared: &[&str]| {
-            let scope = AreaScope {
+            let scope = AreaPolicy {
                 area: "other".into(),
                 shared_blobs: shared.iter().map(ToString::to_string).collect(),
-                ..AreaScope::clone(&area.scope)
+                ..AreaPolicy::clone(&area.scope)
             };
             area.with(|spec| spec.area = Arc::new(scope))
         };
@@ -52,13 +52,13 @@ on_both! {
 
     async fn a_link_is_bound_to_whom_its_route_says(store: &Store) {
         let area = Area::installed(store).await;
-        let scope = AreaScope {
+        let scope = AreaPolicy {
             links: [
                 ("put_item".to_owned(), LinkHolder::Bearer),
                 ("come_back".to_owned(), LinkHolder::SameSession),
             ]
             .into(),
-            ..AreaScope::clone(&area.scope)
+            ..AreaPolicy::clone(&area.scope)
         };
         let (scope, session, until) = (Arc::new(scope), SessionId::new(), NOW.plus_ms(1));
         let unit = |session| area.with(|spec| {

@@ -22,7 +22,7 @@ async fn enqueued(area: &Area) -> JobId {
         dedupe_key: None,
     };
     let id = unit.enqueue(wish).unwrap();
-    unit.commit(CommitOptions::default()).await.unwrap();
+    unit.commit(CommitAdditions::default()).await.unwrap();
     id
 }
 
@@ -72,7 +72,7 @@ on_both! {
 
         let mut unit = area.unit();
         let told = unit.cancel_job(job, "by Ada".into()).await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         assert_eq!(seen(&area, job).await, told);
         assert_eq!((told.status, told.last_error.as_deref()), (JobStatus::Failed, Some("by Ada")));
 
@@ -81,7 +81,7 @@ on_both! {
         assert!(matches!(again, Err(OperationError::Refused(error)) if error == expected));
         let mut unit = area.unit();
         unit.retry_job(job).await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         let back = seen(&area, job).await;
         assert_eq!((back.status, back.attempts, back.position), (JobStatus::Queued, 0, Some(1)));
         let running = area.unit().retry_job(job).await;
@@ -96,8 +96,8 @@ on_both! {
         first.cancel_job(job, "first".into()).await.unwrap();
         let mut second = area.unit();
         second.cancel_job(job, "second".into()).await.unwrap();
-        first.commit(CommitOptions::default()).await.unwrap();
-        let late = second.commit(CommitOptions::default()).await;
+        first.commit(CommitAdditions::default()).await.unwrap();
+        let late = second.commit(CommitAdditions::default()).await;
         assert!(matches!(late, Err(Error::RunAgain)), "{late:?}");
         assert_eq!(seen(&area, job).await.last_error.as_deref(), Some("first"));
     }
@@ -119,7 +119,7 @@ on_both! {
         let area = Area::installed(store).await;
         let mut unit = area.unit();
         unit.publish("item.made", "{}".into()).unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         let delivery = area.unit().queue_overview(10).await.unwrap().remove(0);
         assert_eq!((delivery.kind.as_str(), delivery.area.as_str()), ("event", "other"));
         let refused = area.unit().cancel_job(delivery.id, "no".into()).await;
@@ -151,7 +151,7 @@ on_both! {
             (Role::Owner, Role::Owner),
             (Role::Viewer, Role::Owner),
         ] {
-            add(given).await.commit(CommitOptions::default()).await.unwrap();
+            add(given).await.commit(CommitAdditions::default()).await.unwrap();
             assert_eq!(role(store, &area, user).await, Some(kept));
         }
         let unknown = UserId::new();
@@ -172,7 +172,7 @@ on_both! {
         refused(joining(&area, caller), user, Role::Viewer).await;
         let mut unit = joining(&area, caller);
         unit.add_member(caller, Role::Viewer).await.unwrap();
-        unit.commit(CommitOptions::default()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
         for role in [Role::Member, Role::Admin, Role::Owner] {
             refused(by(Some(caller)), user, role).await;
         }

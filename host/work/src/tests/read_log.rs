@@ -26,7 +26,7 @@ on_both! {
         let mut live = area.unit().with_read_log(&log);
         let seen = work(&mut live).await;
         assert_eq!(seen, (json!({"rank": 1}), false, 2));
-        live.commit(CommitOptions::default()).await.unwrap();
+        live.commit(CommitAdditions::default()).await.unwrap();
 
         let mut played = area.unit().replaying(&log);
         assert_eq!(work(&mut played).await, seen);
@@ -43,7 +43,7 @@ on_both! {
         let log = Arc::new(ReadLog::default());
         let mut live = area.unit().with_read_log(&log);
         live.get("items", "a").await.unwrap();
-        live.commit(CommitOptions::default()).await.unwrap();
+        live.commit(CommitAdditions::default()).await.unwrap();
         area.put(vec![create("a", "{}"), create("b", "{}")]).await.unwrap();
         let mut played = area.unit().replaying(&log);
         assert!(played.get("items", "a").await.unwrap().is_none());

@@ -34,7 +34,7 @@ async fn a_full_disk_stops_writes_for_as_long_as_it_is_full() {
             unit.count("items", &[], None).await.unwrap();
         }
         unit.write("items", vec![create(&format!("large-{n}"), &large)]).await.unwrap();
-        let refused = unit.commit(CommitOptions::default()).await;
+        let refused = unit.commit(CommitAdditions::default()).await;
         assert!(matches!(refused, Err(Error::Full(_))), "{n}: {refused:?}");
         assert!(area.get("before").await.is_some());
     }
@@ -69,7 +69,7 @@ async fn write_at_once(area: &Area, round: u32) -> Vec<Result<(), Error>> {
             Err(OperationError::Abort(error)) => return Err(error),
             other => other.unwrap(),
         };
-        unit.commit(CommitOptions::default()).await
+        unit.commit(CommitAdditions::default()).await
     });
     futures::future::join_all(calls).await
 }
@@ -112,7 +112,7 @@ async fn a_long_call_that_holds_its_workspaces_gate_leaves_other_workspaces_alon
     }
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     // PostgreSQL may report a false conflict with a row on the same page.
-    let ended = long.commit(CommitOptions::default()).await;
+    let ended = long.commit(CommitAdditions::default()).await;
     assert!(matches!(ended, Ok(()) | Err(Error::RunAgain)), "{ended:?}");
     waiting.await.unwrap();
     put_in_the_end(&area, create("after", "{}")).await;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use area_sdk::prelude::*;
 use area_sdk::text::truncate_chars;
 
-use super::model::{Properties, SpecVersion};
+use super::model::{PropertyNameCheck, SpecVersion};
 use crate::reading::ImportFailure;
 use crate::reading::list;
 
@@ -37,17 +37,17 @@ struct License<'a> {
     #[serde(rename = "text", default)]
     _text: Option<Attachment>,
     #[serde(default)]
-    properties: Properties,
+    properties: PropertyNameCheck,
 }
 
 #[derive(Deserialize)]
 struct Attachment {
     #[serde(rename = "encoding", default)]
-    _encoding: Option<Encoding>,
+    _encoding: Option<AttachmentEncoding>,
 }
 
 #[derive(Deserialize)]
-enum Encoding {
+enum AttachmentEncoding {
     #[serde(rename = "base64")]
     Base64,
 }

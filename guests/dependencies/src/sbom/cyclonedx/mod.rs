@@ -9,12 +9,12 @@ use std::borrow::Cow;
 use self::model::{Bom, ComponentItem, ComponentType, Tools};
 use super::bill::{Edges, Mention, ParsedSbom, Sbom};
 use super::identity::bounded;
-use super::subject::Subject;
+use super::subject::ReassessmentTarget;
 use super::{Format, Scope};
 use crate::purl::Purl;
-use crate::reading::{ImportFailure, Source};
+use crate::reading::{DocumentContent, ImportFailure};
 
-pub(super) fn read(source: Source<'_>) -> Result<Sbom<'_>, ImportFailure> {
+pub(super) fn read(source: DocumentContent<'_>) -> Result<Sbom<'_>, ImportFailure> {
     let mut bom: Bom<'_> = source.json()?;
     bom.check()?;
     let mut root = bom.metadata.component.take();
@@ -91,7 +91,7 @@ fn roots(root: ComponentItem<'_>) -> Vec<Cow<'_, str>> {
     root.bom_ref.map(|reference| reference.0).into_iter().chain(root.purl).collect()
 }
 
-fn subject(root: &ComponentItem<'_>) -> Subject {
+fn subject(root: &ComponentItem<'_>) -> ReassessmentTarget {
     let purl = root.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
     let name = [root.group.as_deref(), Some(&root.name)].into_iter().flatten();
     let name = name.filter(|part| !part.trim().is_empty()).collect::<Vec<_>>().join("/");
@@ -100,9 +100,10 @@ fn subject(root: &ComponentItem<'_>) -> Subject {
     let mut versions = versions.into_iter().flatten().filter(|version| !version.is_empty());
     let digest = versions.clone().find(|version| version.starts_with("sha256:"));
     let references = root.bom_ref.iter().map(|reference| &reference.0).chain(&root.purl);
-    Subject {
+    ReassessmentTarget {
         key: purl.as_ref().map_or(bounded(&name), |purl| purl.package().to_string()),
-        is_weak: purl.is_none() && (root.kind == ComponentType::File || Subject::is_place(&name)),
+        is_weak: purl.is_none()
+            && (root.kind == ComponentType::File || ReassessmentTarget::is_place(&name)),
         version: versions.next().map(bounded),
         digest: digest.map(str::to_lowercase).or_else(|| root.sha256()),
         references: references.map(|reference| bounded(reference)).collect(),

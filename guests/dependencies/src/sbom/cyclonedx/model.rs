@@ -7,7 +7,7 @@ use serde::de::Error as _;
 
 use super::super::Scope;
 use super::licenses::Licenses;
-use crate::reading::list::{self, List};
+use crate::reading::list::{self, BoundedList};
 use crate::reading::{ImportFailure, nullable};
 
 /// A CycloneDX document.
@@ -25,13 +25,13 @@ pub(super) struct Bom<'a> {
     #[serde(borrow, default, deserialize_with = "nullable")]
     pub(super) metadata: Metadata<'a>,
     #[serde(borrow, default)]
-    pub(super) components: List<ComponentItem<'a>>,
+    pub(super) components: BoundedList<ComponentItem<'a>>,
     #[serde(default)]
-    services: List<ServiceItem>,
+    services: BoundedList<ServiceItem>,
     #[serde(borrow, default)]
-    pub(super) dependencies: List<DependencyItem<'a>>,
+    pub(super) dependencies: BoundedList<DependencyItem<'a>>,
     #[serde(borrow, default)]
-    pub(super) vulnerabilities: List<VulnerabilityItem<'a>>,
+    pub(super) vulnerabilities: BoundedList<VulnerabilityItem<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -83,9 +83,9 @@ impl<'de> Deserialize<'de> for SerialNumber {
 
 /// A `bom-ref`, or a reference to one; not empty.
 #[derive(Clone)]
-pub(super) struct Reference<'a>(pub(super) Cow<'a, str>);
+pub(super) struct BomRef<'a>(pub(super) Cow<'a, str>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Reference<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for BomRef<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Cow::<'a, str>::deserialize(deserializer)?;
         if text.is_empty() {
@@ -95,7 +95,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Reference<'a> {
     }
 }
 
-impl std::ops::Deref for Reference<'_> {
+impl std::ops::Deref for BomRef<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -114,7 +114,7 @@ pub(super) struct Metadata<'a> {
     #[serde(default)]
     licenses: Licenses,
     #[serde(default)]
-    properties: Properties,
+    properties: PropertyNameCheck,
 }
 
 /// `metadata.tools`: a list, or since 1.5 an object with components and services.
@@ -157,7 +157,7 @@ pub(super) struct ComponentItem<'a> {
     #[serde(borrow, default)]
     pub(super) purl: Option<Cow<'a, str>>,
     #[serde(borrow, rename = "bom-ref", default)]
-    pub(super) bom_ref: Option<Reference<'a>>,
+    pub(super) bom_ref: Option<BomRef<'a>>,
     #[serde(default)]
     pub(super) scope: Option<Scope>,
     #[serde(default)]
@@ -165,13 +165,13 @@ pub(super) struct ComponentItem<'a> {
     #[serde(default)]
     licenses: Licenses,
     #[serde(default)]
-    properties: Properties,
+    properties: PropertyNameCheck,
     #[serde(rename = "pedigree", default)]
     _pedigree: Option<Box<Pedigree>>,
     #[serde(rename = "swid", default)]
     _swid: Option<Box<Swid>>,
     #[serde(borrow, default)]
-    pub(super) components: List<ComponentItem<'a>>,
+    pub(super) components: BoundedList<ComponentItem<'a>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -252,11 +252,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for HexDigest<'a> {
 
 /// `properties`. Only the index of the first one without `name` is stored.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Properties {
+pub(super) struct PropertyNameCheck {
     nameless: Option<usize>,
 }
 
-impl Properties {
+impl PropertyNameCheck {
     /// Returns the index of the first property without `name`.
     pub(super) fn nameless(self) -> Option<usize> {
         self.nameless
@@ -272,7 +272,7 @@ impl Properties {
     }
 }
 
-impl<'de> Deserialize<'de> for Properties {
+impl<'de> Deserialize<'de> for PropertyNameCheck {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Property<'a> {
@@ -291,7 +291,7 @@ impl<'de> Deserialize<'de> for Properties {
 #[derive(Deserialize)]
 struct Pedigree {
     #[serde(rename = "patches", default)]
-    _patches: List<Patch>,
+    _patches: BoundedList<Patch>,
 }
 
 #[derive(Deserialize)]
@@ -299,7 +299,7 @@ struct Patch {
     #[serde(rename = "type")]
     _type: PatchType,
     #[serde(rename = "resolves", default)]
-    _resolves: List<Issue>,
+    _resolves: BoundedList<Issue>,
 }
 
 #[derive(Deserialize)]
@@ -336,11 +336,11 @@ struct Swid {
 #[derive(Deserialize)]
 struct ServiceItem {
     #[serde(rename = "data", default)]
-    _data: List<ServiceData>,
+    _data: BoundedList<ServiceData>,
     #[serde(default)]
-    properties: Properties,
+    properties: PropertyNameCheck,
     #[serde(default)]
-    services: List<ServiceItem>,
+    services: BoundedList<ServiceItem>,
 }
 
 #[derive(Deserialize)]
@@ -362,9 +362,9 @@ enum Flow {
 #[serde(rename_all = "camelCase")]
 pub(super) struct DependencyItem<'a> {
     #[serde(borrow, rename = "ref")]
-    pub(super) reference: Reference<'a>,
+    pub(super) reference: BomRef<'a>,
     #[serde(borrow, default)]
-    pub(super) depends_on: List<Reference<'a>>,
+    pub(super) depends_on: BoundedList<BomRef<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -372,14 +372,14 @@ pub(super) struct VulnerabilityItem<'a> {
     #[serde(borrow, default)]
     pub(super) id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(super) references: List<VulnerabilityReference<'a>>,
+    pub(super) references: BoundedList<VulnerabilityReference<'a>>,
     #[serde(default, deserialize_with = "nullable")]
     pub(super) analysis: Analysis,
     /// Time at which the vulnerability's source rejected it.
     #[serde(default)]
     pub(super) rejected: Option<Timestamp>,
     #[serde(borrow, default)]
-    pub(super) affects: List<AffectedComponent<'a>>,
+    pub(super) affects: BoundedList<AffectedComponent<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -412,9 +412,9 @@ pub(super) enum AnalysisState {
 #[derive(Deserialize)]
 pub(super) struct AffectedComponent<'a> {
     #[serde(borrow, rename = "ref")]
-    pub(super) reference: Reference<'a>,
+    pub(super) reference: BomRef<'a>,
     #[serde(borrow, default)]
-    pub(super) versions: List<AffectedVersion<'a>>,
+    pub(super) versions: BoundedList<AffectedVersion<'a>>,
 }
 
 /// An item of `affects[].versions`: a version or a range, with its status.

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::CommonOptions;
-use super::super::operators::Target;
+use super::super::operators::OperatorsApiArgs;
 use super::super::output;
 use super::shown;
 use super::source::ComponentSource;
@@ -19,7 +19,7 @@ use assurance_contract::compatibility::{self, Compatibility};
 use assurance_core::config::{Config, FlagOverrides};
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::{LoadedArea, Runtime, Settings, this_program};
-use assurance_service::registry::{AreaTarget, Registry};
+use assurance_service::registry::{AreaTargetState, Registry};
 use assurance_work::LimitsByArea;
 
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ pub(in crate::cli) struct AreaCheck {
     #[arg(long)]
     manifest: bool,
     #[command(flatten)]
-    target: Target,
+    target: OperatorsApiArgs,
 }
 
 impl AreaCheck {
@@ -57,7 +57,7 @@ impl AreaCheck {
             LimitsByArea::default(),
         );
         let version = registry.compile(loaded)?;
-        registry.plan(&manifest.name, AreaTarget::Live(&version))?;
+        registry.plan(&manifest.name, AreaTargetState::Live(&version))?;
         let mut told = vec![
             ("area", json!(manifest.name)),
             ("version", json!(manifest.version)),
@@ -103,7 +103,7 @@ async fn load(config: &Config, source: &ComponentSource) -> anyhow::Result<Loade
 
 /// Returns the manifest to compare with; `None` if the options name none.
 async fn other(
-    target: Target,
+    target: OperatorsApiArgs,
     against: Option<PathBuf>,
     live: bool,
     manifest: &Manifest,

@@ -7,7 +7,7 @@ use clap::Args;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value as Json, json};
 
-use super::super::operators::{OperatorsClient, Target};
+use super::super::operators::{OperatorsApiArgs, OperatorsClient};
 use super::super::table::{digest, items, text};
 use super::super::{CommonOptions, output};
 use super::source::{ComponentSource, FetchedComponent};
@@ -60,7 +60,7 @@ pub(in crate::cli) struct AreaDeploy {
     #[arg(long, value_name = "REASON")]
     force: Option<String>,
     #[command(flatten)]
-    target: Target,
+    target: OperatorsApiArgs,
 }
 
 impl AreaDeploy {

@@ -20,7 +20,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
 use super::CommonOptions;
-use super::operators::Target;
+use super::operators::OperatorsApiArgs;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -37,7 +37,7 @@ pub(super) enum Command {
     /// List the areas of a running service.
     List {
         #[command(flatten)]
-        target: Target,
+        target: OperatorsApiArgs,
     },
     /// Show the state of one area: its live version, its nodes, its trial, and
     /// staged versions.
@@ -76,7 +76,7 @@ struct AreaArgument {
     /// Name of the area.
     name: String,
     #[command(flatten)]
-    target: Target,
+    target: OperatorsApiArgs,
 }
 
 impl Command {

@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::CommonOptions;
-use super::super::operators::{OperatorsClient, Target, escaped};
+use super::super::operators::{OperatorsApiArgs, OperatorsClient, escaped};
 use super::super::table::items;
 use super::{AreaArgument, figures, shown};
 use assurance_contract::compatibility;
@@ -15,7 +15,7 @@ use assurance_core::domain::manifest::Manifest;
 const MESSAGES: u32 = 200;
 
 /// Lists the areas of a running service.
-pub(super) async fn list(target: Target, common: &CommonOptions) -> anyhow::Result<()> {
+pub(super) async fn list(target: OperatorsApiArgs, common: &CommonOptions) -> anyhow::Result<()> {
     let operators = target.connect(common)?;
     let areas = operators.get("/areas").await?;
     let figures = if common.json { Default::default() } else { figures::read(&operators).await? };

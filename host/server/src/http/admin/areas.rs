@@ -10,11 +10,12 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
 use super::OperatorsState;
-use super::parameters::{OperatorQuery, body};
+use super::parameters::{AdminQueryParams, body};
 use super::token::AuthenticatedOperator;
 use super::trials;
 use super::views::{
-    AreaView, AreasView, DecisionView, DeployedView, FindingView, OutcomeView, PageView,
+    AreaView, AreasView, DecisionResultView, DeployResultView, OperatorActionResultView, PageView,
+    RefusalReasonView,
 };
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
@@ -60,9 +61,9 @@ pub(super) async fn deploy(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
     component: Result<Bytes, BytesRejection>,
-) -> Result<Json<DeployedView>, Refusal> {
+) -> Result<Json<DeployResultView>, Refusal> {
     let known = ["activate", "force", "canary", "workspaces", "shadow", "reason", "dry_run"];
-    let mut parameters = OperatorQuery::of(query.as_deref(), &known)?;
+    let mut parameters = AdminQueryParams::of(query.as_deref(), &known)?;
     let then = trials::then(&mut parameters)?;
     let (signature, is_dry) = (signature(&headers)?, parameters.boolean("dry_run", false)?);
     let (why, force) = (parameters.text("reason"), parameters.text("force"));
@@ -75,17 +76,17 @@ pub(super) async fn deploy(
     }
     let deployed = areas::deploy(&app, &operator.name, received).await.map_err(refused)?;
     let snapshot = app.registry.snapshot();
-    Ok(Json(DeployedView::of(deployed, snapshot.area(&name).map(Arc::as_ref))))
+    Ok(Json(DeployResultView::of(deployed, snapshot.area(&name).map(Arc::as_ref))))
 }
 
-async fn dry_run(app: &App, received: &ReceivedComponent) -> Result<DeployedView, Refusal> {
+async fn dry_run(app: &App, received: &ReceivedComponent) -> Result<DeployResultView, Refusal> {
     let report = areas::dry_run(app, received).await.map_err(refused)?;
-    let finding = |error: &InstallError| FindingView {
+    let finding = |error: &InstallError| RefusalReasonView {
         code: code(error).unwrap_or(Code::InternalError).as_str(),
         detail: error.to_string(),
     };
     let findings = report.findings.iter().map(finding).collect();
-    Ok(DeployedView::dry(report.digest, report.report, findings))
+    Ok(DeployResultView::dry(report.digest, report.report, findings))
 }
 
 fn whole(component: Result<Bytes, BytesRejection>, most: u64) -> Result<Bytes, Refusal> {
@@ -119,12 +120,12 @@ pub(super) async fn remove(
     Path(name): Path<String>,
     operator: AuthenticatedOperator,
     RawQuery(query): RawQuery,
-) -> Result<Json<DecisionView>, Refusal> {
-    let mut parameters = OperatorQuery::of(query.as_deref(), &["reason", "force"])?;
+) -> Result<Json<DecisionResultView>, Refusal> {
+    let mut parameters = AdminQueryParams::of(query.as_deref(), &["reason", "force"])?;
     let (reason, force) = (parameters.text("reason"), parameters.boolean("force", false)?);
     let (app, who) = (&operators.app, &operator.name);
     let removed = areas::remove(app, who, &name, reason.as_deref(), force).await;
-    Ok(Json(DecisionView::removed(&removed.map_err(refused)?)))
+    Ok(Json(DecisionResultView::removed(&removed.map_err(refused)?)))
 }
 
 /// Selects the version to make live.
@@ -144,10 +145,10 @@ pub(super) async fn activate(
     Path(name): Path<String>,
     operator: AuthenticatedOperator,
     sent: Bytes,
-) -> Result<Json<DecisionView>, Refusal> {
+) -> Result<Json<DecisionResultView>, Refusal> {
     let wish: ActivateBody = body(&sent)?;
     let app = operators.app;
-    let activation = areas::Activation {
+    let activation = areas::ActivationRequest {
         area: &name,
         digest: wish.digest.as_deref(),
         why: wish.reason.as_deref(),
@@ -155,8 +156,8 @@ pub(super) async fn activate(
     };
     let activated = areas::activate(&app, &operator.name, activation).await;
     Ok(Json(match activated.map_err(refused)? {
-        Some(change) => DecisionView::changed(OutcomeView::Live, &change),
-        None => DecisionView::just(OutcomeView::Unchanged),
+        Some(change) => DecisionResultView::changed(OperatorActionResultView::Live, &change),
+        None => DecisionResultView::just(OperatorActionResultView::Unchanged),
     }))
 }
 
@@ -174,11 +175,11 @@ pub(super) async fn approve(
     Path(name): Path<String>,
     operator: AuthenticatedOperator,
     sent: Bytes,
-) -> Result<Json<DecisionView>, Refusal> {
+) -> Result<Json<DecisionResultView>, Refusal> {
     let wish: ApproveBody = body(&sent)?;
     let (app, reason) = (&operators.app, wish.reason.as_deref());
     let approved = areas::approve(app, &operator.name, &name, &wish.digest, reason).await;
-    Ok(Json(DecisionView::approved(approved.map_err(refused)?)))
+    Ok(Json(DecisionResultView::approved(approved.map_err(refused)?)))
 }
 
 /// Reason for a rollback or a removal, for the audit log.
@@ -205,13 +206,17 @@ pub(super) async fn roll_back(
     Path(name): Path<String>,
     operator: AuthenticatedOperator,
     sent: Bytes,
-) -> Result<Json<DecisionView>, Refusal> {
+) -> Result<Json<DecisionResultView>, Refusal> {
     let RollbackBody { reason, to } = body(&sent)?;
     let (app, who) = (&operators.app, &operator.name);
     let back = areas::roll_back(app, who, &name, &reason, to.as_deref()).await;
     Ok(Json(match back.map_err(refused)? {
-        RollbackResult::Live(change) => DecisionView::changed(OutcomeView::RolledBack, &change),
-        RollbackResult::Trial(trial) => DecisionView::tried(OutcomeView::Stopped, trial),
+        RollbackResult::Live(change) => {
+            DecisionResultView::changed(OperatorActionResultView::RolledBack, &change)
+        }
+        RollbackResult::Trial(trial) => {
+            DecisionResultView::tried(OperatorActionResultView::Stopped, trial)
+        }
     }))
 }
 
@@ -221,7 +226,7 @@ pub(super) async fn history(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<PageView<Deployment>>, Refusal> {
-    let page = OperatorQuery::of(query.as_deref(), &["limit", "cursor"])?.page()?;
+    let page = AdminQueryParams::of(query.as_deref(), &["limit", "cursor"])?.page()?;
     let items = areas::history(&operators.app, &name, page.before(), page.limit).await?;
     let next_cursor = page.next(&items, |version| version.number);
     Ok(Json(PageView { items, next_cursor }))
@@ -233,7 +238,7 @@ pub(super) async fn manifest(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Manifest>, Refusal> {
-    let digest = OperatorQuery::of(query.as_deref(), &["digest"])?.text("digest");
+    let digest = AdminQueryParams::of(query.as_deref(), &["digest"])?.text("digest");
     let text = areas::manifest(&operators.app, &name, digest.as_deref()).await.map_err(refused)?;
     Ok(Json(serde_json::from_str(&text).map_err(Refusal::internal)?))
 }
@@ -243,7 +248,7 @@ pub(super) async fn audit_log(
     State(operators): State<OperatorsState>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<PageView<AuditEntry>>, Refusal> {
-    let mut parameters = OperatorQuery::of(query.as_deref(), &["area", "limit", "cursor"])?;
+    let mut parameters = AdminQueryParams::of(query.as_deref(), &["area", "limit", "cursor"])?;
     let area = parameters.text("area");
     let page = parameters.page()?;
     let lines =

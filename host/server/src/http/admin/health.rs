@@ -10,7 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use super::OperatorsState;
-use super::views::HealthView;
+use super::views::LivenessView;
 use assurance_core::domain::health::Readiness as Status;
 use assurance_core::domain::health::{HealthCheck, HealthReport};
 use assurance_service::app::health;
@@ -34,8 +34,8 @@ impl ReadinessSwitch {
 }
 
 /// Responds 200 while the process runs.
-pub(super) async fn live() -> Json<HealthView> {
-    Json(HealthView { status: "live" })
+pub(super) async fn live() -> Json<LivenessView> {
+    Json(LivenessView { status: "live" })
 }
 
 /// Returns the readiness checks of this node.

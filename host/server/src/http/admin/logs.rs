@@ -5,7 +5,7 @@ use axum::extract::{Path, RawQuery, State};
 
 use super::OperatorsState;
 use super::areas::unknown;
-use super::parameters::OperatorQuery;
+use super::parameters::AdminQueryParams;
 use crate::http::problem::Refusal;
 use assurance_core::area_log;
 
@@ -15,7 +15,7 @@ pub(super) async fn logs(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<area_log::AreaLogPage>, Refusal> {
-    let page = OperatorQuery::of(query.as_deref(), &["limit", "cursor"])?.page()?;
+    let page = AdminQueryParams::of(query.as_deref(), &["limit", "cursor"])?.page()?;
     let app = &operators.app;
     match app.runtime.area_logs().find(&name) {
         Some(area_log) => Ok(Json(area_log.page(page.cursor, page.limit as usize))),

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::OperatorsState;
 use super::views::{
-    AreaView, AreasView, DecisionView, DeployedView, DifferencesView, HealthView, PageView,
-    UsageView,
+    AreaView, AreasView, DecisionResultView, DeployResultView, DifferencesView, LivenessView,
+    PageView, UsageView,
 };
 use crate::http::problem::ProblemMembers as Problem;
 use assurance_core::area_log;
@@ -59,7 +59,7 @@ const REASON: (&str, &str) = ("reason", "Reason for the audit log.");
 const FORCE: (&str, &str) = ("force", "Reason for accepting a version that breaks clients.");
 
 const OPERATIONS: &[OperatorOperation] = &[
-    get("/health/live", "live", "Liveness of the process", None, &[], json::<HealthView>()),
+    get("/health/live", "live", "Liveness of the process", None, &[], json::<LivenessView>()),
     get(
         "/health/ready",
         "ready",
@@ -156,7 +156,7 @@ const OPERATIONS: &[OperatorOperation] = &[
             FORCE,
         ],
         takes: RequestShape::Component,
-        answers: json::<DeployedView>(),
+        answers: json::<DeployResultView>(),
     },
     OperatorOperation {
         method: "delete",
@@ -166,7 +166,7 @@ const OPERATIONS: &[OperatorOperation] = &[
         scope: DEPLOY,
         query: &[REASON, ("force", "`true` removes the area even if other areas depend on it.")],
         takes: RequestShape::Nothing,
-        answers: json::<DecisionView>(),
+        answers: json::<DecisionResultView>(),
     },
     post(
         "/areas/{name}/activate",
@@ -242,7 +242,7 @@ const fn get(
     }
 }
 
-/// Describes a POST operation that returns a [`DecisionView`].
+/// Describes a POST operation that returns a [`DecisionResultView`].
 const fn post(
     path: &'static str,
     id: &'static str,
@@ -250,7 +250,7 @@ const fn post(
     scope: Option<TokenScope>,
     takes: RequestShape,
 ) -> OperatorOperation {
-    let answers = json::<DecisionView>();
+    let answers = json::<DecisionResultView>();
     OperatorOperation { method: "post", path, id, summary, scope, query: &[], takes, answers }
 }
 

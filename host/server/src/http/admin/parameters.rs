@@ -13,9 +13,9 @@ const PAGE: u32 = 50;
 const MAX_PAGE: u32 = 200;
 
 /// Query parameters of an operator's request that were not read yet.
-pub(super) struct OperatorQuery(BTreeMap<String, String>);
+pub(super) struct AdminQueryParams(BTreeMap<String, String>);
 
-impl OperatorQuery {
+impl AdminQueryParams {
     /// Parses a query string. Refuses parameters that are not in `known`.
     pub(super) fn of(query: Option<&str>, known: &[&str]) -> Result<Self, Refusal> {
         let pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_page_ends_where_fewer_came_than_were_asked_for() {
-        let page = OperatorQuery::of(Some("limit=2&cursor=9"), &["limit", "cursor"]).unwrap();
+        let page = AdminQueryParams::of(Some("limit=2&cursor=9"), &["limit", "cursor"]).unwrap();
         let page = { page }.page().unwrap();
         assert_eq!((page.limit, page.before()), (2, 9));
         assert_eq!(page.next(&[8, 7], |n| *n), Some("7".into()));
@@ -99,12 +99,12 @@ mod tests {
 
     #[test]
     fn what_is_not_known_or_out_of_bounds_is_refused() {
-        assert!(OperatorQuery::of(Some("activat=false"), &["activate"]).is_err());
+        assert!(AdminQueryParams::of(Some("activat=false"), &["activate"]).is_err());
         for wrong in ["limit=0", "limit=201", "limit=x", "cursor=x"] {
-            let mut sent = OperatorQuery::of(Some(wrong), &["limit", "cursor"]).unwrap();
+            let mut sent = AdminQueryParams::of(Some(wrong), &["limit", "cursor"]).unwrap();
             assert!(sent.page().is_err(), "{wrong}");
         }
-        let mut sent = OperatorQuery::of(Some("activate=no"), &["activate"]).unwrap();
+        let mut sent = AdminQueryParams::of(Some("activate=no"), &["activate"]).unwrap();
         assert!(sent.boolean("activate", true).is_err());
     }
 }

@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use super::OperatorsState;
 use super::areas::{ReasonBody, refused};
-use super::parameters::{OperatorQuery, body};
+use super::parameters::{AdminQueryParams, body};
 use super::token::AuthenticatedOperator;
-use super::views::{self, DecisionView, DifferencesView, OutcomeView};
+use super::views::{self, DecisionResultView, DifferencesView, OperatorActionResultView};
 use crate::http::problem::Refusal;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::{TrafficShare, TrialMode};
@@ -38,7 +38,7 @@ pub(super) async fn canary(
     Path(area): Path<String>,
     operator: AuthenticatedOperator,
     sent: Bytes,
-) -> Result<Json<DecisionView>, Refusal> {
+) -> Result<Json<DecisionResultView>, Refusal> {
     let CanaryBody { digest, share, workspaces, reason: why } = body(&sent)?;
     let ids = workspaces.iter().map(|id| workspace("/workspaces", id));
     let (share, workspaces) = some("/share", share, ids.collect::<Result<_, _>>()?)?;
@@ -62,7 +62,7 @@ pub(super) async fn shadow(
     Path(area): Path<String>,
     operator: AuthenticatedOperator,
     sent: Bytes,
-) -> Result<Json<DecisionView>, Refusal> {
+) -> Result<Json<DecisionResultView>, Refusal> {
     let ShadowBody { digest, share, reason: why } = body(&sent)?;
     let share = TrafficShare::of_percent(share.unwrap_or(SHADOWED));
     let share = share.ok_or_else(|| out_of_bounds("/share"))?;
@@ -75,9 +75,9 @@ async fn begin(
     operators: &OperatorsState,
     operator: &AuthenticatedOperator,
     wish: &TrialRequest,
-) -> Result<Json<DecisionView>, Refusal> {
+) -> Result<Json<DecisionResultView>, Refusal> {
     let begun = areas::begin_trial(&operators.app, &operator.name, wish).await;
-    Ok(Json(DecisionView::tried(views::begun(wish.mode), begun.map_err(refused)?)))
+    Ok(Json(DecisionResultView::tried(views::begun(wish.mode), begun.map_err(refused)?)))
 }
 
 /// Returns the differences between the responses of the area's shadow and the live version, as seen
@@ -98,15 +98,18 @@ pub(super) async fn stop(
     Path(area): Path<String>,
     operator: AuthenticatedOperator,
     sent: Bytes,
-) -> Result<Json<DecisionView>, Refusal> {
+) -> Result<Json<DecisionResultView>, Refusal> {
     let ReasonBody { reason } = body(&sent)?;
     let stopped = areas::stop_trial(&operators.app, &operator.name, &area, &reason).await;
-    Ok(Json(DecisionView::tried(OutcomeView::Stopped, stopped.map_err(refused)?)))
+    Ok(Json(DecisionResultView::tried(
+        OperatorActionResultView::Stopped,
+        stopped.map_err(refused)?,
+    )))
 }
 
 /// Reads the action after a deployment from the query: `activate`, or `canary` and `workspaces`, or
 /// `shadow`.
-pub(super) fn then(parameters: &mut OperatorQuery) -> Result<DeployAction, Refusal> {
+pub(super) fn then(parameters: &mut AdminQueryParams) -> Result<DeployAction, Refusal> {
     if let Some(share) = parameters.text("shadow") {
         let share = share.parse().ok().and_then(TrafficShare::of_percent);
         let share = share.ok_or_else(|| out_of_bounds("shadow"))?;

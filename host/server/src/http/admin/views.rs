@@ -16,7 +16,8 @@ use assurance_service::registry::{
 
 /// Liveness of the process.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct HealthView {
+#[schemars(rename = "HealthView")]
+pub(super) struct LivenessView {
     /// Always `live`.
     pub(super) status: &'static str,
 }
@@ -133,7 +134,8 @@ pub(super) struct DifferencesView {
 /// Effect of an operator's request.
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum OutcomeView {
+#[schemars(rename = "OutcomeView")]
+pub(super) enum OperatorActionResultView {
     /// The request changed nothing.
     Unchanged,
     /// The version is stored but not live.
@@ -160,8 +162,9 @@ pub(super) enum OutcomeView {
 
 /// Result of an operator's decision.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct DecisionView {
-    result: OutcomeView,
+#[schemars(rename = "DecisionView")]
+pub(super) struct DecisionResultView {
+    result: OperatorActionResultView,
     /// The live version; after a removal the former one.
     #[serde(skip_serializing_if = "Option::is_none")]
     area: Option<VersionView>,
@@ -178,9 +181,10 @@ pub(super) struct DecisionView {
 
 /// Result of a deployment.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct DeployedView {
+#[schemars(rename = "DeployedView")]
+pub(super) struct DeployResultView {
     #[serde(flatten)]
-    decided: DecisionView,
+    decided: DecisionResultView,
     /// SHA-256 of the component, lower-case hex.
     digest: String,
     /// The most severe compatibility class of the differences.
@@ -189,12 +193,13 @@ pub(super) struct DeployedView {
     differences: Vec<compatibility::ContractChange>,
     /// Reasons for which the deployment would be refused; only in the response to a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    findings: Option<Vec<FindingView>>,
+    findings: Option<Vec<RefusalReasonView>>,
 }
 
 /// One reason for which a deployment would be refused.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct FindingView {
+#[schemars(rename = "FindingView")]
+pub(super) struct RefusalReasonView {
     /// Code of the problem that the deployment would return.
     pub(super) code: &'static str,
     pub(super) detail: String,
@@ -307,13 +312,13 @@ impl DifferencesView {
     }
 }
 
-impl DecisionView {
+impl DecisionResultView {
     /// Returns a result without further members.
-    pub(super) fn just(result: OutcomeView) -> Self {
+    pub(super) fn just(result: OperatorActionResultView) -> Self {
         Self { result, area: None, replaced: None, trial: None, approved: None }
     }
 
-    pub(super) fn changed(result: OutcomeView, change: &LiveChange) -> Self {
+    pub(super) fn changed(result: OperatorActionResultView, change: &LiveChange) -> Self {
         let area = change.now.as_deref().map(VersionView::of);
         let replaced = change.before.as_deref().map(VersionView::of);
         Self { area, replaced, ..Self::just(result) }
@@ -321,26 +326,30 @@ impl DecisionView {
 
     pub(super) fn removed(change: &LiveChange) -> Self {
         let area = change.before.as_deref().map(VersionView::of);
-        Self { area, ..Self::just(OutcomeView::Removed) }
+        Self { area, ..Self::just(OperatorActionResultView::Removed) }
     }
 
     pub(super) fn approved(digest: String) -> Self {
-        Self { approved: Some(digest), ..Self::just(OutcomeView::Approved) }
+        Self { approved: Some(digest), ..Self::just(OperatorActionResultView::Approved) }
     }
 
-    pub(super) fn tried(result: OutcomeView, trial: Trial) -> Self {
+    pub(super) fn tried(result: OperatorActionResultView, trial: Trial) -> Self {
         Self { trial: Some(trial), ..Self::just(result) }
     }
 }
 
-impl DeployedView {
+impl DeployResultView {
     /// Returns the view of a deployment; `answers` is the live version.
     pub(super) fn of(deployed: DeployResult, answers: Option<&AreaVersion>) -> Self {
         let mut decided = match deployed.outcome {
-            DeployOutcome::Unchanged => DecisionView::just(OutcomeView::Unchanged),
-            DeployOutcome::Staged => DecisionView::just(OutcomeView::Staged),
-            DeployOutcome::Live(change) => DecisionView::changed(OutcomeView::Live, &change),
-            DeployOutcome::OnTrial(trial) => DecisionView::tried(begun(trial.mode), trial),
+            DeployOutcome::Unchanged => {
+                DecisionResultView::just(OperatorActionResultView::Unchanged)
+            }
+            DeployOutcome::Staged => DecisionResultView::just(OperatorActionResultView::Staged),
+            DeployOutcome::Live(change) => {
+                DecisionResultView::changed(OperatorActionResultView::Live, &change)
+            }
+            DeployOutcome::OnTrial(trial) => DecisionResultView::tried(begun(trial.mode), trial),
         };
         decided.area = answers.map(VersionView::of);
         let verdict = deployed.report.verdict();
@@ -352,20 +361,24 @@ impl DeployedView {
     pub(super) fn dry(
         digest: String,
         report: compatibility::CompatibilityReport,
-        findings: Vec<FindingView>,
+        findings: Vec<RefusalReasonView>,
     ) -> Self {
-        let result = if findings.is_empty() { OutcomeView::Accepted } else { OutcomeView::Refused };
-        let (decided, verdict) = (DecisionView::just(result), report.verdict());
+        let result = if findings.is_empty() {
+            OperatorActionResultView::Accepted
+        } else {
+            OperatorActionResultView::Refused
+        };
+        let (decided, verdict) = (DecisionResultView::just(result), report.verdict());
         let findings = Some(findings);
         Self { decided, digest, verdict, differences: report.differences, findings }
     }
 }
 
 /// Returns the result for the beginning of a trial.
-pub(super) fn begun(mode: TrialMode) -> OutcomeView {
+pub(super) fn begun(mode: TrialMode) -> OperatorActionResultView {
     match mode {
-        TrialMode::Canary => OutcomeView::Canary,
-        TrialMode::Shadow => OutcomeView::Shadow,
+        TrialMode::Canary => OperatorActionResultView::Canary,
+        TrialMode::Shadow => OperatorActionResultView::Shadow,
     }
 }
 

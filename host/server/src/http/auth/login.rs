@@ -37,14 +37,14 @@ pub(in crate::http) struct LoginBody {
 host_body!(LoginBody);
 
 /// A sign-in that passed the rate limit of its address.
-pub(in crate::http) struct LoginAttempt {
+pub(in crate::http) struct AdmittedLogin {
     pub(super) address: std::net::IpAddr,
     /// Value of the device cookie.
     pub(super) device: Option<String>,
     pub(super) user_agent: Option<String>,
 }
 
-impl axum::extract::FromRequestParts<App> for LoginAttempt {
+impl axum::extract::FromRequestParts<App> for AdmittedLogin {
     type Rejection = Refusal;
 
     async fn from_request_parts(
@@ -69,7 +69,7 @@ impl axum::extract::FromRequestParts<App> for LoginAttempt {
 /// Signs in and sets the session cookie.
 pub(in crate::http) async fn login(
     State(app): State<App>,
-    attempt: LoginAttempt,
+    attempt: AdmittedLogin,
     _: NoQuery,
     StrictJson(given): StrictJson<LoginBody>,
 ) -> Result<Response, Refusal> {

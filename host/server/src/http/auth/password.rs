@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::check_recent;
-use super::login::{self, LoginAttempt};
+use super::login::{self, AdmittedLogin};
 use crate::http::code::Code;
 use crate::http::extract::{NoQuery, StrictJson, host_body};
 use crate::http::problem::Refusal;
@@ -18,7 +18,7 @@ use assurance_service::app::App;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewPassword")]
-pub(in crate::http) struct PasswordBody {
+pub(in crate::http) struct PasswordChangeBody {
     /// The current password.
     #[schemars(length(min = 1, max = 1024))]
     current_password: String,
@@ -26,15 +26,15 @@ pub(in crate::http) struct PasswordBody {
     #[schemars(length(min = 1, max = 1024))]
     new_password: String,
 }
-host_body!(PasswordBody);
+host_body!(PasswordChangeBody);
 
 /// Replaces the password. Other sessions end.
 pub(in crate::http) async fn change(
     State(app): State<App>,
     SignedIn(principal): SignedIn,
-    attempt: LoginAttempt,
+    attempt: AdmittedLogin,
     _: NoQuery,
-    StrictJson(body): StrictJson<PasswordBody>,
+    StrictJson(body): StrictJson<PasswordChangeBody>,
 ) -> Result<StatusCode, Refusal> {
     check_recent(&app, &principal, "A password is changed")?;
     let change = PasswordChange {

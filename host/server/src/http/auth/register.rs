@@ -7,7 +7,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::login::LoginAttempt;
+use super::login::AdmittedLogin;
 use super::session::SessionView;
 use super::{secret, session_cookie};
 use crate::http::code::Code;
@@ -35,7 +35,7 @@ host_body!(NewAccount);
 /// Creates the account and signs the user in.
 pub(in crate::http) async fn register(
     State(app): State<App>,
-    attempt: LoginAttempt,
+    attempt: AdmittedLogin,
     _: NoQuery,
     StrictJson(given): StrictJson<NewAccount>,
 ) -> Result<(StatusCode, Response), Refusal> {

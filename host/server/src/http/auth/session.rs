@@ -15,7 +15,7 @@ use crate::http::problem::Refusal;
 use crate::http::session::SignedIn;
 use assurance_contract::canonical_uuid;
 use assurance_core::domain::id::SessionId;
-use assurance_identity::{Principal, SecurityStatus, SessionItem};
+use assurance_identity::{AccountSecurityStatus, Principal, SessionItem};
 use assurance_service::app::App;
 
 /// The signed-in user and the CSRF token.
@@ -85,8 +85,8 @@ impl SessionView {
     }
 }
 
-impl From<SecurityStatus> for SecurityView {
-    fn from(status: SecurityStatus) -> Self {
+impl From<AccountSecurityStatus> for SecurityView {
+    fn from(status: AccountSecurityStatus) -> Self {
         Self {
             mfa_enabled: status.mfa_enabled,
             recovery_codes_remaining: status.recovery_codes_remaining,

@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 128 << 20;
 const MOST_SILENCE: Duration = Duration::from_secs(5);
 
 /// A request body whose rest is discarded in the background when it is dropped.
-struct LingeringBody(Option<Body>);
+struct DrainingRequestBody(Option<Body>);
 
 /// Wraps a body. A client that waits for `100 Continue` has not sent anything, so its body is not
 /// wrapped.
@@ -28,11 +28,11 @@ pub(super) fn linger(headers: &HeaderMap, body: Body) -> Body {
     if body.is_end_stream() || headers.contains_key(header::EXPECT) {
         body
     } else {
-        Body::new(LingeringBody(Some(body)))
+        Body::new(DrainingRequestBody(Some(body)))
     }
 }
 
-impl HttpBody for LingeringBody {
+impl HttpBody for DrainingRequestBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -57,7 +57,7 @@ impl HttpBody for LingeringBody {
     }
 }
 
-impl Drop for LingeringBody {
+impl Drop for DrainingRequestBody {
     fn drop(&mut self) {
         if let Some(rest) = self.0.take().filter(|rest| !rest.is_end_stream()) {
             tokio::spawn(tokio::time::timeout(MOST_TIME, read_on(rest)));

@@ -9,7 +9,7 @@ use futures::FutureExt;
 use tracing::Span;
 
 use crate::http::context::RequestContext;
-use crate::http::problem::{PendingRefusal, Refusal};
+use crate::http::problem::{Refusal, UnrenderedRefusal};
 use assurance_service::app::App;
 
 /// Renders problems for one request.
@@ -32,10 +32,10 @@ impl Renderer<'_> {
         }
     }
 
-    /// Replaces a response that has a [`PendingRefusal`] refusal by its problem document.
+    /// Replaces a response that has a [`UnrenderedRefusal`] refusal by its problem document.
     pub(super) fn render(&self, mut response: Response) -> Response {
-        match response.extensions_mut().remove::<PendingRefusal>() {
-            Some(PendingRefusal(refusal)) => {
+        match response.extensions_mut().remove::<UnrenderedRefusal>() {
+            Some(UnrenderedRefusal(refusal)) => {
                 let mut document = self.document(&refusal);
                 copy_headers(&response, &mut document);
                 document

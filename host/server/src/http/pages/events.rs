@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::layout;
 use super::markdown::description;
-use super::members::PageSchemas;
+use super::members::SchemaMemberReader;
 use super::navigation::{Navigation, events};
 use super::reference::text;
 use super::tables::{members, parameters};
@@ -13,7 +13,7 @@ use super::tables::{members, parameters};
 /// Renders the page of an event; `None` if no live area publishes the event.
 pub(super) fn page(document: &Json, name: &str) -> Option<String> {
     let (_, event) = events(document).find(|(known, _)| *known == name)?;
-    let schemas = PageSchemas::new(document);
+    let schemas = SchemaMemberReader::new(document);
     let schema = &event["requestBody"]["content"]["application/json"]["schema"];
     let body = html! {
         p { (text(&event["summary"])) "." }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 use serde_json::{Value as Json, json};
 
-use super::members::{PageSchemas, required_members, resolved};
+use super::members::{SchemaMemberReader, required_members, resolved};
 use super::reference::DocumentedOperation;
 
 /// Maximum nesting depth of an example. Deeper schemas are shown empty, because
@@ -18,7 +18,10 @@ const MAX_DEPTH: usize = 5;
 const SAMPLE_UNITS: usize = 64;
 
 /// Returns the `curl` command, over several lines.
-pub(super) fn curl(schemas: &PageSchemas<'_>, operation: &DocumentedOperation<'_>) -> String {
+pub(super) fn curl(
+    schemas: &SchemaMemberReader<'_>,
+    operation: &DocumentedOperation<'_>,
+) -> String {
     let document = schemas.document;
     let mut command = String::from("curl -sS");
     let demands = |scheme: &str| {
@@ -81,7 +84,7 @@ fn variable(name: &str) -> String {
 
 /// Returns the method and the body as `curl` options. The method is omitted if
 /// it is curl's default: GET without a body, POST with one.
-fn body(schemas: &PageSchemas<'_>, operation: &DocumentedOperation<'_>) -> String {
+fn body(schemas: &SchemaMemberReader<'_>, operation: &DocumentedOperation<'_>) -> String {
     let method = operation.method.as_str();
     let content = &operation.described["requestBody"]["content"];
     if let Some(media) = content.get("application/json") {
@@ -110,7 +113,7 @@ fn body(schemas: &PageSchemas<'_>, operation: &DocumentedOperation<'_>) -> Strin
 
 /// Returns an example value of the schema with only the required members.
 /// Ignores `pattern`.
-fn sample(schemas: &PageSchemas<'_>, schema: &Json, name: &str, depth: usize) -> Json {
+fn sample(schemas: &SchemaMemberReader<'_>, schema: &Json, name: &str, depth: usize) -> Json {
     let schema = resolved(schemas.document, schema);
     if depth > MAX_DEPTH || !schemas.spend(SAMPLE_UNITS) {
         return Json::Null;
@@ -179,7 +182,7 @@ mod tests {
         });
         let path = "/v1/workspaces/{workspace_id}/notes";
         let operation = DocumentedOperation { method: "POST".into(), path, described: &described };
-        insta::assert_snapshot!(curl(&PageSchemas::new(&document), &operation), @r#"
+        insta::assert_snapshot!(curl(&SchemaMemberReader::new(&document), &operation), @r#"
         curl -sS -b "$COOKIE" -H "X-CSRF-Token: $CSRF_TOKEN" -H "Idempotency-Key: $IDEMPOTENCY_KEY" \
           --json '{
           "kind": "it'\''s",

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 /// Row of a table: a member of a request or response body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct SchemaMember {
+pub(super) struct SchemaFieldRow {
     /// Path from the root, such as `items[].id`.
     pub(super) path: String,
     /// Type with limits, such as `string (uuid)` or `"low" | "high"`.
@@ -43,12 +43,12 @@ pub(super) fn resolved<'a>(document: &'a Json, schema: &'a Json) -> &'a Json {
 /// size limit. The limit is needed because areas write schemas, and a few
 /// references can expand to millions of members.
 #[derive(Debug)]
-pub(super) struct PageSchemas<'a> {
+pub(super) struct SchemaMemberReader<'a> {
     pub(super) document: &'a Json,
     left: Cell<usize>,
 }
 
-impl<'a> PageSchemas<'a> {
+impl<'a> SchemaMemberReader<'a> {
     pub(super) fn new(document: &'a Json) -> Self {
         Self { document, left: Cell::new(PAGE_UNITS) }
     }
@@ -67,7 +67,7 @@ impl<'a> PageSchemas<'a> {
 
     /// Returns all members of the value that a schema describes; outer members
     /// come before their inner ones.
-    pub(super) fn members(&self, schema: &Json) -> Vec<SchemaMember> {
+    pub(super) fn members(&self, schema: &Json) -> Vec<SchemaFieldRow> {
         let mut found = SchemaMemberRows::default();
         self.collect(schema, "", 0, &mut found);
         found.rows
@@ -101,7 +101,7 @@ impl<'a> PageSchemas<'a> {
             if !found.paths.insert(path.clone()) {
                 continue;
             }
-            found.rows.push(SchemaMember {
+            found.rows.push(SchemaFieldRow {
                 kind: self.kind(member),
                 required: required.contains(name.as_str()),
                 default: self.default(member),
@@ -160,7 +160,7 @@ impl<'a> PageSchemas<'a> {
 /// Rows of a table while they are collected.
 #[derive(Default)]
 struct SchemaMemberRows {
-    rows: Vec<SchemaMember>,
+    rows: Vec<SchemaFieldRow>,
     paths: HashSet<String>,
 }
 
@@ -219,7 +219,11 @@ mod tests {
     use super::*;
 
     fn paths(document: &Json, schema: &Json) -> Vec<String> {
-        PageSchemas::new(document).members(schema).into_iter().map(|member| member.path).collect()
+        SchemaMemberReader::new(document)
+            .members(schema)
+            .into_iter()
+            .map(|member| member.path)
+            .collect()
     }
 
     #[test]
@@ -237,7 +241,7 @@ mod tests {
                 }},
             },
         });
-        let found = PageSchemas::new(&Json::Null).members(&schema);
+        let found = SchemaMemberReader::new(&Json::Null).members(&schema);
         let first = found.first().unwrap();
         assert_eq!((first.path.as_str(), first.required), ("items", true));
         assert_eq!(first.kind, "array of object");
@@ -254,15 +258,15 @@ mod tests {
             "description": "A tree",
             "properties": {"child": {"$ref": "#/components/schemas/Tree"}},
         }}}});
-        let found =
-            PageSchemas::new(&document).members(&json!({"$ref": "#/components/schemas/Tree"}));
+        let found = SchemaMemberReader::new(&document)
+            .members(&json!({"$ref": "#/components/schemas/Tree"}));
         assert_eq!(found.len(), MAX_DEPTH + 1);
         assert_eq!(found.first().unwrap().description, "A tree");
     }
 
     #[test]
     fn kinds_say_what_a_value_may_be() {
-        let of = |schema: Json| PageSchemas::new(&Json::Null).kind(&schema);
+        let of = |schema: Json| SchemaMemberReader::new(&Json::Null).kind(&schema);
         assert_eq!(of(json!({"enum": ["low", "high"]})), r#""low" | "high""#);
         assert_eq!(of(json!({"oneOf": [{"const": 1}, {"type": "null"}]})), "1 | null");
         assert_eq!(
@@ -291,7 +295,7 @@ mod tests {
         let document = json!({"components": {"schemas": levels}});
         let schema = json!({"$ref": "#/components/schemas/L0"});
         let begun = std::time::Instant::now();
-        let schemas = PageSchemas::new(&document);
+        let schemas = SchemaMemberReader::new(&document);
         let (kind, rows) = (schemas.kind(&schema), schemas.members(&schema));
         let took = begun.elapsed();
         assert!(schemas.is_exhausted() && took.as_secs() < 2, "{took:?}");

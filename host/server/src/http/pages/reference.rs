@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::example::{curl, json_block};
 use super::layout::page;
 use super::markdown::description;
-use super::members::{PageSchemas, resolved};
+use super::members::{SchemaMemberReader, resolved};
 use super::navigation::{Navigation, events};
 use super::tables::{members, parameters};
 use super::{cached, events as event_pages};
@@ -95,7 +95,7 @@ pub(in crate::http) async fn one(
 
 fn described(document: &Json, operation: &DocumentedOperation<'_>) -> Markup {
     let described = operation.described;
-    let schemas = PageSchemas::new(document);
+    let schemas = SchemaMemberReader::new(document);
     html! {
         p { code { (operation.method) " " (operation.path) } }
         (description(text(&described["description"])))
@@ -157,7 +157,7 @@ fn callers(described: &Json) -> &'static str {
     }
 }
 
-fn request_body(schemas: &PageSchemas<'_>, described: &Json) -> Markup {
+fn request_body(schemas: &SchemaMemberReader<'_>, described: &Json) -> Markup {
     let content = described["requestBody"]["content"].as_object();
     html! {
         @for (media_type, media) in content.into_iter().flatten() {
@@ -168,7 +168,7 @@ fn request_body(schemas: &PageSchemas<'_>, described: &Json) -> Markup {
     }
 }
 
-fn answers(schemas: &PageSchemas<'_>, described: &Json) -> Markup {
+fn answers(schemas: &SchemaMemberReader<'_>, described: &Json) -> Markup {
     let answers = described["responses"].as_object().into_iter().flatten();
     let (good, bad): (Vec<_>, Vec<_>) = answers.partition(|(status, _)| status.starts_with('2'));
     html! {
@@ -186,7 +186,7 @@ fn answers(schemas: &PageSchemas<'_>, described: &Json) -> Markup {
     }
 }
 
-fn headers(schemas: &PageSchemas<'_>, answer: &Json) -> Markup {
+fn headers(schemas: &SchemaMemberReader<'_>, answer: &Json) -> Markup {
     let headers = answer["headers"].as_object();
     html! {
         h3 { "Response headers" }
@@ -201,7 +201,11 @@ fn headers(schemas: &PageSchemas<'_>, answer: &Json) -> Markup {
     }
 }
 
-fn refusals(schemas: &PageSchemas<'_>, described: &Json, answers: &[(&String, &Json)]) -> Markup {
+fn refusals(
+    schemas: &SchemaMemberReader<'_>,
+    described: &Json,
+    answers: &[(&String, &Json)],
+) -> Markup {
     let codes = described["x-problem-codes"].as_array().into_iter().flatten().map(text);
     html! {
         h2 id="problems" { "Problems" }

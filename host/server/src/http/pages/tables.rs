@@ -4,15 +4,15 @@ use maud::{Markup, html};
 use serde_json::Value as Json;
 
 use super::markdown::description;
-use super::members::{PageSchemas, SchemaMember, resolved};
+use super::members::{SchemaFieldRow, SchemaMemberReader, resolved};
 use super::reference::text;
 
 /// Renders the table of an operation's parameters.
-pub(super) fn parameters(schemas: &PageSchemas<'_>, described: &Json) -> Markup {
+pub(super) fn parameters(schemas: &SchemaMemberReader<'_>, described: &Json) -> Markup {
     let all = described["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rows = all.iter().map(|parameter| {
         let parameter = resolved(schemas.document, parameter);
-        SchemaMember {
+        SchemaFieldRow {
             path: text(&parameter["name"]).to_owned(),
             kind: format!(
                 "{} parameter, {}",
@@ -34,7 +34,7 @@ pub(super) fn parameters(schemas: &PageSchemas<'_>, described: &Json) -> Markup 
 
 /// Renders the table of a body's members. `place` is the prefix of the anchors:
 /// for `response`, the anchor of `items[].id` is `response.items.id`.
-pub(super) fn members(place: &str, rows: Vec<SchemaMember>) -> Markup {
+pub(super) fn members(place: &str, rows: Vec<SchemaFieldRow>) -> Markup {
     html! {
         @if !rows.is_empty() {
             table {
@@ -45,7 +45,7 @@ pub(super) fn members(place: &str, rows: Vec<SchemaMember>) -> Markup {
     }
 }
 
-fn line(place: &str, row: &SchemaMember) -> Markup {
+fn line(place: &str, row: &SchemaFieldRow) -> Markup {
     let anchor = format!("{place}.{}", row.path.replace("[]", ""));
     html! {
         tr id=(anchor) {

@@ -17,7 +17,7 @@ use assurance_store::{Access, deployments};
 
 /// Request to make a version live.
 #[derive(Clone, Copy, Debug)]
-pub struct Activation<'a> {
+pub struct ActivationRequest<'a> {
     /// Name of the area.
     pub area: &'a str,
     /// Version to make live: its digest, the first characters of the digest, or
@@ -47,9 +47,9 @@ pub enum RollbackResult {
 pub async fn activate(
     app: &App,
     who: &str,
-    activation: Activation<'_>,
+    activation: ActivationRequest<'_>,
 ) -> Result<Option<LiveChange>, InstallError> {
-    let Activation { area, digest: named, why, force } = activation;
+    let ActivationRequest { area, digest: named, why, force } = activation;
     let state = rows::area(app, area).await?;
     let digest = match (named, state.desired.running_trial()) {
         (Some(named), _) => selection::digest_of(app, area, named).await.map(Some),

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::super::App;
-use super::actions::{self, Activation};
+use super::actions::{self, ActivationRequest};
 use super::audit_trail::PendingAuditSteps;
 use super::checks::{self, CompatibilityCheck, PlannedUse};
 use super::error::InstallError;
@@ -18,7 +18,7 @@ use super::plan::{TrialRequest, stage_after_checks};
 use super::smoke_test::smoke_test;
 use super::trust::{self, Signature};
 use super::{compiled, load, rows};
-use crate::registry::{AreaTarget, AreaVersion, LiveChange};
+use crate::registry::{AreaTargetState, AreaVersion, LiveChange};
 use assurance_contract::compatibility::CompatibilityReport;
 use assurance_core::domain::deployment::{AuditStep, VersionStage};
 use assurance_core::domain::id::WorkspaceId;
@@ -113,7 +113,7 @@ async fn perform_action(
     match &received.then {
         DeployAction::Wait => Ok(DeployOutcome::Staged),
         DeployAction::Activate => {
-            let activation = Activation { area, digest: Some(digest), why, force };
+            let activation = ActivationRequest { area, digest: Some(digest), why, force };
             let change = actions::activate(app, who, activation).await?;
             Ok(change.map_or(DeployOutcome::Unchanged, DeployOutcome::Live))
         }
@@ -171,7 +171,7 @@ impl PendingDeployment<'_> {
         let force = force.as_deref();
         let checked =
             checks::check(self.app, &desired, version, PlannedUse::Live { force }).await?;
-        self.app.registry.plan(area, AreaTarget::Live(version))?;
+        self.app.registry.plan(area, AreaTargetState::Live(version))?;
         Ok(checked)
     }
 

@@ -10,7 +10,7 @@ use super::error::{IncompatibleVersion, InstallError};
 use super::plan::{AreaAction, plan};
 use super::smoke_test::smoke_test;
 use super::{load, rows, trust};
-use crate::registry::{AreaTarget, AreaVersion};
+use crate::registry::{AreaTargetState, AreaVersion};
 use assurance_contract::compatibility::CompatibilityReport;
 use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::trial::TrialMode;
@@ -106,7 +106,7 @@ impl DryRun<'_> {
         self.keep(compared)?;
         let tried = self.may_be_tried(version).await;
         self.keep(tried)?;
-        let target = AreaTarget::Live(version);
+        let target = AreaTargetState::Live(version);
         let planned = self.app.registry.plan(&version.manifest.name, target);
         self.keep(planned.map_err(InstallError::from))?;
         let called = smoke_test(self.app, version).await;

@@ -17,7 +17,7 @@ use super::install::{install, with_writers_ended};
 use super::plan::{AreaAction, Transition, plan, stage_after_trial, stage_on_trial};
 use super::state::AreaState;
 use super::{load, rows};
-use crate::registry::{AreaTarget, AreaVersion, LiveChange};
+use crate::registry::{AreaTargetState, AreaVersion, LiveChange};
 use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::trial::{Trial, TrialMode};
 use assurance_store::deployments::{self, PointerMove};
@@ -117,13 +117,16 @@ async fn permit(
 }
 
 /// Returns the target state of the registry on this node after the transition.
-fn target<'a>(transition: &'a Transition, version: Option<&'a Arc<AreaVersion>>) -> AreaTarget<'a> {
+fn target<'a>(
+    transition: &'a Transition,
+    version: Option<&'a Arc<AreaVersion>>,
+) -> AreaTargetState<'a> {
     match (transition, version) {
-        (Transition::MoveLive { .. }, Some(version)) => AreaTarget::Live(version),
-        (Transition::MoveLive { .. }, None) => AreaTarget::Removed,
-        (Transition::BeginTrial(trial), Some(version)) => AreaTarget::Trial(trial, version),
+        (Transition::MoveLive { .. }, Some(version)) => AreaTargetState::Live(version),
+        (Transition::MoveLive { .. }, None) => AreaTargetState::Removed,
+        (Transition::BeginTrial(trial), Some(version)) => AreaTargetState::Trial(trial, version),
         // A trial without a loaded version does not begin.
-        (Transition::BeginTrial(_) | Transition::EndTrial { .. }, _) => AreaTarget::NoTrial,
+        (Transition::BeginTrial(_) | Transition::EndTrial { .. }, _) => AreaTargetState::NoTrial,
     }
 }
 

@@ -14,7 +14,7 @@ use super::follow::catch_up;
 use super::install::install_unnamed;
 use super::trust::{Signature, publisher_of};
 use super::{load, rows};
-use crate::registry::AreaTarget;
+use crate::registry::AreaTargetState;
 use assurance_core::domain::time::Timestamp;
 use assurance_runtime::LoadedArea;
 
@@ -55,7 +55,7 @@ impl FolderTarget for App {
             return Ok(area);
         }
         let version = load::compile(self, loaded).await?;
-        let plan = self.registry.plan(&area, AreaTarget::Live(&version))?;
+        let plan = self.registry.plan(&area, AreaTargetState::Live(&version))?;
         load::ensure_collections(self, &version).await?;
         install_unnamed(self, plan);
         Ok(area)
@@ -75,7 +75,7 @@ impl FolderTarget for App {
         }
         {
             let _one_at_a_time = self.installing.lock().await;
-            install_unnamed(self, self.registry.plan(area, AreaTarget::Removed)?);
+            install_unnamed(self, self.registry.plan(area, AreaTargetState::Removed)?);
         }
         // Returns to the version that operators deployed, if there is one.
         catch_up(self).await?;

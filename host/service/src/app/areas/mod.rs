@@ -49,7 +49,8 @@ mod unloaded;
 mod verdict;
 
 pub use actions::{
-    Activation, RollbackResult, activate, approve, begin_trial, remove, roll_back, stop_trial,
+    ActivationRequest, RollbackResult, activate, approve, begin_trial, remove, roll_back,
+    stop_trial,
 };
 pub use canary::watch_canaries;
 pub use deploy::{DeployAction, DeployOutcome, DeployResult, ReceivedComponent, deploy};

@@ -27,13 +27,13 @@ pub struct LocalNode {
     host: String,
     warm_versions: usize,
     pub(super) staleness: StalenessGuard,
-    known: Mutex<KnownFiles>,
+    known: Mutex<AreaLoadState>,
     /// Notified when this node should write a new report.
     news: Notify,
 }
 
 #[derive(Default)]
-struct KnownFiles {
+struct AreaLoadState {
     /// Areas that run from the folder, with the time at which the file was written.
     files: BTreeMap<String, Timestamp>,
     failures: BTreeMap<String, NodeFailure>,

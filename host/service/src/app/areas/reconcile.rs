@@ -14,7 +14,7 @@ use super::install::install;
 use super::node_plan::{NodeStep, node_plan};
 use super::state::{DesiredArea, DesiredAreas};
 use super::{load, rows, unloaded};
-use crate::registry::{AreaTarget, AreaVersion};
+use crate::registry::{AreaTargetState, AreaVersion};
 use assurance_core::domain::deployment::{LivePointer, VersionStage};
 use assurance_core::domain::trial::Trial;
 use assurance_store as store;
@@ -29,7 +29,7 @@ pub(super) async fn run_live(app: &App, desired: &DesiredAreas) -> bool {
     app.node.forget_resolved(&app.registry.snapshot(), desired);
     let steps = steps(app, desired);
     for (area, step) in steps.iter().filter(|(_, step)| *step == NodeStep::EndTrial) {
-        if let Err(error) = execute_step(app, area, *step, AreaTarget::NoTrial).await {
+        if let Err(error) = execute_step(app, area, *step, AreaTargetState::NoTrial).await {
             tracing::error!(area.name = area, %error, "cannot end a trial on this node");
         }
     }
@@ -115,14 +115,14 @@ async fn go_live_with(
     if let Some(version) = &version {
         load::ensure_collections(app, version).await?;
     }
-    let target = version.as_ref().map_or(AreaTarget::Removed, AreaTarget::Live);
+    let target = version.as_ref().map_or(AreaTargetState::Removed, AreaTargetState::Live);
     execute_step(app, &pointer.area, NodeStep::GoLive(pointer), target).await
 }
 
 pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), InstallError> {
     let version = load::stored(app, &trial.area, &trial.digest).await?;
     load::ensure_collections(app, &version).await?;
-    let target = AreaTarget::Trial(trial, &version);
+    let target = AreaTargetState::Trial(trial, &version);
     execute_step(app, &trial.area, NodeStep::BeginTrial(trial), target).await
 }
 
@@ -132,7 +132,7 @@ async fn execute_step(
     app: &App,
     area: &str,
     step: NodeStep<'_>,
-    target: AreaTarget<'_>,
+    target: AreaTargetState<'_>,
 ) -> Result<(), InstallError> {
     let _one_at_a_time = app.installing.lock().await;
     let state = rows::area(app, area).await?;

@@ -12,7 +12,7 @@ use super::super::App;
 use super::error::InstallError;
 use super::install::install_unnamed;
 use super::{load, rows};
-use crate::registry::AreaTarget;
+use crate::registry::AreaTargetState;
 use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
 use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::job::{JobFailure, JobOutcome};
@@ -21,9 +21,9 @@ use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
 
 /// Placeholder for the code of a version. It is never called, because its area
 /// returns 503.
-struct UnloadedCode;
+struct CodePlaceholder;
 
-impl AreaCode for UnloadedCode {
+impl AreaCode for CodePlaceholder {
     fn is_loaded(&self) -> bool {
         false
     }
@@ -77,12 +77,12 @@ async fn install_unloaded_version(app: &App, pointer: &LivePointer) -> Result<()
     let loaded = LoadedArea {
         manifest,
         digest: digest.clone(),
-        code: Arc::new(UnloadedCode),
+        code: Arc::new(CodePlaceholder),
         generation: "",
         imports: Vec::new(),
         compiled_in: None,
     };
     let version = load::compile(app, loaded).await?;
-    install_unnamed(app, app.registry.plan(&pointer.area, AreaTarget::Live(&version))?);
+    install_unnamed(app, app.registry.plan(&pointer.area, AreaTargetState::Live(&version))?);
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::registry::{LatencyHistogram, SideStats, TrialStats};
+use crate::registry::{LatencySummary, SideStats, TrialStats};
 use assurance_core::config::CanaryConfig;
 
 /// Way in which a canary is worse than the live version.
@@ -12,7 +12,7 @@ pub(super) enum CanaryRegression {
     /// The fault rate of the canary is higher.
     Faults { candidate: SideStats, live: SideStats, bound: f64 },
     /// The latency of one operation is higher.
-    Slow { operation: String, candidate: LatencyHistogram, live: LatencyHistogram, bound: f64 },
+    Slow { operation: String, candidate: LatencySummary, live: LatencySummary, bound: f64 },
 }
 
 /// Compares the canary with the live version; `None` if it is not worse, or has too few calls.
@@ -46,7 +46,7 @@ fn fails_more(bounds: &CanaryConfig, candidate: &SideStats, live: &SideStats) ->
 /// Returns whether the canary's p99 latency of one operation is too high. Operations are compared
 /// separately, because a canary's workspaces may call other operations than the rest. Both versions
 /// need `min_calls` calls for a meaningful p99.
-fn is_slower(bounds: &CanaryConfig, candidate: &LatencyHistogram, live: &LatencyHistogram) -> bool {
+fn is_slower(bounds: &CanaryConfig, candidate: &LatencySummary, live: &LatencySummary) -> bool {
     let both = candidate.calls.min(live.calls) >= bounds.min_calls.into();
     let bound = (live.p99_ms * bounds.max_p99_factor).max(bounds.min_p99_ms.into());
     both && candidate.p99_ms > bound

@@ -22,14 +22,14 @@ pub use self::types::{AreaRequest, CallRefusal, Caller, CommittedResponse};
 use super::App;
 use super::idempotency::{self, IdempotencyScope};
 use super::idempotency_guard::IdempotencyGuard;
-use super::record::RecordingSink;
+use super::record::RequestRecording;
 use crate::registry::AreaVersion;
 use assurance_contract::RouteContract;
 use assurance_core::domain::manifest::{IdempotencyMode, Method};
 use assurance_core::recordings::Recorder;
 use assurance_store as store;
 use assurance_work::{
-    CallError, CallOutcome, CommitOptions, ReadLog, UnitOfWork, UnitSpec, request_outcome,
+    CallError, CallOutcome, CommitAdditions, ReadLog, UnitOfWork, UnitSpec, request_outcome,
 };
 
 /// Number of write conflicts after which a request takes the workspace lock
@@ -69,7 +69,7 @@ impl Call<'_> {
     /// # Errors
     /// See [`CallRefusal`]. No effect of the call is stored.
     pub(super) async fn run(self, request: AreaRequest) -> Result<CommittedResponse, CallRefusal> {
-        let recording = RecordingSink::begin(self.app, self.area, self.route, &request);
+        let recording = RequestRecording::begin(self.app, self.area, self.route, &request);
         let recorder = recording.as_ref().map(|sink| Arc::clone(&sink.recorder));
         let response = self.run_recorded(request, recorder).await;
         if let Some(sink) = recording {
@@ -178,7 +178,7 @@ impl Call<'_> {
         let response = CommittedResponse::new(self.route, reply);
         let now = prepared.request.call.now;
         let record = guard.map(|guard| guard.record(self.app, &response, now));
-        match commit(unit, CommitOptions { reply: record, jobs: Vec::new() }).await? {
+        match commit(unit, CommitAdditions { reply: record, jobs: Vec::new() }).await? {
             Ok(()) => Ok(AttemptOutcome::Committed(response)),
             Err(store::Error::KeyTaken) => Ok(AttemptOutcome::KeyTaken),
             Err(error) if error.is_write_conflict() => Ok(AttemptOutcome::Conflict),
@@ -212,7 +212,7 @@ fn fingerprint(request: &AreaRequest) -> Result<idempotency::BodyFingerprint, Ca
 /// or a timeout of the client never interrupts a commit.
 async fn commit(
     unit: UnitOfWork,
-    options: CommitOptions,
+    options: CommitAdditions,
 ) -> Result<Result<(), store::Error>, CallRefusal> {
     if !unit.wrote() && options.reply.is_none() {
         return Ok(unit.commit(options).await);

@@ -19,7 +19,7 @@ const FORGET_EVERY: Duration = Duration::from_secs(60);
 
 /// Where the nodes of a fleet keep the common state of their rate limits.
 #[derive(Debug)]
-pub(super) enum SharedState {
+pub(super) enum SharedStateBackend {
     Database,
     Redis(Box<RateStore>),
 }
@@ -33,7 +33,7 @@ enum ExchangeError {
     Redis(#[from] RateStoreError),
 }
 
-impl SharedState {
+impl SharedStateBackend {
     pub(super) fn new(rates: &RatesConfig, fleet: bool) -> Result<Option<Self>, RateStoreError> {
         match &rates.redis_url {
             Some(url) => Ok(Some(Self::Redis(Box::new(RateStore::new(url)?)))),
@@ -118,7 +118,7 @@ pub async fn share_rates(app: App) {
 }
 
 /// Charges what this node admitted. Units that cannot be charged are discarded.
-async fn exchange(app: &App, state: &SharedState) -> Result<(), ExchangeError> {
+async fn exchange(app: &App, state: &SharedStateBackend) -> Result<(), ExchangeError> {
     let Some(gates) = &app.limiter.gates else { return Ok(()) };
     state.exchange(&app.store, &gates.session).await?;
     state.exchange(&app.store, &gates.token).await?;

@@ -8,7 +8,7 @@ mod gate;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
-use fleet::SharedState;
+use fleet::SharedStateBackend;
 pub use fleet::share_rates;
 use gate::KeyedRateLimit;
 
@@ -52,7 +52,7 @@ pub struct RateLimited {
 #[derive(Debug)]
 pub struct Limiter {
     gates: Option<RateGates>,
-    shared_state: Option<SharedState>,
+    shared_state: Option<SharedStateBackend>,
     light: NonZeroU32,
     standard: NonZeroU32,
     heavy: NonZeroU32,
@@ -96,7 +96,8 @@ impl Limiter {
     /// `rates.redis_url` is not valid.
     pub fn new(rates: &RatesConfig, fleet: bool) -> Result<Self, RateStoreError> {
         metrics::describe_counter!(gate::REFUSALS, "Requests refused by a rate limit, by policy");
-        let shared_state = if rates.enabled { SharedState::new(rates, fleet)? } else { None };
+        let shared_state =
+            if rates.enabled { SharedStateBackend::new(rates, fleet)? } else { None };
         Ok(Self {
             gates: rates.enabled.then(|| RateGates::new(rates, shared_state.is_some())),
             shared_state,

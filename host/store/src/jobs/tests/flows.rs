@@ -3,7 +3,7 @@
 use super::*;
 
 impl Queue<'_> {
-    async fn walk(&self, after: Option<JobFlow>) -> FlowScan {
+    async fn walk(&self, after: Option<JobFlow>) -> FlowScanResult {
         let mut c = self.0.reader().await.unwrap();
         super::walk(&mut c, LANE, &["notes".to_owned()], after, Timestamp(5)).await.unwrap()
     }

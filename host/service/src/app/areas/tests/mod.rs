@@ -13,12 +13,12 @@ use super::checks::{self, CompatibilityCheck, PlannedUse, needs_approval};
 use super::smoke_test::smoke_test;
 use super::state::{DesiredArea, DesiredAreas};
 use super::{
-    Activation, InstallError, RollbackResult, TrialRequest, activate, approve, begin_trial, remove,
-    roll_back, stop_trial,
+    ActivationRequest, InstallError, RollbackResult, TrialRequest, activate, approve, begin_trial,
+    remove, roll_back, stop_trial,
 };
 use crate::app::App;
 use crate::app::tests::app;
-use crate::registry::{AreaTarget, AreaVersion};
+use crate::registry::{AreaTargetState, AreaVersion};
 use assurance_contract::fixtures::{creating, manifest, route};
 use assurance_core::config::{Config, ConfigSource};
 use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
@@ -78,7 +78,7 @@ fn compiled(app: &App, manifest: Manifest) -> Arc<AreaVersion> {
 }
 
 fn put(app: &App, manifest: Manifest) {
-    let plan = app.registry.plan("notes", AreaTarget::Live(&compiled(app, manifest))).unwrap();
+    let plan = app.registry.plan("notes", AreaTargetState::Live(&compiled(app, manifest))).unwrap();
     app.registry.activate(plan).unwrap();
 }
 
@@ -159,7 +159,8 @@ async fn a_taken_route_is_told_whose_it_is() {
     let (app, _folder) = scene().await;
     let thief = manifest("ledger", vec![route("list_entries", NOTES)]);
     let thief = compiled(&app, thief);
-    let refused = app.registry.plan("ledger", AreaTarget::Live(&thief)).expect_err("it is refused");
+    let refused =
+        app.registry.plan("ledger", AreaTargetState::Live(&thief)).expect_err("it is refused");
     insta::assert_snapshot!(InstallError::from(refused));
 }
 
@@ -205,8 +206,8 @@ async fn keep(app: &App, manifest: Manifest, stage: VersionStage) -> String {
     version.digest
 }
 
-fn activation(digest: &str) -> Activation<'_> {
-    Activation { area: "notes", digest: Some(digest), why: None, force: None }
+fn activation(digest: &str) -> ActivationRequest<'_> {
+    ActivationRequest { area: "notes", digest: Some(digest), why: None, force: None }
 }
 
 #[tokio::test]
@@ -306,7 +307,7 @@ async fn a_trial_ends_when_the_live_version_changes() {
 #[tokio::test]
 async fn without_a_name_the_only_version_that_waits_is_activated() {
     let (app, _folder) = scene().await;
-    let nothing = || activate(&app, "ada", Activation { digest: None, ..activation("") });
+    let nothing = || activate(&app, "ada", ActivationRequest { digest: None, ..activation("") });
     insta::assert_snapshot!(nothing().await.expect_err("none waits"));
     let live = keep(&app, notes(), VersionStage::Staged).await;
     nothing().await.unwrap();
