@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use minreq::{Method, Request};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::server::Server;
 
@@ -15,6 +15,13 @@ impl Server {
     /// Sends a GET request below the workspace.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Json> {
         self.call(minreq::get(self.url(path)))
+    }
+
+    /// Creates a workspace of the user.
+    pub(crate) fn create_workspace(&self, name: &str) -> anyhow::Result<Json> {
+        let request = minreq::post(format!("http://{}/v1/workspaces", self.address()));
+        let body = json!({ "name": name }).to_string();
+        self.call(request.with_header("Content-Type", "application/json").with_body(body))
     }
 
     /// Sends a POST request below the workspace; `None` sends no body.

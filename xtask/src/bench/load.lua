@@ -13,12 +13,24 @@ local headers = {
   ["Content-Type"] = os.getenv("LOAD_BODY") and "application/json" or nil,
 }
 
+-- The path with each workspace of the file, which take turns.
+local paths = {}
+
+function init()
+  local file = os.getenv("LOAD_WORKSPACES")
+  if not file then return end
+  for workspace in io.lines(file) do
+    paths[#paths + 1] = wrk.path:gsub("/workspaces/[^/]+", "/workspaces/" .. workspace)
+  end
+end
+
 function request()
   if unique then
     count = count + 1
     headers["Idempotency-Key"] = unique .. "-" .. thread_id .. "-" .. count
   end
-  return wrk.format(os.getenv("LOAD_METHOD"), nil, headers, os.getenv("LOAD_BODY"))
+  local path = #paths > 0 and paths[count % #paths + 1] or nil
+  return wrk.format(os.getenv("LOAD_METHOD"), path, headers, os.getenv("LOAD_BODY"))
 end
 
 function done(summary, latency, requests)

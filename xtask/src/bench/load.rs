@@ -120,6 +120,9 @@ fn command(server: &Server, operation: &Operation, load: Load, script: &Path) ->
     if let Some(body) = operation.body {
         wrk.env("LOAD_BODY", body);
     }
+    if let Some(workspaces) = server.workspaces() {
+        wrk.env("LOAD_WORKSPACES", workspaces);
+    }
     if operation.unique_key {
         wrk.env("LOAD_UNIQUE", format!("bench-{}", server.next_load()));
     }

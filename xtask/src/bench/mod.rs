@@ -12,6 +12,7 @@ mod operators;
 mod report;
 mod server;
 mod size;
+mod steady;
 mod swaps;
 mod versions;
 mod writes;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use self::load::{Load, LoadResults, Operation};
-use self::report::{Neighbour, Report, Row, median, medians};
+use self::report::{NeighbourLatency, Report, Row, median, medians};
 use self::server::{Plan, Server};
 use crate::postgres::Postgres;
 use crate::workspace::{Workspace, cargo};
@@ -49,9 +50,14 @@ pub(crate) struct Options {
     /// npm or Python are skipped
     #[arg(long, conflicts_with_all = ["size", "swaps"])]
     languages: bool,
-    /// Measure writes and what they set in motion instead: backlog, webhook deliveries, empty jobs
+    /// Measure writes and what they set in motion instead (POSTs, webhook deliveries, empty jobs),
+    /// next to the bare databases and other queues
     #[arg(long, conflicts_with_all = ["size", "swaps", "languages"])]
     writes: bool,
+    /// Folder of another build with `assurance` and `areas`, measured in turns with this one, with
+    /// --writes
+    #[arg(long, requires = "writes")]
+    before: Option<PathBuf>,
     /// Measure how long a quiet workspace waits for its jobs, alone and beside a busy one, instead
     #[arg(long, conflicts_with_all = ["size", "swaps", "languages", "writes"])]
     fairness: bool,
@@ -129,7 +135,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     let mut rows = Vec::new();
     let mut start_ms = Vec::new();
     for backend in ["sqlite", "postgres"] {
-        let pair = Pair::start(&programs, backend, &postgres)?;
+        let pair = ServerPair::start(&programs, backend, &postgres)?;
         rows.extend(pair.measure(&programs, options, backend)?);
         drop(pair);
         start_ms.push(warm_start(&programs, backend, &postgres)?);
@@ -169,12 +175,12 @@ fn prepare(workspace: &Workspace) -> anyhow::Result<Programs> {
 }
 
 /// Servers of the component and of the twin, each with its own data on the same kind of database.
-struct Pair {
+struct ServerPair {
     component: Server,
     twin: Server,
 }
 
-impl Pair {
+impl ServerPair {
     fn start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow::Result<Self> {
         let component = Server::start(&plan(programs, "component", backend, postgres)?)?;
         let twin = Server::start(&plan(programs, "twin", backend, postgres)?)?;
@@ -279,7 +285,7 @@ fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow
 
 /// Measures the latency of a healthy area, alone and while clients of another area call an endless
 /// loop.
-fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour> {
+fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<NeighbourLatency> {
     let areas = programs.folder.join("areas");
     std::fs::create_dir_all(&areas)?;
     for component in ["support.wasm", "fixtures/infinite-loop.wasm"] {
@@ -300,7 +306,7 @@ fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour
         noise.join().map_err(|_| anyhow::anyhow!("the noise ended early"))??;
         measured
     })?;
-    Ok(Neighbour { quiet, beside_a_loop })
+    Ok(NeighbourLatency { quiet, beside_a_loop })
 }
 
 /// Measures the cost of one instantiation, one call and one host call without HTTP.

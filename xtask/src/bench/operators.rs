@@ -10,12 +10,12 @@ use crate::bench::server::Server;
 const ANSWER_LIMIT_S: u64 = 300;
 
 /// Client with the address and token of the operators' API.
-pub(crate) struct Operators {
+pub(crate) struct OperatorsClient {
     url: String,
     token: String,
 }
 
-impl Operators {
+impl OperatorsClient {
     /// Creates the client for a running server.
     pub(crate) fn of(server: &Server) -> anyhow::Result<Self> {
         let data = server.data();

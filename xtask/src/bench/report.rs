@@ -44,7 +44,7 @@ pub(crate) struct Row {
 
 /// Latency of a healthy area next to one that uses all its resources.
 #[derive(Serialize)]
-pub(crate) struct Neighbour {
+pub(crate) struct NeighbourLatency {
     pub(crate) quiet: LoadResults,
     pub(crate) beside_a_loop: LoadResults,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Report {
     pub(crate) seconds: u32,
     pub(crate) start_ms: Vec<u64>,
     pub(crate) rows: Vec<Row>,
-    pub(crate) neighbour: Neighbour,
+    pub(crate) neighbour: NeighbourLatency,
     pub(crate) in_process: String,
 }
 

@@ -44,6 +44,9 @@ pub(crate) struct Server {
     api: String,
     person: Person,
     loads: AtomicU32,
+    /// File with the ids of the workspaces among which a load is spread, one on each line; `None`
+    /// if it goes to the user's workspace alone.
+    workspaces: Option<PathBuf>,
     data: PathBuf,
     host: PathBuf,
     config: PathBuf,
@@ -81,6 +84,7 @@ impl Server {
             api,
             person,
             loads: AtomicU32::new(0),
+            workspaces: None,
             data: plan.folder.join("data"),
             host: plan.host.to_owned(),
             config,
@@ -98,6 +102,25 @@ impl Server {
     /// Sends all later requests to this workspace. Returns the former one.
     pub(crate) fn enter(&mut self, workspace: String) -> String {
         std::mem::replace(&mut self.person.workspace, workspace)
+    }
+
+    /// Creates this number of workspaces of the user, among which later loads are spread.
+    pub(crate) fn spread_over(&mut self, workspaces: usize) -> anyhow::Result<()> {
+        let mut ids = String::new();
+        for number in 0..workspaces {
+            let made = self.create_workspace(&format!("spread-{number}"))?;
+            ids.push_str(&member(&made, "id")?);
+            ids.push('\n');
+        }
+        let file = self.config.with_extension("workspaces");
+        fs::write(&file, ids)?;
+        self.workspaces = Some(file);
+        Ok(())
+    }
+
+    /// Returns the file of the workspaces among which a load is spread.
+    pub(crate) fn workspaces(&self) -> Option<&Path> {
+        self.workspaces.as_deref()
     }
 
     /// Runs a command of the binary and returns its JSON output.

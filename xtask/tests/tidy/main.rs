@@ -17,7 +17,7 @@ use source::{Source, root, sources};
 /// Pairs of a library and the only packages that may depend on it.
 const WALLS: [(&str, &[&str]); 7] = [
     ("axum", &["host/server", "tests"]),
-    ("sqlx", &["host/store", "tests", "tests/database"]),
+    ("sqlx", &["host/store", "tests", "tests/database", "xtask/peers"]),
     ("lettre", &["host/outside"]),
     ("object_store", &["host/store"]),
     ("oci-client", &["host/outside"]),

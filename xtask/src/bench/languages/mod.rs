@@ -15,7 +15,7 @@ use xtask::languages::Language;
 
 use self::report::{Report, Row};
 use super::load::{self, Load, LoadResults, Operation};
-use super::operators::Operators;
+use super::operators::OperatorsClient;
 use super::report::{Timings, medians};
 use super::server::Server;
 use super::versions::numbered;
@@ -61,7 +61,7 @@ pub(crate) fn run(
     let areas = programs.folder.join("no-areas");
     fs::create_dir_all(&areas)?;
     let server = Server::start(&alone(programs, "languages", &areas))?;
-    let stage = Stage { operators: Operators::of(&server)?, server, candidates };
+    let stage = LanguageBench { operators: OperatorsClient::of(&server)?, server, candidates };
     stage.deploy(&stage.candidates[0].component)?;
     stage.server.put(ANNOUNCEMENT, &json!({ "text": "The first one." }))?;
     let fresh = stage.deployments("compiled fresh")?;
@@ -114,14 +114,14 @@ fn candidates(
     Ok((candidates, not_measured))
 }
 
-struct Stage {
+struct LanguageBench {
     server: Server,
-    operators: Operators,
+    operators: OperatorsClient,
     /// Candidates; at least the one in Rust.
     candidates: Vec<Candidate>,
 }
 
-impl Stage {
+impl LanguageBench {
     /// Deploys a component even if it breaks clients: the languages' manifests differ slightly in
     /// idempotency, and no client retries here.
     fn deploy(&self, component: &[u8]) -> anyhow::Result<()> {

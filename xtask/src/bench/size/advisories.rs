@@ -7,7 +7,7 @@ use anyhow::ensure;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::report::Times;
+use super::report::LatencyPercentiles;
 use super::{audit, guest_memory_bytes, repository, upload};
 use crate::bench::server::Server;
 
@@ -26,8 +26,8 @@ pub(super) struct MatchingResults {
     pub(super) what: String,
     /// Time from the start of the audit, which also imports the advisories, in seconds.
     pub(super) import_seconds: f64,
-    pub(super) default_list: Times,
-    pub(super) by_advisory: Times,
+    pub(super) default_list: LatencyPercentiles,
+    pub(super) by_advisory: LatencyPercentiles,
     /// Maximum linear memory of one call of the area so far, in bytes.
     pub(super) guest_memory_bytes: u64,
 }
@@ -91,8 +91,8 @@ impl Input {
             backend,
             what: self.what,
             import_seconds,
-            default_list: Times::of(SAMPLES, || server.get(&list).map(drop))?,
-            by_advisory: Times::of(SAMPLES, || server.get(&by_advisory).map(drop))?,
+            default_list: LatencyPercentiles::of(SAMPLES, || server.get(&list).map(drop))?,
+            by_advisory: LatencyPercentiles::of(SAMPLES, || server.get(&by_advisory).map(drop))?,
             guest_memory_bytes: guest_memory_bytes(server, "dependencies")?,
         })
     }

@@ -5,7 +5,7 @@ use anyhow::{Context as _, ensure};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::report::Times;
+use super::report::LatencyPercentiles;
 use crate::bench::server::Server;
 
 /// Number of requests for each page.
@@ -14,16 +14,16 @@ const FAR: usize = 1_000;
 
 /// Times of the dependency list with one filter.
 #[derive(Serialize)]
-pub(super) struct List {
+pub(super) struct DependencyListTimes {
     pub(super) filter: String,
-    pub(super) first: Times,
+    pub(super) first: LatencyPercentiles,
     /// Number of the page whose times are in `far`, counted from 1.
     pub(super) far_page: usize,
-    pub(super) far: Times,
+    pub(super) far: LatencyPercentiles,
 }
 
 /// Measures every filter alone, then some combinations.
-pub(super) fn measure(server: &Server) -> anyhow::Result<Vec<List>> {
+pub(super) fn measure(server: &Server) -> anyhow::Result<Vec<DependencyListTimes>> {
     let page = server.get("/dependencies?limit=1")?;
     let item = |member: &str| -> anyhow::Result<&str> {
         page["items"][0][member].as_str().with_context(|| format!("no {member} in {page:#}"))
@@ -46,15 +46,15 @@ pub(super) fn measure(server: &Server) -> anyhow::Result<Vec<List>> {
     filters.iter().map(|(name, query)| list(server, name, query)).collect()
 }
 
-fn list(server: &Server, filter: &str, query: &str) -> anyhow::Result<List> {
+fn list(server: &Server, filter: &str, query: &str) -> anyhow::Result<DependencyListTimes> {
     let first = format!("/dependencies?{query}");
     let (far_page, far) = walk(server, &first)?;
     eprintln!("{filter}: page 1, page {far_page}");
-    Ok(List {
+    Ok(DependencyListTimes {
         filter: filter.to_owned(),
-        first: Times::of(SAMPLES, || server.get(&first).map(drop))?,
+        first: LatencyPercentiles::of(SAMPLES, || server.get(&first).map(drop))?,
         far_page,
-        far: Times::of(SAMPLES, || server.get(&far).map(drop))?,
+        far: LatencyPercentiles::of(SAMPLES, || server.get(&far).map(drop))?,
     })
 }
 

@@ -13,9 +13,9 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use serde_json::{Value as Json, json};
 
-use self::lists::List;
-use self::report::{Import, Rebuild, Report, Times};
-use super::operators::Operators;
+use self::lists::DependencyListTimes;
+use self::report::{LatencyPercentiles, Rebuild, Report, SbomImportTimings};
+use super::operators::OperatorsClient;
 use super::server::Server;
 use super::{Options, Programs, machine, plan};
 use crate::postgres::Postgres;
@@ -63,7 +63,7 @@ fn imports(server: &Server, backend: &'static str, report: &mut Report) -> anyho
         let total = audit["facts"]["dependencies"]["total"].as_u64();
         ensure!(total == Some(COMPONENTS as u64), "{total:?} components were imported");
     }
-    report.imports.push(Import { backend, components: COMPONENTS, seconds });
+    report.imports.push(SbomImportTimings { backend, components: COMPONENTS, seconds });
     Ok(())
 }
 
@@ -87,7 +87,8 @@ fn rebuilds(
             ensure!(new == Some((to - there) as u64), "{new:?} findings were imported");
             there = to;
         }
-        let times = Times::of(20, || server.post("/control-room/rebuild", None).map(drop))?;
+        let times =
+            LatencyPercentiles::of(20, || server.post("/control-room/rebuild", None).map(drop))?;
         let guest_memory_bytes = guest_memory_bytes(server, "control_room")?;
         report.rebuilds.push(Rebuild { backend, findings, times, guest_memory_bytes });
     }
@@ -95,7 +96,7 @@ fn rebuilds(
 }
 
 /// Measures the dependency list with this number of rows.
-fn dependencies(server: &Server, rows: usize) -> anyhow::Result<Vec<List>> {
+fn dependencies(server: &Server, rows: usize) -> anyhow::Result<Vec<DependencyListTimes>> {
     server.post("/advisories", Some(&data::advisory()))?;
     let bills = rows.div_ceil(COMPONENTS);
     let numbers = std::sync::atomic::AtomicUsize::new(0);
@@ -123,7 +124,7 @@ fn dependencies(server: &Server, rows: usize) -> anyhow::Result<Vec<List>> {
 
 /// Returns the maximum memory of one call of an area since the server started.
 fn guest_memory_bytes(server: &Server, area: &str) -> anyhow::Result<u64> {
-    let usage = Operators::of(server)?.get("/usage")?;
+    let usage = OperatorsClient::of(server)?.get("/usage")?;
     let areas = usage["areas"].as_array().into_iter().flatten();
     let found = areas.into_iter().find(|one| one["name"] == area);
     let bytes = found.and_then(|one| one["call_memory_peak_bytes"].as_u64());

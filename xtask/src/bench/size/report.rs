@@ -8,20 +8,20 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::advisories::MatchingResults;
-use super::lists::List;
+use super::lists::DependencyListTimes;
 
 /// Maximum time for one measurement.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Percentiles of one request that is repeated sequentially.
 #[derive(Serialize)]
-pub(super) struct Times {
+pub(super) struct LatencyPercentiles {
     p50_ms: f64,
     p99_ms: f64,
     max_ms: f64,
 }
 
-impl Times {
+impl LatencyPercentiles {
     /// Measures a request `samples` times, or as often as a minute allows; the first one does not
     /// count.
     pub(super) fn of(
@@ -46,14 +46,14 @@ impl Times {
 pub(super) struct Rebuild {
     pub(super) backend: &'static str,
     pub(super) findings: usize,
-    pub(super) times: Times,
+    pub(super) times: LatencyPercentiles,
     /// Maximum linear memory of one call of the area so far, in bytes.
     pub(super) guest_memory_bytes: u64,
 }
 
 /// Results for imports of SBOMs.
 #[derive(Serialize)]
-pub(super) struct Import {
+pub(super) struct SbomImportTimings {
     pub(super) backend: &'static str,
     pub(super) components: usize,
     pub(super) seconds: Vec<f64>,
@@ -63,9 +63,9 @@ pub(super) struct Import {
 #[derive(Serialize)]
 pub(super) struct Report {
     machine: String,
-    pub(super) imports: Vec<Import>,
+    pub(super) imports: Vec<SbomImportTimings>,
     pub(super) rebuilds: Vec<Rebuild>,
-    pub(super) lists: Vec<List>,
+    pub(super) lists: Vec<DependencyListTimes>,
     pub(super) matched: Vec<MatchingResults>,
     /// Maximum memory of the host's process by database, including guests, in bytes.
     pub(super) host_memory_bytes: BTreeMap<&'static str, u64>,
@@ -90,7 +90,7 @@ impl Report {
         for Rebuild { backend, findings, times, .. } in &self.rebuilds {
             println!("| control room of {findings} findings | {backend} | {times} |");
         }
-        for List { filter, first, far_page, far } in &self.lists {
+        for DependencyListTimes { filter, first, far_page, far } in &self.lists {
             println!("| dependencies, filter: {filter}, page 1 | postgres | {first} |");
             println!("| the same, page {far_page} | postgres | {far} |");
         }
@@ -106,7 +106,7 @@ impl Report {
                 "\naudit of {what}, {backend}: {import_seconds:.1} s, a call at most {mib} MiB"
             );
         }
-        for Import { backend, components, seconds } in &self.imports {
+        for SbomImportTimings { backend, components, seconds } in &self.imports {
             println!("\naudits of {components} components, {backend}: {seconds:.2?} s");
         }
         println!();
@@ -130,7 +130,7 @@ impl Report {
     }
 }
 
-impl std::fmt::Display for Times {
+impl std::fmt::Display for LatencyPercentiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:.1} | {:.1} | {:.1}", self.p50_ms, self.p99_ms, self.max_ms)
     }

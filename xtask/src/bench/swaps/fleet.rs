@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use serde::Serialize;
 use serde_json::json;
 
-use super::steady::HELLO_PATH;
+use super::HELLO_PATH;
 use super::versions::Versions;
 use super::{DEPLOYMENTS, PATIENCE, VERSIONS};
 use crate::bench::report::Timings;
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// Timings until every node serves a deployed version.
 #[derive(Serialize)]
-pub(super) struct Fleet {
+pub(super) struct FleetMeasurement {
     pub(super) nodes: usize,
     pub(super) component_bytes: usize,
     pub(super) fresh: SwapMeasurement,
@@ -43,7 +43,10 @@ pub(super) struct SwapMeasurement {
 }
 
 /// Starts the fleet, deploys, and measures.
-pub(super) fn deployments(programs: &Programs, postgres: &Postgres) -> anyhow::Result<Fleet> {
+pub(super) fn deployments(
+    programs: &Programs,
+    postgres: &Postgres,
+) -> anyhow::Result<FleetMeasurement> {
     eprintln!("deployments to {NODES} nodes");
     let versions = Versions::read(&programs.areas)?;
     let nodes = Nodes::start(programs, postgres)?;
@@ -56,7 +59,7 @@ pub(super) fn deployments(programs: &Programs, postgres: &Postgres) -> anyhow::R
     let cached = (0..DEPLOYMENTS).map(|number| nodes.observe(&versions, number % VERSIONS));
     let cached = SwapMeasurement::of(cached.collect::<anyhow::Result<_>>()?);
     let component_bytes = versions.hello(0).len();
-    Ok(Fleet { nodes: NODES, component_bytes, fresh, cached })
+    Ok(FleetMeasurement { nodes: NODES, component_bytes, fresh, cached })
 }
 
 impl SwapMeasurement {

@@ -7,7 +7,6 @@
 
 mod fleet;
 mod report;
-mod steady;
 mod versions;
 
 use std::time::{Duration, Instant};
@@ -16,11 +15,11 @@ use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value as Json, json};
 
 use self::report::{Deployments, OneNode, Report};
-use self::steady::{PhaseResults, SteadyLoad};
 use self::versions::Versions;
-use super::operators::Operators;
+use super::operators::OperatorsClient;
 use super::report::Timings;
 use super::server::Server;
+use super::steady::{ExpectedRequest, PhaseResults, SteadyLoad};
 use super::{CREATE, Options, Programs, alone, machine};
 use crate::postgres::Postgres;
 use crate::workspace::Workspace;
@@ -43,6 +42,8 @@ const QUIET: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const SWAPPED: &str = "/areas/hello";
+/// Path below the workspace, of the area that is swapped.
+const HELLO_PATH: &str = "/hello";
 const TRIED: &str = "/areas/behaves_as_marked";
 
 /// Measures, prints and writes the report.
@@ -57,7 +58,7 @@ pub(crate) fn run(
     std::fs::copy(programs.areas.join("support.wasm"), areas.join("support.wasm"))?;
     let server = Server::start(&alone(programs, "swaps", &areas))?;
     server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
-    let one_node = Stage::set(&server, programs)?.measure(&server, options.rate)?;
+    let one_node = SwapBench::set(&server, programs)?.measure(&server, options.rate)?;
     // Frees the processors for the fleet.
     drop(server);
     let fleet = fleet::deployments(programs, &postgres)?;
@@ -67,18 +68,18 @@ pub(crate) fn run(
 }
 
 /// State of the operators' actions during the measurement.
-struct Stage {
-    operators: Operators,
+struct SwapBench {
+    operators: OperatorsClient,
     versions: Versions,
     /// Digests of the versions between which the swaps alternate.
     digests: Vec<String>,
     faulty: String,
 }
 
-impl Stage {
+impl SwapBench {
     /// Deploys everything and starts the shadow.
     fn set(server: &Server, programs: &Programs) -> anyhow::Result<Self> {
-        let operators = Operators::of(server)?;
+        let operators = OperatorsClient::of(server)?;
         let versions = Versions::read(&programs.areas)?;
         let digest = |answer: Json| -> anyhow::Result<String> {
             Ok(answer["digest"].as_str().context("no digest")?.to_owned())
@@ -94,7 +95,7 @@ impl Stage {
     }
 
     fn measure(&self, server: &Server, rate: u32) -> anyhow::Result<OneNode> {
-        let steady = SteadyLoad::new(server, rate);
+        let steady = SteadyLoad::new(server, rate, requests(server));
         let phase = |name: &str, work: &dyn Fn() -> anyhow::Result<()>| {
             eprintln!("{rate} requests a second, {name}");
             steady.during(work)
@@ -173,7 +174,7 @@ impl Stage {
             let begun = Instant::now();
             let told = self.operators.put(SWAPPED, "activate=true", component)?;
             ensure!(told["result"] == "live", "the version is not live: {told}");
-            server.post(steady::HELLO_PATH, Some(&json!({ "name": "you" })))?;
+            server.post(HELLO_PATH, Some(&json!({ "name": "you" })))?;
             Ok(begun.elapsed().as_secs_f64() * 1e3)
         };
         let fresh = (0..DEPLOYMENTS).map(|number| deploy(1_000 + number));
@@ -182,4 +183,16 @@ impl Stage {
         let cached = Timings::of(cached.collect::<anyhow::Result<_>>()?);
         Ok(Deployments { component_bytes: self.versions.hello(0).len(), fresh, cached })
     }
+}
+
+/// Returns the steady load: one request of each of the three areas.
+fn requests(server: &Server) -> Vec<ExpectedRequest> {
+    let list = ("GET", "/support/cases", "");
+    let greet = ("POST", HELLO_PATH, r#"{"name":"you"}"#);
+    let tell = ("POST", "/fixtures/behaves-as-marked", r#"{"do":"tell"}"#);
+    vec![
+        ExpectedRequest::new(server, list, ("200", "Login fails")),
+        ExpectedRequest::new(server, greet, ("201", "Hello, you!")),
+        ExpectedRequest::new(server, tell, ("200", "soundly.")).on_trial(),
+    ]
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::Serialize;
 
-use super::fleet::{Fleet, SwapMeasurement};
-use super::steady::PhaseResults;
+use super::fleet::{FleetMeasurement, SwapMeasurement};
 use crate::bench::report::Timings;
+use crate::bench::steady::PhaseResults;
 
 /// Times from the start of a deployment's request to the version's first
 /// response.
@@ -26,7 +26,7 @@ pub(super) struct Report {
     pub(super) rate: u32,
     #[serde(flatten)]
     pub(super) one_node: OneNode,
-    pub(super) fleet: Fleet,
+    pub(super) fleet: FleetMeasurement,
 }
 
 /// Results of one node.
@@ -71,7 +71,7 @@ impl Report {
         let Deployments { component_bytes, fresh, cached } = &self.one_node.deployments;
         print("one node, compiled fresh", *component_bytes, fresh);
         print("one node, cached", *component_bytes, cached);
-        let Fleet { nodes, component_bytes, fresh, cached } = &self.fleet;
+        let FleetMeasurement { nodes, component_bytes, fresh, cached } = &self.fleet;
         for (how, SwapMeasurement { printed, answered }) in
             [("compiled fresh", fresh), ("cached", cached)]
         {

@@ -3,36 +3,33 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::bench::server::Server;
+use super::server::Server;
 
 const CONNECTIONS: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Path below the workspace, of the area that is swapped.
-pub(super) const HELLO_PATH: &str = "/hello";
-
 /// Results of one phase. For phases in rounds, percentiles and rates are the medians of the rounds.
 #[derive(Debug, Serialize)]
-pub(super) struct PhaseResults {
-    pub(super) requests: usize,
-    pub(super) requests_per_second: f64,
-    pub(super) p50_ms: f64,
-    pub(super) p99_ms: f64,
-    pub(super) max_ms: f64,
+pub(crate) struct PhaseResults {
+    pub(crate) requests: usize,
+    pub(crate) requests_per_second: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) max_ms: f64,
     /// Number of requests of healthy areas with a wrong response.
-    pub(super) wrong: usize,
+    pub(crate) wrong: usize,
     /// Number of requests that a faulty canary failed.
-    pub(super) failed_by_canaries: usize,
+    pub(crate) failed_by_canaries: usize,
 }
 
 impl PhaseResults {
-    pub(super) fn of_rounds(rounds: Vec<Self>) -> Self {
+    pub(crate) fn of_rounds(rounds: Vec<Self>) -> Self {
         let median = |of: fn(&Self) -> f64| {
             let mut all: Vec<f64> = rounds.iter().map(of).collect();
             all.sort_by(f64::total_cmp);
@@ -51,19 +48,63 @@ impl PhaseResults {
 }
 
 /// The load on one server.
-pub(super) struct SteadyLoad {
+pub(crate) struct SteadyLoad {
     address: String,
-    requests: [ExpectedRequest; 3],
+    requests: Vec<ExpectedRequest>,
     rate: u32,
+    /// Number of the next `Idempotency-Key`.
+    next_key: AtomicU64,
 }
 
 /// A request, and text that its response must contain.
-struct ExpectedRequest {
-    bytes: Vec<u8>,
+pub(crate) struct ExpectedRequest {
+    head: String,
+    body: &'static str,
+    /// Prefix of the `Idempotency-Key`, which differs for each request; `None` sends none.
+    keys: Option<String>,
     status: &'static str,
     part: &'static str,
     /// Whether a canary may serve the request and make it fail.
     on_trial: bool,
+}
+
+impl ExpectedRequest {
+    /// Creates a request below the workspace.
+    pub(crate) fn new(
+        server: &Server,
+        (method, path, body): (&str, &str, &'static str),
+        (status, part): (&'static str, &'static str),
+    ) -> Self {
+        let url = server.url(path);
+        let target = url.split_once(server.address()).map_or("/", |(_, target)| target);
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\nX-CSRF-Token: {}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n",
+            server.address(),
+            server.cookie(),
+            server.csrf_token(),
+            body.len(),
+        );
+        Self { head, body, keys: None, status, part, on_trial: false }
+    }
+
+    /// Lets a canary serve the request and make it fail.
+    pub(crate) fn on_trial(self) -> Self {
+        Self { on_trial: true, ..self }
+    }
+
+    /// Sends a separate `Idempotency-Key` with each request.
+    pub(crate) fn with_keys(self, server: &Server) -> Self {
+        Self { keys: Some(format!("steady-{}", server.next_load())), ..self }
+    }
+
+    fn text(&self, next_key: &AtomicU64) -> String {
+        let Self { head, body, keys, .. } = self;
+        let key = keys.as_ref().map(|prefix| {
+            format!("Idempotency-Key: {prefix}-{}\r\n", next_key.fetch_add(1, Ordering::Relaxed))
+        });
+        format!("{head}{}\r\n{body}", key.unwrap_or_default())
+    }
 }
 
 /// Results of one connection.
@@ -75,24 +116,14 @@ struct ConnectionResults {
 }
 
 impl SteadyLoad {
-    pub(super) fn new(server: &Server, rate: u32) -> Self {
-        let tell = "/fixtures/behaves-as-marked";
-        let asked = |method, path, body, status, part, on_trial| ExpectedRequest {
-            bytes: request(server, method, path, body),
-            status,
-            part,
-            on_trial,
-        };
-        let requests = [
-            asked("GET", "/support/cases", "", "200", "Login fails", false),
-            asked("POST", HELLO_PATH, r#"{"name":"you"}"#, "201", "Hello, you!", false),
-            asked("POST", tell, r#"{"do":"tell"}"#, "200", "soundly.", true),
-        ];
-        Self { address: server.address().to_owned(), requests, rate }
+    /// Creates a load of this number of requests per second, which take turns.
+    pub(crate) fn new(server: &Server, rate: u32, requests: Vec<ExpectedRequest>) -> Self {
+        let address = server.address().to_owned();
+        Self { address, requests, rate, next_key: AtomicU64::new(0) }
     }
 
     /// Runs the load while `work` runs.
-    pub(super) fn during(
+    pub(crate) fn during(
         &self,
         work: impl FnOnce() -> anyhow::Result<()>,
     ) -> anyhow::Result<PhaseResults> {
@@ -130,12 +161,13 @@ impl SteadyLoad {
         let mut due = begun + every * number / CONNECTIONS;
         let mut connection = BufReader::new(connect(&self.address)?);
         let mut seen = ConnectionResults::default();
-        for asked in self.requests.iter().cycle().skip(number as usize % 3) {
+        let first = number as usize % self.requests.len();
+        for asked in self.requests.iter().cycle().skip(first) {
             if ended.load(Ordering::Relaxed) {
                 break;
             }
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            match exchange(&mut connection, asked) {
+            match exchange(&mut connection, asked, &self.next_key) {
                 Ok(true) => {}
                 Ok(false) if asked.on_trial => seen.failed_by_canaries += 1,
                 Ok(false) => seen.wrong += 1,
@@ -158,20 +190,6 @@ fn connect(address: &str) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-fn request(server: &Server, method: &str, path: &str, body: &str) -> Vec<u8> {
-    let url = server.url(path);
-    let target = url.split_once(server.address()).map_or("/", |(_, target)| target);
-    let text = format!(
-        "{method} {target} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\nX-CSRF-Token: {}\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        server.address(),
-        server.cookie(),
-        server.csrf_token(),
-        body.len(),
-    );
-    text.into_bytes()
-}
-
 /// Whether the response is right.
 ///
 /// # Errors
@@ -179,8 +197,9 @@ fn request(server: &Server, method: &str, path: &str, body: &str) -> Vec<u8> {
 fn exchange(
     connection: &mut BufReader<TcpStream>,
     asked: &ExpectedRequest,
+    next_key: &AtomicU64,
 ) -> anyhow::Result<bool> {
-    connection.get_mut().write_all(&asked.bytes)?;
+    connection.get_mut().write_all(asked.text(next_key).as_bytes())?;
     let mut line = String::new();
     connection.read_line(&mut line)?;
     let as_expected = line.split(' ').nth(1) == Some(asked.status);

@@ -1,0 +1,215 @@
+//! `cargo xtask bench --writes`: writes, and what they set in motion, next to the same build's
+//! predecessor, the bare databases and other queues. All take turns; results are medians of rounds.
+
+mod peers;
+mod receiver;
+mod rows;
+mod service;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, ensure};
+
+pub(super) use self::receiver::Receiver;
+pub(super) use self::service::due;
+
+use self::peers::Peers;
+use self::rows::{Figures, Rows, Subject};
+use self::service::Service;
+use super::load::Load;
+use super::{Options, Programs, machine};
+use crate::postgres::Postgres;
+use crate::workspace::Workspace;
+
+/// Jobs that a peer drains.
+const JOBS: &str = "50000";
+/// Clients of the additional loads of one workspace.
+const CLIENTS: [u32; 4] = [1, 8, 64, 512];
+/// Workspaces among which an additional load is spread.
+const WORKSPACES: [usize; 2] = [100, 1_000];
+
+/// Measures, prints and writes the report.
+pub(crate) fn run(
+    workspace: &Workspace,
+    programs: &Programs,
+    options: &Options,
+) -> anyhow::Result<()> {
+    let peers = Peers::build(workspace)?;
+    let postgres = Postgres::start()?;
+    let before = options.before.as_deref().map(|folder| build_in(programs, folder)).transpose()?;
+    let builds = [before.as_ref().map(|one| ("before", one)), Some(("now", programs))];
+    let mut bench = Bench {
+        builds: builds.into_iter().flatten().collect(),
+        options,
+        postgres: &postgres,
+        peers,
+        folder: &programs.folder,
+        rows: Rows::default(),
+    };
+    for backend in ["sqlite", "postgres"] {
+        bench.measure(backend)?;
+    }
+    println!("\nmachine: {}\n", machine()?);
+    bench.rows.print();
+    let path = workspace.target.join("bench-writes.json");
+    std::fs::write(&path, serde_json::to_vec_pretty(&bench.rows)?)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    println!("\n{}", path.display());
+    Ok(())
+}
+
+/// Returns the programs of another build.
+fn build_in(programs: &Programs, folder: &Path) -> anyhow::Result<Programs> {
+    let folder = folder.canonicalize().with_context(|| format!("no {}", folder.display()))?;
+    let (host, areas) = (folder.join("assurance"), folder.join("areas"));
+    ensure!(host.exists() && areas.exists(), "no assurance and areas in {}", folder.display());
+    let (twin, script) = (programs.twin.clone(), programs.script.clone());
+    Ok(Programs { host, areas, twin, script, folder: programs.folder.clone() })
+}
+
+struct Bench<'a> {
+    /// Builds of the service, each with its name in the report.
+    builds: Vec<(&'static str, &'a Programs)>,
+    options: &'a Options,
+    postgres: &'a Postgres,
+    peers: Peers,
+    folder: &'a PathBuf,
+    rows: Rows,
+}
+
+impl<'a> Bench<'a> {
+    fn measure(&mut self, backend: &'static str) -> anyhow::Result<()> {
+        for round in 0..self.options.rounds {
+            eprintln!("{backend}: round {} of {}", round + 1, self.options.rounds);
+            for build in 0..self.builds.len() {
+                self.service(build, backend, round)?;
+            }
+            self.bare_posts(backend, round)?;
+            self.queues(backend, round)?;
+        }
+        self.loads(backend)
+    }
+
+    fn one(
+        &self,
+        build: usize,
+        backend: &'static str,
+        round: usize,
+        connections: u32,
+    ) -> Service<'a> {
+        let (whose, programs) = self.builds[build];
+        Service {
+            programs,
+            postgres: self.postgres,
+            backend,
+            name: format!("{whose}-{connections}-{round}"),
+            load: Load { connections, seconds: self.options.seconds },
+        }
+    }
+
+    fn add(
+        &mut self,
+        what: impl Into<String>,
+        backend: &'static str,
+        whose: &'static str,
+        figures: Figures,
+    ) {
+        self.rows.add(Subject { what: what.into(), backend, whose }, figures);
+    }
+
+    /// One round of one build.
+    fn service(&mut self, build: usize, backend: &'static str, round: usize) -> anyhow::Result<()> {
+        let whose = self.builds[build].0;
+        let service = self.one(build, backend, round, self.options.connections);
+        self.add("POST support case", backend, whose, service.posts(1)?);
+        self.add("webhook deliveries", backend, whose, service.deliveries()?);
+        self.add("empty jobs", backend, whose, service.empty_jobs("enqueues-jobs")?);
+        self.add("empty jobs, together", backend, whose, service.empty_jobs("runs-together")?);
+        Ok(())
+    }
+
+    /// The rows of the POSTs without the service, in the database of the last build.
+    fn bare_posts(&mut self, backend: &'static str, round: usize) -> anyhow::Result<()> {
+        let last = self.builds.len() - 1;
+        let database = self.one(last, backend, round, self.options.connections).posts_database()?;
+        let seconds = self.options.seconds.to_string();
+        let posts = |per_commit| self.peers.run(&["posts", &database, &seconds, per_commit], 0);
+        let single = posts("1")?;
+        if backend == "sqlite" {
+            let together = posts("16")?;
+            self.add("rows of POSTs, 16 in a commit", backend, "bare", together);
+        }
+        self.add("rows of POSTs, each committed", backend, "bare", single);
+        Ok(())
+    }
+
+    /// Empty jobs of the peers.
+    fn queues(&mut self, backend: &'static str, round: usize) -> anyhow::Result<()> {
+        let kinds: &[(&str, &str, &str, &'static str)] = if backend == "sqlite" {
+            &[
+                ("jobs-fill", "jobs", "rows of jobs, 64 in a commit", "bare"),
+                ("apalis-fill", "apalis", "empty jobs, together", "apalis"),
+            ]
+        } else {
+            &[
+                ("jobs-fill", "jobs", "rows of jobs, 64 in a commit", "bare"),
+                ("graphile-fill", "graphile", "empty jobs, together", "graphile_worker"),
+                ("graphile-fill", "graphile-single", "empty jobs", "graphile_worker"),
+            ]
+        };
+        for (fill, run, what, whose) in kinds {
+            let name = format!("{run}-{round}");
+            let database = match backend {
+                "sqlite" => peers::file(self.folder, &name),
+                _ => self.postgres.create_database(&name)?,
+            };
+            self.peers.prepare(&[fill, &database, JOBS])?;
+            let figures = self.peers.run(&[run, &database, JOBS], JOBS.parse()?)?;
+            self.add(*what, backend, whose, figures);
+        }
+        Ok(())
+    }
+
+    /// Other loads of this build, once each.
+    fn loads(&mut self, backend: &'static str) -> anyhow::Result<()> {
+        let (now, once) = (self.builds.len() - 1, self.options.rounds);
+        for clients in CLIENTS {
+            eprintln!("{backend}: {clients} clients");
+            let figures = self.one(now, backend, once, clients).posts(1)?;
+            self.add(format!("POST support case, {clients} clients"), backend, "now", figures);
+        }
+        for workspaces in WORKSPACES {
+            eprintln!("{backend}: {workspaces} workspaces");
+            let service = self.one(now, backend, once + workspaces, self.options.connections);
+            let what = format!("POST support case, {workspaces} workspaces");
+            self.add(what, backend, "now", service.posts(workspaces)?);
+        }
+        let service = self.one(now, backend, once, self.options.connections);
+        let most = service.posts(1)?.per_second;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a positive rate"
+        )]
+        let half = (most / 2.0) as u32;
+        let figures = service.posts_at(half.max(1))?;
+        self.add("POST support case, half of that rate", backend, "now", figures);
+        Ok(())
+    }
+}
+
+/// Returns the processor time of all PostgreSQL processes so far, in microseconds.
+fn postgres_cpu_us() -> anyhow::Result<f64> {
+    let mut ticks = 0;
+    for process in std::fs::read_dir("/proc")? {
+        // A process may end meanwhile; most entries are no processes.
+        let Ok(stat) = std::fs::read_to_string(process?.path().join("stat")) else { continue };
+        if let Some((name, fields)) = stat.rsplit_once(") ")
+            && name.ends_with("(postgres")
+        {
+            let times = fields.split(' ').skip(11).take(2);
+            ticks += times.filter_map(|time| time.parse::<u32>().ok()).sum::<u32>();
+        }
+    }
+    Ok(f64::from(ticks) * 10_000.0)
+}

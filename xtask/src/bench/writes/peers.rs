@@ -1,0 +1,62 @@
+//! Measurements of `xtask/peers`: other queues, and databases without a service.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+
+use super::postgres_cpu_us;
+use super::rows::Figures;
+use crate::process;
+use crate::workspace::{Workspace, cargo};
+
+/// The program that runs the peers.
+pub(super) struct Peers(PathBuf);
+
+/// What the program prints.
+#[derive(Deserialize)]
+struct Printed {
+    count: f64,
+    seconds: f64,
+    cpu_us: f64,
+}
+
+impl Peers {
+    /// Builds the program.
+    pub(super) fn build(workspace: &Workspace) -> anyhow::Result<Self> {
+        let target = workspace.target.join("peers");
+        let mut build = cargo();
+        build.args(["build", "--release", "--locked", "--manifest-path"]);
+        build.arg(workspace.root.join("xtask/peers/Cargo.toml")).arg("--target-dir").arg(&target);
+        process::run(&mut build)?;
+        Ok(Self(target.join("release/peers")))
+    }
+
+    /// Runs the program without measuring it.
+    pub(super) fn prepare(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        process::run_quietly(Command::new(&self.0).args(arguments)).map(drop)
+    }
+
+    /// Runs the program. `waiting` is the number of jobs it drains.
+    pub(super) fn run(&self, arguments: &[&str], waiting: u64) -> anyhow::Result<Figures> {
+        let before = postgres_cpu_us()?;
+        let text = process::run_quietly(Command::new(&self.0).args(arguments))?;
+        let database_cpu_us = postgres_cpu_us()? - before;
+        let Printed { count, seconds, cpu_us } =
+            serde_json::from_str(&text).with_context(|| format!("peers printed {text}"))?;
+        Ok(Figures {
+            per_second: count / seconds,
+            cpu_us: cpu_us / count,
+            database_cpu_us: database_cpu_us / count,
+            latency: None,
+            waiting,
+            errors: 0,
+        })
+    }
+}
+
+/// Returns a file for the database of a peer, which does not exist yet.
+pub(super) fn file(folder: &Path, name: &str) -> String {
+    folder.join(format!("{name}.db")).display().to_string()
+}

@@ -1,0 +1,112 @@
+//! The rows of the report: medians of the rounds of each measurement.
+
+use serde::Serialize;
+
+use crate::bench::load::LoadResults;
+use crate::bench::report::median;
+
+/// What is measured, on which database, and of whom.
+#[derive(Clone, PartialEq, Serialize)]
+pub(super) struct Subject {
+    pub(super) what: String,
+    pub(super) backend: &'static str,
+    /// `now`, `before`, or the name of a peer.
+    pub(super) whose: &'static str,
+}
+
+/// Figures of one round.
+#[derive(Clone, Serialize)]
+pub(super) struct Figures {
+    pub(super) per_second: f64,
+    /// Processor time of the server or peer for one operation, in microseconds.
+    pub(super) cpu_us: f64,
+    /// Processor time of PostgreSQL for one operation, in microseconds.
+    pub(super) database_cpu_us: f64,
+    pub(super) latency: Option<Latency>,
+    /// Jobs that waited at the beginning of a drain, or at the end of a load.
+    pub(super) waiting: u64,
+    /// Requests that failed.
+    pub(super) errors: u64,
+}
+
+/// Latencies of the requests of a load.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Latency {
+    pub(super) p50_ms: f64,
+    pub(super) p99_ms: f64,
+}
+
+impl Figures {
+    /// Returns the figures of a load.
+    pub(super) fn of_load(load: &LoadResults, database_cpu_us: f64, waiting: u64) -> Self {
+        Self {
+            per_second: load.requests_per_second,
+            cpu_us: load.cpu_us_per_request,
+            database_cpu_us,
+            latency: Some(Latency { p50_ms: load.p50_ms, p99_ms: load.p99_ms }),
+            waiting,
+            errors: load.errors,
+        }
+    }
+}
+
+/// All measurements, in the order in which their first round ended.
+#[derive(Default, Serialize)]
+pub(super) struct Rows(Vec<Row>);
+
+#[derive(Serialize)]
+struct Row {
+    subject: Subject,
+    rounds: Vec<Figures>,
+}
+
+impl Rows {
+    /// Adds one round.
+    pub(super) fn add(&mut self, subject: Subject, figures: Figures) {
+        match self.0.iter_mut().find(|row| row.subject == subject) {
+            Some(row) => row.rounds.push(figures),
+            None => self.0.push(Row { subject, rounds: vec![figures] }),
+        }
+    }
+
+    /// Prints the table.
+    pub(super) fn print(&self) {
+        println!("| what | database | whose | per second | CPU µs | database's CPU µs | |");
+        println!("|---|---|---|---|---|---|---|");
+        for row in &self.0 {
+            row.print();
+        }
+    }
+}
+
+impl Row {
+    fn print(&self) {
+        let of =
+            |figure: &dyn Fn(&Figures) -> f64| median(self.rounds.iter().map(figure).collect());
+        let latency = |figure: fn(Latency) -> f64| {
+            let known: Vec<f64> =
+                self.rounds.iter().filter_map(|one| one.latency.map(figure)).collect();
+            (!known.is_empty()).then(|| median(known))
+        };
+        let mut notes = Vec::new();
+        if let (Some(p50), Some(p99)) = (latency(|one| one.p50_ms), latency(|one| one.p99_ms)) {
+            notes.push(format!("p50 {p50:.1} ms, p99 {p99:.1} ms"));
+        }
+        let waiting = self.rounds.iter().map(|one| one.waiting).max().unwrap_or_default();
+        if waiting > 0 {
+            notes.push(format!("{waiting} waiting"));
+        }
+        let errors: u64 = self.rounds.iter().map(|one| one.errors).sum();
+        if errors > 0 {
+            notes.push(format!("{errors} FAILED"));
+        }
+        let Subject { what, backend, whose } = &self.subject;
+        println!(
+            "| {what} | {backend} | {whose} | {:.0} | {:.0} | {:.0} | {} |",
+            of(&|one| one.per_second),
+            of(&|one| one.cpu_us),
+            of(&|one| one.database_cpu_us),
+            notes.join("; "),
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! Measurements of one build of the service on one database.
+//!
+//! A lane with the capacity 0 runs no jobs, so that a backlog can be built up; the next start of
+//! the server drains it.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+
+use super::postgres_cpu_us;
+use super::receiver::Receiver;
+use super::rows::{Figures, Latency};
+use crate::bench::load::{self, Load};
+use crate::bench::server::{Plan, Server};
+use crate::bench::steady::{ExpectedRequest, SteadyLoad};
+use crate::bench::{CREATE, Programs, plan};
+use crate::postgres::Postgres;
+
+/// Number of calls that each enqueue a thousand jobs.
+const BATCHES: u32 = 50;
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Interval at which the queue is read.
+const POLL: Duration = Duration::from_millis(200);
+
+/// One build on one database, in one round.
+pub(super) struct Service<'a> {
+    pub(super) programs: &'a Programs,
+    pub(super) postgres: &'a Postgres,
+    pub(super) backend: &'static str,
+    /// Part of the names of databases and folders, which no other service uses.
+    pub(super) name: String,
+    pub(super) load: Load,
+}
+
+impl Service<'_> {
+    fn plan(&self, what: &str, settings: &str) -> anyhow::Result<Plan<'_>> {
+        let name = format!("{what}-{}", self.name);
+        let settings = format!("[egress]\nallow_loopback = true\n{settings}");
+        Ok(Plan { settings, ..plan(self.programs, &name, self.backend, self.postgres)? })
+    }
+
+    /// Returns the URL of the database of the POSTs.
+    pub(super) fn posts_database(&self) -> anyhow::Result<String> {
+        let plan = self.plan("posts", "")?;
+        let file = plan.folder.join("data/assurance.db");
+        Ok(plan.database.unwrap_or_else(|| file.display().to_string()))
+    }
+
+    /// Creates support cases in workspaces, of which the user's own has a webhook for another event.
+    pub(super) fn posts(&self, workspaces: usize) -> anyhow::Result<Figures> {
+        let mut server = Server::start(&self.plan("posts", "")?)?;
+        subscribe(&server, "http://127.0.0.1:9/", "support_case.closed")?;
+        if workspaces > 1 {
+            server.spread_over(workspaces)?;
+        }
+        let run = |load| load::run(&server, &CREATE, load, &self.programs.script);
+        run(Load { seconds: 1, ..self.load })?;
+        let before = postgres_cpu_us()?;
+        let posts = run(self.load)?;
+        let requests = posts.requests_per_second * f64::from(self.load.seconds);
+        let database_cpu_us = (postgres_cpu_us()? - before) / requests;
+        Ok(Figures::of_load(&posts, database_cpu_us, due(&server)?))
+    }
+
+    /// Creates support cases at a fixed rate.
+    pub(super) fn posts_at(&self, rate: u32) -> anyhow::Result<Figures> {
+        let server = Server::start(&self.plan("steady", "")?)?;
+        subscribe(&server, "http://127.0.0.1:9/", "support_case.closed")?;
+        let post = (CREATE.method, CREATE.path, CREATE.body.unwrap_or_default());
+        let post = ExpectedRequest::new(&server, post, ("201", "Login fails")).with_keys(&server);
+        let steady = SteadyLoad::new(&server, rate, vec![post]);
+        let lasting = |time: Duration| {
+            steady.during(|| {
+                std::thread::sleep(time);
+                Ok(())
+            })
+        };
+        lasting(Duration::from_secs(1))?;
+        let (cpu, database) = (server.cpu_us()?, postgres_cpu_us()?);
+        let seen = lasting(Duration::from_secs(self.load.seconds.into()))?;
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+        let requests = seen.requests as f64;
+        Ok(Figures {
+            per_second: seen.requests_per_second,
+            cpu_us: (server.cpu_us()? - cpu) / requests,
+            database_cpu_us: (postgres_cpu_us()? - database) / requests,
+            latency: Some(Latency { p50_ms: seen.p50_ms, p99_ms: seen.p99_ms }),
+            waiting: due(&server)?,
+            errors: seen.wrong.try_into()?,
+        })
+    }
+
+    /// Delivers the events of new support cases to a receiver on this machine.
+    pub(super) fn deliveries(&self) -> anyhow::Result<Figures> {
+        let receiver = Receiver::start()?;
+        let server = Server::start(&self.plan("deliveries", &lane("delivery", 0))?)?;
+        subscribe(&server, &receiver.url, "support_case.created")?;
+        load::run(&server, &CREATE, self.load, &self.programs.script)?;
+        let jobs = due(&server)?;
+        drop(server);
+        let server = Server::start(&self.plan("deliveries", "")?)?;
+        let drained = drain(&server, jobs)?;
+        let received = receiver.received.load(Ordering::Relaxed);
+        ensure!(received >= jobs, "{received} of {jobs} deliveries were received");
+        Ok(drained)
+    }
+
+    /// Runs jobs of a fixture that do nothing.
+    pub(super) fn empty_jobs(&self, fixture: &str) -> anyhow::Result<Figures> {
+        let areas = self.areas(fixture)?;
+        let plan = |capacity| -> anyhow::Result<Plan<'_>> {
+            let plan = self.plan(fixture, &lane("maintenance", capacity))?;
+            Ok(Plan { areas: &areas, ..plan })
+        };
+        let server = Server::start(&plan(0)?)?;
+        for _ in 0..BATCHES {
+            let body = json!({ "jobs": 1_000, "idle": true });
+            server.post(&format!("/fixtures/{fixture}"), Some(&body))?;
+        }
+        let jobs = due(&server)?;
+        drop(server);
+        drain(&Server::start(&plan(16)?)?, jobs)
+    }
+
+    /// Creates a folder with the fixture as its only area besides the queue.
+    fn areas(&self, fixture: &str) -> anyhow::Result<PathBuf> {
+        let areas = self.programs.folder.join(format!("{fixture}-areas"));
+        std::fs::create_dir_all(&areas)?;
+        for file in [&format!("fixtures/{fixture}.wasm"), "queue.wasm", "areas.toml"] {
+            let from = self.programs.areas.join(file);
+            std::fs::copy(&from, areas.join(from.file_name().unwrap_or_default()))
+                .with_context(|| format!("cannot copy {}", from.display()))?;
+        }
+        Ok(areas)
+    }
+}
+
+fn subscribe(server: &Server, url: &str, event: &str) -> anyhow::Result<()> {
+    server.post("/webhooks", Some(&json!({ "url": url, "events": [event] })))?;
+    Ok(())
+}
+
+/// Returns the settings of a lane with this capacity.
+fn lane(name: &str, capacity: u32) -> String {
+    format!("[jobs.lanes.{name}]\ncapacity = {capacity}\n")
+}
+
+/// Waits until no job is due. The time begins when the server serves.
+fn drain(server: &Server, jobs: u64) -> anyhow::Result<Figures> {
+    let (begun, cpu_before, database_before) =
+        (Instant::now(), server.cpu_us()?, postgres_cpu_us()?);
+    while due(server)? > 0 {
+        ensure!(begun.elapsed() < PATIENCE, "the queue is not empty after {PATIENCE:?}");
+        std::thread::sleep(POLL);
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let count = jobs as f64;
+    Ok(Figures {
+        per_second: count / seconds,
+        cpu_us: (server.cpu_us()? - cpu_before) / count,
+        database_cpu_us: (postgres_cpu_us()? - database_before) / count,
+        latency: None,
+        waiting: jobs,
+        errors: 0,
+    })
+}
+
+/// Returns the number of the workspace's jobs that are due or run.
+pub(crate) fn due(server: &Server) -> anyhow::Result<u64> {
+    let queue = server.get("/queue")?;
+    let lanes = queue["lanes"].as_array().context("no lanes")?;
+    let number = |lane: &serde_json::Value, name: &str| lane[name].as_u64().unwrap_or_default();
+    Ok(lanes.iter().map(|lane| number(lane, "active") + number(lane, "queued")).sum())
+}
