@@ -12,7 +12,8 @@ const MAX_ARTIFACT_TOTAL_BYTES: u64 = 104_857_600;
 
 /// Envelope schema and limits of this service.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct EnvelopeSchema {
+#[schemars(rename = "EnvelopeSchema")]
+pub(crate) struct EnvelopeSchemaInfo {
     accepted_versions: Vec<&'static str>,
     clock_tolerance_seconds: i64,
     compressed_request_bodies_supported: bool,
@@ -25,8 +26,8 @@ pub(crate) struct EnvelopeSchema {
     signature_algorithms: Vec<&'static str>,
 }
 
-pub(crate) fn describe(_: &Ctx) -> Result<EnvelopeSchema> {
-    Ok(EnvelopeSchema {
+pub(crate) fn describe(_: &Ctx) -> Result<EnvelopeSchemaInfo> {
+    Ok(EnvelopeSchemaInfo {
         accepted_versions: vec![SCHEMA_VERSION],
         clock_tolerance_seconds: CLOCK_TOLERANCE_SECONDS,
         compressed_request_bodies_supported: true,

@@ -11,7 +11,7 @@ use std::cell::{Cell, UnsafeCell};
 
 use crate::Area;
 use crate::wit::assurance::area::log;
-use crate::wit::exports::assurance::area::batches::BatchHandler;
+use crate::wit::exports::assurance::area::batches::Batch;
 
 /// Must be called first by every exported function: a panic is logged before
 /// the instance aborts. The host shows its line as the cause of the fault.
@@ -24,8 +24,8 @@ pub fn begin() {
 }
 
 /// Returns the kinds of jobs that may run together, as the component exports them.
-pub fn batches(area: &Area) -> Vec<BatchHandler> {
-    let batch = |(kind, most): (&str, u32)| BatchHandler { kind: kind.to_owned(), most };
+pub fn batches(area: &Area) -> Vec<Batch> {
+    let batch = |(kind, most): (&str, u32)| Batch { kind: kind.to_owned(), most };
     area.batches().into_iter().map(batch).collect()
 }
 

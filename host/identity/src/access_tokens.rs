@@ -12,7 +12,7 @@ use assurance_core::domain::people::{AccessToken, User};
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::sessions::TokenHash;
-use assurance_store::{self as store, Access, Tx, access_tokens, memberships, users};
+use assurance_store::{self as store, TransactionAccess, Tx, access_tokens, memberships, users};
 
 /// Minimum interval between two recorded uses of a token, in milliseconds.
 const NOTE_USE_MS: i64 = 60_000;
@@ -93,7 +93,7 @@ impl IdentityService {
         let secret = token_text::random();
         let hash = token_text::hash_of(&secret);
         let hash = hash.unwrap_or_else(|| unreachable!("a new token has the form of a token"));
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         // Waits for transactions that disable the maker or remove the
         // membership.
         users::hold(&mut tx, token.user).await.map_err(not_a_member)?;

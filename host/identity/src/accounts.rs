@@ -3,7 +3,7 @@
 
 use super::IdentityService;
 use assurance_core::domain::id::UserId;
-use assurance_store::{self as store, Access, access_tokens, mfa, sessions, users};
+use assurance_store::{self as store, TransactionAccess, access_tokens, mfa, sessions, users};
 
 impl IdentityService {
     /// Disables an account, ends its sessions and revokes the access tokens that
@@ -15,7 +15,7 @@ impl IdentityService {
     /// # Errors
     /// [`store::Error::NotFound`], or another error of the store.
     pub async fn disable(&self, user: UserId) -> Result<usize, store::Error> {
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         // Before the sessions are ended, because it waits for a sign-in that is
         // creating one.
         users::set_disabled(&mut tx, user, Some(self.0.clock.now())).await?;
@@ -47,7 +47,7 @@ impl IdentityService {
     /// # Errors
     /// The database is unavailable.
     pub async fn reset_factor(&self, user: UserId) -> Result<(bool, usize), store::Error> {
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let existed = mfa::lock(&mut tx, user).await?.is_some();
         mfa::remove(&mut tx, user).await?;
         let ended = sessions::delete_all(&mut tx, user).await?;

@@ -16,7 +16,7 @@ use super::{IdentityService, backoff};
 use assurance_core::config::SignInConfig;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::connection::Connection;
-use assurance_store::{self as store, Access, sign_in_failures, sign_in_places};
+use assurance_store::{self as store, TransactionAccess, sign_in_failures, sign_in_places};
 
 /// Origin of a sign-in attempt: the client's address and device.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,7 +60,7 @@ impl IdentityService {
         now: Timestamp,
     ) -> Result<AttemptKeys, AttemptRefusal> {
         let settings = &self.0.settings.sign_in;
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let attempt = self.attempt(&mut tx, email, source, now).await?;
         // Always in this order, so that two attempts cannot deadlock.
         if let Some(address) = &attempt.address {

@@ -6,7 +6,7 @@ use assurance_core::domain::people::Member;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::idempotency::{self, StoredReply};
-use assurance_store::{self as store, Access, Tx, memberships};
+use assurance_store::{self as store, TransactionAccess, Tx, memberships};
 
 /// Reason why a member was not removed.
 #[derive(Debug, thiserror::Error)]
@@ -99,7 +99,7 @@ impl IdentityService {
         caller: Option<UserId>,
         reply: Option<StoredReply>,
     ) -> Result<Role, RemoveMemberError> {
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let theirs = memberships::lock_role(&mut tx, workspace, user).await?;
         if let Some(caller) = caller {
             check_caller(&mut tx, workspace, caller, (user, theirs)).await?;

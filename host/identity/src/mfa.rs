@@ -7,7 +7,7 @@ use super::second_factor::CodeError;
 use super::sessions::SessionOrigin;
 use super::{IdentityService, NewSession, Principal, recovery, totp};
 use assurance_core::domain::sealed::authenticator_place;
-use assurance_store::{self as store, Access, mfa, sessions};
+use assurance_store::{self as store, TransactionAccess, mfa, sessions};
 
 /// Secret for the person's authenticator app. It has no effect until it is
 /// confirmed with a code.
@@ -70,7 +70,7 @@ impl IdentityService {
     ) -> Result<FactorConfirmationResult, CodeError> {
         let now = self.0.clock.now();
         let user = principal.user.id;
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let Some(pending) = mfa::lock(&mut tx, user).await? else {
             return Err(CodeError::NotEnrolled);
         };
@@ -113,7 +113,7 @@ impl IdentityService {
     ) -> Result<Vec<String>, CodeError> {
         self.take_code_of(principal, code).await?;
         let codes = recovery::new_codes();
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let user = principal.user.id;
         if mfa::lock(&mut tx, user).await?.is_none() {
             return Err(CodeError::NotEnrolled);
@@ -131,7 +131,7 @@ impl IdentityService {
     /// The code is refused, or the database is unavailable; see [`CodeError`].
     pub async fn disable_totp(&self, principal: &Principal, code: &str) -> Result<(), CodeError> {
         self.take_code_of(principal, code).await?;
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         mfa::remove(&mut tx, principal.user.id).await?;
         let ended = sessions::delete_others(&mut tx, principal.user.id, principal.session.id);
         let ended = ended.await?;

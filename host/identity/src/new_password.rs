@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::attempts::AttemptSource;
 use super::sign_in::SignInError;
 use super::{IdentityService, PeopleError, Principal};
-use assurance_store::{self as store, Access, sessions, users};
+use assurance_store::{self as store, TransactionAccess, sessions, users};
 
 /// Request to change a password.
 #[derive(Clone)]
@@ -91,7 +91,7 @@ impl IdentityService {
         let attempt = attempt.map_err(SignInError::from)?;
         let proof = self.check_password(email, &change.current).await?;
         let hash = self.hash_new(&change.new).await?;
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         self.withdraw(&mut tx, &attempt).await?;
         self.forget_failures(&mut tx, email).await?;
         users::hold_password(&mut tx, user, &proof.checked, &hash).await?;

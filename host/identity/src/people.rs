@@ -10,7 +10,9 @@ use assurance_core::domain::people::{User, Workspace};
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::idempotency::{self, StoredReply};
-use assurance_store::{self as store, Access, Connection, memberships, users, workspaces};
+use assurance_store::{
+    self as store, Connection, TransactionAccess, memberships, users, workspaces,
+};
 
 const MAX_EMAIL_BYTES: usize = 254;
 const MAX_NAME_CHARS: usize = 120;
@@ -144,7 +146,7 @@ impl IdentityService {
             })
             .await?;
         let origin = SessionOrigin::new(registration.ip, registration.user_agent);
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         insert(&mut tx, &user, hash.as_deref(), now).await?;
         let (session, _) = self.open_session(&mut tx, user, origin).await?;
         tx.commit().await?;
@@ -179,7 +181,7 @@ impl IdentityService {
     /// An error that names the refused member of the request.
     pub async fn set_password(&self, user: UserId, password: &str) -> Result<(), PeopleError> {
         let hash = self.hash_new(password).await?;
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         users::set_password(&mut tx, user, &hash).await?;
         if let Some(user) = users::find(&mut tx, user).await? {
             self.forget_failures(&mut tx, &user.email).await?;
@@ -237,7 +239,7 @@ impl IdentityService {
             return Err(PeopleError::InvalidSlug(slug));
         }
         let workspace = Workspace { id, name, slug, created_at: now };
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         if let (Some(owner), Some(most)) = (owner, most) {
             let owned = memberships::count_owned(&mut tx, owner).await?;
             if owned >= i64::from(most) {

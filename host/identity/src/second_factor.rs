@@ -8,7 +8,7 @@ use assurance_core::domain::id::UserId;
 use assurance_core::domain::sealed::authenticator_place;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::connection::Connection;
-use assurance_store::{self as store, Access, mfa};
+use assurance_store::{self as store, TransactionAccess, mfa};
 
 /// Reason why a code, or the change that requires it, is refused.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ impl IdentityService {
             self.begin_attempt(&principal.user.email, AttemptSource::default(), now).await?;
         let taken = self.take_code(principal.user.id, code, now).await;
         if matches!(taken, Ok(()) | Err(CodeError::NotEnrolled)) {
-            let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+            let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
             self.withdraw(&mut tx, &attempt).await?;
             tx.commit().await?;
         }
@@ -79,7 +79,7 @@ impl IdentityService {
         code: &str,
         now: Timestamp,
     ) -> Result<(), CodeError> {
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let known = mfa::lock(&mut tx, user).await?.filter(|totp| totp.confirmed_at.is_some());
         let Some(known) = known else { return Err(CodeError::NotEnrolled) };
         let code = code.trim();

@@ -20,7 +20,7 @@ use assurance_core::domain::time::Timestamp;
 use assurance_store::connection::Connection;
 use assurance_store::sessions::TokenHash;
 use assurance_store::{
-    self as store, Access, mfa, sessions, sign_in_failures, sign_in_places, users,
+    self as store, TransactionAccess, mfa, sessions, sign_in_failures, sign_in_places, users,
 };
 
 /// Minimum interval between two recorded uses of a session, in milliseconds.
@@ -152,7 +152,7 @@ impl IdentityService {
     ) -> Result<AccountSecurityStatus, store::Error> {
         let now = self.0.clock.now();
         let user = principal.user.id;
-        let mut tx = self.0.store.begin(Access::Read).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::Read).await?;
         let factors = mfa::status(&mut tx, user).await?;
         let open = sessions::list(&mut tx, user, now, self.idle_since(now)).await?;
         tx.commit().await?;
@@ -181,7 +181,7 @@ impl IdentityService {
     pub async fn issue(&self, user: User, label: &str) -> Result<NewSession, PeopleError> {
         let origin = SessionOrigin { ip: None, user_agent: Some(label.to_owned()) };
         let email = user.email.clone();
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let opened = self.open_session(&mut tx, user, origin).await;
         let (made, ended) = opened.map_err(|error| match error {
             store::Error::NotFound => PeopleError::Disabled(email),

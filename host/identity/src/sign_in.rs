@@ -13,7 +13,7 @@ use super::sessions::SessionOrigin;
 use super::{IdentityService, NewSession};
 use assurance_core::domain::people::User;
 use assurance_core::domain::time::Timestamp;
-use assurance_store::{self as store, Access, mfa, users};
+use assurance_store::{self as store, TransactionAccess, mfa, users};
 
 /// Maximum number of retries of a sign-in after write conflicts.
 const RERUNS: u32 = 3;
@@ -156,7 +156,7 @@ impl IdentityService {
         origin: &SessionOrigin,
     ) -> Result<NewSession, store::Error> {
         let PasswordProof { user, checked, renewed } = proof;
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let device = self.succeed(&mut tx, attempt, source).await?;
         // Locks the password until this session is stored, so that a password
         // change also ends this session.
@@ -206,7 +206,7 @@ impl IdentityService {
         if !enabled {
             return Ok(());
         }
-        let mut tx = self.0.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         self.withdraw(&mut tx, attempt).await?;
         tx.commit().await?;
         Err(SignInError::CodeRequired)

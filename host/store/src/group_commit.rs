@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use super::apply::{self, Effects};
 use super::connection::{SAVEPOINT, Tx};
 use super::error::Error;
-use super::{Access, Store};
+use super::{Store, TransactionAccess};
 
 /// Maximum number of units in one group. Other writers wait until the group is
 /// committed.
@@ -118,7 +118,7 @@ async fn commit_groups(store: Store) {
     while store.has_waiting_units() {
         // The group is taken after the write lock, so that units that arrive
         // while the task waits for the lock join it.
-        match store.begin(Access::WriteLocked).await {
+        match store.begin(TransactionAccess::WriteLocked).await {
             Ok(tx) => commit(&store, tx, store.next_group()).await,
             Err(error) if error.is_pool_timeout() => store.refuse_overdue(),
             Err(_) => commit_each(&store, store.next_group()).await,
@@ -159,7 +159,7 @@ async fn commit(store: &Store, mut tx: Tx, units: Vec<Unit>) {
 async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
     for unit in units {
         let kept = async {
-            let mut tx = store.begin(Access::WriteLocked).await?;
+            let mut tx = store.begin(TransactionAccess::WriteLocked).await?;
             let enqueued = apply::apply_on_sqlite(&mut tx, &unit.effects, "").await?;
             tx.commit().await?;
             Ok(enqueued)
@@ -221,7 +221,7 @@ mod tests {
 
     /// Commits units that all wait for the write lock at the same time.
     async fn together(store: &Store, units: Vec<Effects>) -> Vec<Result<u64, Error>> {
-        let turn = store.begin(Access::WriteLocked).await.unwrap();
+        let turn = store.begin(TransactionAccess::WriteLocked).await.unwrap();
         let units = units.into_iter().map(|effects| {
             let store = store.clone();
             tokio::spawn(async move { store.commit_in_group(effects).await })
@@ -291,7 +291,7 @@ mod tests {
     async fn a_caller_that_has_gone_leaves_all_of_its_unit_or_nothing() {
         let fresh = with_collection().await;
         let (store, workspace) = (&fresh.store, WorkspaceId::new());
-        let turn = store.begin(Access::WriteLocked).await.unwrap();
+        let turn = store.begin(TransactionAccess::WriteLocked).await.unwrap();
         let gone = store.commit_in_group(unit(workspace, "gone"));
         assert!(tokio::time::timeout(Duration::from_millis(5), gone).await.is_err());
         turn.commit().await.unwrap();

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::connection::{Connection, Raw, on};
 use super::error::Error;
 use super::sql::DATABASE_NOW;
-use super::{Access, Store, migrations};
+use super::{Store, TransactionAccess, migrations};
 use assurance_core::domain::time::{Clock, DatabaseClock, Timestamp};
 
 /// Maximum number of retries of the test write. Only this process's heartbeat
@@ -77,7 +77,7 @@ pub async fn check_write(
 }
 
 async fn write(store: &Store, node: Uuid, host: &str, now: Timestamp) -> Result<(), Error> {
-    let mut tx = store.begin(Access::Write).await?;
+    let mut tx = store.begin(TransactionAccess::Write).await?;
     store.upgrade(&mut tx).await?;
     super::nodes::see(&mut tx, node, host, now).await?;
     tx.commit().await

@@ -100,7 +100,7 @@ pub enum Backend {
 
 /// Kind of access that a transaction needs; it decides the isolation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum TransactionAccess {
     /// Reads one snapshot. It writes nothing, takes no lock and never causes a
     /// write conflict.
     Read,
@@ -263,20 +263,24 @@ impl Store {
     }
 
     /// Begins a transaction for a short operation of the host.
-    pub async fn begin(&self, access: Access) -> Result<Tx, Error> {
+    pub async fn begin(&self, access: TransactionAccess) -> Result<Tx, Error> {
         let connection = match (&self.0.databases, access) {
-            (Databases::Postgres { .. }, Access::Write) => self.serializable().await?,
-            (_, Access::WriteLocked) => self.unconfirmed_writer().await?,
-            (_, Access::Read | Access::Write) => self.reader().await?,
+            (Databases::Postgres { .. }, TransactionAccess::Write) => self.serializable().await?,
+            (_, TransactionAccess::WriteLocked) => self.unconfirmed_writer().await?,
+            (_, TransactionAccess::Read | TransactionAccess::Write) => self.reader().await?,
         };
         Tx::begin(connection, self.begin_statement(access)).await
     }
 
     /// Begins a transaction that is held while an area's code runs.
-    pub async fn begin_held(&self, access: Access, holder: ShareOwner) -> Result<Tx, Error> {
+    pub async fn begin_held(
+        &self,
+        access: TransactionAccess,
+        holder: ShareOwner,
+    ) -> Result<Tx, Error> {
         let shares = match access {
-            Access::Read => &self.0.reading,
-            Access::Write | Access::WriteLocked => &self.0.writing,
+            TransactionAccess::Read => &self.0.reading,
+            TransactionAccess::Write | TransactionAccess::WriteLocked => &self.0.writing,
         };
         let place = self.wait(shares.place(holder)).await?;
         Ok(self.begin(access).await?.at(Some(place)))
@@ -285,12 +289,14 @@ impl Store {
     /// Returns the `BEGIN` statement. On PostgreSQL, it first rolls back any
     /// open transaction and sets a marker, so that a later statement can assert
     /// that it runs inside a transaction ([`apply::apply`]).
-    fn begin_statement(&self, access: Access) -> &'static str {
+    fn begin_statement(&self, access: TransactionAccess) -> &'static str {
         match (self.backend(), access) {
-            (Backend::Sqlite, Access::Read | Access::Write) => "BEGIN",
-            (Backend::Sqlite, Access::WriteLocked) => "BEGIN IMMEDIATE",
-            (Backend::Postgres, Access::Read) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            (Backend::Postgres, Access::Write | Access::WriteLocked) => {
+            (Backend::Sqlite, TransactionAccess::Read | TransactionAccess::Write) => "BEGIN",
+            (Backend::Sqlite, TransactionAccess::WriteLocked) => "BEGIN IMMEDIATE",
+            (Backend::Postgres, TransactionAccess::Read) => {
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+            }
+            (Backend::Postgres, TransactionAccess::Write | TransactionAccess::WriteLocked) => {
                 "ROLLBACK; BEGIN; SET LOCAL assurance.transaction = 'open'"
             }
         }
@@ -301,7 +307,7 @@ impl Store {
     /// calls before they write.
     pub async fn begin_locked(&self, holder: ShareOwner) -> Result<Tx, Error> {
         let Databases::Postgres { .. } = &self.0.databases else {
-            return self.begin_held(Access::WriteLocked, holder).await;
+            return self.begin_held(TransactionAccess::WriteLocked, holder).await;
         };
         // The call holds neither a connection nor a permit while it waits.
         let gate = self.wait(self.0.gates.queue(holder.workspace)).await?;
@@ -311,7 +317,7 @@ impl Store {
         if let Raw::Postgres(c) = connection.raw() {
             sqlx::raw_sql(AssertSqlSafe(gate.lock())).execute(c).await?;
         }
-        let tx = Tx::begin(connection, self.begin_statement(Access::Write)).await?;
+        let tx = Tx::begin(connection, self.begin_statement(TransactionAccess::Write)).await?;
         Ok(tx.behind(gate).at(Some(place)))
     }
 
@@ -322,7 +328,7 @@ impl Store {
         self.wait(self.0.gates.pass(workspace)).await
     }
 
-    /// Prepares an [`Access::Write`] transaction for writing: on SQLite it
+    /// Prepares an [`TransactionAccess::Write`] transaction for writing: on SQLite it
     /// waits for the write lock, on PostgreSQL it does nothing.
     pub async fn upgrade(&self, tx: &mut Tx) -> Result<(), Error> {
         if let (BackendConnection::Reader(_, turn @ None), Databases::Sqlite { writer, .. }) =

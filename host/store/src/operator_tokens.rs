@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::connection::{Connection, on};
 use super::error::Error;
-use assurance_core::domain::operator::{OperatorToken, TokenScope};
+use assurance_core::domain::operator::{OperatorTokenInfo, TokenScope};
 use assurance_core::domain::time::Timestamp;
 
 type Row = (Uuid, String, String, i64, Option<i64>);
@@ -15,7 +15,7 @@ type Row = (Uuid, String, String, i64, Option<i64>);
 /// name.
 pub async fn insert(
     connection: &mut Connection,
-    token: &OperatorToken,
+    token: &OperatorTokenInfo,
     hash: &[u8; 32],
 ) -> Result<(), Error> {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
@@ -38,7 +38,7 @@ pub async fn insert(
 pub async fn find(
     connection: &mut Connection,
     hash: &[u8; 32],
-) -> Result<Option<OperatorToken>, Error> {
+) -> Result<Option<OperatorTokenInfo>, Error> {
     let row: Option<Row> = on!(connection, c => {
         sqlx::query_as(
             "SELECT id, name, scopes, created_at, revoked_at FROM operator_tokens \
@@ -52,7 +52,7 @@ pub async fn find(
 }
 
 /// Lists all tokens, including revoked ones, oldest first.
-pub async fn list(connection: &mut Connection) -> Result<Vec<OperatorToken>, Error> {
+pub async fn list(connection: &mut Connection) -> Result<Vec<OperatorTokenInfo>, Error> {
     let rows: Vec<Row> = on!(connection, c => {
         sqlx::query_as(
             "SELECT id, name, scopes, created_at, revoked_at FROM operator_tokens \
@@ -83,14 +83,14 @@ pub async fn revoke(
     Ok(revoked > 0)
 }
 
-fn token((id, name, scopes, created_at, revoked_at): Row) -> Result<OperatorToken, Error> {
+fn token((id, name, scopes, created_at, revoked_at): Row) -> Result<OperatorTokenInfo, Error> {
     let scopes: Result<BTreeSet<TokenScope>, String> =
         scopes.split_whitespace().map(str::parse).collect();
     let scopes = scopes.map_err(|problem| {
         Error::Database(sqlx::Error::Decode(format!("operator_tokens.scopes: {problem}").into()))
     })?;
     let (created_at, revoked_at) = (Timestamp(created_at), revoked_at.map(Timestamp));
-    Ok(OperatorToken { id, name, scopes, created_at, revoked_at })
+    Ok(OperatorTokenInfo { id, name, scopes, created_at, revoked_at })
 }
 
 #[cfg(test)]
@@ -98,8 +98,8 @@ mod tests {
     use super::*;
     use crate::testing::on_both;
 
-    fn made(name: &str) -> OperatorToken {
-        OperatorToken {
+    fn made(name: &str) -> OperatorTokenInfo {
+        OperatorTokenInfo {
             id: Uuid::new_v4(),
             name: name.into(),
             scopes: [TokenScope::Read, TokenScope::Deploy].into(),

@@ -104,7 +104,7 @@ fn holder(workspace: WorkspaceId) -> ShareOwner {
 
 on_both! {
     async fn an_abandoned_transaction_is_rolled_back(store: &Store) {
-        for access in [Access::WriteLocked, Access::Write, Access::Read] {
+        for access in [TransactionAccess::WriteLocked, TransactionAccess::Write, TransactionAccess::Read] {
             for _ in 0..40 {
                 let tx = store.begin(access).await.unwrap();
                 drop(tx);
@@ -131,10 +131,10 @@ on_both! {
     }
 
     async fn reads_go_on_while_one_writes(store: &Store) {
-        let mut writes = store.begin(Access::WriteLocked).await.unwrap();
+        let mut writes = store.begin(TransactionAccess::WriteLocked).await.unwrap();
         on!(writes, c => { sqlx::query("DELETE FROM idempotency").execute(&mut *c).await.unwrap(); });
         store.ping().await.unwrap();
-        let read = store.begin(Access::Read).await.unwrap();
+        let read = store.begin(TransactionAccess::Read).await.unwrap();
         read.commit().await.unwrap();
         writes.commit().await.unwrap();
     }

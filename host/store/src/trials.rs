@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::deployments::{self, PointerMove};
     use crate::testing::on_both;
-    use crate::{Access, Store};
+    use crate::{Store, TransactionAccess};
     use assurance_core::domain::deployment::Deployment;
     use assurance_core::domain::id::WorkspaceId;
     use assurance_core::domain::trial::TrialMode;
@@ -196,7 +196,7 @@ mod tests {
 
     /// Stores versions a (live) and b (staged) of notes.
     async fn scene(store: &Store) {
-        let mut tx = store.begin(Access::WriteLocked).await.unwrap();
+        let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
         for digest in ["a", "b"] {
             let version = Deployment {
                 number: 0,
@@ -259,7 +259,7 @@ mod tests {
                 (3, Some("b"), TrialState::Promoted, VersionStage::Live),
             ];
             for (revision, digest, state, stage) in expected {
-                let mut tx = store.begin(Access::WriteLocked).await.unwrap();
+                let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
                 begin(&mut tx, &canary(revision), VersionStage::Canary).await.unwrap();
                 let pointer = deployments::pointer_of(&mut tx, "notes").await.unwrap().unwrap();
                 let moved = PointerMove { area: "notes", digest, answered: None, at: Timestamp(4), by: "ada" };

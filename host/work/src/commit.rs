@@ -9,7 +9,7 @@ use assurance_core::domain::job::Lane;
 use assurance_store::apply::{Effects, TransactionKind, apply};
 use assurance_store::idempotency::{self, StoredReply};
 use assurance_store::search::PairColumns;
-use assurance_store::{Access, Backend, Error, Tx, indexes, jobs, memberships};
+use assurance_store::{Backend, Error, TransactionAccess, Tx, indexes, jobs, memberships};
 
 /// Pauses between attempts to write while another call holds the workspace's
 /// gate.
@@ -211,7 +211,7 @@ impl UnitOfWork {
             if !self.changes_more() {
                 return self.store.commit_in_group(effects).await;
             }
-            let tx = self.store.begin(Access::WriteLocked).await?;
+            let tx = self.store.begin(TransactionAccess::WriteLocked).await?;
             return self.keep_in(tx, effects).await;
         }
         self.pairs(&effects).keep(&self.store).await?;
@@ -233,7 +233,7 @@ impl UnitOfWork {
     /// is a transaction by itself.
     async fn keep_once(&self, effects: Effects) -> Result<u64, Error> {
         if self.changes_more() {
-            let tx = self.store.begin(Access::Write).await?;
+            let tx = self.store.begin(TransactionAccess::Write).await?;
             return self.write_in(tx, effects).await;
         }
         let mut connection = self.store.serializable().await?;

@@ -9,7 +9,7 @@ use super::{OperationError, UnitOfWork};
 use assurance_core::domain::time::Timestamp;
 use assurance_outside::mail::{MailError, MailLimits};
 use assurance_store::mail_counts::{self, MailCount};
-use assurance_store::{Access, Error};
+use assurance_store::{Error, TransactionAccess};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -37,7 +37,7 @@ impl UnitOfWork {
             workspace: format!("workspace {}", self.spec.call.workspace),
         };
         let now = self.spec.call.now;
-        let mut tx = self.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.store.begin(TransactionAccess::WriteLocked).await?;
         // Always in this order, so that two mails cannot deadlock.
         let known = mail_counts::lock(&mut tx, &counted.recipient, now).await?;
         let next = next_to(&known, limits, now).map_err(OperationError::Refused)?;
@@ -51,7 +51,7 @@ impl UnitOfWork {
 
     /// Reverts the count of a mail that the server did not accept.
     pub(super) async fn uncount_mail(&self, counted: &MailCounterKeys) -> Result<(), Error> {
-        let mut tx = self.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.store.begin(TransactionAccess::WriteLocked).await?;
         mail_counts::take_back(&mut tx, &counted.recipient).await?;
         mail_counts::take_back(&mut tx, &counted.workspace).await?;
         tx.commit().await

@@ -1,7 +1,7 @@
 //! Opens the call's snapshot or transaction at the first read that needs one.
 
 use super::UnitOfWork;
-use assurance_store::{Access, Backend, Connection, Error, ShareOwner, Tx};
+use assurance_store::{Backend, Connection, Error, ShareOwner, TransactionAccess, Tx};
 
 /// State of a call's reads.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl UnitOfWork {
             self.turn.take();
             return Ok(tx);
         }
-        self.store.begin_held(Access::Write, self.holder()).await
+        self.store.begin_held(TransactionAccess::Write, self.holder()).await
     }
 
     /// Returns the area, workspace and kind of call that a held connection
@@ -190,6 +190,8 @@ impl UnitOfWork {
         {
             return Ok(ReadConnection::Alone(self.store.reader().await?));
         }
-        Ok(ReadConnection::Snapshot(self.store.begin_held(Access::Read, self.holder()).await?))
+        Ok(ReadConnection::Snapshot(
+            self.store.begin_held(TransactionAccess::Read, self.holder()).await?,
+        ))
     }
 }

@@ -7,7 +7,7 @@ use super::blobs::is_name;
 use super::reading::ReadKind;
 use super::{ContentState, OperationError, SecretError, SendSecretError, UnitOfWork};
 use assurance_core::domain::sealed::{StoredSecret, secret_place};
-use assurance_store::{Access, Error, secrets};
+use assurance_store::{Error, TransactionAccess, secrets};
 
 /// Maximum size of one secret, in bytes.
 const MAX_SECRET: usize = 4_096;
@@ -125,7 +125,7 @@ impl UnitOfWork {
             return Err(OperationError::Refused(SendSecretError::WrittenBefore));
         }
         let place = (self.spec.call.workspace, self.spec.area.area.as_str(), name);
-        let mut tx = self.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.store.begin(TransactionAccess::WriteLocked).await?;
         if !secrets::bind(&mut tx, place, before, bound).await? {
             return Err(OperationError::Abort(Error::RunAgain));
         }

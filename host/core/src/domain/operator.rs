@@ -55,7 +55,7 @@ impl FromStr for TokenScope {
 
 /// An operators' token without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct OperatorToken {
+pub struct OperatorTokenInfo {
     /// Id of the token; never reused.
     pub id: Uuid,
     /// Name of the token, which the audit log shows as the operator.

@@ -11,9 +11,9 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use assurance_core::domain::deployment::{AuditStep, NewAuditEntry};
-use assurance_core::domain::operator::{OperatorToken, TokenScope};
+use assurance_core::domain::operator::{OperatorTokenInfo, TokenScope};
 use assurance_core::domain::time::Timestamp;
-use assurance_store::{self as store, Access, Store, audit, operator_tokens};
+use assurance_store::{self as store, Store, TransactionAccess, audit, operator_tokens};
 
 /// Name in the audit log of the token from the file `operators.token_file`. No other token can have
 /// it.
@@ -23,7 +23,7 @@ pub const BOOTSTRAP: &str = "operators.token";
 #[derive(Debug)]
 pub struct NewToken {
     /// The token without its secret.
-    pub token: OperatorToken,
+    pub token: OperatorTokenInfo,
     /// Bearer token that the operator sends.
     pub secret: Zeroizing<String>,
 }
@@ -44,8 +44,8 @@ pub async fn create(
     let random: Zeroizing<[u8; 32]> = Zeroizing::new(rand::random());
     let secret = Zeroizing::new(format!("aot_{}", URL_SAFE_NO_PAD.encode(*random)));
     let (id, name) = (Uuid::now_v7(), name.to_owned());
-    let token = OperatorToken { id, name, scopes, created_at: now, revoked_at: None };
-    let mut tx = store.begin(Access::WriteLocked).await?;
+    let token = OperatorTokenInfo { id, name, scopes, created_at: now, revoked_at: None };
+    let mut tx = store.begin(TransactionAccess::WriteLocked).await?;
     operator_tokens::insert(&mut tx, &token, &hash(&secret)).await?;
     let line =
         line(now, AuditStep::TokenCreated, json!({"token": token.name, "scopes": token.scopes}));
@@ -59,7 +59,7 @@ pub async fn create(
 /// # Errors
 /// [`store::Error::NotFound`] if no valid token has this name.
 pub async fn revoke(store: &Store, now: Timestamp, name: &str) -> Result<(), store::Error> {
-    let mut tx = store.begin(Access::WriteLocked).await?;
+    let mut tx = store.begin(TransactionAccess::WriteLocked).await?;
     if !operator_tokens::revoke(&mut tx, name, now).await? {
         return Err(store::Error::NotFound);
     }
@@ -71,7 +71,7 @@ pub async fn revoke(store: &Store, now: Timestamp, name: &str) -> Result<(), sto
 ///
 /// # Errors
 /// The database is unavailable.
-pub async fn list(store: &Store) -> Result<Vec<OperatorToken>, store::Error> {
+pub async fn list(store: &Store) -> Result<Vec<OperatorTokenInfo>, store::Error> {
     let mut connection = store.reader().await?;
     let tokens = operator_tokens::list(&mut connection).await?;
     connection.release();
@@ -82,7 +82,7 @@ pub async fn list(store: &Store) -> Result<Vec<OperatorToken>, store::Error> {
 ///
 /// # Errors
 /// The database is unavailable.
-pub async fn find(store: &Store, secret: &str) -> Result<Option<OperatorToken>, store::Error> {
+pub async fn find(store: &Store, secret: &str) -> Result<Option<OperatorTokenInfo>, store::Error> {
     let mut connection = store.reader().await?;
     let token = operator_tokens::find(&mut connection, &hash(secret)).await?;
     connection.release();

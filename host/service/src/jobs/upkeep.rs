@@ -213,7 +213,7 @@ mod tests {
     use assurance_core::secrets::Keys;
     use assurance_store::idempotency::{self, StoredReply};
     use assurance_store::testing::fresh;
-    use assurance_store::{Access, Backend, Store};
+    use assurance_store::{Backend, Store, TransactionAccess};
 
     const HOUR_MS: i64 = 3_600_000;
 
@@ -252,7 +252,7 @@ mod tests {
             version: None,
             expires_at: now.plus_ms(24 * HOUR_MS),
         };
-        let mut tx = store.begin(Access::WriteLocked).await.unwrap();
+        let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
         idempotency::keep(&mut tx, kept.clone(), now).await.unwrap();
         tx.commit().await.unwrap();
         let ahead = Arc::new(AtomicI64::new(now.plus_ms(25 * HOUR_MS).0));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::on_both;
-use crate::{Access, Store};
+use crate::{Store, TransactionAccess};
 
 fn version(digest: &str) -> Deployment {
     Deployment {
@@ -24,7 +24,7 @@ fn version(digest: &str) -> Deployment {
 }
 
 async fn go(store: &Store, digest: Option<&str>, left: VersionStage, at: i64) -> Result<(), Error> {
-    let mut tx = store.begin(Access::WriteLocked).await?;
+    let mut tx = store.begin(TransactionAccess::WriteLocked).await?;
     let revision = pointer_of(&mut tx, "notes").await?.map_or(0, |pointer| pointer.revision);
     let at = Timestamp(at);
     let moved = PointerMove { area: "notes", digest, answered: None, at, by: "ada" };
@@ -141,7 +141,7 @@ on_both! {
         let moved =
             PointerMove { area: "notes", digest, answered: None, at: Timestamp(2), by: "bob" };
         for stale in [0, 7] {
-            let mut tx = store.begin(Access::WriteLocked).await.unwrap();
+            let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
             let lost = point(&mut tx, &moved, stale, VersionStage::Retired).await;
             assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
         }

@@ -233,7 +233,7 @@ async fn postgres_keeps_the_old_table_if_a_copy_is_missing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn postgres_waits_for_transactions_that_read_the_old_table() {
     let Some(old) = old(Backend::Postgres).await else { return };
-    let mut reads = old.store.begin(crate::Access::Read).await.unwrap();
+    let mut reads = old.store.begin(crate::TransactionAccess::Read).await.unwrap();
     // Takes the snapshot without a lock on documents.
     rows::<(i64,)>(&mut reads, "SELECT count(*) FROM collections").await;
     let moving = tokio::spawn({

@@ -81,7 +81,8 @@ async fn assert_sound(area: &Area, n: u32) {
         let id = format!("after-{n}-{round}");
         put_in_the_end(area, create(&id, "{}")).await;
         assert!(area.get(&id).await.is_some(), "{id}");
-        let mut tx = area.store.begin(assurance_store::Access::WriteLocked).await.unwrap();
+        let mut tx =
+            area.store.begin(assurance_store::TransactionAccess::WriteLocked).await.unwrap();
         tx.savepoint().await.unwrap();
         tx.roll_back_to_savepoint().await.unwrap();
         tx.commit().await.unwrap();

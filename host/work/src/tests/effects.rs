@@ -10,7 +10,7 @@ use assurance_core::domain::id::JobId;
 use assurance_core::domain::job::{JobEnd, JobEndKind};
 use assurance_outside::egress::{self, Egress, EgressError, EgressRequest};
 use assurance_store::testing::{self, on_both};
-use assurance_store::{Access, blobs, idempotency};
+use assurance_store::{TransactionAccess, blobs, idempotency};
 
 /// A request that is refused before it is sent.
 fn to_nowhere() -> EgressRequest {
@@ -392,7 +392,7 @@ on_both! {
         assert_eq!(area.unit().member(area.user).await.unwrap(), None);
         assert_eq!(area.unit().members().await.unwrap(), []);
         assert!(matches!(area.unit().workspace().await, Err(Error::WorkspaceGone)));
-        let tx = store.begin(Access::WriteLocked).await.unwrap();
+        let tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
         tx.commit().await.unwrap();
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use super::*;
 use assurance_core::domain::document::GroupCount;
 use assurance_store::testing::{self, on_both};
-use assurance_store::{Access, Backend};
+use assurance_store::{Backend, TransactionAccess};
 
 type Row = (String, BTreeMap<&'static str, FieldValue>);
 
@@ -294,7 +294,7 @@ async fn uses_indexes(area: &Area, state: &str) {
 }
 
 async fn explain(store: &Store, sql: &str) -> String {
-    let mut tx = store.begin(Access::WriteLocked).await.unwrap();
+    let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
     match store.backend() {
         Backend::Sqlite => {
             let rows: Vec<(i64, i64, i64, String)> =

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use assurance_store::testing::{self, fresh};
-use assurance_store::{Access, Backend, Settings, Timeouts};
+use assurance_store::{Backend, Settings, Timeouts, TransactionAccess};
 
 const LOCK_MS: u32 = 200;
 
@@ -79,7 +79,7 @@ async fn calls_end_while_a_table_is_locked_and_work_when_it_is_not() {
     let Some((_fresh, store)) = impatient().await else { return };
     let area = Area::installed(&store).await;
     for (round, table) in (0_u32..).zip(["documents", "jobs", "search_texts"]) {
-        let mut locks = store.begin(Access::WriteLocked).await.unwrap();
+        let mut locks = store.begin(TransactionAccess::WriteLocked).await.unwrap();
         let lock = format!("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE");
         testing::execute(&mut locks, &lock).await;
         let begun = Instant::now();

@@ -13,7 +13,7 @@ use super::{removed, rows, selection};
 use crate::registry::LiveChange;
 use assurance_core::domain::deployment::AuditStep;
 use assurance_core::domain::trial::Trial;
-use assurance_store::{Access, deployments};
+use assurance_store::{TransactionAccess, deployments};
 
 /// Request to make a version live.
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +190,7 @@ pub async fn approve(
 ) -> Result<String, InstallError> {
     let digest = &selection::digest_of(app, area, named).await?;
     let mut trail = PendingAuditSteps::new(app, who, area, Some(digest));
-    let mut tx = app.store.begin(Access::WriteLocked).await?;
+    let mut tx = app.store.begin(TransactionAccess::WriteLocked).await?;
     let found = deployments::find(&mut tx, area, digest).await?;
     let found = found.ok_or_else(|| InstallError::not_known(area, digest))?;
     if !deployments::approve(&mut tx, area, digest, who, app.clock.now()).await? {

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use super::super::App;
 use super::error::InstallError;
 use assurance_core::domain::deployment::{AuditStep, NewAuditEntry};
-use assurance_store::{self as store, Access, Connection};
+use assurance_store::{self as store, Connection, TransactionAccess};
 
 /// Steps of one request that are not written to the audit log yet.
 pub(super) struct PendingAuditSteps<'a> {
@@ -49,7 +49,7 @@ impl<'a> PendingAuditSteps<'a> {
 
     /// Writes the added steps in a transaction of their own.
     pub(super) async fn keep(&mut self) -> Result<(), store::Error> {
-        let mut tx = self.app.store.begin(Access::WriteLocked).await?;
+        let mut tx = self.app.store.begin(TransactionAccess::WriteLocked).await?;
         self.keep_with(&mut tx).await?;
         tx.commit().await
     }

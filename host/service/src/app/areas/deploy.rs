@@ -24,7 +24,7 @@ use assurance_core::domain::deployment::{AuditStep, VersionStage};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::{TrafficShare, Trial, TrialMode};
 use assurance_runtime::LoadedArea;
-use assurance_store::{Access, deployments};
+use assurance_store::{TransactionAccess, deployments};
 
 /// A component that an operator deploys.
 #[derive(Clone, Debug)]
@@ -207,7 +207,7 @@ impl PendingDeployment<'_> {
         let stage = stage_after_checks(!checked.asks.is_empty());
         let (row, manifest) =
             rows::new_version(self.app, self.who, version, stored, signature.as_ref(), stage)?;
-        let beginning = self.app.store.begin(Access::WriteLocked);
+        let beginning = self.app.store.begin(TransactionAccess::WriteLocked);
         let mut tx = with_writers_ended(self.app, &row.area, beginning).await?;
         deployments::insert(&mut tx, &row, &manifest).await?;
         let found = deployments::find(&mut tx, &row.area, self.digest).await?;

@@ -22,7 +22,7 @@ use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::trial::{Trial, TrialMode};
 use assurance_store::deployments::{self, PointerMove};
 use assurance_store::trials::{self, TrialEnd};
-use assurance_store::{self as store, Access, Connection};
+use assurance_store::{self as store, Connection, TransactionAccess};
 
 /// An event with its author and reason.
 pub(super) struct Decision<'a> {
@@ -141,7 +141,7 @@ async fn commit(
     let mut trail = PendingAuditSteps::new(app, who, area, event.digest());
     trail.note(event.step(), *why, details(decision, state, transition));
     let committed = async {
-        let mut tx = app.store.begin(Access::WriteLocked).await?;
+        let mut tx = app.store.begin(TransactionAccess::WriteLocked).await?;
         write(&mut tx, decision, state, transition).await?;
         trail.keep_with(&mut tx).await?;
         tx.commit().await

@@ -79,7 +79,7 @@ async fn a_claim_reads_the_jobs_that_it_claims_whatever_the_backlog_is() {
         let jobs = (first..first + 500).map(|n| NewJob { lane: lane(n), ..job(n) });
         Queue(store).insert(&jobs.collect::<Vec<_>>()).await;
     }
-    let mut tx = store.begin(crate::Access::Write).await.unwrap();
+    let mut tx = store.begin(crate::TransactionAccess::Write).await.unwrap();
     crate::testing::execute(&mut tx, "ANALYZE jobs").await;
     let request = ClaimRequest {
         lane: LANE,
