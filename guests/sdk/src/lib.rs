@@ -133,7 +133,7 @@ macro_rules! export {
             }
             impl $crate::wit::exports::assurance::area::batches::Guest for Component {
                 fn kinds()
-                -> ::std::vec::Vec<$crate::wit::exports::assurance::area::batches::BatchHandler>
+                -> ::std::vec::Vec<$crate::wit::exports::assurance::area::batches::Batch>
                 {
                     $crate::glue::begin();
                     $crate::glue::batches(&$area())
