@@ -132,8 +132,7 @@ macro_rules! export {
                 }
             }
             impl $crate::wit::exports::assurance::area::batches::Guest for Component {
-                fn kinds()
-                -> ::std::vec::Vec<$crate::wit::exports::assurance::area::batches::Batch>
+                fn kinds() -> ::std::vec::Vec<$crate::wit::exports::assurance::area::batches::Batch>
                 {
                     $crate::glue::begin();
                     $crate::glue::batches(&$area())
@@ -149,7 +148,7 @@ macro_rules! export {
                     $area().run_batch($crate::Handle, jobs)
                 }
             }
-    $crate::wit::export_component!(Component with_types_in $crate::wit);
-        };
+            $crate::wit::export_component!(Component with_types_in $crate::wit);
+};
     };
 }
