@@ -148,7 +148,7 @@ macro_rules! export {
                     $area().run_batch($crate::Handle, jobs)
                 }
             }
-            $crate::wit::export_component!(Component with_types_in $crate::wit);
-};
+    $crate::wit::export_component!(Component with_types_in $crate::wit);
+        };
     };
 }

@@ -95,7 +95,7 @@ impl Connection {
     pub(super) fn end_session_state(&mut self) {
         match &mut self.0 {
             BackendConnection::Reader(one, _) | BackendConnection::Writer(one) => {
-                one.ended_transaction()
+                one.ended_transaction();
             }
             BackendConnection::Postgres(one) => one.ended_transaction(),
         }

@@ -171,13 +171,12 @@ async fn limits_are_shared_over_tls_and_an_unknown_certificate_is_refused() {
         return;
     }
     let redis = TestRedis::start_with_tls();
-    let certificate = redis.certificate_file();
+    // The last node trusts the certificate of another server only.
+    let other = TestRedis::start_with_tls();
     let trusts = |number: usize, builder: Builder| {
         let builder = limited(builder).set("rates.redis_url", redis.url());
-        // The last node does not know the certificate.
-        let known =
-            if number + 1 < NODES { certificate.to_str().expect("a path") } else { "/none" };
-        builder.environment("SSL_CERT_FILE", known).environment("SSL_CERT_DIR", "/none")
+        let known = if number + 1 < NODES { &redis } else { &other }.certificate_file();
+        builder.environment("SSL_CERT_FILE", known.to_str().expect("a path"))
     };
     let (fleet, ada) = Fleet::start_fresh(trusts).await;
     until_status(&fleet.at(0, &ada), CASES, 429).await;
