@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use anyhow::bail;
 use graphile_worker::{
     IntoTaskHandlerResult, JobSpec, LocalQueueConfig, TaskHandler, WorkerContext, WorkerOptions,
 };
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgPoolOptions;
 
-use crate::Measurement;
+use crate::{Measurement, POLL};
 
 const SCHEMA: &str = "graphile_worker";
 const CONNECTIONS: u32 = 16;
@@ -55,7 +56,7 @@ pub async fn fill(url: &str, number: u32) -> anyhow::Result<()> {
 
 /// Runs all jobs.
 pub async fn run(url: &str, number: u32, completion: Completion) -> anyhow::Result<()> {
-    let options = match completion {
+    let options = match &completion {
         Completion::Single => options(url).await?,
         Completion::Together => options(url)
             .await?
@@ -63,7 +64,22 @@ pub async fn run(url: &str, number: u32, completion: Completion) -> anyhow::Resu
             .complete_job_batch_delay(Duration::from_millis(2)),
     };
     let worker = options.init().await?;
+    let pool = PgPoolOptions::new().max_connections(1).connect(url).await?;
     let measurement = Measurement::begin()?;
-    worker.run_once().await?;
-    measurement.print(number.into())
+    // It fetches no further jobs into its local queues when it runs once.
+    if let Completion::Single = completion {
+        worker.run_once().await?;
+        return measurement.print(number.into());
+    }
+    let drained = async {
+        let waiting = "SELECT EXISTS (SELECT FROM graphile_worker._private_jobs)";
+        while sqlx::query_scalar(waiting).fetch_one(&pool).await? {
+            tokio::time::sleep(POLL).await;
+        }
+        measurement.print(number.into())
+    };
+    tokio::select! {
+        drained = drained => drained,
+        ended = worker.run() => bail!("the worker ended: {ended:?}"),
+    }
 }

@@ -3,11 +3,10 @@
 //!
 //! - `posts`: the rows of a POST, with its indexes and durability, and nothing else.
 //! - `jobs`: rows claimed and deleted 64 at a time: a floor, not a queue.
-//! - `graphile`, `apalis`: empty jobs of graphile_worker (PostgreSQL) and apalis (SQLite).
+//! - `graphile`, `graphile-single`: empty jobs of graphile_worker on PostgreSQL.
 //!
 //! Each run prints one line of JSON: how many, in which time, at which cost.
 
-mod apalis_jobs;
 mod graphile;
 mod jobs;
 mod posts;
@@ -37,8 +36,6 @@ async fn main() -> anyhow::Result<()> {
         "graphile-fill" => graphile::fill(url, number).await,
         "graphile" => graphile::run(url, number, graphile::Completion::Together).await,
         "graphile-single" => graphile::run(url, number, graphile::Completion::Single).await,
-        "apalis-fill" => apalis_jobs::fill(url, number).await,
-        "apalis" => apalis_jobs::run(url, number).await,
         other => bail!("unknown: {other}"),
     }
 }

@@ -59,7 +59,7 @@ fn statement(effects: Effects, within: TransactionKind) -> Sql {
 /// Id, payload and resource of a job that is enqueued as it is.
 const AS_GIVEN: &str = "u.id, u.payload, u.resource_id";
 /// Id, payload and resource of the job of one document that requests the event;
-/// see [`EventFanOut`](assurance_core::domain::job::RequestedDelivery).
+/// see [`EventFanOut`](assurance_core::domain::job::EventFanOut).
 const FOR_EACH_DOCUMENT: &str = "(left(u.id::text, 30) || lpad(to_hex(row_number() OVER \
      (PARTITION BY u.id ORDER BY d.id) - 1), 6, '0'))::uuid, left(u.payload, -1) || \
      ',\"requested_by\":' || to_json(d.id)::text || '}', \

@@ -145,18 +145,11 @@ impl<'a> Bench<'a> {
 
     /// Empty jobs of the peers.
     fn queues(&mut self, backend: &'static str, round: usize) -> anyhow::Result<()> {
-        let kinds: &[(&str, &str, &str, &'static str)] = if backend == "sqlite" {
-            &[
-                ("jobs-fill", "jobs", "rows of jobs, 64 in a commit", "bare"),
-                ("apalis-fill", "apalis", "empty jobs, together", "apalis"),
-            ]
-        } else {
-            &[
-                ("jobs-fill", "jobs", "rows of jobs, 64 in a commit", "bare"),
-                ("graphile-fill", "graphile", "empty jobs, together", "graphile_worker"),
-                ("graphile-fill", "graphile-single", "empty jobs", "graphile_worker"),
-            ]
-        };
+        let bare = ("jobs-fill", "jobs", "rows of jobs, 64 in a commit", "bare");
+        let fill = "graphile-fill";
+        let together = (fill, "graphile", "empty jobs, together", "graphile_worker");
+        let single = (fill, "graphile-single", "empty jobs", "graphile_worker");
+        let kinds = if backend == "sqlite" { vec![bare] } else { vec![bare, together, single] };
         for (fill, run, what, whose) in kinds {
             let name = format!("{run}-{round}");
             let database = match backend {
@@ -165,7 +158,7 @@ impl<'a> Bench<'a> {
             };
             self.peers.prepare(&[fill, &database, JOBS])?;
             let figures = self.peers.run(&[run, &database, JOBS], JOBS.parse()?)?;
-            self.add(*what, backend, whose, figures);
+            self.add(what, backend, whose, figures);
         }
         Ok(())
     }
