@@ -45,7 +45,7 @@ impl Service<'_> {
     /// Returns the URL of the database of the POSTs.
     pub(super) fn posts_database(&self) -> anyhow::Result<String> {
         let plan = self.plan("posts", "")?;
-        let file = plan.folder.join("data/assurance.db");
+        let file = plan.folder.join("data/assurance.sqlite");
         Ok(plan.database.unwrap_or_else(|| file.display().to_string()))
     }
 
