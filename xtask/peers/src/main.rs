@@ -1,4 +1,4 @@
-//! What other queues, and databases without a service, do on this machine. `cargo xtask bench
+//! What another queue, and databases without a service, do on this machine. `cargo xtask bench
 //! --writes` runs it next to the service:
 //!
 //! - `posts`: the rows of a POST, with its indexes and durability, and nothing else.

@@ -51,7 +51,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with_all = ["size", "swaps"])]
     languages: bool,
     /// Measure writes and what they set in motion instead (POSTs, webhook deliveries, empty jobs),
-    /// next to the bare databases and other queues
+    /// next to the bare databases and graphile_worker
     #[arg(long, conflicts_with_all = ["size", "swaps", "languages"])]
     writes: bool,
     /// Folder of another build with `assurance` and `areas`, measured in turns with this one, with

@@ -1,4 +1,4 @@
-//! Measurements of `xtask/peers`: other queues, and databases without a service.
+//! Measurements of `xtask/peers`: another queue, and databases without a service.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

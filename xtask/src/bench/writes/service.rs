@@ -38,7 +38,10 @@ pub(super) struct Service<'a> {
 impl Service<'_> {
     fn plan(&self, what: &str, settings: &str) -> anyhow::Result<Plan<'_>> {
         let name = format!("{what}-{}", self.name);
-        let settings = format!("[egress]\nallow_loopback = true\n{settings}");
+        let settings = format!(
+            "[egress]\nallow_loopback = true\n\
+             [limits]\nmax_workspaces_per_person = 10_000\n{settings}"
+        );
         Ok(Plan { settings, ..plan(self.programs, &name, self.backend, self.postgres)? })
     }
 
