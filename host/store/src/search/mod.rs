@@ -145,12 +145,14 @@ impl<'a> SubstringSearch<'a> {
     }
 
     /// Returns the statement that scans the next pairs in key order, and all
-    /// long pairs.
+    /// long pairs. The limit is in the same query as the pairs: for a subquery,
+    /// the planner chooses what is cheapest for all of them, which is to sort
+    /// them while the index alone cannot answer, before the next `VACUUM`.
     fn walk_sql(self, target: QueryTarget<'_>, from: &KeyStart, most: u32) -> Sql {
         let mut sql = Sql::new(Backend::Postgres, "SELECT DISTINCT key FROM (");
-        sql.push("(SELECT DISTINCT key FROM (");
-        self.push_pairs(&mut sql, target, from, SHORT);
-        sql.push(" ORDER BY key) AS next WHERE ");
+        sql.push("(SELECT DISTINCT key FROM search_texts");
+        self.push_where(&mut sql, target, from);
+        sql.push(SHORT).push(" AND ");
         self.push_contains(&mut sql, target);
         sql.push(" ORDER BY key").push_limit(most).push(") UNION ALL SELECT key FROM (");
         self.push_pairs(&mut sql, target, from, LONG);
