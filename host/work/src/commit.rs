@@ -1,11 +1,12 @@
 //! The end of a call: all effects are committed, or none.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::reading::ReadState;
 use super::{CommitAdditions, UnitOfWork, UnitSpec};
 use assurance_core::domain::job::Lane;
+use assurance_core::domain::time::Timestamp;
 use assurance_store::apply::{Effects, TransactionKind, apply};
 use assurance_store::idempotency::{self, StoredReply};
 use assurance_store::search::PairColumns;
@@ -45,10 +46,14 @@ impl UnitOfWork {
         for job in &effects.jobs {
             *enqueued.entry(job.area.clone()).or_default() += 1;
         }
-        let mut lanes: BTreeSet<Lane> = effects.jobs.iter().map(|job| job.lane).collect();
-        let requested: Vec<(Lane, String)> =
-            effects.deliveries.iter().map(|one| (one.job.lane, one.job.area.clone())).collect();
-        lanes.extend(self.job_changes.iter().map(|change| change.lane));
+        let mut announced: Vec<(Lane, Timestamp)> =
+            effects.jobs.iter().map(|job| (job.lane, job.available_at)).collect();
+        announced.extend(self.job_changes.iter().map(|change| (change.lane, effects.now)));
+        let requested: Vec<(Lane, Timestamp, String)> = effects
+            .deliveries
+            .iter()
+            .map(|one| (one.job.lane, one.job.available_at, one.job.area.clone()))
+            .collect();
         let secrets: Vec<_> =
             effects.secrets.iter().map(|(name, to)| (name.clone(), to.is_some())).collect();
         let kept = match reading {
@@ -65,8 +70,8 @@ impl UnitOfWork {
         match kept {
             Ok(delivered) => {
                 if delivered > 0 {
-                    for (lane, area) in requested {
-                        lanes.insert(lane);
+                    for (lane, due, area) in requested {
+                        announced.push((lane, due));
                         enqueued.insert(area, delivered);
                     }
                 }
@@ -76,7 +81,7 @@ impl UnitOfWork {
                 for (area, jobs) in enqueued {
                     self.store.note_enqueued(workspace, &area, jobs, most);
                 }
-                lanes.into_iter().for_each(|lane| self.store.wake().wake(lane));
+                announced.into_iter().for_each(|(lane, due)| self.store.wake().wake(lane, due));
                 self.log_security_events(&secrets);
                 Ok(())
             }

@@ -175,6 +175,7 @@ impl Dispatcher {
         let areas = (deps.areas.names)();
         let now = deps.clock.now();
         let mut connection = deps.store.reader().await?;
+        deps.store.wake().forget(self.lane);
         let mut oldest = store::jobs::oldest(&mut connection, self.lane, &areas).await?;
         connection.release();
         let seen = oldest.len();
@@ -305,10 +306,7 @@ impl Dispatcher {
             WaitFor::Not => return,
             WaitFor::Full => return self.wait_for_slots().await,
             WaitFor::Walk => tokio::time::sleep(ROUND_PAUSE).await,
-            WaitFor::Idle(due) => tokio::select! {
-                () = wake.wait(self.lane) => {}
-                () = tokio::time::sleep(self.pause(due)) => {}
-            },
+            WaitFor::Idle(due) => self.wait_until_due(due).await,
             // Keeps the scan: a workspace that has used its share may enqueue many jobs, and each
             // would cause another scan.
             WaitFor::Blocked(due) => {
@@ -317,13 +315,30 @@ impl Dispatcher {
                 let pause = if self.enqueued { fresh } else { self.pause(due).max(fresh) };
                 tokio::select! {
                     () = self.wait_for_slots() => {}
-                    () = wake.wait(self.lane), if !self.enqueued => self.enqueued = true,
+                    _ = wake.wait(self.lane), if !self.enqueued => self.enqueued = true,
                     () = tokio::time::sleep(pause) => {}
                 }
                 return;
             }
         }
         self.scan = None;
+    }
+
+    /// Waits until a job is due or the next poll. `due` is when the first known job is due.
+    async fn wait_until_due(&self, due: Option<Timestamp>) {
+        let deps = &self.shared.deps;
+        let mut until = Instant::now() + self.pause(due);
+        loop {
+            tokio::select! {
+                due = deps.store.wake().wait(self.lane) => {
+                    if due <= deps.clock.now() {
+                        return;
+                    }
+                    until = until.min(Instant::now() + self.pause(Some(due)));
+                }
+                () = tokio::time::sleep_until(until.into()) => return,
+            }
+        }
     }
 
     /// Waits until a job has ended, and then a little for others, because one claim of several jobs

@@ -83,7 +83,7 @@ pub(super) async fn run(shared: &WorkerState, share: LaneConfig, mut jobs: Vec<L
             }
             let ends = ends.unwrap_or_default();
             if ends.iter().any(JobEndKind::is_requeued) {
-                shared.deps.store.wake().wake(lane);
+                shared.deps.store.wake().wake(lane, shared.deps.clock.now());
             }
             match (jobs.as_mut_slice(), ends.into_iter().next()) {
                 ([job], Some(JobEndKind::Continue { checkpoint, requeue: false })) => {

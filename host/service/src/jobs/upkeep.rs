@@ -101,7 +101,7 @@ async fn recover(shared: &WorkerState) -> Result<(), store::Error> {
     connection.release();
     if recovered > 0 {
         tracing::warn!(jobs = recovered, "a worker process was lost; its jobs are queued again");
-        Lane::ALL.into_iter().for_each(|lane| deps.store.wake().wake(lane));
+        Lane::ALL.into_iter().for_each(|lane| deps.store.wake().wake(lane, deps.clock.now()));
     }
     Ok(())
 }

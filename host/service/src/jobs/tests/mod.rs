@@ -124,7 +124,7 @@ impl Bench {
 
     async fn enqueue(&self, jobs: &[NewJob]) {
         insert(&self.store, jobs).await;
-        jobs.iter().for_each(|job| self.store.wake().wake(job.lane));
+        jobs.iter().for_each(|job| self.store.wake().wake(job.lane, job.available_at));
     }
 
     /// Waits until the workspace's jobs, sorted by id, have these statuses.
@@ -441,6 +441,23 @@ on_both! {
         let due = begun.plus_ms(400);
         bench.enqueue(&[NewJob { available_at: due, ..job(1) }]).await;
         bench.becomes(&[JobStatus::Succeeded]).await;
+        let took = Clock::System.now().ms_since(begun);
+        assert!((400..5_000).contains(&took), "{took} ms");
+        bench.drain(1_000).await;
+    }
+
+    async fn a_job_that_is_due_earlier_does_not_wait_for_a_later_one(store: &Store) {
+        let slow_poll = |jobs: &mut config::JobsConfig| jobs.poll_ms = 60_000;
+        let code = area(|_, _| Box::pin(async { done() }));
+        let mut bench = Bench::with(store, Some(code), slow_poll).await;
+        let begun = Clock::System.now();
+        for (n, due_in_ms) in [(1, 600_000), (2, 600_000), (3, 400), (4, 300), (5, 0)] {
+            bench.enqueue(&[NewJob { available_at: begun.plus_ms(due_in_ms), ..job(n) }]).await;
+            // The dispatcher is waiting again.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let (waits, ends) = (JobStatus::Queued, JobStatus::Succeeded);
+        bench.becomes(&[waits, waits, ends, ends, ends]).await;
         let took = Clock::System.now().ms_since(begun);
         assert!((400..5_000).contains(&took), "{took} ms");
         bench.drain(1_000).await;
