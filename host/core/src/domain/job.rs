@@ -116,6 +116,13 @@ impl NewJob {
     pub fn flow(&self) -> JobFlow {
         JobFlow { workspace: self.workspace, resource: self.resource }
     }
+
+    /// Returns whether the job stands for all events that were published before
+    /// its run.
+    #[must_use]
+    pub fn is_merged(&self) -> bool {
+        self.kind == MERGED_EVENTS_KIND
+    }
 }
 
 /// Delivery of an event that is enqueued once for each document of the
@@ -160,13 +167,6 @@ impl LeasedJob {
     #[must_use]
     pub fn is_event(&self) -> bool {
         delivers_events(&self.job.kind)
-    }
-
-    /// Returns whether the job stands for all events that were published before
-    /// its run.
-    #[must_use]
-    pub fn is_merged(&self) -> bool {
-        self.job.kind == MERGED_EVENTS_KIND
     }
 }
 

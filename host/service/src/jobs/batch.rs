@@ -64,7 +64,7 @@ pub(super) async fn gather(shared: &WorkerState, leased: LeasedJob) -> Vec<Vec<L
 
 /// Returns the maximum number of jobs that run together with this one, itself included.
 fn max_batch(shared: &WorkerState, leased: &LeasedJob) -> u32 {
-    if leased.checkpoint.is_some() || leased.is_merged() || shared.batches.is_paused(leased) {
+    if leased.checkpoint.is_some() || leased.job.is_merged() || shared.batches.is_paused(leased) {
         return 1;
     }
     let area = (shared.deps.areas.find)(&leased.job.area, leased.job.workspace);

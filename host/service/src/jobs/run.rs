@@ -127,7 +127,7 @@ impl JobStep<'_> {
         let Some(area) = (deps.areas.find)(&first.job.area, first.job.workspace) else {
             return self.settle(self.defer()).await;
         };
-        if first.is_merged()
+        if first.job.is_merged()
             && first.checkpoint.is_none()
             && let Err(error) = self.absorb().await
         {

@@ -40,6 +40,11 @@ pub(super) const ROWS_PER_INSERT: usize = 500;
 /// Maximum number of rows that one sweep deletes.
 pub const ROWS_PER_SWEEP: u64 = 1_000;
 
+/// Beginning of the statements that insert jobs.
+const INSERT: &str = "INSERT INTO jobs (workspace_id, id, area, kind, lane, payload, resource_id, \
+    max_attempts, timeout_ms, available_at, dedupe_key, created_at, updated_at, status, \
+    attempts) ";
+
 /// Inserts jobs. A job whose dedupe key belongs to a waiting or running job is
 /// silently skipped.
 pub async fn insert(
@@ -64,29 +69,51 @@ pub async fn insert(
 
 /// Appends the statement that inserts up to [`ROWS_PER_INSERT`] jobs.
 pub(super) fn push_insert(sql: &mut Sql, jobs: &[NewJob], now: Timestamp) {
-    sql.push(
-        "INSERT INTO jobs (workspace_id, id, area, kind, lane, payload, resource_id, \
-         max_attempts, timeout_ms, available_at, dedupe_key, created_at, updated_at, \
-         status, attempts) VALUES ",
-    );
-    let text = |text: &str| SqlParameter::Text(text.to_owned());
+    sql.push(INSERT).push("VALUES ");
     for (at, job) in jobs.iter().enumerate() {
         sql.push(if at == 0 { "(" } else { ", (" });
-        sql.bind(SqlParameter::Uuid(job.workspace.0)).push(", ");
-        sql.bind(SqlParameter::Uuid(job.id.0)).push(", ");
-        sql.bind(text(&job.area)).push(", ");
-        sql.bind(text(&job.kind)).push(", ");
-        sql.bind(text(job.lane.as_str())).push(", ");
-        sql.bind(text(&job.payload)).push(", ");
-        sql.bind(SqlParameter::MaybeUuid(job.resource)).push(", ");
-        sql.bind(SqlParameter::Integer(job.max_attempts.into())).push(", ");
-        sql.bind(SqlParameter::Integer(job.timeout_ms.into())).push(", ");
-        sql.bind(SqlParameter::Integer(job.available_at.0)).push(", ");
-        sql.bind(SqlParameter::MaybeText(job.dedupe_key.clone())).push(", ");
-        sql.bind(SqlParameter::Integer(now.0)).push(", ");
-        sql.bind(SqlParameter::Integer(now.0)).push(", 'queued', 0)");
+        push_values(sql, job, now);
+        sql.push(")");
     }
     sql.push(" ON CONFLICT DO NOTHING");
+}
+
+/// Appends the statement that inserts a job of merged events, unless one that
+/// stands for the same events waits: of the same area, and due in the same
+/// second. Only for SQLite, where no job is claimed between this statement and
+/// the commit: the run of the other job begins after it.
+pub(super) fn push_insert_merged(sql: &mut Sql, job: &NewJob, now: Timestamp) {
+    sql.push(INSERT).push("SELECT ");
+    push_values(sql, job, now);
+    // The conditions are those of the index of flows.
+    sql.push(
+        " WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE status IN ('queued', 'retrying') \
+         AND coalesce(resource_id, zeroblob(16)) = zeroblob(16) AND lane = ",
+    );
+    sql.bind(SqlParameter::Text(job.lane.as_str().to_owned())).push(" AND workspace_id = ");
+    sql.bind(SqlParameter::Uuid(job.workspace.0)).push(" AND available_at > ");
+    sql.bind(SqlParameter::Integer(now.0)).push(" AND available_at <= ");
+    sql.bind(SqlParameter::Integer(job.available_at.0)).push(" AND area = ");
+    sql.bind(SqlParameter::Text(job.area.clone())).push(" AND kind = ");
+    sql.bind(SqlParameter::Text(job.kind.clone())).push(")");
+}
+
+/// Appends a new job's values, in the order of [`INSERT`].
+fn push_values(sql: &mut Sql, job: &NewJob, now: Timestamp) {
+    let text = |text: &str| SqlParameter::Text(text.to_owned());
+    sql.bind(SqlParameter::Uuid(job.workspace.0)).push(", ");
+    sql.bind(SqlParameter::Uuid(job.id.0)).push(", ");
+    sql.bind(text(&job.area)).push(", ");
+    sql.bind(text(&job.kind)).push(", ");
+    sql.bind(text(job.lane.as_str())).push(", ");
+    sql.bind(text(&job.payload)).push(", ");
+    sql.bind(SqlParameter::MaybeUuid(job.resource)).push(", ");
+    sql.bind(SqlParameter::Integer(job.max_attempts.into())).push(", ");
+    sql.bind(SqlParameter::Integer(job.timeout_ms.into())).push(", ");
+    sql.bind(SqlParameter::Integer(job.available_at.0)).push(", ");
+    sql.bind(SqlParameter::MaybeText(job.dedupe_key.clone())).push(", ");
+    sql.bind(SqlParameter::Integer(now.0)).push(", ");
+    sql.bind(SqlParameter::Integer(now.0)).push(", 'queued', 0");
 }
 
 /// Ends a run of jobs. Returns [`Error::LeaseLost`] if one of them does not have

@@ -10,7 +10,7 @@ use assurance_core::domain::id::JobId;
 use assurance_core::domain::job::{JobEnd, JobEndKind};
 use assurance_outside::egress::{self, Egress, EgressError, EgressRequest};
 use assurance_store::testing::{self, on_both};
-use assurance_store::{TransactionAccess, blobs, idempotency};
+use assurance_store::{Backend, TransactionAccess, blobs, idempotency};
 
 /// A request that is refused before it is sent.
 fn to_nowhere() -> EgressRequest {
@@ -112,11 +112,12 @@ on_both! {
         assert_eq!(deliveries().await, []);
         area.put(vec![create("c", r#"{"events":["item.lost","item.made"]}"#)]).await.unwrap();
         area.put(vec![create("d", r#"{"events":["item.made"]}"#)]).await.unwrap();
+        area.put(vec![create("e", r#"{"events":["item.m\u0061de"]}"#)]).await.unwrap();
         for reads in [false, true] {
             area.publish_made(reads).await;
         }
-        // Two documents request the event; a transaction delivers it once, for all of them.
-        assert_eq!(deliveries().await, [(area.workspace.0,); 3]);
+        // Three documents request the event; a transaction delivers it once, for all of them.
+        assert_eq!(deliveries().await, [(area.workspace.0,); 4]);
     }
 
     async fn every_document_that_requests_an_event_has_a_delivery_of_its_own(store: &Store) {
@@ -154,6 +155,33 @@ on_both! {
         let jobs: Vec<(String, String, String, i64)> = testing::rows(&mut reader, sql).await;
         let next = NOW.next_second().0;
         assert_eq!(jobs, [("other".into(), "events_merged".into(), "{}".into(), next)]);
+    }
+
+    async fn merged_events_of_several_calls_are_a_job_that_waits(store: &Store) {
+        let mut area = Area::installed(store).await;
+        area.merge_events();
+        let elsewhere = area.elsewhere();
+        let publish = async |area: &Area, seed: u8, now: Timestamp| {
+            let mut unit = area.with(|spec| {
+                (spec.call.seed, spec.call.now) = ([seed; 32], now);
+            });
+            unit.publish("item.made", "{}".into()).unwrap();
+            unit.commit(CommitAdditions::default()).await.unwrap();
+            let mut reader = store.reader().await.unwrap();
+            let sql = "SELECT id FROM jobs WHERE status = 'queued'";
+            testing::rows::<(Uuid,)>(&mut reader, sql).await.len()
+        };
+        publish(&area, 1, NOW).await;
+        // PostgreSQL has one for each call; its run removes the others.
+        let again = usize::from(store.backend() == Backend::Postgres);
+        assert_eq!(publish(&area, 2, NOW).await, 1 + again);
+        assert_eq!(publish(&elsewhere, 3, NOW).await, 2 + again);
+        assert_eq!(publish(&area, 4, NOW.plus_ms(1_000)).await, 3 + again);
+        // What runs may have read before the call's commit.
+        let mut writer = store.writer().await.unwrap();
+        testing::execute(&mut writer, "UPDATE jobs SET status = 'running'").await;
+        writer.release();
+        assert_eq!(publish(&area, 5, NOW).await, 1);
     }
 
     async fn a_request_that_is_committed_before_the_event_receives_it(store: &Store) {
