@@ -23,6 +23,8 @@ use crate::workspace::Workspace;
 
 /// Jobs that a peer drains.
 const JOBS: &str = "50000";
+/// Jobs of a peer that has a transaction for each.
+const SINGLE_JOBS: &str = "5000";
 /// Clients of the additional loads of one workspace.
 const CLIENTS: [u32; 4] = [1, 8, 64, 512];
 /// Workspaces among which an additional load is spread.
@@ -145,19 +147,19 @@ impl<'a> Bench<'a> {
 
     /// Empty jobs of the peers.
     fn queues(&mut self, backend: &'static str, round: usize) -> anyhow::Result<()> {
-        let bare = ("jobs-fill", "jobs", "rows of jobs, 64 in a commit", "bare");
-        let fill = "graphile-fill";
-        let together = (fill, "graphile", "empty jobs, together", "graphile_worker");
-        let single = (fill, "graphile-single", "empty jobs", "graphile_worker");
+        let bare = ("jobs-fill", "jobs", JOBS, "rows of jobs, 64 in a commit", "bare");
+        let (fill, whose) = ("graphile-fill", "graphile_worker");
+        let together = (fill, "graphile", JOBS, "empty jobs, together", whose);
+        let single = (fill, "graphile-single", SINGLE_JOBS, "empty jobs", whose);
         let kinds = if backend == "sqlite" { vec![bare] } else { vec![bare, together, single] };
-        for (fill, run, what, whose) in kinds {
+        for (fill, run, jobs, what, whose) in kinds {
             let name = format!("{run}-{round}");
             let database = match backend {
                 "sqlite" => peers::file(self.folder, &name),
                 _ => self.postgres.create_database(&name)?,
             };
-            self.peers.prepare(&[fill, &database, JOBS])?;
-            let figures = self.peers.run(&[run, &database, JOBS], JOBS.parse()?)?;
+            self.peers.prepare(&[fill, &database, jobs])?;
+            let figures = self.peers.run(&[run, &database, jobs], jobs.parse()?)?;
             self.add(what, backend, whose, figures);
         }
         Ok(())
@@ -192,7 +194,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Returns the processor time of all PostgreSQL processes so far, in microseconds.
+/// Returns the processor time of all PostgreSQL processes so far, in microseconds, with that of
+/// ended ones, which their parent knows.
 fn postgres_cpu_us() -> anyhow::Result<f64> {
     let mut ticks = 0;
     for process in std::fs::read_dir("/proc")? {
@@ -201,7 +204,7 @@ fn postgres_cpu_us() -> anyhow::Result<f64> {
         if let Some((name, fields)) = stat.rsplit_once(") ")
             && name.ends_with("(postgres")
         {
-            let times = fields.split(' ').skip(11).take(2);
+            let times = fields.split(' ').skip(11).take(4);
             ticks += times.filter_map(|time| time.parse::<u32>().ok()).sum::<u32>();
         }
     }
