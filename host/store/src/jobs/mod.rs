@@ -79,16 +79,16 @@ pub(super) fn push_insert(sql: &mut Sql, jobs: &[NewJob], now: Timestamp) {
 }
 
 /// Appends the statement that inserts a job of merged events, unless one that
-/// stands for the same events waits: of the same area, and due in the same
-/// second. Only for SQLite, where no job is claimed between this statement and
-/// the commit: the run of the other job begins after it.
+/// stands for the same events waits: of the same area, due in the same second,
+/// and with all its attempts. Only for SQLite, where no job is claimed between
+/// this statement and the commit: the run of the other job begins after it.
 pub(super) fn push_insert_merged(sql: &mut Sql, job: &NewJob, now: Timestamp) {
     sql.push(INSERT).push("SELECT ");
     push_values(sql, job, now);
     // The conditions are those of the index of flows.
     sql.push(
         " WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE status IN ('queued', 'retrying') \
-         AND coalesce(resource_id, zeroblob(16)) = zeroblob(16) AND lane = ",
+         AND attempts = 0 AND coalesce(resource_id, zeroblob(16)) = zeroblob(16) AND lane = ",
     );
     sql.bind(SqlParameter::Text(job.lane.as_str().to_owned())).push(" AND workspace_id = ");
     sql.bind(SqlParameter::Uuid(job.workspace.0)).push(" AND available_at > ");

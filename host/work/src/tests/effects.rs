@@ -177,11 +177,17 @@ on_both! {
         assert_eq!(publish(&area, 2, NOW).await, 1 + again);
         assert_eq!(publish(&elsewhere, 3, NOW).await, 2 + again);
         assert_eq!(publish(&area, 4, NOW.plus_ms(1_000)).await, 3 + again);
+        let set = async |what: &str| {
+            let mut writer = store.writer().await.unwrap();
+            testing::execute(&mut writer, &format!("UPDATE jobs SET {what}")).await;
+            writer.release();
+        };
         // What runs may have read before the call's commit.
-        let mut writer = store.writer().await.unwrap();
-        testing::execute(&mut writer, "UPDATE jobs SET status = 'running'").await;
-        writer.release();
+        set("status = 'running'").await;
         assert_eq!(publish(&area, 5, NOW).await, 1);
+        // What has failed may be given up.
+        set("attempts = 1").await;
+        assert_eq!(publish(&area, 6, NOW).await, 2);
     }
 
     async fn a_request_that_is_committed_before_the_event_receives_it(store: &Store) {
