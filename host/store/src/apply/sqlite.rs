@@ -250,10 +250,7 @@ impl Script {
              SELECT d.workspace_id, CAST(substr(",
         );
         sql.bind(SqlParameter::Uuid(job.id.0)).push(", 1, 13) || ");
-        // The number of documents before this one. A window function would cost
-        // more than the rest of the statement, even without a document.
-        sql.push("unhex(printf('%06x', (SELECT count(*) FROM ").push_table(collection);
-        sql.push(" AS e WHERE e.workspace_id = d.workspace_id AND e.id < d.id))) AS BLOB), ");
+        sql.push("unhex(printf('%06x', row_number() OVER (ORDER BY d.id) - 1)) AS BLOB), ");
         sql.bind(text(job.payload.strip_suffix('}').unwrap_or(&job.payload)));
         sql.push(" || ',\"requested_by\":' || json_quote(d.id) || '}', ");
         sql.push("CASE WHEN length(d.id) = 36 AND length(unhex(d.id, '-')) = 16 THEN unhex(d.id, '-') END, ");
