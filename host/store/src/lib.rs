@@ -36,6 +36,7 @@ pub mod trials;
 pub mod users;
 pub mod workspaces;
 
+mod checkpoint;
 mod connection_shares;
 mod cursor;
 mod error;
@@ -65,6 +66,7 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
+use tokio_util::task::AbortOnDropHandle;
 
 use self::connection::{BackendConnection, Raw, on};
 use self::connection_shares::ConnectionShares;
@@ -138,6 +140,7 @@ enum Databases {
         /// reader that begins to write takes the lock too. Callers get the lock
         /// in the order of their requests.
         writer: Pool<SqliteConnection>,
+        _checkpoints: AbortOnDropHandle<()>,
     },
     Postgres {
         /// Connections with the isolation level read committed, for reads and
@@ -209,7 +212,7 @@ impl Store {
     /// Refuses new work and closes idle connections.
     pub async fn close(&self) {
         match &self.0.databases {
-            Databases::Sqlite { readers, writer } => {
+            Databases::Sqlite { readers, writer, .. } => {
                 readers.close().await;
                 writer.close().await;
             }

@@ -8,6 +8,7 @@ use sqlx::migrate::MigrateError;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, SqliteConnection};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::blobs::{BlobLocation, Blobs};
 use super::connection_shares::ConnectionShares;
@@ -16,7 +17,7 @@ use super::gates::WorkspaceGates;
 use super::group_commit::{self, GroupCommit};
 use super::pool::{self, Pool, PoolLimits};
 use super::stored_bytes::StoredBytes;
-use super::{Backend, Databases, Inner, Store, documents_move, jobs, migrations};
+use super::{Backend, Databases, Inner, Store, checkpoint, documents_move, jobs, migrations};
 
 /// Settings of the store.
 #[derive(Clone, Debug)]
@@ -111,6 +112,7 @@ impl Store {
         };
         let blobs = Blobs::open(&settings.blobs)?;
         pool::describe_metrics();
+        checkpoint::describe_metrics();
         group_commit::describe_metrics();
         error::describe_metrics();
         let gates = WorkspaceGates::default();
@@ -159,6 +161,7 @@ async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases
         .busy_timeout(BUSY_TIMEOUT)
         .statement_cache_capacity(SQLITE_STATEMENTS)
         .pragma("temp_store", "memory")
+        .pragma("wal_autocheckpoint", checkpoint::WRITER_PAGES)
         .pragma("cache_size", WRITER_CACHE)
         .disable_statement_logging();
     let mut first = SqliteConnection::connect_with(&options).await?;
@@ -171,7 +174,8 @@ async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases
     let _ = first.close().await;
     let options = options.pragma("cache_size", READER_CACHE);
     let readers = Pool::new(options, limits(settings.max_connections.saturating_sub(1)));
-    Ok(Databases::Sqlite { readers, writer })
+    let checkpoints = AbortOnDropHandle::new(tokio::spawn(checkpoint::run(readers.clone())));
+    Ok(Databases::Sqlite { readers, writer, _checkpoints: checkpoints })
 }
 
 /// Migrates SQLite's schema while it holds a lock file next to the database,
