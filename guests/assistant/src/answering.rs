@@ -49,9 +49,7 @@ struct PreparedRequest {
     sources: Vec<Source>,
 }
 
-impl Job for CreateAnswer {
-    const KIND: &'static str = "answer_message";
-}
+job!(CreateAnswer, "answer_message");
 
 impl CreateAnswer {
     pub(crate) fn new(run_id: Uuid) -> Self {

@@ -2,7 +2,7 @@
 
 use area_sdk::JobOptions;
 use area_sdk::prelude::*;
-use area_sdk::text::{ellipsize, first_line};
+use area_sdk::text::{ellipsize, first_line, name};
 
 use crate::messages::{self, Message, StoredMessage};
 use crate::runs::{self, RequestedModel, Run, StoredRun};
@@ -44,15 +44,6 @@ pub(crate) enum ConversationStatus {
     Open,
     /// The conversation is read-only.
     Closed,
-}
-
-impl ConversationStatus {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Closed => "closed",
-        }
-    }
 }
 
 /// A conversation with its latest messages and runs.
@@ -97,9 +88,7 @@ pub(crate) struct StoredConversation {
     pub(crate) title: Option<String>,
 }
 
-impl Document for StoredConversation {
-    const COLLECTION: &'static str = "conversations";
-}
+document!(StoredConversation, "conversations");
 
 /// Published when a user creates a conversation.
 #[derive(Serialize, JsonSchema)]
@@ -109,9 +98,7 @@ pub(crate) struct ConversationCreated {
     title: Option<String>,
 }
 
-impl Event for ConversationCreated {
-    const NAME: &'static str = "assistant.conversation_created";
-}
+event!(ConversationCreated, "assistant.conversation_created");
 
 impl Conversation {
     fn new(
@@ -191,7 +178,7 @@ pub(crate) fn create(
     let given = new.title.as_deref().map(title).transpose()?;
     let message = new.message.map(|said| messages::content("/message", said)).transpose()?;
     let title = given.or_else(|| message.as_deref().map(beginning));
-    let (id, now) = (ctx.new_id(), ctx.now());
+    let id = ctx.new_id();
     let (mut said, mut runs) = (Vec::new(), Vec::new());
     if let Some(message) = message {
         let wish = RequestedModel { model_endpoint_id: new.model_endpoint_id, model: new.model };
@@ -206,11 +193,9 @@ pub(crate) fn create(
         status: ConversationStatus::Open,
         title,
     };
-    ctx.documents().create(id, &value)?;
-    let title = value.title.clone();
+    let stored = ctx.documents().create_stored(id, value)?;
+    let title = stored.title.clone();
     ctx.publish(ConversationCreated { conversation_id: id, created_by: ctx.user(), title });
-    let (id, created_at) = (id.to_string(), now);
-    let stored = Stored { id, version: 1, created_at, updated_at: now, value };
     Ok(Created(Conversation::new(stored, said, runs)))
 }
 
@@ -230,7 +215,7 @@ pub(crate) fn list(
 ) -> Result<Page<ConversationSummary>> {
     let all = ctx.documents::<StoredConversation>().query();
     let all = all.equals_if("created_by", params.created_by);
-    let all = all.equals_if("status", params.status.map(ConversationStatus::as_str));
+    let all = all.equals_if("status", params.status.as_ref().map(name));
     let page = all.paging(paging).page()?;
     Ok(page.map(ConversationSummary::from))
 }
@@ -328,9 +313,7 @@ pub(crate) struct DiscardConversationJob {
     conversation_id: Uuid,
 }
 
-impl Job for DiscardConversationJob {
-    const KIND: &'static str = "discard_conversation";
-}
+job!(DiscardConversationJob, "discard_conversation");
 
 pub(crate) fn discard(
     ctx: &JobCtx,

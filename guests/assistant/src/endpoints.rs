@@ -72,9 +72,7 @@ pub(crate) struct StoredEndpoint {
     created_by: Uuid,
 }
 
-impl Document for StoredEndpoint {
-    const COLLECTION: &'static str = "endpoints";
-}
+document!(StoredEndpoint, "endpoints");
 
 /// Published when a model endpoint was created.
 #[derive(Serialize, JsonSchema)]
@@ -84,9 +82,7 @@ pub(crate) struct EndpointCreated {
     base_url: String,
 }
 
-impl Event for EndpointCreated {
-    const NAME: &'static str = "model_endpoint.created";
-}
+event!(EndpointCreated, "model_endpoint.created");
 
 /// Published when a model endpoint was deleted.
 #[derive(Serialize, JsonSchema)]
@@ -95,9 +91,7 @@ pub(crate) struct EndpointDeleted {
     name: String,
 }
 
-impl Event for EndpointDeleted {
-    const NAME: &'static str = "model_endpoint.deleted";
-}
+event!(EndpointDeleted, "model_endpoint.deleted");
 
 /// Returns the name of the host's secret with an endpoint's API key.
 pub(crate) fn credential_name(endpoint: Uuid) -> String {
@@ -214,7 +208,7 @@ pub(crate) fn create(
         let detail = "A workspace has at most 50 model endpoints.";
         return Err(Problem::conflict("too_many_model_endpoints", detail).hint("Delete one."));
     }
-    let (id, now) = (ctx.new_id(), ctx.now());
+    let id = ctx.new_id();
     let value = StoredEndpoint {
         active: true,
         base_url: new.base_url,
@@ -229,15 +223,13 @@ pub(crate) fn create(
     if let Some(key) = new.api_key {
         ctx.secrets().put(&credential_name(id), key.as_bytes());
     }
-    ctx.documents().create(id, &value).map_err(name_taken)?;
+    let stored = ctx.documents().create_stored(id, value).map_err(name_taken)?;
     ctx.publish(EndpointCreated {
         model_endpoint_id: id,
-        name: value.name.clone(),
-        base_url: value.base_url.clone(),
+        name: stored.name.clone(),
+        base_url: stored.base_url.clone(),
     });
-    validation::enqueue(ctx, id, value.generation);
-    let (id, created_at) = (id.to_string(), now);
-    let stored = Stored { id, version: 1, created_at, updated_at: now, value };
+    validation::enqueue(ctx, id, stored.generation);
     Ok(Created(view(ctx, stored)))
 }
 

@@ -7,12 +7,10 @@ use area_sdk::prelude::*;
 use area_sdk::text::ellipsize;
 use area_sdk::{DocumentError, Scope, Value};
 use area_shared::catalog::Repository;
+use area_shared::counts::{Advisory, Deployment, Question, RemediationProgram, component_count};
 use area_shared::evidence::EvidenceRecord;
 
-use crate::records::{
-    Advisory, AdvisoryMatch, Audit, Component, Deployment, Finding, LatestBranchAudit, Question,
-    Questionnaire, RemediationProgram,
-};
+use crate::records::{AdvisoryMatch, Audit, Component, Finding, Questionnaire};
 use crate::redact::redact;
 
 /// Maximum number of repositories that are searched for names in the question.
@@ -150,16 +148,6 @@ pub(crate) fn collect(scope: &Scope, question: &str) -> RecordsResult<CollectedR
 
 fn count<T: Document>(scope: &Scope) -> RecordsResult<u64> {
     scope.documents::<T>().query().count()
-}
-
-/// Returns the number of components in the latest audits, summed over branches.
-fn component_count(scope: &Scope) -> RecordsResult<u64> {
-    let sizes = scope.documents::<LatestBranchAudit>().query().count_by(&["components"])?;
-    let components = |(size, heads): (Vec<Value>, u64)| match size.first() {
-        Some(Value::Integer(size)) => size.unsigned_abs() * heads,
-        _ => 0,
-    };
-    Ok(sizes.into_iter().map(components).sum())
 }
 
 fn count_by<T: Document>(scope: &Scope, field: &str) -> RecordsResult<Counts> {

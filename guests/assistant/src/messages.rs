@@ -47,9 +47,7 @@ pub(crate) struct StoredMessage {
     pub(crate) structured: Option<Map<String, Value>>,
 }
 
-impl Document for StoredMessage {
-    const COLLECTION: &'static str = "messages";
-}
+document!(StoredMessage, "messages");
 
 impl Message {
     pub(crate) fn id(&self) -> Uuid {
@@ -99,10 +97,7 @@ pub(crate) fn say(
         role: MessageAuthor::User,
         structured: None,
     };
-    let (id, now) = (ctx.new_id(), ctx.now());
-    ctx.documents().create(id, &value)?;
-    let id = id.to_string();
-    Ok(Stored { id, version: 1, created_at: now, updated_at: now, value }.into())
+    Ok(ctx.documents().create_stored(ctx.new_id(), value)?.into())
 }
 
 /// Returns the latest messages of a conversation, oldest first.

@@ -15,9 +15,7 @@ pub(crate) struct Finding {
     pub(crate) tool: String,
 }
 
-impl Document for Finding {
-    const COLLECTION: &'static str = "control_room.findings";
-}
+document!(Finding, "control_room.findings");
 
 /// An audit of a repository.
 #[derive(Default, Serialize, Deserialize)]
@@ -28,9 +26,7 @@ pub(crate) struct Audit {
     pub(crate) completed_at: Option<Timestamp>,
 }
 
-impl Document for Audit {
-    const COLLECTION: &'static str = "schedules.audits";
-}
+document!(Audit, "schedules.audits");
 
 /// A component of the dependency inventory.
 #[derive(Default, Serialize, Deserialize)]
@@ -42,17 +38,7 @@ pub(crate) struct Component {
     pub(crate) ecosystem: Option<String>,
 }
 
-impl Document for Component {
-    const COLLECTION: &'static str = "dependencies.components";
-}
-
-/// The latest audit of a repository's branch; only counted.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct LatestBranchAudit {}
-
-impl Document for LatestBranchAudit {
-    const COLLECTION: &'static str = "dependencies.heads";
-}
+document!(Component, "dependencies.components");
 
 /// A match of an advisory with a component that it affects, under one name of the advisory.
 #[derive(Default, Serialize, Deserialize)]
@@ -66,27 +52,7 @@ pub(crate) struct AdvisoryMatch {
     pub(crate) ecosystem: Option<String>,
 }
 
-impl Document for AdvisoryMatch {
-    const COLLECTION: &'static str = "dependencies.matches";
-}
-
-/// An advisory; only counted.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Advisory {}
-
-impl Document for Advisory {
-    const COLLECTION: &'static str = "dependencies.advisories";
-}
-
-/// A deployment; only counted.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Deployment {}
-
-impl Document for Deployment {
-    const COLLECTION: &'static str = "dependencies.deployments";
-}
+document!(AdvisoryMatch, "dependencies.matches");
 
 /// A questionnaire.
 #[derive(Default, Serialize, Deserialize)]
@@ -97,24 +63,4 @@ pub(crate) struct Questionnaire {
     pub(crate) approved_count: u64,
 }
 
-impl Document for Questionnaire {
-    const COLLECTION: &'static str = "questionnaires.questionnaires";
-}
-
-/// A question of a questionnaire; only counted.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Question {}
-
-impl Document for Question {
-    const COLLECTION: &'static str = "questionnaires.questions";
-}
-
-/// A remediation program; only counted.
-#[derive(Default, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct RemediationProgram {}
-
-impl Document for RemediationProgram {
-    const COLLECTION: &'static str = "remediation.programs";
-}
+document!(Questionnaire, "questionnaires.questionnaires");

@@ -1,6 +1,7 @@
 //! Runs: the execution of one answer, its status and its cost.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{JobOptions, Scope};
 
 use crate::answering::CreateAnswer;
@@ -22,15 +23,6 @@ pub(crate) enum RunStatus {
 }
 
 impl RunStatus {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-        }
-    }
-
     /// Whether the run has not ended.
     pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Queued | Self::Running)
@@ -101,9 +93,7 @@ pub(crate) struct StoredRun {
     pub(crate) model: Option<String>,
 }
 
-impl Document for StoredRun {
-    const COLLECTION: &'static str = "runs";
-}
+document!(StoredRun, "runs");
 
 impl From<Stored<StoredRun>> for Run {
     fn from(stored: Stored<StoredRun>) -> Self {
@@ -140,9 +130,7 @@ pub(crate) struct RunCompleted {
     pub(crate) error_code: Option<String>,
 }
 
-impl Event for RunCompleted {
-    const NAME: &'static str = "assistant.run_completed";
-}
+event!(RunCompleted, "assistant.run_completed");
 
 /// Model endpoint and model that a message requests; the default ones if absent.
 #[derive(Default)]
@@ -214,14 +202,13 @@ pub(crate) fn begin(
         model_endpoint_id: chosen.as_ref().map(|(endpoint, _)| endpoint.uuid()),
         model: chosen.map(|(_, model)| model),
     };
-    let (id, now) = (ctx.new_id(), ctx.now());
-    ctx.documents().create(id, &value)?;
+    let id = ctx.new_id();
+    let run = ctx.documents().create_stored(id, value)?;
     ctx.enqueue_with(
         &CreateAnswer::new(id),
         JobOptions { resource: Some(id), ..JobOptions::default() },
     );
-    let id = id.to_string();
-    Ok(Stored { id, version: 1, created_at: now, updated_at: now, value }.into())
+    Ok(run.into())
 }
 
 /// Returns the latest runs of a conversation, oldest first.
@@ -264,7 +251,7 @@ pub(crate) fn list(
     crate::conversations::find(ctx, params.conversation_id)?;
     let runs = ctx.documents::<StoredRun>().query();
     let runs = runs.equals("conversation_id", params.conversation_id);
-    let runs = runs.equals_if("status", params.status.map(RunStatus::as_str));
+    let runs = runs.equals_if("status", params.status.as_ref().map(name));
     Ok(runs.paging(paging).page()?.map(Run::from))
 }
 
@@ -291,7 +278,7 @@ pub(crate) fn show(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Versioned
 pub(crate) fn retry(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Created<Run>> {
     let run = find(ctx, &path)?;
     if run.status != RunStatus::Failed {
-        let detail = format!("The run is {}, not failed.", run.status.as_str());
+        let detail = format!("The run is {}, not failed.", name(&run.status));
         return Err(Problem::conflict("run_not_failed", detail));
     }
     let mut conversation = crate::conversations::open(ctx, path.conversation_id)?;

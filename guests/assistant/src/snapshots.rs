@@ -7,9 +7,7 @@ use area_sdk::prelude::*;
 #[derive(Serialize, Deserialize)]
 struct Snapshot {}
 
-impl Document for Snapshot {
-    const COLLECTION: &'static str = "context.snapshots";
-}
+document!(Snapshot, "context.snapshots");
 
 /// Returns the id of the newest snapshot; `None` if there is none.
 pub(crate) fn latest(scope: &Scope) -> Result<Option<Uuid>> {

@@ -17,59 +17,29 @@ enum Topic {
     Audits,
 }
 
-/// Every topic with prefixes of words that indicate it.
-const TOPICS: [(Topic, &[&str]); 5] = [
+/// Every topic with prefixes of words that indicate it, separated by spaces.
+const TOPICS: [(Topic, &str); 5] = [
     (
         Topic::Findings,
-        &[
-            "finding",
-            "vulnerab",
-            "severit",
-            "critical",
-            "risk",
-            "issue",
-            "secur",
-            "cve",
-            "ghsa",
-            "remediat",
-            "fix",
-            "weakness",
-            "schwachstelle",
-            "risik",
-            "befund",
-            "faille",
-        ],
+        "finding vulnerab severit critical risk issue secur cve ghsa remediat fix weakness \
+         schwachstelle risik befund faille",
     ),
     (
         Topic::Dependencies,
-        &[
-            "dependenc",
-            "component",
-            "package",
-            "librar",
-            "sbom",
-            "advisor",
-            "deploy",
-            "version",
-            "abhängigkeit",
-            "paket",
-            "dépendance",
-        ],
+        "dependenc component package librar sbom advisor deploy version abhängigkeit paket \
+         dépendance",
     ),
-    (
-        Topic::Questionnaires,
-        &["questionnaire", "question", "answer", "approv", "fragebogen", "frage", "réponse"],
-    ),
-    (Topic::Evidence, &["evidence", "proof", "record", "envelope", "attest", "nachweis", "preuve"]),
-    (Topic::Audits, &["audit", "scan", "repositor", "commit", "branch", "when", "prüfung"]),
+    (Topic::Questionnaires, "questionnaire question answer approv fragebogen frage réponse"),
+    (Topic::Evidence, "evidence proof record envelope attest nachweis preuve"),
+    (Topic::Audits, "audit scan repositor commit branch when prüfung"),
 ];
 
 /// Returns the topics of a question; all topics if no word indicates one.
 fn topics(question: &str) -> Vec<Topic> {
     let question = question.to_lowercase();
     let words: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).collect();
-    let said = |begins: &[&str]| {
-        begins.iter().any(|begin| words.iter().any(|word| word.starts_with(begin)))
+    let said = |begins: &str| {
+        begins.split(' ').any(|begin| words.iter().any(|word| word.starts_with(begin)))
     };
     let asked = TOPICS.iter().filter(|(_, begins)| said(begins));
     let asked: Vec<Topic> = asked.map(|(topic, _)| *topic).collect();

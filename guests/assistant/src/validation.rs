@@ -36,9 +36,7 @@ struct PreparedRequest {
     model_ids: Vec<String>,
 }
 
-impl Job for Validate {
-    const KIND: &'static str = "validate_model_endpoint";
-}
+job!(Validate, "validate_model_endpoint");
 
 /// Published when a model endpoint was validated: its server lists all of its models.
 #[derive(Serialize, JsonSchema)]
@@ -46,9 +44,7 @@ pub(crate) struct EndpointValidated {
     model_endpoint_id: Uuid,
 }
 
-impl Event for EndpointValidated {
-    const NAME: &'static str = "model_endpoint.validated";
-}
+event!(EndpointValidated, "model_endpoint.validated");
 
 /// Published when the validation of a model endpoint failed.
 #[derive(Serialize, JsonSchema)]
@@ -57,9 +53,7 @@ pub(crate) struct EndpointFailed {
     error_code: String,
 }
 
-impl Event for EndpointFailed {
-    const NAME: &'static str = "model_endpoint.failed";
-}
+event!(EndpointFailed, "model_endpoint.failed");
 
 /// Enqueues the validation of an endpoint, at most once for each generation.
 pub(crate) fn enqueue(ctx: &Ctx, model_endpoint_id: Uuid, generation: u32) {

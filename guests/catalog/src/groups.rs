@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 
 use area_shared::catalog::DataClassification;
 
-use crate::resource::{self, DocumentView, assign, versioned};
+use crate::resource::{self, DocumentView, assign, once, versioned};
 
 /// A stored group.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -22,9 +23,7 @@ pub(crate) struct Group {
     data_classification: DataClassification,
 }
 
-impl Document for Group {
-    const COLLECTION: &'static str = "groups";
-}
+document!(Group, "groups");
 
 /// A request to create a group.
 #[derive(Deserialize, JsonSchema)]
@@ -59,9 +58,7 @@ pub(crate) struct GroupCreated {
     name: String,
 }
 
-impl Event for GroupCreated {
-    const NAME: &'static str = "group.created";
-}
+event!(GroupCreated, "group.created");
 
 /// Published when a group was changed.
 #[derive(Serialize, JsonSchema)]
@@ -72,9 +69,7 @@ pub(crate) struct GroupUpdated {
     data_classification: DataClassification,
 }
 
-impl Event for GroupUpdated {
-    const NAME: &'static str = "group.updated";
-}
+event!(GroupUpdated, "group.updated");
 
 /// Removes duplicates and checks that every user is in the workspace.
 fn members(scope: &Scope, ids: Vec<Uuid>) -> Result<Vec<Uuid>> {
@@ -87,12 +82,6 @@ fn members(scope: &Scope, ids: Vec<Uuid>) -> Result<Vec<Uuid>> {
         return Err(Problem::validation(format!("/member_ids/{place}"), message));
     }
     Ok(once(ids))
-}
-
-/// Removes duplicates and keeps the order.
-fn once<T: Ord + Clone>(values: Vec<T>) -> Vec<T> {
-    let mut seen = BTreeSet::new();
-    values.into_iter().filter(|value| seen.insert(value.clone())).collect()
 }
 
 pub(crate) fn create(
@@ -126,18 +115,13 @@ pub(crate) fn list(
     Params(params): Params<ListParams>,
     paging: Paging,
 ) -> Result<Page<DocumentView<Group>>> {
-    let mut query = ctx.documents::<Group>().query();
-    if let Some(part) = &params.q {
-        query = query.contains(&["name"], part);
-    }
-    let class = params.data_classification.map(DataClassification::as_str);
-    let query = query.equals_if("trust_zone", params.trust_zone);
-    let query = query.equals_if("data_classification", class);
+    let query = ctx
+        .documents::<Group>()
+        .query()
+        .contains_if(&["name"], params.q.as_deref())
+        .equals_if("trust_zone", params.trust_zone)
+        .equals_if("data_classification", params.data_classification.as_ref().map(name));
     Ok(query.paging(paging).page()?.map(DocumentView::from))
-}
-
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<DocumentView<Group>>> {
-    Ok(versioned(ctx.documents().get(id)?))
 }
 
 /// Changes of a group; absent members keep their values.

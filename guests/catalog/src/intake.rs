@@ -142,11 +142,9 @@ fn keep(
 }
 
 fn register(scope: &Scope, value: Service) -> Result<Stored<Service>, JobError> {
-    let (id, now) = (scope.new_id(), scope.now());
-    scope.documents().create(id, &value)?;
-    scope.publish(ServiceCreated { service_id: id, name: value.name.clone() });
-    let id = id.to_string();
-    Ok(Stored { id, version: 1, created_at: now, updated_at: now, value })
+    let stored = scope.documents().create_stored(scope.new_id(), value)?;
+    scope.publish(ServiceCreated { service_id: stored.uuid(), name: stored.name.clone() });
+    Ok(stored)
 }
 
 /// Copies the content of a record to the service, without references to unknown repositories,

@@ -103,7 +103,7 @@ fn repository_routes(area: Area) -> Area {
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
             .example(include_str!("../examples/get_repository.json"))
-            .handler(repositories::show),
+            .handler(resource::show::<Repository>),
     )
     .route(
         patch("update_repository", REPOSITORY)
@@ -142,7 +142,7 @@ fn service_routes(area: Area) -> Area {
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
             .example(include_str!("../examples/get_service.json"))
-            .handler(services::show),
+            .handler(resource::show::<Service>),
     )
     .route(
         patch("update_service", SERVICE)
@@ -185,7 +185,7 @@ fn group_routes(area: Area) -> Area {
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
             .example(include_str!("../examples/get_group.json"))
-            .handler(groups::show),
+            .handler(resource::show::<Group>),
     )
     .route(
         patch("update_group", GROUP)

@@ -15,9 +15,7 @@ pub(crate) struct Repository {
     archived: bool,
 }
 
-impl Document for Repository {
-    const COLLECTION: &'static str = "repositories";
-}
+document!(Repository, "repositories");
 
 /// A request to create a repository.
 #[derive(Deserialize, JsonSchema)]
@@ -56,9 +54,7 @@ pub(crate) struct RepositoryCreated {
     provider: String,
 }
 
-impl Event for RepositoryCreated {
-    const NAME: &'static str = "repository.created";
-}
+event!(RepositoryCreated, "repository.created");
 
 /// Published when a repository was changed.
 #[derive(Serialize, JsonSchema)]
@@ -68,9 +64,7 @@ pub(crate) struct RepositoryUpdated {
     archived: bool,
 }
 
-impl Event for RepositoryUpdated {
-    const NAME: &'static str = "repository.updated";
-}
+event!(RepositoryUpdated, "repository.updated");
 
 pub(crate) fn create(
     ctx: &Ctx,
@@ -108,16 +102,13 @@ pub(crate) fn list(
     Params(params): Params<ListParams>,
     paging: Paging,
 ) -> Result<Page<DocumentView<Repository>>> {
-    let mut query = ctx.documents::<Repository>().query();
-    if let Some(part) = &params.q {
-        query = query.contains(&["name"], part);
-    }
-    let query = query.equals_if("provider", params.provider).equals_if("archived", params.archived);
+    let query = ctx
+        .documents::<Repository>()
+        .query()
+        .contains_if(&["name"], params.q.as_deref())
+        .equals_if("provider", params.provider)
+        .equals_if("archived", params.archived);
     Ok(query.paging(paging).page()?.map(DocumentView::from))
-}
-
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<DocumentView<Repository>>> {
-    Ok(versioned(ctx.documents().get(id)?))
 }
 
 /// Changes of a repository; absent members keep their values.

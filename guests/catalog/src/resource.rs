@@ -1,4 +1,7 @@
-//! Code shared by the three kinds of documents: responses and partial updates.
+//! Code shared by the three kinds of documents: responses, lists without duplicates and partial
+//! updates.
+
+use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
 
@@ -36,9 +39,21 @@ pub(crate) fn create<T: Document>(
     id: Uuid,
     value: T,
 ) -> Result<Created<Versioned<DocumentView<T>>>> {
-    ctx.documents().create(id, &value)?;
-    let (id, now) = (id.to_string(), ctx.now());
-    Ok(Created(versioned(Stored { id, version: 1, created_at: now, updated_at: now, value })))
+    Ok(Created(versioned(ctx.documents().create_stored(id, value)?)))
+}
+
+/// Returns the document with this id, the handler of all three kinds.
+pub(crate) fn show<T: Document>(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+) -> Result<Versioned<DocumentView<T>>> {
+    Ok(versioned(ctx.documents().get(id)?))
+}
+
+/// Removes duplicates and keeps the order.
+pub(crate) fn once<T: Ord + Clone>(values: Vec<T>) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    values.into_iter().filter(|value| seen.insert(value.clone())).collect()
 }
 
 /// Sets a member if the change contains it.

@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 
 use crate::groups::Group;
 use crate::repositories::Repository;
-use crate::resource::{self, DocumentView, assign, versioned};
+use crate::resource::{self, DocumentView, assign, once, versioned};
 
 /// A stored service.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,9 +23,7 @@ pub(crate) struct Service {
     pub(crate) observed_at: Option<Timestamp>,
 }
 
-impl Document for Service {
-    const COLLECTION: &'static str = "services";
-}
+document!(Service, "services");
 
 impl Service {
     /// Returns a service with only its name set.
@@ -74,9 +72,7 @@ pub(crate) struct ServiceCreated {
     pub(crate) name: String,
 }
 
-impl Event for ServiceCreated {
-    const NAME: &'static str = "service.created";
-}
+event!(ServiceCreated, "service.created");
 
 /// Published when a service was changed.
 #[derive(Serialize, JsonSchema)]
@@ -85,9 +81,7 @@ pub(crate) struct ServiceUpdated {
     pub(crate) name: String,
 }
 
-impl Event for ServiceUpdated {
-    const NAME: &'static str = "service.updated";
-}
+event!(ServiceUpdated, "service.updated");
 
 /// Refuses ids of repositories, groups or users that the workspace does not have.
 fn check(
@@ -112,13 +106,6 @@ fn check(
         Some(None) => Err(Problem::validation("/group_id", "The workspace has no such group.")),
         _ => Ok(()),
     }
-}
-
-/// Removes duplicate ids and keeps the order.
-fn once(mut ids: Vec<Uuid>) -> Vec<Uuid> {
-    let mut seen = std::collections::BTreeSet::new();
-    ids.retain(|id| seen.insert(*id));
-    ids
 }
 
 pub(crate) fn create(
@@ -156,19 +143,14 @@ pub(crate) fn list(
     Params(params): Params<ListParams>,
     paging: Paging,
 ) -> Result<Page<DocumentView<Service>>> {
-    let mut query = ctx.documents::<Service>().query();
-    if let Some(part) = &params.q {
-        query = query.contains(&["name"], part);
-    }
-    let query = query
+    let query = ctx
+        .documents::<Service>()
+        .query()
+        .contains_if(&["name"], params.q.as_deref())
         .equals_if("owner_id", params.owner_id)
         .equals_if("group_id", params.group_id)
         .equals_if("environment", params.environment);
     Ok(query.paging(paging).page()?.map(DocumentView::from))
-}
-
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<DocumentView<Service>>> {
-    Ok(versioned(ctx.documents().get(id)?))
 }
 
 /// Changes of a service; absent members keep their values.

@@ -192,9 +192,7 @@ fn the_content_of_an_upload_says_more_than_the_summary() {
     for _ in 0..2 {
         let data = json!({ "content_sha256": format!("{:064x}", 1) });
         host.deliver(Uuid::from_u128(8), "upload.ready", data).expect("heard");
-        for job in host.take_jobs() {
-            host.run(&job.kind, job.payload, 1).expect("run");
-        }
+        host.run_jobs();
     }
     let service = &host.documents("services")[0];
     assert_eq!(

@@ -2,11 +2,14 @@
 //! equal data gives equal content.
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Scope, Value};
+use area_sdk::{DocumentError, Scope};
+use area_shared::catalog::Group;
+use area_shared::counts::{Deployment, Finding, GroupDependency, component_count};
+use area_shared::evidence::EvidenceRecord;
 
 use crate::gaps::{self, CoverageGap};
 use crate::ingestions::{self, StoredIngestion};
-use crate::repositories::{self, Deployment, WorkspaceRepositories};
+use crate::repositories::{self, WorkspaceRepositories};
 
 /// Version of the rules that compute the content.
 const SCHEMA_VERSION: &str = "workspace-context-v1";
@@ -75,36 +78,6 @@ pub(crate) fn share(part: usize, whole: usize) -> f64 {
     f64::from(u32::try_from(hundredths).unwrap_or(100)) / 100.0
 }
 
-/// Declares a document type for a collection of another area of which this area only counts
-/// documents.
-macro_rules! counted {
-    ($name:ident, $collection:literal) => {
-        #[derive(Serialize, Deserialize)]
-        struct $name {}
-
-        impl Document for $name {
-            const COLLECTION: &'static str = $collection;
-        }
-    };
-}
-
-counted!(Evidence, "evidence.records");
-counted!(Finding, "control_room.findings");
-counted!(Head, "dependencies.heads");
-counted!(GroupDependency, "groups.dependencies");
-counted!(Group, "catalog.groups");
-
-/// Returns the number of components in the latest audits, summed over branches: there are few
-/// branches, but up to a million components.
-fn component_count(scope: &Scope) -> Result<u64, DocumentError> {
-    let sizes = scope.documents::<Head>().query().count_by(&["components"])?;
-    let components = |(size, heads): (Vec<Value>, u64)| match size.first() {
-        Some(Value::Integer(size)) => size.unsigned_abs() * heads,
-        _ => 0,
-    };
-    Ok(sizes.into_iter().map(components).sum())
-}
-
 /// Computes the current content of the workspace.
 pub(crate) fn compute(scope: &Scope) -> Result<ContextSummary, DocumentError> {
     let landscape = WorkspaceRepositories::load(scope)?;
@@ -120,7 +93,7 @@ pub(crate) fn compute(scope: &Scope) -> Result<ContextSummary, DocumentError> {
             + scope.documents::<Group>().query().count()?
             + component_count(scope)?
             + scope.documents::<Deployment>().query().equals("current", true).count()?,
-        evidence_count: scope.documents::<Evidence>().query().count()?,
+        evidence_count: scope.documents::<EvidenceRecord>().query().count()?,
         finding_count: scope.documents::<Finding>().query().equals("open", true).count()?,
         relationship_count: landscape.service_links
             + scope.documents::<GroupDependency>().query().count()?,

@@ -30,9 +30,7 @@ pub(crate) struct StoredIngestion {
     pub(crate) signals: BTreeSet<String>,
 }
 
-impl Document for StoredIngestion {
-    const COLLECTION: &'static str = "ingestions";
-}
+document!(StoredIngestion, "ingestions");
 
 impl StoredIngestion {
     /// Returns the source's revision if it has the form of a commit id: 7 to 64 hex digits.
@@ -56,9 +54,7 @@ struct EvidenceIngestionRun {
     rejected_count: usize,
 }
 
-impl Document for EvidenceIngestionRun {
-    const COLLECTION: &'static str = "evidence.ingestion_runs";
-}
+document!(EvidenceIngestionRun, "evidence.ingestion_runs");
 
 /// Stores an ingestion run as the latest one of its source.
 pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {

@@ -14,17 +14,13 @@ const STEP: usize = 100;
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Renew {}
 
-impl Job for Renew {
-    const KIND: &'static str = "renew_context";
-}
+job!(Renew, "renew_context");
 
 /// Job that renews the snapshot after events without data for it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RenewAfterEvents {}
 
-impl Job for RenewAfterEvents {
-    const KIND: &'static str = MERGED_EVENTS;
-}
+job!(RenewAfterEvents, MERGED_EVENTS);
 
 #[derive(Deserialize)]
 struct AuditCompleted {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope, Value};
 use area_shared::catalog::{Repository, Service};
+use area_shared::counts::Deployment;
 
 use crate::content::{ContextSource, SourceKind, SourceStatus, share};
 
@@ -25,9 +26,7 @@ pub(crate) struct LatestAudit {
     signals: BTreeSet<String>,
 }
 
-impl Document for LatestAudit {
-    const COLLECTION: &'static str = "audited";
-}
+document!(LatestAudit, "audited");
 
 /// Members of an audit of the area `schedules` that this area reads.
 #[derive(Serialize, Deserialize)]
@@ -40,9 +39,7 @@ struct Audit {
     parts: AuditParts,
 }
 
-impl Document for Audit {
-    const COLLECTION: &'static str = "schedules.audits";
-}
+document!(Audit, "schedules.audits");
 
 #[derive(Serialize, Deserialize)]
 struct AuditInput {
@@ -125,14 +122,6 @@ pub(crate) fn catch_up(scope: &Scope, most: usize) -> Result<bool, DocumentError
         scope.documents().create(id, &audited)?;
     }
     Ok(unknown.len() <= most)
-}
-
-/// A deployment; only counted.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Deployment {}
-
-impl Document for Deployment {
-    const COLLECTION: &'static str = "dependencies.deployments";
 }
 
 /// Repositories and the documents that refer to them.

@@ -40,9 +40,7 @@ pub(crate) struct StoredSnapshot {
     content: ContextSummary,
 }
 
-impl Document for StoredSnapshot {
-    const COLLECTION: &'static str = "snapshots";
-}
+document!(StoredSnapshot, "snapshots");
 
 /// The workspace context: a snapshot of the workspace's records.
 #[derive(Serialize, JsonSchema)]

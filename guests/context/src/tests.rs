@@ -1,7 +1,6 @@
 //! Tests of the context area through a fake host.
 
 use area_sdk::testing::{FakeHost, Request, START, USER};
-use area_sdk::wit::Outcome;
 use area_sdk::wit::assurance::area::types::ProblemKind;
 use area_sdk::{Timestamp, Uuid};
 use serde_json::{Value, json};
@@ -24,11 +23,8 @@ fn context(host: &FakeHost) -> Value {
 fn tell(host: &FakeHost, name: &str, data: Value) {
     host.deliver(Uuid::from_u128(1), name, data).expect("heard");
     host.advance(1);
-    for job in host.take_jobs() {
-        assert!(job.available_at.is_some_and(|at| at <= host.now()));
-        while let Outcome::Continue(_) = host.run(&job.kind, job.payload.clone(), 1).expect("run") {
-        }
-    }
+    assert!(host.jobs().iter().all(|job| job.available_at.is_some_and(|at| at <= host.now())));
+    host.run_jobs();
 }
 
 fn repository(host: &FakeHost, id: Uuid, name: &str) {

@@ -94,9 +94,7 @@ pub(crate) struct Finding {
     pub(crate) signature: String,
 }
 
-impl Document for Finding {
-    const COLLECTION: &'static str = "findings";
-}
+document!(Finding, "findings");
 
 /// Audit, analysis and run that observed a finding.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! Operations that read findings, and the findings in responses.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 
 use crate::decimal::fixed;
 use crate::finding::Finding;
@@ -217,21 +218,19 @@ pub(crate) fn list(
     paging: Paging,
 ) -> Result<FindingPage> {
     let limitations = limits::shown(ctx, params.repository_id)?;
-    let mut some = ctx
+    let some = ctx
         .documents::<Finding>()
         .query()
-        .equals_if("state", params.state.map(State::as_str))
-        .equals_if("risk_severity", params.severity.map(Severity::as_str))
+        .equals_if("state", params.state.as_ref().map(name))
+        .equals_if("risk_severity", params.severity.as_ref().map(name))
         .equals_if("repository_id", params.repository_id)
         .equals_if("audit_id", params.audit_id)
         .equals_if("rule_id", params.rule)
         .equals_if("tool", params.tool)
         .equals_if("owner_id", params.owner_id)
         .equals_if("match_group_id", params.match_group_id)
-        .equals_if("open", params.open);
-    if let Some(part) = params.q {
-        some = some.contains(&["title", "rule_id", "purl"], &part);
-    }
+        .equals_if("open", params.open)
+        .contains_if(&["title", "rule_id", "purl"], params.q.as_deref());
     let page = some.paging(paging).page()?.map(Into::into);
     Ok(FindingPage { page, limitations })
 }

@@ -1,6 +1,7 @@
 //! Transitions of findings that users request, and the automatic end of accepted risks.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{JobOptions, Violation};
 use serde_json::{Map, json};
 
@@ -46,9 +47,7 @@ pub(crate) struct FindingTransitioned {
     version: i64,
 }
 
-impl Event for FindingTransitioned {
-    const NAME: &'static str = "finding.transitioned";
-}
+event!(FindingTransitioned, "finding.transitioned");
 
 impl FindingTransitioned {
     pub(crate) fn of(transition: &TransitionRecord) -> Self {
@@ -195,8 +194,8 @@ fn check_allowed(from: State, to: State) -> Result<()> {
     if next.contains(&to) {
         return Ok(());
     }
-    let names: Vec<&str> = next.iter().map(|state| state.as_str()).collect();
-    let detail = format!("A finding that is {} cannot become {}.", from.as_str(), to.as_str());
+    let names: Vec<String> = next.iter().map(name).collect();
+    let detail = format!("A finding that is {} cannot become {}.", name(&from), name(&to));
     let hint = format!("It can become {}.", names.join(", "));
     Err(Problem::conflict("transition_not_allowed", detail).hint(hint))
 }
@@ -235,9 +234,7 @@ pub(crate) struct ExpireAcceptance {
     version: i64,
 }
 
-impl Job for ExpireAcceptance {
-    const KIND: &'static str = "expire_acceptance";
-}
+job!(ExpireAcceptance, "expire_acceptance");
 
 fn expire_later(ctx: &Ctx, accepted: &TransitionRecord) {
     if let Some(at) = accepted.expires_at {

@@ -26,9 +26,7 @@ pub(crate) struct AssignOwnersJob {
     assignments: Vec<Assignment>,
 }
 
-impl Job for AssignOwnersJob {
-    const KIND: &'static str = "assign_owners";
-}
+job!(AssignOwnersJob, "assign_owners");
 
 pub(crate) fn applied(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let OwnershipApplied { assignments } = event.data()?;

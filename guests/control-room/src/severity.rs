@@ -28,16 +28,6 @@ impl Severity {
     pub(crate) const ALL: [Self; 5] =
         [Self::Critical, Self::High, Self::Medium, Self::Low, Self::None];
 
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Critical => "critical",
-            Self::High => "high",
-            Self::Medium => "medium",
-            Self::Low => "low",
-            Self::None => "none",
-        }
-    }
-
     /// Returns the band of a CVSS score, given in tenths.
     fn of_score(tenths: i64) -> Self {
         match tenths {

@@ -65,9 +65,7 @@ pub(crate) struct StoredSketch {
     pub(crate) sketch: TextFingerprint,
 }
 
-impl Document for StoredSketch {
-    const COLLECTION: &'static str = "sketches";
-}
+document!(StoredSketch, "sketches");
 
 /// Number of words that both texts have (`shared`) and that at least one text has (`either`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -50,20 +50,6 @@ impl State {
         Self::Reopened,
     ];
 
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Triaged => "triaged",
-            Self::InProgress => "in_progress",
-            Self::Remediated => "remediated",
-            Self::Verified => "verified",
-            Self::FalsePositive => "false_positive",
-            Self::AcceptedRisk => "accepted_risk",
-            Self::Duplicate => "duplicate",
-            Self::Reopened => "reopened",
-        }
-    }
-
     /// Whether the finding is open. A remediated finding is open until an audit verifies it.
     pub(crate) fn is_open(self) -> bool {
         match self {

@@ -1,6 +1,7 @@
 //! Match suggestions (two findings may be the same), and users' decisions about them.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use serde_json::{Map, json};
 
 use crate::finding::Finding;
@@ -30,16 +31,6 @@ pub(crate) enum SuggestionState {
     Rejected,
 }
 
-impl SuggestionState {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Accepted => "accepted",
-            Self::Rejected => "rejected",
-        }
-    }
-}
-
 /// A stored match suggestion.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct MatchSuggestion {
@@ -54,9 +45,7 @@ pub(crate) struct MatchSuggestion {
     pub(crate) created_at: Timestamp,
 }
 
-impl Document for MatchSuggestion {
-    const COLLECTION: &'static str = "match_suggestions";
-}
+document!(MatchSuggestion, "match_suggestions");
 
 /// A suggestion that two findings may be the same.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -107,9 +96,7 @@ pub(crate) struct SuggestionDecided {
     decided_by: Uuid,
 }
 
-impl Event for SuggestionDecided {
-    const NAME: &'static str = "match_suggestion.decided";
-}
+event!(SuggestionDecided, "match_suggestion.decided");
 
 /// Query parameters that filter the list of match suggestions.
 #[derive(Deserialize, JsonSchema)]
@@ -123,7 +110,7 @@ pub(crate) fn list(
     paging: Paging,
 ) -> Result<Page<MatchSuggestionDetails>> {
     let all = ctx.documents::<MatchSuggestion>().query();
-    let some = all.equals_if("state", params.state.map(SuggestionState::as_str));
+    let some = all.equals_if("state", params.state.as_ref().map(name));
     Ok(some.paging(paging).page()?.map(Into::into))
 }
 
@@ -163,7 +150,7 @@ pub(crate) fn decide(
     let mut suggestion = ctx.documents::<MatchSuggestion>().get(id)?;
     ctx.check_if_match(suggestion.version)?;
     if suggestion.state != SuggestionState::Pending {
-        let state = suggestion.state.as_str();
+        let state = name(&suggestion.state);
         let detail = format!("This suggestion is already {state}; a decision cannot be changed.");
         return Err(Problem::conflict("suggestion_decided", detail));
     }

@@ -48,9 +48,7 @@ pub(crate) struct StoredTransition {
     pub(crate) by_person: bool,
 }
 
-impl Document for StoredTransition {
-    const COLLECTION: &'static str = "transitions";
-}
+document!(StoredTransition, "transitions");
 
 /// A change of a finding's state, before it becomes a transition.
 #[derive(Clone, Debug)]

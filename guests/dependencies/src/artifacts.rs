@@ -46,9 +46,7 @@ impl DocumentDetails {
     }
 }
 
-impl Document for FileReadResult {
-    const COLLECTION: &'static str = "artifacts";
-}
+document!(FileReadResult, "artifacts");
 
 /// An error in an uploaded file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]

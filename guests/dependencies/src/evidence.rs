@@ -35,9 +35,7 @@ pub(crate) struct ImportAdvisories {
     artifact: Option<FileReadResult>,
 }
 
-impl Job for ImportAdvisories {
-    const KIND: &'static str = "import_advisories";
-}
+job!(ImportAdvisories, "import_advisories");
 
 /// Handles [`ENVELOPE_ACCEPTED`](area_shared::evidence::ENVELOPE_ACCEPTED): enqueues the import of
 /// the envelope's records.

@@ -306,6 +306,4 @@ fn routes(area: Area) -> Area {
 area_sdk::export!(area);
 
 #[cfg(test)]
-mod corpus;
-#[cfg(test)]
 mod tests;

@@ -33,9 +33,7 @@ pub(crate) struct Reevaluate {
     looked_at: BTreeSet<String>,
 }
 
-impl Job for Reevaluate {
-    const KIND: &'static str = "reevaluate";
-}
+job!(Reevaluate, "reevaluate");
 
 impl Reevaluate {
     pub(crate) fn new(packages: BTreeSet<String>, names: BTreeSet<String>) -> Self {

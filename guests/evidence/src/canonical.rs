@@ -58,19 +58,11 @@ pub fn pae(payload: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
+    use area_shared::testing::corpus;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-
-    /// Returns the folder of the project's corpus; `None` if this machine does not have it.
-    fn corpus() -> Option<PathBuf> {
-        let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
-        let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-        Some(named.unwrap_or_else(beside).join("rfc8785")).filter(|folder| folder.is_dir())
-    }
 
     fn canonical(text: &str) -> String {
         String::from_utf8(jcs(&serde_json::from_str(text).expect("JSON"))).expect("UTF-8")
@@ -78,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_vectors_of_rfc_8785_hold() {
-        let Some(corpus) = corpus() else { return eprintln!("no corpus: skipped") };
+        let Some(corpus) = corpus("rfc8785") else { return };
         for entry in std::fs::read_dir(corpus.join("input")).expect("a folder") {
             let input = entry.expect("an entry").path();
             let name = input.file_name().expect("a name");
@@ -90,7 +82,7 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_ecmascript_writes_them() {
-        let Some(corpus) = corpus() else { return eprintln!("no corpus: skipped") };
+        let Some(corpus) = corpus("rfc8785") else { return };
         let numbers =
             std::fs::read_to_string(corpus.join("es6-numbers-10000.txt")).expect("a file");
         for line in numbers.lines() {

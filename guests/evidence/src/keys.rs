@@ -37,9 +37,7 @@ pub(crate) struct ProducerKey {
     revoked_at: Option<Timestamp>,
 }
 
-impl Document for ProducerKey {
-    const COLLECTION: &'static str = "keys";
-}
+document!(ProducerKey, "keys");
 
 /// A public key of a producer.
 #[derive(Serialize, JsonSchema)]
@@ -155,10 +153,7 @@ pub(crate) fn create(
         state: KeyState::Active,
         revoked_at: None,
     };
-    let id = ctx.new_id();
-    ctx.documents().create(id, &value)?;
-    let (created_at, id) = (ctx.now(), id.to_string());
-    let stored = Stored { id, version: 1, created_at, updated_at: created_at, value };
+    let stored = ctx.documents().create_stored(ctx.new_id(), value)?;
     Ok(Created(stored.into()))
 }
 

@@ -13,9 +13,7 @@ pub(crate) struct Producer {
     pub(crate) revoked_at: Option<Timestamp>,
 }
 
-impl Document for Producer {
-    const COLLECTION: &'static str = "producers";
-}
+document!(Producer, "producers");
 
 /// A producer of evidence.
 #[derive(Serialize, JsonSchema)]
@@ -63,10 +61,7 @@ pub(crate) fn create(
         created_by: ctx.user(),
         revoked_at: None,
     };
-    let id = ctx.new_id();
-    ctx.documents().create(id, &value)?;
-    let (created_at, id) = (ctx.now(), id.to_string());
-    let stored = Stored { id, version: 1, created_at, updated_at: created_at, value };
+    let stored = ctx.documents().create_stored(ctx.new_id(), value)?;
     Ok(Created(Versioned(stored.into(), 1)))
 }
 

@@ -70,9 +70,7 @@ pub(crate) struct StoredReceipt {
     pub(crate) content_sha256: String,
 }
 
-impl Document for StoredReceipt {
-    const COLLECTION: &'static str = "receipts";
-}
+document!(StoredReceipt, "receipts");
 
 /// An ingestion run: the import of one envelope's records.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -93,25 +91,19 @@ pub(crate) struct IngestionRun {
     rejected_count: usize,
 }
 
-impl Document for IngestionRun {
-    const COLLECTION: &'static str = "ingestion_runs";
-}
+document!(IngestionRun, "ingestion_runs");
 
 /// Published when an envelope was accepted completely or partially.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EnvelopeAccepted(EnvelopeOutcome);
 
-impl Event for EnvelopeAccepted {
-    const NAME: &'static str = "evidence_envelope.accepted";
-}
+event!(EnvelopeAccepted, "evidence_envelope.accepted");
 
 /// Published when no record of an envelope was accepted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct EnvelopeRejected(EnvelopeOutcome);
 
-impl Event for EnvelopeRejected {
-    const NAME: &'static str = "evidence_envelope.rejected";
-}
+event!(EnvelopeRejected, "evidence_envelope.rejected");
 
 #[derive(Serialize, JsonSchema)]
 struct EnvelopeOutcome {

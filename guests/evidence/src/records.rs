@@ -37,9 +37,7 @@ pub(crate) struct StoredRecord {
     source_revision: String,
 }
 
-impl Document for StoredRecord {
-    const COLLECTION: &'static str = "records";
-}
+document!(StoredRecord, "records");
 
 impl StoredRecord {
     fn new(

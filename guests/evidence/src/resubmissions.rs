@@ -15,9 +15,7 @@ pub(crate) struct Resubmission {
     signed_envelope_sha256: String,
 }
 
-impl Document for Resubmission {
-    const COLLECTION: &'static str = "resubmissions";
-}
+document!(Resubmission, "resubmissions");
 
 /// Stores the idempotency key of an envelope with a valid signature that already has a receipt.
 pub(crate) fn keep(

@@ -51,9 +51,7 @@ impl DependencyEnd {
     }
 }
 
-impl Job for Reassess {
-    const KIND: &'static str = "rejudge_group";
-}
+job!(Reassess, "rejudge_group");
 
 /// Members of the event `group.updated` that this area reads.
 #[derive(Deserialize)]

@@ -46,9 +46,7 @@ pub(crate) struct Dependency {
     pub(crate) target_group_id: Uuid,
 }
 
-impl Document for Dependency {
-    const COLLECTION: &'static str = "dependencies";
-}
+document!(Dependency, "dependencies");
 
 impl Dependency {
     /// Returns a new dependency between two groups with its evidence.
@@ -132,9 +130,7 @@ pub(crate) struct DependencyCreated {
     facts: DependencyEventFields,
 }
 
-impl Event for DependencyCreated {
-    const NAME: &'static str = "group_dependency.created";
-}
+event!(DependencyCreated, "group_dependency.created");
 
 /// Published when a dependency between groups was deleted.
 #[derive(Serialize, JsonSchema)]
@@ -144,9 +140,7 @@ pub(crate) struct DependencyDeleted {
     facts: DependencyEventFields,
 }
 
-impl Event for DependencyDeleted {
-    const NAME: &'static str = "group_dependency.deleted";
-}
+event!(DependencyDeleted, "group_dependency.deleted");
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Facts")]

@@ -1,7 +1,6 @@
 //! Tests of dependencies through a fake host.
 
 use area_sdk::testing::{FakeHost, Request, START, SuccessResponse};
-use area_sdk::wit::Outcome;
 use area_sdk::wit::assurance::area::types::ProblemKind;
 use area_sdk::{Problem, Uuid};
 use serde_json::{Value, json};
@@ -42,19 +41,10 @@ fn record(host: &FakeHost, number: u128, subject: &str, target: &str) -> Uuid {
     id
 }
 
-fn run_all(host: &FakeHost) {
-    for job in host.take_jobs() {
-        let mut payload = job.payload;
-        while let Outcome::Continue(next) = host.run(&job.kind, payload, 1).expect("run") {
-            payload = serde_json::from_str(&next).expect("a payload");
-        }
-    }
-}
-
 fn accept(host: &FakeHost) {
     let data = json!({ "envelope_id": Uuid::from_u128(77), "kinds": ["relationship"] });
     host.deliver(Uuid::from_u128(7), "evidence_envelope.accepted", data).expect("heard");
-    run_all(host);
+    host.run_jobs();
 }
 
 #[test]
@@ -94,7 +84,7 @@ fn a_changed_group_changes_the_judgement_at_both_ends() {
     declare(&host, OPS, WEB).expect("made");
     group(&host, WEB, "Web", "pci", "confidential");
     host.deliver(Uuid::from_u128(8), "group.updated", json!({ "group_id": WEB })).expect("heard");
-    run_all(&host);
+    host.run_jobs();
     let judged = |source: Uuid| {
         let all = host.documents("dependencies").into_iter();
         let one = all.into_iter().find(|one| one["source_group_id"] == json!(source));
@@ -148,7 +138,7 @@ fn the_content_of_an_upload_goes_before_the_summary() {
     host.put_document("uploads.uploads", "1", upload);
     let data = json!({ "content_sha256": digest });
     host.deliver(Uuid::from_u128(9), "upload.ready", data).expect("heard");
-    run_all(&host);
+    host.run_jobs();
     let all = host.documents("dependencies");
     assert_eq!(all.len(), 1);
     assert_eq!(

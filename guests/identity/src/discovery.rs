@@ -43,9 +43,7 @@ struct DiscoveryRequest {
     issuer: String,
 }
 
-impl Job for Discover {
-    const KIND: &'static str = "discover_identity_provider";
-}
+job!(Discover, "discover_identity_provider");
 
 /// Metadata and keys that a provider returned.
 struct ProviderDocuments {

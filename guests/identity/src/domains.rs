@@ -11,9 +11,7 @@ pub(crate) struct DomainAssignment {
     provider_id: Uuid,
 }
 
-impl Document for DomainAssignment {
-    const COLLECTION: &'static str = "domains";
-}
+document!(DomainAssignment, "domains");
 
 /// Returns domains in lower case, sorted, without duplicates.
 pub(crate) fn normalized(given: &[String]) -> Result<Vec<String>> {

@@ -106,9 +106,7 @@ pub(crate) struct StoredProvider {
     pub(crate) created_by: Uuid,
 }
 
-impl Document for StoredProvider {
-    const COLLECTION: &'static str = "providers";
-}
+document!(StoredProvider, "providers");
 
 /// Returns the name of the host's secret with a provider's client secret.
 pub(crate) fn secret_name(provider: Uuid) -> String {
@@ -180,47 +178,35 @@ impl ProviderEvent {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderCreated(pub(crate) ProviderEvent);
 
-impl Event for ProviderCreated {
-    const NAME: &'static str = "identity_provider.created";
-}
+event!(ProviderCreated, "identity_provider.created");
 
 /// Published when the discovery of an identity provider succeeded; users may sign in with the
 /// provider.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderActivated(pub(crate) ProviderEvent);
 
-impl Event for ProviderActivated {
-    const NAME: &'static str = "identity_provider.activated";
-}
+event!(ProviderActivated, "identity_provider.activated");
 
 /// Published when the discovery of an identity provider failed.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderFailed(pub(crate) ProviderEvent);
 
-impl Event for ProviderFailed {
-    const NAME: &'static str = "identity_provider.failed";
-}
+event!(ProviderFailed, "identity_provider.failed");
 
 /// Published when an admin rotated the secret or keys of an identity provider.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderRotated(pub(crate) ProviderEvent);
 
-impl Event for ProviderRotated {
-    const NAME: &'static str = "identity_provider.rotated";
-}
+event!(ProviderRotated, "identity_provider.rotated");
 
 /// Published when an identity provider was disabled.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderDisabled(pub(crate) ProviderEvent);
 
-impl Event for ProviderDisabled {
-    const NAME: &'static str = "identity_provider.disabled";
-}
+event!(ProviderDisabled, "identity_provider.disabled");
 
 /// Published when an identity provider was deleted.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ProviderDeleted(pub(crate) ProviderEvent);
 
-impl Event for ProviderDeleted {
-    const NAME: &'static str = "identity_provider.deleted";
-}
+event!(ProviderDeleted, "identity_provider.deleted");

@@ -174,15 +174,13 @@ pub(crate) fn create(
         let detail = "A workspace has at most 50 identity providers.";
         return Err(Problem::conflict("too_many_identity_providers", detail).hint("Delete one."));
     }
-    let (id, now) = (ctx.new_id(), ctx.now());
+    let id = ctx.new_id();
     domains::assign(ctx, id, &[], &value.domains)?;
     if let Some(secret) = secret {
         ctx.secrets().put(&secret_name(id), secret.as_bytes());
     }
     discovery::enqueue(ctx, id, &mut value);
-    ctx.documents().create(id, &value).map_err(name_taken)?;
-    let (id, created_at) = (id.to_string(), now);
-    let stored = Stored { id, version: 1, created_at, updated_at: now, value };
+    let stored = ctx.documents().create_stored(id, value).map_err(name_taken)?;
     ctx.publish(ProviderCreated(ProviderEvent::of(&stored)));
     Ok(Created(details(ctx, stored)))
 }

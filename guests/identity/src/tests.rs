@@ -71,15 +71,7 @@ fn plays(host: &FakeHost, issuer: &'static str, n: &'static str) {
 /// Runs every step of the last enqueued job as attempt `attempt`.
 fn discover(host: &FakeHost, attempt: u32) -> Outcome {
     let job = host.take_jobs().pop().expect("a job");
-    let mut payload = job.payload;
-    loop {
-        match host.run(&job.kind, payload, attempt).expect("a step") {
-            Outcome::Continue(checkpoint) => {
-                payload = serde_json::from_str(&checkpoint).expect("JSON");
-            }
-            end => return end,
-        }
-    }
+    host.run_to_end(&job.kind, job.payload, attempt)
 }
 
 #[test]

@@ -11,9 +11,7 @@ pub(crate) struct ExpireInvitation {
     invitation_id: Uuid,
 }
 
-impl Job for ExpireInvitation {
-    const KIND: &'static str = "expire_invitation";
-}
+job!(ExpireInvitation, "expire_invitation");
 
 /// Schedules the job for the time at which the invitation expires.
 pub(crate) fn plan(scope: &Scope, id: Uuid, expires_at: Timestamp) {

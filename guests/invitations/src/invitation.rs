@@ -21,17 +21,6 @@ pub(crate) enum InvitedRole {
     Owner,
 }
 
-impl InvitedRole {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Viewer => "viewer",
-            Self::Member => "member",
-            Self::Admin => "admin",
-            Self::Owner => "owner",
-        }
-    }
-}
-
 impl From<InvitedRole> for Role {
     fn from(role: InvitedRole) -> Self {
         match role {
@@ -59,18 +48,6 @@ pub(crate) enum Status {
     Revoked,
 }
 
-impl Status {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Accepted => "accepted",
-            Self::Declined => "declined",
-            Self::Expired => "expired",
-            Self::Revoked => "revoked",
-        }
-    }
-}
-
 /// A stored invitation. Id and creation time are those of the document.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredInvitation {
@@ -90,9 +67,7 @@ pub(crate) struct StoredInvitation {
     pub(crate) existing_account: bool,
 }
 
-impl Document for StoredInvitation {
-    const COLLECTION: &'static str = "invitations";
-}
+document!(StoredInvitation, "invitations");
 
 impl StoredInvitation {
     /// Returns the status at a time. It is `Expired` from the expiry on, even before the job marks
@@ -196,9 +171,7 @@ impl InvitationCreated {
     }
 }
 
-impl Event for InvitationCreated {
-    const NAME: &'static str = "invitation.created";
-}
+event!(InvitationCreated, "invitation.created");
 
 /// Defines an event about an invitation that also contains the acting user.
 macro_rules! done_by_somebody {
@@ -217,9 +190,7 @@ macro_rules! done_by_somebody {
             }
         }
 
-        impl Event for $event {
-            const NAME: &'static str = $name;
-        }
+        event!($event, $name);
     };
 }
 
@@ -249,6 +220,4 @@ impl InvitationExpired {
     }
 }
 
-impl Event for InvitationExpired {
-    const NAME: &'static str = "invitation.expired";
-}
+event!(InvitationExpired, "invitation.expired");

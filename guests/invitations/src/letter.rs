@@ -2,6 +2,7 @@
 //! tokens and sends the e-mail, without an open transaction while the mail server responds.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{JobError, JobOptions, MailError, Message};
 
 use crate::invitation::{Status, StoredInvitation};
@@ -37,9 +38,7 @@ struct Tokens {
     register: Option<String>,
 }
 
-impl Job for SendInvitation {
-    const KIND: &'static str = "send_invitation";
-}
+job!(SendInvitation, "send_invitation");
 
 /// Enqueues the e-mail of an invitation.
 pub(crate) fn post(ctx: &Ctx, id: Uuid) {
@@ -108,7 +107,7 @@ impl MailVariables {
         base_url: &str,
     ) -> String {
         let inviter = self.inviter.as_deref().unwrap_or("An admin");
-        let role = invitation.role.as_str();
+        let role = name(&invitation.role);
         let until = invitation.expires_at;
         let how = match app_url {
             Some(app_url) => tokens.as_links(app_url),

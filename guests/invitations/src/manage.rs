@@ -1,6 +1,7 @@
 //! Operations of admins on invitations.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use email_address::EmailAddress;
 
 use crate::invitation::{
@@ -94,7 +95,7 @@ fn make_room(ctx: &Ctx, email: &str) -> Result<()> {
         }
         expiry::expire(ctx, &mut earlier)?;
     }
-    let pending = invitations.query().equals("status", Status::Pending.as_str()).count()?;
+    let pending = invitations.query().equals("status", name(&Status::Pending)).count()?;
     if pending >= MOST_PENDING {
         return Err(Problem::conflict(
             "too_many_invitations",
@@ -113,7 +114,7 @@ fn keep(
     role: InvitedRole,
     existing_account: bool,
 ) -> Result<Stored<StoredInvitation>> {
-    let (id, now) = (ctx.new_id(), ctx.now());
+    let now = ctx.now();
     let value = StoredInvitation {
         pending_email: Some(email.clone()),
         email,
@@ -126,8 +127,7 @@ fn keep(
         responded_at: None,
         existing_account,
     };
-    ctx.documents().create(id, &value)?;
-    Ok(Stored { id: id.to_string(), version: 1, created_at: now, updated_at: now, value })
+    Ok(ctx.documents().create_stored(ctx.new_id(), value)?)
 }
 
 pub(crate) fn resend(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invitation>> {
@@ -171,7 +171,7 @@ fn pending(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredInvitation>> {
 }
 
 pub(crate) fn not_pending(scope: &Scope, invitation: &StoredInvitation) -> Problem {
-    let status = invitation.status_at(scope.now()).as_str();
+    let status = name(&invitation.status_at(scope.now()));
     Problem::conflict("invitation_not_pending", format!("The invitation is already {status}."))
         .hint("An admin of the workspace can invite the address again.")
 }

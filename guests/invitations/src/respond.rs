@@ -2,6 +2,7 @@
 //! the invited person responds.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{LinkClaims, NoSuchUser};
 
 use crate::invitation::{
@@ -38,7 +39,7 @@ fn check_inviter(ctx: &Ctx, invitation: &StoredInvitation) -> Result<()> {
     if inviter.is_some_and(|inviter| may_invite(inviter.role, invitation.role)) {
         return Ok(());
     }
-    let role = invitation.role.as_str();
+    let role = name(&invitation.role);
     let detail =
         format!("The inviter no longer has the right to invite a {role} to this workspace.");
     Err(Problem::conflict("inviter_not_allowed", detail)

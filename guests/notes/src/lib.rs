@@ -17,9 +17,7 @@ struct StoredNote {
     text: String,
 }
 
-impl Document for StoredNote {
-    const COLLECTION: &'static str = "notes";
-}
+document!(StoredNote, "notes");
 
 /// A note as returned to clients.
 #[derive(Serialize, JsonSchema)]
@@ -36,9 +34,7 @@ struct NoteCreated {
     note_id: Uuid,
 }
 
-impl Event for NoteCreated {
-    const NAME: &'static str = "note.created";
-}
+event!(NoteCreated, "note.created");
 
 #[derive(Deserialize, JsonSchema)]
 struct ListParams {

@@ -18,9 +18,7 @@ pub(crate) struct Finding {
     pub(crate) sla_due_at: Option<Timestamp>,
 }
 
-impl Document for Finding {
-    const COLLECTION: &'static str = "control_room.findings";
-}
+document!(Finding, "control_room.findings");
 
 /// Number of findings in one page of a query.
 const STEP: u32 = 500;

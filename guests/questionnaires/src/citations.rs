@@ -81,9 +81,7 @@ pub(crate) struct StoredCitation {
     pub(crate) title: String,
 }
 
-impl Document for StoredCitation {
-    const COLLECTION: &'static str = "citations";
-}
+document!(StoredCitation, "citations");
 
 impl StoredCitation {
     /// Confirms or supersedes the citation, if the record is newer and of the same kind.
@@ -163,14 +161,6 @@ impl StoredCitation {
 }
 
 impl AnswerBasis {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Supported => "supported",
-            Self::Partial => "partial",
-            Self::Unsupported => "unsupported",
-        }
-    }
-
     /// Returns how well these citations support an answer.
     pub(crate) fn of(citations: &[Citation]) -> Self {
         let stale = citations.iter().filter(|citation| citation.stale).count();

@@ -1,6 +1,7 @@
 //! Exports questionnaires to CSV and neutralizes spreadsheet formulas.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 
 use crate::citations::Citation;
 use crate::formula;
@@ -83,8 +84,8 @@ fn cells(question: &Question) -> [String; 9] {
         text(&question.reference),
         question.question.clone(),
         text(&question.answer),
-        question.status.as_str().to_owned(),
-        question.answer_basis.as_str().to_owned(),
+        name(&question.status),
+        name(&question.answer_basis),
         sources.join("\n"),
         text(&question.review_notes),
         question.approved_at.map(|at| at.to_string()).unwrap_or_default(),

@@ -68,9 +68,7 @@ pub(crate) struct StoredQuestionnaire {
     imported_by: Uuid,
 }
 
-impl Document for StoredQuestionnaire {
-    const COLLECTION: &'static str = "questionnaires";
-}
+document!(StoredQuestionnaire, "questionnaires");
 
 /// Warnings of a questionnaire's import; the document has the questionnaire's id.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -78,9 +76,7 @@ pub(crate) struct ImportWarnings {
     warnings: Vec<String>,
 }
 
-impl Document for ImportWarnings {
-    const COLLECTION: &'static str = "import_warnings";
-}
+document!(ImportWarnings, "import_warnings");
 
 /// Published when a questionnaire was imported.
 #[derive(Serialize, JsonSchema)]
@@ -92,9 +88,7 @@ pub(crate) struct QuestionnaireImported {
     imported_by: Uuid,
 }
 
-impl Event for QuestionnaireImported {
-    const NAME: &'static str = "questionnaire.imported";
-}
+event!(QuestionnaireImported, "questionnaire.imported");
 
 /// Published when an admin approved the last answer of a questionnaire that was not approved.
 #[derive(Serialize, JsonSchema)]
@@ -104,9 +98,7 @@ pub(crate) struct QuestionnaireApproved {
     pub(crate) question_count: u32,
 }
 
-impl Event for QuestionnaireApproved {
-    const NAME: &'static str = "questionnaire.approved";
-}
+event!(QuestionnaireApproved, "questionnaire.approved");
 
 /// Published when a questionnaire was deleted.
 #[derive(Serialize, JsonSchema)]
@@ -115,9 +107,7 @@ pub(crate) struct QuestionnaireDeleted {
     title: String,
 }
 
-impl Event for QuestionnaireDeleted {
-    const NAME: &'static str = "questionnaire.deleted";
-}
+event!(QuestionnaireDeleted, "questionnaire.deleted");
 
 /// Converts a stored questionnaire for a response.
 fn view(stored: Stored<StoredQuestionnaire>, warnings: Vec<String>) -> Questionnaire {
@@ -199,7 +189,7 @@ fn keep(
     value: StoredQuestionnaire,
     imported: ParsedFile,
 ) -> Result<QuestionnaireImportResponse> {
-    let (id, now) = (ctx.new_id(), ctx.now());
+    let id = ctx.new_id();
     ctx.publish(QuestionnaireImported {
         questionnaire_id: id,
         title: value.title.clone(),
@@ -207,12 +197,10 @@ fn keep(
         warning_count: value.warning_count,
         imported_by: value.imported_by,
     });
-    ctx.documents().create(id, &value)?;
+    let stored = ctx.documents().create_stored(id, value)?;
     let questions = keep_questions(ctx, id, imported.questions)?;
     let warnings = ImportWarnings { warnings: imported.warnings };
     ctx.documents().create(id, &warnings)?;
-    let (created_at, updated_at) = (now, now);
-    let stored = Stored { id: id.to_string(), version: 1, created_at, updated_at, value };
     Ok(QuestionnaireImportResponse { questionnaire: view(stored, warnings.warnings), questions })
 }
 
@@ -289,9 +277,7 @@ pub(crate) struct DiscardQuestionnaireJob {
     questionnaire_id: Uuid,
 }
 
-impl Job for DiscardQuestionnaireJob {
-    const KIND: &'static str = "discard_questionnaire";
-}
+job!(DiscardQuestionnaireJob, "discard_questionnaire");
 
 pub(crate) fn discard(
     ctx: &JobCtx,

@@ -2,6 +2,7 @@
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use serde::Deserializer;
 
 use crate::citations::{self, AnswerBasis, Citation};
@@ -19,16 +20,6 @@ pub(crate) enum QuestionStatus {
     Answered,
     /// An admin approved the answer.
     Approved,
-}
-
-impl QuestionStatus {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Unanswered => "unanswered",
-            Self::Answered => "answered",
-            Self::Approved => "approved",
-        }
-    }
 }
 
 /// A question of a questionnaire, with its answer.
@@ -66,9 +57,7 @@ pub(crate) struct StoredQuestion {
     warnings: Vec<String>,
 }
 
-impl Document for StoredQuestion {
-    const COLLECTION: &'static str = "questions";
-}
+document!(StoredQuestion, "questions");
 
 impl StoredQuestion {
     pub(crate) fn new(questionnaire_id: Uuid, position: u32, imported: ImportedQuestion) -> Self {
@@ -117,9 +106,7 @@ pub(crate) struct QuestionAnswered {
     answered_by: Uuid,
 }
 
-impl Event for QuestionAnswered {
-    const NAME: &'static str = "questionnaire.question_answered";
-}
+event!(QuestionAnswered, "questionnaire.question_answered");
 
 /// Published when an answer was approved.
 #[derive(Serialize, JsonSchema)]
@@ -130,9 +117,7 @@ pub(crate) struct AnswerApproved {
     approved_by: Uuid,
 }
 
-impl Event for AnswerApproved {
-    const NAME: &'static str = "questionnaire.answer_approved";
-}
+event!(AnswerApproved, "questionnaire.answer_approved");
 
 /// Path parameters of a question.
 #[derive(Deserialize, JsonSchema)]
@@ -190,7 +175,7 @@ pub(crate) fn list(
     ctx.documents::<StoredQuestionnaire>().get(params.questionnaire_id)?;
     let all = ctx.documents::<StoredQuestion>().query();
     let all = all.equals("questionnaire_id", params.questionnaire_id);
-    let all = all.equals_if("status", params.status.map(QuestionStatus::as_str));
+    let all = all.equals_if("status", params.status.as_ref().map(name));
     let page = all.ascending("position").paging(paging).page()?;
     let items = with_citations(ctx, page.items)?;
     Ok(Page { items, next_cursor: page.next_cursor })

@@ -16,9 +16,7 @@ pub(crate) struct Audit {
     pub(crate) completed_at: Option<Timestamp>,
 }
 
-impl Document for Audit {
-    const COLLECTION: &'static str = "schedules.audits";
-}
+document!(Audit, "schedules.audits");
 
 /// State of an audit that can be cited.
 const COMPLETED: &str = "completed";

@@ -1,12 +1,12 @@
 //! Tests of the area through a fake host, and with files of the corpus.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use area_sdk::testing::{FakeHost, Request};
 use area_sdk::wit::Outcome;
 use area_sdk::wit::assurance::area::types::{Part, ProblemKind};
 use area_sdk::{Problem, Role, Timestamp, Uuid};
+use area_shared::testing::corpus;
 use serde_json::{Value, json};
 
 use crate::{import, names, rows::Rows};
@@ -14,17 +14,6 @@ use crate::{import, names, rows::Rows};
 const EVIDENCE: Uuid = Uuid::from_u128(0xe1);
 const AUDIT: Uuid = Uuid::from_u128(0xa1);
 const REPOSITORY: Uuid = Uuid::from_u128(0x51);
-
-/// Returns the project's corpus, if this machine has it.
-fn corpus(folder: &str) -> Option<PathBuf> {
-    let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = named.unwrap_or_else(beside).join(folder);
-    if !folder.is_dir() {
-        eprintln!("skipped: no corpus");
-    }
-    Some(folder).filter(|folder| folder.is_dir())
-}
 
 fn send(host: &FakeHost, title: &str, file: &[u8]) -> Result<Value, Problem> {
     let part = |name: &str, filename: Option<&str>, content: &[u8]| Part {
@@ -391,7 +380,7 @@ fn a_deleted_questionnaire_goes_with_all_that_is_its() {
     assert_eq!(host.call(delete).expect("deleted").status, 204);
     assert!(host.call(about("get_question", &made, 0)).is_err());
     let job = host.take_jobs().pop().expect("a job");
-    while let Ok(Outcome::Continue(_)) = host.run(&job.kind, job.payload.clone(), 1) {}
+    host.run_to_end(&job.kind, job.payload, 1);
     for collection in ["questionnaires", "import_warnings", "questions", "citations"] {
         assert!(host.documents(collection).is_empty(), "{collection}");
     }

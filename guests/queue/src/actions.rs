@@ -2,6 +2,7 @@
 
 use area_sdk::prelude::*;
 use area_sdk::queue;
+use area_sdk::text::name;
 
 use crate::jobs::{JobStatus, QueueJob, misused, optional_uuid};
 
@@ -23,13 +24,8 @@ struct JobEvent {
     actor_id: Uuid,
 }
 
-impl Event for JobRetried {
-    const NAME: &'static str = "job.retried";
-}
-
-impl Event for JobCancelled {
-    const NAME: &'static str = "job.cancelled";
-}
+event!(JobRetried, "job.retried");
+event!(JobCancelled, "job.cancelled");
 
 impl JobEvent {
     fn new(ctx: &Ctx, id: Uuid, job: &queue::Job) -> Self {
@@ -60,7 +56,7 @@ fn refused(error: &queue::Error) -> Problem {
     match error {
         queue::Error::NotFound => Problem::not_found(),
         queue::Error::WrongStatus(status) => {
-            let status = word(JobStatus::from(*status));
+            let status = name(&JobStatus::from(*status));
             Problem::conflict(
                 "job_status",
                 format!("The job is {status}, so this is not possible."),
@@ -76,16 +72,5 @@ fn refused(error: &queue::Error) -> Problem {
             "The delivery of an event to an area cannot be cancelled.",
         ),
         queue::Error::InvalidCursor | queue::Error::Misuse(_) => misused(error),
-    }
-}
-
-fn word(status: JobStatus) -> &'static str {
-    match status {
-        JobStatus::Queued => "queued",
-        JobStatus::Running => "running",
-        JobStatus::Retrying => "retrying",
-        JobStatus::Succeeded => "succeeded",
-        JobStatus::Failed => "failed",
-        JobStatus::Dead => "dead",
     }
 }

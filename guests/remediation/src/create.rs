@@ -46,9 +46,7 @@ struct ControlRoomFinding {
     match_group_id: Option<Uuid>,
 }
 
-impl Document for ControlRoomFinding {
-    const COLLECTION: &'static str = "control_room.findings";
-}
+document!(ControlRoomFinding, "control_room.findings");
 
 pub(crate) fn create(
     ctx: &Ctx,

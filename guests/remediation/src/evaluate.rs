@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{DocumentError, EventDelivery, JobOptions};
 use serde_json::{Map, Value};
 
@@ -38,9 +39,7 @@ struct AuditInputEvidence {
     evidence_ids: Vec<Uuid>,
 }
 
-impl Document for Audit {
-    const COLLECTION: &'static str = "schedules.audits";
-}
+document!(Audit, "schedules.audits");
 
 impl Audit {
     /// Returns the ids of the evidence records that the audit imported, at most [`MOST_EVIDENCE`].
@@ -66,9 +65,7 @@ pub(crate) struct EvaluatePrograms {
     cursor: Option<String>,
 }
 
-impl Job for EvaluatePrograms {
-    const KIND: &'static str = "remediation_search";
-}
+job!(EvaluatePrograms, "remediation_search");
 
 /// Job that evaluates one program for a completed audit.
 #[derive(Serialize, Deserialize)]
@@ -77,9 +74,7 @@ pub(crate) struct EvaluateProgram {
     audit_id: Uuid,
 }
 
-impl Job for EvaluateProgram {
-    const KIND: &'static str = "remediation_evaluation";
-}
+job!(EvaluateProgram, "remediation_evaluation");
 
 pub(crate) fn audit_completed(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let AuditCompleted { audit_id, repository_id } = event.data()?;
@@ -90,7 +85,7 @@ pub(crate) fn audit_completed(ctx: &JobCtx, event: EventDelivery) -> JobResult<E
 
 pub(crate) fn programs(ctx: &JobCtx, job: EvaluatePrograms) -> JobResult<EvaluatePrograms> {
     let active = ctx.documents::<StoredProgram>().query();
-    let active = active.equals("state", ProgramState::Active.as_str());
+    let active = active.equals("state", name(&ProgramState::Active));
     let page = active.cursor(job.cursor).limit(PROGRAMS_PER_STEP).page()?;
     for program in page.items {
         if program.step_for(job.repository_id).is_some() {

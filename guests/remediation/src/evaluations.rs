@@ -18,9 +18,7 @@ pub(crate) struct StoredEvaluation {
     detail: Option<String>,
 }
 
-impl Document for StoredEvaluation {
-    const COLLECTION: &'static str = "evaluations";
-}
+document!(StoredEvaluation, "evaluations");
 
 /// The evaluation of a step's predicate for an audit.
 #[derive(Serialize, JsonSchema)]

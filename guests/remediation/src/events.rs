@@ -13,9 +13,7 @@ pub(crate) struct ProgramCreated {
     pub(crate) created_by: Uuid,
 }
 
-impl Event for ProgramCreated {
-    const NAME: &'static str = "remediation.program_created";
-}
+event!(ProgramCreated, "remediation.program_created");
 
 /// Published when the state of a remediation program changed.
 #[derive(Serialize, JsonSchema)]
@@ -29,9 +27,7 @@ pub(crate) struct ProgramTransitioned {
     pub(crate) notes: Option<String>,
 }
 
-impl Event for ProgramTransitioned {
-    const NAME: &'static str = "remediation.program_transitioned";
-}
+event!(ProgramTransitioned, "remediation.program_transitioned");
 
 /// Published when an audit verified a step of a program.
 #[derive(Serialize, JsonSchema)]
@@ -43,9 +39,7 @@ pub(crate) struct StepVerified {
     pub(crate) audit_id: Uuid,
 }
 
-impl Event for StepVerified {
-    const NAME: &'static str = "remediation.step_verified";
-}
+event!(StepVerified, "remediation.step_verified");
 
 /// Published when an audit verified the last step of a program.
 #[derive(Serialize, JsonSchema)]
@@ -55,6 +49,4 @@ pub(crate) struct ProgramCompleted {
     pub(crate) audit_id: Uuid,
 }
 
-impl Event for ProgramCompleted {
-    const NAME: &'static str = "remediation.program_completed";
-}
+event!(ProgramCompleted, "remediation.program_completed");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 
 use crate::state::{EvaluationStatus, ProgramState, StepState};
 
@@ -66,9 +67,7 @@ pub(crate) struct StoredProgram {
     pub(crate) completed_at: Option<Timestamp>,
 }
 
-impl Document for StoredProgram {
-    const COLLECTION: &'static str = "programs";
-}
+document!(StoredProgram, "programs");
 
 impl StoredProgram {
     /// Returns the index of the first step that is not verified, or of the last step if all are.
@@ -229,7 +228,7 @@ pub(crate) fn list(
         .query()
         .equals_if("finding_id", params.finding_id)
         .equals_if("repository_id", params.repository_id)
-        .equals_if("state", params.state.map(ProgramState::as_str));
+        .equals_if("state", params.state.as_ref().map(name));
     let page = wanted.paging(paging).page()?;
     Ok(page.map(|program| RemediationProgram::of(program, ctx.workspace_id())))
 }

@@ -33,18 +33,6 @@ impl ProgramState {
         Self::Cancelled,
     ];
 
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Draft => "draft",
-            Self::InReview => "in_review",
-            Self::Approved => "approved",
-            Self::Active => "active",
-            Self::Completed => "completed",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// Whether the program can still be completed. A finding has at most one open program.
     pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Draft | Self::InReview | Self::Approved | Self::Active)

@@ -1,6 +1,7 @@
 //! Changes of a program's state by users.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 
 use crate::events::ProgramTransitioned;
 use crate::program::{ProgramView, StoredProgram, shown};
@@ -70,12 +71,12 @@ pub(crate) fn transition(
 }
 
 fn not_allowed(from: ProgramState, to: ProgramState) -> Problem {
-    let next: Vec<&str> = ProgramState::ALL
+    let next: Vec<String> = ProgramState::ALL
         .into_iter()
         .filter(|next| from.may_become(*next))
-        .map(ProgramState::as_str)
+        .map(|next| name(&next))
         .collect();
-    let detail = format!("A program that is {} cannot become {}.", from.as_str(), to.as_str());
+    let detail = format!("A program that is {} cannot become {}.", name(&from), name(&to));
     let hint = match (next.as_slice(), to) {
         (_, ProgramState::Completed) => {
             "The audit that verifies the last step completes it.".into()

@@ -34,9 +34,7 @@ pub(crate) struct PendingInstall {
     expires_at: Timestamp,
 }
 
-impl Document for PendingInstall {
-    const COLLECTION: &'static str = "pending_installs";
-}
+document!(PendingInstall, "pending_installs");
 
 /// Job that deletes a started installation after its `state` has expired.
 #[derive(Serialize, Deserialize)]
@@ -44,9 +42,7 @@ pub(crate) struct ForgetState {
     state_id: Uuid,
 }
 
-impl Job for ForgetState {
-    const KIND: &'static str = "forget_state";
-}
+job!(ForgetState, "forget_state");
 
 /// Claims of the signed `state` parameter.
 #[derive(Serialize, Deserialize)]

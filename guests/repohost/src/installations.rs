@@ -14,9 +14,7 @@ pub(crate) struct Installation {
     installed_by: Uuid,
 }
 
-impl Document for Installation {
-    const COLLECTION: &'static str = "installations";
-}
+document!(Installation, "installations");
 
 /// An installation of the repository-host application.
 #[derive(Serialize, JsonSchema)]
@@ -57,9 +55,7 @@ pub(crate) struct InstallationAdded {
     installed_by: Uuid,
 }
 
-impl Event for InstallationAdded {
-    const NAME: &'static str = "repohost.installed";
-}
+event!(InstallationAdded, "repohost.installed");
 
 /// Published when an installation was removed from the workspace.
 #[derive(Serialize, JsonSchema)]
@@ -68,9 +64,7 @@ pub(crate) struct InstallationRemoved {
     external_id: String,
 }
 
-impl Event for InstallationRemoved {
-    const NAME: &'static str = "repohost.removed";
-}
+event!(InstallationRemoved, "repohost.removed");
 
 /// Adds an installation to the workspace, or updates an existing one.
 pub(crate) fn bind(

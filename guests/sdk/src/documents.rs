@@ -25,6 +25,16 @@ pub trait Document: Serialize + DeserializeOwned {
     const COLLECTION: &'static str;
 }
 
+/// Implements [`Document`] for a type: `document!(StoredCase, "cases");`.
+#[macro_export]
+macro_rules! document {
+    ($type:ty, $collection:expr) => {
+        impl $crate::Document for $type {
+            const COLLECTION: &'static str = $collection;
+        }
+    };
+}
+
 /// Error of reading or writing documents. In a handler, `?` converts it to a problem. Access to a
 /// collection or field that the manifest does not declare panics instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,6 +212,21 @@ impl<'a, T: Document> Documents<'a, T> {
         self.write(wit::Write::Create((id.to_string(), body(value)))).map(drop)
     }
 
+    /// Creates a document and returns it as stored.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    #[track_caller]
+    pub fn create_stored(
+        &self,
+        id: impl fmt::Display,
+        value: T,
+    ) -> Result<Stored<T>, DocumentError> {
+        let (id, now) = (id.to_string(), self.scope.now());
+        self.create(&id, &value)?;
+        Ok(Stored { id, version: 1, created_at: now, updated_at: now, value })
+    }
+
     /// Creates many documents at once.
     ///
     /// # Errors
@@ -348,6 +373,15 @@ impl<'a, T: Document> Query<'a, T> {
     /// Requires that the text of one of these fields contains this text, ignoring case.
     pub fn contains(self, fields: &[&str], text: &str) -> Self {
         self.test(fields, wit::Test::Contains(text.to_owned()))
+    }
+
+    /// Requires that the text of one of these fields contains this text, ignoring case; no
+    /// condition if it is `None`.
+    pub fn contains_if(self, fields: &[&str], text: Option<&str>) -> Self {
+        match text {
+            Some(text) => self.contains(fields, text),
+            None => self,
+        }
     }
 
     fn order(mut self, field: &str, descending: bool) -> Self {

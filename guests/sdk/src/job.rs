@@ -18,11 +18,31 @@ pub trait Event: Serialize {
     const NAME: &'static str;
 }
 
+/// Implements [`Event`] for a type: `event!(CaseClosed, "support_case.closed");`.
+#[macro_export]
+macro_rules! event {
+    ($type:ty, $name:expr) => {
+        impl $crate::Event for $type {
+            const NAME: &'static str = $name;
+        }
+    };
+}
+
 /// Payload of a kind of job. It is also the checkpoint: [`Outcome::Continue`] has the payload of
 /// the next run.
 pub trait Job: Serialize + DeserializeOwned {
     /// Name of the kind, in `snake_case`.
     const KIND: &'static str;
+}
+
+/// Implements [`Job`] for a type: `job!(Expire, "expire");`.
+#[macro_export]
+macro_rules! job {
+    ($type:ty, $kind:expr) => {
+        impl $crate::Job for $type {
+            const KIND: &'static str = $kind;
+        }
+    };
 }
 
 /// How much of a job's work is done, in units that its area chooses.

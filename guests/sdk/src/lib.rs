@@ -11,9 +11,7 @@
 //! struct Note {
 //!     text: String,
 //! }
-//! impl Document for Note {
-//!     const COLLECTION: &'static str = "notes";
-//! }
+//! document!(Note, "notes");
 //!
 //! fn create(ctx: &Ctx, Body(note): Body<Note>) -> Result<Created<Note>> {
 //!     ctx.documents::<Note>().create(ctx.new_id(), &note)?;
@@ -96,7 +94,7 @@ pub mod prelude {
     pub use crate::{
         Area, Body, Capability, Collection, Created, Ctx, Document, Event, Job, JobCtx, JobResult,
         Lane, NoContent, Outcome, Page, Paging, Params, Patch, Path, Problem, Result, Role, Scope,
-        Stored, Timestamp, Uuid, Versioned, delete, get, patch, post, put,
+        Stored, Timestamp, Uuid, Versioned, delete, document, event, get, job, patch, post, put,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};

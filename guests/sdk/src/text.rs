@@ -1,4 +1,8 @@
-//! Truncates texts.
+//! Truncates texts, and writes the names of enum variants.
+
+use std::fmt;
+
+use serde::Serialize;
 
 /// Returns the first `most` characters (Unicode scalar values), or the whole text if it is shorter.
 #[must_use]
@@ -26,9 +30,40 @@ pub fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
+/// Returns the name under which serde writes a unit variant of an enum. Stored documents have this
+/// text, so queries compare with it.
+///
+/// # Panics
+/// If serde writes the value as a sequence or an object.
+#[must_use]
+pub fn name(value: &impl Serialize) -> String {
+    struct Name<'a, T>(&'a T);
+
+    impl<T: Serialize> fmt::Display for Name<'_, T> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.serialize(f)
+        }
+    }
+
+    Name(value).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variant_has_the_name_that_serde_writes() {
+        #[derive(Serialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Stage {
+            InReview,
+            #[serde(rename = "24h")]
+            Day,
+        }
+
+        assert_eq!([Stage::InReview, Stage::Day].map(|stage| name(&stage)), ["in_review", "24h"]);
+    }
 
     #[test]
     fn texts_end_between_characters() {

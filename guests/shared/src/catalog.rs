@@ -17,9 +17,7 @@ pub struct Repository {
     pub archived: bool,
 }
 
-impl Document for Repository {
-    const COLLECTION: &'static str = "catalog.repositories";
-}
+document!(Repository, "catalog.repositories");
 
 /// A service, built from repositories.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -37,9 +35,7 @@ pub struct Service {
     pub environment: Option<String>,
 }
 
-impl Document for Service {
-    const COLLECTION: &'static str = "catalog.services";
-}
+document!(Service, "catalog.services");
 
 /// A group of users.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -57,9 +53,7 @@ pub struct Group {
     pub data_classification: DataClassification,
 }
 
-impl Document for Group {
-    const COLLECTION: &'static str = "catalog.groups";
-}
+document!(Group, "catalog.groups");
 
 /// Confidentiality of a group's data, least confidential first.
 #[derive(
@@ -76,17 +70,4 @@ pub enum DataClassification {
     Confidential,
     /// Data that is regulated, or harmful if disclosed.
     Restricted,
-}
-
-impl DataClassification {
-    /// Returns the value as stored in documents, for queries.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Internal => "internal",
-            Self::Confidential => "confidential",
-            Self::Restricted => "restricted",
-        }
-    }
 }

@@ -42,9 +42,7 @@ pub struct EvidenceRecord {
     pub source_revision: String,
 }
 
-impl Document for EvidenceRecord {
-    const COLLECTION: &'static str = "evidence.records";
-}
+document!(EvidenceRecord, "evidence.records");
 
 /// Name of the event that [`EvidenceConsumer::accepted`] handles.
 pub const ENVELOPE_ACCEPTED: &str = "evidence_envelope.accepted";

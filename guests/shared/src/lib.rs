@@ -1,10 +1,13 @@
 //! Documents that first-party areas read from each other: those of the catalog, of uploads and of
-//! evidence, and a job that consumes evidence records.
+//! evidence, those that are only counted, and a job that consumes evidence records.
 //!
 //! A type here has the members that some reader needs, not all that the owner stores. An absent
 //! member has its default, so that documents of other versions can be read. A test compares the
 //! types with the owners' manifests.
 
 pub mod catalog;
+pub mod counts;
 pub mod evidence;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
 pub mod uploads;

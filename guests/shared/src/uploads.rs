@@ -34,9 +34,7 @@ pub struct Upload {
     pub ready_at: Option<Timestamp>,
 }
 
-impl Document for Upload {
-    const COLLECTION: &'static str = "uploads.uploads";
-}
+document!(Upload, "uploads.uploads");
 
 /// Data of the event `upload.ready`.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,6 +1,7 @@
 //! Support cases and their operations.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 
 use crate::triage;
 
@@ -78,9 +79,7 @@ pub(crate) struct StoredCase {
     latest_response_at: Option<Timestamp>,
 }
 
-impl Document for StoredCase {
-    const COLLECTION: &'static str = "cases";
-}
+document!(StoredCase, "cases");
 
 impl StoredCase {
     fn text_bytes(&self) -> usize {
@@ -116,9 +115,7 @@ pub(crate) struct CaseCreated {
     priority: triage::Priority,
 }
 
-impl Event for CaseCreated {
-    const NAME: &'static str = "support_case.created";
-}
+event!(CaseCreated, "support_case.created");
 
 /// Published when a note was added to a support case.
 #[derive(Serialize, JsonSchema)]
@@ -129,9 +126,7 @@ pub(crate) struct CaseNoteAdded {
     author_id: Uuid,
 }
 
-impl Event for CaseNoteAdded {
-    const NAME: &'static str = "support_case.note_added";
-}
+event!(CaseNoteAdded, "support_case.note_added");
 
 /// Published when a support case was closed.
 #[derive(Serialize, JsonSchema)]
@@ -139,16 +134,14 @@ pub(crate) struct CaseClosed {
     case_id: Uuid,
 }
 
-impl Event for CaseClosed {
-    const NAME: &'static str = "support_case.closed";
-}
+event!(CaseClosed, "support_case.closed");
 
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewSupportCase>,
 ) -> Result<Created<Versioned<SupportCase>>> {
     let (category, priority) = triage::triage(&new.subject, &new.description);
-    let (id, now) = (ctx.new_id(), ctx.now());
+    let id = ctx.new_id();
     let case = StoredCase {
         author_id: ctx.user(),
         subject: new.subject,
@@ -159,7 +152,7 @@ pub(crate) fn create(
         notes: Vec::new(),
         latest_response_at: None,
     };
-    ctx.documents().create(id, &case)?;
+    let case = ctx.documents().create_stored(id, case)?;
     ctx.publish(CaseCreated {
         case_id: id,
         author_id: case.author_id,
@@ -167,8 +160,6 @@ pub(crate) fn create(
         category,
         priority,
     });
-    let id = id.to_string();
-    let case = Stored { id, version: 1, created_at: now, updated_at: now, value: case };
     Ok(Created(Versioned(case.into(), 1)))
 }
 
@@ -200,18 +191,8 @@ pub(crate) fn page(
     paging: Paging,
 ) -> Result<Page<SupportCase>> {
     let own = ctx.documents::<StoredCase>().query().equals("author_id", ctx.user());
-    let own = own.equals_if("status", params.status.map(Status::as_str));
+    let own = own.equals_if("status", params.status.as_ref().map(name));
     Ok(own.paging(paging).page()?.map(SupportCase::from))
-}
-
-impl Status {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Answered => "answered",
-            Self::Closed => "closed",
-        }
-    }
 }
 
 /// Returns a case that the caller may read, or a 404: the caller's own cases; any case for an

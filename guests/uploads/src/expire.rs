@@ -13,9 +13,7 @@ pub(crate) struct Expire {
     pub(crate) upload_id: Uuid,
 }
 
-impl Job for Expire {
-    const KIND: &'static str = "expire";
-}
+job!(Expire, "expire");
 
 pub(crate) fn run(ctx: &JobCtx, job: Expire) -> JobResult<Expire> {
     let Some(mut upload) = ctx.documents::<Upload>().find(job.upload_id)? else {

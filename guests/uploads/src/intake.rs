@@ -2,6 +2,7 @@
 //! the upload.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{Blob, JobOptions, LinkClaims};
 use area_shared::catalog::Repository;
 
@@ -27,22 +28,13 @@ anything. A file whose name has `codeowners` in it is a CODEOWNERS file; under a
 them having owners.";
 
 /// Purpose of an upload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Purpose {
     /// Audits of the upload's repository import the content.
     Audit,
     /// Audits import the content only if an evidence record references it by its digest.
     Evidence,
-}
-
-impl Purpose {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Audit => "audit",
-            Self::Evidence => "evidence",
-        }
-    }
 }
 
 /// A request to announce an upload.
@@ -93,7 +85,7 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewUpload>) -> Result<Created<Up
     let upload = Upload {
         filename: new.filename,
         content_type: new.content_type,
-        purpose: new.purpose.as_str().to_owned(),
+        purpose: name(&new.purpose),
         repository_id: new.repository_id,
         branch_ref: new.branch_ref,
         commit_sha: new.commit_sha,

@@ -2,6 +2,7 @@
 //! stages: malware scan, unpacking, format detection.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{BlobError, JobError, ScanError, Verdict};
 
 use crate::intake::Purpose;
@@ -27,9 +28,7 @@ enum Step {
     Validate,
 }
 
-impl Job for CheckUpload {
-    const KIND: &'static str = "process";
-}
+job!(CheckUpload, "process");
 
 impl CheckUpload {
     /// Returns the job for an upload, before its first step.
@@ -158,7 +157,7 @@ fn content(
     received: &str,
 ) -> Result<Content, RejectionReason> {
     let sent = ctx.blobs().read_all(received, MAX_BYTES)?;
-    let for_audit = upload.purpose == Purpose::Audit.as_str();
+    let for_audit = upload.purpose == name(&Purpose::Audit);
     match unpack::unpack(sent)? {
         UnpackedContent::Whole { content, was_packed, filename } => {
             let filename = filename.as_deref().unwrap_or(&upload.filename);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 
 use crate::intake;
 
@@ -129,9 +130,7 @@ pub(crate) struct Upload {
     pub(crate) ready_at: Option<Timestamp>,
 }
 
-impl Document for Upload {
-    const COLLECTION: &'static str = "uploads";
-}
+document!(Upload, "uploads");
 
 impl Upload {
     /// Whether the client may still send the content.
@@ -230,9 +229,7 @@ pub(crate) struct UploadReady {
     content_sha256: Option<String>,
 }
 
-impl Event for UploadReady {
-    const NAME: &'static str = "upload.ready";
-}
+event!(UploadReady, "upload.ready");
 
 impl UploadReady {
     pub(crate) fn of(upload: &Stored<Upload>) -> Self {
@@ -259,9 +256,7 @@ pub(crate) struct UploadRejected {
     detail: String,
 }
 
-impl Event for UploadRejected {
-    const NAME: &'static str = "upload.rejected";
-}
+event!(UploadRejected, "upload.rejected");
 
 impl UploadRejected {
     pub(crate) fn of(upload: &Stored<Upload>, refusal: &Refusal) -> Self {
@@ -294,7 +289,7 @@ pub(crate) fn list(
     Params(params): Params<ListParams>,
     paging: Paging,
 ) -> Result<Page<UploadView>> {
-    let stage = params.validation_stage.map(name_of);
+    let stage = params.validation_stage.as_ref().map(name);
     let query = ctx
         .documents::<Upload>()
         .query()
@@ -303,17 +298,4 @@ pub(crate) fn list(
         .equals_if("purpose", params.purpose);
     let page = query.paging(paging).page()?;
     Ok(page.map(|upload| UploadView::of(ctx, upload)))
-}
-
-/// Returns the value of a stage in stored documents, for queries.
-fn name_of(stage: Stage) -> &'static str {
-    match stage {
-        Stage::AwaitingUpload => "awaiting_upload",
-        Stage::Uploaded => "uploaded",
-        Stage::Scanning => "scanning",
-        Stage::Validating => "validating",
-        Stage::Ready => "ready",
-        Stage::Rejected => "rejected",
-        Stage::Expired => "expired",
-    }
 }

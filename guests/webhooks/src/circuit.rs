@@ -8,6 +8,7 @@
 //! subscription, so a concurrent call that held a delivery is run again.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{JobError, JobOptions, Scope};
 use schemars::JsonSchema;
 
@@ -49,9 +50,7 @@ pub(crate) struct CircuitProbe {
     retry_at: Timestamp,
 }
 
-impl Job for CircuitProbe {
-    const KIND: &'static str = "probe";
-}
+job!(CircuitProbe, "probe");
 
 /// Job that enqueues the held deliveries after the circuit was closed.
 #[derive(Serialize, Deserialize)]
@@ -60,9 +59,7 @@ pub(crate) struct Drain {
     cursor: Option<String>,
 }
 
-impl Job for Drain {
-    const KIND: &'static str = "drain";
-}
+job!(Drain, "drain");
 
 impl Circuit {
     /// Whether the circuit is open, so that deliveries are held.
@@ -124,7 +121,7 @@ fn await_probe(scope: &Scope, webhook_id: Uuid, at: Timestamp) {
 /// Returns a query for a subscription's pending deliveries, oldest event first.
 fn pending(scope: &Scope, webhook: Uuid) -> area_sdk::Query<'_, StoredDelivery> {
     let all = scope.documents::<StoredDelivery>().query().equals("webhook_id", webhook);
-    all.equals("status", DeliveryStatus::Pending.as_str()).ascending("occurred_at")
+    all.equals("status", name(&DeliveryStatus::Pending)).ascending("occurred_at")
 }
 
 pub(crate) fn probe(ctx: &JobCtx, job: CircuitProbe) -> JobResult<CircuitProbe> {

@@ -60,9 +60,7 @@ pub(crate) struct Deliver {
     at_once: bool,
 }
 
-impl Job for Deliver {
-    const KIND: &'static str = "deliver";
-}
+job!(Deliver, "deliver");
 
 impl Deliver {
     pub(crate) fn new(delivery_id: Uuid) -> Self {
@@ -82,9 +80,7 @@ pub(crate) struct ForgetSecret {
     pub(crate) generation: u32,
 }
 
-impl Job for ForgetSecret {
-    const KIND: &'static str = "forget_secret";
-}
+job!(ForgetSecret, "forget_secret");
 
 pub(crate) fn forget_secret(ctx: &JobCtx, job: ForgetSecret) -> JobResult<ForgetSecret> {
     signing::forget(ctx, job.webhook_id, job.generation);
@@ -97,17 +93,13 @@ pub(crate) fn forget_secret(ctx: &JobCtx, job: ForgetSecret) -> JobResult<Forget
 #[serde(transparent)]
 pub(crate) struct FanOut(EventDelivery);
 
-impl Job for FanOut {
-    const KIND: &'static str = "fan_out";
-}
+job!(FanOut, "fan_out");
 
 /// Job that deletes the deliveries older than the retention time, a page at a time.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ForgetOld {}
 
-impl Job for ForgetOld {
-    const KIND: &'static str = "forget_old";
-}
+job!(ForgetOld, "forget_old");
 
 pub(crate) fn forget_old(ctx: &JobCtx, job: ForgetOld) -> JobResult<ForgetOld> {
     let before = ctx.now().plus_seconds(-KEPT_SECONDS);

@@ -1,6 +1,7 @@
 //! Deliveries: one event for one subscription, with its attempts.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{JobOptions, Scope};
 
 use crate::deliver::{self, Deliver};
@@ -19,16 +20,6 @@ pub(crate) enum DeliveryStatus {
     Succeeded,
     /// The service makes no further attempts.
     Failed,
-}
-
-impl DeliveryStatus {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 /// One attempt to deliver an event.
@@ -58,9 +49,7 @@ pub(crate) struct StoredDelivery {
     pub(crate) next_attempt_at: Option<Timestamp>,
 }
 
-impl Document for StoredDelivery {
-    const COLLECTION: &'static str = "deliveries";
-}
+document!(StoredDelivery, "deliveries");
 
 impl StoredDelivery {
     pub(crate) fn new(
@@ -180,10 +169,8 @@ pub(crate) fn test(ctx: &Ctx, Path(webhook_id): Path<Uuid>) -> Result<Created<De
     let event = "webhook.test";
     let body = deliver::body(ctx, event, now, &TestEventData { webhook_id });
     let value = StoredDelivery::new(webhook_id, (event_id, event), now, body, now);
-    ctx.documents().create(id, &value)?;
+    let stored = ctx.documents().create_stored(id, value)?;
     enqueue_at_once(ctx, id, webhook_id);
-    let id = id.to_string();
-    let stored = Stored { id, version: 1, created_at: now, updated_at: now, value };
     Ok(Created(stored.into()))
 }
 
@@ -202,7 +189,7 @@ pub(crate) fn list(
 ) -> Result<Page<Delivery>> {
     let webhook = ctx.documents::<Subscription>().get(webhook_id)?;
     let all = ctx.documents::<StoredDelivery>().query().equals("webhook_id", webhook_id);
-    let some = all.equals_if("status", params.status.map(DeliveryStatus::as_str));
+    let some = all.equals_if("status", params.status.as_ref().map(name));
     let page = some.paging(paging).page()?;
     Ok(page.map(|mut delivery| {
         // Held deliveries wait for their endpoint.

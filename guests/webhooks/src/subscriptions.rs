@@ -78,9 +78,7 @@ pub(crate) struct Subscription {
     created_by: Uuid,
 }
 
-impl Document for Subscription {
-    const COLLECTION: &'static str = "subscriptions";
-}
+document!(Subscription, "subscriptions");
 
 /// Reason why a webhook was disabled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -104,9 +102,7 @@ pub(crate) struct WebhookDisabled {
     reason: DisabledReason,
 }
 
-impl Event for WebhookDisabled {
-    const NAME: &'static str = "webhook.disabled";
-}
+event!(WebhookDisabled, "webhook.disabled");
 
 impl Subscription {
     /// Whether the subscription includes this event name.
@@ -218,9 +214,7 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewWebhook>) -> Result<Created<W
     };
     let id = ctx.new_id();
     let secret = signing::new_secret(ctx, id, 1);
-    ctx.documents().create(id, &value)?;
-    let (created_at, id) = (ctx.now(), id.to_string());
-    let webhook = Stored { id, version: 1, created_at, updated_at: created_at, value };
+    let webhook = ctx.documents().create_stored(id, value)?;
     Ok(Created(view(webhook, Some(secret))))
 }
 

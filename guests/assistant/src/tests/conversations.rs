@@ -9,7 +9,7 @@ use area_sdk::wit::assurance::area::types::ProblemKind;
 use area_sdk::{Role, Uuid};
 use serde_json::{Value, json};
 
-use super::{answer, endpoint, host, members, steps, work};
+use super::{answer, endpoint, host, members, work};
 
 const FINDING: Uuid = Uuid::from_u128(0xf1);
 const SNAPSHOT: Uuid = Uuid::from_u128(0xc1);
@@ -263,7 +263,7 @@ fn a_failure_that_passes_is_tried_again_and_one_that_lasts_is_told() {
     let run = || show(&host, &made)["runs"][0].clone();
     host.network(|_| Err(EgressError::Timeout));
     for attempt in 1..=2 {
-        let Outcome::Retry((at, why)) = steps(&host, &job.kind, job.payload.clone(), attempt)
+        let Outcome::Retry((at, why)) = host.run_to_end(&job.kind, job.payload.clone(), attempt)
         else {
             panic!("tried again")
         };
@@ -273,7 +273,7 @@ fn a_failure_that_passes_is_tried_again_and_one_that_lasts_is_told() {
         );
         assert_eq!((&run()["status"], &run()["error_code"]), (&json!("queued"), &json!("timeout")));
     }
-    assert_eq!(steps(&host, &job.kind, job.payload.clone(), 3), Outcome::Done);
+    assert_eq!(host.run_to_end(&job.kind, job.payload.clone(), 3), Outcome::Done);
     assert_eq!((&run()["status"], &run()["completed_at"]), (&json!("failed"), &json!(host.now())));
 
     host.advance(5);
@@ -381,7 +381,7 @@ fn a_conversation_is_deleted_by_its_author_or_an_admin_with_all_that_is_its() {
     assert_eq!(delete(Role::Member).expect_err("another's").kind, ProblemKind::PermissionDenied);
     assert_eq!(delete(Role::Admin).expect("deleted").status, 204);
     let job = host.take_jobs().remove(0);
-    while let Ok(Outcome::Continue(_)) = host.run(&job.kind, job.payload.clone(), 1) {}
+    host.run_to_end(&job.kind, job.payload, 1);
     for collection in ["conversations", "messages", "runs"] {
         assert!(host.documents(collection).is_empty(), "{collection}");
     }

@@ -105,11 +105,11 @@ fn a_server_that_is_away_is_asked_three_times() {
     host.network(|_| Err(EgressError::Timeout));
     let job = host.take_jobs().remove(0);
     for attempt in 1..=2 {
-        let end = super::steps(&host, &job.kind, job.payload.clone(), attempt);
+        let end = host.run_to_end(&job.kind, job.payload.clone(), attempt);
         assert!(matches!(end, Outcome::Retry((_, why)) if why == "timeout"));
         assert_eq!(show(&host, &made)["last_error_code"], "timeout");
     }
-    assert_eq!(super::steps(&host, &job.kind, job.payload, 3), Outcome::Done);
+    assert_eq!(host.run_to_end(&job.kind, job.payload, 3), Outcome::Done);
     assert_eq!(host.events()[1].name, "model_endpoint.failed");
 }
 
@@ -122,7 +122,7 @@ fn a_change_is_validated_anew_and_the_validation_before_does_not_count() {
         update(&host, &made, json!({ "base_url": "https://other.example", "api_key": null }));
     assert_eq!(changed["has_credential"], false);
     host.network(|_| answer(200, &models(&["small", "large"])));
-    assert_eq!(super::steps(&host, &before.kind, before.payload, 1), Outcome::Done);
+    assert_eq!(host.run_to_end(&before.kind, before.payload, 1), Outcome::Done);
     assert_eq!(show(&host, &made)["last_validated_at"], Value::Null);
     assert!(host.sent().is_empty());
     assert_eq!(work(&host, 1), Outcome::Done);

@@ -26,20 +26,8 @@ fn answer(status: u16, body: &Value) -> Result<Incoming, EgressError> {
 
 /// Runs every step of the first waiting job as attempt `attempt`.
 fn work(host: &FakeHost, attempt: u32) -> Outcome {
-    let jobs = host.take_jobs();
-    let job = jobs.first().expect("a job");
-    steps(host, &job.kind, job.payload.clone(), attempt)
-}
-
-fn steps(host: &FakeHost, kind: &str, mut payload: Value, attempt: u32) -> Outcome {
-    loop {
-        match host.run(kind, payload, attempt).expect("a step") {
-            Outcome::Continue(checkpoint) => {
-                payload = serde_json::from_str(&checkpoint).expect("JSON");
-            }
-            end => return end,
-        }
-    }
+    let job = host.take_jobs().remove(0);
+    host.run_to_end(&job.kind, job.payload, attempt)
 }
 
 /// Returns the member names of an object, in order.

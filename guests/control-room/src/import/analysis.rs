@@ -46,9 +46,7 @@ pub(crate) struct AnalysisSeries {
     pub(super) idle: bool,
 }
 
-impl Document for AnalysisSeries {
-    const COLLECTION: &'static str = "analyses";
-}
+document!(AnalysisSeries, "analyses");
 
 impl AnalysisSeries {
     /// Returns the group of an analysis, which is the analysis itself unless it is a stream. `id`

@@ -39,9 +39,7 @@ pub(crate) struct FindingsImported {
     pub(super) errors: Vec<ImportError>,
 }
 
-impl Event for FindingsImported {
-    const NAME: &'static str = "audit.findings_imported";
-}
+event!(FindingsImported, "audit.findings_imported");
 
 /// A finding in an event about several findings.
 #[derive(Serialize, JsonSchema)]
@@ -80,25 +78,19 @@ pub(crate) struct ChangedFindings {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingsCreated(ChangedFindings);
 
-impl Event for FindingsCreated {
-    const NAME: &'static str = "finding.created";
-}
+event!(FindingsCreated, "finding.created");
 
 /// Published for settled findings that an audit reported again.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingsReopened(ChangedFindings);
 
-impl Event for FindingsReopened {
-    const NAME: &'static str = "finding.reopened";
-}
+event!(FindingsReopened, "finding.reopened");
 
 /// Published for open findings that an audit verified as no longer reported.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingsVerified(ChangedFindings);
 
-impl Event for FindingsVerified {
-    const NAME: &'static str = "finding.verified";
-}
+event!(FindingsVerified, "finding.verified");
 
 pub(super) fn created(
     ctx: &JobCtx,

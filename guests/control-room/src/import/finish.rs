@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{DocumentError, JobError, Value};
 use serde_json::{Map, json};
 
@@ -60,7 +61,7 @@ fn facts(
     let total = of_repository().count()?;
     let open = || of_repository().equals("open", true);
     let mut by_severity: BTreeMap<String, u64> =
-        Severity::ALL.iter().map(|severity| (severity.as_str().to_owned(), 0)).collect();
+        Severity::ALL.iter().map(|severity| (name(severity), 0)).collect();
     by_severity.extend(named(open().count_by(&["risk_severity"])?));
     let by_rule: BTreeMap<String, u64> = named(open().count_by(&["rule_id"])?).collect();
     let facts = json!({

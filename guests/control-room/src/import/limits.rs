@@ -25,9 +25,7 @@ pub(crate) struct ScanLimitations {
     limitations: Vec<String>,
 }
 
-impl Document for ScanLimitations {
-    const COLLECTION: &'static str = "scan_limitations";
-}
+document!(ScanLimitations, "scan_limitations");
 
 /// Returns the warnings of an import. Those about skipped files come first, because an audit stores
 /// a limited number of warnings.

@@ -78,9 +78,7 @@ pub(crate) struct ImportMarker {
     finished_at: Option<Timestamp>,
 }
 
-impl Document for ImportMarker {
-    const COLLECTION: &'static str = "imports";
-}
+document!(ImportMarker, "imports");
 
 /// Counts of an import so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -149,9 +147,7 @@ pub(crate) struct ImportFindings {
     tally: ImportCounts,
 }
 
-impl Job for ImportFindings {
-    const KIND: &'static str = "import_findings";
-}
+job!(ImportFindings, "import_findings");
 
 /// Handles `audit.started`: enqueues the import of the audit's findings, once.
 pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {

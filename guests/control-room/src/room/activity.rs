@@ -2,6 +2,7 @@
 //! transition is counted once.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{DocumentError, Query, Scope};
 
 use super::durations::Durations;
@@ -41,13 +42,13 @@ impl ActivitySummary {
     pub(super) fn of(scope: &Scope, span: Span) -> Result<Self, DocumentError> {
         let entered = |state: State| {
             let all = scope.documents::<StoredTransition>().query();
-            span.narrow(all.equals("to_state", state.as_str()), scope.now()).count()
+            span.narrow(all.equals("to_state", name(&state)), scope.now()).count()
         };
-        let verified = State::Verified.as_str();
+        let verified = name(&State::Verified);
         Ok(Self {
             decided: decided(scope, span)?,
             verified: Durations::of(scope, |query| {
-                span.narrow(query.equals("to_state", verified), scope.now())
+                span.narrow(query.equals("to_state", &verified), scope.now())
             })?,
             created: entered(State::New)?,
             reopened: entered(State::Reopened)?,

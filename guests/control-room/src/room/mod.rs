@@ -10,6 +10,7 @@ mod outcomes;
 mod snapshots;
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{DocumentError, Scope};
 
 use crate::finding::Finding;
@@ -60,9 +61,7 @@ pub(crate) struct ControlRoom {
     snapshots: Vec<Snapshot>,
 }
 
-impl Document for ControlRoom {
-    const COLLECTION: &'static str = "rooms";
-}
+document!(ControlRoom, "rooms");
 
 /// Id of the only stored document, which has the latest rebuild of the control room.
 const LATEST: &str = "latest";
@@ -75,9 +74,7 @@ pub(crate) struct ControlRoomRebuilt {
     snapshot_ids: Vec<Uuid>,
 }
 
-impl Event for ControlRoomRebuilt {
-    const NAME: &'static str = "control_room.rebuilt";
-}
+event!(ControlRoomRebuilt, "control_room.rebuilt");
 
 pub(crate) fn rebuild(ctx: &Ctx) -> Result<ControlRoom> {
     let room = compute(ctx)?;
@@ -122,7 +119,7 @@ fn compute(scope: &Scope) -> Result<ControlRoom, DocumentError> {
 
 fn suggestions(scope: &Scope) -> Result<Vec<MatchSuggestionDetails>, DocumentError> {
     let newest = |state: SuggestionState, most: usize| {
-        let some = scope.documents::<MatchSuggestion>().query().equals("state", state.as_str());
+        let some = scope.documents::<MatchSuggestion>().query().equals("state", name(&state));
         some.limit(u32::try_from(most).unwrap_or(u32::MAX)).list()
     };
     let mut decided = newest(SuggestionState::Accepted, MOST_DECIDED)?;

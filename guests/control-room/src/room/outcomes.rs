@@ -1,6 +1,7 @@
 //! Outcomes: results of the last 30 days, compared with the 30 days before.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{DocumentError, Scope};
 
 use super::activity::{self, ActivitySummary, Span};
@@ -43,7 +44,7 @@ pub(super) fn compute(scope: &Scope, current: ActivitySummary) -> Result<Outcome
     let (now, before) = (current.decided, activity::decided(scope, earlier)?);
     let by_people = |state: State| {
         let all = scope.documents::<StoredTransition>().query();
-        let some = all.equals("to_state", state.as_str()).equals("by_person", true);
+        let some = all.equals("to_state", name(&state)).equals("by_person", true);
         Span { from: WINDOW_SECONDS, until: 0 }.narrow(some, scope.now()).count()
     };
     let measured = now.count >= LEAST_DECISIONS && before.count >= LEAST_DECISIONS;

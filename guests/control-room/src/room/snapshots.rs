@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{DocumentError, Scope, Value};
 
 use super::CALCULATION;
@@ -26,14 +27,6 @@ enum Window {
 
 impl Window {
     const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Day => "24h",
-            Self::Week => "7d",
-            Self::Month => "30d",
-        }
-    }
 
     fn seconds(self) -> i64 {
         match self {
@@ -72,9 +65,7 @@ pub(crate) struct StoredSnapshot {
     snapshot: Snapshot,
 }
 
-impl Document for StoredSnapshot {
-    const COLLECTION: &'static str = "snapshots";
-}
+document!(StoredSnapshot, "snapshots");
 
 impl Snapshot {
     pub(super) fn id(&self) -> Uuid {
@@ -120,7 +111,7 @@ pub(super) fn compute(
     let stale = stale(scope)?;
     let snapshot = |((window, activity), stale): ((Window, ActivitySummary), u64)| {
         let kept = scope.documents::<StoredSnapshot>().query();
-        let kept = kept.equals("window", window.as_str()).first()?;
+        let kept = kept.equals("window", name(&window)).first()?;
         let kept = kept.map(|kept| kept.value.snapshot);
         Ok(finding_counts.snapshot(scope, window, activity, stale).unless_kept(kept))
     };
@@ -156,11 +147,11 @@ impl FindingCounts {
     fn of(scope: &Scope) -> Result<Self, DocumentError> {
         let fields = ["state", "risk_severity", "architecture_impact", "recurring"];
         let groups = scope.documents::<Finding>().query().count_by(&fields)?;
-        let severities = || Severity::ALL.iter().map(|one| (one.as_str().to_owned(), 0)).collect();
+        let severities = || Severity::ALL.iter().map(|one| (name(one), 0)).collect();
         let overdue = scope.documents::<Finding>().query().equals("open", true);
         let overdue = overdue.range("sla_due_at", None, Some(scope.now().into())).count()?;
         let mut finding_counts = Self {
-            counts: State::ALL.iter().map(|one| (one.as_str().to_owned(), 0)).collect(),
+            counts: State::ALL.iter().map(|one| (name(one), 0)).collect(),
             open_by_severity: severities(),
             open_by_impact: severities(),
             open: 0,
@@ -168,8 +159,10 @@ impl FindingCounts {
             transitions: scope.documents::<StoredTransition>().query().count()?,
         };
         let total = groups.iter().map(|(_, count)| count).sum();
+        let open_states: Vec<String> =
+            State::ALL.iter().filter(|state| state.is_open()).map(name).collect();
         for (values, count) in &groups {
-            finding_counts.add(values, *count);
+            finding_counts.add(values, *count, &open_states);
         }
         finding_counts.counts.insert("total".to_owned(), total);
         finding_counts.counts.insert("open".to_owned(), finding_counts.open);
@@ -178,13 +171,14 @@ impl FindingCounts {
     }
 
     /// Adds the count of findings with these values of state, severity, impact and recurrence.
-    fn add(&mut self, values: &[Value], count: u64) {
+    /// `open_states` has the names of the states in which a finding is open.
+    fn add(&mut self, values: &[Value], count: u64, open_states: &[String]) {
         let [Value::Text(state), Value::Text(severity), Value::Text(impact), recurring] = values
         else {
             return;
         };
         *self.counts.entry(state.clone()).or_default() += count;
-        if State::ALL.iter().any(|one| one.as_str() == state && one.is_open()) {
+        if open_states.contains(state) {
             *self.open_by_severity.entry(severity.clone()).or_default() += count;
             *self.open_by_impact.entry(impact.clone()).or_default() += count;
             self.open += count;
@@ -245,7 +239,7 @@ impl FindingCounts {
         let weight: i64 = half_weights
             .iter()
             .map(|(severity, weight)| {
-                signed(self.open_by_severity.get(severity.as_str()).copied().unwrap_or(0)) * weight
+                signed(self.open_by_severity.get(&name(severity)).copied().unwrap_or(0)) * weight
             })
             .sum();
         quotient(20_000, 200 + weight, 2).unwrap_or_else(|| fixed(0, 2))

@@ -2,10 +2,10 @@
 //! projects' test suites, and with invalid files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use area_sdk::Uuid;
 use area_sdk::testing::WORKSPACE;
+use area_shared::testing::{corpus, files_with};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -66,23 +66,6 @@ fn results_come_rule_by_rule_and_are_the_findings_they_were() {
     assert_eq!(identities(&mixed)[2..], identities(&alone));
 }
 
-fn corpus() -> Option<PathBuf> {
-    let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    Some(named.unwrap_or_else(beside)).filter(|folder| folder.is_dir())
-}
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "sarif") {
-            found.push(path);
-        }
-    }
-}
-
 /// Formats the parse result: for each run, the number of observations or the code of the refusal.
 fn summary(bytes: &[u8]) -> String {
     match read(bytes) {
@@ -99,7 +82,7 @@ fn summary(bytes: &[u8]) -> String {
 
 #[test]
 fn every_file_of_the_corpus_is_read_or_refused_as_it_should_be() {
-    let Some(corpus) = corpus() else { return eprintln!("no corpus: skipped") };
+    let Some(corpus) = corpus("") else { return };
     let expected: BTreeMap<&str, &str> = [
         ("checkov-openapi.sarif", "sarif_tool_missing"),
         ("empty-sarif.sarif", "0"),
@@ -148,9 +131,8 @@ fn every_file_of_the_corpus_is_read_or_refused_as_it_should_be() {
         ("bandit-ggshield-2026-08-20-eaa3e43b1a.sarif", "82"),
     ]
     .into();
-    let mut found = Vec::new();
-    files(&corpus.join("sarif"), &mut found);
-    files(&corpus.join("series"), &mut found);
+    let folders = ["sarif", "series"].map(|folder| corpus.join(folder));
+    let found: Vec<_> = folders.iter().flat_map(|folder| files_with(folder, "sarif")).collect();
     let names = found.iter().map(|path| path.file_name().expect("a name").to_string_lossy());
     let names: BTreeSet<String> = names.map(std::borrow::Cow::into_owned).collect();
     assert_eq!(names, expected.keys().map(|&name| name.to_owned()).collect());
@@ -162,7 +144,7 @@ fn every_file_of_the_corpus_is_read_or_refused_as_it_should_be() {
 }
 
 fn of_corpus(name: &str) -> Option<Vec<Observation>> {
-    let bytes = std::fs::read(corpus()?.join("sarif").join(name)).expect("a file");
+    let bytes = std::fs::read(corpus("sarif")?.join(name)).expect("a file");
     Some(read(&bytes).expect("a log").remove(0).expect("a run"))
 }
 
@@ -176,7 +158,7 @@ fn severities_of_real_scanners_come_from_where_they_say_them() {
         }
         Some(counts)
     };
-    let Some(trivy) = sources("trivy-demo.sarif") else { return eprintln!("no corpus: skipped") };
+    let Some(trivy) = sources("trivy-demo.sarif") else { return };
     assert!(trivy.keys().all(|(_, source)| source == "Scanner"), "{trivy:?}");
     let grype = of_corpus("grype-image.sarif").expect("the corpus");
     assert_eq!(grype[0].rating.risk_severity, Severity::High);
@@ -192,10 +174,8 @@ fn severities_of_real_scanners_come_from_where_they_say_them() {
 
 #[test]
 fn identities_are_unique_within_every_file_and_survive_another_reading() {
-    let Some(corpus) = corpus() else { return eprintln!("no corpus: skipped") };
-    let mut found = Vec::new();
-    files(&corpus, &mut found);
-    for path in found {
+    let Some(corpus) = corpus("") else { return };
+    for path in files_with(&corpus, "sarif") {
         let bytes = std::fs::read(&path).expect("a file");
         let identities = || -> Vec<String> {
             let runs = read(&bytes).into_iter().flatten().flatten();
@@ -210,9 +190,7 @@ fn identities_are_unique_within_every_file_and_survive_another_reading() {
 
 #[test]
 fn messages_rules_and_places_are_resolved() {
-    let Some(found) = of_corpus("oasis-appendix-k-comprehensive.sarif") else {
-        return eprintln!("no corpus: skipped");
-    };
+    let Some(found) = of_corpus("oasis-appendix-k-comprehensive.sarif") else { return };
     let [one] = &found[..] else { panic!("one finding") };
     assert_eq!(one.title, "A variable was used without being initialized.");
     assert_eq!(one.locations[0].path.as_deref(), Some("src/collections/list.h"));
@@ -227,9 +205,7 @@ fn messages_rules_and_places_are_resolved() {
 
 #[test]
 fn accepted_suppressions_count_and_others_do_not() {
-    let Some(found) = of_corpus("tutorial/Suppressions.sarif") else {
-        return eprintln!("no corpus: skipped");
-    };
+    let Some(found) = of_corpus("tutorial/Suppressions.sarif") else { return };
     let suppressed: Vec<bool> = found.iter().map(|one| one.suppressed.is_some()).collect();
     // A result is suppressed only if none of its `suppressions` is rejected or under review.
     let expected = [false, true, true, false, true, false, false, false, false];

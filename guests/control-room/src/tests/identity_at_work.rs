@@ -1,6 +1,8 @@
 //! Tests of finding identities: an audit recognizes findings of earlier audits, and verifies
 //! findings that the scanner no longer reports.
 
+use area_shared::testing::corpus;
+
 use super::*;
 
 const SERIES: [&str; 4] = [
@@ -12,11 +14,11 @@ const SERIES: [&str; 4] = [
 
 #[test]
 fn a_series_of_scans_is_recognised_from_date_to_date() {
-    let Some(corpus) = corpus() else { return eprintln!("no corpus: skipped") };
+    let Some(series) = corpus("series") else { return };
     let workspace = Workspace::new();
     let mut seen = Vec::new();
     for name in SERIES {
-        let file = std::fs::read(corpus.join("series").join(name)).expect("a file");
+        let file = std::fs::read(series.join(name)).expect("a file");
         let told = workspace.scan(&file);
         assert_eq!(told["errors"], json!([]), "{name}");
         let count = |name: &str| told["counts"][name].as_i64().expect("a count");

@@ -7,8 +7,6 @@ mod matching;
 mod scale;
 mod streams;
 
-use std::path::PathBuf;
-
 use area_sdk::testing::{EnqueuedJob, FakeHost, Request};
 use area_sdk::wit::Outcome;
 use area_sdk::{Timestamp, Uuid};
@@ -73,15 +71,11 @@ impl Workspace {
 
     /// Runs all due jobs to their end.
     fn run_jobs(&self) {
-        for EnqueuedJob { kind, mut payload, available_at, .. } in self.host.take_jobs() {
+        for EnqueuedJob { kind, available_at, .. } in self.host.jobs() {
             assert!(available_at.is_none_or(|at| at <= self.host.now()), "{kind} is not due");
-            loop {
-                match self.host.run(&kind, payload, 1).expect("a step") {
-                    Outcome::Continue(next) => payload = serde_json::from_str(&next).expect("JSON"),
-                    Outcome::Done => break,
-                    Outcome::Retry(why) => panic!("{why:?}"),
-                }
-            }
+        }
+        for outcome in self.host.run_jobs() {
+            assert_eq!(outcome, Outcome::Done);
         }
     }
 
@@ -143,11 +137,4 @@ fn sarif_with(tool: &str, results: &[(&str, &str, &str)], said: Value) -> Vec<u8
         run[name] = value.clone();
     }
     json!({ "version": "2.1.0", "runs": [run] }).to_string().into_bytes()
-}
-
-/// Returns the folder of the project's test files; `None` if it does not exist on this machine.
-fn corpus() -> Option<PathBuf> {
-    let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
-    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    Some(named.unwrap_or_else(beside)).filter(|folder| folder.is_dir())
 }

@@ -34,9 +34,7 @@ pub(crate) struct StoredAdvisory {
     pub(crate) artifact_sha256: String,
 }
 
-impl Document for StoredAdvisory {
-    const COLLECTION: &'static str = "advisories";
-}
+document!(StoredAdvisory, "advisories");
 
 /// An `affected` entry of an advisory.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -50,9 +48,7 @@ pub(crate) struct AffectedPackage {
     pub(crate) affected: Affected,
 }
 
-impl Document for AffectedPackage {
-    const COLLECTION: &'static str = "affected_packages";
-}
+document!(AffectedPackage, "affected_packages");
 
 /// A name of advisories (the document's id, in upper case) and the advisories that have it as id or
 /// alias.
@@ -71,9 +67,7 @@ pub(crate) struct AdvisoryReference {
     pub(crate) withdrawn: bool,
 }
 
-impl Document for AdvisoryNameEntry {
-    const COLLECTION: &'static str = "advisory_names";
-}
+document!(AdvisoryNameEntry, "advisory_names");
 
 /// Returns the package key of an entry, which components of the package have as well; `None` for an
 /// entry without a package.

@@ -35,9 +35,7 @@ pub(crate) struct AdvisoryImported {
     package_count: usize,
 }
 
-impl Event for AdvisoryImported {
-    const NAME: &'static str = "advisory.imported";
-}
+event!(AdvisoryImported, "advisory.imported");
 
 /// Packages and names whose components must be matched again after an import.
 #[derive(Default)]

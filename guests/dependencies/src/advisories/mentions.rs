@@ -20,9 +20,7 @@ pub(crate) struct RelatedAdvisoryMention {
     advisory_id: String,
 }
 
-impl Document for RelatedAdvisoryMention {
-    const COLLECTION: &'static str = "advisory_mentions";
-}
+document!(RelatedAdvisoryMention, "advisory_mentions");
 
 /// Marks that the mentions of all advisories are stored, including advisories that versions of this
 /// area without mentions imported.
@@ -32,9 +30,7 @@ pub(crate) struct MentionIndexCompletion {
     completed_at: Timestamp,
 }
 
-impl Document for MentionIndexCompletion {
-    const COLLECTION: &'static str = "mention_indexes";
-}
+document!(MentionIndexCompletion, "mention_indexes");
 
 /// Id of the only document of the collection.
 const INDEX: &str = "mentions";
@@ -126,9 +122,7 @@ pub(crate) struct IndexMentions {
     after: Option<String>,
 }
 
-impl Job for IndexMentions {
-    const KIND: &'static str = "index_mentions";
-}
+job!(IndexMentions, "index_mentions");
 
 /// Enqueues the job that stores the mentions, unless all are stored.
 pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {

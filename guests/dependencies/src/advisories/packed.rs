@@ -80,18 +80,8 @@ impl<'de> Visitor<'de> for RecordVisitor {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
-
     use super::*;
-
-    fn gzip(text: &str) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(text.as_bytes()).expect("packed");
-        encoder.finish().expect("packed")
-    }
+    use crate::tests::gzip;
 
     #[test]
     fn records_are_read_by_their_places() {

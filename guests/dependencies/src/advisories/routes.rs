@@ -1,6 +1,7 @@
 //! Operations that import and return advisories.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::value::RawValue;
 
@@ -199,7 +200,7 @@ pub(crate) fn list(
     paging: Paging<50, 100, 4000>,
 ) -> Result<Page<AdvisorySummary>> {
     let all = ctx.documents::<StoredAdvisory>().query().descending("modified");
-    let some = all.equals_if("severity", params.severity.map(Rating::as_str));
+    let some = all.equals_if("severity", params.severity.as_ref().map(name));
     Ok(some.paging(paging).page()?.map(AdvisorySummary::from))
 }
 

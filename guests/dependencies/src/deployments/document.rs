@@ -41,9 +41,7 @@ pub(crate) struct StoredDeployment {
     pub(crate) evidence: Vec<EvidenceRecordSnapshot>,
 }
 
-impl Document for StoredDeployment {
-    const COLLECTION: &'static str = "deployments";
-}
+document!(StoredDeployment, "deployments");
 
 /// Part of the evidence that describes the deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -82,9 +80,7 @@ pub(crate) struct DeploymentEvidenceLink {
     pub(crate) confidence_basis: ConfidenceBasis,
 }
 
-impl Document for DeploymentEvidenceLink {
-    const COLLECTION: &'static str = "deployment_evidence";
-}
+document!(DeploymentEvidenceLink, "deployment_evidence");
 
 /// A deployment of a service.
 #[derive(Clone, Serialize, JsonSchema)]
@@ -157,9 +153,7 @@ pub(crate) struct AuditedCommit {
     pub(crate) started_at: Timestamp,
 }
 
-impl Document for AuditedCommit {
-    const COLLECTION: &'static str = "audited_commits";
-}
+document!(AuditedCommit, "audited_commits");
 
 /// Published when evidence shows a deployment that was not stored before.
 #[derive(Serialize, JsonSchema)]
@@ -174,6 +168,4 @@ pub(crate) struct DeploymentRecorded {
     pub(crate) observed_at: Timestamp,
 }
 
-impl Event for DeploymentRecorded {
-    const NAME: &'static str = "deployment.recorded";
-}
+event!(DeploymentRecorded, "deployment.recorded");

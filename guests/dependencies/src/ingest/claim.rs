@@ -24,9 +24,7 @@ pub(crate) struct BranchHead {
     pub(super) components: usize,
 }
 
-impl Document for BranchHead {
-    const COLLECTION: &'static str = "heads";
-}
+document!(BranchHead, "heads");
 
 impl BranchHead {
     /// Returns the id of the audit whose components are the inventory.

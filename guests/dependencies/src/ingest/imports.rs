@@ -32,9 +32,7 @@ pub(crate) struct StoredImport {
     pub(super) details: Vec<String>,
 }
 
-impl Document for StoredImport {
-    const COLLECTION: &'static str = "imports";
-}
+document!(StoredImport, "imports");
 
 /// Maximum number of errors stored with an import.
 const MOST_DETAILS: usize = 5;

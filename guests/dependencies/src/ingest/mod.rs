@@ -63,9 +63,7 @@ pub(crate) struct ImportDependencies {
     tally: ImportCounts,
 }
 
-impl Job for ImportDependencies {
-    const KIND: &'static str = "import_dependencies";
-}
+job!(ImportDependencies, "import_dependencies");
 
 /// Next stage of the import.
 #[derive(Debug, Serialize, Deserialize)]

@@ -17,9 +17,7 @@ pub(crate) struct DependenciesImported {
     errors: Vec<InputError>,
 }
 
-impl Event for DependenciesImported {
-    const NAME: &'static str = "audit.dependencies_imported";
-}
+event!(DependenciesImported, "audit.dependencies_imported");
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -34,9 +34,7 @@ struct VulnerableComponent {
     match_basis: MatchBasis,
 }
 
-impl Event for DependencyVulnerable {
-    const NAME: &'static str = "dependency.vulnerable";
-}
+event!(DependencyVulnerable, "dependency.vulnerable");
 
 /// Maximum number of packages in one event.
 const TOLD: usize = 100;

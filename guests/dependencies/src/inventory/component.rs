@@ -84,9 +84,7 @@ pub(crate) struct Mention {
     pub(crate) reference: Option<String>,
 }
 
-impl Document for StoredComponent {
-    const COLLECTION: &'static str = "components";
-}
+document!(StoredComponent, "components");
 
 /// The SBOM that contains a component.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

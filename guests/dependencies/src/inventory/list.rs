@@ -155,15 +155,14 @@ impl Filters {
             true => query.one_of("latest", [false, true]),
             false => query.equals("latest", true),
         };
-        let query = query
+        query
             .equals_if("repository_id", self.repository_id)
             .equals_if("audit_id", self.audit_id)
-            .equals_if("branch_ref", self.branch_ref.as_deref());
-        let query = match &self.q {
-            Some(part) => query.contains(&["search_text"], part),
-            None => query,
-        };
-        query.ascending("name").ascending("ecosystem").ascending("version")
+            .equals_if("branch_ref", self.branch_ref.as_deref())
+            .contains_if(&["search_text"], self.q.as_deref())
+            .ascending("name")
+            .ascending("ecosystem")
+            .ascending("version")
     }
 }
 

@@ -35,9 +35,7 @@ pub(crate) struct StoredMatch {
     pub(crate) vulnerability: Option<Vulnerability>,
 }
 
-impl Document for StoredMatch {
-    const COLLECTION: &'static str = "matches";
-}
+document!(StoredMatch, "matches");
 
 /// Returns the document id of a match.
 pub(crate) fn id(component_id: &str, advisory_key: &str) -> String {

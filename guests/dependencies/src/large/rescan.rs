@@ -28,9 +28,7 @@ pub(crate) struct Rescan {
     scan: Option<AdvisoryScan>,
 }
 
-impl Job for Rescan {
-    const KIND: &'static str = "rescan";
-}
+job!(Rescan, "rescan");
 
 impl Rescan {
     pub(super) fn new(subject: ReassessmentTarget) -> Self {

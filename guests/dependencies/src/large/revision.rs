@@ -25,9 +25,7 @@ pub(crate) struct PackageRevision {
     revision: u64,
 }
 
-impl Document for PackageRevision {
-    const COLLECTION: &'static str = "package_revisions";
-}
+document!(PackageRevision, "package_revisions");
 
 fn id(scope: &Scope, package_key: &str) -> String {
     scope.sha256_hex(package_key.as_bytes())

@@ -16,9 +16,7 @@ pub(crate) struct VulnerabilityChunk {
     vulnerabilities: Vec<Vulnerability>,
 }
 
-impl Document for VulnerabilityChunk {
-    const COLLECTION: &'static str = "scan_parts";
-}
+document!(VulnerabilityChunk, "scan_parts");
 
 /// Number of vulnerabilities after which a part is stored.
 const PART: usize = 500;

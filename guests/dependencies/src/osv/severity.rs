@@ -29,18 +29,6 @@ pub(crate) enum Rating {
     Critical,
 }
 
-impl Rating {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Critical => "critical",
-        }
-    }
-}
-
 impl From<cvss::Severity> for Rating {
     fn from(severity: cvss::Severity) -> Self {
         match severity {

@@ -1,11 +1,11 @@
 //! Tests of OSV's evaluation algorithm, with constructed and with real advisories.
 
+use area_shared::testing::{corpus, files_with, read_text};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::evaluate::{AffectedReason, ComparisonObstacle, Verdict, evaluate};
 use super::*;
-use crate::corpus::{self, corpus};
 use crate::ecosystem::Package;
 use crate::purl::Purl;
 
@@ -177,7 +177,7 @@ fn a_component_without_a_version_is_affected_where_all_versions_are() {
 
 fn read(folder: &str, name: &str) -> Option<Osv> {
     let path = corpus(folder)?.join(name);
-    Some(Osv::read(&corpus::text(&path)).expect("an advisory"))
+    Some(Osv::read(&read_text(&path)).expect("an advisory"))
 }
 
 /// Whether any entry of the advisory affects the purl.
@@ -231,10 +231,10 @@ fn real_ranges_are_evaluated() {
 fn all_real_advisories_are_read() {
     let Some(folder) = corpus("osv") else { return };
     let schema = folder.join("schema");
-    let files = corpus::files(&folder, "json").into_iter().filter(|f| !f.starts_with(&schema));
+    let files = files_with(&folder, "json").into_iter().filter(|f| !f.starts_with(&schema));
     let (mut read, mut refused) = (0, Vec::new());
     for file in files {
-        match Osv::read(&corpus::text(&file)) {
+        match Osv::read(&read_text(&file)) {
             Ok(_) => read += 1,
             Err(mistake) => refused.push((file, mistake.to_string())),
         }

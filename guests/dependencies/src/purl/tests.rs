@@ -1,11 +1,11 @@
 //! Tests of the purl parser with the published tests of the purl specification, and with further
 //! cases.
 
+use area_shared::testing::{corpus, files_with, read_text};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::corpus::{self, corpus};
 
 /// Inputs for which the published tests contradict each other: some expect a canonical purl, others
 /// an error. The specification's text about qualifier keys supports the canonical purl.
@@ -63,10 +63,10 @@ fn check(test: &Value) -> Result<(), String> {
 #[test]
 fn the_published_tests_pass() {
     let Some(folder) = corpus("purl") else { return };
-    let files = corpus::files(&folder, "json");
+    let files = files_with(&folder, "json");
     let mut count = 0;
     for file in files {
-        let suite: Value = serde_json::from_str(&corpus::text(&file)).expect("JSON");
+        let suite: Value = serde_json::from_str(&read_text(&file)).expect("JSON");
         for test in suite["tests"].as_array().expect("tests") {
             let contradicted = test["expected_failure"] == true
                 && test["input"].as_str().is_some_and(|input| CONTRADICTED.contains(&input));

@@ -48,22 +48,13 @@ impl StreamTextSearch {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
+    use area_shared::testing::{corpus, files_with};
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::super::Sbom;
     use super::*;
-    use crate::corpus::{self, corpus};
-
-    fn gzip(content: &[u8]) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(content).expect("packed");
-        encoder.finish().expect("packed")
-    }
+    use crate::tests::gzip;
 
     /// Returns a summary of the file's content, or its error.
     fn summary(bytes: &[u8]) -> Result<String, String> {
@@ -78,7 +69,7 @@ mod tests {
         let mut read = 0;
         for folder in ["cyclonedx", "spdx"] {
             let Some(folder) = corpus(folder) else { return };
-            for file in corpus::files(&folder, "json") {
+            for file in files_with(&folder, "json") {
                 let bytes = std::fs::read(&file).expect("a file");
                 let (plain, packed) = (summary(&bytes), summary(&gzip(&bytes)));
                 assert_eq!(plain, packed, "{}", file.display());

@@ -1,7 +1,8 @@
 //! Tests of advisories and the components they affect.
 
+use area_shared::testing::{corpus, read_text};
+
 use super::*;
-use crate::corpus::{self, corpus};
 
 fn ids(item: &Value) -> Vec<String> {
     let found = item["advisories"].as_array().expect("advisories").iter();
@@ -181,17 +182,8 @@ fn an_advisory_is_found_by_what_it_names_and_by_what_names_it() {
             "not merged"
         );
     }
-    let mut pages = Vec::new();
-    let mut request =
-        Request::to("list_dependencies").with("limit", 1).with("advisory", "CVE-2026-1");
-    loop {
-        let page = world.host.call(request).expect("a page").body;
-        pages.extend(names(&page));
-        let Some(cursor) = page["next_cursor"].as_str() else { break };
-        request = Request::to("list_dependencies").with("limit", 1).with("advisory", "CVE-2026-1");
-        request = request.with("cursor", cursor);
-    }
-    assert_eq!(pages, ["b", "left-pad"]);
+    let pages = world.pages(&listing(&[("advisory", json!("CVE-2026-1"))]), 1);
+    assert_eq!(texts(&pages, "name"), ["b", "left-pad"]);
 
     let mut newer = of_ubuntu("UBUNTU-CVE-2026-1", "CVE-2026-9", "2");
     newer["modified"] = json!("2026-02-01T00:00:00Z");
@@ -293,7 +285,7 @@ fn advisories_are_listed_and_shown_by_any_name() {
 #[test]
 fn log4shell_is_found_by_its_id_and_its_alias() {
     let Some(folder) = corpus("") else { return };
-    let read = |path: &str| corpus::text(&folder.join(path)).into_bytes();
+    let read = |path: &str| read_text(&folder.join(path)).into_bytes();
     let world = World::new();
     let bom = Upload {
         filename: "log4j.cdx.json",

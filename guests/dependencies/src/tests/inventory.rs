@@ -5,25 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn pages(world: &World, limit: u32, filters: &[(&str, Value)]) -> Vec<String> {
-    let (mut ids, mut cursor) = (Vec::new(), Value::Null);
-    loop {
-        let mut request = Request::to("list_dependencies").with("limit", limit);
-        for (name, value) in filters {
-            request = request.with(name, value.clone());
-        }
-        if cursor != Value::Null {
-            request = request.with("cursor", cursor);
-        }
-        let page = world.host.call(request).expect("a page").body;
-        let items = page["items"].as_array().expect("items");
-        assert!(items.len() <= limit as usize);
-        ids.extend(items.iter().map(|item| item["id"].as_str().expect("an id").to_owned()));
-        assert_eq!(page["has_more"], json!(page["next_cursor"] != Value::Null));
-        cursor = page["next_cursor"].clone();
-        if cursor == Value::Null {
-            return ids;
-        }
-    }
+    texts(&world.pages(&listing(filters), limit), "id")
 }
 
 #[test]

@@ -119,23 +119,8 @@ fn put_entries(world: &World, count: usize) {
 
 /// Reads all pages of the advisories of a dependency, and returns the advisory ids.
 fn all_advisories(world: &World, id: &Value, limit: u32) -> Vec<String> {
-    let (mut ids, mut cursor) = (Vec::new(), Value::Null);
-    loop {
-        let mut request = Request::to("list_component_advisories")
-            .with("component_id", id.clone())
-            .with("limit", limit);
-        if cursor != Value::Null {
-            request = request.with("cursor", cursor);
-        }
-        let page = world.host.call(request).expect("a page").body;
-        let items = page["items"].as_array().expect("items");
-        assert!(items.len() <= limit as usize);
-        ids.extend(items.iter().map(|item| item["advisory_id"].as_str().expect("id").to_owned()));
-        cursor = page["next_cursor"].clone();
-        if cursor == Value::Null {
-            return ids;
-        }
-    }
+    let request = Request::to("list_component_advisories").with("component_id", id.clone());
+    texts(&world.pages(&request, limit), "advisory_id")
 }
 
 #[test]

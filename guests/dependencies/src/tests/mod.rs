@@ -10,8 +10,12 @@ mod many;
 mod subjects;
 mod vex;
 
+use std::io::Write as _;
+
 use area_sdk::prelude::*;
 use area_sdk::testing::{FakeHost, Request, SuccessResponse};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 const REPOSITORY: Uuid = Uuid::from_u128(0x77);
@@ -68,23 +72,8 @@ impl World {
 
     /// Runs waiting jobs, and jobs enqueued by them.
     fn work(&self) {
-        loop {
-            let jobs = self.host.take_jobs();
-            if jobs.is_empty() {
-                break;
-            }
-            self.run_all(jobs);
-        }
-    }
-
-    fn run_all(&self, jobs: Vec<area_sdk::testing::EnqueuedJob>) {
-        for job in jobs {
-            let mut payload = job.payload;
-            while let area_sdk::wit::Outcome::Continue(next) =
-                self.host.run(&job.kind, payload, 1).expect("a step")
-            {
-                payload = serde_json::from_str(&next).expect("a checkpoint");
-            }
+        while !self.host.jobs().is_empty() {
+            self.host.run_jobs();
         }
     }
 
@@ -112,7 +101,9 @@ impl World {
         let mut jobs = self.host.take_jobs();
         let import = jobs.iter().position(|job| job.kind == "import_dependencies");
         let payload = jobs.remove(import.expect("an import")).payload;
-        self.run_all(jobs);
+        for job in jobs {
+            self.host.run_to_end(&job.kind, job.payload, 1);
+        }
         (id, Steps { host: &self.host, payload: Some(payload), attempt: 1 })
     }
 
@@ -149,12 +140,25 @@ impl World {
     }
 
     fn list(&self, filters: &[(&str, Value)]) -> Value {
-        let request = filters
-            .iter()
-            .fold(Request::to("list_dependencies").with("limit", 100), |request, (name, value)| {
-                request.with(name, value.clone())
-            });
-        self.host.call(request).expect("a list").body
+        self.host.call(listing(filters).with("limit", 100)).expect("a list").body
+    }
+
+    /// Returns the items of all pages of a list. Asserts that no page has more than `limit` items,
+    /// and that `has_more`, where the list has it, is true exactly if another page follows.
+    fn pages(&self, request: &Request, limit: u32) -> Vec<Value> {
+        let (mut all, mut cursor) = (Vec::new(), Value::Null);
+        loop {
+            let request = request.clone().with("limit", limit).with("cursor", cursor);
+            let page = self.host.call(request).expect("a page").body;
+            let items = page["items"].as_array().expect("items");
+            assert!(items.len() <= limit as usize);
+            all.extend(items.iter().cloned());
+            cursor = page["next_cursor"].clone();
+            assert!(page.get("has_more").is_none_or(|more| *more == json!(!cursor.is_null())));
+            if cursor.is_null() {
+                return all;
+            }
+        }
     }
 
     fn import(&self, body: &Value) -> Result<SuccessResponse> {
@@ -210,9 +214,26 @@ fn advisory(id: &str, aliases: &[&str], fixed: &str) -> Value {
     })
 }
 
+/// Returns a request for the list of dependencies with these filters.
+fn listing(filters: &[(&str, Value)]) -> Request {
+    let all = Request::to("list_dependencies");
+    filters.iter().fold(all, |request, (name, value)| request.with(name, value.clone()))
+}
+
 fn names(list: &Value) -> Vec<String> {
-    let items = list["items"].as_array().expect("items").iter();
-    items.map(|item| item["name"].as_str().expect("a name").to_owned()).collect()
+    texts(list["items"].as_array().expect("items"), "name")
+}
+
+/// Returns the text of this member of each item.
+fn texts(items: &[Value], member: &str) -> Vec<String> {
+    items.iter().map(|item| item[member].as_str().expect("a text").to_owned()).collect()
 }
 
 const LEFT_PAD: &str = "pkg:npm/left-pad@1.0.0";
+
+/// Compresses bytes with gzip.
+pub(crate) fn gzip(content: impl AsRef<[u8]>) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(content.as_ref()).expect("packed");
+    encoder.finish().expect("packed")
+}

@@ -1,7 +1,8 @@
 //! Tests of VEX statements in SBOMs and in separate documents.
 
+use area_shared::testing::corpus;
+
 use super::*;
-use crate::corpus::corpus;
 
 const SERIAL: &str = "3e671687-395b-41f5-a30f-a58921a69b79";
 const MINIMIST: &str = "pkg:npm/minimist@1.2.5";

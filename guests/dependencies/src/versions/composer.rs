@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use super::Number;
+use super::{Number, compare_padded};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version(Vec<Part>);
@@ -83,13 +83,7 @@ fn filled(mut parts: Vec<Part>) -> Vec<Part> {
 
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
-        (0..self.0.len().max(other.0.len()))
-            .map(|at| {
-                let (a, b) = (self.0.get(at), other.0.get(at));
-                a.unwrap_or(&Part::End).cmp(b.unwrap_or(&Part::End))
-            })
-            .find(|order| order.is_ne())
-            .unwrap_or(Ordering::Equal)
+        compare_padded(&self.0, &other.0, &Part::End)
     }
 }
 

@@ -158,30 +158,28 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A decimal number of any length. Leading zeros are removed, so that numbers compare by length,
-/// then by text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Number(String);
+/// Compares two lists part by part. `missing` takes the place of the parts that the shorter list
+/// lacks.
+fn compare_padded<T: Ord>(a: &[T], b: &[T], missing: &T) -> Ordering {
+    (0..a.len().max(b.len()))
+        .map(|at| a.get(at).unwrap_or(missing).cmp(b.get(at).unwrap_or(missing)))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+/// A decimal number of any length: the count of its digits without leading zeros, and these digits.
+/// So numbers compare by length, then by text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Number(usize, String);
 
 impl Number {
     fn new(digits: &str) -> Self {
-        Self(digits.trim_start_matches('0').to_owned())
+        let digits = digits.trim_start_matches('0');
+        Self(digits.len(), digits.to_owned())
     }
 
     fn is_zero(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl Ord for Number {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.len().cmp(&other.0.len()).then_with(|| self.0.cmp(&other.0))
-    }
-}
-
-impl PartialOrd for Number {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
+        self.0 == 0
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use super::Number;
+use super::{Number, compare_padded};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version(Vec<Segment>);
@@ -65,14 +65,7 @@ fn canonical(segments: Vec<Segment>) -> Vec<Segment> {
 
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
-        let zero = Segment::Number(Number::new("0"));
-        (0..self.0.len().max(other.0.len()))
-            .map(|at| {
-                let (a, b) = (self.0.get(at), other.0.get(at));
-                a.unwrap_or(&zero).cmp(b.unwrap_or(&zero))
-            })
-            .find(|order| order.is_ne())
-            .unwrap_or(Ordering::Equal)
+        compare_padded(&self.0, &other.0, &Segment::Number(Number::new("0")))
     }
 }
 

@@ -35,9 +35,7 @@ pub(crate) struct StatementSource {
     pub(crate) is_applied: bool,
 }
 
-impl Document for StatementSource {
-    const COLLECTION: &'static str = "statement_sources";
-}
+document!(StatementSource, "statement_sources");
 
 /// Document that contains a VEX statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -71,9 +69,7 @@ pub(crate) struct StatementChunk {
     pub(crate) statements: Vec<(usize, Statement)>,
 }
 
-impl Document for StatementChunk {
-    const COLLECTION: &'static str = "statement_chunks";
-}
+document!(StatementChunk, "statement_chunks");
 
 /// Returns the key of VEX statements that concern the inventory of a branch.
 pub(crate) fn branch_key(repository_id: Uuid, branch_ref: Option<&str>) -> String {
@@ -142,9 +138,7 @@ impl ListedStatement {
     }
 }
 
-impl Document for ListedStatement {
-    const COLLECTION: &'static str = "vex_statements";
-}
+document!(ListedStatement, "vex_statements");
 
 /// Components and products that a statement's reference matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -196,9 +190,7 @@ pub(crate) struct ImportedSbom {
     pub(crate) is_only: bool,
 }
 
-impl Document for ImportedSbom {
-    const COLLECTION: &'static str = "imported_sboms";
-}
+document!(ImportedSbom, "imported_sboms");
 
 impl ImportedSbom {
     /// Returns the document id of an imported SBOM.

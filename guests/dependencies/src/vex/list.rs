@@ -76,14 +76,13 @@ pub(crate) fn list(
     Params(filters): Params<Filters>,
     paging: LongPaging,
 ) -> Result<Page<VexStatement>> {
-    let all = ctx.documents::<ListedStatement>().query();
-    let mut some = all.equals_if("repository_id", filters.repository_id);
-    if let Some(component) = &filters.component {
-        some = some.contains(&["component_text"], component);
-    }
-    if let Some(advisory) = &filters.advisory {
-        some = some.contains(&["advisory_text"], &format!("\n{}\n", advisory_key(advisory)));
-    }
+    let advisory = filters.advisory.map(|id| format!("\n{}\n", advisory_key(&id)));
+    let some = ctx
+        .documents::<ListedStatement>()
+        .query()
+        .equals_if("repository_id", filters.repository_id)
+        .contains_if(&["component_text"], filters.component.as_deref())
+        .contains_if(&["advisory_text"], advisory.as_deref());
     let page = some.descending("stated_at").paging(paging).page()?;
     Ok(page.map(VexStatement::from))
 }

@@ -67,7 +67,7 @@ impl MatchedStatement {
             advisory_id: reported.advisory_id.clone(),
             names: names.map(|name| advisory_key(name)).collect(),
             state,
-            verdict: reported.dismissed.clone().unwrap_or_else(|| state.as_str().to_owned()),
+            verdict: reported.dismissed.clone().unwrap_or_else(|| state.verdict(None)),
             holds: VersionApplicability::Yes,
             is_product: false,
             is_own: true,

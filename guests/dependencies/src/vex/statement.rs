@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use percent_encoding::percent_decode_str;
 
 use super::versions::{self, StatedVersion, VersionApplicability};
@@ -42,22 +43,13 @@ impl State {
         matches!(self, Self::Affected | Self::Exploitable)
     }
 
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Affected => "affected",
-            Self::Exploitable => "exploitable",
-            Self::InTriage => "in_triage",
-            Self::FalsePositive => "false_positive",
-            Self::NotAffected => "not_affected",
-            Self::Resolved => "resolved",
-            Self::ResolvedWithPedigree => "resolved_with_pedigree",
-        }
-    }
-
-    /// Returns the state with the justification: `not_affected: code_not_reachable`.
+    /// Returns the state, followed by the justification if there is one:
+    /// `not_affected: code_not_reachable`.
     pub(crate) fn verdict(self, justification: Option<&str>) -> String {
-        let words = [Some(self.as_str()), justification];
-        words.into_iter().flatten().collect::<Vec<_>>().join(": ")
+        match justification {
+            Some(justification) => format!("{}: {justification}", name(&self)),
+            None => name(&self),
+        }
     }
 }
 

@@ -1,24 +1,11 @@
 //! Tests with the published pattern table, real files, and each dialect's own rules.
 
-use std::path::{Path, PathBuf};
-
+use area_shared::testing::corpus;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::evaluate::Owned;
 use super::*;
-
-/// Returns the folder of real files and published test vectors, if this machine has it.
-fn corpus() -> Option<PathBuf> {
-    let told = std::env::var_os("ASSURANCE_CORPUS").filter(|told| !told.is_empty());
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let folder = told.map_or(beside, PathBuf::from).join("codeowners");
-    if !folder.is_dir() {
-        eprintln!("skipped: no {}", folder.display());
-        return None;
-    }
-    Some(folder)
-}
 
 fn read(text: &str, dialect: Dialect) -> Codeowners {
     parse(text.as_bytes(), Some(dialect)).expect("a file that is read")
@@ -34,7 +21,7 @@ fn warnings(file: &Codeowners) -> Vec<String> {
 
 #[test]
 fn the_published_pattern_table_holds() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("codeowners") else { return };
     let table = std::fs::read(folder.join("hmarr-patterns.json")).expect("the table");
     let table: Vec<Value> = serde_json::from_slice(&table).expect("JSON");
     let (mut checked, mut wrong) = (0, Vec::new());
@@ -54,7 +41,7 @@ fn the_published_pattern_table_holds() {
 
 #[test]
 fn real_files_are_read_without_a_warning() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("codeowners") else { return };
     for (name, dialect, rules) in [
         ("azure-sdk-for-rust.CODEOWNERS", Dialect::Github, 20),
         ("ggshield.CODEOWNERS", Dialect::Github, 16),
@@ -76,7 +63,7 @@ fn real_files_are_read_without_a_warning() {
 
 #[test]
 fn real_files_say_whose_real_paths_are() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("codeowners") else { return };
     let file = |name: &str| {
         let content = std::fs::read(folder.join(name)).expect(name);
         parse(&content, None).expect(name)
@@ -98,7 +85,7 @@ fn real_files_say_whose_real_paths_are() {
 
 #[test]
 fn owners_files_of_kubernetes_are_another_dialect() {
-    let Some(folder) = corpus() else { return };
+    let Some(folder) = corpus("codeowners") else { return };
     for name in ["cluster-api.OWNERS", "cluster-api.OWNERS_ALIASES"] {
         let content = std::fs::read(folder.join("owners-files").join(name)).expect(name);
         assert!(is_kubernetes_owners(name, &content), "{name}");

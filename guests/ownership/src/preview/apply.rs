@@ -38,9 +38,7 @@ pub(crate) struct OwnershipApplied {
     assignments: Vec<FindingAssignment>,
 }
 
-impl Event for OwnershipApplied {
-    const NAME: &'static str = "ownership.applied";
-}
+event!(OwnershipApplied, "ownership.applied");
 
 pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<OwnershipPreview>> {
     let mut preview = ctx.documents::<StoredPreview>().get(id)?;

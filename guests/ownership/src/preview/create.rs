@@ -1,6 +1,7 @@
 //! Creates a preview of assignments.
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_shared::catalog::Repository;
 
 use super::judge::judge;
@@ -49,7 +50,7 @@ pub(crate) fn create(
 fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
     let Some(audit_id) = new.audit_id else {
         let sources = ctx.documents::<Source>().query().equals("repository_id", new.repository_id);
-        return Ok(sources.equals("state", SourceState::Imported.as_str()).first()?);
+        return Ok(sources.equals("state", name(&SourceState::Imported)).first()?);
     };
     let source = ctx.documents::<Source>().find(audit_id)?;
     let fits = |source: &Stored<Source>| {
@@ -145,8 +146,6 @@ fn keep(
     }
     let shown = items.into_iter().take(SHOWN).map(|(_, item)| item.item);
     preview.snapshot.items = shown.collect();
-    ctx.documents().create(id, &preview)?;
-    let (id, now) = (id.to_string(), ctx.now());
-    let stored = Stored { id, version: 1, created_at: now, updated_at: now, value: preview };
+    let stored = ctx.documents().create_stored(id, preview)?;
     Ok(Created(Versioned(stored.into(), 1)))
 }

@@ -109,9 +109,7 @@ pub(crate) struct StoredPreview {
     result: Option<ApplyResult>,
 }
 
-impl Document for StoredPreview {
-    const COLLECTION: &'static str = "previews";
-}
+document!(StoredPreview, "previews");
 
 /// A finding of a preview, stored as a document of its own.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -122,9 +120,7 @@ pub(crate) struct PreviewItem {
     item: PreviewedFinding,
 }
 
-impl Document for PreviewItem {
-    const COLLECTION: &'static str = "preview_items";
-}
+document!(PreviewItem, "preview_items");
 
 /// A preview of the assignment of a repository's findings to owners.
 #[derive(Serialize, JsonSchema)]

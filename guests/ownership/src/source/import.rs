@@ -32,9 +32,7 @@ pub(crate) struct ImportOwnership {
     tally: PathCounts,
 }
 
-impl Job for ImportOwnership {
-    const KIND: &'static str = "import_ownership";
-}
+job!(ImportOwnership, "import_ownership");
 
 impl ImportOwnership {
     pub(super) fn of(audit_id: Uuid) -> Self {
@@ -53,9 +51,7 @@ pub(crate) struct OwnershipImported {
     errors: Vec<ImportError>,
 }
 
-impl Event for OwnershipImported {
-    const NAME: &'static str = "audit.ownership_imported";
-}
+event!(OwnershipImported, "audit.ownership_imported");
 
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

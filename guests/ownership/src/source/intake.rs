@@ -27,9 +27,7 @@ pub(crate) struct EarlyFindingsMarker {
     arrived_at: Timestamp,
 }
 
-impl Document for EarlyFindingsMarker {
-    const COLLECTION: &'static str = "early_findings";
-}
+document!(EarlyFindingsMarker, "early_findings");
 
 /// Members of the event `audit.started` that this area reads.
 #[derive(Deserialize)]

@@ -53,15 +53,6 @@ pub(crate) enum SourceState {
     Imported,
 }
 
-impl SourceState {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Importing => "importing",
-            Self::Imported => "imported",
-        }
-    }
-}
-
 /// Availability of the ownership rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -109,9 +100,7 @@ pub(crate) struct Source {
     imported_at: Option<Timestamp>,
 }
 
-impl Document for Source {
-    const COLLECTION: &'static str = "sources";
-}
+document!(Source, "sources");
 
 impl Source {
     /// Returns the path of the CODEOWNERS file, as the client named it in the upload.

@@ -1,8 +1,7 @@
 //! Test that the sample facts for checking predicates are those of real audits: runs an audit
 //! through all areas that take part in it.
 
-use area_sdk::testing::{EnqueuedJob, FakeHost, PublishedEvent, Request};
-use area_sdk::wit::Outcome;
+use area_sdk::testing::{FakeHost, PublishedEvent, Request};
 use area_sdk::{Area, Uuid};
 use serde_json::{Value, json};
 
@@ -21,11 +20,7 @@ fn hear(host: &FakeHost, events: &[PublishedEvent]) -> Vec<PublishedEvent> {
     for (number, event) in (1..).zip(events) {
         host.deliver(Uuid::from_u128(number), &event.name, event.data.clone()).expect("heard");
     }
-    for EnqueuedJob { kind, mut payload, .. } in host.take_jobs() {
-        while let Outcome::Continue(next) = host.run(&kind, payload, 1).expect("a step") {
-            payload = serde_json::from_str(&next).expect("a payload");
-        }
-    }
+    host.run_jobs();
     let mut told = host.events();
     told.retain(|event| event.name.ends_with("_imported"));
     told

@@ -1,7 +1,6 @@
 //! A fake host with a finding and its repository, and methods that complete audits.
 
 use area_sdk::testing::{FakeHost, Request, USER};
-use area_sdk::wit::Outcome;
 use area_sdk::{Problem, Uuid};
 use serde_json::{Value, json};
 
@@ -79,16 +78,10 @@ impl World {
         id
     }
 
-    /// Runs the queued jobs.
+    /// Runs the queued jobs, and jobs enqueued by them.
     pub(super) fn work(&self) {
-        for job in self.0.take_jobs() {
-            let mut payload = job.payload;
-            while let Outcome::Continue(next) = self.0.run(&job.kind, payload, 1).expect("done") {
-                payload = serde_json::from_str(&next).expect("JSON");
-            }
-        }
-        if !self.0.jobs().is_empty() {
-            self.work();
+        while !self.0.jobs().is_empty() {
+            self.0.run_jobs();
         }
     }
 

@@ -23,15 +23,6 @@ pub(crate) enum AuditState {
 }
 
 impl AuditState {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        }
-    }
-
     /// Whether the audit has ended.
     pub(crate) fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed)
@@ -159,9 +150,7 @@ pub(crate) struct StoredAudit {
     pub(crate) warnings: Vec<String>,
 }
 
-impl Document for StoredAudit {
-    const COLLECTION: &'static str = "audits";
-}
+document!(StoredAudit, "audits");
 
 impl StoredAudit {
     pub(crate) fn new(target: AuditTarget, cause: &Cause) -> Self {

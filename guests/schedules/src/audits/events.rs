@@ -19,9 +19,7 @@ pub(crate) struct AuditStarted {
     records: Vec<Uuid>,
 }
 
-impl Event for AuditStarted {
-    const NAME: &'static str = "audit.started";
-}
+event!(AuditStarted, "audit.started");
 
 impl AuditStarted {
     pub(crate) fn of(audit: &Stored<StoredAudit>, started_at: Timestamp) -> Self {
@@ -65,14 +63,10 @@ impl AuditEnd {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditCompleted(pub(crate) AuditEnd);
 
-impl Event for AuditCompleted {
-    const NAME: &'static str = "audit.completed";
-}
+event!(AuditCompleted, "audit.completed");
 
 /// Published when an audit failed: no part succeeded, or the findings could not be imported.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AuditFailed(pub(crate) AuditEnd);
 
-impl Event for AuditFailed {
-    const NAME: &'static str = "audit.failed";
-}
+event!(AuditFailed, "audit.failed");

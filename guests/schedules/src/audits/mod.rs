@@ -8,6 +8,7 @@ pub(crate) mod parts;
 pub(crate) mod run;
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{DocumentError, JobOptions, Scope};
 
 use crate::repositories;
@@ -109,7 +110,7 @@ pub(crate) fn list(
         .query()
         .equals_if("repository_id", params.repository_id)
         .equals_if("schedule_id", params.schedule_id)
-        .equals_if("state", params.state.map(AuditState::as_str));
+        .equals_if("state", params.state.as_ref().map(name));
     let page = wanted.paging(paging).page()?;
     Ok(page.map(|audit| AuditSummary::of(&audit)))
 }

@@ -18,9 +18,7 @@ pub(crate) struct RunAudit {
     pub(crate) audit_id: Uuid,
 }
 
-impl Job for RunAudit {
-    const KIND: &'static str = "audit";
-}
+job!(RunAudit, "audit");
 
 /// Job that ends an audit if parts are still missing after the maximum time.
 #[derive(Serialize, Deserialize)]
@@ -28,9 +26,7 @@ pub(crate) struct EndOverdueAudit {
     audit_id: Uuid,
 }
 
-impl Job for EndOverdueAudit {
-    const KIND: &'static str = "audit_deadline";
-}
+job!(EndOverdueAudit, "audit_deadline");
 
 pub(crate) fn run(ctx: &JobCtx, job: RunAudit) -> JobResult<RunAudit> {
     let Some(mut audit) = ctx.documents::<StoredAudit>().find(job.audit_id)? else {

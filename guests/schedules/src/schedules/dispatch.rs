@@ -21,9 +21,7 @@ pub(crate) struct DispatchSchedule {
     due_at: Timestamp,
 }
 
-impl Job for DispatchSchedule {
-    const KIND: &'static str = "schedule_dispatch";
-}
+job!(DispatchSchedule, "schedule_dispatch");
 
 /// Published when a schedule started an audit.
 #[derive(Serialize, JsonSchema)]
@@ -34,9 +32,7 @@ pub(crate) struct ScheduleDispatched {
     due_at: Timestamp,
 }
 
-impl Event for ScheduleDispatched {
-    const NAME: &'static str = "schedule.dispatched";
-}
+event!(ScheduleDispatched, "schedule.dispatched");
 
 /// Published when a due time of a schedule passed without starting an audit.
 #[derive(Serialize, JsonSchema)]
@@ -50,9 +46,7 @@ pub(crate) struct ScheduleSkipped {
     reason: ScheduledRunError,
 }
 
-impl Event for ScheduleSkipped {
-    const NAME: &'static str = "schedule.skipped";
-}
+event!(ScheduleSkipped, "schedule.skipped");
 
 /// Enqueues the job for the next due time, if the schedule is active.
 pub(crate) fn plan(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Result<()> {

@@ -17,16 +17,6 @@ pub(crate) enum ScheduleState {
     Deleted,
 }
 
-impl ScheduleState {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Deleted => "deleted",
-        }
-    }
-}
-
 /// Handling of due times at which no audit could be started, for example while the service was
 /// down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -80,9 +70,7 @@ pub(crate) struct StoredSchedule {
     pub(crate) last_error_code: Option<ScheduledRunError>,
 }
 
-impl Document for StoredSchedule {
-    const COLLECTION: &'static str = "schedules";
-}
+document!(StoredSchedule, "schedules");
 
 /// A schedule that starts audits of a repository.
 #[derive(Serialize, JsonSchema)]

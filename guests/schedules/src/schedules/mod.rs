@@ -6,6 +6,7 @@ pub(crate) mod document;
 pub(crate) mod recurrence;
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 use area_sdk::{DocumentError, Scope};
 
 use crate::audits::document::{AuditState, StoredAudit};
@@ -144,7 +145,7 @@ pub(crate) fn list(
 ) -> Result<Page<AuditSchedule>> {
     let all = ctx.documents::<StoredSchedule>().query();
     let wanted = match params.state {
-        Some(state) => all.equals("state", state.as_str()),
+        Some(state) => all.equals("state", name(&state)),
         None => all.one_of("state", ["active", "paused"]),
     };
     let wanted = wanted.equals_if("repository_id", params.repository_id);
@@ -232,7 +233,7 @@ fn set_state(ctx: &Ctx, id: Uuid, state: ScheduleState) -> Shown {
 /// Whether an audit of the schedule has not ended.
 fn is_running(scope: &Scope, schedule_id: Uuid) -> Result<bool, DocumentError> {
     let audits = scope.documents::<StoredAudit>().query().equals("schedule_id", schedule_id);
-    let unfinished = [AuditState::Queued, AuditState::Running].map(AuditState::as_str);
+    let unfinished = [AuditState::Queued, AuditState::Running].map(|state| name(&state));
     let latest = audits.one_of("state", unfinished).first()?;
     Ok(latest
         .is_some_and(|audit| scope.now().seconds_since(audit.created_at) < ABANDONED_AFTER_SECONDS))

@@ -11,9 +11,7 @@
 //!     sha256: String,
 //! }
 //!
-//! impl Document for StoredToken {
-//!     const COLLECTION: &'static str = "tokens";
-//! }
+//! document!(StoredToken, "tokens");
 //!
 //! /// Stores only the digest of the token that the client receives.
 //! fn create(ctx: &Ctx) -> Result<Created<String>> {

@@ -11,9 +11,7 @@
 //!     owner_id: Option<Uuid>,
 //! }
 //!
-//! impl Document for Service {
-//!     const COLLECTION: &'static str = "services";
-//! }
+//! document!(Service, "services");
 //!
 //! #[derive(Deserialize, JsonSchema)]
 //! struct NewService {
@@ -99,9 +97,7 @@
 //!     1
 //! }
 //!
-//! impl Document for Service {
-//!     const COLLECTION: &'static str = "services";
-//! }
+//! document!(Service, "services");
 //!
 //! fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Service> {
 //!     Ok(ctx.documents::<Service>().get(id)?.value)

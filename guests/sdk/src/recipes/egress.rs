@@ -14,9 +14,7 @@
 //!     url: String,
 //! }
 //!
-//! impl Job for Notify {
-//!     const KIND: &'static str = "notify";
-//! }
+//! job!(Notify, "notify");
 //!
 //! fn notify(ctx: &JobCtx, job: Notify) -> JobResult<Notify> {
 //!     let key = Header { name: "idempotency-key".into(), value: ctx.job_id().to_string() };

@@ -12,9 +12,7 @@
 //!     report_id: Uuid,
 //! }
 //!
-//! impl Event for ReportReady {
-//!     const NAME: &'static str = "report.ready";
-//! }
+//! event!(ReportReady, "report.ready");
 //!
 //! fn finish(ctx: &Ctx) -> Result<NoContent> {
 //!     ctx.publish(ReportReady { report_id: ctx.new_id() });
@@ -26,9 +24,7 @@
 //!     report_id: Uuid,
 //! }
 //!
-//! impl Document for Seen {
-//!     const COLLECTION: &'static str = "seen";
-//! }
+//! document!(Seen, "seen");
 //!
 //! /// A delivery of the same event again changes nothing.
 //! fn note(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {

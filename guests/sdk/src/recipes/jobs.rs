@@ -13,9 +13,7 @@
 //!     done: u32,
 //! }
 //!
-//! impl Job for Rebuild {
-//!     const KIND: &'static str = "rebuild";
-//! }
+//! job!(Rebuild, "rebuild");
 //!
 //! fn start(ctx: &Ctx) -> Result<NoContent> {
 //!     let tonight = ctx.now().plus_seconds(8 * 3600);

@@ -12,9 +12,7 @@
 //!     to: String,
 //! }
 //!
-//! impl Job for Letter {
-//!     const KIND: &'static str = "letter";
-//! }
+//! job!(Letter, "letter");
 //!
 //! fn send(ctx: &JobCtx, letter: Letter) -> JobResult<Letter> {
 //!     let message = Message {

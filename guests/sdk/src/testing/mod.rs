@@ -295,6 +295,32 @@ impl FakeHost {
         result
     }
 
+    /// Runs all steps of a job and returns the outcome of the last one.
+    ///
+    /// # Panics
+    /// If a step returns an error.
+    #[track_caller]
+    pub fn run_to_end(&self, kind: &str, mut payload: Value, attempt: u32) -> Outcome {
+        loop {
+            match self.run(kind, payload, attempt).expect("a step without an error") {
+                Outcome::Continue(next) => {
+                    payload = serde_json::from_str(&next).expect("a payload of JSON");
+                }
+                end => return end,
+            }
+        }
+    }
+
+    /// Runs all steps of the enqueued jobs, whenever they are due. Jobs that these jobs enqueue
+    /// stay enqueued. Returns the outcome of each job.
+    ///
+    /// # Panics
+    /// If a step returns an error.
+    pub fn run_jobs(&self) -> Vec<Outcome> {
+        let jobs = self.take_jobs().into_iter();
+        jobs.map(|job| self.run_to_end(&job.kind, job.payload, 1)).collect()
+    }
+
     /// Runs jobs of one kind together, or deliveries of events if `kind` is `event`.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::FakeHost;
 use crate::MERGED_EVENTS;
-use crate::wit::assurance::area::jobs::{self, RunningJob};
+use crate::wit::assurance::area::jobs::RunningJob;
 use crate::wit::assurance::area::queue::{Error, Filter, Job, Lane, Page, Status};
 use crate::wit::assurance::area::types::Progress;
 
@@ -15,16 +15,9 @@ use crate::wit::assurance::area::types::Progress;
 const LANES: [(&str, u32); 5] =
     [("assistant", 4), ("delivery", 8), ("ingest", 4), ("maintenance", 2), ("scanner", 2)];
 
-/// The jobs of all areas in the workspace.
+/// The jobs of all areas in the workspace, and the progress of each job that has reported one.
 #[derive(Clone, Default)]
-pub(super) struct Queue(Vec<Job>, ProgressByJob);
-
-#[derive(Clone, Default)]
-struct ProgressByJob {
-    by_job: BTreeMap<String, Progress>,
-    /// Last progress that a job of the area itself reported.
-    reported: Option<Progress>,
-}
+pub(super) struct Queue(Vec<Job>, BTreeMap<String, Progress>);
 
 impl FakeHost {
     /// Adds a job to the queue that the `queue` capability shows. Its `position` is ignored and
@@ -36,12 +29,6 @@ impl FakeHost {
     /// Sets the progress (done and total) of a job of that queue.
     pub fn put_progress(&self, job: Uuid, progress: (u64, u64)) {
         self.0.state.borrow_mut().queue.put_progress(job, progress);
-    }
-
-    /// Returns the progress (done and total) that a job of the area reported last.
-    #[must_use]
-    pub fn reported_progress(&self) -> Option<(u64, u64)> {
-        self.0.state.borrow().queue.reported()
     }
 }
 
@@ -61,23 +48,11 @@ impl Queue {
     }
 
     pub(super) fn put_progress(&mut self, job: Uuid, (done, total): (u64, u64)) {
-        self.1.by_job.insert(job.to_string(), Progress { done, total });
-    }
-
-    pub(super) fn report(&mut self, progress: Progress) -> Result<(), jobs::Error> {
-        if progress.done > progress.total {
-            return Err(jobs::Error::Misuse(format!("{progress:?} is more than all of it")));
-        }
-        self.1.reported = Some(progress);
-        Ok(())
-    }
-
-    pub(super) fn reported(&self) -> Option<(u64, u64)> {
-        self.1.reported.map(|progress| (progress.done, progress.total))
+        self.1.insert(job.to_string(), Progress { done, total });
     }
 
     pub(super) fn progress_of(&self, job: &str) -> Option<Progress> {
-        self.1.by_job.get(job).copied()
+        self.1.get(job).copied()
     }
 
     /// Returns the jobs about a resource that have a progress and have not ended.

@@ -12,9 +12,7 @@ struct NewThing {
     name: String,
 }
 
-impl Document for NewThing {
-    const COLLECTION: &'static str = "things";
-}
+document!(NewThing, "things");
 
 #[derive(Serialize, JsonSchema)]
 struct Thing {

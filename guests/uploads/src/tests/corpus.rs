@@ -1,31 +1,15 @@
 //! Tests of format detection with real files; skipped on machines without these files.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use area_shared::testing::{corpus, files};
 
 use super::*;
 
-fn corpus() -> Option<PathBuf> {
-    let named = std::env::var_os("ASSURANCE_CORPUS").map(PathBuf::from);
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let found = named.into_iter().chain([beside]).find(|folder| folder.is_dir());
-    if found.is_none() {
-        eprintln!("skipped: there is no folder of real files (ASSURANCE_CORPUS)");
-    }
-    found
-}
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() { files(&path, found) } else { found.push(path) }
-    }
-}
-
 /// Uploads every file of a folder. Returns the filenames by detected format or refusal code.
 fn fates(folder: &Path) -> BTreeMap<String, Vec<String>> {
-    let mut paths = Vec::new();
-    files(folder, &mut paths);
+    let paths = files(folder);
     let mut fates = BTreeMap::<String, Vec<String>>::new();
     for path in paths.iter().filter(|path| !path.to_string_lossy().contains("schema")) {
         let content = std::fs::read(path).expect("a file");
@@ -37,7 +21,7 @@ fn fates(folder: &Path) -> BTreeMap<String, Vec<String>> {
 
 #[test]
 fn real_files_are_taken_for_what_they_are() {
-    let Some(corpus) = corpus() else { return };
+    let Some(corpus) = corpus("") else { return };
     for (folder, format, others) in [
         ("sarif", "sarif", 0),
         ("cyclonedx", "cyclonedx", 2),
@@ -55,10 +39,8 @@ fn real_files_are_taken_for_what_they_are() {
 
 #[test]
 fn broken_json_never_gets_through_as_a_format() {
-    let Some(corpus) = corpus() else { return };
-    let mut paths = Vec::new();
-    files(&corpus.join("jsontestsuite"), &mut paths);
-    for path in paths {
+    let Some(folder) = corpus("jsontestsuite") else { return };
+    for path in files(&folder) {
         let content = std::fs::read(&path).expect("a file");
         if content.is_empty() {
             continue; // Refused by the schema of the request.

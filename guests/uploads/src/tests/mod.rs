@@ -9,7 +9,6 @@ mod stages;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use area_sdk::testing::{FakeHost, Request};
-use area_sdk::wit::Outcome;
 use serde_json::{Value, json};
 
 const SARIF: &[u8] = br#"{"version": "2.1.0", "runs": []}"#;
@@ -54,10 +53,7 @@ fn read(host: &FakeHost, upload: &Value) -> Value {
 fn process(host: &FakeHost) {
     let jobs = host.take_jobs();
     let job = jobs.into_iter().find(|job| job.kind == "process").expect("a job");
-    let mut payload = job.payload;
-    while let Outcome::Continue(next) = host.run("process", payload, 1).expect("a step") {
-        payload = serde_json::from_str(&next).expect("JSON");
-    }
+    host.run_to_end("process", job.payload, 1);
 }
 
 /// Announces, sends, completes and checks content. Returns the upload.
