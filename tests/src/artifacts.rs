@@ -2,15 +2,12 @@
 //! audits. Everything uses HTTP.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::Client;
 use crate::client::send;
-
-const PATIENCE: Duration = Duration::from_secs(180);
+use crate::{Answer, Client};
 
 /// Returns a file of `tests/samples`, which the tour of the API uploads.
 ///
@@ -60,14 +57,23 @@ impl Client {
 
     /// Sends an announced artifact's content and waits until it is checked.
     async fn finish_upload(&self, upload: &Value, content: &[u8]) -> Value {
+        let stored = self.put_content(upload, content).await;
+        assert!(stored.status < 300, "{}", stored.text());
+        self.complete_upload(upload).await.expect(200);
+        self.settled(&path_of(upload), "validation_stage", &["ready", "rejected"]).await
+    }
+
+    /// Sends an announced artifact's content to its signed URL, without a session.
+    pub async fn put_content(&self, upload: &Value, content: &[u8]) -> Answer {
         let put = self.http.put(upload["upload_url"].as_str().expect("a URL"));
         let put =
             headers_of(upload).into_iter().fold(put, |put, (name, value)| put.header(name, value));
-        let stored = send(put.body(content.to_vec())).await;
-        assert!(stored.status < 300, "{}", stored.text());
-        let path = format!("/v1/workspaces/{{ws}}/uploads/{}", id_of(upload));
-        send(self.request(Method::POST, &format!("{path}/complete"))).await.expect(200);
-        self.settled(&path, "validation_stage", &["ready", "rejected"]).await
+        send(put.body(content.to_vec())).await
+    }
+
+    /// Completes an upload after its content was sent.
+    pub async fn complete_upload(&self, upload: &Value) -> Answer {
+        send(self.request(Method::POST, &format!("{}/complete", path_of(upload)))).await
     }
 
     /// Announces an artifact of a repository.
@@ -90,25 +96,12 @@ impl Client {
         let path = format!("/v1/workspaces/{{ws}}/audits/{}", id_of(&audit));
         self.settled(&path, "state", &["completed", "failed"]).await
     }
+}
 
-    /// Reads a resource until a member has one of these values.
-    ///
-    /// # Panics
-    /// It takes more than three minutes.
-    pub async fn settled(&self, path: &str, member: &str, values: &[&str]) -> Value {
-        let begun = Instant::now();
-        loop {
-            let resource = self.get(path).await.expect(200);
-            if resource[member].as_str().is_some_and(|value| values.contains(&value)) {
-                return resource;
-            }
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "{member} is never any of {values:?}: {resource:#}"
-            );
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    }
+/// Returns the path of an upload.
+#[must_use]
+pub fn path_of(upload: &Value) -> String {
+    format!("/v1/workspaces/{{ws}}/uploads/{}", id_of(upload))
 }
 
 /// Returns the `id` of a resource.

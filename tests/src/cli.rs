@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::{Builder, Client, TestHost};
+use crate::{Answer, Builder, Client, TestHost};
 
 /// A user with an account.
 #[derive(Clone, Debug)]
@@ -35,6 +35,14 @@ impl TestHost {
     /// Runs a command that must succeed. Returns its output as JSON.
     pub fn cli(&self, arguments: &[&str]) -> Value {
         self.cli_with_input(arguments, "")
+    }
+
+    /// Runs a command that must fail. Returns its standard error.
+    pub fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().expect("the binary starts");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "assurance {arguments:?} is not refused: {errors}");
+        errors
     }
 
     fn cli_with_input(&self, arguments: &[&str], input: &str) -> Value {
@@ -88,10 +96,26 @@ impl TestHost {
         Client { session, csrf, workspace, ..Client::nobody(&self.api) }
     }
 
+    /// Returns the client of a response with a new session cookie.
+    pub fn signed_in(&self, answer: &Answer) -> Client {
+        let cookie = answer.header("set-cookie").expect("a cookie");
+        let (pair, _) = cookie.split_once(';').expect("attributes");
+        let session = pair.strip_prefix("service_session=").expect("the session's name");
+        let csrf = text(&answer.json(), "csrf_token");
+        Client { session: Some(session.to_owned()), csrf: Some(csrf), ..self.nobody() }
+    }
+
     /// Creates a workspace of another user. Returns its id.
     pub fn elsewhere(&mut self) -> String {
         let stranger = self.create_person("sven");
         self.create_workspace("elsewhere", &stranger)
+    }
+
+    /// Creates an account `NAME@example.org` that owns a new workspace, and signs it in.
+    pub fn create_owner(&mut self, name: &str, slug: &str) -> Client {
+        let person = self.create_person(name);
+        let workspace = self.create_workspace(slug, &person);
+        self.sign_in(&person, &workspace)
     }
 
     /// Creates an account, adds it as a member, and signs it in.

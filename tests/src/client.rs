@@ -1,11 +1,13 @@
 //! A client of the API with a session cookie and a CSRF token, or an access token, and a workspace.
 
 use std::sync::Once;
+use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
 use crate::Answer;
+use crate::until::{Deadline, LIMIT};
 
 /// A client: signed in, a machine with an access token, or anonymous.
 #[derive(Clone, Debug)]
@@ -92,6 +94,94 @@ impl Client {
     pub async fn post_once(&self, path: &str, key: &str, body: &Value) -> Answer {
         let request = self.request(Method::POST, path).header("idempotency-key", key);
         send(request.json(body)).await
+    }
+
+    /// Sends a write with `If-Match` for this version. A null body is not sent.
+    pub async fn change(&self, method: Method, path: &str, version: u64, body: &Value) -> Answer {
+        let request = self.request(method, path).header("if-match", format!("\"{version}\""));
+        send(if body.is_null() { request } else { request.json(body) }).await
+    }
+
+    /// Reads a resource until it meets the condition.
+    ///
+    /// # Panics
+    /// It takes more than three minutes.
+    #[track_caller]
+    pub fn until(
+        &self,
+        path: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> impl Future<Output = Value> {
+        self.read_until(path, format!("GET {path} returns the awaited content"), wanted)
+    }
+
+    /// Reads a resource until a member has one of these values.
+    ///
+    /// # Panics
+    /// It takes more than three minutes.
+    #[track_caller]
+    pub fn settled(
+        &self,
+        path: &str,
+        member: &str,
+        values: &[&str],
+    ) -> impl Future<Output = Value> {
+        let what = format!("{member} of {path} is one of {values:?}");
+        self.read_until(path, what, move |resource| {
+            resource[member].as_str().is_some_and(|value| values.contains(&value))
+        })
+    }
+
+    #[track_caller]
+    fn read_until(
+        &self,
+        path: &str,
+        what: String,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> impl Future<Output = Value> {
+        let deadline = Deadline::after(LIMIT);
+        async move {
+            loop {
+                let resource = self.get(path).await.expect(200);
+                if wanted(&resource) {
+                    return resource;
+                }
+                deadline.pause(&what, &resource).await;
+            }
+        }
+    }
+
+    /// Repeats a GET request until the response has this status.
+    ///
+    /// # Panics
+    /// It takes more than three minutes.
+    #[track_caller]
+    pub fn until_status(&self, path: &str, status: u16) -> impl Future<Output = Answer> {
+        self.status_within(LIMIT, path, status)
+    }
+
+    /// Repeats a GET request until the response has this status.
+    ///
+    /// # Panics
+    /// It takes longer than the limit.
+    #[track_caller]
+    pub fn status_within(
+        &self,
+        limit: Duration,
+        path: &str,
+        status: u16,
+    ) -> impl Future<Output = Answer> {
+        let deadline = Deadline::after(limit);
+        async move {
+            loop {
+                let answer = self.get(path).await;
+                if answer.status == status {
+                    return answer;
+                }
+                let state = format!("{}: {}", answer.status, answer.text());
+                deadline.pause(&format!("GET {path} returns {status}"), &state).await;
+            }
+        }
     }
 }
 

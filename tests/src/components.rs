@@ -1,4 +1,39 @@
-//! Components that are assembled byte by byte.
+//! Components: built ones, and ones that are assembled byte by byte.
+
+use std::path::Path;
+
+use crate::operators::stamped;
+use crate::place;
+
+/// Returns a built area.
+///
+/// # Panics
+/// It is not built; says how to build it.
+#[must_use]
+pub fn area(name: &str) -> Vec<u8> {
+    built(&place::areas().join(name).with_extension("wasm"))
+}
+
+/// Returns a built fixture guest.
+///
+/// # Panics
+/// It is not built; says how to build it.
+#[must_use]
+pub fn fixture(name: &str) -> Vec<u8> {
+    built(&place::fixtures().join(name).with_extension("wasm"))
+}
+
+fn built(file: &Path) -> Vec<u8> {
+    std::fs::read(file).unwrap_or_else(|error| {
+        panic!("{}: {error}; cargo xtask guests --fixtures", file.display())
+    })
+}
+
+/// Returns a version of the support area whose digest depends on `stamp`.
+#[must_use]
+pub fn version(stamp: u8) -> Vec<u8> {
+    stamped(&area("support"), stamp)
+}
 
 /// Returns a component of some hundred bytes whose parts instantiate each other, ten times on each
 /// level.

@@ -4,17 +4,14 @@
 mod neutral;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use reqwest::Method;
 use serde_json::{Map, Value};
 
 use crate::client::send;
-use crate::{Answer, Client};
+use crate::{Answer, Client, until};
 
 pub use neutral::Neutral;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Calls operations by their ids and keeps an example of each.
 #[derive(Debug)]
@@ -69,15 +66,11 @@ impl Recorder {
 
     /// Reads until the response meets the condition.
     pub async fn until(&mut self, operation: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let begun = Instant::now();
-        loop {
+        until(format!("{operation} returns the awaited content"), async || {
             let found = self.act(operation).await;
-            if wanted(&found) {
-                return found;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{operation} is never as wanted: {found:#}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            if wanted(&found) { Ok(found) } else { Err(found) }
+        })
+        .await
     }
 
     /// Calls an operation with a query and keeps the example.

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use test_database::TestDatabase;
 use toml::{Table, Value as Toml};
 
-use crate::{Backend, Client, place};
+use crate::{Backend, Client, place, within};
 
 const START_LIMIT: Duration = Duration::from_secs(120);
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -333,11 +333,8 @@ impl TestHost {
 
     /// Waits until the log contains this text.
     pub async fn wait_for_log(&self, text: &str, limit: Duration) {
-        let begun = Instant::now();
-        while !self.log().contains(text) {
-            assert!(begun.elapsed() < limit, "the log never says {text:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let what = format!("the log contains {text:?}");
+        within(limit, what, async || self.log().contains(text)).await;
     }
 
     /// Adds a text that the log must not contain when the test ends.

@@ -33,9 +33,11 @@ pub mod receiver;
 pub mod redis;
 pub mod registry;
 pub mod totp;
+pub mod until;
 
 pub use answer::Answer;
 pub use backend::Backend;
 pub use balancer::Balancer;
 pub use client::Client;
 pub use host::{Builder, TestHost};
+pub use until::{until, within};

@@ -4,11 +4,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::python;
+use crate::{python, within};
 
 /// Python script of the server. It prints its port, and then each message as a line of JSON. Mail
 /// to `gone@…` is refused permanently, the first mail to `later@…` temporarily.
@@ -100,15 +100,10 @@ impl MailServer {
 
     /// Waits for mail to this address and returns the last one.
     pub async fn wait_for(&self, address: &str, limit: Duration) -> Value {
-        let begun = Instant::now();
-        loop {
-            let to = |message: &&Value| message["to"] == address;
-            if let Some(message) = self.received().iter().rev().find(to) {
-                return message.clone();
-            }
-            assert!(begun.elapsed() < limit, "no mail to {address} in {limit:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        within(limit, format!("mail to {address} is received"), async || {
+            self.received().into_iter().rev().find(|message| message["to"] == address)
+        })
+        .await
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::client::{send, try_send};
-use crate::{Answer, Client, TestHost};
+use crate::{Answer, Client, TestHost, until};
 
 impl TestHost {
     /// Builds a request with the bearer token.
@@ -37,6 +37,17 @@ impl TestHost {
         let areas = areas["areas"].as_array().expect("a list").clone();
         let area = areas.iter().find(|area| area["name"] == name)?;
         area["digest"].as_str().map(str::to_owned)
+    }
+
+    /// Waits until an area's live version has this digest.
+    ///
+    /// # Panics
+    /// It takes more than three minutes.
+    #[track_caller]
+    pub fn until_live(&self, name: &str, digest: &str) -> impl Future<Output = ()> {
+        until(format!("{name} {digest} is live"), async move || {
+            self.live_digest(name).await.as_deref() == Some(digest)
+        })
     }
 
     /// Returns a number from the metrics: that of the first line with this prefix.

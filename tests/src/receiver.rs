@@ -10,6 +10,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
+use crate::within;
+
 /// A received request.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
@@ -66,30 +68,22 @@ impl Receiver {
 
     /// Waits until this number of requests was received.
     pub async fn wait_for(&self, count: usize, limit: Duration) -> Vec<ReceivedRequest> {
-        let begun = Instant::now();
-        loop {
+        within(limit, format!("{count} requests are received"), async || {
             let received = self.received();
-            if received.len() >= count {
-                return received;
-            }
-            assert!(begun.elapsed() < limit, "{} of {count} came in {limit:?}", received.len());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            if received.len() >= count { Ok(received) } else { Err(received.len()) }
+        })
+        .await
     }
 
     /// Waits until an event of this type was received.
     pub async fn wait_for_event(&self, event: &str, limit: Duration) -> Value {
-        let begun = Instant::now();
-        loop {
+        within(limit, format!("{event} is received"), async || {
             let bodies = self.received().into_iter();
             let mut events =
                 bodies.filter_map(|one| serde_json::from_slice::<Value>(&one.body).ok());
-            if let Some(found) = events.find(|body| body["type"] == event) {
-                return found;
-            }
-            assert!(begun.elapsed() < limit, "no {event} came in {limit:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+            events.find(|body| body["type"] == event)
+        })
+        .await
     }
 }
 

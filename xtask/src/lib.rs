@@ -1,7 +1,8 @@
-//! Code that the end-to-end tests share with these tasks: runs programs, and builds components of
-//! areas that are not written in Rust.
+//! Code that the end-to-end tests share with these tasks: runs programs, also PostgreSQL, and builds
+//! components of areas that are not written in Rust.
 
 pub mod cargo_install;
+pub mod cluster;
 pub mod languages;
 pub mod npm;
 pub mod process;

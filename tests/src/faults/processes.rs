@@ -11,8 +11,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::stage::Stage;
+use crate::components::version;
 use crate::host::AREAS;
-use crate::operators::{digest, stamped};
+use crate::operators::digest;
 use crate::receiver::Receiver;
 use crate::{Backend, Builder, place};
 
@@ -219,8 +220,7 @@ impl Stage {
 
     /// Truncates the live version's component to half and deletes its machine code.
     pub(super) async fn truncate_component(&mut self) -> String {
-        let file = place::areas().join("support.wasm");
-        let component = stamped(&std::fs::read(file).expect("a built area"), 77);
+        let component = version(77);
         let node = &mut self.cluster.nodes[0];
         node.put_area("support", &component).await.expect(200);
         node.kill9();
@@ -250,8 +250,7 @@ impl Stage {
 
     /// Deploys a complete version.
     pub(super) async fn restore_component(&mut self) {
-        let file = place::areas().join("support.wasm");
-        let component = stamped(&std::fs::read(file).expect("a built area"), 78);
+        let component = version(78);
         if !self.cluster.nodes[0].is_alive() {
             return;
         }

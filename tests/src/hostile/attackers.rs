@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 
 use super::{CALLED, Records};
 use crate::client::try_send;
-use crate::components::nested;
-use crate::{Answer, Client, place};
+use crate::components::{fixture, nested};
+use crate::{Answer, Client};
 
 /// Components that are refused at deployment.
 const REFUSED: [&str; 4] =
@@ -143,11 +143,7 @@ pub(super) struct Deployments {
 /// Deploys components that must be refused, one after the other.
 async fn deploy(to: Deployments, records: Arc<Records>) {
     let client = Client::nobody(&to.address);
-    let read = |name: &str| {
-        let file = place::fixtures().join(name).with_extension("wasm");
-        std::fs::read(file).expect("a built fixture")
-    };
-    let files = REFUSED.map(|name| (name, read(name)));
+    let files = REFUSED.map(|name| (name, fixture(name)));
     let nested = [("parts that instantiate each other", nested(20))];
     for (name, component) in files.iter().chain(&nested).cycle() {
         let request = client.request(Method::PUT, "/areas/hostile").bearer_auth(&to.token);

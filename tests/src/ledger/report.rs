@@ -124,8 +124,7 @@ impl Report {
         let mut last: Map<String, Value> = Map::new();
         for (_, kind, content, marker) in &parts.acknowledged {
             last.extend((*content).clone());
-            let adds = kind.kept.is_empty() && !(kind.body)("").is_null();
-            if adds && !stored.text.contains(&book.text(*marker)) {
+            if kind.adds() && !stored.text.contains(&book.text(*marker)) {
                 self.lost.push(format!("{} of {name}: {}", kind.operation, book.text(*marker)));
             }
         }

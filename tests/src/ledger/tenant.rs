@@ -127,9 +127,8 @@ async fn request_events(owner: &Client) {
     let events: Vec<_> = super::mix::events().into_keys().collect();
     let body = json!({ "url": "http://127.0.0.1:9/", "events": events });
     let webhook = owner.post(WEBHOOKS, &body).await.expect(201);
-    let request = owner.request(Method::PATCH, &format!("{WEBHOOKS}/{}", id_of(&webhook)));
-    let request = request.header("if-match", "\"1\"").json(&json!({ "active": false }));
-    send(request).await.expect(200);
+    let path = format!("{WEBHOOKS}/{}", id_of(&webhook));
+    owner.change(Method::PATCH, &path, 1, &json!({ "active": false })).await.expect(200);
 }
 
 /// Creates a producer with a key that the workspace knows.

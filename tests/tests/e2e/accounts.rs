@@ -1,6 +1,6 @@
 //! Accounts: users change their passwords, and operators disable accounts.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assurance_tests::cli::Person;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, totp};
@@ -32,11 +32,7 @@ async fn change(client: &Client, current: &str, new: &str) -> Answer {
 
 /// Waits until the service has noticed that a session ended.
 async fn ended(client: &Client) {
-    let begun = Instant::now();
-    while client.get(SESSION).await.status != 401 {
-        assert!(begun.elapsed() < PATIENCE, "the session never ends");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    client.status_within(PATIENCE, SESSION, 401).await;
 }
 
 both_backends! {

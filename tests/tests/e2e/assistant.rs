@@ -1,19 +1,15 @@
 //! Model endpoints (operation 5) and conversations with the assistant
 //! (operation 8), against an OpenAI-compatible server on this machine.
 
-use std::time::{Duration, Instant};
-
-use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
 use assurance_tests::model_server::ModelServer;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, envelope};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, envelope, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 const ENDPOINTS: &str = "/v1/workspaces/{ws}/model-endpoints";
 const CONVERSATIONS: &str = "/v1/workspaces/{ws}/assistant/conversations";
 const KEY: &str = "sk-of-this-test-and-no-other";
-const PATIENCE: Duration = Duration::from_secs(30);
 
 const PRICES: &str = r#"{"small": {"input": "0.15", "cached_input": "0.075", "output": "0.60"}}"#;
 
@@ -29,31 +25,16 @@ fn new_endpoint(server: &ModelServer, name: &str) -> Value {
     json!({ "api_key": KEY, "base_url": server.base, "model_ids": ["small", "large"], "name": name })
 }
 
-/// Reads a path until the response meets the condition.
-async fn eventually(client: &Client, path: &str, good: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let found = client.get(path).await.expect(200);
-        if good(&found) {
-            return found;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{found:#}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
-
 /// Starts a conversation after the workspace's newest context is stored.
 async fn conversation_in_context(client: &Client) -> Value {
-    let begun = Instant::now();
-    loop {
+    until("a conversation has the workspace's context", async || {
         let context = client.get("/v1/workspaces/{ws}/context").await.expect(200);
         let made = client.post(CONVERSATIONS, &json!({ "message": "Hello" })).await.expect(201);
-        if context["evidence_count"] == 1 && made["context_snapshot_id"] == context["id"] {
-            return made;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{context:#} {made:#}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        let newest = made["context_snapshot_id"] == context["id"];
+        let ready = context["evidence_count"] == 1 && newest;
+        if ready { Ok(made) } else { Err(format!("{context:#} {made:#}")) }
+    })
+    .await
 }
 
 /// Returns the path of a resource.
@@ -65,7 +46,7 @@ fn at(collection: &str, resource: &Value) -> String {
 async fn validated(ada: &Client, server: &ModelServer) -> Value {
     let made = ada.post(ENDPOINTS, &new_endpoint(server, "Main")).await.expect(201);
     let known = |endpoint: &Value| endpoint["last_validated_at"].is_string();
-    eventually(ada, &at(ENDPOINTS, &made), known).await
+    ada.until(&at(ENDPOINTS, &made), known).await
 }
 
 /// Returns the conversation after its latest run ended.
@@ -75,12 +56,7 @@ async fn answered(client: &Client, conversation: &Value) -> Value {
         let last = runs.last().expect("a run");
         last["status"] == "succeeded" || last["status"] == "failed"
     };
-    eventually(client, &at(CONVERSATIONS, conversation), over).await
-}
-
-async fn change(client: &Client, path: &str, version: u64, changes: &Value) -> Answer {
-    let request = client.request(Method::PATCH, path).header("if-match", format!("\"{version}\""));
-    send(request.json(changes)).await
+    client.until(&at(CONVERSATIONS, conversation), over).await
 }
 
 both_backends! {
@@ -92,15 +68,15 @@ both_backends! {
         assert_eq!((&made["has_credential"], &made["active"]), (&json!(true), &json!(true)));
         assert_eq!(made["last_validated_at"], Value::Null);
         let path = at(ENDPOINTS, &made);
-        let valid = eventually(&ada, &path, |seen| seen["last_validated_at"].is_string()).await;
+        let valid = ada.until(&path, |seen| seen["last_validated_at"].is_string()).await;
         Contract::read().check(5, &valid);
         assert_eq!(valid["last_error_code"], Value::Null);
 
         let changes = json!({ "model_ids": ["huge"] });
-        change(&ada, &path, 99, &changes).await.problem(409, "version_conflict");
+        ada.change(Method::PATCH, &path, 99, &changes).await.problem(409, "version_conflict");
         let version = ada.get(&path).await.version().expect("a version");
-        change(&ada, &path, version, &changes).await.expect(200);
-        let failed = eventually(&ada, &path, |seen| seen["last_error_code"].is_string()).await;
+        ada.change(Method::PATCH, &path, version, &changes).await.expect(200);
+        let failed = ada.until(&path, |seen| seen["last_error_code"].is_string()).await;
         Contract::read().check(5, &failed);
         assert_eq!(failed["last_error_code"], "model_not_found");
         assert_eq!(failed["last_validated_at"], Value::Null);
@@ -116,13 +92,13 @@ both_backends! {
         let server = ModelServer::start("another key", &["small", "large"]).await;
         let made = ada.post(ENDPOINTS, &new_endpoint(&server, "Main")).await.expect(201);
         let failed = |seen: &Value| seen["last_error_code"].is_string();
-        let seen = eventually(&ada, &at(ENDPOINTS, &made), failed).await;
+        let seen = ada.until(&at(ENDPOINTS, &made), failed).await;
         assert_eq!(seen["last_error_code"], "credential_rejected");
         drop(server);
         let gone = json!({ "base_url": "http://127.0.0.1:9/v1", "model_ids": ["m"], "name": "Gone" });
         let made = ada.post(ENDPOINTS, &gone).await.expect(201);
         assert_eq!(made["has_credential"], false);
-        let seen = eventually(&ada, &at(ENDPOINTS, &made), failed).await;
+        let seen = ada.until(&at(ENDPOINTS, &made), failed).await;
         assert_eq!(seen["last_error_code"], "unreachable");
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use assurance_tests::artifacts::{id_of, sample};
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, envelope};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 pub(crate) const AUDITS: &str = "/v1/workspaces/{ws}/audits";
@@ -137,21 +138,14 @@ both_backends! {
         let odd = json!({ "repository_id": repository, "commit_sha": "not hex" });
         start(odd).await.problem(422, "validation_failed");
         start(json!({ "repository_id": ada.workspace })).await.problem(404, "not_found");
-        crate::catalog::change(
-            &ada,
-            &format!("{}/{repository}", crate::catalog::REPOSITORIES),
-            1,
-            &json!({ "archived": true }),
-        )
-        .await
-        .expect(200);
+        let path = format!("{}/{repository}", crate::catalog::REPOSITORIES);
+        let archived = json!({ "archived": true });
+        ada.change(Method::PATCH, &path, 1, &archived).await.expect(200);
         start(json!({ "repository_id": repository })).await.problem(409, "repository_archived");
         ada.get(&format!("{AUDITS}/{repository}")).await.problem(404, "not_found");
         ada.get(&format!("{AUDITS}?cursor=altered")).await.problem(422, "validation_failed");
 
-        let eve = host.create_person("eve");
-        let own = host.create_workspace("eves-own", &eve);
-        let eve = host.sign_in(&eve, &own);
+        let eve = host.create_owner("eve", "eves-own");
         eve.post(AUDITS, &json!({ "repository_id": repository })).await.problem(404, "not_found");
         eve.in_workspace(&ada.workspace).get(AUDITS).await.problem(404, "not_found");
     }

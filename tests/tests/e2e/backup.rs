@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use assurance_tests::artifacts::sample;
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place, postgres};
-use serde_json::Value;
+use assurance_tests::components::area;
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, postgres};
 use tempfile::TempDir;
 use test_database::TestDatabase;
 use tokio::task::JoinHandle;
 
-use crate::durability::{everything, open};
+use crate::durability::{everything, ids_by_key, open};
 
 const AREAS: [&str; 7] =
     ["support", "catalog", "uploads", "control-room", "ownership", "schedules", "dependencies"];
@@ -105,10 +105,7 @@ async fn is_whole(
     repository: &str,
 ) {
     let (before, ever) = load;
-    let text = |case: &Value, name: &str| case[name].as_str().expect("text").to_owned();
-    let cases = everything(ada).await;
-    let found: BTreeMap<String, String> =
-        cases.iter().map(|case| (text(case, "subject"), text(case, "id"))).collect();
+    let found = ids_by_key(&everything(async |path| ada.get(path).await.expect(200)).await);
     assert!(before.len() > 10, "{} cases", before.len());
     let lost: Vec<_> = before.iter().filter(|(key, id)| found.get(*key) != Some(id)).collect();
     assert!(lost.is_empty(), "lost: {lost:?}");
@@ -139,8 +136,7 @@ fn with_folder(host: &TestHost, command: &str, folder: &Path) -> Command {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_under_load_has_every_write_acknowledged_before_it() {
     let (host, ada) = Builder::new(Backend::Sqlite).areas(&AREAS).start_with_owner().await;
-    let groups = std::fs::read(place::areas().join("groups.wasm")).expect("a component");
-    assert_eq!(host.put_area("groups", &groups).await.status, 200);
+    assert_eq!(host.put_area("groups", &area("groups")).await.status, 200);
     let load = Load::start(&ada).await;
     let before = load.acknowledged();
 

@@ -1,7 +1,5 @@
 //! The blob store in a folder and in a bucket: the same guarantees hold in both.
 
-use std::time::{Duration, Instant};
-
 use assurance_core::config::credentials;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
@@ -10,8 +8,7 @@ use assurance_store::{Error, Settings, Store, Timeouts};
 use assurance_tests::bucket::Bucket;
 use assurance_tests::client::install_tls_provider;
 use assurance_tests::operators::digest;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use assurance_tests::until;
 
 /// An empty store with blobs in this location.
 async fn store(folder: &tempfile::TempDir, blobs: BlobLocation) -> Store {
@@ -38,11 +35,7 @@ fn place_in(bucket: &Bucket) -> BlobLocation {
 
 /// Asserts that no multipart upload is left. Aborted uploads are deleted in the background.
 async fn leaves_no_parts(bucket: &Bucket) {
-    let begun = Instant::now();
-    while !bucket.uploads().is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "parts are left");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("every part is deleted", async || bucket.uploads().is_empty()).await;
 }
 
 /// Creates a test for each location from one body.

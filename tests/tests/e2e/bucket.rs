@@ -4,50 +4,25 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use assurance_tests::artifacts::{headers_of, id_of, sample};
+use assurance_tests::artifacts::{headers_of, path_of, sample};
 use assurance_tests::bucket::Bucket;
-use assurance_tests::client::send;
+use assurance_tests::components::fixture;
 use assurance_tests::operators::digest;
-use assurance_tests::{Answer, Backend, Balancer, Builder, Client, TestHost, place};
+use assurance_tests::{Backend, Balancer, Builder, Client, TestHost, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-const UPLOADS: &str = "/v1/workspaces/{ws}/uploads";
 const ECHO: &str = "/v1/workspaces/{ws}/fixtures/echo";
 const PATIENCE: Duration = Duration::from_secs(60);
-
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so().await {
-        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-}
 
 /// Content with more than one part of a multipart upload.
 fn large() -> Vec<u8> {
     let note = "x".repeat(12 << 20);
     json!({"version": "2.1.0", "runs": [], "properties": {"note": note}}).to_string().into_bytes()
-}
-
-/// Sends content to an upload's URL.
-async fn put(client: &Client, upload: &Value, content: &[u8]) -> Answer {
-    let url = upload["upload_url"].as_str().expect("a URL");
-    let put = headers_of(upload)
-        .into_iter()
-        .fold(client.http.put(url), |put, (name, value)| put.header(name, value));
-    send(put.body(content.to_vec())).await
-}
-
-/// Completes an upload. Returns its path.
-async fn complete(client: &Client, upload: &Value) -> String {
-    let path = format!("{UPLOADS}/{}", id_of(upload));
-    send(client.request(Method::POST, &format!("{path}/complete"))).await.expect(200);
-    path
 }
 
 /// A host whose connection to its bucket can be interrupted, a workspace owner, and a repository.
@@ -85,7 +60,7 @@ async fn hosts_that_share_a_bucket_share_content_and_components() {
     let audit = ada.audit(&repository).await;
     assert_eq!((&audit["state"], &audit["input_count"]), (&json!("completed"), &json!(2)));
 
-    let component = std::fs::read(place::fixtures().join("echo.wasm")).expect("a built fixture");
+    let component = fixture("echo");
     let deployed = one.put_area("echo", &component).await.expect(200);
     assert_eq!(deployed["result"], "live", "{deployed}");
     let at_two = Client { base: two.api.clone(), ..ada.clone() };
@@ -126,7 +101,7 @@ async fn an_upload_that_is_cut_off_leaves_neither_object_nor_parts() {
     drop(stream);
     until("the parts are thrown away", async || bucket.uploads().is_empty()).await;
     assert_eq!(bucket.objects(), Vec::<String>::new());
-    put(&ada, &upload, &content).await.expect(200);
+    ada.put_content(&upload, &content).await.expect(200);
     assert_eq!((bucket.objects().len(), bucket.uploads().len()), (1, 0));
 }
 
@@ -141,13 +116,13 @@ async fn degraded(host: &TestHost) -> Value {
 async fn a_bucket_that_goes_away_is_told_of_and_waited_for() {
     let bucket = Bucket::fresh();
     let (host, ada, repository, line) = host_on_a_line(&bucket).await;
-    let component = std::fs::read(place::fixtures().join("echo.wasm")).expect("a built fixture");
+    let component = fixture("echo");
     host.operate(Method::GET, "/health/ready").await.expect(200);
 
     line.cut();
     for content in [sample("shop.sarif"), large()] {
         let upload = ada.begin_upload(&repository, "scan.sarif", &content).await;
-        let refused = put(&ada, &upload, &content).await;
+        let refused = ada.put_content(&upload, &content).await;
         refused.problem(503, "unavailable");
         assert!(refused.header("retry-after").is_some(), "{:?}", refused.headers);
     }
@@ -173,12 +148,12 @@ async fn a_job_that_cannot_reach_the_bucket_runs_again() {
     let (host, ada, repository, line) = host_on_a_line(&bucket).await;
     let content = sample("shop.sarif");
     let upload = ada.begin_upload(&repository, "shop.sarif", &content).await;
-    put(&ada, &upload, &content).await.expect(200);
+    ada.put_content(&upload, &content).await.expect(200);
     line.cut();
-    let path = complete(&ada, &upload).await;
+    ada.complete_upload(&upload).await.expect(200);
     host.wait_for_log("the blob store failed", PATIENCE).await;
     line.mend();
-    ada.settled(&path, "validation_stage", &["ready"]).await;
+    ada.settled(&path_of(&upload), "validation_stage", &["ready"]).await;
 }
 
 /// Returns the service's credentials file with another secret or mode.

@@ -4,8 +4,9 @@
 use std::time::{Duration, Instant};
 
 use assurance_tests::client::send;
+use assurance_tests::components::fixture;
 use assurance_tests::operators::{digest, items};
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -15,8 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns a version of the fixture with this behavior.
 pub(crate) fn marked(mark: &str) -> Vec<u8> {
-    let file = place::fixtures().join("behaves-as-marked").with_extension("wasm");
-    let mut component = std::fs::read(file).expect("a built fixture");
+    let mut component = fixture("behaves-as-marked");
     let old = b"behaves:soundly.";
     let at = component.windows(old.len()).position(|window| window == old).expect("the mark");
     component[at + 8..at + old.len()].copy_from_slice(mark.as_bytes());
@@ -77,16 +77,11 @@ both_backends! {
         }
         for (client, expected) in [(&first, "soundly."), (&second, "another.")] {
             client.post(PATH, &json!({"do": "run"})).await.expect(200);
-            let begun = Instant::now();
-            let ran = loop {
+            let by = until("the job has run", async || {
                 let ran = client.post(PATH, &json!({"do": "ran"})).await.expect(200);
-                if ran["by"] != Value::Null {
-                    break ran;
-                }
-                assert!(begun.elapsed() < PATIENCE, "the job never runs");
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            };
-            assert_eq!(ran["by"], expected);
+                Some(ran["by"].clone()).filter(|by| !by.is_null())
+            });
+            assert_eq!(by.await, expected);
         }
         let area = told(&host).await;
         assert_eq!(area["digest"], digest(&marked("soundly.")));
@@ -190,11 +185,7 @@ async fn every_node_of_a_fleet_tries_what_an_operator_decides_and_one_may_end_it
     }
     let (one, first, _) = scene(Builder::new(Backend::Postgres)).await;
     let two = Builder::new(Backend::Postgres).beside(&one).start().await;
-    let begun = Instant::now();
-    while items(&told(&one).await["nodes"]).len() < 2 {
-        assert!(begun.elapsed() < PATIENCE, "the other node never reports");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("two nodes report", async || items(&told(&one).await["nodes"]).len() >= 2).await;
     let file = one.folder().join("behaves-as-marked.wasm");
     std::fs::write(&file, marked("another.")).expect("written");
     let deployed = one.cli(&["area", "deploy", file.to_str().expect("a path"), "--canary", "100"]);
@@ -210,8 +201,8 @@ async fn every_node_of_a_fleet_tries_what_an_operator_decides_and_one_may_end_it
     // Only the second node observes its failures.
     let area = until_state(&two, "rolled_back", &[&there]).await;
     assert_eq!(area["digest"], digest(&marked("soundly.")));
-    let begun = Instant::now();
-    while first.post(PATH, &json!({"do": "tell"})).await.status != 200 {
-        assert!(begun.elapsed() < PATIENCE, "the other node goes on with it");
-    }
+    until("the first node ends the canary", async || {
+        first.post(PATH, &json!({"do": "tell"})).await.status == 200
+    })
+    .await;
 }

@@ -1,9 +1,6 @@
 //! The catalog: repositories, services and groups, created by users and from evidence.
 
-use std::time::{Duration, Instant};
-
-use assurance_tests::client::send;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, envelope};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, envelope};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -15,23 +12,10 @@ async fn host(backend: Backend) -> (TestHost, Client) {
     Builder::new(backend).areas(&["catalog", "evidence"]).start_with_owner().await
 }
 
-/// Sends a PATCH with `If-Match` for this version.
-pub(crate) async fn change(client: &Client, path: &str, version: u64, body: &Value) -> Answer {
-    let request = client.request(Method::PATCH, path);
-    send(request.header("if-match", format!("\"{version}\"")).json(body)).await
-}
-
 /// Waits until the service with this name meets the condition.
 async fn service(client: &Client, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let page = client.get(&format!("{SERVICES}?q={name}")).await.expect(200);
-        if let Some(found) = page["items"].get(0).filter(|found| wanted(found)) {
-            return found.clone();
-        }
-        assert!(begun.elapsed() < Duration::from_secs(30), "no service {name} as wanted: {page}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let is_wanted = |page: &Value| page["items"].get(0).is_some_and(&wanted);
+    client.until(&format!("{SERVICES}?q={name}"), is_wanted).await["items"][0].clone()
 }
 
 both_backends! {
@@ -46,11 +30,11 @@ both_backends! {
 
         let path = format!("{REPOSITORIES}/{}", made["id"].as_str().expect("an id"));
         let archived = json!({ "archived": true, "url": null, "external_id": "17" });
-        let changed = change(&ada, &path, 1, &archived).await;
+        let changed = ada.change(Method::PATCH, &path, 1, &archived).await;
         assert_eq!(changed.header("etag"), Some("\"2\""));
         let changed = changed.expect(200);
         assert_eq!((&changed["url"], &changed["external_id"]), (&Value::Null, &json!("17")));
-        change(&ada, &path, 1, &archived).await.problem(409, "version_conflict");
+        ada.change(Method::PATCH, &path, 1, &archived).await.problem(409, "version_conflict");
         assert_eq!(ada.get(&path).await.expect(200), changed);
 
         let twin = json!({ "name": "acme/twin", "provider": "github", "external_id": "17" });
@@ -96,8 +80,8 @@ both_backends! {
         member.post(GROUPS, &named).await.problem(403, "permission_denied");
         let group = admin.post(GROUPS, &named).await.expect(201);
         let path = format!("{GROUPS}/{}", group["id"].as_str().expect("an id"));
-        change(&member, &path, 1, &named).await.problem(403, "permission_denied");
-        change(&admin, &path, 1, &json!({ "trust_zone": "dmz" })).await.expect(200);
+        member.change(Method::PATCH, &path, 1, &named).await.problem(403, "permission_denied");
+        admin.change(Method::PATCH, &path, 1, &json!({ "trust_zone": "dmz" })).await.expect(200);
         for path in [REPOSITORIES, SERVICES, GROUPS] {
             assert_eq!(viewer.get(path).await.expect(200)["items"].as_array().map(Vec::len), Some(1));
             host.nobody().in_workspace(&ada.workspace).get(path).await.problem(401, "unauthenticated");

@@ -1,10 +1,8 @@
 //! Conditional reads: a client that has the current version of a resource receives no body.
 
-use std::time::{Duration, Instant};
-
 use assurance_tests::artifacts::id_of;
 use assurance_tests::client::send;
-use assurance_tests::{Answer, Builder, Client, both_backends};
+use assurance_tests::{Answer, Builder, Client, both_backends, until};
 use reqwest::Method;
 use serde_json::json;
 
@@ -12,7 +10,6 @@ const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const CONVERSATIONS: &str = "/v1/workspaces/{ws}/assistant/conversations";
 const CONTEXT: &str = "/v1/workspaces/{ws}/context";
 const REPOSITORIES: &str = "/v1/workspaces/{ws}/repositories";
-const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn read(client: &Client, method: Method, path: &str, known: &str) -> Answer {
     send(client.request(method, path).header("if-none-match", known)).await
@@ -65,18 +62,16 @@ both_backends! {
         let path = format!("{CONVERSATIONS}/{conversation}");
         let mut tag = String::new();
         // The run ends in a job, which does not change the conversation's version.
-        let begun = Instant::now();
-        loop {
+        until("the run has ended", async || {
             let answer = read(&ada, Method::GET, &path, &tag).await;
-            if answer.status == 200 {
-                tag = answer.header("etag").expect("an ETag").to_owned();
-                if answer.json()["runs"][0]["completed_at"].is_string() {
-                    break;
-                }
+            if answer.status != 200 {
+                return Err(answer.text());
             }
-            assert!(begun.elapsed() < PATIENCE, "the run never ends: {}", answer.text());
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            tag = answer.header("etag").expect("an ETag").to_owned();
+            let ended = answer.json()["runs"][0]["completed_at"].is_string();
+            if ended { Ok(()) } else { Err(answer.text()) }
+        })
+        .await;
         // `If-Match` accepts the `ETag` of a read.
         let change = ada.request(Method::PATCH, &path).header("if-match", &tag);
         send(change.json(&json!({ "title": "Findings" }))).await.expect(200);
@@ -89,18 +84,15 @@ both_backends! {
         let mut before = String::new();
         for count in 1..=2 {
             ada.repository(&format!("shop-{count}")).await;
-            let begun = Instant::now();
-            loop {
+            until("the changed context is stored", async || {
                 let answer = read(&ada, Method::GET, CONTEXT, &before).await;
-                if answer.status == 200 && answer.json()["repository_count"] == count {
-                    let kept = format!("{CONTEXT}/snapshots/{}", id_of(&answer.json()));
-                    if ada.get(&kept).await.status == 200 {
-                        break;
-                    }
+                if answer.status != 200 || answer.json()["repository_count"] != count {
+                    return false;
                 }
-                assert!(begun.elapsed() < PATIENCE, "the context never changes");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+                let kept = format!("{CONTEXT}/snapshots/{}", id_of(&answer.json()));
+                ada.get(&kept).await.status == 200
+            })
+            .await;
             let tag = check_unchanged(&ada, CONTEXT).await;
             assert_ne!(tag, before);
             before = tag;

@@ -1,41 +1,24 @@
 //! Workspace context (operation 19).
 
-use std::time::{Duration, Instant};
-
 use assurance_tests::artifacts::id_of;
 use assurance_tests::contract::Contract;
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, envelope};
+use reqwest::Method;
 use serde_json::{Value, json};
-
-use super::catalog::change;
 
 const CONTEXT: &str = "/v1/workspaces/{ws}/context";
 
 /// Waits until the context meets the condition.
 async fn context(client: &Client, wanted: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let context = client.get(CONTEXT).await.expect(200);
-        if wanted(&context) {
-            Contract::read().check(19, &context);
-            return context;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "not as wanted: {context:#}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let context = client.until(CONTEXT, wanted).await;
+    Contract::read().check(19, &context);
+    context
 }
 
 /// Waits until a context is stored.
 async fn kept(client: &Client, context: &Value) -> Value {
-    let (path, begun) = (format!("{CONTEXT}/snapshots/{}", id_of(context)), Instant::now());
-    loop {
-        let answer = client.get(&path).await;
-        if answer.status == 200 {
-            return answer.json();
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "never kept: {context:#}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let path = format!("{CONTEXT}/snapshots/{}", id_of(context));
+    client.until_status(&path, 200).await.json()
 }
 
 async fn host(backend: Backend, areas: &[&str]) -> (TestHost, Client) {
@@ -62,7 +45,7 @@ both_backends! {
 
         // Archiving the repository restores the former content of the context.
         let path = format!("/v1/workspaces/{{ws}}/repositories/{repository}");
-        change(&ada, &path, 1, &json!({ "archived": true })).await.expect(200);
+        ada.change(Method::PATCH, &path, 1, &json!({ "archived": true })).await.expect(200);
         let none = context(&ada, |context| context["repository_count"] == 0).await;
         assert_eq!((&none["id"], &none["content_hash"]), (&empty["id"], &empty["content_hash"]));
         assert_eq!(kept(&ada, &one).await, one);

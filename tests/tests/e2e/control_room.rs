@@ -1,8 +1,6 @@
 //! The control room (operation 15): from uploaded scans to findings, their lifecycle, and the
 //! summary.
 
-use std::time::{Duration, Instant};
-
 use area_sdk::Timestamp;
 use assurance_tests::artifacts::id_of;
 use assurance_tests::client::send;
@@ -58,17 +56,11 @@ async fn audit(client: &Client, repository: &str) -> Value {
     let body = json!({ "repository_id": repository });
     let audit = client.post("/v1/workspaces/{ws}/audits", &body).await.expect(201);
     let path = format!("/v1/workspaces/{{ws}}/audits/{}", id_of(&audit));
-    let begun = Instant::now();
-    loop {
-        let audit = client.get(&path).await.expect(200);
-        let part = &audit["parts"]["findings"];
-        if part["status"] != "pending" {
-            assert_eq!(part["status"], "succeeded", "{audit:#}");
-            return part["counts"].clone();
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "not imported: {audit:#}");
-        tokio::time::sleep(Duration::from_millis(30)).await;
-    }
+    let imported = |audit: &Value| audit["parts"]["findings"]["status"] != "pending";
+    let audit = client.until(&path, imported).await;
+    let part = &audit["parts"]["findings"];
+    assert_eq!(part["status"], "succeeded", "{audit:#}");
+    part["counts"].clone()
 }
 
 async fn rebuild(client: &Client) -> Value {
@@ -82,8 +74,7 @@ async fn findings(client: &Client, query: &str) -> Vec<Value> {
 
 async fn transition(client: &Client, finding: &Value, version: u64, body: &Value) -> Answer {
     let path = format!("{FINDINGS}/{}/transitions", id_of(finding));
-    let request = client.request(Method::POST, &path);
-    send(request.header("if-match", format!("\"{version}\"")).json(body)).await
+    client.change(Method::POST, &path, version, body).await
 }
 
 both_backends! {
@@ -239,9 +230,7 @@ both_backends! {
         let mut bold = mia.clone();
         bold.csrf = None;
         post(&bold, REBUILD).await.problem(403, "csrf_failed");
-        let bea = host.create_person("bea");
-        let elsewhere = host.create_workspace("second", &bea);
-        let bea = host.sign_in(&bea, &elsewhere);
+        let bea = host.create_owner("bea", "second");
         post(&bea.in_workspace(&ada.workspace), REBUILD).await.problem(404, "not_found");
         let odd = post(&ada, "/v1/workspaces/nowhere/control-room/rebuild").await;
         odd.problem(422, "validation_failed");

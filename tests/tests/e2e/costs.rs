@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use assurance_core::config::ManifestLimits;
 use assurance_tests::client::send;
-use assurance_tests::components::nested;
+use assurance_tests::components::{area, fixture, nested};
 use assurance_tests::operators::{digest, stamped};
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -36,13 +36,9 @@ fn hold(client: &Client, body: Value) -> tokio::task::JoinHandle<Answer> {
 
 /// Deploys the guest, starts a call that blocks other writers, and waits until it runs.
 async fn holding(host: &TestHost, client: &Client, body: Value) {
-    host.put_area("holds_turn", &component("fixtures/holds-turn")).await.expect(200);
+    host.put_area("holds_turn", &fixture("holds-turn")).await.expect(200);
     hold(client, body);
-    let begun = Instant::now();
-    while running(host).await == 0 {
-        assert!(begun.elapsed() < PATIENCE, "the call does not begin");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("the call runs", async || running(host).await > 0).await;
     // A job starts only after the call that enqueued it.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(running(host).await, 1);
@@ -61,20 +57,13 @@ async fn ended(host: &TestHost, change: impl Future<Output = Answer>) -> [Durati
     let begun = Instant::now();
     change.await.expect(200);
     let changed = begun.elapsed();
-    while running(host).await > 0 {
-        assert!(begun.elapsed() < PATIENCE, "the calls do not end");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("the calls have ended", async || running(host).await == 0).await;
     [changed, begun.elapsed()]
 }
 
 fn check_ended(change: &str, [changed, ended]: [Duration; 2]) {
     println!("{change}: done after {changed:?}, calls ended after {ended:?}");
     assert!(changed < MOST && ended < MOST, "{change}: {changed:?}, {ended:?}");
-}
-
-fn component(name: &str) -> Vec<u8> {
-    std::fs::read(place::areas().join(name).with_extension("wasm")).expect("a built component")
 }
 
 both_backends! {
@@ -98,7 +87,7 @@ both_backends! {
             .set("runtime.max_turn_ms", 60_000)
             .set("jobs.max_timeout_ms", 600_000);
         let (host, ada) = builder.start_with_owner().await;
-        let other = stamped(&component("fixtures/holds-turn"), 1);
+        let other = stamped(&fixture("holds-turn"), 1);
         let staged = host.operator(Method::PUT, "/areas/holds_turn?activate=false");
         let staged = send(staged.header("content-type", "application/wasm").body(other.clone()));
         staged.await.expect(200);
@@ -122,7 +111,7 @@ both_backends! {
     async fn a_live_version_that_declares_too_much_is_not_served_and_others_are(backend) {
         let (mut host, mut ada) = Builder::new(backend).start_with_owner().await;
         for name in ["support", "groups"] {
-            host.put_area(name, &component(name)).await.expect(200);
+            host.put_area(name, &area(name)).await.expect(200);
         }
         opens_a_case(&ada).await.expect(201);
         host.terminate().await;
@@ -187,7 +176,7 @@ async fn a_component_that_costs_too_much_to_compile_is_refused_and_others_start(
     host.terminate().await;
     host.configure(&[("runtime.max_compile_memory_bytes", 20_000_000.into())]);
     host.start().await;
-    let refused = host.put_area("dependencies", &component("dependencies")).await;
+    let refused = host.put_area("dependencies", &area("dependencies")).await;
     assert!((400..500).contains(&refused.status), "{}", refused.text());
     assert!(refused.text().contains("runtime.max_compile_memory_bytes"), "{}", refused.text());
     host.operate(Method::GET, "/health/live").await.expect(200);

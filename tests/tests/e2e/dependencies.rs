@@ -1,21 +1,28 @@
 //! The dependency inventory (operation 16), advisories and deployments, through uploads, audits and
 //! signed evidence.
 
-use assurance_tests::artifacts::id_of;
 use assurance_tests::contract::Contract;
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, envelope, place};
+use assurance_tests::operators::items;
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, envelope, place, until};
 use serde_json::{Value, json};
 
-const DEPENDENCIES: &str = "/v1/workspaces/{ws}/dependencies";
+use crate::audits::AREAS;
+
+pub(crate) const DEPENDENCIES: &str = "/v1/workspaces/{ws}/dependencies";
 const ADVISORIES: &str = "/v1/workspaces/{ws}/advisories";
 const DEPLOYMENTS: &str = "/v1/workspaces/{ws}/deployments";
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
-const AREAS: &[&str] =
-    &["catalog", "uploads", "evidence", "schedules", "control-room", "ownership", "dependencies"];
+/// Starts a host with the areas that take part in audits.
+pub(crate) async fn start(backend: Backend) -> (TestHost, Client) {
+    Builder::new(backend).areas(&AREAS).start_with_owner().await
+}
 
-async fn start(backend: Backend) -> (TestHost, Client) {
-    Builder::new(backend).areas(AREAS).start_with_owner().await
+/// Starts a host like [`start`], with a repository. Returns the repository's id.
+pub(crate) async fn start_with_repository(backend: Backend) -> (TestHost, Client, String) {
+    let (host, ada) = start(backend).await;
+    let repository = ada.repository("shop").await;
+    (host, ada, repository)
 }
 
 /// An SBOM of npm packages; the first is a direct dependency.
@@ -54,12 +61,11 @@ fn advisory(id: &str, alias: &str, fixed: &str) -> Value {
 
 async fn audit(client: &Client, repository: &str, branch: &str) -> Value {
     let body = json!({ "repository_id": repository, "branch_ref": branch, "commit_sha": COMMIT });
-    let audit = client.post("/v1/workspaces/{ws}/audits", &body).await.expect(201);
-    let path = format!("/v1/workspaces/{{ws}}/audits/{}", id_of(&audit));
-    client.settled(&path, "state", &["completed", "failed"]).await
+    client.audit_of(&body).await
 }
 
-async fn list(client: &Client, query: &str) -> Value {
+/// Calls operation 16 and checks the contract's shape.
+pub(crate) async fn list(client: &Client, query: &str) -> Value {
     let list = client.get(&format!("{DEPENDENCIES}{query}")).await.expect(200);
     Contract::read().check(16, &list);
     list
@@ -67,14 +73,12 @@ async fn list(client: &Client, query: &str) -> Value {
 
 /// Lists until there are `count` items, which jobs create.
 async fn listed(client: &Client, query: &str, count: usize) -> Value {
-    for _ in 0..600 {
+    until(format!("{query} lists {count}"), async || {
         let found = list(client, query).await;
-        if found["items"].as_array().is_some_and(|items| items.len() == count) {
-            return found;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("{query} never lists {count}");
+        let complete = items(&found["items"]).len() == count;
+        if complete { Ok(found) } else { Err(found) }
+    })
+    .await
 }
 
 fn names(list: &Value) -> Vec<&str> {
@@ -170,9 +174,7 @@ both_backends! {
         member.post(ADVISORIES, &body).await.expect(201);
         let forged = Client { csrf: None, ..member.clone() };
         forged.post(ADVISORIES, &body).await.problem(403, "csrf_failed");
-        let stranger = host.create_person("sam");
-        let elsewhere = host.create_workspace("elsewhere", &stranger);
-        let stranger = host.sign_in(&stranger, &elsewhere).in_workspace(&ada.workspace);
+        let stranger = host.create_owner("sam", "elsewhere").in_workspace(&ada.workspace);
         stranger.get(DEPENDENCIES).await.problem(404, "not_found");
         host.nobody().in_workspace(&ada.workspace).get(DEPENDENCIES).await.problem(401, "unauthenticated");
     }
@@ -244,12 +246,10 @@ async fn submit_deployment(host: &TestHost, client: &Client) {
 
 /// Lists until the first item has a deployment.
 async fn deployed(client: &Client, query: &str) -> Value {
-    for _ in 0..600 {
+    until("the deployment is shown", async || {
         let found = list(client, query).await;
-        if found["items"][0]["deployments"][0].is_object() {
-            return found;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("the deployment is never shown");
+        let shown = found["items"][0]["deployments"][0].is_object();
+        if shown { Ok(found) } else { Err(found) }
+    })
+    .await
 }

@@ -3,18 +3,13 @@
 use std::time::{Duration, Instant};
 
 use assurance_core::signing::SigningKey;
-use assurance_tests::operators::{digest, items, stamped};
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
+use assurance_tests::components::version;
+use assurance_tests::operators::{digest, items};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-
-/// Returns a version of the support area whose digest depends on `stamp`.
-fn version(stamp: u8) -> Vec<u8> {
-    let file = place::areas().join("support.wasm");
-    stamped(&std::fs::read(file).expect("a built area"), stamp)
-}
 
 async fn area(host: &TestHost) -> Value {
     host.operate(Method::GET, "/areas/support").await.expect(200)
@@ -24,28 +19,6 @@ async fn steps(host: &TestHost) -> Vec<String> {
     let log = host.operate(Method::GET, "/audit-log?area=support&limit=200").await.expect(200);
     let steps = items(&log["items"]).iter().rev();
     steps.map(|line| line["step"].as_str().expect("a step").to_owned()).collect()
-}
-
-async fn until_live(host: &TestHost, expected: &str) -> Duration {
-    let begun = Instant::now();
-    while host.live_digest("support").await.as_deref() != Some(expected) {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{expected} is never live");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    begun.elapsed()
-}
-
-/// Waits until the nodes' states meet the condition.
-async fn until_told(host: &TestHost, expected: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-    let begun = Instant::now();
-    loop {
-        let nodes = items(&area(host).await["nodes"]).to_vec();
-        if expected(&nodes) {
-            return nodes;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(30), "{nodes:?}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 both_backends! {
@@ -126,10 +99,8 @@ both_backends! {
             assert!(detail.contains(told), "{detail}");
         }
         assert!(host.live_digest("control_room").await.is_some());
-        let output = host.command(&["area", "remove", "control_room", "--reason", "x"]).output();
-        let output = output.expect("the binary starts");
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && text.contains("ownership"), "{text}");
+        let text = host.refused(&["area", "remove", "control_room", "--reason", "x"]);
+        assert!(text.contains("ownership"), "{text}");
         host.cli(&["area", "remove", "control_room", "--reason", "it goes", "--force"]);
         assert_eq!(host.live_digest("control_room").await, None);
     }
@@ -158,13 +129,6 @@ fn file(host: &TestHost, component: &[u8]) -> String {
     path.to_str().expect("a path").to_owned()
 }
 
-/// Runs a command that must fail. Returns its standard error.
-fn refused(host: &TestHost, arguments: &[&str]) -> String {
-    let output = host.command(arguments).output().expect("the binary starts");
-    assert!(!output.status.success(), "{arguments:?}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 both_backends! {
     async fn versions_are_named_by_the_begin_of_their_digest_or_their_number(backend) {
         let host = Builder::new(backend).start().await;
@@ -173,15 +137,15 @@ both_backends! {
         assert_eq!(waiting["result"], "staged");
         let live = host.cli(&["area", "activate", "support"]);
         assert_eq!((&live["result"], &live["digest"]), (&json!("live"), &json!(digest(&one))));
-        let none = refused(&host, &["area", "activate", "support"]);
+        let none = host.refused(&["area", "activate", "support"]);
         assert!(none.contains("none that waits"), "{none}");
 
         for component in [&two, &three] {
             host.cli(&["area", "deploy", &file(&host, component)]);
         }
-        let several = refused(&host, &["area", "activate", "support"]);
+        let several = host.refused(&["area", "activate", "support"]);
         assert!(several.contains(&digest(&two)[..12]), "{several}");
-        let several = refused(&host, &["area", "activate", "support", "--digest", "0.1.0"]);
+        let several = host.refused(&["area", "activate", "support", "--digest", "0.1.0"]);
         assert!(several.contains(&digest(&three)[..12]), "{several}");
         for component in [&two, &three] {
             let short = &digest(component)[..8];
@@ -193,7 +157,7 @@ both_backends! {
         let back = host.cli(&[&back[..], &reason, &to].concat());
         assert_eq!(back["digest"], digest(&one));
         // A version that was rolled back becomes live only if it is named.
-        let nothing = refused(&host, &["area", "rollback", "support", "--reason", "again"]);
+        let nothing = host.refused(&["area", "rollback", "support", "--reason", "again"]);
         assert!(nothing.contains("was live before"), "{nothing}");
         let log = host.operate(Method::GET, "/audit-log?limit=2").await.expect(200);
         assert_eq!(log["items"][1]["why"], "both are slow");
@@ -243,7 +207,7 @@ async fn a_deployment_that_waits_for_a_node_names_it() {
     let first = Builder::new(Backend::Postgres).start().await;
     let mut second = Builder::new(Backend::Postgres).beside(&first).start().await;
     first.put_area("support", &version(1)).await.expect(200);
-    until_live(&second, &digest(&version(1))).await;
+    second.until_live("support", &digest(&version(1))).await;
     second.kill9();
     let path = file(&first, &version(2));
     let output = first.command(&["area", "deploy", &path, "--activate"]).output();
@@ -343,7 +307,7 @@ async fn a_token_may_do_what_its_scopes_say_until_it_is_revoked() {
     ask(Method::GET, "/areas").await.problem(401, "unauthenticated");
     // This name in the audit log is reserved for the token of the file.
     let taken = ["token", "create", "--name", "operators.token", "--scope", "read"];
-    assert!(!host.command(&taken).output().expect("it runs").status.success());
+    host.refused(&taken);
     let log = host.operate(Method::GET, "/audit-log").await.expect(200);
     let steps: Vec<&Value> = items(&log["items"]).iter().map(|line| &line["step"]).collect();
     assert_eq!(steps, ["token_revoked", "token_created"]);
@@ -364,13 +328,13 @@ async fn the_newer_of_file_and_deployment_answers() {
 
     let built = version(2);
     std::fs::write(&file, &built).expect("written");
-    until_live(&host, &digest(&built)).await;
+    host.until_live("support", &digest(&built)).await;
     host.terminate().await;
     host.start().await;
     assert_eq!(host.live_digest("support").await, Some(digest(&built)), "the file is newer");
 
     std::fs::remove_file(&file).expect("removed");
-    until_live(&host, &digest(&deployed)).await;
+    host.until_live("support", &digest(&deployed)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -385,27 +349,29 @@ async fn every_node_of_a_fleet_does_what_an_operator_decides_at_one() {
     let lonely = lonely.start().await;
     let (one, two) = (version(1), version(2));
     first.put_area("support", &one).await.expect(200);
-    let took = until_live(&second, &digest(&one)).await;
+    let begun = Instant::now();
+    second.until_live("support", &digest(&one)).await;
+    let took = begun.elapsed();
     assert!(took < Duration::from_secs(5), "the other node took {took:?}");
     second.put_area("support", &two).await.expect(200);
-    until_live(&first, &digest(&two)).await;
+    first.until_live("support", &digest(&two)).await;
 
     // Each node reports the version it runs; one that cannot load a version reports the reason.
-    let told = until_told(&first, |nodes| {
+    let failed = until("two nodes run the version and one has failed", async || {
+        let nodes = items(&area(&first).await["nodes"]).to_vec();
         let running = nodes.iter().filter(|node| node["digest"] == digest(&two)).count();
-        running == 2 && nodes.iter().any(|node| node["state"] == "failed")
-    });
-    let told = told.await;
-    let failed = told.iter().find(|node| node["state"] == "failed").expect("one failed");
+        let failed = nodes.iter().find(|node| node["state"] == "failed" && running == 2).cloned();
+        failed.ok_or_else(|| Value::from(nodes))
+    })
+    .await;
     assert!(failed["why"].as_str().expect("a reason").contains("blobs.dir"), "{failed}");
     assert_eq!(lonely.live_digest("support").await, None);
 
     second.operate_with("/areas/support/rollback", &json!({"reason": "x"})).await.expect(200);
-    until_live(&first, &digest(&one)).await;
+    first.until_live("support", &digest(&one)).await;
     first.operate(Method::DELETE, "/areas/support").await.expect(200);
-    let begun = Instant::now();
-    while second.live_digest("support").await.is_some() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "it is never taken out");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("the other node removes the area", async || {
+        second.live_digest("support").await.is_none()
+    })
+    .await;
 }

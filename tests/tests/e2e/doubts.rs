@@ -4,22 +4,13 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use assurance_tests::artifacts::id_of;
-use assurance_tests::client::send;
-use assurance_tests::contract::Contract;
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
+use assurance_tests::artifacts::path_of;
+use assurance_tests::{Client, both_backends};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-const AREAS: &[&str] =
-    &["catalog", "uploads", "evidence", "schedules", "control-room", "ownership", "dependencies"];
-
-async fn start(backend: Backend) -> (TestHost, Client, String) {
-    let (host, ada) = Builder::new(backend).areas(AREAS).start_with_owner().await;
-    let repository = ada.repository("shop").await;
-    (host, ada, repository)
-}
+use crate::dependencies::{list, start_with_repository as start};
 
 /// An SBOM of these purls.
 fn bom(purls: &[&str]) -> Value {
@@ -43,12 +34,6 @@ fn advisory(id: &str, ecosystem: &str, name: &str, events: &Value) -> Value {
 
 async fn import(client: &Client, advisory: &Value) {
     client.post("/v1/workspaces/{ws}/advisories", advisory).await.expect(201);
-}
-
-async fn list(client: &Client) -> Value {
-    let list = client.get("/v1/workspaces/{ws}/dependencies").await.expect(200);
-    Contract::read().check(16, &list);
-    list
 }
 
 /// Returns advisories and limitations of a dependency, by its purl.
@@ -114,7 +99,7 @@ both_backends! {
         let upload = ada.upload(&repository, "bom.json", content.as_bytes()).await;
         assert_eq!(upload["validation_stage"], "ready", "{upload:#}");
         assert_eq!(ada.audit(&repository).await["state"], "completed");
-        let list = list(&ada).await;
+        let list = list(&ada, "").await;
         for (purl, advisory) in [
             ("pkg:npm/evil", "MAL-1"),
             ("pkg:deb/ubuntu/curl@8.0?distro=plucky", "UBUNTU-1"),
@@ -150,7 +135,7 @@ both_backends! {
         }]);
         ada.upload(&repository, "bom.json", content.to_string().as_bytes()).await;
         ada.audit(&repository).await;
-        let list = list(&ada).await;
+        let list = list(&ada, "").await;
         let found = vec!["CVE-2026-1".to_owned()];
         assert_eq!(row(&list, purls[0]), (found.clone(), String::new()));
         assert_eq!(row(&list, purls[1]), (vec![], String::new()));
@@ -169,12 +154,12 @@ both_backends! {
             panic!("one error: {audit:#}")
         };
         assert_eq!((&error["code"], &error["filename"]), (&json!("invalid_sbom"), &json!("a/bom.json")));
-        let limitations = list(&ada).await["limitations"].to_string();
+        let limitations = list(&ada, "").await["limitations"].to_string();
         assert!(limitations.contains("a/bom.json: /components/0"), "{limitations}");
         let content = bom(&["pkg:npm/a@1.0.0"]).to_string();
         ada.upload(&repository, "a/bom.json", content.as_bytes()).await;
         assert_eq!(ada.audit(&repository).await["errors"], json!([]));
-        let limitations = list(&ada).await["limitations"].to_string();
+        let limitations = list(&ada, "").await["limitations"].to_string();
         assert!(!limitations.contains("refused"), "{limitations}");
     }
 
@@ -192,16 +177,13 @@ both_backends! {
         }
         wish["purpose"] = json!("evidence");
         let upload = ada.post("/v1/workspaces/{ws}/uploads", &wish).await.expect(201);
-        let put = ada.http.put(upload["upload_url"].as_str().expect("a URL"));
-        let put = put.header("content-type", "application/json").body(content);
-        send(put).await.expect(200);
-        let path = format!("/v1/workspaces/{{ws}}/uploads/{}", id_of(&upload));
-        send(ada.request(reqwest::Method::POST, &format!("{path}/complete"))).await.expect(200);
-        ada.settled(&path, "validation_stage", &["ready"]).await;
+        ada.put_content(&upload, content.as_bytes()).await.expect(200);
+        ada.complete_upload(&upload).await.expect(200);
+        ada.settled(&path_of(&upload), "validation_stage", &["ready"]).await;
         let audit = ada.audit(&repository).await;
         assert_eq!(audit["inputs"], json!([]));
         assert!(audit["warnings"].to_string().contains("evidence.cdx.json"), "{audit:#}");
-        assert_eq!(list(&ada).await["items"], json!([]));
+        assert_eq!(list(&ada, "").await["items"], json!([]));
     }
 
     async fn zstd_and_large_files_are_read_and_deep_ones_refused_at_once(backend) {
@@ -243,7 +225,7 @@ both_backends! {
 
         let audit = ada.audit(&repository).await;
         assert_eq!(audit["errors"], json!([]), "{audit:#}");
-        let list = list(&ada).await;
+        let list = list(&ada, "").await;
         row(&list, "pkg:npm/z@1");
         row(&list, "pkg:npm/large@1.0.0");
     }

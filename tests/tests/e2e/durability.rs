@@ -1,9 +1,10 @@
 //! `kill -9` at any time: acknowledged writes are stored, and retries have one effect.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use assurance_tests::client::try_send;
+use assurance_tests::operators::items;
 use assurance_tests::{Builder, Client, both_backends};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -42,17 +43,34 @@ pub(crate) async fn open(client: &Client, key: &str) -> Option<String> {
     Some(answer.expect(201)["id"].as_str().expect("an id").to_owned())
 }
 
-pub(crate) async fn everything(client: &Client) -> Vec<Value> {
+/// Returns all cases. `read` returns the page at a path.
+pub(crate) async fn everything(read: impl AsyncFn(&str) -> Value) -> Vec<Value> {
     let mut found = Vec::new();
     let mut path = HISTORY.to_owned();
     loop {
-        let page = client.get(&path).await.expect(200);
-        found.extend(page["items"].as_array().expect("items").iter().cloned());
+        let page = read(&path).await;
+        found.extend(items(&page["items"]).iter().cloned());
         match page["next_cursor"].as_str() {
             Some(cursor) => path = format!("{HISTORY}&cursor={cursor}"),
             None => return found,
         }
     }
+}
+
+/// Returns the id of each case by its subject, which is its idempotency key.
+pub(crate) fn ids_by_key(cases: &[Value]) -> BTreeMap<String, String> {
+    let text = |case: &Value, name: &str| case[name].as_str().expect("text").to_owned();
+    cases.iter().map(|case| (text(case, "subject"), text(case, "id"))).collect()
+}
+
+/// Asserts that the stored cases are the acknowledged ones, which are ids by idempotency keys.
+pub(crate) fn check_stored(cases: &[Value], acknowledged: &BTreeMap<String, String>) {
+    let found = ids_by_key(cases);
+    assert_eq!(found.len(), cases.len(), "a key had two effects");
+    assert!(acknowledged.len() > 20, "{} writes", acknowledged.len());
+    let lost: Vec<_> = acknowledged.keys().filter(|key| !found.contains_key(*key)).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    assert_eq!(&found, acknowledged, "every key has one effect, and its id was returned");
 }
 
 both_backends! {
@@ -79,14 +97,7 @@ both_backends! {
                 acknowledged.insert(key, id);
             }
         }
-        let cases = everything(&ada).await;
-        let text = |case: &Value, name: &str| case[name].as_str().expect("text").to_owned();
-        let found: BTreeMap<String, String> =
-            cases.iter().map(|case| (text(case, "subject"), text(case, "id"))).collect();
-        assert_eq!(found.len(), cases.len(), "a key had two effects");
-        assert!(acknowledged.len() > 20, "{} writes", acknowledged.len());
-        let lost: BTreeSet<_> = acknowledged.keys().filter(|key| !found.contains_key(*key)).collect();
-        assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
-        assert_eq!(found, acknowledged);
+        let cases = everything(async |path| ada.get(path).await.expect(200)).await;
+        check_stored(&cases, &acknowledged);
     }
 }

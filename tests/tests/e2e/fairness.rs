@@ -61,9 +61,7 @@ both_backends! {
         let builder = Builder::new(backend).areas(&["support", "webhooks"]);
         let builder = builder.set("egress.allow_loopback", true);
         let (mut host, ada) = builder.start_with_owner().await;
-        let owner = host.create_person("bea");
-        let elsewhere = host.create_workspace("elsewhere", &owner);
-        let bea = host.sign_in(&owner, &elsewhere);
+        let bea = host.create_owner("bea", "elsewhere");
         let (silent, healthy, other) =
             (Receiver::silent().await, Receiver::content().await, Receiver::content().await);
         subscribe(&ada, &silent.base).await;
@@ -85,9 +83,7 @@ both_backends! {
 
     async fn many_audits_of_one_workspace_delay_another_by_little(backend) {
         let (mut host, ada) = Builder::new(backend).areas(&AREAS).start_with_owner().await;
-        let owner = host.create_person("bea");
-        let elsewhere = host.create_workspace("elsewhere", &owner);
-        let bea = host.sign_in(&owner, &elsewhere);
+        let bea = host.create_owner("bea", "elsewhere");
         let quiet = bea.repository("quiet").await;
         start_audits(&ada, 60).await;
         let begun = Instant::now();

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use assurance_tests::components::fixture;
 use assurance_tests::operators::digest;
 use assurance_tests::{Builder, Client, TestHost, both_backends, place};
 use reqwest::Method;
@@ -15,10 +16,6 @@ const COUNTS: &str = "/v1/workspaces/{ws}/fixtures/counts";
 const SWAPS: usize = 20;
 
 const CLIENTS: usize = 4;
-
-fn fixture(name: &str) -> Vec<u8> {
-    std::fs::read(place::fixtures().join(name).with_extension("wasm")).expect("a built fixture")
-}
 
 async fn area(host: &TestHost) -> Value {
     host.operate(Method::GET, "/areas/counts").await.expect(200)

@@ -1,12 +1,11 @@
 //! Dependencies between groups (operation 12).
 
-use std::time::{Duration, Instant};
-
 use assurance_tests::contract::Contract;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, envelope};
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::catalog::{GROUPS, change};
+use super::catalog::GROUPS;
 
 const DEPENDENCIES: &str = "/v1/workspaces/{ws}/group-dependencies";
 
@@ -29,15 +28,7 @@ async fn declare(client: &Client, source: &Value, target: &Value) -> Answer {
 
 /// Waits until the list meets the condition.
 async fn listed(client: &Client, wanted: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let items = client.get(DEPENDENCIES).await.expect(200)["items"].clone();
-        if wanted(&items) {
-            return items;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(30), "not as wanted: {items}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    client.until(DEPENDENCIES, |list| wanted(&list["items"])).await["items"].clone()
 }
 
 fn relationship(subject: &str, target: &str) -> Value {
@@ -102,9 +93,7 @@ both_backends! {
         declare(&no_token, &web, &operations).await.problem(403, "csrf_failed");
         let nobody = host.nobody().in_workspace(&ada.workspace);
         declare(&nobody, &web, &operations).await.problem(401, "unauthenticated");
-        let bea = host.create_person("bea");
-        let second = host.create_workspace("second", &bea);
-        let bea = host.sign_in(&bea, &second);
+        let bea = host.create_owner("bea", "second");
         declare(&bea, &web, &operations).await.problem(404, "not_found");
         let outside = bea.in_workspace(&ada.workspace);
         declare(&outside, &web, &operations).await.problem(404, "not_found");
@@ -121,7 +110,7 @@ both_backends! {
         declare(&ada, &web, &operations).await.expect(201);
         let path = format!("{GROUPS}/{}", operations["id"].as_str().expect("an id"));
         let changes = json!({ "trust_zone": "core", "data_classification": "confidential" });
-        change(&ada, &path, 1, &changes).await.expect(200);
+        ada.change(Method::PATCH, &path, 1, &changes).await.expect(200);
         let items = listed(&ada, |items| items[0]["crosses_trust_boundary"] == true).await;
         assert_eq!(items[0]["data_classification"], "confidential");
     }

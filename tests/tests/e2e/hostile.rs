@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use assurance_tests::client::send;
+use assurance_tests::components::fixture;
 use assurance_tests::hostile::{self, AttackPlan};
 use assurance_tests::operators::stamped;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -120,8 +121,7 @@ async fn what_may_not_run_is_refused_at_load_and_named() {
         let file = format!("{name}.wasm");
         let named = log.lines().any(|line| line.contains(&file) && line.contains(told));
         assert!(named, "no line about {name} names {told}:\n{log}");
-        let component = std::fs::read(place::fixtures().join(file)).expect("a component");
-        let answer = host.put_area(&name.replace('-', "_"), &component).await;
+        let answer = host.put_area(&name.replace('-', "_"), &fixture(name)).await;
         assert_eq!(answer.status, 422, "{name}: {}", answer.text());
         assert!(answer.text().contains(told), "{name}: {}", answer.text());
     }
@@ -131,7 +131,7 @@ async fn what_may_not_run_is_refused_at_load_and_named() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bytes_that_are_no_component_are_refused() {
     let (mut host, ada) = host_with(&["echo"]).await;
-    let whole = std::fs::read(place::fixtures().join("echo.wasm")).expect("a component");
+    let whole = fixture("echo");
     let mut wrong: Vec<Vec<u8>> = vec![Vec::new(), b"\0asm".to_vec(), b"no wasm at all".to_vec()];
     wrong.extend([8, 9, 100, whole.len() / 2, whole.len() - 1].map(|end| whole[..end].to_vec()));
     wrong.extend((0..8).map(|seed| noise(seed, &whole)));

@@ -1,17 +1,13 @@
 //! Identity providers (operation 6), with an independent OpenID Connect provider on this machine.
 
-use std::time::{Duration, Instant};
-
-use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
 use assurance_tests::oidc::OidcProvider;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 const PROVIDERS: &str = "/v1/workspaces/{ws}/identity/providers";
 const SECRET: &str = "the client secret of this test";
-const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn host(backend: Backend) -> (TestHost, Client) {
     let builder = Builder::new(backend).areas(&["identity"]);
@@ -32,22 +28,9 @@ fn path(provider: &Value) -> String {
     format!("{PROVIDERS}/{}", provider["id"].as_str().expect("an id"))
 }
 
-async fn change(client: &Client, path: &str, version: u64, changes: &Value) -> Answer {
-    let request = client.request(Method::PATCH, path).header("if-match", format!("\"{version}\""));
-    send(request.json(changes)).await
-}
-
 /// Returns the provider after its discovery.
 async fn discovered(client: &Client, provider: &Value) -> Value {
-    let begun = Instant::now();
-    loop {
-        let found = client.get(&path(provider)).await.expect(200);
-        if found["status"] != "draft" {
-            return found;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{found:#}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    client.until(&path(provider), |found| found["status"] != "draft").await
 }
 
 both_backends! {
@@ -71,16 +54,11 @@ both_backends! {
         let rotate = format!("{}/rotate", path(&made));
         let rotated = ada.post(&rotate, &json!({ "client_secret": "another one" })).await.expect(200);
         assert!(rotated["last_rotated_at"].is_string());
-        let begun = Instant::now();
-        let list = loop {
-            let list = ada.get(PROVIDERS).await.expect(200);
-            Contract::read().check(6, &list);
-            if list[1]["jwks_sha256"] == oidc.jwks_sha256 {
-                break list;
-            }
-            assert!(begun.elapsed() < PATIENCE, "{list:#}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        let rotated = |list: &Value| {
+            Contract::read().check(6, list);
+            list[1]["jwks_sha256"] == oidc.jwks_sha256
         };
+        let list = ada.until(PROVIDERS, rotated).await;
         let names = [&list[0]["name"], &list[1]["name"]];
         assert_eq!(names, ["A first one", "Main"]);
         assert_eq!(list[1]["domains"], json!(["example.com"]));
@@ -121,8 +99,8 @@ both_backends! {
         assert_eq!(discovered(&ada, &made).await["status"], "active");
         let version = active["version"].as_u64().expect("a version");
         let changes = json!({ "name": "New", "domains": ["b.example"] });
-        change(&ada, &path(&made), version, &changes).await.problem(409, "version_conflict");
-        change(&ada, &path(&made), version + 3, &changes).await.expect(200);
+        ada.change(Method::PATCH, &path(&made), version, &changes).await.problem(409, "version_conflict");
+        ada.change(Method::PATCH, &path(&made), version + 3, &changes).await.expect(200);
 
         let other = new("Other", &oidc.issuer, "B.example");
         ada.post(PROVIDERS, &other).await.problem(409, "domain_taken");

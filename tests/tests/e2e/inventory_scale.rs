@@ -6,17 +6,13 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use assurance_tests::artifacts::id_of;
-use assurance_tests::contract::Contract;
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
+use assurance_tests::{Client, both_backends, within};
 use serde_json::{Value, json};
 
-const DEPENDENCIES: &str = "/v1/workspaces/{ws}/dependencies";
-const AREAS: &[&str] =
-    &["catalog", "uploads", "schedules", "control-room", "ownership", "dependencies"];
+use crate::dependencies::{DEPENDENCIES, list, start};
 
-async fn start(backend: Backend) -> (TestHost, Client) {
-    Builder::new(backend).areas(AREAS).start_with_owner().await
-}
+/// Time limit of an import with as much data as an Ubuntu host has.
+const IMPORT_LIMIT: Duration = Duration::from_secs(280);
 
 /// Returns the number of packages of the source `linux`, and of advisories for each.
 fn sizes() -> (usize, usize) {
@@ -78,22 +74,12 @@ async fn begin_audit(client: &Client, repository: &str) -> String {
 
 /// Waits for an audit's import.
 async fn imported(client: &Client, audit: &str) -> Value {
-    let begun = Instant::now();
-    loop {
+    within(IMPORT_LIMIT, "the dependencies are imported", async || {
         let audit = client.get(audit).await.expect(200);
-        let part = &audit["parts"]["dependencies"];
-        if part["status"] != "pending" {
-            return audit;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(280), "not imported: {audit:#}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
-async fn list(client: &Client, query: &str) -> Value {
-    let list = client.get(&format!("{DEPENDENCIES}{query}")).await.expect(200);
-    Contract::read().check(16, &list);
-    list
+        let pending = audit["parts"]["dependencies"]["status"] == "pending";
+        if pending { Err(audit) } else { Ok(audit) }
+    })
+    .await
 }
 
 fn items(list: &Value) -> &Vec<Value> {

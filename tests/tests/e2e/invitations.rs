@@ -1,11 +1,12 @@
 //! Invitations (operation 21), from the mail to the membership.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assurance_tests::contract::Contract;
 use assurance_tests::mail_server::MailServer;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
+use assurance_tests::operators::items;
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, until};
 use serde_json::{Value, json};
 
 const INVITATIONS: &str = "/v1/workspaces/{ws}/invitations";
@@ -33,18 +34,13 @@ fn action(invitation: &Value, action: &str) -> String {
 /// lines joined as by a mail program.
 pub(crate) async fn mail_to(host: &TestHost, email: &str) -> String {
     let folder = host.folder().join("data/mail");
-    let begun = Instant::now();
-    loop {
-        let text = files(&folder).into_iter().rev().find_map(|file| {
+    until(format!("mail to {email} is sent"), async || {
+        files(&folder).into_iter().rev().find_map(|file| {
             let text = std::fs::read_to_string(file).expect("a message");
-            text.contains(&format!("To: {email}\r\n")).then_some(text)
-        });
-        if let Some(text) = text {
-            return unfolded(&text);
-        }
-        assert!(begun.elapsed() < SOON, "no mail to {email}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+            text.contains(&format!("To: {email}\r\n")).then(|| unfolded(&text))
+        })
+    })
+    .await
 }
 
 /// Returns the messages in the folder, oldest first.
@@ -85,16 +81,6 @@ async fn register(host: &TestHost, token: &str) -> Answer {
     host.nobody().post(REGISTER, &body).await
 }
 
-/// Returns the client for a response with a new session cookie.
-fn signed_in(host: &TestHost, answer: &Answer, workspace: &str) -> Client {
-    let cookie = answer.header("set-cookie").expect("a cookie");
-    let (pair, _) = cookie.split_once(';').expect("attributes");
-    let session = pair.strip_prefix("service_session=").expect("the session's name");
-    let csrf = answer.json()["csrf_token"].as_str().expect("a token").to_owned();
-    let client = Client { session: Some(session.to_owned()), csrf: Some(csrf), ..host.nobody() };
-    client.in_workspace(workspace)
-}
-
 /// Calls operation 21 and checks the contract's shape.
 async fn list(client: &Client) -> Vec<Value> {
     let list = client.get(INVITATIONS).await.expect(200);
@@ -118,7 +104,7 @@ both_backends! {
         let session = registered.expect(201);
         assert_eq!(session["user"]["email"], "eve@example.org");
         assert_eq!(session["user"]["email_verified"], true);
-        let eve = signed_in(&host, &registered, &ada.workspace);
+        let eve = host.signed_in(&registered).in_workspace(&ada.workspace);
         assert_eq!(list(&ada).await[0]["existing_account"], true);
         let cases = "/v1/workspaces/{ws}/support/cases";
         eve.get(cases).await.problem(404, "not_found");
@@ -200,12 +186,8 @@ both_backends! {
         let resent = ada.post(&action(&made, "resend"), &json!({})).await.expect(200);
         assert!(resent["last_sent_at"].as_str() > made["last_sent_at"].as_str(), "{resent}");
         assert!(resent["expires_at"].as_str() > made["expires_at"].as_str(), "{resent}");
-        let begun = Instant::now();
         let folder = host.folder().join("data/mail");
-        while files(&folder).len() < 2 {
-            assert!(begun.elapsed() < SOON, "it is not sent again");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until("the mail is sent again", async || files(&folder).len() >= 2).await;
         let mail = mail_to(&host, &eve.email).await;
         let revoked = ada.post(&action(&made, "revoke"), &json!({})).await.expect(200);
         assert_eq!(revoked["status"], "revoked");
@@ -239,21 +221,17 @@ both_backends! {
         let voucher = word_after(text, "\"token\": \"").to_owned();
         let registered = register(&host, &voucher).await;
         registered.expect(201);
-        let eve = signed_in(&host, &registered, &ada.workspace);
+        let eve = host.signed_in(&registered).in_workspace(&ada.workspace);
         answer(&eve, "accept", &token(text, "accept")).await.expect(200);
 
         // A mail that was refused temporarily is sent again; one that was refused permanently fails
         // with the reason.
         server.wait_for("later@example.org", SOON).await;
-        let begun = Instant::now();
-        let failed = loop {
+        let failed = until("a job has failed", async || {
             let page = ada.get("/v1/workspaces/{ws}/queue/jobs?status=failed").await.expect(200);
-            if let Some(failed) = page["items"].as_array().and_then(|items| items.first()) {
-                break failed.clone();
-            }
-            assert!(begun.elapsed() < SOON, "nothing failed");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        };
+            page["items"].get(0).cloned()
+        })
+        .await;
         let why = failed["last_error"].as_str().expect("a reason");
         assert!(why.contains("no such mailbox"), "{why}");
         let sent = |address: &str| server.received().iter().filter(|m| m["to"] == address).count();
@@ -335,13 +313,10 @@ both_backends! {
         let by_eve = host.sign_in(&eve, &ada.workspace);
         answer(&by_eve, "accept", &token(&to_eve, "accept")).await.problem(409, "inviter_not_allowed");
 
-        let mails = files(&host.folder().join("data/mail")).len();
+        let folder = host.folder().join("data/mail");
+        let mails = files(&folder).len();
         invite(&ada, &bob.email, "viewer").await.expect(201);
-        let begun = Instant::now();
-        while files(&host.folder().join("data/mail")).len() == mails {
-            assert!(begun.elapsed() < SOON, "he is not invited again");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until("he is invited again", async || files(&folder).len() != mails).await;
         let second = mail_to(&host, &bob.email).await;
         answer(&by_bob, "accept", &token(&second, "accept")).await.expect(200);
         assert_eq!(by_bob.get("/v1/workspaces").await.expect(200)["items"][0]["role"], "viewer");
@@ -380,12 +355,11 @@ both_backends! {
         for email in ["eve@example.org", &bob.email] {
             host.cli(&["user", "disable", "--user", email]);
         }
-        let eve = signed_in(&host, &registered, &ada.workspace);
-        let begun = Instant::now();
-        while answer(&eve, "accept", &token(&mail, "accept")).await.status != 401 {
-            assert!(begun.elapsed() < SOON, "her session never ends");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        let eve = host.signed_in(&registered).in_workspace(&ada.workspace);
+        until("her session has ended", async || {
+            answer(&eve, "accept", &token(&mail, "accept")).await.status == 401
+        })
+        .await;
         register(&host, &voucher).await.problem(409, "conflict");
         let login = json!({ "email": "eve@example.org", "password": PASSWORD });
         host.nobody().post("/v1/auth/login", &login).await.problem(401, "invalid_credentials");
@@ -415,17 +389,12 @@ both_backends! {
             }
         }
         let failed = async |client: &Client, why: &str| {
-            let begun = Instant::now();
-            loop {
+            until(format!("a job has failed with {why:?}"), async || {
                 let page = client.get("/v1/workspaces/{ws}/queue/jobs?status=failed").await.expect(200);
-                let items = page["items"].as_array().expect("jobs").iter();
-                let mut reasons = items.filter_map(|job| job["last_error"].as_str());
-                if reasons.any(|reason| reason.contains(why)) {
-                    return;
-                }
-                assert!(begun.elapsed() < Duration::from_secs(90), "no job failed for {why}: {page:#}");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
+                let mut reasons = items(&page["items"]).iter().filter_map(|job| job["last_error"].as_str());
+                if reasons.any(|reason| reason.contains(why)) { Ok(()) } else { Err(page) }
+            })
+            .await;
         };
         failed(&ada, "3 mails went to this address within a day").await;
         assert_eq!(sent(&host), 3);

@@ -40,9 +40,7 @@ both_backends! {
             .areas(&["support"])
             .set("budgets.each_workspace.host_calls_per_minute", 3);
         let (mut host, ada) = builder.start_with_owner().await;
-        let stranger = host.create_person("eve");
-        let elsewhere = host.create_workspace("second", &stranger);
-        let eve = host.sign_in(&stranger, &elsewhere);
+        let eve = host.create_owner("eve", "second");
 
         let refused = until_refused(&ada).await;
         let told = refused.problem(429, "rate_limited");
@@ -64,9 +62,7 @@ both_backends! {
             .areas(&["support", "groups"])
             .set("limits.max_stored_bytes_per_area", 50_000);
         let (mut host, ada) = builder.start_with_owner().await;
-        let stranger = host.create_person("eve");
-        let elsewhere = host.create_workspace("second", &stranger);
-        let eve = host.sign_in(&stranger, &elsewhere);
+        let eve = host.create_owner("eve", "second");
         let case = json!({"subject": "Much", "description": "x".repeat(5_000)});
         let mut written = Vec::new();
         let refused = loop {

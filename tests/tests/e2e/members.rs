@@ -1,6 +1,6 @@
 //! Members of a workspace: listed, removed, and leaving.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
 use reqwest::Method;
@@ -147,11 +147,7 @@ both_backends! {
             host.command(&["member", "remove", "--workspace", "first", "--user", email])
         };
         assert!(remove("vera@example.org").output().expect("its end").status.success());
-        let begun = Instant::now();
-        while vera.get(CASES).await.status != 404 {
-            assert!(begun.elapsed() < PATIENCE, "the running service never follows");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        vera.status_within(PATIENCE, CASES, 404).await;
         for (email, why) in [("vera@example.org", "not a member"), ("ada@example.org", "last owner")] {
             let refused = remove(email).output().expect("its end");
             let errors = String::from_utf8_lossy(&refused.stderr);
@@ -172,9 +168,5 @@ async fn a_removal_shows_on_another_node_within_a_second() {
     there.get(CASES).await.expect(200);
     ada.delete(&member(&ada, "vera").await).await.expect(204);
     vera.get(CASES).await.problem(404, "not_found");
-    let begun = Instant::now();
-    while there.get(CASES).await.status != 404 {
-        assert!(begun.elapsed() < PATIENCE, "the other node never follows");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    there.status_within(PATIENCE, CASES, 404).await;
 }

@@ -1,10 +1,10 @@
 //! The example area: copied into the folder of a running host, its routes, validation and
 //! documentation become live.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assurance_tests::receiver::Receiver;
-use assurance_tests::{Builder, both_backends, place};
+use assurance_tests::{Builder, both_backends, place, until};
 use serde_json::{Value, json};
 
 const NOTES: &str = "/v1/workspaces/{ws}/notes";
@@ -19,11 +19,7 @@ both_backends! {
         ada.get(NOTES).await.problem(404, "not_found");
         let component = place::areas().join("examples/notes.wasm");
         std::fs::copy(component, host.areas().join("notes.wasm")).expect("built");
-        let begun = Instant::now();
-        while ada.get(NOTES).await.status == 404 {
-            assert!(begun.elapsed() < Duration::from_secs(60), "never live");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until("the area is live", async || ada.get(NOTES).await.status != 404).await;
 
         let receiver = Receiver::content().await;
         let body = json!({ "events": ["note.created"], "url": receiver.base });

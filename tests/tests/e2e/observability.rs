@@ -1,10 +1,9 @@
 //! Metrics, the alerts over them, and the access log.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use assurance_tests::client::send;
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
@@ -12,20 +11,14 @@ use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 use crate::canary::{marked, scene};
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-/// Jobs are counted every 15 s.
-const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until a number of the metrics meets the condition.
+/// Waits until a number of the metrics meets the condition. Jobs are counted every 15 s.
 async fn until_metric(host: &TestHost, line: &str, wanted: impl Fn(f64) -> bool) {
-    let begun = Instant::now();
-    loop {
+    until(format!("{line} has the awaited value"), async || {
         let found = host.metric(line).await;
-        if found.is_some_and(&wanted) {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{line} is {found:?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        if found.is_some_and(&wanted) { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use assurance_core::signing::SigningKey;
+use assurance_tests::components::fixture;
 use assurance_tests::operators::{digest, stamped};
 use assurance_tests::registry::{TestRegistry, USER};
-use assurance_tests::{Backend, Builder, TestHost, place};
+use assurance_tests::{Backend, Builder, TestHost};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -17,8 +18,7 @@ const LAYER: &str = "application/wasm";
 
 /// Writes a version of the echo area to a file of this host.
 fn version(host: &TestHost, stamp: u8) -> (PathBuf, Vec<u8>) {
-    let built = std::fs::read(place::fixtures().join("echo.wasm")).expect("a built fixture");
-    let component = stamped(&built, stamp);
+    let component = stamped(&fixture("echo"), stamp);
     let file = host.folder().join(format!("echo-{stamp}.wasm"));
     std::fs::write(&file, &component).expect("written");
     (file, component)
@@ -26,13 +26,6 @@ fn version(host: &TestHost, stamp: u8) -> (PathBuf, Vec<u8>) {
 
 fn push(host: &TestHost, file: &std::path::Path, to: &str) -> Value {
     host.cli(&["area", "push", file.to_str().expect("a path"), to])
-}
-
-/// Returns the error output of a command that must fail.
-fn refused(host: &TestHost, arguments: &[&str]) -> String {
-    let output = host.command(arguments).output().expect("the binary starts");
-    assert!(!output.status.success(), "{arguments:?} is not refused");
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -72,7 +65,7 @@ async fn a_component_travels_through_a_registry_with_its_signature() {
     // The tag moves to the second version; the digest does not.
     let (second, _) = version(&host, 2);
     push(&host, &second, &tag);
-    let unsigned = refused(&host, &["area", "deploy", &tag, "--activate"]);
+    let unsigned = host.refused(&["area", "deploy", &tag, "--activate"]);
     assert!(unsigned.contains("assurance area sign"), "{unsigned}");
     sign(&second);
     let moved = push(&host, &second, &tag);
@@ -112,13 +105,13 @@ async fn what_is_absent_changed_or_of_another_kind_is_not_deployed() {
         (repository.clone(), "neither a tag nor a digest"),
         ("oci://127.0.0.1:1/echo:1".to_owned(), "no registry responds at http://127.0.0.1:1"),
     ] {
-        let said = refused(&host, &["area", "deploy", &reference, "--area", "echo"]);
+        let said = host.refused(&["area", "deploy", &reference, "--area", "echo"]);
         assert!(said.contains(expected), "{reference}: {said}");
     }
     host.put_area("echo", &large).await.problem(413, "payload_too_large");
     let to_digest = pushed["artifact"].as_str().expect("an address");
     let component_file = file.to_str().expect("a path");
-    let said = refused(&host, &["area", "push", component_file, to_digest]);
+    let said = host.refused(&["area", "push", component_file, to_digest]);
     assert!(said.contains("push to a tag"), "{said}");
 
     // Alters the last byte of the component, and then the manifest, which stays valid JSON.
@@ -129,7 +122,7 @@ async fn what_is_absent_changed_or_of_another_kind_is_not_deployed() {
         bytes.truncate(bytes.len() - dropped);
         bytes.push(b'\n');
         std::fs::write(&kept, bytes).expect("written");
-        let said = refused(&host, &["area", "deploy", to_digest]);
+        let said = host.refused(&["area", "deploy", to_digest]);
         assert!(said.contains("does not match its digest"), "{content}: {said}");
     }
     assert_eq!(host.live_digest("echo").await, None);

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use assurance_tests::components::area;
 use assurance_tests::contract::Contract;
-use assurance_tests::{Backend, Builder, Client, TestHost, place};
+use assurance_tests::{Backend, Builder, Client, TestHost};
 use serde_json::Value;
 
 use crate::requests::AREAS;
@@ -78,8 +79,7 @@ async fn it_follows_a_swap() {
     let host = Builder::new(Backend::Sqlite).start().await;
     let path = "GET /v1/workspaces/{workspace_id}/support/cases";
     assert!(!operations(&document(&host).await).contains(path));
-    let component = std::fs::read(place::areas().join("support.wasm")).expect("built");
-    assert_eq!(host.put_area("support", &component).await.status, 200);
+    assert_eq!(host.put_area("support", &area("support")).await.status, 200);
     assert!(operations(&document(&host).await).contains(path));
 }
 

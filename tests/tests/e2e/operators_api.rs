@@ -1,5 +1,6 @@
 //! Responses of the operators' API match its OpenAPI document.
 
+use assurance_tests::components::fixture;
 use assurance_tests::operators::{digest, items, stamped};
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost};
 use jsonschema::Validator;
@@ -66,11 +67,6 @@ async fn host() -> (TestHost, Client) {
     Builder::new(Backend::Sqlite).fixtures(&["echo", "trap"]).start_with_owner().await
 }
 
-fn component(name: &str) -> Vec<u8> {
-    let file = assurance_tests::place::fixtures().join(name).with_extension("wasm");
-    std::fs::read(file).expect("a built fixture")
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_operation_says_what_it_answers() {
     let (host, _) = host().await;
@@ -91,7 +87,7 @@ async fn what_is_read_is_what_the_document_says() {
     let (host, ada) = host().await;
     let document = Document::of(&host).await;
     ada.post("/v1/workspaces/{ws}/fixtures/trap", &json!({})).await.problem(502, "area_fault");
-    let put = host.put_area("echo", &stamped(&component("echo"), 1)).await;
+    let put = host.put_area("echo", &stamped(&fixture("echo"), 1)).await;
     document.check("deploy_version", &put);
     for (id, path) in [
         ("live", "/health/live"),
@@ -114,7 +110,7 @@ async fn what_is_read_is_what_the_document_says() {
 async fn what_is_decided_is_answered_as_the_document_says() {
     let (host, _) = host().await;
     let document = Document::of(&host).await;
-    let [one, two] = [1, 2].map(|stamp| stamped(&component("echo"), stamp));
+    let [one, two] = [1, 2].map(|stamp| stamped(&fixture("echo"), stamp));
     document.check("deploy_version", &host.put_area("echo", &one).await);
     let put = host.operator(Method::PUT, "/areas/echo?shadow=50").body(two.clone());
     document.check("deploy_version", &assurance_tests::client::send(put).await);
@@ -124,7 +120,7 @@ async fn what_is_decided_is_answered_as_the_document_says() {
 
     for query in ["activate=true", "canary=5"] {
         let path = format!("/areas/echo?dry_run=true&{query}");
-        let dry = host.operator(Method::PUT, &path).body(stamped(&component("echo"), 3));
+        let dry = host.operator(Method::PUT, &path).body(stamped(&fixture("echo"), 3));
         let dry = assurance_tests::client::send(dry).await;
         let findings = &document.check("deploy_version", &dry)["findings"];
         // The running shadow prevents a canary.

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use assurance_tests::components::{PoolUsage, with_instances};
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
+use assurance_tests::components::{PoolUsage, fixture, with_instances};
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -72,14 +72,8 @@ async fn work(client: &Client, held: &mut JoinSet<Answer>) -> Service {
 
 async fn neighbors(builder: Builder) -> (TestHost, Client, Client) {
     let (mut host, ada) = builder.areas(&["support"]).start_with_owner().await;
-    let owner = host.create_person("eve");
-    let elsewhere = host.create_workspace("elsewhere", &owner);
-    let eve = host.sign_in(&owner, &elsewhere);
+    let eve = host.create_owner("eve", "elsewhere");
     (host, ada, eve)
-}
-
-fn fixture() -> Vec<u8> {
-    std::fs::read(place::fixtures().join("holds-turn.wasm")).expect("a built fixture")
 }
 
 both_backends! {
@@ -108,7 +102,7 @@ both_backends! {
         let [instances, memories, tables] = OWN;
         let largest = [(40 - instances, PoolUsage::Nothing), (4 - memories, PoolUsage::Memory), (8 - tables, PoolUsage::Table)];
         for (count, takes) in largest {
-            let component = with_instances(&fixture(), count, takes);
+            let component = with_instances(&fixture("holds-turn"), count, takes);
             host.put_area("holds_turn", &component).await.expect(200);
             let mut held = hold(&ada, 64);
             let service = work(&eve, &mut held).await;
@@ -133,11 +127,11 @@ async fn a_component_that_needs_more_of_the_pool_than_there_is_for_one_is_refuse
         (9 - tables, PoolUsage::Table, "9 tables"),
     ];
     for (count, takes, reason) in too_many {
-        let component = with_instances(&fixture(), count, takes);
+        let component = with_instances(&fixture("holds-turn"), count, takes);
         let refused: Value = host.put_area("holds_turn", &component).await.expect(422);
         assert!(refused["detail"].to_string().contains(reason), "{refused}");
     }
     assert!(host.is_alive());
     ada.get(CASES).await.expect(200);
-    host.put_area("holds_turn", &fixture()).await.expect(200);
+    host.put_area("holds_turn", &fixture("holds-turn")).await.expect(200);
 }

@@ -1,8 +1,6 @@
 //! Questionnaires (operation 18): files as customers send them, answers with sources, approvals,
 //! and export to a file.
 
-use std::time::Duration;
-
 use assurance_tests::artifacts::form;
 use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
@@ -32,11 +30,6 @@ fn question_path(import: &Value, nth: usize) -> String {
     let id = |value: &Value| value["id"].as_str().expect("an id").to_owned();
     let (questionnaire, question) = (id(&import["questionnaire"]), id(&import["questions"][nth]));
     format!("{QUESTIONNAIRES}/{questionnaire}/questions/{question}")
-}
-
-async fn change(client: &Client, path: &str, version: u64, changes: &Value) -> Answer {
-    let request = client.request(Method::PATCH, path).header("if-match", format!("\"{version}\""));
-    send(request.json(changes)).await
 }
 
 both_backends! {
@@ -73,8 +66,8 @@ both_backends! {
 
         let citations = json!([{ "evidence_ids": [record["evidence_id"]], "quote": "a build ran" }]);
         let changes = json!({ "answer": "@all: yes", "citations": citations, "review_notes": "ok" });
-        change(&ada, &path, 7, &changes).await.problem(409, "version_conflict");
-        let answered = change(&ada, &path, 1, &changes).await.expect(200);
+        ada.change(Method::PATCH, &path, 7, &changes).await.problem(409, "version_conflict");
+        let answered = ada.change(Method::PATCH, &path, 1, &changes).await.expect(200);
         assert_eq!(answered["answer_basis"], "supported");
         let citation = &answered["citations"][0];
         assert_eq!(citation["content_sha256"], record["content_sha256"]);
@@ -100,20 +93,14 @@ both_backends! {
         let made = import(&ada, "Acme", SMALL.as_bytes()).await.expect(201);
         let path = question_path(&made, 0);
         let cited = json!([{ "evidence_ids": [first["records"][0]["evidence_id"]] }]);
-        change(&ada, &path, 1, &json!({ "answer": "Yes", "citations": cited })).await.expect(200);
+        ada.change(Method::PATCH, &path, 1, &json!({ "answer": "Yes", "citations": cited })).await.expect(200);
         let mut second = envelope::unsigned(&ada.workspace, "second-evidence");
         second["records"][0]["content_sha256"] = json!("0".repeat(64));
         host.submit_evidence(&ada, &second).await.expect(201);
-        for _ in 0..200 {
-            let question = ada.get(&path).await.expect(200);
-            if question["citations"][0]["status"] == "superseded" {
-                assert_eq!(question["citations"][0]["stale"], true);
-                assert_eq!(question["answer_basis"], "unsupported");
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("still current");
+        let superseded = |question: &Value| question["citations"][0]["status"] == "superseded";
+        let question = ada.until(&path, superseded).await;
+        assert_eq!(question["citations"][0]["stale"], true);
+        assert_eq!(question["answer_basis"], "unsupported");
     }
 
     async fn what_cannot_be_imported_says_what_to_mend(backend) {
@@ -147,12 +134,12 @@ both_backends! {
         import(&forged, "x", SMALL.as_bytes()).await.problem(403, "csrf_failed");
         let made = import(&member, "x", SMALL.as_bytes()).await.expect(201);
         let path = question_path(&made, 1);
-        change(&member, &path, 1, &json!({ "answer": "Guards." })).await.expect(200);
+        member.change(Method::PATCH, &path, 1, &json!({ "answer": "Guards." })).await.expect(200);
         let approve = format!("{path}/approve");
         member.post(&approve, &json!({})).await.problem(403, "permission_denied");
         host.member("adam", &ada.workspace, "admin").post(&approve, &json!({})).await.expect(200);
         viewer.get(&path).await.expect(200);
-        change(&viewer, &path, 3, &json!({ "answer": "?" })).await.problem(403, "permission_denied");
+        viewer.change(Method::PATCH, &path, 3, &json!({ "answer": "?" })).await.problem(403, "permission_denied");
         host.nobody().in_workspace(&ada.workspace).get(&path).await.problem(401, "unauthenticated");
 
         let id = made["questionnaire"]["id"].as_str().expect("an id");

@@ -1,16 +1,15 @@
 //! The queue (operation 22): real jobs in their lanes, and operations of admins on them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assurance_tests::contract::Contract;
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 const QUEUE: &str = "/v1/workspaces/{ws}/queue";
 const JOBS: &str = "/v1/workspaces/{ws}/queue/jobs";
 const INVITATIONS: &str = "/v1/workspaces/{ws}/invitations";
-const SOON: Duration = Duration::from_secs(30);
 
 /// A host on which audits wait, because the lane `scanner` is disabled.
 async fn host_where_audits_wait(backend: Backend) -> (TestHost, Client) {
@@ -57,15 +56,8 @@ fn of_lane(queue: &Value, name: &str) -> Vec<Value> {
 
 /// Waits until the first job of a kind meets the condition.
 async fn job(client: &Client, kind: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let page = client.get(&format!("{JOBS}?kind={kind}")).await.expect(200);
-        if let Some(found) = page["items"].get(0).filter(|found| wanted(found)) {
-            return found.clone();
-        }
-        assert!(begun.elapsed() < SOON, "no {kind} as wanted: {page}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let is_wanted = |page: &Value| page["items"].get(0).is_some_and(&wanted);
+    client.until(&format!("{JOBS}?kind={kind}"), is_wanted).await["items"][0].clone()
 }
 
 fn path(job: &Value) -> String {
@@ -83,16 +75,12 @@ both_backends! {
         let enqueues = "/v1/workspaces/{ws}/fixtures/enqueues-jobs";
         let enqueued = ada.post(enqueues, &json!({})).await.expect(200);
         assert_eq!(enqueued["enqueued"], 1_000);
-        let begun = Instant::now();
-        loop {
-            let seen = queue(&ada).await;
-            let lane = lane(&seen, "maintenance");
-            if (lane["active"].as_u64(), lane["queued"].as_u64()) == (Some(0), Some(0)) {
-                break;
-            }
-            assert!(begun.elapsed() < SOON, "{lane}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("every job has ended", async || {
+            let lane = lane(&queue(&ada).await, "maintenance").clone();
+            let open = (lane["active"].as_u64(), lane["queued"].as_u64());
+            if open == (Some(0), Some(0)) { Ok(()) } else { Err(lane) }
+        })
+        .await;
     }
 
     async fn audits_wait_in_their_lane_at_their_positions(backend) {
@@ -161,9 +149,7 @@ both_backends! {
         let (mut host, ada) = host_where_audits_wait(backend).await;
         audit(&ada, "one").await;
         let job = job(&ada, "audit", |_| true).await;
-        let bea = host.create_person("bea");
-        let second = host.create_workspace("second", &bea);
-        let bea = host.sign_in(&bea, &second);
+        let bea = host.create_owner("bea", "second");
         assert_eq!(queue(&bea).await["jobs"], json!([]));
         assert_eq!(lane(&queue(&bea).await, "scanner")["queued"], 0);
         for name in ["cancel", "retry"] {
@@ -239,14 +225,11 @@ both_backends! {
         let (_host, ada) = host_with_mail(backend, "smtp://127.0.0.1:1").await;
         invite(&ada, "eve@example.org").await;
         job(&ada, "send_invitation", |job| job["attempts"].as_u64() >= Some(3)).await;
-        let begun = Instant::now();
-        let waiting = loop {
+        let waiting = until("the job waits for its next attempt", async || {
             let job = of_lane(&queue(&ada).await, "delivery").remove(0);
-            if job["status"] == "retrying" {
-                break job;
-            }
-            assert!(begun.elapsed() < SOON, "{job}");
-        };
+            if job["status"] == "retrying" { Ok(job) } else { Err(job) }
+        })
+        .await;
         assert_eq!((&waiting["dispatch_status"], &waiting["position"]), (&json!("scheduled"), &Value::Null));
         let error = waiting["last_error"].as_str().expect("an error");
         assert!(error.starts_with("mail: "), "{error}");

@@ -1,19 +1,16 @@
 //! A node that cannot serve reports it check by check, and responds 503 and not 404 for areas that
 //! it knows but cannot load.
 
-use std::time::{Duration, Instant};
-
 use assurance_tests::client::send;
-use assurance_tests::operators::{digest, stamped};
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place};
+use assurance_tests::components::{area, version};
+use assurance_tests::operators::digest;
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, until};
 use reqwest::Method;
 use serde_json::Value;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use test_database::TestDatabase;
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-/// Timeout; longer than the interval after which a failed load is retried.
-const PATIENCE: Duration = Duration::from_secs(40);
 
 async fn ready(host: &TestHost) -> Answer {
     host.operate(Method::GET, "/health/ready").await
@@ -21,18 +18,15 @@ async fn ready(host: &TestHost) -> Answer {
 
 /// Waits until the readiness has this status and a check contains this text.
 async fn until_ready(host: &TestHost, status: u16, word: &str) -> Value {
-    let begun = Instant::now();
-    loop {
+    let answer = until(format!("the readiness is {status}"), async || {
         let answer = ready(host).await;
-        if answer.status == status {
-            assert_eq!(answer.header("retry-after").is_some(), status == 503);
-            let report = answer.json();
-            assert_eq!(report["status"], word, "{report}");
-            return report["checks"].clone();
-        }
-        assert!(begun.elapsed() < PATIENCE, "never {status}: {}", answer.text());
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+        if answer.status == status { Ok(answer) } else { Err(answer.text()) }
+    })
+    .await;
+    assert_eq!(answer.header("retry-after").is_some(), status == 503);
+    let report = answer.json();
+    assert_eq!(report["status"], word, "{report}");
+    report["checks"].clone()
 }
 
 /// Asserts that every other check is `ok`.
@@ -64,8 +58,7 @@ async fn is_away(client: &Client, path: &str) {
 both_backends! {
     async fn a_live_version_that_does_not_load_answers_503_and_its_node_is_not_ready(backend) {
         let (mut host, mut ada) = lonely(backend).start_with_owner().await;
-        let file = place::areas().join("support.wasm");
-        let version = stamped(&std::fs::read(file).expect("a built area"), 7);
+        let version = version(7);
         host.put_area("support", &version).await.expect(200);
         ada.get(CASES).await.expect(200);
         let object = format!("data/blobs/components/{}.wasm", digest(&version));
@@ -100,9 +93,7 @@ both_backends! {
 
     async fn a_live_version_without_its_grants_answers_503(backend) {
         let (mut host, mut ada) = lonely(backend).start_with_owner().await;
-        let file = place::areas().join("support.wasm");
-        let version = std::fs::read(file).expect("a built area");
-        host.put_area("support", &version).await.expect(200);
+        host.put_area("support", &area("support")).await.expect(200);
         host.terminate().await;
         let none = toml::Value::Array(vec![]);
         host.configure(&[("areas.grants.support", none)]);
@@ -175,10 +166,8 @@ async fn readiness_names_what_is_wrong_with_the_database() {
     administrate(&url, before).await;
     only(&until_ready(&host, 503, "unready").await, &["master_key"]);
     host.terminate().await;
-    let output = host.command(&["serve"]).output().expect("the binary starts");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && text.contains("keys.master_key"), "{text}");
-    assert!(text.contains(&name), "{text}");
+    let text = host.refused(&["serve"]);
+    assert!(text.contains("keys.master_key") && text.contains(&name), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -249,9 +238,6 @@ async fn an_operator_decides_what_only_degrades() {
                  (version, description, success, checksum, execution_time) \
                  VALUES (99990101, 'newer', true, '', 0)";
     administrate(&url, newer).await;
-    let begun = Instant::now();
-    while ready(&host).await.expect(200)["status"] != "degraded" {
-        assert!(begun.elapsed() < PATIENCE, "it is never degraded");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    until("the host is degraded", async || ready(&host).await.expect(200)["status"] == "degraded")
+        .await;
 }

@@ -38,9 +38,7 @@ impl World {
         let builder = Builder::new(backend).areas(AREAS).set("egress.allow_loopback", true);
         let (mut host, ada) = builder.start_with_owner().await;
         let vera = host.member("vera", &ada.workspace, "viewer");
-        let eve = host.create_person("eve");
-        let own = host.create_workspace("eves-own", &eve);
-        let stranger = host.sign_in(&eve, &own).in_workspace(&ada.workspace);
+        let stranger = host.create_owner("eve", "eves-own").in_workspace(&ada.workspace);
         let requests = Requests::prepare(&host, &ada).await;
         Self { host, ada, vera, stranger, requests }
     }

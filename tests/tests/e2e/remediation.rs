@@ -1,10 +1,8 @@
 //! Structural remediation programs (operation 7): from a finding to verification.
 
-use std::time::{Duration, Instant};
-
 use assurance_tests::artifacts::{id_of, sample};
-use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
+use assurance_tests::operators::items;
 use assurance_tests::{Answer, Client, TestHost, both_backends, envelope};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -67,24 +65,18 @@ fn program(finding: &str, predicates: &[&str]) -> Value {
 }
 
 async fn transition(client: &Client, program: &str, seen: u64, to: &str) -> Answer {
-    let request = client.request(Method::POST, &format!("{PROGRAMS}/{program}/transitions"));
+    let path = format!("{PROGRAMS}/{program}/transitions");
     let body = json!({ "to_state": to, "notes": format!("Now {to}.") });
-    send(request.header("if-match", format!("\"{seen}\"")).json(&body)).await
+    client.change(Method::POST, &path, seen, &body).await
 }
 
 /// Waits until an audit has evaluated a program's steps.
 async fn evaluated(client: &Client, program: &str, audit: &Value) -> Value {
     let path = format!("{PROGRAMS}/{program}/evaluations");
-    let begun = Instant::now();
-    loop {
-        let list = client.get(&path).await.expect(200);
-        let items = list["items"].as_array().expect("items");
-        if items.iter().any(|one| one["audit_id"] == audit["id"]) {
-            return client.get(&format!("{PROGRAMS}/{program}")).await.expect(200);
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "never evaluated: {list:#}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let evaluated =
+        |list: &Value| items(&list["items"]).iter().any(|one| one["audit_id"] == audit["id"]);
+    client.until(&path, evaluated).await;
+    client.get(&format!("{PROGRAMS}/{program}")).await.expect(200)
 }
 
 both_backends! {

@@ -3,9 +3,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use assurance_tests::{Answer, Backend, Builder, TestHost, place};
+use assurance_tests::components::{area, fixture};
+use assurance_tests::{Answer, Backend, Builder, TestHost, place, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -51,11 +52,6 @@ impl OtherMachine {
     }
 }
 
-fn fixture(name: &str) -> Vec<u8> {
-    let file = place::fixtures().join(name).with_extension("wasm");
-    std::fs::read(file).expect("a built fixture")
-}
-
 fn recordings(host: &TestHost) -> PathBuf {
     host.folder().join("data/recordings")
 }
@@ -67,29 +63,21 @@ async fn recording(host: &TestHost, answer: &Answer) -> PathBuf {
 }
 
 async fn written(file: PathBuf) -> PathBuf {
-    let begun = Instant::now();
-    while !file.exists() {
-        assert!(begun.elapsed() < PATIENCE, "{} is never written", file.display());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until(format!("{} is written", file.display()), async || file.exists()).await;
     file
 }
 
 /// Waits until a job's fault is recorded.
 async fn recording_of_a_job(host: &TestHost) -> PathBuf {
-    let begun = Instant::now();
-    loop {
+    until("the fault is recorded", async || {
         let mut files = std::fs::read_dir(recordings(host)).expect("a folder");
         let is_kept = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             name.starts_with("job-") && name.ends_with(".json")
         };
-        if let Some(file) = files.find_map(|entry| Some(entry.ok()?.path()).filter(is_kept)) {
-            return file;
-        }
-        assert!(begun.elapsed() < PATIENCE, "the fault is never recorded");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        files.find_map(|entry| Some(entry.ok()?.path()).filter(is_kept))
+    })
+    .await
 }
 
 fn mode(path: &Path) -> u32 {
@@ -166,8 +154,7 @@ async fn a_recorded_success_replays_bit_for_bit() {
     let opened = ada.post_once(CASES, "recorded-1", &body).await;
     let file = recording(&host, &opened).await;
     let opened = opened.expect(201);
-    let component = std::fs::read(place::areas().join("support.wasm")).expect("a built area");
-    let (code, told) = OtherMachine::with(&file).replay(&component);
+    let (code, told) = OtherMachine::with(&file).replay(&area("support"));
     assert_eq!((code, &told["verdict"]), (0, &json!("same")), "{told}");
     let said = told["replayed"]["answered"]["body"].as_str().expect("a body");
     assert_eq!(serde_json::from_str::<Value>(said).expect("JSON"), opened);
@@ -242,8 +229,7 @@ async fn no_secret_is_in_a_recording() {
         assert_eq!((&recording["input"], &recording["wasi_seed"]), (&Value::Null, &Value::Null));
         let calls = recording["calls"].to_string();
         assert!(calls.contains("secrets.put"), "{calls}");
-        let component = std::fs::read(place::areas().join("identity.wasm")).expect("an area");
-        let (code, told) = OtherMachine::with(&file).replay(&component);
+        let (code, told) = OtherMachine::with(&file).replay(&area("identity"));
         assert_eq!(code, 2, "{told}");
     }
 }

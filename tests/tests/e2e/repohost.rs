@@ -83,9 +83,7 @@ both_backends! {
         start(&member).await.problem(403, "permission_denied");
         start(&host.nobody().in_workspace(&ada.workspace)).await.problem(401, "unauthenticated");
         start(&Client { csrf: None, ..ada.clone() }).await.problem(403, "csrf_failed");
-        let bea = host.create_person("bea");
-        let elsewhere = host.create_workspace("second", &bea);
-        let bea = host.sign_in(&bea, &elsewhere);
+        let bea = host.create_owner("bea", "second");
         start(&bea.in_workspace(&ada.workspace)).await.problem(404, "not_found");
         ada.post(INSTALL, &json!({})).await.problem(422, "validation_failed");
         ada.post(INSTALL, &json!({ "workspace_id": "x" })).await.problem(422, "validation_failed");

@@ -1,12 +1,11 @@
 //! Audit schedules (operation 9): created, changed, and started by the clock.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assurance_tests::artifacts::id_of;
-use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
 use assurance_tests::envelope::now;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -21,11 +20,6 @@ fn nightly(repository: &str) -> Value {
         "name": "Nightly", "cadence": "daily", "local_hour": 3, "local_minute": 30,
         "timezone": "Europe/Berlin", "repository_id": repository,
     })
-}
-
-async fn act(client: &Client, method: Method, path: &str, seen: u64, body: &Value) -> Answer {
-    let request = client.request(method, path).header("if-match", format!("\"{seen}\""));
-    send(if body.is_null() { request } else { request.json(body) }).await
 }
 
 both_backends! {
@@ -46,27 +40,27 @@ both_backends! {
         assert_eq!(ada.get(&path).await.expect(200), made);
 
         let monthly = json!({ "cadence": "monthly", "day_of_month": 31, "timezone": "Pacific/Apia" });
-        let changed = act(&mia, Method::PATCH, &path, 1, &monthly).await;
+        let changed = mia.change(Method::PATCH, &path, 1, &monthly).await;
         assert_eq!(changed.header("etag"), Some("\"2\""));
         let changed = changed.expect(200);
         contract.check(9, &changed);
         assert_eq!((&changed["day_of_month"], &changed["weekday"]), (&json!(31), &Value::Null));
         assert_ne!(changed["engine_schedule_id"], made["engine_schedule_id"]);
-        act(&mia, Method::PATCH, &path, 1, &monthly).await.problem(409, "version_conflict");
+        mia.change(Method::PATCH, &path, 1, &monthly).await.problem(409, "version_conflict");
         let weekly = json!({ "cadence": "weekly" });
-        let weekly = act(&mia, Method::PATCH, &path, 2, &weekly).await.expect(200);
+        let weekly = mia.change(Method::PATCH, &path, 2, &weekly).await.expect(200);
         assert!(weekly["weekday"].as_u64().is_some_and(|day| (1..=7).contains(&day)));
 
         let pause = format!("{path}/pause");
-        let paused = act(&mia, Method::POST, &pause, 3, &Value::Null).await.expect(200);
+        let paused = mia.change(Method::POST, &pause, 3, &Value::Null).await.expect(200);
         assert_eq!((&paused["state"], &paused["next_run_at"]), (&json!("paused"), &Value::Null));
         let resume = format!("{path}/resume");
-        let resumed = act(&mia, Method::POST, &resume, 4, &Value::Null).await.expect(200);
+        let resumed = mia.change(Method::POST, &resume, 4, &Value::Null).await.expect(200);
         assert_eq!(resumed["next_run_at"], weekly["next_run_at"]);
-        act(&mia, Method::DELETE, &path, 4, &Value::Null).await.problem(409, "version_conflict");
-        let gone = act(&mia, Method::DELETE, &path, 5, &Value::Null).await.expect(200);
+        mia.change(Method::DELETE, &path, 4, &Value::Null).await.problem(409, "version_conflict");
+        let gone = mia.change(Method::DELETE, &path, 5, &Value::Null).await.expect(200);
         assert_eq!(gone["state"], "deleted");
-        act(&mia, Method::POST, &resume, 6, &Value::Null).await.problem(409, "schedule_deleted");
+        mia.change(Method::POST, &resume, 6, &Value::Null).await.problem(409, "schedule_deleted");
         let listed = ada.get(SCHEDULES).await.expect(200);
         assert_eq!(listed["items"].as_array().map(Vec::len), Some(1));
         let deleted = ada.get(&format!("{SCHEDULES}?state=deleted")).await.expect(200);
@@ -102,7 +96,7 @@ both_backends! {
         ada.post(SCHEDULES, &unknown).await.problem(404, "not_found");
         let repository = format!("{}/{repository}", crate::catalog::REPOSITORIES);
         let archived = json!({ "archived": true });
-        crate::catalog::change(&ada, &repository, 1, &archived).await.expect(200);
+        ada.change(Method::PATCH, &repository, 1, &archived).await.expect(200);
         ada.post(SCHEDULES, &good).await.problem(409, "repository_archived");
     }
 
@@ -121,7 +115,7 @@ both_backends! {
         ada.base.clone_from(&host.api);
 
         let path = format!("{SCHEDULES}/{}", id_of(&made));
-        let ran = changed(&ada, &path, "last_run_at").await;
+        let ran = ada.until(&path, |schedule| !schedule["last_run_at"].is_null()).await;
         Contract::read().check(9, &ran);
         assert!(ran["last_dispatched_at"].as_str() >= made["next_run_at"].as_str(), "{ran}");
         assert!(ran["next_run_at"].as_str() > made["next_run_at"].as_str(), "{ran}");
@@ -147,17 +141,4 @@ fn due_soon(schedule: &Value) -> (Value, Duration) {
     schedule["local_hour"] = json!(minute_of_day / 60);
     schedule["local_minute"] = json!(minute_of_day % 60);
     (schedule, Duration::from_millis(u64::try_from(due_ms - now_ms).expect("to come")))
-}
-
-/// Reads a resource until a member is not null.
-async fn changed(client: &Client, path: &str, member: &str) -> Value {
-    let begun = Instant::now();
-    loop {
-        let resource = client.get(path).await.expect(200);
-        if !resource[member].is_null() {
-            return resource;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{member} stays null: {resource:#}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }

@@ -1,13 +1,12 @@
 //! A secret has one destination: the origin to which it was first sent. Neither a member nor a new
 //! version of its area can send it elsewhere.
 
-use std::time::{Duration, Instant};
-
 use assurance_tests::client::send;
+use assurance_tests::components::fixture;
 use assurance_tests::model_server::ModelServer;
 use assurance_tests::operators::stamped;
 use assurance_tests::receiver::Receiver;
-use assurance_tests::{Builder, Client, both_backends, place};
+use assurance_tests::{Builder, Client, both_backends, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 use toml::Value as Toml;
@@ -15,37 +14,20 @@ use toml::Value as Toml;
 const PATH: &str = "/v1/workspaces/{ws}/fixtures/sends-secret";
 const ENDPOINTS: &str = "/v1/workspaces/{ws}/model-endpoints";
 const SECRET: &str = "a-secret-of-this-test-alone";
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns the result of sending the secret to a URL.
 async fn sent(client: &Client, url: &str, name: &str) -> String {
     client.post(PATH, &json!({ "send": url, "as": name })).await.expect(200);
-    let begun = Instant::now();
-    loop {
+    until(format!("the job {name} has ended"), async || {
         let came = client.post(PATH, &json!({ "came": name })).await.expect(200);
-        if let Some(text) = came["text"].as_str() {
-            return text.to_owned();
-        }
-        assert!(begun.elapsed() < PATIENCE, "the job never ended");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        came["text"].as_str().map(str::to_owned)
+    })
+    .await
 }
 
 fn bearers(receiver: &Receiver) -> Vec<String> {
     let received = receiver.received().into_iter();
     received.filter_map(|one| one.headers.get("authorization").cloned()).collect()
-}
-
-async fn until(client: &Client, path: &str, good: impl Fn(&Value) -> bool) -> Value {
-    let begun = Instant::now();
-    loop {
-        let found = client.get(path).await.expect(200);
-        if good(&found) {
-            return found;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{found:#}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 both_backends! {
@@ -56,8 +38,7 @@ both_backends! {
         let builder = builder.set("areas.grants.sends_secret", grants);
         let (mut host, ada) = builder.start_with_owner().await;
         host.keep_secret(SECRET);
-        let file = place::fixtures().join("sends-secret").with_extension("wasm");
-        let component = std::fs::read(file).expect("a built fixture");
+        let component = fixture("sends-secret");
         host.put_area("sends_secret", &component).await.expect(200);
         let (here, thief) = (Receiver::content().await, Receiver::content().await);
         ada.post(PATH, &json!({ "put": SECRET })).await.expect(200);
@@ -93,7 +74,7 @@ both_backends! {
         });
         let made = ada.post(ENDPOINTS, &new).await.expect(201);
         let path = format!("{ENDPOINTS}/{}", made["id"].as_str().expect("an id"));
-        until(&ada, &path, |seen| seen["last_validated_at"].is_string()).await;
+        ada.until(&path, |seen| seen["last_validated_at"].is_string()).await;
         let change = async |changes: Value| {
             let version = ada.get(&path).await.header("etag").expect("an ETag").to_owned();
             let request = ada.request(Method::PATCH, &path).header("if-match", version);
@@ -110,9 +91,9 @@ both_backends! {
 
         // The same server with another path keeps the key; another server needs its own.
         change(json!({ "base_url": format!("{}/", server.base) })).await.expect(200);
-        until(&ada, &path, |seen| seen["last_validated_at"].is_string()).await;
+        ada.until(&path, |seen| seen["last_validated_at"].is_string()).await;
         change(json!({ "base_url": thief.base, "api_key": "another-key" })).await.expect(200);
-        until(&ada, &path, |seen| seen["last_error_code"].is_string()).await;
+        ada.until(&path, |seen| seen["last_error_code"].is_string()).await;
         assert_eq!(bearers(&thief)[0], "Bearer another-key");
         change(json!({ "base_url": server.base, "api_key": null })).await.expect(200);
         assert_eq!(ada.get(&path).await.expect(200)["has_credential"], false);

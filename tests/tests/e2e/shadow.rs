@@ -1,11 +1,9 @@
 //! A shadow version executes copies of requests, and operators see the differences between its
 //! responses and the live version's.
 
-use std::time::{Duration, Instant};
-
 use assurance_tests::client::send;
 use assurance_tests::operators::{digest, items};
-use assurance_tests::{Backend, Builder, TestHost, both_backends};
+use assurance_tests::{Backend, Builder, TestHost, both_backends, until};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -13,7 +11,6 @@ use crate::canary::{marked, scene};
 
 const AREA: &str = "/areas/behaves_as_marked";
 const PATH: &str = "/v1/workspaces/{ws}/fixtures/behaves-as-marked";
-const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn shadow(host: &TestHost, component: Vec<u8>) {
     let put = host.operator(Method::PUT, &format!("{AREA}?shadow=100")).body(component);
@@ -22,15 +19,12 @@ async fn shadow(host: &TestHost, component: Vec<u8>) {
 
 /// Returns the comparison after this number of requests.
 async fn compared(host: &TestHost, requests: u64) -> Value {
-    let begun = Instant::now();
-    loop {
+    until(format!("{requests} requests are compared"), async || {
         let told = host.operate(Method::GET, &format!("{AREA}/shadow")).await.expect(200);
-        if told["requests"]["compared"].as_u64() >= Some(requests) {
-            return told;
-        }
-        assert!(begun.elapsed() < PATIENCE, "they are never compared: {told}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        let enough = told["requests"]["compared"].as_u64() >= Some(requests);
+        if enough { Ok(told) } else { Err(told) }
+    })
+    .await
 }
 
 both_backends! {

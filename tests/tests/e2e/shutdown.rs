@@ -13,8 +13,6 @@ use rustix::process::Signal;
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::catalog::change;
-
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
 /// Number of connections with one request at a time each, like clients of a load balancer.
@@ -133,7 +131,7 @@ async fn hanging_jobs_are_cancelled_and_run_again_after_the_next_start() {
     let read = ada.get(&path).await;
     let version = read.version().expect("a version");
     let moved = json!({ "url": format!("{}/hooks", receiver.base) });
-    change(&ada, &path, version, &moved).await.expect(200);
+    ada.change(Method::PATCH, &path, version, &moved).await.expect(200);
     receiver.wait_for(8, Duration::from_secs(60)).await;
 }
 
@@ -154,9 +152,7 @@ async fn a_second_signal_ends_the_host_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_process_on_one_sqlite_database_is_refused() {
     let (mut host, _) = Builder::new(Backend::Sqlite).areas(&["support"]).start_with_owner().await;
-    let second = host.command(&["serve"]).output().expect("its end");
-    let errors = String::from_utf8_lossy(&second.stderr);
-    assert!(!second.status.success(), "{errors}");
+    let errors = host.refused(&["serve"]);
     assert!(errors.contains(&format!("is served by process {}", host.pid())), "{errors}");
     assert!(errors.contains("database.allow_several_processes"), "{errors}");
     // Commands open the same database.

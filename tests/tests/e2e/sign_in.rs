@@ -24,15 +24,6 @@ async fn login(host: &TestHost, email: &str, password: &str, code: Option<&str>)
     host.nobody().post(LOGIN, &body).await
 }
 
-/// Returns the client for a response with a new session cookie.
-fn signed_in(host: &TestHost, answer: &Answer) -> Client {
-    let cookie = answer.header("set-cookie").expect("a cookie");
-    let (pair, _) = cookie.split_once(';').expect("attributes");
-    let session = pair.strip_prefix("service_session=").expect("the session's name");
-    let csrf = answer.json()["csrf_token"].as_str().expect("a token").to_owned();
-    Client { session: Some(session.to_owned()), csrf: Some(csrf), ..host.nobody() }
-}
-
 /// Signs in from an address, with the device cookie of an earlier sign-in if
 /// there is one.
 async fn login_from(
@@ -73,7 +64,7 @@ both_backends! {
         for attribute in ["HttpOnly", "SameSite=Lax", "Path=/"] {
             assert!(cookie.contains(attribute), "{cookie}");
         }
-        let client = signed_in(&host, &answer);
+        let client = host.signed_in(&answer);
         let value = client.session.clone().unwrap_or_default();
         assert!(value.len() == 43, "256 bits in base64url: {value}");
         host.keep_secret(&value);
@@ -96,8 +87,8 @@ both_backends! {
 
     async fn a_revoked_session_ends_at_once(backend) {
         let (host, ada) = host_with_person(backend).await;
-        let first = signed_in(&host, &login(&host, &ada.email, &ada.password, None).await);
-        let second = signed_in(&host, &login(&host, &ada.email, &ada.password, None).await);
+        let first = host.signed_in(&login(&host, &ada.email, &ada.password, None).await);
+        let second = host.signed_in(&login(&host, &ada.email, &ada.password, None).await);
         second.get(SESSION).await.expect(200);
         let listed = sessions(&first.get("/v1/auth/security").await.expect(200));
         assert_eq!(listed.len(), 2);
@@ -112,7 +103,7 @@ both_backends! {
 
     async fn an_authenticator_is_asked_for_and_its_codes_work_once(backend) {
         let (host, ada) = host_with_person(backend).await;
-        let client = signed_in(&host, &login(&host, &ada.email, &ada.password, None).await);
+        let client = host.signed_in(&login(&host, &ada.email, &ada.password, None).await);
         let enrolled = client.post("/v1/auth/mfa/enrol", &json!({})).await.expect(200);
         let secret = enrolled["secret"].as_str().expect("a secret").to_owned();
         let code = totp::code(&secret, 0);
@@ -127,7 +118,7 @@ both_backends! {
         let used = login(&host, &ada.email, &ada.password, Some(&code)).await;
         used.problem(401, "invalid_credentials");
         let next = totp::code(&secret, 1);
-        let client = signed_in(&host, &login(&host, &ada.email, &ada.password, Some(&next)).await);
+        let client = host.signed_in(&login(&host, &ada.email, &ada.password, Some(&next)).await);
         let security = client.get("/v1/auth/security").await.expect(200);
         assert_eq!(security["mfa_enabled"], true);
         assert_eq!(security["recovery_codes_remaining"], 10);
@@ -145,11 +136,11 @@ both_backends! {
         let ada = host.create_person("ada");
         let workspace = host.create_workspace("first", &ada);
         host.start().await;
-        let old = signed_in(&host, &login(&host, &ada.email, &ada.password, None).await);
+        let old = host.signed_in(&login(&host, &ada.email, &ada.password, None).await);
         let enrol = "/v1/auth/mfa/enrol";
         let secret = old.post(enrol, &json!({})).await.expect(200)["secret"].clone();
         let secret = secret.as_str().expect("a secret").to_owned();
-        let fresh = signed_in(&host, &login(&host, &ada.email, &ada.password, None).await);
+        let fresh = host.signed_in(&login(&host, &ada.email, &ada.password, None).await);
         let confirm = json!({ "code": totp::code(&secret, 0) });
         let confirmed = fresh.post("/v1/auth/mfa/confirm", &confirm).await;
         confirmed.expect(200);
@@ -175,7 +166,7 @@ both_backends! {
         let refused = stolen.in_workspace(&workspace).post(tokens, &token).await;
         refused.problem(403, "permission_denied");
         let next = totp::code(&secret, 0);
-        let fresh = signed_in(&host, &login(&host, &ada.email, &ada.password, Some(&next)).await);
+        let fresh = host.signed_in(&login(&host, &ada.email, &ada.password, Some(&next)).await);
         let code = json!({ "code": totp::code(&secret, 1) });
         assert!(fresh.post("/v1/auth/mfa/disable", &code).await.status < 300);
         fresh.get(SESSION).await.expect(200);
@@ -301,7 +292,7 @@ both_backends! {
         host.start().await;
         login(&host, &ada.email, "a password typed wrong", None).await.expect(401);
         let answer = login(&host, &ada.email, &ada.password, None).await;
-        let by_ada = signed_in(&host, &answer).in_workspace(&workspace);
+        let by_ada = host.signed_in(&answer).in_workspace(&workspace);
         let hook = json!({ "events": ["support_case.created"], "url": "https://example.com/key" });
         by_ada.post("/v1/workspaces/{ws}/webhooks", &hook).await.expect(201);
         let invitation = json!({ "email": eve.email, "role": "viewer" });

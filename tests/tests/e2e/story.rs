@@ -180,11 +180,7 @@ impl Story {
         let conversation = self.write(8, "assistant/conversations", &body).await;
         let path =
             format!("/v1/workspaces/{{ws}}/assistant/conversations/{}", id_of(&conversation));
-        let begun = std::time::Instant::now();
-        while self.ada.get(&path).await.expect(200)["runs"][0]["status"] != "succeeded" {
-            assert!(begun.elapsed() < PATIENCE, "the assistant never answers");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        self.ada.until(&path, |found| found["runs"][0]["status"] == "succeeded").await;
     }
 
     async fn schedules_a_daily_audit(&self) {

@@ -38,9 +38,7 @@ both_backends! {
     async fn another_workspace_shows_nothing_of_this_one(backend) {
         let (mut host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
         open(&ada, "same-key-1", "first").await.expect(201);
-        let bea = host.create_person("bea");
-        let second = host.create_workspace("second", &bea);
-        let bea = host.sign_in(&bea, &second);
+        let bea = host.create_owner("bea", "second");
         assert_eq!(subjects(&bea).await, [""; 0]);
         // The same key is independent for another user.
         let answer = open(&bea, "same-key-1", "first").await;

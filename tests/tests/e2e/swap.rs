@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use assurance_tests::operators::stamped;
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place};
+use assurance_tests::components::{area, version};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
 use reqwest::Method;
 use serde_json::json;
 
@@ -14,33 +14,24 @@ const SWAPPING: Duration = Duration::from_secs(30);
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 
-fn component(name: &str) -> Vec<u8> {
-    std::fs::read(place::areas().join(name).with_extension("wasm")).expect("a built area")
-}
-
 async fn until_digest_changes(host: &TestHost, name: &str, old: Option<&String>) -> String {
-    let begun = Instant::now();
-    loop {
-        let digest = host.live_digest(name).await;
-        if let Some(digest) = digest.filter(|digest| Some(digest) != old) {
-            return digest;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{name} is never swapped");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until(format!("{name} is swapped"), async || {
+        host.live_digest(name).await.filter(|digest| Some(digest) != old)
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_put_brings_an_area_and_swaps_it() {
     let (host, ada) = Builder::new(Backend::Sqlite).start_with_owner().await;
     ada.get(CASES).await.problem(404, "not_found");
-    assert_eq!(host.put_area("support", &component("support")).await.status, 200);
+    assert_eq!(host.put_area("support", &area("support")).await.status, 200);
     ada.get(CASES).await.expect(200);
     let first = until_digest_changes(&host, "support", None).await;
-    assert_eq!(host.put_area("support", &stamped(&component("support"), 2)).await.status, 200);
+    assert_eq!(host.put_area("support", &version(2)).await.status, 200);
     assert_ne!(host.live_digest("support").await, Some(first));
     ada.get(CASES).await.expect(200);
-    let misnamed = host.put_area("evidence", &component("support")).await;
+    let misnamed = host.put_area("evidence", &area("support")).await;
     assert_eq!(misnamed.status, 422, "{}", misnamed.text());
 }
 
@@ -49,7 +40,7 @@ async fn only_operators_may_swap() {
     let (host, ada) = Builder::new(Backend::Sqlite).start_with_owner().await;
     let with_cookie = Client { base: host.operators.clone(), ..ada.clone() };
     for client in [Client::nobody(&host.operators), with_cookie] {
-        let request = client.request(Method::PUT, "/areas/support").body(component("support"));
+        let request = client.request(Method::PUT, "/areas/support").body(area("support"));
         assert_eq!(assurance_tests::client::send(request).await.status, 401);
     }
     // The API's listener does not have these paths.
@@ -62,12 +53,12 @@ async fn a_watched_folder_swaps_a_changed_file() {
     let (host, ada) = builder.start_with_owner().await;
     let first = until_digest_changes(&host, "support", None).await;
     let place = host.areas().join("support.wasm");
-    std::fs::write(&place, stamped(&component("support"), 3)).expect("written");
+    std::fs::write(&place, version(3)).expect("written");
     let second = until_digest_changes(&host, "support", Some(&first)).await;
     ada.get(CASES).await.expect(200);
 
     // A truncated file changes nothing; the complete file is installed.
-    let whole = component("support");
+    let whole = area("support");
     std::fs::write(&place, &whole[..whole.len() / 2]).expect("written");
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(host.live_digest("support").await.as_ref(), Some(&second));
@@ -78,7 +69,7 @@ async fn a_watched_folder_swaps_a_changed_file() {
 both_backends! {
     async fn swaps_under_load_lose_no_request(backend) {
         let (mut host, ada) = Builder::new(backend).areas(&["support"]).start_with_owner().await;
-        let versions = [stamped(&component("support"), 1), stamped(&component("support"), 2)];
+        let versions = [version(1), version(2)];
         for version in &versions {
             assert_eq!(host.put_area("support", version).await.status, 200);
         }

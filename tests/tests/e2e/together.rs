@@ -1,10 +1,10 @@
 //! Jobs and deliveries that run together: one call and one transaction for many.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use assurance_tests::receiver::Receiver;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, until};
 use serde_json::{Value, json};
 
 const FIXTURE: &str = "/v1/workspaces/{ws}/fixtures/runs-together";
@@ -14,15 +14,12 @@ const SOON: Duration = Duration::from_secs(60);
 /// Enqueues jobs and waits until this number of jobs is stored. Returns the number of calls.
 async fn run(client: &Client, body: &Value, jobs: u64) -> u64 {
     client.post(FIXTURE, body).await.expect(200);
-    let begun = Instant::now();
-    loop {
+    let seen = until(format!("{jobs} jobs of {body} are stored"), async || {
         let seen = client.post(FIXTURE, &json!({})).await.expect(200);
-        if seen["jobs"] == jobs {
-            return seen["calls"].as_u64().expect("a number");
-        }
-        assert!(begun.elapsed() < SOON, "{body}: {seen} of {jobs}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        if seen["jobs"] == jobs { Ok(seen) } else { Err(seen) }
+    })
+    .await;
+    seen["calls"].as_u64().expect("a number")
 }
 
 /// Asserts that no job of the fixture has failed or was counted as a second attempt.
@@ -119,22 +116,13 @@ both_backends! {
         host.terminate().await;
         host.configure(&[("jobs.enabled", true.into())]);
         host.start().await;
-        let begun = Instant::now();
-        loop {
-            let mut ids: Vec<String> = receiver
-                .received()
-                .iter()
-                .skip(2)
-                .map(|request| request.headers["webhook-id"].clone())
-                .collect();
-            ids.sort_unstable();
-            ids.dedup();
-            if ids.len() == 60 {
-                break;
-            }
-            assert!(begun.elapsed() < SOON, "{} of 60 deliveries", ids.len());
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until("60 deliveries are accepted", async || {
+            let accepted = receiver.received().into_iter().skip(2);
+            let ids: BTreeSet<_> =
+                accepted.map(|request| request.headers["webhook-id"].clone()).collect();
+            if ids.len() == 60 { Ok(()) } else { Err(ids.len()) }
+        })
+        .await;
     }
 
     async fn a_workspace_with_too_many_waiting_deliveries_is_told_to_wait(backend) {
@@ -171,10 +159,9 @@ both_backends! {
         host.start().await;
         let ada = Client { base: host.api.clone(), ..ada };
         receiver.wait_for(taken as usize, SOON).await;
-        let begun = Instant::now();
-        while open_case(&ada, 1_000 + taken).await.status != 201 {
-            assert!(begun.elapsed() < SOON, "still refused");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        until("a case is accepted", async || {
+            open_case(&ada, 1_000 + taken).await.status == 201
+        })
+        .await;
     }
 }

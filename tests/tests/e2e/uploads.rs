@@ -1,13 +1,13 @@
 //! Uploads (operation 20) with signed links that need no session, and the malware scanner.
 
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use assurance_tests::artifacts::path_of;
 use assurance_tests::bucket::Bucket;
 use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, clamd, place};
-use reqwest::Method;
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, clamd, place};
 use serde_json::{Value, json};
 
 const UPLOADS: &str = "/v1/workspaces/{ws}/uploads";
@@ -32,41 +32,17 @@ fn announcement(filename: &str, content: &[u8]) -> Value {
     })
 }
 
-fn path_of(upload: &Value) -> String {
-    format!("{UPLOADS}/{}", upload["id"].as_str().expect("an id"))
-}
-
-/// Sends content to an upload's URL, without a session.
-async fn put(host: &TestHost, upload: &Value, content: &[u8]) -> Answer {
-    let mut request = host.nobody().http.put(upload["upload_url"].as_str().expect("a URL"));
-    for (name, value) in upload["upload_headers"].as_object().expect("headers") {
-        request = request.header(name, value.as_str().expect("a value"));
-    }
-    send(request.body(content.to_vec())).await
-}
-
-async fn complete(client: &Client, upload: &Value) -> Answer {
-    send(client.request(Method::POST, &format!("{}/complete", path_of(upload)))).await
-}
-
 /// Announces, sends and completes content, and waits for the result.
-async fn upload(host: &TestHost, client: &Client, filename: &str, content: &[u8]) -> Value {
+async fn upload(client: &Client, filename: &str, content: &[u8]) -> Value {
     let made = client.post(UPLOADS, &announcement(filename, content)).await.expect(201);
-    put(host, &made, content).await.expect(200);
-    complete(client, &made).await.expect(200);
+    client.put_content(&made, content).await.expect(200);
+    client.complete_upload(&made).await.expect(200);
     settled(client, &made).await
 }
 
 async fn settled(client: &Client, upload: &Value) -> Value {
-    let begun = Instant::now();
-    loop {
-        let now = client.get(&path_of(upload)).await.expect(200);
-        if ["ready", "rejected", "expired"].iter().any(|stage| now["validation_stage"] == *stage) {
-            return now;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(60), "not settled: {now}");
-        tokio::time::sleep(Duration::from_millis(30)).await;
-    }
+    let stages = ["ready", "rejected", "expired"];
+    client.settled(&path_of(upload), "validation_stage", &stages).await
 }
 
 both_backends! {
@@ -86,17 +62,17 @@ both_backends! {
         let (_, signature) = url.split_once("signature=").expect("a signature");
         host.keep_secret(signature);
 
-        complete(&ada, &made).await.problem(409, "content_missing");
-        let sent = put(&host, &made, SARIF).await.expect(200);
+        ada.complete_upload(&made).await.problem(409, "content_missing");
+        let sent = ada.put_content(&made, SARIF).await.expect(200);
         contract.check(20, &sent);
         assert_eq!((&sent["validation_stage"], &sent["validation_progress"]), (&json!("uploaded"), &json!(20)));
-        contract.check(20, &complete(&ada, &made).await.expect(200));
+        contract.check(20, &ada.complete_upload(&made).await.expect(200));
         let ready = settled(&ada, &made).await;
         contract.check(20, &ready);
         assert_eq!((&ready["validation_stage"], &ready["validation_progress"]), (&json!("ready"), &json!(100)));
         assert_eq!((&ready["malware_status"], &ready["upload_url"]), (&json!("skipped"), &Value::Null));
-        assert_eq!(complete(&ada, &made).await.expect(200), ready, "completing again changes nothing");
-        put(&host, &made, SARIF).await.problem(409, "upload_closed");
+        assert_eq!(ada.complete_upload(&made).await.expect(200), ready, "completing again changes nothing");
+        ada.put_content(&made, SARIF).await.problem(409, "upload_closed");
     }
 
     async fn who_may_announce_see_and_send(backend) {
@@ -109,14 +85,11 @@ both_backends! {
         let seen = viewer.get(&path_of(&made)).await.expect(200);
         Contract::read().check(20, &seen);
         assert_eq!((&seen["upload_url"], &seen["upload_headers"]), (&Value::Null, &json!({})));
-        send(viewer.request(Method::POST, &format!("{}/complete", path_of(&made)))).await
-            .problem(403, "permission_denied");
+        viewer.complete_upload(&made).await.problem(403, "permission_denied");
 
         host.nobody().in_workspace(&ada.workspace).get(&path_of(&made)).await
             .problem(401, "unauthenticated");
-        let stranger = host.create_person("bea");
-        let elsewhere = host.create_workspace("second", &stranger);
-        let stranger = host.sign_in(&stranger, &elsewhere);
+        let stranger = host.create_owner("bea", "second");
         stranger.get(&path_of(&made)).await.problem(404, "not_found");
         stranger.in_workspace(&ada.workspace).get(&path_of(&made)).await.problem(404, "not_found");
         let tokenless = Client { csrf: None, ..ada.clone() };
@@ -163,18 +136,18 @@ both_backends! {
         host.cli(&lowered);
         // This node caches memberships for at most one second.
         tokio::time::sleep(Duration::from_millis(1_100)).await;
-        put(&host, &made, SARIF).await.problem(403, "permission_denied");
+        ada.put_content(&made, SARIF).await.problem(403, "permission_denied");
     }
 
     async fn what_comes_must_be_what_was_announced(backend) {
-        let (host, ada) = host(backend).await;
+        let (_host, ada) = host(backend).await;
         let mut wish = announcement("scan.sarif", SARIF);
         wish["content_sha256"] = json!("0".repeat(64));
         let made = ada.post(UPLOADS, &wish).await.expect(201);
-        put(&host, &made, b"short").await.problem(422, "length_mismatch");
-        put(&host, &made, SARIF).await.problem(422, "digest_mismatch");
+        ada.put_content(&made, b"short").await.problem(422, "length_mismatch");
+        ada.put_content(&made, SARIF).await.problem(422, "digest_mismatch");
         let too_large = vec![b' '; 26_214_401];
-        put(&host, &made, &too_large).await.problem(413, "payload_too_large");
+        ada.put_content(&made, &too_large).await.problem(413, "payload_too_large");
         for (member, value) in [
             ("compressed_bytes", json!(0)),
             ("compressed_bytes", json!(26_214_401)),
@@ -193,13 +166,13 @@ both_backends! {
     }
 
     async fn what_is_refused_says_what_to_mend(backend) {
-        let (host, ada) = host(backend).await;
+        let (_host, ada) = host(backend).await;
         for (name, content, code) in [
             ("broken.json", &b"{\"version\": \"2.1.0\", \"runs\": [}"[..], "malformed_json"),
             ("notes.md", b"Nothing to see.", "unsupported_format"),
             ("cut.gz", &[0x1f, 0x8b, 8, 0, 0, 0], "content_damaged"),
         ] {
-            let rejected = upload(&host, &ada, name, content).await;
+            let rejected = upload(&ada, name, content).await;
             Contract::read().check(20, &rejected);
             assert_eq!(rejected["validation_stage"], "rejected");
             assert_eq!(rejected["validation_error_code"], code);
@@ -210,16 +183,16 @@ both_backends! {
     async fn a_scanner_is_asked_where_there_is_one(backend) {
         let clamd = clamd::start().await;
         let builder = Builder::new(backend).areas(&["uploads"]).set("malware.clamd", clamd);
-        let (host, ada) = builder.start_with_owner().await;
-        let clean = upload(&host, &ada, "scan.sarif", SARIF).await;
+        let (_host, ada) = builder.start_with_owner().await;
+        let clean = upload(&ada, "scan.sarif", SARIF).await;
         assert_eq!((&clean["malware_status"], &clean["validation_stage"]), (&json!("clean"), &json!("ready")));
-        let infected = upload(&host, &ada, "scan.sarif", &clamd::eicar()).await;
+        let infected = upload(&ada, "scan.sarif", &clamd::eicar()).await;
         assert_eq!((&infected["malware_status"], &infected["validation_stage"]), (&json!("infected"), &json!("rejected")));
         assert_eq!(infected["validation_error_code"], "malware_found");
     }
 
     async fn real_artifacts_are_taken(backend) {
-        let (host, ada) = host(backend).await;
+        let (_host, ada) = host(backend).await;
         if !place::corpus().is_dir() {
             eprintln!("skipped: there is no folder of real files (ASSURANCE_CORPUS)");
             return;
@@ -231,13 +204,13 @@ both_backends! {
             "codeowners/azure-sdk-for-rust.CODEOWNERS",
         ] {
             let content = std::fs::read(place::corpus().join(name)).expect("a real file");
-            let ready = upload(&host, &ada, name, &content).await;
+            let ready = upload(&ada, name, &content).await;
             assert_eq!(ready["validation_stage"], "ready", "{name}: {ready}");
         }
     }
 
     async fn the_largest_upload_is_unpacked(backend) {
-        let (host, ada) = host(backend).await;
+        let (_host, ada) = host(backend).await;
         // Random content, so that the file is large both packed and unpacked.
         let mut content = Vec::from(&br#"{"version":"2.1.0","runs":["#[..]);
         let mut state = 7_u64;
@@ -249,7 +222,7 @@ both_backends! {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(&content).expect("packed");
         let packed = encoder.finish().expect("packed");
-        let ready = upload(&host, &ada, "large.sarif.gz", &packed).await;
+        let ready = upload(&ada, "large.sarif.gz", &packed).await;
         assert_eq!(ready["validation_stage"], "ready", "{ready}");
     }
 

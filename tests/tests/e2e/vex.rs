@@ -1,20 +1,17 @@
 //! VEX documents and SBOMs with weak subjects, over HTTP: uploads decide the inventory, and
 //! everything skipped is reported.
 
-use assurance_tests::artifacts::id_of;
-use assurance_tests::contract::Contract;
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends};
+use assurance_tests::{Backend, Client, TestHost, both_backends};
 use serde_json::{Value, json};
 
-const AREAS: &[&str] =
-    &["catalog", "uploads", "evidence", "schedules", "control-room", "ownership", "dependencies"];
+use crate::dependencies::{list, start_with_repository};
+
 const SERIAL: &str = "3e671687-395b-41f5-a30f-a58921a69b79";
 const LODASH: &str = "pkg:npm/lodash@4.17.20";
 const MINIMIST: &str = "pkg:npm/minimist@1.2.5";
 
 async fn start(backend: Backend) -> (TestHost, Client, String) {
-    let (host, ada) = Builder::new(backend).areas(AREAS).start_with_owner().await;
-    let repository = ada.repository("shop").await;
+    let (host, ada, repository) = start_with_repository(backend).await;
     for (id, alias, package) in
         [("GHSA-35jh", "CVE-2021-23337", "lodash"), ("GHSA-xvch", "CVE-2021-44906", "minimist")]
     {
@@ -60,17 +57,9 @@ fn statement(advisory: &str, state: &str, reference: &str) -> Value {
 async fn bring(client: &Client, repository: &str, name: &str, document: &Value) -> Value {
     client.upload(repository, name, document.to_string().as_bytes()).await;
     let body = json!({ "repository_id": repository, "branch_ref": "main" });
-    let audit = client.post("/v1/workspaces/{ws}/audits", &body).await.expect(201);
-    let path = format!("/v1/workspaces/{{ws}}/audits/{}", id_of(&audit));
-    let audit = client.settled(&path, "state", &["completed", "failed"]).await;
+    let audit = client.audit_of(&body).await;
     assert_eq!(audit["parts"]["dependencies"]["status"], "succeeded", "{audit:#}");
     audit
-}
-
-async fn list(client: &Client, query: &str) -> Value {
-    let list = client.get(&format!("/v1/workspaces/{{ws}}/dependencies{query}")).await.expect(200);
-    Contract::read().check(16, &list);
-    list
 }
 
 /// Returns the dependencies with the ids of their advisories.

@@ -82,9 +82,7 @@ both_backends! {
         let (mut host, ada) = host(backend).await;
         let receiver = Receiver::content().await;
         subscribe(&ada, &receiver.base).await.expect(201);
-        let bea = host.create_person("bea");
-        let other = host.create_workspace("second", &bea);
-        let bea = host.sign_in(&bea, &other);
+        let bea = host.create_owner("bea", "second");
         open_case(&bea, "not-here-1").await;
         let case = open_case(&ada, "but-here-1").await;
         receiver.wait_for(1, SOON).await;

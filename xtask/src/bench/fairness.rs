@@ -5,22 +5,25 @@ use std::net::TcpListener;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use serde::Serialize;
 use serde_json::json;
 
 use super::server::{Plan, Server};
-use super::size::{audit, data, id, repository, upload};
-use super::writes::{Receiver, due};
-use super::{CREATE, Programs, machine, plan};
+use super::size::{audit, data, repository, upload};
+use super::steady::{ExpectedRequest, SteadyLoad};
+use super::writes::{Receiver, due, subscribe};
+use super::{CREATE, Programs, machine, plan, report};
 use crate::postgres::Postgres;
 use crate::workspace::Workspace;
 
 /// Audits of the busy workspace, and the results of its file.
 const AUDITS: usize = 60;
 const RESULTS: usize = 2_000;
-/// Events for a receiver that accepts connections and never responds.
+/// Events for a receiver that accepts connections and never responds: those before the measurement,
+/// and the rate of those during it.
 const EVENTS: u32 = 50_000;
+const EVENTS_PER_SECOND: u32 = 100;
 /// Calls that each enqueue a thousand jobs of about 50 ms.
 const JOB_CALLS: usize = 10;
 /// Measurements of the quiet workspace; the median is reported.
@@ -58,11 +61,7 @@ pub(crate) fn run(workspace: &Workspace, programs: &Programs) -> anyhow::Result<
         let Row { backend, quiet, busy, alone_ms, beside_ms, busy_jobs_left } = row;
         println!("| {quiet} | {busy} | {backend} | {alone_ms} | {beside_ms} | {busy_jobs_left} |");
     }
-    let path = workspace.target.join("bench-fairness.json");
-    std::fs::write(&path, serde_json::to_vec_pretty(&rows)?)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    println!("\n{}", path.display());
-    Ok(())
+    report::write(&workspace.target.join("bench-fairness.json"), &rows)
 }
 
 struct Bench<'a> {
@@ -78,23 +77,38 @@ impl Bench<'_> {
         Server::start(&Plan { settings: "[egress]\nallow_loopback = true\n".to_owned(), ..plan })
     }
 
-    /// Measures the quiet workspace alone, lets the busy one begin, and measures again.
+    /// Measures the quiet workspace alone, lets the busy one begin, and measures again, during the
+    /// load that `begin` returns. Without one, jobs of the busy workspace must be left at the end.
     fn compare(
         &self,
         mut server: Server,
         (quiet, busy): (&'static str, &'static str),
-        begin: impl FnOnce(&Server) -> anyhow::Result<()>,
+        begin: impl FnOnce(&Server) -> anyhow::Result<Option<SteadyLoad>>,
         mut measure: impl FnMut(&Server) -> anyhow::Result<Duration>,
     ) -> anyhow::Result<Row> {
         let noisy = server.enter_new_workspace("quiet")?;
         let alone = median(&server, &mut measure)?;
         let calm = server.enter(noisy);
-        begin(&server)?;
+        let load = begin(&server)?;
         let noisy = server.enter(calm);
-        let beside = median(&server, &mut measure)?;
+        let mut beside = Duration::ZERO;
+        let mut measure_beside = || {
+            beside = median(&server, &mut measure)?;
+            Ok(())
+        };
+        match &load {
+            Some(load) => {
+                let wrong = load.during(measure_beside)?.wrong;
+                ensure!(wrong == 0, "{wrong} requests of the busy workspace failed");
+            }
+            None => measure_beside()?,
+        }
         server.enter(noisy);
         let busy_jobs_left = due(&server)?;
-        ensure!(busy_jobs_left > 0, "{busy} ended before the quiet workspace was measured");
+        ensure!(
+            load.is_some() || busy_jobs_left > 0,
+            "{busy} ended before the quiet workspace was measured"
+        );
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Ok(Row {
             backend: self.backend,
@@ -114,7 +128,7 @@ impl Bench<'_> {
             for _ in 0..AUDITS {
                 server.post("/audits", Some(&json!({ "repository_id": repository })))?;
             }
-            Ok(())
+            Ok(None)
         };
         let mut number = 0;
         let measure = |server: &Server| {
@@ -135,14 +149,16 @@ impl Bench<'_> {
         let silent = TcpListener::bind("127.0.0.1:0")?;
         let silent_url = format!("http://{}/", silent.local_addr()?);
         let begin = |server: &Server| {
-            subscribe(server, &silent_url)?;
-            server.create(CREATE.path, CREATE.body.unwrap_or_default(), EVENTS)
+            subscribe(server, &silent_url, "support_case.created")?;
+            server.create(CREATE.path, CREATE.body.unwrap_or_default(), EVENTS)?;
+            let create = ExpectedRequest::creating_case(server);
+            Ok(Some(SteadyLoad::new(server, EVENTS_PER_SECOND, vec![create])))
         };
         let receiver = Receiver::start()?;
         let mut subscribed = false;
         let measure = |server: &Server| {
             if !std::mem::replace(&mut subscribed, true) {
-                subscribe(server, &receiver.url)?;
+                subscribe(server, &receiver.url, "support_case.created")?;
             }
             let (before, begun) = (receiver.received.load(Ordering::Relaxed), Instant::now());
             server.create(CREATE.path, CREATE.body.unwrap_or_default(), 1)?;
@@ -152,17 +168,14 @@ impl Bench<'_> {
             }
             Ok(begun.elapsed())
         };
-        let names = ("delivery of one event", "50,000 events for a receiver that hangs");
+        let names =
+            ("delivery of one event", "50,000 events, then 100/s, for a receiver that hangs");
         self.compare(server, names, begin, measure)
     }
 
     fn jobs(&self) -> anyhow::Result<Row> {
-        let areas = self.programs.folder.join("fair-jobs-areas");
-        std::fs::create_dir_all(&areas)?;
-        for file in ["fixtures/enqueues-jobs.wasm", "queue.wasm", "areas.toml"] {
-            let from = self.programs.areas.join(file);
-            std::fs::copy(&from, areas.join(from.file_name().unwrap_or_default()))?;
-        }
+        let files = ["fixtures/enqueues-jobs.wasm", "queue.wasm", "areas.toml"];
+        let areas = self.programs.areas_with("fair-jobs-areas", &files)?;
         eprintln!("{}: fair-jobs", self.backend);
         let plan = plan(self.programs, "fair-jobs", self.backend, self.postgres)?;
         let server = Server::start(&Plan { areas: &areas, ..plan })?;
@@ -171,7 +184,7 @@ impl Bench<'_> {
             for _ in 0..JOB_CALLS {
                 server.post(PATH, Some(&json!({ "busy": true })))?;
             }
-            Ok(())
+            Ok(None)
         };
         let measure = |server: &Server| {
             let begun = Instant::now();
@@ -184,11 +197,6 @@ impl Bench<'_> {
         };
         self.compare(server, ("one empty job", "10,000 jobs of 50 ms"), begin, measure)
     }
-}
-
-fn subscribe(server: &Server, url: &str) -> anyhow::Result<String> {
-    let webhook = json!({ "url": url, "events": ["support_case.created"] });
-    id(&server.post("/webhooks", Some(&webhook))?)
 }
 
 fn median(

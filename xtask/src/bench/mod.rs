@@ -19,6 +19,7 @@ mod writes;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::Args;
 
 use self::load::{Load, LoadResults, Operation};
@@ -112,6 +113,20 @@ struct Programs {
     script: PathBuf,
 }
 
+impl Programs {
+    /// Creates a folder with these files of the built areas. Returns the folder.
+    fn areas_with(&self, name: &str, files: &[&str]) -> anyhow::Result<PathBuf> {
+        let areas = self.folder.join(name);
+        std::fs::create_dir_all(&areas)?;
+        for file in files {
+            let from = self.areas.join(file);
+            std::fs::copy(&from, areas.join(from.file_name().unwrap_or_default()))
+                .with_context(|| format!("cannot copy {}", from.display()))?;
+        }
+        Ok(areas)
+    }
+}
+
 /// Builds, measures, prints and writes the report.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
     if options.size {
@@ -151,7 +166,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
         in_process: in_process(workspace)?,
     };
     report.print();
-    report.write(&workspace.target.join("bench.json"))
+    report::write(&workspace.target.join("bench.json"), &report)
 }
 
 fn prepare(workspace: &Workspace) -> anyhow::Result<Programs> {
@@ -286,13 +301,7 @@ fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow
 /// Measures the latency of a healthy area, alone and while clients of another area call an endless
 /// loop.
 fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<NeighbourLatency> {
-    let areas = programs.folder.join("areas");
-    std::fs::create_dir_all(&areas)?;
-    for component in ["support.wasm", "fixtures/infinite-loop.wasm"] {
-        let from = programs.areas.join(component);
-        let name = from.file_name().unwrap_or_default();
-        std::fs::copy(&from, areas.join(name))?;
-    }
+    let areas = programs.areas_with("areas", &["support.wasm", "fixtures/infinite-loop.wasm"])?;
     let server = Server::start(&alone(programs, "neighbour", &areas))?;
     server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
     // Far below the machine's maximum, so that latency and not throughput is measured.

@@ -98,14 +98,14 @@ impl Report {
         );
         println!("\nin process:\n{}", self.in_process);
     }
+}
 
-    /// Writes the results to a file.
-    pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
-        std::fs::write(path, serde_json::to_vec_pretty(self)?)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        println!("\n{}", path.display());
-        Ok(())
-    }
+/// Writes the results of a run to a file.
+pub(crate) fn write(path: &Path, results: &impl Serialize) -> anyhow::Result<()> {
+    std::fs::write(path, serde_json::to_vec_pretty(results)?)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    println!("\n{}", path.display());
+    Ok(())
 }
 
 /// Returns the median; for an even number of values the lower one.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde::Serialize;
 
+use super::CREATE;
 use super::server::Server;
 
 const CONNECTIONS: u32 = 16;
@@ -86,6 +87,12 @@ impl ExpectedRequest {
             body.len(),
         );
         Self { head, body, keys: None, status, part, on_trial: false }
+    }
+
+    /// Creates a request that creates a support case.
+    pub(crate) fn creating_case(server: &Server) -> Self {
+        let post = (CREATE.method, CREATE.path, CREATE.body.unwrap_or_default());
+        Self::new(server, post, ("201", "Login fails")).with_keys(server)
     }
 
     /// Lets a canary serve the request and make it fail.

@@ -1,7 +1,8 @@
 //! Operations that change or delete documents.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::ChangedBody::{self, Member, Other};
 use super::{Change, Deletion, Target};
 
 const QUESTIONS: &str = "questionnaires/{questionnaire}/questions";
@@ -15,121 +16,68 @@ pub(crate) const CHANGES: &[Change] = &[
             25,
             "catalog.groups",
             "groups",
-            |marker| json!({ "identities": [marker] }),
+            Other { body: |marker| json!({ "identities": [marker] }), kept: &["identities"] },
         )
     },
     Change {
-        kept: &["external_id"],
         event: Some(("repository.updated", "repository_id")),
         ..contended(
             "update_repository",
             25,
             "catalog.repositories",
             "repositories",
-            |marker| json!({ "external_id": marker }),
+            Member("external_id"),
         )
     },
     Change {
-        kept: &["description"],
         event: Some(("service.updated", "service_id")),
-        ..contended(
-            "update_service",
-            10,
-            "catalog.services",
-            "services",
-            |marker| json!({ "description": marker }),
-        )
+        ..contended("update_service", 10, "catalog.services", "services", Member("description"))
     },
+    contended("update_audit_schedule", 5, "schedules.schedules", "audit-schedules", Member("name")),
     Change {
-        kept: &["name"],
-        ..contended(
-            "update_audit_schedule",
-            5,
-            "schedules.schedules",
-            "audit-schedules",
-            |marker| json!({ "name": marker }),
-        )
-    },
-    Change {
-        kept: &["answer"],
         event: Some(("questionnaire.question_answered", "question_id")),
-        ..contended(
-            "answer_question",
-            8,
-            "questionnaires.questions",
-            QUESTIONS,
-            |marker| json!({ "answer": marker }),
-        )
+        ..contended("answer_question", 8, "questionnaires.questions", QUESTIONS, Member("answer"))
     },
     Change {
         posts: true,
         suffix: "/notes",
         target: Target::Recent,
-        kept: &[],
-        event: None,
         ..contended(
             "add_support_note",
             20,
             "support.cases",
             "support/cases",
-            |marker| json!({ "body": marker }),
+            Other { body: |marker| json!({ "body": marker }), kept: &[] },
         )
     },
     Change {
         event: Some(("support_case.closed", "case_id")),
         ..act("close_support_case", 5, "support.cases", "support/cases", "/close")
     },
-    Change {
-        kept: &["title"],
-        ..recent(
-            "update_assistant_conversation",
-            5,
-            "assistant.conversations",
-            "assistant/conversations",
-            |marker| json!({ "title": marker }),
-        )
-    },
-    Change {
-        kept: &["name"],
-        ..recent(
-            "update_webhook",
-            5,
-            "webhooks.subscriptions",
-            "webhooks",
-            |marker| json!({ "name": marker }),
-        )
-    },
+    recent(
+        "update_assistant_conversation",
+        5,
+        "assistant.conversations",
+        "assistant/conversations",
+        Member("title"),
+    ),
+    recent("update_webhook", 5, "webhooks.subscriptions", "webhooks", Member("name")),
     again("rotate_webhook_secret", 3, "webhooks.subscriptions", "webhooks", "/rotate-secret"),
-    Change {
-        kept: &["name"],
-        ..recent(
-            "update_model_endpoint",
-            3,
-            "assistant.endpoints",
-            "model-endpoints",
-            |marker| json!({ "name": marker }),
-        )
-    },
-    Change {
-        kept: &["client_id"],
-        ..recent(
-            "update_identity_provider",
-            3,
-            "identity.providers",
-            "identity/providers",
-            |marker| json!({ "client_id": marker }),
-        )
-    },
-    Change {
-        kept: &["title"],
-        ..recent(
-            "update_questionnaire",
-            3,
-            "questionnaires.questionnaires",
-            "questionnaires",
-            |marker| json!({ "title": marker }),
-        )
-    },
+    recent("update_model_endpoint", 3, "assistant.endpoints", "model-endpoints", Member("name")),
+    recent(
+        "update_identity_provider",
+        3,
+        "identity.providers",
+        "identity/providers",
+        Member("client_id"),
+    ),
+    recent(
+        "update_questionnaire",
+        3,
+        "questionnaires.questionnaires",
+        "questionnaires",
+        Member("title"),
+    ),
     act("pause_audit_schedule", 2, "schedules.schedules", "audit-schedules", "/pause"),
     again("resume_audit_schedule", 2, "schedules.schedules", "audit-schedules", "/resume"),
     again("validate_model_endpoint", 2, "assistant.endpoints", "model-endpoints", "/validate"),
@@ -143,7 +91,10 @@ pub(crate) const CHANGES: &[Change] = &[
         ..act("revoke_invitation", 4, "invitations.invitations", "invitations", "/revoke")
     },
     Change {
-        body: |marker| json!({ "to_state": "cancelled", "notes": marker }),
+        body: Other {
+            body: |marker| json!({ "to_state": "cancelled", "notes": marker }),
+            kept: &[],
+        },
         event: Some(("remediation.program_transitioned", "program_id")),
         ..act(
             "transition_remediation_program",
@@ -161,7 +112,7 @@ const fn contended(
     weight: u32,
     collection: &'static str,
     path: &'static str,
-    body: fn(&str) -> Value,
+    body: ChangedBody,
 ) -> Change {
     Change {
         operation,
@@ -171,7 +122,6 @@ const fn contended(
         path,
         suffix: "",
         target: Target::Contended,
-        kept: &["identities"],
         event: None,
         body,
     }
@@ -183,7 +133,7 @@ const fn recent(
     weight: u32,
     collection: &'static str,
     path: &'static str,
-    body: fn(&str) -> Value,
+    body: ChangedBody,
 ) -> Change {
     Change { target: Target::Recent, ..contended(operation, weight, collection, path, body) }
 }
@@ -200,8 +150,7 @@ const fn act(
         posts: true,
         suffix,
         target: Target::Taken,
-        kept: &[],
-        ..contended(operation, weight, collection, path, no_body)
+        ..contended(operation, weight, collection, path, ChangedBody::None)
     }
 }
 
@@ -214,10 +163,6 @@ const fn again(
     suffix: &'static str,
 ) -> Change {
     Change { target: Target::Recent, ..act(operation, weight, collection, path, suffix) }
-}
-
-fn no_body(_: &str) -> Value {
-    Value::Null
 }
 
 /// Every operation that deletes a document.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use reqwest::{Method, RequestBuilder};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::book::Effect;
 use super::tenant::Tenant;
@@ -61,19 +61,51 @@ pub struct Change {
     pub suffix: &'static str,
     /// Selection of the changed document.
     pub target: Target,
-    /// Members of the request that the document has afterwards.
-    pub kept: &'static [&'static str],
     /// Name of the event that the change publishes, and the event's member with the document's id.
     pub event: Option<(&'static str, &'static str)>,
-    /// Returns the body with this marker; null for none.
-    pub body: fn(&str) -> Value,
+    /// Body of the request.
+    pub body: ChangedBody,
 }
 
 impl Change {
     /// Returns whether the change may have no effect, because another request made the same change
     /// before. Its response then contains a version that it did not create.
     pub(super) fn may_change_nothing(&self) -> bool {
-        self.target == Target::Recent && (self.body)("").is_null()
+        self.target == Target::Recent && matches!(self.body, ChangedBody::None)
+    }
+
+    /// Returns whether the document has the marker afterwards, but not as a known member.
+    pub(super) fn adds(&self) -> bool {
+        matches!(self.body, ChangedBody::Other { kept: [], .. })
+    }
+}
+
+/// Body of a change.
+#[derive(Clone, Copy, Debug)]
+pub enum ChangedBody {
+    /// No body.
+    None,
+    /// A member whose value is the marker. The document has it afterwards.
+    Member(&'static str),
+    /// Another body.
+    Other {
+        /// Returns the body with this marker.
+        body: fn(&str) -> Value,
+        /// Members of the body that the document has afterwards.
+        kept: &'static [&'static str],
+    },
+}
+
+impl ChangedBody {
+    /// Returns the body with this marker, and the members that the document has afterwards.
+    fn with(&self, marker: &str) -> (Body, Map<String, Value>) {
+        let (body, names) = match self {
+            Self::None => return (Body::None, Map::new()),
+            Self::Member(name) => (json!({ *name: marker }), std::slice::from_ref(name)),
+            Self::Other { body, kept } => (body(marker), *kept),
+        };
+        let kept = kept(&body, names);
+        (Body::Json(body), kept)
     }
 }
 
@@ -256,7 +288,7 @@ fn create(
     let draft = (kind.draft)(tenant, marker, rng)?;
     let content = match &draft.body {
         Body::Json(body) => kept(body, kind.kept),
-        Body::Form(_) | Body::None => kept(&serde_json::json!({ "title": marker }), kind.kept),
+        Body::Form(_) | Body::None => kept(&json!({ "title": marker }), kind.kept),
     };
     let effect = Effect::Creates(kind, content);
     Some(Request { operation: kind.operation, method: Method::POST, draft, key: None, effect })
@@ -276,9 +308,8 @@ fn change(
             documents[rng.random_range(0..documents.len())].clone()
         }
     };
-    let body = (kind.body)(marker);
-    let effect = Effect::Changes(kind, id.clone(), kept(&body, kind.kept));
-    let body = if body.is_null() { Body::None } else { Body::Json(body) };
+    let (body, content) = kind.body.with(marker);
+    let effect = Effect::Changes(kind, id.clone(), content);
     let path = kind.path.replace("{questionnaire}", &tenant.questionnaire);
     let draft = Draft { path: format!("{path}/{id}{}", kind.suffix), body, seen: None };
     Some(Request {
@@ -309,7 +340,7 @@ fn kept(body: &Value, names: &[&str]) -> Map<String, Value> {
 /// Returns an upload's content with a marker: a scan with one finding.
 #[must_use]
 pub(crate) fn content(marker: &str) -> String {
-    serde_json::json!({
+    json!({
         "version": "2.1.0",
         "runs": [{
             "tool": { "driver": { "name": "load", "version": "1.0" } },

@@ -90,7 +90,7 @@ both_backends! {
         let id = created["id"].as_str().expect("an id");
         let revoke = ["access-token", "revoke", "--workspace", "first", "--id", id];
         host.cli(&revoke);
-        until_status(&ci, CASES, 401).await;
+        ci.status_within(PATIENCE, CASES, 401).await;
         assert!(!host.command(&revoke).output().expect("its end").status.success());
     }
 

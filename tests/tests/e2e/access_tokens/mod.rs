@@ -3,10 +3,12 @@
 
 mod limits;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assurance_tests::client::send;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, envelope};
+use assurance_tests::{
+    Answer, Backend, Builder, Client, TestHost, both_backends, envelope, within,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -51,19 +53,6 @@ async fn machine(host: &mut TestHost, client: &Client, role: &str) -> (Client, V
 
 fn path(token: &Value) -> String {
     format!("{TOKENS}/{}", token["id"].as_str().expect("an id"))
-}
-
-/// Repeats a request of a machine until the response has this status.
-async fn until_status(machine: &Client, path: &str, status: u16) -> Answer {
-    let begun = Instant::now();
-    loop {
-        let answer = machine.get(path).await;
-        if answer.status == status {
-            return answer;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{} instead of {status}", answer.status);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// Asserts that the response is the refusal of an invalid token, and returns
@@ -119,12 +108,12 @@ both_backends! {
         writer.post(REPOSITORIES, &repository("one")).await.expect(201);
 
         host.add_member(&ada.workspace, &bea, "viewer");
-        let begun = Instant::now();
         let mut n = 0;
-        while writer.post(REPOSITORIES, &repository(&format!("r{n}"))).await.status != 403 {
-            assert!(begun.elapsed() < PATIENCE, "the role of the token never falls");
+        within(PATIENCE, "the role of the token falls", async || {
             n += 1;
-        }
+            writer.post(REPOSITORIES, &repository(&format!("r{n}"))).await.status == 403
+        })
+        .await;
         writer.get(REPOSITORIES).await.expect(200);
         for (role, who) in [("owner", &ada), ("none", &ada)] {
             create(who, "ci", role).await.problem(422, "validation_failed");
@@ -147,7 +136,7 @@ both_backends! {
         let (ci, _) = machine(&mut host, &client, "member").await;
         ci.get(CASES).await.expect(200);
         host.cli(&["user", "disable", "--user", &bea.email]);
-        until_status(&ci, CASES, 401).await;
+        ci.status_within(PATIENCE, CASES, 401).await;
         host.cli(&["user", "enable", "--user", &bea.email]);
         refused(&ci.get(CASES).await);
         assert_eq!(ada.get(TOKENS).await.expect(200)["items"], json!([]));
@@ -165,7 +154,7 @@ both_backends! {
         let short = ada.post(TOKENS, &body(in_ms(5_000))).await.expect(201);
         let short = ada.machine(short["token"].as_str().expect("a token"));
         short.get(CASES).await.expect(200);
-        let expired = refused(&until_status(&short, CASES, 401).await);
+        let expired = refused(&short.status_within(PATIENCE, CASES, 401).await);
         let (ci, created) = machine(&mut host, &ada, "viewer").await;
         ci.get(CASES).await.expect(200);
         ada.delete(&path(&created)).await.expect(204);
@@ -235,5 +224,5 @@ async fn a_revocation_shows_on_another_node_within_a_second() {
     there.get(CASES).await.expect(200);
     ada.delete(&path(&created)).await.expect(204);
     refused(&ci.get(CASES).await);
-    refused(&until_status(&there, CASES, 401).await);
+    refused(&there.status_within(PATIENCE, CASES, 401).await);
 }

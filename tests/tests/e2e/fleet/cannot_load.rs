@@ -18,23 +18,20 @@ async fn what_is_deployed_at_one_node_answers_at_all_and_a_node_that_cannot_keep
     fleet.hosts[0].put_area("support", &new).await.expect(200);
     let begun = Instant::now();
     for node in 0..2 {
-        until_live(&fleet.hosts[node], &digest(&new)).await;
+        fleet.hosts[node].until_live("support", &digest(&new)).await;
     }
     assert!(begun.elapsed() < MARGIN, "two nodes took {:?}", begun.elapsed());
 
     // The third node cannot read the component. It serves the old version, and its status has the
     // reason.
     fleet.at(2, &ada).get(CASES).await.expect(200);
-    let begun = Instant::now();
-    let failed = loop {
+    let failed = until("the third node reports that it failed", async || {
         let status = fleet.hosts[0].operate(Method::GET, "/areas/support").await.expect(200);
-        let nodes = items(&status["nodes"]).to_vec();
-        if let Some(node) = nodes.into_iter().find(|node| node["state"] == "failed") {
-            break node;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{status}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
+        let mut nodes = items(&status["nodes"]).iter();
+        let failed = nodes.find(|node| node["state"] == "failed").cloned();
+        failed.ok_or(status)
+    })
+    .await;
     assert_eq!(failed["digest"], old.as_str());
     assert!(failed["why"].to_string().contains("blobs.dir"), "{failed}");
 }
@@ -84,14 +81,14 @@ async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_
     let hidden = HiddenVersion::from(&fleet, 2, &old);
     let wish = json!({"reason": "it is wrong"});
     fleet.hosts[0].operate_with("/areas/support/rollback", &wish).await.expect(200);
-    until_live(&fleet.hosts[1], &digest(&old)).await;
+    fleet.hosts[1].until_live("support", &digest(&old)).await;
 
     let third = fleet.at(2, &ada);
-    let refused = until_status(&third, CASES, 503).await;
+    let refused = third.until_status(CASES, 503).await;
     is_away(&refused);
     assert!(refused.text().contains("was removed from this node"), "{}", refused.text());
     fleet.at(1, &ada).get(CASES).await.expect(200);
     drop(hidden);
-    until_status(&third, CASES, 200).await;
+    third.until_status(CASES, 200).await;
     assert_eq!(fleet.hosts[2].live_digest("support").await, Some(digest(&old)));
 }

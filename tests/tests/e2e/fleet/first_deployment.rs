@@ -31,13 +31,9 @@ async fn a_node_that_cannot_load_a_first_version_answers_503_and_is_unready() {
     fleet.hosts[0].put_area("support", &version(1)).await.expect(200);
     let third = fleet.at(2, &ada);
     // 404 only until the node has read of the new area.
-    is_away(&until_status(&third, CASES, 503).await);
+    is_away(&third.until_status(CASES, 503).await);
     let ready = async |node: usize| fleet.hosts[node].operate(Method::GET, "/health/ready").await;
-    let begun = Instant::now();
-    while ready(2).await.status != 503 {
-        assert!(begun.elapsed() < PATIENCE, "it is ready all the time");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until("the third node is unready", async || ready(2).await.status == 503).await;
     let report = ready(2).await.expect(503);
     assert!(report["checks"]["areas"].to_string().contains("blobs.dir"), "{report}");
     ready(1).await.expect(200);

@@ -15,16 +15,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use assurance_tests::client::{send, try_send};
-use assurance_tests::operators::{digest, items, stamped};
+use assurance_tests::components::{area, version};
+use assurance_tests::operators::{digest, items};
 use assurance_tests::postgres::Postgres;
-use assurance_tests::{Answer, Backend, Balancer, Builder, Client, TestHost, place};
+use assurance_tests::{Answer, Backend, Balancer, Builder, Client, TestHost, until};
 use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use test_database::TestDatabase;
 
+use crate::durability::{check_stored, everything};
+
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-const HISTORY: &str = "/v1/workspaces/{ws}/support/case-history?limit=100";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Value of `areas.max_stale_ms` in these tests.
 const BOUND: Duration = Duration::from_secs(3);
@@ -118,7 +120,7 @@ impl Fleet {
     async fn until_all_run(&self, version: &[u8]) -> Duration {
         let begun = Instant::now();
         for host in &self.hosts {
-            until_live(host, &digest(version)).await;
+            host.until_live("support", &digest(version)).await;
         }
         begun.elapsed()
     }
@@ -139,33 +141,6 @@ fn split(url: &str) -> (String, String) {
     let (server, name) = url.rsplit_once('/').expect("a URL with a database");
     let (_, server) = server.rsplit_once('@').expect("a URL with a user");
     (server.to_owned(), name.to_owned())
-}
-
-/// Returns a version of the support area whose digest depends on `stamp`.
-fn version(stamp: u8) -> Vec<u8> {
-    let file = place::areas().join("support.wasm");
-    stamped(&std::fs::read(file).expect("a built area"), stamp)
-}
-
-async fn until_live(host: &TestHost, expected: &str) {
-    let begun = Instant::now();
-    while host.live_digest("support").await.as_deref() != Some(expected) {
-        assert!(begun.elapsed() < PATIENCE, "{expected} is never live");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
-
-/// Repeats a request until the response has this status.
-async fn until_status(client: &Client, path: &str, status: u16) -> Answer {
-    let begun = Instant::now();
-    loop {
-        let answer = client.get(path).await;
-        if answer.status == status {
-            return answer;
-        }
-        assert!(begun.elapsed() < PATIENCE, "never {status}: {}", answer.text());
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
 }
 
 /// Asserts a refusal with `Retry-After`.
@@ -234,26 +209,8 @@ impl Load {
         for writer in self.writers {
             acknowledged.extend(writer.await.expect("no panic"));
         }
-        let cases = everything(client).await;
-        let text = |case: &Value, name: &str| case[name].as_str().expect("text").to_owned();
-        let found: BTreeMap<String, String> =
-            cases.iter().map(|case| (text(case, "subject"), text(case, "id"))).collect();
-        assert_eq!(found.len(), cases.len(), "a key had two effects");
-        assert!(acknowledged.len() > 20, "{} writes", acknowledged.len());
-        assert_eq!(found, acknowledged, "every key has one effect, and its answer tells it");
-    }
-}
-
-async fn everything(client: &Client) -> Vec<Value> {
-    let mut found = Vec::new();
-    let mut path = HISTORY.to_owned();
-    loop {
-        let page = until_status(client, &path, 200).await.expect(200);
-        found.extend(items(&page["items"]).iter().cloned());
-        match page["next_cursor"].as_str() {
-            Some(cursor) => path = format!("{HISTORY}&cursor={cursor}"),
-            None => return found,
-        }
+        let read = async |path: &str| client.until_status(path, 200).await.json();
+        check_stored(&everything(read).await, &acknowledged);
     }
 }
 
@@ -275,7 +232,7 @@ async fn sessions_hold_at_every_node_and_so_do_their_ends() {
     assert!(answer.status < 300, "{}", answer.text());
     let begun = Instant::now();
     for node in 0..NODES {
-        until_status(&fleet.at(node, &bob), CASES, 401).await;
+        fleet.at(node, &bob).until_status(CASES, 401).await;
     }
     assert!(begun.elapsed() < MARGIN, "the session ended after {:?}", begun.elapsed());
 }
@@ -331,7 +288,7 @@ async fn a_node_cut_off_from_the_database_says_so_and_never_answers_with_a_withd
     let cut = fleet.at(2, &ada);
     cut.get(CASES).await.expect(200);
     fleet.lines[2].cut();
-    is_away(&until_status(&cut, CASES, 503).await);
+    is_away(&cut.until_status(CASES, 503).await);
     let ready = fleet.hosts[2].operate(Method::GET, "/health/ready").await;
     let report = ready.expect(503);
     assert_eq!(report["status"], "unready", "{report}");
@@ -342,13 +299,13 @@ async fn a_node_cut_off_from_the_database_says_so_and_never_answers_with_a_withd
 
     let back = json!({"reason": "it is wrong"});
     fleet.hosts[0].operate_with("/areas/support/rollback", &back).await.expect(200);
-    until_live(&fleet.hosts[1], &digest(&old)).await;
+    fleet.hosts[1].until_live("support", &digest(&old)).await;
     fleet.at(1, &ada).get(CASES).await.expect(200);
     tokio::time::sleep(BOUND).await;
     is_away(&cut.get(CASES).await);
 
     fleet.lines[2].mend();
-    until_status(&cut, CASES, 200).await;
+    cut.until_status(CASES, 200).await;
     assert_eq!(fleet.hosts[2].live_digest("support").await, Some(digest(&old)));
 }
 
@@ -364,14 +321,14 @@ async fn a_node_that_cannot_learn_what_is_live_stops_answering_within_the_bound(
     lock.execute(statement).await.expect("the lock");
     let begun = Instant::now();
     for node in 0..NODES {
-        let refused = until_status(&fleet.at(node, &ada), CASES, 503).await;
+        let refused = fleet.at(node, &ada).until_status(CASES, 503).await;
         is_away(&refused);
         assert!(refused.text().contains("cannot read the live versions"), "{}", refused.text());
     }
     assert!(begun.elapsed() < BOUND + MARGIN, "it took {:?}", begun.elapsed());
     lock.rollback().await.expect("the lock is given up");
     for node in 0..NODES {
-        until_status(&fleet.at(node, &ada), CASES, 200).await;
+        fleet.at(node, &ada).until_status(CASES, 200).await;
     }
 }
 
@@ -385,7 +342,7 @@ async fn a_database_that_stops_and_starts_again_is_waited_for() {
         tokio::time::sleep(Duration::from_millis(700)).await;
         postgres.stop();
         for node in 0..NODES {
-            is_away(&until_status(&fleet.at(node, &ada), CASES, 503).await);
+            is_away(&fleet.at(node, &ada).until_status(CASES, 503).await);
         }
         // Longer than nodes serve without reading the live versions.
         tokio::time::sleep(BOUND + Duration::from_secs(1)).await;
@@ -394,7 +351,7 @@ async fn a_database_that_stops_and_starts_again_is_waited_for() {
         }
         postgres.launch().await;
         for node in 0..NODES {
-            until_status(&fleet.at(node, &ada), CASES, 200).await;
+            fleet.at(node, &ada).until_status(CASES, 200).await;
         }
     }
     load.finish(&ada).await;

@@ -8,7 +8,7 @@ use assurance_tests::{Backend, Builder, Client};
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
 
-use super::{BOUND, CASES, Fleet, NODES, until_status};
+use super::{BOUND, CASES, Fleet, NODES};
 
 const BURST: u32 = 60;
 /// Value of `rates.sign_in_per_minute`.
@@ -116,14 +116,14 @@ async fn tokens_workspaces_and_addresses_are_limited_as_one() {
     let created = ada.post("/v1/workspaces/{ws}/access-tokens", &body).await.expect(201);
     let token = ada.machine(created["token"].as_str().expect("a token"));
 
-    until_status(&fleet.at(0, &token), CASES, 429).await;
+    fleet.at(0, &token).until_status(CASES, 429).await;
     let elsewhere = fleet.at(1, &token);
     is_refused_elsewhere(BURST, async || elsewhere.get(CASES).await.status).await;
 
     // The workspace has half of its limit left; no session uses its own limit twice.
     for name in ["bob", "cem"] {
         let member = fleet.hosts[0].member(name, &ada.workspace, "member");
-        until_status(&fleet.at(0, &member), CASES, 429).await;
+        fleet.at(0, &member).until_status(CASES, 429).await;
     }
     let dan = fleet.hosts[0].member("dan", &ada.workspace, "member");
     let elsewhere = fleet.at(1, &dan);
@@ -158,7 +158,7 @@ async fn without_redis_each_node_limits_alone_until_it_is_back() {
     redis.restart();
     let bob = fleet.hosts[0].member("bob", &ada.workspace, "member");
     let on = |node| fleet.at(node, &bob);
-    until_status(&on(0), CASES, 429).await;
+    on(0).until_status(CASES, 429).await;
     let elsewhere = on(1);
     is_refused_elsewhere(BURST, async || elsewhere.get(CASES).await.status).await;
     let log = fleet.hosts[0].log();
@@ -179,7 +179,7 @@ async fn limits_are_shared_over_tls_and_an_unknown_certificate_is_refused() {
         builder.environment("SSL_CERT_FILE", known.to_str().expect("a path"))
     };
     let (fleet, ada) = Fleet::start_fresh(trusts).await;
-    until_status(&fleet.at(0, &ada), CASES, 429).await;
+    fleet.at(0, &ada).until_status(CASES, 429).await;
     let elsewhere = fleet.at(1, &ada);
     is_refused_elsewhere(BURST, async || elsewhere.get(CASES).await.status).await;
 

@@ -55,12 +55,11 @@ async fn nodes_that_take_long_to_load_a_canary_answer_meanwhile() {
 async fn until_waits(connection: &mut PgConnection) {
     let query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                  AND query LIKE 'SELECT pg_try_advisory_lock%'";
-    let begun = Instant::now();
-    while sqlx::query_scalar::<_, i64>(query).fetch_one(&mut *connection).await.expect("a row") == 0
-    {
-        assert!(begun.elapsed() < PATIENCE, "nobody makes an index");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("a node waits for the lock", async || {
+        let waiting = sqlx::query_scalar::<_, i64>(query).fetch_one(&mut *connection).await;
+        waiting.expect("a row") > 0
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -77,8 +76,7 @@ async fn going_back_waits_for_no_index_that_another_area_needs() {
     // Holds the lock for creating indexes, like a node that creates a large one.
     let mut other = PgConnection::connect(&fleet.database).await.expect("a connection");
     other.execute("SELECT pg_advisory_lock(7022083192268351864)").await.expect("the lock");
-    let slow = std::fs::read(place::areas().join("examples/notes.wasm")).expect("a built area");
-    let put = fleet.hosts[0].operator(Method::PUT, "/areas/notes").body(slow);
+    let put = fleet.hosts[0].operator(Method::PUT, "/areas/notes").body(area("examples/notes"));
     let putting = tokio::spawn(send(put));
     until_waits(&mut other).await;
 

@@ -58,8 +58,7 @@ pub(crate) fn run(
     options: &Options,
 ) -> anyhow::Result<()> {
     let (candidates, not_measured) = candidates(workspace, programs)?;
-    let areas = programs.folder.join("no-areas");
-    fs::create_dir_all(&areas)?;
+    let areas = programs.areas_with("no-areas", &[])?;
     let server = Server::start(&alone(programs, "languages", &areas))?;
     let stage = LanguageBench { operators: OperatorsClient::of(&server)?, server, candidates };
     stage.deploy(&stage.candidates[0].component)?;
@@ -87,7 +86,7 @@ pub(crate) fn run(
         not_measured,
     };
     report.print();
-    report.write(&workspace.target.join("bench-languages.json"))
+    super::report::write(&workspace.target.join("bench-languages.json"), &report)
 }
 
 /// Returns the area in Rust and in every language whose tools are available, and for other

@@ -1,9 +1,7 @@
 //! Output of `--languages`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use anyhow::Context as _;
 use serde::Serialize;
 
 use super::{PUBLISH, READ};
@@ -75,13 +73,5 @@ impl Report {
                 seen.errors,
             );
         }
-    }
-
-    /// Writes the results to a file.
-    pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
-        std::fs::write(path, serde_json::to_vec_pretty(self)?)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        println!("\n{}", path.display());
-        Ok(())
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn run(
         report.host_memory_bytes.insert(backend, server.peak_memory_bytes()?);
     }
     report.print();
-    report.write(&workspace.target.join("bench-size.json"))
+    super::report::write(&workspace.target.join("bench-size.json"), &report)
 }
 
 /// Measures imports of one SBOM each, from the start of the audit to its end.
@@ -163,6 +163,6 @@ pub(super) fn audit(server: &Server, repository: &str) -> anyhow::Result<Json> {
     Ok(audit)
 }
 
-pub(super) fn id(resource: &Json) -> anyhow::Result<String> {
+fn id(resource: &Json) -> anyhow::Result<String> {
     Ok(resource["id"].as_str().context("a resource without an id")?.to_owned())
 }

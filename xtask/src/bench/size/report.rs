@@ -1,10 +1,8 @@
 //! Output of `--size`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use serde::Serialize;
 
 use super::advisories::MatchingResults;
@@ -119,14 +117,6 @@ impl Report {
         for (backend, bytes) in &self.host_memory_bytes {
             println!("memory of the host at its most, {backend}: {} MiB", bytes >> 20);
         }
-    }
-
-    /// Writes the results to a file.
-    pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
-        std::fs::write(path, serde_json::to_vec_pretty(self)?)
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        println!("\n{}", path.display());
-        Ok(())
     }
 }
 

@@ -53,9 +53,7 @@ pub(crate) fn run(
     options: &Options,
 ) -> anyhow::Result<()> {
     let postgres = Postgres::start()?;
-    let areas = programs.folder.join("swapped-areas");
-    std::fs::create_dir_all(&areas)?;
-    std::fs::copy(programs.areas.join("support.wasm"), areas.join("support.wasm"))?;
+    let areas = programs.areas_with("swapped-areas", &["support.wasm"])?;
     let server = Server::start(&alone(programs, "swaps", &areas))?;
     server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
     let one_node = SwapBench::set(&server, programs)?.measure(&server, options.rate)?;
@@ -64,7 +62,7 @@ pub(crate) fn run(
     let fleet = fleet::deployments(programs, &postgres)?;
     let report = Report { machine: machine()?, rate: options.rate, one_node, fleet };
     report.print();
-    report.write(&workspace.target.join("bench-swaps.json"))
+    super::report::write(&workspace.target.join("bench-swaps.json"), &report)
 }
 
 /// State of the operators' actions during the measurement.

@@ -1,8 +1,5 @@
 //! Output of `--swaps`.
 
-use std::path::Path;
-
-use anyhow::Context as _;
 use serde::Serialize;
 
 use super::fleet::{FleetMeasurement, SwapMeasurement};
@@ -78,12 +75,5 @@ impl Report {
             print(&format!("{nodes} nodes, {how}, as printed"), *component_bytes, printed);
             print(&format!("{nodes} nodes, {how}, as clients see it"), *component_bytes, answered);
         }
-    }
-
-    pub(super) fn write(&self, file: &Path) -> anyhow::Result<()> {
-        let json = serde_json::to_string_pretty(self)?;
-        std::fs::write(file, json).with_context(|| format!("cannot write {}", file.display()))?;
-        println!("\nkept in {}", file.display());
-        Ok(())
     }
 }

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 
 pub(super) use self::receiver::Receiver;
-pub(super) use self::service::due;
+pub(super) use self::service::{due, subscribe};
 
 use self::peers::Peers;
 use self::rows::{Figures, Rows, Subject};
 use self::service::Service;
 use super::load::Load;
-use super::{Options, Programs, machine};
+use super::{Options, Programs, machine, report};
 use crate::postgres::Postgres;
 use crate::workspace::Workspace;
 
@@ -53,11 +53,7 @@ pub(crate) fn run(
     }
     println!("\nmachine: {}\n", machine()?);
     bench.rows.print();
-    let path = workspace.target.join("bench-writes.json");
-    std::fs::write(&path, serde_json::to_vec_pretty(&bench.rows)?)
-        .with_context(|| format!("cannot write {}", path.display()))?;
-    println!("\n{}", path.display());
-    Ok(())
+    report::write(&workspace.target.join("bench-writes.json"), &bench.rows)
 }
 
 /// Returns the programs of another build.

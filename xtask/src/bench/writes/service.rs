@@ -3,7 +3,6 @@
 //! A lane with the capacity 0 runs no jobs, so that a backlog can be built up; the next start of
 //! the server drains it.
 
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -72,9 +71,7 @@ impl Service<'_> {
     pub(super) fn posts_at(&self, rate: u32) -> anyhow::Result<Figures> {
         let server = Server::start(&self.plan("steady", "")?)?;
         subscribe(&server, "http://127.0.0.1:9/", "support_case.closed")?;
-        let post = (CREATE.method, CREATE.path, CREATE.body.unwrap_or_default());
-        let post = ExpectedRequest::new(&server, post, ("201", "Login fails")).with_keys(&server);
-        let steady = SteadyLoad::new(&server, rate, vec![post]);
+        let steady = SteadyLoad::new(&server, rate, vec![ExpectedRequest::creating_case(&server)]);
         let lasting = |time: Duration| {
             steady.during(|| {
                 std::thread::sleep(time);
@@ -113,7 +110,9 @@ impl Service<'_> {
 
     /// Runs jobs of a fixture that do nothing.
     pub(super) fn empty_jobs(&self, fixture: &str) -> anyhow::Result<Figures> {
-        let areas = self.areas(fixture)?;
+        let component = format!("fixtures/{fixture}.wasm");
+        let files = [component.as_str(), "queue.wasm", "areas.toml"];
+        let areas = self.programs.areas_with(&format!("{fixture}-areas"), &files)?;
         let plan = |capacity| -> anyhow::Result<Plan<'_>> {
             let plan = self.plan(fixture, &lane("maintenance", capacity))?;
             Ok(Plan { areas: &areas, ..plan })
@@ -127,21 +126,10 @@ impl Service<'_> {
         drop(server);
         drain(&Server::start(&plan(16)?)?, jobs)
     }
-
-    /// Creates a folder with the fixture as its only area besides the queue.
-    fn areas(&self, fixture: &str) -> anyhow::Result<PathBuf> {
-        let areas = self.programs.folder.join(format!("{fixture}-areas"));
-        std::fs::create_dir_all(&areas)?;
-        for file in [&format!("fixtures/{fixture}.wasm"), "queue.wasm", "areas.toml"] {
-            let from = self.programs.areas.join(file);
-            std::fs::copy(&from, areas.join(from.file_name().unwrap_or_default()))
-                .with_context(|| format!("cannot copy {}", from.display()))?;
-        }
-        Ok(areas)
-    }
 }
 
-fn subscribe(server: &Server, url: &str, event: &str) -> anyhow::Result<()> {
+/// Creates a webhook for an event.
+pub(crate) fn subscribe(server: &Server, url: &str, event: &str) -> anyhow::Result<()> {
     server.post("/webhooks", Some(&json!({ "url": url, "events": [event] })))?;
     Ok(())
 }
