@@ -38,13 +38,7 @@ pub struct ContractLimits {
 
 impl Default for ContractLimits {
     fn default() -> Self {
-        Self {
-            deadline_ms: 1_000,
-            max_deadline_ms: 30_000,
-            body_bytes: 1 << 20,
-            max_body_bytes: 100 << 20,
-            manifest: ManifestLimits::default(),
-        }
+        Self::from(&Config::default())
     }
 }
 

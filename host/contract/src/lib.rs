@@ -14,6 +14,7 @@ pub mod openapi;
 mod parameters;
 mod schema;
 mod violations;
+mod walk;
 
 pub use checks::template_key;
 pub use contract::{ContractLimits, InvalidManifest, RouteContract, compile, depends_on_events};

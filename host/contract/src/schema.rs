@@ -5,7 +5,9 @@
 //! objects of a request body reject unknown members.
 
 use jsonschema::{PatternOptions, Validator};
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
+
+use super::walk::{for_each_subschema, objects};
 
 /// JSON Schema format of a string that must name an event of a live area.
 const EVENT_NAME: &str = "event-name";
@@ -68,14 +70,7 @@ pub(super) fn with_events(schema: &Json, events: &[String]) -> Json {
 
 /// Returns whether the schema depends on the live events.
 pub(super) fn names_events(schema: &Json) -> bool {
-    match schema {
-        Json::Object(members) => {
-            members.get("format").and_then(Json::as_str) == Some(EVENT_NAME)
-                || members.values().any(names_events)
-        }
-        Json::Array(items) => items.iter().any(names_events),
-        _ => false,
-    }
+    objects(schema).any(|object| object["format"] == EVENT_NAME)
 }
 
 fn name_events(schema: &mut Json, events: &[String]) {
@@ -115,51 +110,21 @@ fn close_at(schema: &mut Json, parent_closes: bool) {
         members.insert(keyword.into(), Json::Bool(false));
     }
     let below_in_place = parent_closes || has_properties;
-    for (keyword, member) in members.iter_mut() {
-        close_below(keyword, member, below_in_place);
-    }
-}
-
-fn close_below(keyword: &str, member: &mut Json, below_in_place: bool) {
-    match keyword {
-        "allOf" | "anyOf" | "oneOf" => {
-            for branch in member.as_array_mut().into_iter().flatten() {
-                close_at(branch, below_in_place);
-            }
-        }
-        "if" | "then" | "else" => close_at(member, below_in_place),
-        "items" | "contains" | "additionalProperties" | "unevaluatedProperties" => {
-            close_at(member, false);
-        }
-        "prefixItems" => {
-            for item in member.as_array_mut().into_iter().flatten() {
-                close_at(item, false);
-            }
-        }
-        "properties" | "patternProperties" | "$defs" => {
-            for (_, value) in member.as_object_mut().into_iter().flatten() {
-                close_at(value, false);
-            }
-        }
-        _ => {}
+    for_each_subschema(members, &mut |keyword, _, subschema| match keyword {
+        "allOf" | "anyOf" | "oneOf" | "if" | "then" | "else" => close_at(subschema, below_in_place),
+        "dependentSchemas" | "propertyNames" | "not" => {}
+        _ => close_at(subschema, false),
+    });
+    if let Some(Json::Object(definitions)) = members.get_mut("$defs") {
+        definitions.values_mut().for_each(|definition| close_at(definition, false));
     }
 }
 
 fn foreign_reference(schema: &Json) -> Option<&str> {
-    match schema {
-        Json::Object(members) => {
-            own_foreign_reference(members).or_else(|| members.values().find_map(foreign_reference))
-        }
-        Json::Array(items) => items.iter().find_map(foreign_reference),
-        _ => None,
-    }
-}
-
-fn own_foreign_reference(members: &Map<String, Json>) -> Option<&str> {
-    ["$ref", "$dynamicRef"]
-        .iter()
-        .filter_map(|keyword| members.get(*keyword)?.as_str())
-        .find(|target| !target.starts_with('#'))
+    let mut references = objects(schema).flat_map(|object| {
+        ["$ref", "$dynamicRef"].into_iter().filter_map(move |keyword| object[keyword].as_str())
+    });
+    references.find(|target| !target.starts_with('#'))
 }
 
 #[cfg(test)]

@@ -282,18 +282,6 @@ impl fmt::Display for LogLevel {
     }
 }
 
-impl fmt::Debug for AreaLogs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AreaLogs").field("areas", &self.areas.len()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for AreaLog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AreaLog").finish_non_exhaustive()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicI64;

@@ -1,9 +1,8 @@
 //! The master key, the keys derived from it for single purposes, and the
 //! encryption of stored secrets.
 
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::Path;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -11,6 +10,8 @@ use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
+
+use crate::config::files::{self, PrivateFileError};
 
 /// First byte of every ciphertext; identifies the format.
 const SEAL_VERSION: u8 = 1;
@@ -25,20 +26,9 @@ pub struct Keys {
 /// Errors of loading the master key.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterKeyError {
-    /// The file cannot be read or created.
-    #[error("the key file {}: {source}", path.display())]
-    File {
-        /// Path of the file.
-        path: PathBuf,
-        /// Error of the operating system.
-        source: std::io::Error,
-    },
-    /// Other users can read the file.
-    #[error("the key file {} is open to others; it must have mode 0600", path.display())]
-    Open {
-        /// Path of the file.
-        path: PathBuf,
-    },
+    /// The file cannot be read or created, or other users can read it.
+    #[error(transparent)]
+    File(#[from] PrivateFileError),
     /// The key is not 32 bytes in base64.
     #[error("the master key is not 32 bytes in base64")]
     Form,
@@ -76,26 +66,24 @@ impl Keys {
     /// Reads the key from a file that only its owner may read; `None` if there
     /// is no file.
     pub fn load(path: &Path) -> Result<Option<Self>, MasterKeyError> {
-        let file = |source| MasterKeyError::File { path: path.to_owned(), source };
-        match std::fs::metadata(path) {
-            Ok(about) if about.permissions().mode() & 0o077 != 0 => {
-                Err(MasterKeyError::Open { path: path.to_owned() })
+        match files::read_private(path) {
+            Ok(content) => Self::from_base64(&String::from_utf8_lossy(&content)).map(Some),
+            Err(PrivateFileError::Read { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                Ok(None)
             }
-            Ok(_) => {
-                let text = Zeroizing::new(std::fs::read_to_string(path).map_err(file)?);
-                Self::from_base64(&text).map(Some)
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(file(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Creates the file with a new key and reads the key. If another process
     /// created the file first, reads that file.
     pub fn create(path: &Path) -> Result<Self, MasterKeyError> {
-        let file = |source| MasterKeyError::File { path: path.to_owned(), source };
-        create(path).map_err(file)?;
-        Self::load(path)?.ok_or_else(|| file(ErrorKind::NotFound.into()))
+        let content = files::read_or_create_private(path, || {
+            let master: Zeroizing<[u8; 32]> = Zeroizing::new(rand::random());
+            let text = Zeroizing::new(BASE64_STANDARD.encode(*master));
+            Zeroizing::new([text.as_bytes(), b"\n"].concat())
+        })?;
+        Self::from_base64(&String::from_utf8_lossy(&content))
     }
 
     /// Returns a check value that identifies the master key without revealing
@@ -143,30 +131,10 @@ fn derive(master: &[u8; 32], purpose: &str) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// Writes a new key under a temporary name and links it to its final name. No
-/// process reads a partial key, and of two concurrent processes one wins.
-fn create(path: &Path) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut master = Zeroizing::new([0_u8; 32]);
-    rand::fill(&mut master[..]);
-    let draft = path.with_extension(format!("new-{}", uuid::Uuid::new_v4()));
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    file.write_all(Zeroizing::new(BASE64_STANDARD.encode(*master)).as_bytes())?;
-    file.write_all(b"\n")?;
-    file.sync_all()?;
-    let linked = std::fs::hard_link(&draft, path);
-    std::fs::remove_file(&draft)?;
-    match linked {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -203,6 +171,9 @@ mod tests {
         }
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(Keys::load(&path), Err(MasterKeyError::Open { .. })));
+        assert!(matches!(
+            Keys::load(&path),
+            Err(MasterKeyError::File(PrivateFileError::Exposed { .. }))
+        ));
     }
 }

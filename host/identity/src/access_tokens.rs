@@ -153,10 +153,8 @@ impl IdentityService {
         limit: u32,
     ) -> Result<(Vec<AccessToken>, Option<String>), store::Error> {
         let key = self.0.keys.derive("query cursor");
-        let mut reader = self.0.store.reader().await?;
-        let page = access_tokens::page(&mut reader, workspace, cursor, limit, &key).await?;
-        reader.release();
-        Ok(page)
+        let store = &self.0.store;
+        store.read(async |c| access_tokens::page(c, workspace, cursor, limit, &key).await).await
     }
 
     /// Revokes a token on behalf of a person, or of an operator (`None`).
@@ -171,10 +169,8 @@ impl IdentityService {
         id: AccessTokenId,
         by: Option<UserId>,
     ) -> Result<bool, store::Error> {
-        let mut writer = self.0.store.writer().await?;
-        let revoked = access_tokens::delete(&mut writer, workspace, id).await?;
-        writer.release();
-        let Some(hash) = revoked else { return Ok(false) };
+        let revoked = self.0.store.write(async |c| access_tokens::delete(c, workspace, id).await);
+        let Some(hash) = revoked.await? else { return Ok(false) };
         self.0.tokens.invalidate(&hash);
         tracing::info!(
             target: "security",
@@ -227,9 +223,7 @@ impl IdentityService {
         let inner = &*self.0;
         let now = inner.clock.now();
         let ticket = inner.tokens.ticket();
-        let mut reader = inner.store.reader().await?;
-        let found = access_tokens::find(&mut reader, &hash).await?;
-        reader.release();
+        let found = inner.store.read(async |c| access_tokens::find(c, &hash).await).await?;
         let Some((token, user)) = found.filter(|(token, _)| token.expires_at > now) else {
             return Ok(None);
         };

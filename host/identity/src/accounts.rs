@@ -34,10 +34,7 @@ impl IdentityService {
     /// # Errors
     /// [`store::Error::NotFound`], or another error of the store.
     pub async fn enable(&self, user: UserId) -> Result<(), store::Error> {
-        let mut writer = self.0.store.writer().await?;
-        users::set_disabled(&mut writer, user, None).await?;
-        writer.release();
-        Ok(())
+        self.0.store.write(async |c| users::set_disabled(c, user, None).await).await
     }
 
     /// Removes a person's second factor, confirmed or not, with the recovery

@@ -210,9 +210,8 @@ impl IdentityService {
             return Ok(Some(known));
         }
         let ticket = inner.memberships.ticket();
-        let mut reader = inner.store.reader().await?;
-        let found = store::memberships::find(&mut reader, workspace, user).await?;
-        reader.release();
+        let found = inner.store.read(async |c| store::memberships::find(c, workspace, user).await);
+        let found = found.await?;
         // Only memberships are cached, so that a new member has access from the
         // next request on any node.
         if let Some(found) = &found {

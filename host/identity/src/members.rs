@@ -43,10 +43,8 @@ impl IdentityService {
         limit: u32,
     ) -> Result<(Vec<(Member, Timestamp)>, Option<String>), store::Error> {
         let key = self.0.keys.derive("query cursor");
-        let mut reader = self.0.store.reader().await?;
-        let page = memberships::page(&mut reader, workspace, cursor, limit, &key).await?;
-        reader.release();
-        Ok(page)
+        let store = &self.0.store;
+        store.read(async |c| memberships::page(c, workspace, cursor, limit, &key).await).await
     }
 
     /// Removes a member on behalf of an operator.

@@ -18,12 +18,6 @@ pub struct TotpEnrollment {
     pub otpauth_url: Zeroizing<String>,
 }
 
-impl std::fmt::Debug for TotpEnrollment {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Enrolment")
-    }
-}
-
 /// A confirmed second factor.
 pub struct FactorConfirmationResult {
     /// Recovery codes; they are shown once.
@@ -47,12 +41,11 @@ impl IdentityService {
         let user = &principal.user;
         let secret = totp::new_secret();
         let sealed = self.0.keys.seal(&authenticator_place(user.id), &*secret);
-        let mut writer = self.0.store.writer().await?;
-        match mfa::begin_enrolment(&mut writer, user.id, &sealed).await {
+        let begun = self.0.store.write(async |c| mfa::begin_enrolment(c, user.id, &sealed).await);
+        match begun.await {
             Err(store::Error::AlreadyExists) => return Err(CodeError::AlreadyEnabled),
             other => other?,
         }
-        writer.release();
         let totp = totp::totp_secret(&*secret, &user.email);
         Ok(TotpEnrollment { secret: totp.secret_base32, otpauth_url: totp.otpauth_url })
     }

@@ -18,12 +18,6 @@ pub struct PasswordChange {
     pub ip: Option<IpAddr>,
 }
 
-impl std::fmt::Debug for PasswordChange {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PasswordChange").field("ip", &self.ip).finish_non_exhaustive()
-    }
-}
-
 /// Reason why the password was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangePasswordError {

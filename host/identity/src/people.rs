@@ -31,12 +31,6 @@ pub struct NewUser {
     pub email_verified: bool,
 }
 
-impl std::fmt::Debug for NewUser {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewUser").field("email", &self.email).finish_non_exhaustive()
-    }
-}
-
 /// A new account whose address is proven by a voucher.
 #[derive(Clone)]
 pub struct Registration {
@@ -50,12 +44,6 @@ pub struct Registration {
     pub ip: Option<IpAddr>,
     /// `User-Agent` of the client.
     pub user_agent: Option<String>,
-}
-
-impl std::fmt::Debug for Registration {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Registration").field("ip", &self.ip).finish_non_exhaustive()
-    }
 }
 
 /// Reason why a user, workspace or membership was not changed; each message
@@ -198,9 +186,7 @@ impl IdentityService {
     /// [`PeopleError::NoSuchUser`], or the database is unavailable.
     pub async fn user_by_email(&self, email: &str) -> Result<User, PeopleError> {
         let email = normalize_email(email);
-        let mut reader = self.0.store.reader().await?;
-        let found = users::by_email(&mut reader, &email).await?;
-        reader.release();
+        let found = self.0.store.read(async |c| users::by_email(c, &email).await).await?;
         found.map(|(user, _)| user).ok_or(PeopleError::NoSuchUser(email))
     }
 
@@ -265,13 +251,11 @@ impl IdentityService {
     /// # Errors
     /// [`PeopleError::NoSuchWorkspace`], or the database is unavailable.
     pub async fn workspace(&self, id_or_slug: &str) -> Result<Workspace, PeopleError> {
-        let mut reader = self.0.store.reader().await?;
-        let found = match id_or_slug.parse::<WorkspaceId>() {
-            Ok(id) => workspaces::find(&mut reader, id).await?,
-            Err(_) => workspaces::by_slug(&mut reader, id_or_slug).await?,
-        };
-        reader.release();
-        found.ok_or_else(|| PeopleError::NoSuchWorkspace(id_or_slug.to_owned()))
+        let found = self.0.store.read(async |c| match id_or_slug.parse::<WorkspaceId>() {
+            Ok(id) => workspaces::find(c, id).await,
+            Err(_) => workspaces::by_slug(c, id_or_slug).await,
+        });
+        found.await?.ok_or_else(|| PeopleError::NoSuchWorkspace(id_or_slug.to_owned()))
     }
 
     /// Returns one page of a person's workspaces, ordered by slug, and the next
@@ -287,10 +271,8 @@ impl IdentityService {
         limit: u32,
     ) -> Result<(Vec<(Workspace, Role)>, Option<String>), store::Error> {
         let key = self.0.keys.derive("query cursor");
-        let mut reader = self.0.store.reader().await?;
-        let page = workspaces::page_of_user(&mut reader, user, cursor, limit, &key).await?;
-        reader.release();
-        Ok(page)
+        let store = &self.0.store;
+        store.read(async |c| workspaces::page_of_user(c, user, cursor, limit, &key).await).await
     }
 
     /// Adds a member, or changes the role of one.
@@ -324,9 +306,8 @@ impl IdentityService {
         if flag.is_empty() || flag.len() > MAX_SLUG_BYTES || !flag.bytes().all(letter) {
             return Err(PeopleError::InvalidFlag(flag.to_owned()));
         }
-        let mut writer = self.0.store.writer().await?;
-        workspaces::set_flag(&mut writer, workspace, flag, enabled).await?;
-        writer.release();
+        let store = &self.0.store;
+        store.write(async |c| workspaces::set_flag(c, workspace, flag, enabled).await).await?;
         self.0.memberships.invalidate_where(|(_, of), _| *of == workspace);
         Ok(())
     }

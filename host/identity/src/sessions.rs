@@ -96,9 +96,7 @@ impl IdentityService {
         let inner = &*self.0;
         let now = inner.clock.now();
         let ticket = inner.sessions.ticket();
-        let mut reader = inner.store.reader().await?;
-        let found = sessions::find(&mut reader, &token_hash).await?;
-        reader.release();
+        let found = inner.store.read(async |c| sessions::find(c, &token_hash).await).await?;
         let Some((session, user)) = found else { return Ok(None) };
         if session.ends_at(self.idle_ms()) <= now {
             return Ok(None);
@@ -123,9 +121,7 @@ impl IdentityService {
     /// # Errors
     /// The database is unavailable.
     pub async fn revoke(&self, user: UserId, id: SessionId) -> Result<bool, store::Error> {
-        let mut writer = self.0.store.writer().await?;
-        let ended = sessions::delete(&mut writer, user, id).await?;
-        writer.release();
+        let ended = self.0.store.write(async |c| sessions::delete(c, user, id).await).await?;
         self.forget_sessions(ended.as_slice());
         Ok(ended.is_some())
     }
@@ -135,9 +131,7 @@ impl IdentityService {
     /// # Errors
     /// The database is unavailable.
     pub async fn revoke_all(&self, user: UserId) -> Result<usize, store::Error> {
-        let mut writer = self.0.store.writer().await?;
-        let ended = sessions::delete_all(&mut writer, user).await?;
-        writer.release();
+        let ended = self.0.store.write(async |c| sessions::delete_all(c, user).await).await?;
         self.forget_sessions(&ended);
         Ok(ended.len())
     }
@@ -259,14 +253,11 @@ impl IdentityService {
         let forget_ms = i64::from(self.0.settings.sign_in.forget_minutes) * 60_000;
         // Failures that count towards a daily limit must be kept for a day.
         let forget_ms = forget_ms.max(backoff::DAY_MS);
-        let swept = async {
-            let mut writer = self.0.store.writer().await?;
-            sessions::sweep(&mut writer, now, self.idle_since(now)).await?;
-            sign_in_failures::sweep(&mut writer, now.plus_ms(-forget_ms)).await?;
-            sign_in_places::sweep(&mut writer, self.known_since(now)).await?;
-            writer.release();
-            Ok::<_, store::Error>(())
-        };
+        let swept = self.0.store.write(async |c| {
+            sessions::sweep(c, now, self.idle_since(now)).await?;
+            sign_in_failures::sweep(c, now.plus_ms(-forget_ms)).await?;
+            sign_in_places::sweep(c, self.known_since(now)).await
+        });
         if let Err(error) = swept.await {
             tracing::warn!(%error, "cannot delete ended sessions");
         }

@@ -42,12 +42,6 @@ impl SignInAttempt {
     }
 }
 
-impl std::fmt::Debug for SignInAttempt {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SignIn").field("ip", &self.ip).finish_non_exhaustive()
-    }
-}
-
 /// Reason why a sign-in is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
@@ -173,9 +167,7 @@ impl IdentityService {
         email: &str,
         password: &str,
     ) -> Result<PasswordProof, SignInError> {
-        let mut reader = self.0.store.reader().await?;
-        let found = users::by_email(&mut reader, email).await?;
-        reader.release();
+        let found = self.0.store.read(async |c| users::by_email(c, email).await).await?;
         let (user, stored) = found.map_or((None, None), |(user, hash)| (Some(user), hash));
         let verdict = self.0.passwords.verify(password, stored.clone()).await?;
         let (Some(user), Some(checked), true) = (user, stored, verdict.right) else {
@@ -200,10 +192,8 @@ impl IdentityService {
                 Err(error) => Err(error.into()),
             };
         }
-        let mut reader = self.0.store.reader().await?;
-        let enabled = mfa::status(&mut reader, user.id).await?.enabled;
-        reader.release();
-        if !enabled {
+        let status = self.0.store.read(async |c| mfa::status(c, user.id).await).await?;
+        if !status.enabled {
             return Ok(());
         }
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;

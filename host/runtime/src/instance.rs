@@ -30,7 +30,6 @@ use assurance_work::{CallError, TimeLimit, UnitOfWork, WriteLockState};
 const MAX_INLINE_BYTES: usize = 1 << 20;
 
 /// Name and digest of the area whose code runs, for logs.
-#[derive(Debug)]
 pub(super) struct AreaLogContext {
     name: OnceLock<String>,
     digest: String,

@@ -19,7 +19,7 @@ const KEPT_LINES: usize = 20;
 const MAX_CAUSE_BYTES: usize = 2_000;
 
 /// Log of one call; clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct GuestLog(Arc<Mutex<CallLines>>);
 
 /// An output of WASI.
@@ -29,7 +29,6 @@ pub(super) enum PrintTarget {
     Stderr,
 }
 
-#[derive(Debug)]
 struct CallLines {
     area: Arc<AreaLogContext>,
     origin: Option<CallOrigin>,

@@ -99,42 +99,9 @@ pub struct WriteLockLimit {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            max_memory_bytes: 64 << 20,
-            max_total_memory_bytes: 1 << 30,
-            max_instances: 1024,
-            max_concurrent_per_area: 256,
-            max_long_calls_per_area: 4,
-            epoch_tick_ms: 1,
-            first_slice_ms: 5,
-            request_niceness: 10,
-            job_niceness: 5,
-            compile_niceness: 10,
-            max_reply_bytes: 16 << 20,
-            max_host_call_bytes: 34 << 20,
-            max_host_calls: 20_000,
-            write_lock_limit: WriteLockLimit {
-                cpu: Duration::from_millis(250),
-                wall: Duration::from_millis(5_000),
-            },
-            max_log_lines: 200,
-            max_log_line_bytes: 4096,
-            max_component_bytes: 64 << 20,
-            describe_cpu_ms: 1_000,
-            describe_timeout_ms: 30_000,
-            lanes: LanesConfig::default(),
-            compile: CompileLimits {
-                memory_bytes: 2 << 30,
-                cpu: Duration::from_secs(120),
-                wall: Duration::from_secs(180),
-            },
-            compiler: None,
-            cache_dir: None,
-            budgets: BudgetsConfig::default(),
-            areas: BTreeMap::new(),
-            values: BTreeMap::new(),
-            malware: MalwareConfig::default(),
-        }
+        let mut settings = Self::from(&Config::default());
+        settings.cache_dir = None;
+        settings
     }
 }
 
@@ -149,26 +116,33 @@ impl From<&Config> for Settings {
             max_long_calls_per_area: section.max_long_calls_per_area as usize,
             epoch_tick_ms: section.epoch_tick_ms,
             first_slice_ms: section.first_slice_ms,
+            request_niceness: 10,
+            job_niceness: 5,
+            compile_niceness: 10,
             max_reply_bytes: bytes(section.max_reply_bytes),
+            max_host_call_bytes: 34 << 20,
             max_host_calls: section.max_host_calls,
             write_lock_limit: WriteLockLimit {
                 cpu: Duration::from_millis(section.max_turn_cpu_ms.into()),
                 wall: Duration::from_millis(section.max_turn_ms.into()),
             },
             max_log_lines: section.max_log_lines,
+            max_log_line_bytes: 4096,
             max_component_bytes: bytes(config.limits.max_component_bytes),
+            describe_cpu_ms: 1_000,
+            describe_timeout_ms: 30_000,
             lanes: config.jobs.lanes.clone(),
             compile: CompileLimits {
                 memory_bytes: section.max_compile_memory_bytes,
                 cpu: millis(section.max_compile_cpu_ms),
                 wall: millis(section.max_compile_ms),
             },
+            compiler: None,
             cache_dir: Some(config.runtime_cache_dir()),
             budgets: config.budgets.clone(),
             areas: config.areas.limits.clone(),
             values: config.areas.settings.clone(),
             malware: config.malware.clone(),
-            ..Self::default()
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Logs and metrics. Secrets are never log fields: their types do not implement printing.
 
-use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -61,12 +60,6 @@ impl Write for LogWriter {
 /// Metrics of the process, for the operators' listener.
 #[derive(Clone)]
 pub struct Metrics(PrometheusHandle);
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Metrics")
-    }
-}
 
 impl Metrics {
     /// Starts recording metrics, once per process.

@@ -4,3 +4,5 @@ pub mod app;
 pub mod jobs;
 pub mod open;
 pub mod registry;
+#[cfg(test)]
+mod testing;

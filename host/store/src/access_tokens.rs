@@ -2,10 +2,9 @@
 
 use uuid::Uuid;
 
-use super::connection::{Connection, on};
-use super::cursor::{CursorBinding, CursorPosition};
-use super::error::Error;
-use super::memberships::parse_role;
+use super::connection::{Connection, execute, fetch_all, fetch_optional, scalar};
+use super::cursor::CursorBinding;
+use super::error::{Error, parsed};
 use super::sessions::TokenHash;
 use assurance_core::domain::id::{AccessTokenId, UserId, WorkspaceId};
 use assurance_core::domain::people::{AccessToken, User};
@@ -21,21 +20,20 @@ pub async fn insert(
     token: &AccessToken,
     token_hash: &TokenHash,
 ) -> Result<(), Error> {
-    on!(connection, c => sqlx::query(
+    execute!(
+        connection,
         "INSERT INTO access_tokens \
          (id, token_hash, workspace_id, user_id, name, role, created_at, expires_at) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-    )
-    .bind(token.id.0)
-    .bind(&token_hash[..])
-    .bind(token.workspace.0)
-    .bind(token.user.0)
-    .bind(&token.name)
-    .bind(token.role.as_str())
-    .bind(token.created_at.0)
-    .bind(token.expires_at.0)
-    .execute(&mut *c)
-    .await?.rows_affected());
+        token.id.0,
+        &token_hash[..],
+        token.workspace.0,
+        token.user.0,
+        &token.name,
+        token.role.as_str(),
+        token.created_at.0,
+        token.expires_at.0
+    );
     Ok(())
 }
 
@@ -46,17 +44,11 @@ pub async fn find(
     connection: &mut Connection,
     token_hash: &TokenHash,
 ) -> Result<Option<(AccessToken, User)>, Error> {
-    let row: Option<TokenAndMakerRow> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT t.id, t.workspace_id, t.user_id, t.name, t.role, t.created_at, t.expires_at, \
-             t.last_used_at, u.email, u.display_name, u.email_verified \
-             FROM access_tokens t JOIN users u ON u.id = t.user_id \
-             WHERE t.token_hash = $1 AND u.disabled_at IS NULL",
-        )
-        .bind(&token_hash[..])
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let sql = "SELECT t.id, t.workspace_id, t.user_id, t.name, t.role, t.created_at, t.expires_at, \
+               t.last_used_at, u.email, u.display_name, u.email_verified \
+               FROM access_tokens t JOIN users u ON u.id = t.user_id \
+               WHERE t.token_hash = $1 AND u.disabled_at IS NULL";
+    let row: Option<TokenAndMakerRow> = fetch_optional!(connection, sql, &token_hash[..]);
     let Some(row) = row else { return Ok(None) };
     let id = UserId(row.2);
     let maker = User { id, email: row.8, display_name: row.9, email_verified: row.10 };
@@ -71,28 +63,16 @@ pub async fn touch(
     now: Timestamp,
     before: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query(
-            "UPDATE access_tokens SET last_used_at = $2 \
-             WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)",
-        )
-        .bind(id.0)
-        .bind(now.0)
-        .bind(before.0)
-        .execute(&mut *c)
-        .await?.rows_affected()
-    });
+    let sql = "UPDATE access_tokens SET last_used_at = $2 \
+               WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)";
+    execute!(connection, sql, id.0, now.0, before.0);
     Ok(())
 }
 
 /// Returns the number of a workspace's tokens, including expired ones.
 pub async fn count(connection: &mut Connection, workspace: WorkspaceId) -> Result<i64, Error> {
-    Ok(on!(connection, c => {
-        sqlx::query_scalar("SELECT COUNT(*) FROM access_tokens WHERE workspace_id = $1")
-            .bind(workspace.0)
-            .fetch_one(&mut *c)
-            .await?
-    }))
+    let sql = "SELECT COUNT(*) FROM access_tokens WHERE workspace_id = $1";
+    Ok(scalar!(connection, sql, workspace.0))
 }
 
 /// Returns one page of a workspace's tokens, newest first, and the cursor of
@@ -112,19 +92,9 @@ pub async fn page(
         conditions: &[],
         order: &[],
     };
-    let before = match cursor {
-        Some(cursor) => {
-            let id = binding.decode(cursor).and_then(|position| position.id.parse().ok());
-            id.ok_or(Error::InvalidCursor)?
-        }
-        None => Uuid::max(),
-    };
-    let mut found = before_id(connection, workspace, before, limit + 1).await?;
-    let more = found.len() > limit as usize;
-    found.truncate(limit as usize);
-    let last = found.last().filter(|_| more);
-    let next = last.map(|last| CursorPosition { values: Vec::new(), id: last.id.to_string() });
-    Ok((found, next.map(|position| binding.encode(&position))))
+    let before = binding.after(cursor)?.unwrap_or(Uuid::max());
+    let found = before_id(connection, workspace, before, limit + 1).await?;
+    Ok(binding.page(found, limit, |token| token.id.to_string()))
 }
 
 async fn before_id(
@@ -133,17 +103,9 @@ async fn before_id(
     before: Uuid,
     limit: u32,
 ) -> Result<Vec<AccessToken>, Error> {
-    let rows: Vec<Row> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT id, workspace_id, user_id, name, role, created_at, expires_at, last_used_at \
-             FROM access_tokens WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
-        )
-        .bind(workspace.0)
-        .bind(before)
-        .bind(i64::from(limit))
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT id, workspace_id, user_id, name, role, created_at, expires_at, last_used_at \
+               FROM access_tokens WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
+    let rows: Vec<Row> = fetch_all!(connection, sql, workspace.0, before, i64::from(limit));
     rows.into_iter().map(read).collect()
 }
 
@@ -154,28 +116,15 @@ pub async fn delete(
     workspace: WorkspaceId,
     id: AccessTokenId,
 ) -> Result<Option<TokenHash>, Error> {
-    let row: Option<(Vec<u8>,)> = on!(connection, c => {
-        sqlx::query_as(
-            "DELETE FROM access_tokens WHERE id = $1 AND workspace_id = $2 RETURNING token_hash",
-        )
-        .bind(id.0)
-        .bind(workspace.0)
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let sql = "DELETE FROM access_tokens WHERE id = $1 AND workspace_id = $2 RETURNING token_hash";
+    let row: Option<(Vec<u8>,)> = fetch_optional!(connection, sql, id.0, workspace.0);
     Ok(row.and_then(|(hash,)| hash.try_into().ok()))
 }
 
 /// Revokes all tokens that a person has made, in all workspaces. Returns their
 /// number.
 pub async fn delete_of_user(connection: &mut Connection, user: UserId) -> Result<u64, Error> {
-    Ok(on!(connection, c => {
-        sqlx::query("DELETE FROM access_tokens WHERE user_id = $1")
-            .bind(user.0)
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    }))
+    Ok(execute!(connection, "DELETE FROM access_tokens WHERE user_id = $1", user.0))
 }
 
 /// Deletes a workspace's tokens that expired at or before the time `expired`.
@@ -185,14 +134,8 @@ pub async fn sweep(
     workspace: WorkspaceId,
     expired: Timestamp,
 ) -> Result<u64, Error> {
-    Ok(on!(connection, c => {
-        sqlx::query("DELETE FROM access_tokens WHERE workspace_id = $1 AND expires_at <= $2")
-            .bind(workspace.0)
-            .bind(expired.0)
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    }))
+    let sql = "DELETE FROM access_tokens WHERE workspace_id = $1 AND expires_at <= $2";
+    Ok(execute!(connection, sql, workspace.0, expired.0))
 }
 
 fn read(row: Row) -> Result<AccessToken, Error> {
@@ -202,7 +145,7 @@ fn read(row: Row) -> Result<AccessToken, Error> {
         workspace: WorkspaceId(workspace),
         user: UserId(user),
         name,
-        role: parse_role(&role)?,
+        role: parsed("access_tokens.role", &role)?,
         created_at: Timestamp(created_at),
         expires_at: Timestamp(expires_at),
         last_used_at: last_used_at.map(Timestamp),

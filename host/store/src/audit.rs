@@ -1,8 +1,8 @@
 //! The audit log of operators' decisions. Entries can only be added and read; a
 //! database trigger refuses changes and deletions.
 
-use super::connection::{Connection, on};
-use super::error::Error;
+use super::connection::{Connection, execute, fetch_all};
+use super::error::{Error, parsed, unreadable};
 use assurance_core::domain::deployment::{AuditEntry, NewAuditEntry};
 use assurance_core::domain::time::Timestamp;
 
@@ -12,19 +12,18 @@ type Row =
 /// Adds an entry to the audit log.
 pub async fn append(connection: &mut Connection, line: &NewAuditEntry) -> Result<(), Error> {
     let changed = line.changed.as_ref().map(ToString::to_string);
-    on!(connection, c => sqlx::query(
+    execute!(
+        connection,
         "INSERT INTO audit_log (at, who, area, digest, step, why, changed) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",
-    )
-    .bind(line.at.0)
-    .bind(&line.who)
-    .bind(&line.area)
-    .bind(&line.digest)
-    .bind(line.step.as_str())
-    .bind(&line.why)
-    .bind(changed)
-    .execute(&mut *c)
-    .await?.rows_affected());
+        line.at.0,
+        &line.who,
+        &line.area,
+        &line.digest,
+        line.step.as_str(),
+        &line.why,
+        changed
+    );
     Ok(())
 }
 
@@ -36,27 +35,16 @@ pub async fn list(
     before: i64,
     limit: u32,
 ) -> Result<Vec<AuditEntry>, Error> {
-    let rows: Vec<Row> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT id, at, who, area, digest, step, why, changed FROM audit_log \
-             WHERE id < $1 AND ($2 IS NULL OR area = $2) ORDER BY id DESC LIMIT $3",
-        )
-        .bind(before)
-        .bind(area)
-        .bind(i64::from(limit))
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT id, at, who, area, digest, step, why, changed FROM audit_log \
+               WHERE id < $1 AND ($2 IS NULL OR area = $2) ORDER BY id DESC LIMIT $3";
+    let rows: Vec<Row> = fetch_all!(connection, sql, before, area, i64::from(limit));
     rows.into_iter().map(line).collect()
 }
 
 fn line(row: Row) -> Result<AuditEntry, Error> {
-    let unreadable = |what: &str, problem: String| {
-        Error::Database(sqlx::Error::Decode(format!("audit_log.{what}: {problem}").into()))
-    };
-    let step = row.5.parse().map_err(|problem| unreadable("step", problem))?;
+    let step = parsed("audit_log.step", &row.5)?;
     let changed = row.7.map(|text| serde_json::from_str(&text)).transpose();
-    let changed = changed.map_err(|problem| unreadable("changed", problem.to_string()))?;
+    let changed = changed.map_err(|problem| unreadable("audit_log.changed", problem))?;
     let (at, who, area, digest, why) = (Timestamp(row.1), row.2, row.3, row.4, row.6);
     Ok(AuditEntry { id: row.0, said: NewAuditEntry { at, who, area, digest, step, why, changed } })
 }
@@ -66,6 +54,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::connection::on;
     use crate::testing::on_both;
     use assurance_core::domain::deployment::AuditStep;
 

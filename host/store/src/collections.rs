@@ -11,7 +11,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 
-use super::connection::{Connection, Raw, on};
+use super::connection::{Connection, Raw, on, scalars};
 use super::error::Error;
 use super::indexes;
 use super::scope::CollectionScope;
@@ -94,7 +94,7 @@ async fn create(
 /// Returns the full names of all collections that have a table.
 pub(super) async fn names(connection: &mut Connection) -> Result<Vec<String>, Error> {
     let sql = "SELECT name FROM collections ORDER BY name";
-    Ok(on!(connection, c => sqlx::query_scalar(sql).fetch_all(&mut *c).await?))
+    Ok(scalars!(connection, sql))
 }
 
 /// Creates the table of a collection whose name `indexes::check` has validated.
@@ -204,10 +204,9 @@ mod tests {
     fn scope(name: &str, unique: bool) -> CollectionScope {
         CollectionScope {
             full_name: name.into(),
-            own: true,
             fields: [("name".to_owned(), FieldKind::Text)].into(),
             indexes: vec![IndexSpec { fields: vec!["name".into()], unique }],
-            searched: vec![],
+            ..CollectionScope::default()
         }
     }
 

@@ -31,6 +31,64 @@ macro_rules! on {
 }
 pub(crate) use on;
 
+/// Executes a statement with values for its parameters: `execute!(connection,
+/// sql, values…)`. Returns the number of rows that it changed.
+macro_rules! execute {
+    ($connection:expr, $sql:expr $(, $value:expr)* $(,)?) => {
+        $crate::connection::on!($connection, c => {
+            sqlx::query($sql)$(.bind($value))*.execute(&mut *c).await?.rows_affected()
+        })
+    };
+}
+pub(crate) use execute;
+
+/// Runs a query with values for its parameters. The macros below choose the
+/// kind of query and the number of rows.
+macro_rules! fetch {
+    ($query:ident.$fetch:ident, $connection:expr, $sql:expr $(, $value:expr)* $(,)?) => {
+        $crate::connection::on!($connection, c => {
+            sqlx::$query($sql)$(.bind($value))*.$fetch(&mut *c).await?
+        })
+    };
+}
+pub(crate) use fetch;
+
+/// Returns the only row of a query; takes the same arguments as `execute!`.
+macro_rules! fetch_one {
+    ($($query:tt)+) => { $crate::connection::fetch!(query_as.fetch_one, $($query)+) };
+}
+pub(crate) use fetch_one;
+
+/// Returns the row of a query; `None` if there is none.
+macro_rules! fetch_optional {
+    ($($query:tt)+) => { $crate::connection::fetch!(query_as.fetch_optional, $($query)+) };
+}
+pub(crate) use fetch_optional;
+
+/// Returns all rows of a query.
+macro_rules! fetch_all {
+    ($($query:tt)+) => { $crate::connection::fetch!(query_as.fetch_all, $($query)+) };
+}
+pub(crate) use fetch_all;
+
+/// Returns the only value of a query.
+macro_rules! scalar {
+    ($($query:tt)+) => { $crate::connection::fetch!(query_scalar.fetch_one, $($query)+) };
+}
+pub(crate) use scalar;
+
+/// Returns the value of a query; `None` if it has no row.
+macro_rules! optional_scalar {
+    ($($query:tt)+) => { $crate::connection::fetch!(query_scalar.fetch_optional, $($query)+) };
+}
+pub(crate) use optional_scalar;
+
+/// Returns the value of each row of a query.
+macro_rules! scalars {
+    ($($query:tt)+) => { $crate::connection::fetch!(query_scalar.fetch_all, $($query)+) };
+}
+pub(crate) use scalars;
+
 /// Statement that sets the savepoint of a transaction.
 pub(super) const SAVEPOINT: &str = "SAVEPOINT flush";
 

@@ -1,11 +1,14 @@
 //! Authenticated page cursors, which clients can return but not create.
 
+use std::str::FromStr;
+
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
+use super::error::Error;
 use assurance_core::domain::document::{Condition, FieldValue, Order};
 
 const TAG_BYTES: usize = 16;
@@ -46,6 +49,27 @@ impl CursorBinding<'_> {
         }
         let (id, values): (String, Vec<FieldValue>) = serde_json::from_slice(payload).ok()?;
         (values.len() == self.order.len()).then_some(CursorPosition { values, id })
+    }
+
+    /// Returns the id that a page begins after; `None` for the first page.
+    pub(super) fn after<T: FromStr>(&self, cursor: Option<&str>) -> Result<Option<T>, Error> {
+        let id = |cursor: &str| self.decode(cursor)?.id.parse().ok();
+        cursor.map(|cursor| id(cursor).ok_or(Error::InvalidCursor)).transpose()
+    }
+
+    /// Returns a page and the cursor of the next one. `rows` are at most one
+    /// more than the page, which shows whether there is a next page.
+    pub(super) fn page<T>(
+        &self,
+        mut rows: Vec<T>,
+        limit: u32,
+        id: impl Fn(&T) -> String,
+    ) -> (Vec<T>, Option<String>) {
+        let more = rows.len() > limit as usize;
+        rows.truncate(limit as usize);
+        let last = rows.last().filter(|_| more);
+        let next = last.map(|last| CursorPosition { values: Vec::new(), id: id(last) });
+        (rows, next.map(|position| self.encode(&position)))
     }
 
     fn tag(&self, payload: &[u8]) -> [u8; TAG_BYTES] {

@@ -3,7 +3,7 @@
 use super::Backend;
 use super::connection::Connection;
 use super::error::Error;
-use super::sql::{Row, Sql, SqlParameter, each_row, one_row};
+use super::sql::{Row, Sql, each_row, one_row};
 use assurance_core::domain::document::Document;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
@@ -39,9 +39,7 @@ pub async fn get(
 ) -> Result<Option<Document>, Error> {
     let backend = connection.backend();
     let mut sql = Sql::new(backend, "SELECT ");
-    push_from(sql.push(columns(backend)), place)
-        .push(" AND id = ")
-        .bind(SqlParameter::Text(id.to_owned()));
+    push_from(sql.push(columns(backend)), place).push(" AND id = ").bind(id);
     one_row(connection, sql).await?.map(|row| document(&row)).transpose()
 }
 
@@ -57,9 +55,7 @@ pub async fn get_many(
     let mut found = Vec::new();
     for ids in ids.chunks(IDS_PER_STATEMENT) {
         let mut sql = Sql::new(backend, "SELECT ");
-        push_from(sql.push(columns(backend)), place)
-            .push(" AND id ")
-            .bind_any(SqlParameter::Texts(ids.to_vec()));
+        push_from(sql.push(columns(backend)), place).push(" AND id ").bind_any(ids.to_vec());
         each_row(connection, sql, |row| {
             let document = document(&row)?;
             spend(&mut budget, &document)?;
@@ -81,7 +77,7 @@ pub async fn heads(
     let mut found = Vec::new();
     for ids in ids.chunks(IDS_PER_STATEMENT) {
         let mut sql = Sql::new(backend, "SELECT id, version, created_at");
-        push_from(&mut sql, place).push(" AND id ").bind_any(SqlParameter::Texts(ids.to_vec()));
+        push_from(&mut sql, place).push(" AND id ").bind_any(ids.to_vec());
         each_row(connection, sql, |row| {
             found.push(DocumentHead {
                 id: row.text(0)?,
@@ -118,7 +114,7 @@ pub(super) fn document(row: &Row) -> Result<Document, Error> {
 /// partition only.
 pub(super) fn push_from<'s>(sql: &'s mut Sql, place: CollectionKey<'_>) -> &'s mut Sql {
     sql.push(" FROM ").push_table(place.collection).push(" WHERE workspace_id = ");
-    sql.bind(SqlParameter::Uuid(place.workspace.0));
+    sql.bind(place.workspace.0);
     match sql.backend {
         Backend::Sqlite => sql,
         Backend::Postgres => sql.push(" AND collection = '").push(place.collection).push("'"),

@@ -1,5 +1,8 @@
 //! Errors of the store, and their mapping from database errors.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use metrics::{counter, describe_counter};
 
 /// Metric: errors of the database.
@@ -179,6 +182,22 @@ impl Error {
             _ => Self::Database(error),
         }
     }
+}
+
+/// Returns `otherwise` if a statement changed no row.
+pub(super) fn changed_or(rows: u64, otherwise: Error) -> Result<(), Error> {
+    if rows == 0 { Err(otherwise) } else { Ok(()) }
+}
+
+/// Parses the text of a column that only this crate writes.
+pub(super) fn parsed<T: FromStr<Err = String>>(column: &str, text: &str) -> Result<T, Error> {
+    text.parse().map_err(|problem| unreadable(column, problem))
+}
+
+/// Returns the error of a column (`table.column`) with a value that this
+/// release cannot read.
+pub(super) fn unreadable(column: &str, problem: impl Display) -> Error {
+    Error::Database(sqlx::Error::Decode(format!("{column}: {problem}").into()))
 }
 
 /// Returns the message of a failed migration. A migration that this release

@@ -209,13 +209,11 @@ fn push_contains(
     }
     let name = field.name;
     match sql.backend {
-        Backend::Sqlite => sql
-            .push(&format!("(body->>'{name}') GLOB "))
-            .bind(SqlParameter::Text(glob_pattern(text))),
+        Backend::Sqlite => sql.push(&format!("(body->>'{name}') GLOB ")).bind(glob_pattern(text)),
         // Uses the plain expression, so that a pg_trgm index can answer it.
-        Backend::Postgres => sql
-            .push(&format!("(body->>'{name}'){folding} ILIKE "))
-            .bind(SqlParameter::Text(like_pattern(text))),
+        Backend::Postgres => {
+            sql.push(&format!("(body->>'{name}'){folding} ILIKE ")).bind(like_pattern(text))
+        }
     };
     Ok(())
 }

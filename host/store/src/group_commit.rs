@@ -160,7 +160,7 @@ async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
     for unit in units {
         let kept = async {
             let mut tx = store.begin(TransactionAccess::WriteLocked).await?;
-            let enqueued = apply::apply_on_sqlite(&mut tx, &unit.effects, "").await?;
+            let enqueued = apply::sqlite::apply(&mut tx, &unit.effects, "").await?;
             tx.commit().await?;
             Ok(enqueued)
         };
@@ -174,7 +174,7 @@ async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
 /// transaction.
 async fn apply_in_savepoint(tx: &mut Tx, unit: &Unit) -> Result<Result<u64, Error>, Error> {
     // The commit ends the savepoints of all units.
-    let error = match apply::apply_on_sqlite(tx, &unit.effects, SAVEPOINT).await {
+    let error = match apply::sqlite::apply(tx, &unit.effects, SAVEPOINT).await {
         Ok(enqueued) => return Ok(Ok(enqueued)),
         Err(error) => error,
     };
@@ -208,13 +208,7 @@ mod tests {
     /// Returns a store with the collection of the units.
     async fn with_collection() -> TestStore {
         let fresh = fresh(Backend::Sqlite).await.unwrap();
-        let note = CollectionScope {
-            full_name: "notes.note".into(),
-            own: true,
-            fields: [].into(),
-            indexes: vec![],
-            searched: vec![],
-        };
+        let note = CollectionScope { full_name: "notes.note".into(), ..CollectionScope::default() };
         collections::ensure(&fresh.store, &[note]).await.unwrap();
         fresh
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use super::connection::{Connection, Raw, on};
+use super::connection::{Connection, Raw, scalars};
 use super::error::Error;
 use super::sql::DATABASE_NOW;
 use super::{Store, TransactionAccess, migrations};
@@ -21,12 +21,7 @@ const MAX_RERUNS: u32 = 3;
 /// # Errors
 /// The database does not respond within the acquire timeout.
 pub async fn clock(store: &Store) -> Result<Clock, Error> {
-    let measured = store.in_time(async {
-        let mut connection = store.reader().await?;
-        let measured = query_time(&mut connection).await?;
-        connection.release();
-        Ok(measured)
-    });
+    let measured = store.in_time(store.read(async |c| query_time(c).await));
     Ok(match measured.await? {
         None => Clock::System,
         Some((said, asked)) => {
@@ -90,10 +85,7 @@ async fn write(store: &Store, node: Uuid, host: &str, now: Timestamp) -> Result<
 /// The database does not respond.
 pub async fn newer_migration(connection: &mut Connection) -> Result<Option<i64>, Error> {
     let known = migrations::of(connection.backend());
-    let applied: Vec<i64> = on!(connection, c => {
-        sqlx::query_scalar("SELECT version FROM _sqlx_migrations ORDER BY version DESC")
-            .fetch_all(&mut *c)
-            .await?
-    });
+    let applied: Vec<i64> =
+        scalars!(connection, "SELECT version FROM _sqlx_migrations ORDER BY version DESC");
     Ok(applied.into_iter().find(|version| !known.version_exists(*version)))
 }

@@ -2,8 +2,7 @@
 
 use super::Store;
 use super::apply::{Effects, TransactionKind, apply};
-use super::connection::Tx;
-use super::connection::{Connection, on};
+use super::connection::{Connection, Tx, execute, fetch_optional};
 use super::error::Error;
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::time::Timestamp;
@@ -44,20 +43,17 @@ pub async fn find(
     now: Timestamp,
 ) -> Result<Option<StoredReply>, Error> {
     let mut connection = store.reader().await?;
-    let row: Option<Row> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT fingerprint, status, body, version, expires_at FROM idempotency \
-             WHERE workspace_id = $1 AND user_id = $2 AND operation = $3 AND key = $4 \
-             AND expires_at > $5",
-        )
-        .bind(workspace.0)
-        .bind(user.0)
-        .bind(operation.to_owned())
-        .bind(key.to_owned())
-        .bind(now.0)
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let row: Option<Row> = fetch_optional!(
+        connection,
+        "SELECT fingerprint, status, body, version, expires_at FROM idempotency \
+         WHERE workspace_id = $1 AND user_id = $2 AND operation = $3 AND key = $4 \
+         AND expires_at > $5",
+        workspace.0,
+        user.0,
+        operation.to_owned(),
+        key.to_owned(),
+        now.0
+    );
     connection.release();
     Ok(row.map(|(fingerprint, status, body, version, expires_at)| StoredReply {
         workspace,
@@ -86,16 +82,8 @@ pub async fn keep(tx: &mut Tx, reply: StoredReply, now: Timestamp) -> Result<(),
 
 /// Deletes at most `limit` expired responses. Returns their number.
 pub async fn sweep(connection: &mut Connection, now: Timestamp, limit: u32) -> Result<u64, Error> {
-    Ok(on!(connection, c => {
-        sqlx::query(
-            "DELETE FROM idempotency WHERE (workspace_id, user_id, operation, key) IN \
-             (SELECT workspace_id, user_id, operation, key FROM idempotency \
-              WHERE expires_at <= $1 LIMIT $2)",
-        )
-        .bind(now.0)
-        .bind(i64::from(limit))
-        .execute(&mut *c)
-        .await?
-        .rows_affected()
-    }))
+    let sql = "DELETE FROM idempotency WHERE (workspace_id, user_id, operation, key) IN \
+               (SELECT workspace_id, user_id, operation, key FROM idempotency \
+               WHERE expires_at <= $1 LIMIT $2)";
+    Ok(execute!(connection, sql, now.0, i64::from(limit)))
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use sha2::{Digest, Sha256};
 
 use super::collections::{run, table};
-use super::connection::{Connection, on};
+use super::connection::{Connection, scalars};
 use super::error::Error;
 use super::scope::{CollectionScope, SubstringIndexSpec};
 use super::{Backend, documents_move};
@@ -147,8 +147,7 @@ async fn ready(connection: &mut Connection) -> Result<BTreeSet<String>, Error> {
              AND relnamespace = current_schema()::regnamespace"
         }
     };
-    let names: Vec<String> =
-        on!(connection, c => sqlx::query_scalar(sql).fetch_all(&mut *c).await?);
+    let names: Vec<String> = scalars!(connection, sql);
     Ok(names.into_iter().collect())
 }
 
@@ -224,10 +223,9 @@ mod tests {
     fn scope(name: &str, unique: bool) -> CollectionScope {
         CollectionScope {
             full_name: name.into(),
-            own: true,
             fields: [("name".to_owned(), FieldKind::Text)].into(),
             indexes: vec![IndexSpec { fields: vec!["name".into()], unique }],
-            searched: vec![],
+            ..CollectionScope::default()
         }
     }
 

@@ -97,7 +97,7 @@ impl PageSql<'_> {
         let branches =
             union_branches(self.target.scope, &query).unwrap_or_else(|| vec![query.clone()]);
         let segments = after.map(|after| segments(self.keys, after)).unwrap_or_default();
-        sql.push("SELECT d.* FROM unnest(").bind(SqlParameter::Texts(values));
+        sql.push("SELECT d.* FROM unnest(").bind(values);
         sql.push("::text[]) WITH ORDINALITY AS t(value, place) CROSS JOIN LATERAL (");
         for (at, branch) in branches.iter().enumerate() {
             let page = PageSql { query: branch, ..self };
@@ -262,9 +262,9 @@ impl KeyRange<'_> {
             NextKeyCondition::NotNull(field) => {
                 sql.push(&field.sql(sql.backend)).push(" IS NOT NULL")
             }
-            NextKeyCondition::Id { beyond, descending } => sql
-                .push(if *descending { "id < " } else { "id > " })
-                .bind(SqlParameter::Text((*beyond).to_owned())),
+            NextKeyCondition::Id { beyond, descending } => {
+                sql.push(if *descending { "id < " } else { "id > " }).bind(*beyond)
+            }
             NextKeyCondition::Beyond(key, value) => {
                 sql.push(&key.field.sql(sql.backend));
                 sql.push(if key.descending { " < " } else { " > " });

@@ -2,7 +2,7 @@
 //!
 //! There is one file for each noun. Functions take the connection as their
 //! first argument, so that callers control transactions. Most statements have
-//! the same text for both databases and run through `connection::on`.
+//! the same text for both databases and run through the macros of `connection`.
 
 pub mod access_tokens;
 pub mod apply;
@@ -68,7 +68,7 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 use tokio_util::task::AbortOnDropHandle;
 
-use self::connection::{BackendConnection, Raw, on};
+use self::connection::{BackendConnection, Raw};
 use self::connection_shares::ConnectionShares;
 use self::gates::WorkspaceGates;
 use self::group_commit::GroupCommit;
@@ -201,14 +201,6 @@ impl Store {
         &self.0.waiting
     }
 
-    /// Checks that the database responds.
-    pub async fn ping(&self) -> Result<(), Error> {
-        let mut connection = self.reader().await?;
-        on!(connection, c => { sqlx::query("SELECT 1").execute(&mut *c).await?; });
-        connection.release();
-        Ok(())
-    }
-
     /// Refuses new work and closes idle connections.
     pub async fn close(&self) {
         match &self.0.databases {
@@ -242,6 +234,29 @@ impl Store {
         let mut connection = self.unconfirmed_writer().await?;
         Box::pin(connection.confirm_idle()).await?;
         Ok(connection)
+    }
+
+    /// Runs single statements that only read, on one connection.
+    pub async fn read<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut connection = self.reader().await?;
+        let found = work(&mut connection).await?;
+        connection.release();
+        Ok(found)
+    }
+
+    /// Runs single statements that write, each of which commits by itself, on
+    /// one connection.
+    pub async fn write<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut connection = self.writer().await?;
+        let written = work(&mut connection).await?;
+        connection.release();
+        Ok(written)
     }
 
     /// Returns a connection for single statements that write; `None` if another

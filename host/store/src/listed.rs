@@ -68,11 +68,10 @@ impl OneOfQuery {
 mod tests {
     use super::super::keyset::{page_sql, sort_keys};
     use super::super::query::QueryTarget;
-    use super::super::sql::{Row, each_row};
     use super::*;
     use crate::collections::ensure;
     use crate::connection::Raw;
-    use crate::testing::fresh;
+    use crate::testing::{explained, fresh};
     use assurance_core::domain::document::{Condition, Order, PageStart};
     use assurance_core::domain::id::WorkspaceId;
     use assurance_core::domain::manifest::IndexSpec;
@@ -80,10 +79,9 @@ mod tests {
     fn scope() -> CollectionScope {
         CollectionScope {
             full_name: "a.b".into(),
-            own: true,
             fields: [("name".to_owned(), FieldKind::Text)].into(),
             indexes: vec![IndexSpec { fields: vec!["name".into()], unique: false }],
-            searched: vec![],
+            ..CollectionScope::default()
         }
     }
 
@@ -116,12 +114,8 @@ mod tests {
         let keys = sort_keys(&scope, &query.order).unwrap();
         let last = CursorPosition { values: vec![FieldValue::Text("n17".into())], id: "17".into() };
         for after in [None, Some(&last)] {
-            let mut sql = page_sql(Backend::Postgres, target, &query, &keys, after).unwrap();
-            sql.text.insert_str(0, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ");
-            let mut plan = Vec::new();
-            let take = |row: Row| row.text(0).map(|line| plan.push(line));
-            each_row(&mut connection, sql, take).await.unwrap();
-            let plan = plan.join("\n");
+            let sql = page_sql(Backend::Postgres, target, &query, &keys, after).unwrap();
+            let plan = explained(&mut connection, sql).await.join("\n");
             assert!(!plan.contains("Seq Scan") && !plan.contains("Removed by"), "{plan}");
         }
     }

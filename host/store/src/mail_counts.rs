@@ -1,6 +1,6 @@
 //! Number of mails per day, for each recipient and for each sending workspace.
 
-use super::connection::{Connection, on};
+use super::connection::{Connection, execute, fetch_one};
 use super::error::Error;
 use assurance_core::domain::time::Timestamp;
 
@@ -23,17 +23,11 @@ pub async fn lock(
     subject: &str,
     now: Timestamp,
 ) -> Result<MailCount, Error> {
-    let (mails, since, last_at): (i64, i64, i64) = on!(connection, c => {
-        sqlx::query_as(
-            "INSERT INTO mail_counts (subject, mails, since, last_at) VALUES ($1, 0, $2, 0) \
-             ON CONFLICT (subject) DO UPDATE SET mails = mail_counts.mails \
-             RETURNING mails, since, last_at",
-        )
-        .bind(subject.to_owned())
-        .bind(now.0)
-        .fetch_one(&mut *c)
-        .await?
-    });
+    let sql = "INSERT INTO mail_counts (subject, mails, since, last_at) VALUES ($1, 0, $2, 0) \
+               ON CONFLICT (subject) DO UPDATE SET mails = mail_counts.mails \
+               RETURNING mails, since, last_at";
+    let (mails, since, last_at): (i64, i64, i64) =
+        fetch_one!(connection, sql, subject.to_owned(), now.0);
     Ok(MailCount { mails, since: Timestamp(since), last_at: Timestamp(last_at) })
 }
 
@@ -43,40 +37,19 @@ pub async fn put(
     subject: &str,
     count: &MailCount,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query(
-            "UPDATE mail_counts SET mails = $2, since = $3, last_at = $4 WHERE subject = $1",
-        )
-        .bind(subject.to_owned())
-        .bind(count.mails)
-        .bind(count.since.0)
-        .bind(count.last_at.0)
-        .execute(&mut *c)
-        .await?
-        .rows_affected()
-    });
+    let sql = "UPDATE mail_counts SET mails = $2, since = $3, last_at = $4 WHERE subject = $1";
+    execute!(connection, sql, subject.to_owned(), count.mails, count.since.0, count.last_at.0);
     Ok(())
 }
 
 /// Subtracts one mail that was counted but not sent.
 pub async fn take_back(connection: &mut Connection, subject: &str) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("UPDATE mail_counts SET mails = mails - 1 WHERE subject = $1 AND mails > 0")
-            .bind(subject.to_owned())
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    });
+    let sql = "UPDATE mail_counts SET mails = mails - 1 WHERE subject = $1 AND mails > 0";
+    execute!(connection, sql, subject.to_owned());
     Ok(())
 }
 
 /// Deletes counts of days that began at or before a time. Returns their number.
 pub async fn sweep(connection: &mut Connection, before: Timestamp) -> Result<u64, Error> {
-    Ok(on!(connection, c => {
-        sqlx::query("DELETE FROM mail_counts WHERE since <= $1")
-            .bind(before.0)
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    }))
+    Ok(execute!(connection, "DELETE FROM mail_counts WHERE since <= $1", before.0))
 }

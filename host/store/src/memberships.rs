@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::connection::{Connection, on};
-use super::cursor::{CursorBinding, CursorPosition};
-use super::error::Error;
+use super::connection::{Connection, execute, fetch_all, fetch_optional, optional_scalar, scalar};
+use super::cursor::CursorBinding;
+use super::error::{Error, parsed};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::people::{Member, Membership};
 use assurance_core::domain::role::Role;
@@ -23,17 +23,10 @@ pub async fn put(
     role: Role,
     now: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => sqlx::query(
-        "INSERT INTO memberships (workspace_id, user_id, role, created_at) \
-         VALUES ($1, $2, $3, $4) \
-         ON CONFLICT (workspace_id, user_id) DO UPDATE SET role = excluded.role",
-    )
-    .bind(workspace.0)
-    .bind(user.0)
-    .bind(role.as_str())
-    .bind(now.0)
-    .execute(&mut *c)
-    .await?.rows_affected());
+    let sql = "INSERT INTO memberships (workspace_id, user_id, role, created_at) \
+               VALUES ($1, $2, $3, $4) \
+               ON CONFLICT (workspace_id, user_id) DO UPDATE SET role = excluded.role";
+    execute!(connection, sql, workspace.0, user.0, role.as_str(), now.0);
     Ok(())
 }
 
@@ -45,20 +38,13 @@ pub async fn add(
     role: Role,
     now: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => sqlx::query(
-        "INSERT INTO memberships (workspace_id, user_id, role, created_at) \
-         VALUES ($1, $2, $3, $4) \
-         ON CONFLICT (workspace_id, user_id) DO UPDATE SET role = excluded.role \
-         WHERE CASE excluded.role WHEN 'owner' THEN 3 WHEN 'admin' THEN 2 WHEN 'member' THEN 1 \
-         ELSE 0 END > CASE memberships.role WHEN 'owner' THEN 3 WHEN 'admin' THEN 2 \
-         WHEN 'member' THEN 1 ELSE 0 END",
-    )
-    .bind(workspace.0)
-    .bind(user.0)
-    .bind(role.as_str())
-    .bind(now.0)
-    .execute(&mut *c)
-    .await?.rows_affected());
+    let sql = "INSERT INTO memberships (workspace_id, user_id, role, created_at) \
+               VALUES ($1, $2, $3, $4) \
+               ON CONFLICT (workspace_id, user_id) DO UPDATE SET role = excluded.role \
+               WHERE CASE excluded.role WHEN 'owner' THEN 3 WHEN 'admin' THEN 2 \
+               WHEN 'member' THEN 1 ELSE 0 END > CASE memberships.role WHEN 'owner' THEN 3 \
+               WHEN 'admin' THEN 2 WHEN 'member' THEN 1 ELSE 0 END";
+    execute!(connection, sql, workspace.0, user.0, role.as_str(), now.0);
     Ok(())
 }
 
@@ -69,19 +55,12 @@ pub async fn find(
     workspace: WorkspaceId,
     user: UserId,
 ) -> Result<Option<Membership>, Error> {
-    let rows: Vec<(String, Option<String>)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT m.role, f.flag FROM memberships m \
-             JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
-             LEFT JOIN workspace_flags f \
-             ON f.workspace_id = m.workspace_id AND f.enabled = FALSE \
-             WHERE m.workspace_id = $1 AND m.user_id = $2",
-        )
-        .bind(workspace.0)
-        .bind(user.0)
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT m.role, f.flag FROM memberships m \
+               JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
+               LEFT JOIN workspace_flags f \
+               ON f.workspace_id = m.workspace_id AND f.enabled = FALSE \
+               WHERE m.workspace_id = $1 AND m.user_id = $2";
+    let rows: Vec<(String, Option<String>)> = fetch_all!(connection, sql, workspace.0, user.0);
     let Some((role, _)) = rows.first() else { return Ok(None) };
     let role = parse_role(role)?;
     let off: BTreeSet<String> = rows.into_iter().filter_map(|(_, flag)| flag).collect();
@@ -91,19 +70,9 @@ pub async fn find(
 /// Returns the number of workspaces that a person owns. Other transactions that
 /// count for the same person wait until this one ends.
 pub async fn count_owned(connection: &mut Connection, user: UserId) -> Result<i64, Error> {
-    on!(connection, c => {
-        sqlx::query("UPDATE users SET id = id WHERE id = $1")
-            .bind(user.0)
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    });
-    Ok(on!(connection, c => {
-        sqlx::query_scalar("SELECT COUNT(*) FROM memberships WHERE user_id = $1 AND role = 'owner'")
-            .bind(user.0)
-            .fetch_one(&mut *c)
-            .await?
-    }))
+    execute!(connection, "UPDATE users SET id = id WHERE id = $1", user.0);
+    let sql = "SELECT COUNT(*) FROM memberships WHERE user_id = $1 AND role = 'owner'";
+    Ok(scalar!(connection, sql, user.0))
 }
 
 /// Returns one member of a workspace. `None` if the person is not a member or
@@ -113,17 +82,10 @@ pub async fn member(
     workspace: WorkspaceId,
     user: UserId,
 ) -> Result<Option<Member>, Error> {
-    let row: Option<MemberRow> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT u.id, u.email, u.display_name, m.role FROM memberships m \
-             JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
-             WHERE m.workspace_id = $1 AND m.user_id = $2",
-        )
-        .bind(workspace.0)
-        .bind(user.0)
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let sql = "SELECT u.id, u.email, u.display_name, m.role FROM memberships m \
+               JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
+               WHERE m.workspace_id = $1 AND m.user_id = $2";
+    let row: Option<MemberRow> = fetch_optional!(connection, sql, workspace.0, user.0);
     row.map(read).transpose()
 }
 
@@ -132,16 +94,10 @@ pub async fn members(
     connection: &mut Connection,
     workspace: WorkspaceId,
 ) -> Result<Vec<Member>, Error> {
-    let rows: Vec<MemberRow> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT u.id, u.email, u.display_name, m.role FROM memberships m \
-             JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
-             WHERE m.workspace_id = $1 ORDER BY u.email",
-        )
-        .bind(workspace.0)
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT u.id, u.email, u.display_name, m.role FROM memberships m \
+               JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
+               WHERE m.workspace_id = $1 ORDER BY u.email";
+    let rows: Vec<MemberRow> = fetch_all!(connection, sql, workspace.0);
     rows.into_iter().map(read).collect()
 }
 
@@ -162,16 +118,9 @@ pub async fn page(
         conditions: &[],
         order: &[],
     };
-    let after = match cursor {
-        Some(cursor) => binding.decode(cursor).ok_or(Error::InvalidCursor)?.id,
-        None => String::new(),
-    };
-    let mut found = after_email(connection, workspace, &after, limit + 1).await?;
-    let more = found.len() > limit as usize;
-    found.truncate(limit as usize);
-    let last = found.last().filter(|_| more);
-    let next = last.map(|(last, _)| CursorPosition { values: Vec::new(), id: last.email.clone() });
-    Ok((found, next.map(|position| binding.encode(&position))))
+    let after: String = binding.after(cursor)?.unwrap_or_default();
+    let found = after_email(connection, workspace, &after, limit + 1).await?;
+    Ok(binding.page(found, limit, |(member, _)| member.email.clone()))
 }
 
 async fn after_email(
@@ -180,18 +129,11 @@ async fn after_email(
     after: &str,
     limit: u32,
 ) -> Result<Vec<(Member, Timestamp)>, Error> {
-    let rows: Vec<(Uuid, String, String, String, i64)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT u.id, u.email, u.display_name, m.role, m.created_at FROM memberships m \
-             JOIN users u ON u.id = m.user_id \
-             WHERE m.workspace_id = $1 AND u.email > $2 ORDER BY u.email LIMIT $3",
-        )
-        .bind(workspace.0)
-        .bind(after)
-        .bind(i64::from(limit))
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT u.id, u.email, u.display_name, m.role, m.created_at FROM memberships m \
+               JOIN users u ON u.id = m.user_id \
+               WHERE m.workspace_id = $1 AND u.email > $2 ORDER BY u.email LIMIT $3";
+    let rows: Vec<(Uuid, String, String, String, i64)> =
+        fetch_all!(connection, sql, workspace.0, after, i64::from(limit));
     rows.into_iter()
         .map(|row| Ok((read((row.0, row.1, row.2, row.3))?, Timestamp(row.4))))
         .collect()
@@ -204,19 +146,9 @@ pub async fn lock_role(
     workspace: WorkspaceId,
     user: UserId,
 ) -> Result<Option<Role>, Error> {
-    let role: Option<String> = on!(connection, c => {
-        sqlx::query("UPDATE workspaces SET id = id WHERE id = $1")
-            .bind(workspace.0)
-            .execute(&mut *c)
-            .await?;
-        sqlx::query_scalar(
-            "SELECT role FROM memberships WHERE workspace_id = $1 AND user_id = $2",
-        )
-        .bind(workspace.0)
-        .bind(user.0)
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    execute!(connection, "UPDATE workspaces SET id = id WHERE id = $1", workspace.0);
+    let sql = "SELECT role FROM memberships WHERE workspace_id = $1 AND user_id = $2";
+    let role: Option<String> = optional_scalar!(connection, sql, workspace.0, user.0);
     role.as_deref().map(parse_role).transpose()
 }
 
@@ -226,17 +158,10 @@ pub async fn has_other_owner(
     workspace: WorkspaceId,
     user: UserId,
 ) -> Result<bool, Error> {
-    let others: i64 = on!(connection, c => {
-        sqlx::query_scalar(
-            "SELECT COUNT(*) FROM memberships m \
-             JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
-             WHERE m.workspace_id = $1 AND m.user_id <> $2 AND m.role = 'owner'",
-        )
-        .bind(workspace.0)
-        .bind(user.0)
-        .fetch_one(&mut *c)
-        .await?
-    });
+    let sql = "SELECT COUNT(*) FROM memberships m \
+               JOIN users u ON u.id = m.user_id AND u.disabled_at IS NULL \
+               WHERE m.workspace_id = $1 AND m.user_id <> $2 AND m.role = 'owner'";
+    let others: i64 = scalar!(connection, sql, workspace.0, user.0);
     Ok(others > 0)
 }
 
@@ -246,13 +171,8 @@ pub async fn remove(
     workspace: WorkspaceId,
     user: UserId,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("DELETE FROM memberships WHERE workspace_id = $1 AND user_id = $2")
-            .bind(workspace.0)
-            .bind(user.0)
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
+    let sql = "DELETE FROM memberships WHERE workspace_id = $1 AND user_id = $2";
+    execute!(connection, sql, workspace.0, user.0);
     Ok(())
 }
 
@@ -263,5 +183,5 @@ fn read((user, email, display_name, role): MemberRow) -> Result<Member, Error> {
 /// Parses a role. A role written by a newer release is an error; it is not
 /// treated as viewer.
 pub(super) fn parse_role(text: &str) -> Result<Role, Error> {
-    text.parse().map_err(|error: String| Error::Database(sqlx::Error::Decode(error.into())))
+    parsed("memberships.role", text)
 }

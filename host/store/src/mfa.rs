@@ -3,8 +3,8 @@
 
 use uuid::Uuid;
 
-use super::connection::{Connection, on};
-use super::error::Error;
+use super::connection::{Connection, execute, fetch_optional, scalar};
+use super::error::{Error, changed_or};
 use assurance_core::domain::id::UserId;
 use assurance_core::domain::time::Timestamp;
 
@@ -40,33 +40,18 @@ pub async fn begin_enrolment(
     user: UserId,
     sealed_secret: &[u8],
 ) -> Result<(), Error> {
-    let changed = on!(connection, c => {
-        sqlx::query(
-            "INSERT INTO totp (user_id, sealed_secret, last_step, recovery_locked_until) \
-             VALUES ($1, $2, 0, 0) ON CONFLICT (user_id) DO UPDATE \
-             SET sealed_secret = excluded.sealed_secret, last_step = 0 \
-             WHERE totp.confirmed_at IS NULL",
-        )
-        .bind(user.0)
-        .bind(sealed_secret)
-        .execute(&mut *c)
-        .await?
-        .rows_affected()
-    });
-    if changed == 0 { Err(Error::AlreadyExists) } else { Ok(()) }
+    let sql = "INSERT INTO totp (user_id, sealed_secret, last_step, recovery_locked_until) \
+               VALUES ($1, $2, 0, 0) ON CONFLICT (user_id) DO UPDATE \
+               SET sealed_secret = excluded.sealed_secret, last_step = 0 \
+               WHERE totp.confirmed_at IS NULL";
+    changed_or(execute!(connection, sql, user.0, sealed_secret), Error::AlreadyExists)
 }
 
 /// Returns the person's authenticator and locks it until the transaction ends.
 pub async fn lock(connection: &mut Connection, user: UserId) -> Result<Option<Totp>, Error> {
-    let row: Option<(Vec<u8>, Option<i64>, i64)> = on!(connection, c => {
-        sqlx::query_as(
-            "UPDATE totp SET last_step = last_step WHERE user_id = $1 \
-             RETURNING sealed_secret, confirmed_at, recovery_locked_until",
-        )
-        .bind(user.0)
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let sql = "UPDATE totp SET last_step = last_step WHERE user_id = $1 \
+               RETURNING sealed_secret, confirmed_at, recovery_locked_until";
+    let row: Option<(Vec<u8>, Option<i64>, i64)> = fetch_optional!(connection, sql, user.0);
     Ok(row.map(|(sealed_secret, confirmed_at, locked_until)| Totp {
         sealed_secret,
         confirmed_at: confirmed_at.map(Timestamp),
@@ -81,14 +66,8 @@ pub async fn take_step(
     user: UserId,
     step: i64,
 ) -> Result<bool, Error> {
-    let changed = on!(connection, c => {
-        sqlx::query("UPDATE totp SET last_step = $2 WHERE user_id = $1 AND last_step < $2")
-            .bind(user.0)
-            .bind(step)
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    });
+    let sql = "UPDATE totp SET last_step = $2 WHERE user_id = $1 AND last_step < $2";
+    let changed = execute!(connection, sql, user.0, step);
     Ok(changed == 1)
 }
 
@@ -98,27 +77,19 @@ pub async fn confirm(
     user: UserId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("UPDATE totp SET confirmed_at = $2 WHERE user_id = $1")
-            .bind(user.0)
-            .bind(now.0)
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
+    execute!(connection, "UPDATE totp SET confirmed_at = $2 WHERE user_id = $1", user.0, now.0);
     Ok(())
 }
 
 /// Deletes the authenticator with its recovery codes and failures.
 pub async fn remove(connection: &mut Connection, user: UserId) -> Result<(), Error> {
-    on!(connection, c => {
-        for statement in [
-            "DELETE FROM recovery_codes WHERE user_id = $1",
-            "DELETE FROM second_factor_failures WHERE user_id = $1",
-            "DELETE FROM totp WHERE user_id = $1",
-        ] {
-            sqlx::query(statement).bind(user.0).execute(&mut *c).await?;
-        }
-    });
+    for statement in [
+        "DELETE FROM recovery_codes WHERE user_id = $1",
+        "DELETE FROM second_factor_failures WHERE user_id = $1",
+        "DELETE FROM totp WHERE user_id = $1",
+    ] {
+        execute!(connection, statement, user.0);
+    }
     Ok(())
 }
 
@@ -128,19 +99,11 @@ pub async fn replace_recovery_codes(
     user: UserId,
     hashes: &[CodeHash],
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("DELETE FROM recovery_codes WHERE user_id = $1")
-            .bind(user.0)
-            .execute(&mut *c)
-            .await?;
-        for hash in hashes {
-            sqlx::query("INSERT INTO recovery_codes (user_id, code_hash) VALUES ($1, $2)")
-                .bind(user.0)
-                .bind(&hash[..])
-                .execute(&mut *c)
-                .await?;
-        }
-    });
+    execute!(connection, "DELETE FROM recovery_codes WHERE user_id = $1", user.0);
+    for hash in hashes {
+        let sql = "INSERT INTO recovery_codes (user_id, code_hash) VALUES ($1, $2)";
+        execute!(connection, sql, user.0, &hash[..]);
+    }
     Ok(())
 }
 
@@ -152,18 +115,9 @@ pub async fn take_recovery_code(
     hash: &CodeHash,
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let changed = on!(connection, c => {
-        sqlx::query(
-            "UPDATE recovery_codes SET used_at = $3 \
-             WHERE user_id = $1 AND code_hash = $2 AND used_at IS NULL",
-        )
-        .bind(user.0)
-        .bind(&hash[..])
-        .bind(now.0)
-        .execute(&mut *c)
-        .await?
-        .rows_affected()
-    });
+    let sql = "UPDATE recovery_codes SET used_at = $3 \
+               WHERE user_id = $1 AND code_hash = $2 AND used_at IS NULL";
+    let changed = execute!(connection, sql, user.0, &hash[..], now.0);
     Ok(changed == 1)
 }
 
@@ -175,24 +129,12 @@ pub async fn record_failure(
     now: Timestamp,
     since: Timestamp,
 ) -> Result<i64, Error> {
-    let (count,): (i64,) = on!(connection, c => {
-        sqlx::query("DELETE FROM second_factor_failures WHERE user_id = $1 AND failed_at <= $2")
-            .bind(user.0)
-            .bind(since.0)
-            .execute(&mut *c)
-            .await?;
-        sqlx::query("INSERT INTO second_factor_failures (user_id, id, failed_at) VALUES ($1, $2, $3)")
-            .bind(user.0)
-            .bind(Uuid::new_v4())
-            .bind(now.0)
-            .execute(&mut *c)
-            .await?;
-        sqlx::query_as("SELECT COUNT(*) FROM second_factor_failures WHERE user_id = $1")
-            .bind(user.0)
-            .fetch_one(&mut *c)
-            .await?
-    });
-    Ok(count)
+    let sql = "DELETE FROM second_factor_failures WHERE user_id = $1 AND failed_at <= $2";
+    execute!(connection, sql, user.0, since.0);
+    let sql = "INSERT INTO second_factor_failures (user_id, id, failed_at) VALUES ($1, $2, $3)";
+    execute!(connection, sql, user.0, Uuid::new_v4(), now.0);
+    let sql = "SELECT COUNT(*) FROM second_factor_failures WHERE user_id = $1";
+    Ok(scalar!(connection, sql, user.0))
 }
 
 /// Locks the recovery codes until a time; a past time unlocks them.
@@ -201,38 +143,22 @@ pub async fn lock_recovery(
     user: UserId,
     until: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("UPDATE totp SET recovery_locked_until = $2 WHERE user_id = $1")
-            .bind(user.0)
-            .bind(until.0)
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
+    let sql = "UPDATE totp SET recovery_locked_until = $2 WHERE user_id = $1";
+    execute!(connection, sql, user.0, until.0);
     Ok(())
 }
 
 /// Deletes the recorded wrong codes of a person.
 pub async fn forget_failures(connection: &mut Connection, user: UserId) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("DELETE FROM second_factor_failures WHERE user_id = $1")
-            .bind(user.0)
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
+    execute!(connection, "DELETE FROM second_factor_failures WHERE user_id = $1", user.0);
     Ok(())
 }
 
 /// Returns the state of the second factor for the security page.
 pub async fn status(connection: &mut Connection, user: UserId) -> Result<MfaStatus, Error> {
-    let row: Option<(Option<i64>, i64, i64)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT confirmed_at, recovery_locked_until, (SELECT COUNT(*) FROM recovery_codes r \
-             WHERE r.user_id = totp.user_id AND r.used_at IS NULL) FROM totp WHERE user_id = $1",
-        )
-        .bind(user.0)
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let sql = "SELECT confirmed_at, recovery_locked_until, (SELECT COUNT(*) FROM recovery_codes r \
+               WHERE r.user_id = totp.user_id AND r.used_at IS NULL) FROM totp WHERE user_id = $1";
+    let row: Option<(Option<i64>, i64, i64)> = fetch_optional!(connection, sql, user.0);
     let (confirmed_at, locked_until, recovery_codes) = row.unwrap_or((None, 0, 0));
     Ok(MfaStatus {
         enabled: confirmed_at.is_some(),

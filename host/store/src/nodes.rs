@@ -3,8 +3,8 @@
 use sqlx::QueryBuilder;
 use uuid::Uuid;
 
-use super::connection::{Connection, on};
-use super::error::Error;
+use super::connection::{Connection, execute, fetch_all, on};
+use super::error::{Error, parsed};
 use assurance_core::domain::deployment::NodeReport;
 use assurance_core::domain::time::Timestamp;
 
@@ -28,18 +28,9 @@ pub async fn see(
     host: &str,
     now: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query(
-            "INSERT INTO nodes (id, host, seen_at) VALUES ($1, $2, $3) \
-             ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at",
-        )
-        .bind(node)
-        .bind(host)
-        .bind(now.0)
-        .execute(&mut *c)
-        .await?
-        .rows_affected()
-    });
+    let sql = "INSERT INTO nodes (id, host, seen_at) VALUES ($1, $2, $3) \
+               ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at";
+    execute!(connection, sql, node, host, now.0);
     Ok(())
 }
 
@@ -49,12 +40,8 @@ pub async fn alive(
     connection: &mut Connection,
     seen_since: Timestamp,
 ) -> Result<Vec<LiveNode>, Error> {
-    let rows: Vec<(Uuid, String, i64)> = on!(connection, c => {
-        sqlx::query_as("SELECT id, host, seen_at FROM nodes WHERE seen_at >= $1 ORDER BY host, id")
-            .bind(seen_since.0)
-            .fetch_all(&mut *c)
-            .await?
-    });
+    let sql = "SELECT id, host, seen_at FROM nodes WHERE seen_at >= $1 ORDER BY host, id";
+    let rows: Vec<(Uuid, String, i64)> = fetch_all!(connection, sql, seen_since.0);
     let node = |(node, host, seen_at)| LiveNode { node, host, seen_at: Timestamp(seen_at) };
     Ok(rows.into_iter().map(node).collect())
 }
@@ -65,13 +52,7 @@ pub async fn forget(
     node: Uuid,
     seen_before: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("DELETE FROM nodes WHERE id = $1 OR seen_at < $2")
-            .bind(node)
-            .bind(seen_before.0)
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
+    execute!(connection, "DELETE FROM nodes WHERE id = $1 OR seen_at < $2", node, seen_before.0);
     report(connection, node, &[], seen_before).await
 }
 
@@ -83,13 +64,8 @@ pub async fn report(
     reports: &[NodeReport],
     forget_before: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("DELETE FROM area_nodes WHERE node = $1 OR seen_at < $2")
-            .bind(node)
-            .bind(forget_before.0)
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
+    let sql = "DELETE FROM area_nodes WHERE node = $1 OR seen_at < $2";
+    execute!(connection, sql, node, forget_before.0);
     if !reports.is_empty() {
         on!(connection, c => {
             let mut insert = QueryBuilder::new(
@@ -117,24 +93,15 @@ pub async fn list(
     connection: &mut Connection,
     seen_since: Timestamp,
 ) -> Result<Vec<NodeReport>, Error> {
-    let rows: Vec<Row> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT node, area, host, digest, candidate, state, why, seen_at FROM area_nodes \
-             WHERE seen_at >= $1 ORDER BY area, host, node",
-        )
-        .bind(seen_since.0)
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT node, area, host, digest, candidate, state, why, seen_at FROM area_nodes \
+               WHERE seen_at >= $1 ORDER BY area, host, node";
+    let rows: Vec<Row> = fetch_all!(connection, sql, seen_since.0);
     rows.into_iter().map(from_row).collect()
 }
 
 fn from_row(row: Row) -> Result<NodeReport, Error> {
     let (node, area, host, digest, candidate, state, why, seen_at) = row;
-    let state = state.parse().map_err(|problem: String| {
-        Error::Database(sqlx::Error::Decode(format!("area_nodes.state: {problem}").into()))
-    })?;
-    let seen_at = Timestamp(seen_at);
+    let (state, seen_at) = (parsed("area_nodes.state", &state)?, Timestamp(seen_at));
     Ok(NodeReport { node, host, area, digest, candidate, state, why, seen_at })
 }
 

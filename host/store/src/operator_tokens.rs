@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use uuid::Uuid;
 
-use super::connection::{Connection, on};
-use super::error::Error;
+use super::connection::{Connection, execute, fetch_all, fetch_optional};
+use super::error::{Error, changed_or, unreadable};
 use assurance_core::domain::operator::{OperatorTokenInfo, TokenScope};
 use assurance_core::domain::time::Timestamp;
 
@@ -19,19 +19,17 @@ pub async fn insert(
     hash: &[u8; 32],
 ) -> Result<(), Error> {
     let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
-    let added = on!(connection, c => sqlx::query(
+    let added = execute!(
+        connection,
         "INSERT INTO operator_tokens (id, name, token_hash, scopes, created_at) \
          VALUES ($1, $2, $3, $4, $5) ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING",
-    )
-    .bind(token.id)
-    .bind(&token.name)
-    .bind(&hash[..])
-    .bind(scopes.join(" "))
-    .bind(token.created_at.0)
-    .execute(&mut *c)
-    .await?
-    .rows_affected());
-    if added == 0 { Err(Error::AlreadyExists) } else { Ok(()) }
+        token.id,
+        &token.name,
+        &hash[..],
+        scopes.join(" "),
+        token.created_at.0
+    );
+    changed_or(added, Error::AlreadyExists)
 }
 
 /// Returns the valid token with this hash; `None` if there is none.
@@ -39,28 +37,17 @@ pub async fn find(
     connection: &mut Connection,
     hash: &[u8; 32],
 ) -> Result<Option<OperatorTokenInfo>, Error> {
-    let row: Option<Row> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT id, name, scopes, created_at, revoked_at FROM operator_tokens \
-             WHERE token_hash = $1 AND revoked_at IS NULL",
-        )
-        .bind(&hash[..])
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let sql = "SELECT id, name, scopes, created_at, revoked_at FROM operator_tokens \
+               WHERE token_hash = $1 AND revoked_at IS NULL";
+    let row: Option<Row> = fetch_optional!(connection, sql, &hash[..]);
     row.map(token).transpose()
 }
 
 /// Lists all tokens, including revoked ones, oldest first.
 pub async fn list(connection: &mut Connection) -> Result<Vec<OperatorTokenInfo>, Error> {
-    let rows: Vec<Row> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT id, name, scopes, created_at, revoked_at FROM operator_tokens \
-             ORDER BY created_at, id",
-        )
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT id, name, scopes, created_at, revoked_at FROM operator_tokens \
+               ORDER BY created_at, id";
+    let rows: Vec<Row> = fetch_all!(connection, sql);
     rows.into_iter().map(token).collect()
 }
 
@@ -70,25 +57,15 @@ pub async fn revoke(
     name: &str,
     now: Timestamp,
 ) -> Result<bool, Error> {
-    let revoked = on!(connection, c => {
-        sqlx::query(
-            "UPDATE operator_tokens SET revoked_at = $2 WHERE name = $1 AND revoked_at IS NULL",
-        )
-        .bind(name)
-        .bind(now.0)
-        .execute(&mut *c)
-        .await?
-        .rows_affected()
-    });
+    let sql = "UPDATE operator_tokens SET revoked_at = $2 WHERE name = $1 AND revoked_at IS NULL";
+    let revoked = execute!(connection, sql, name, now.0);
     Ok(revoked > 0)
 }
 
 fn token((id, name, scopes, created_at, revoked_at): Row) -> Result<OperatorTokenInfo, Error> {
     let scopes: Result<BTreeSet<TokenScope>, String> =
         scopes.split_whitespace().map(str::parse).collect();
-    let scopes = scopes.map_err(|problem| {
-        Error::Database(sqlx::Error::Decode(format!("operator_tokens.scopes: {problem}").into()))
-    })?;
+    let scopes = scopes.map_err(|problem| unreadable("operator_tokens.scopes", problem))?;
     let (created_at, revoked_at) = (Timestamp(created_at), revoked_at.map(Timestamp));
     Ok(OperatorTokenInfo { id, name, scopes, created_at, revoked_at })
 }

@@ -9,7 +9,7 @@ use super::fields::{DeclaredField, push_condition};
 use super::keyset::{SortKey, columns_before_keys, page_of_keys_sql, page_sql, sort_keys};
 use super::scope::CollectionScope;
 use super::search::{self, SubstringSearch};
-use super::sql::{Row, Sql, SqlParameter, each_row, one_row};
+use super::sql::{Row, Sql, each_row, one_row};
 use assurance_core::domain::document::{
     Condition, Document, DocumentPage, FieldValue, GroupCount, PageStart, Query,
 };
@@ -270,7 +270,7 @@ async fn position_of(
     for key in keys {
         sql.push(", ").push(&key.field.sql(backend));
     }
-    push_from(&mut sql, target.place()).push(" AND id = ").bind(SqlParameter::Text(id.to_owned()));
+    push_from(&mut sql, target.place()).push(" AND id = ").bind(id);
     let row = one_row(connection, sql).await?.ok_or(Error::NotFound)?;
     let values = values(&row, 1, keys.iter().map(|key| key.field.kind))?;
     Ok(CursorPosition { values, id: id.to_owned() })

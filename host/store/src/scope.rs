@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 
 /// One collection, as an area can access it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectionScope {
     /// `area.name`, with lower-case letters, digits, `_` and one `.`. It is a
     /// literal in SQL, so that partial indexes match.

@@ -1,7 +1,7 @@
 //! Stored secrets of areas. This module handles only ciphertexts; `work` holds
 //! the keys and binds each secret to its workspace, area, name and origin.
 
-use super::connection::{Connection, on};
+use super::connection::{Connection, execute, fetch_optional};
 use super::error::Error;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::sealed::StoredSecret;
@@ -13,17 +13,10 @@ pub async fn find(
     area: &str,
     name: &str,
 ) -> Result<Option<StoredSecret>, Error> {
-    let found: Option<(Vec<u8>, String, String)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT sealed, origin, component FROM secrets \
-             WHERE workspace_id = $1 AND area = $2 AND name = $3",
-        )
-        .bind(workspace.0)
-        .bind(area.to_owned())
-        .bind(name.to_owned())
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let sql = "SELECT sealed, origin, component FROM secrets \
+               WHERE workspace_id = $1 AND area = $2 AND name = $3";
+    let found: Option<(Vec<u8>, String, String)> =
+        fetch_optional!(connection, sql, workspace.0, area.to_owned(), name.to_owned());
     let secret = |(sealed, origin, component)| StoredSecret { sealed, origin, component };
     Ok(found.map(secret))
 }
@@ -36,20 +29,16 @@ pub async fn bind(
     before: &StoredSecret,
     bound: &StoredSecret,
 ) -> Result<bool, Error> {
-    let changed = on!(connection, c => {
-        sqlx::query(
-            "UPDATE secrets SET sealed = $5, origin = $6 \
-             WHERE workspace_id = $1 AND area = $2 AND name = $3 AND sealed = $4 AND origin = ''",
-        )
-        .bind(workspace.0)
-        .bind(area.to_owned())
-        .bind(name.to_owned())
-        .bind(before.sealed.clone())
-        .bind(bound.sealed.clone())
-        .bind(bound.origin.clone())
-        .execute(&mut *c)
-        .await?
-        .rows_affected()
-    });
+    let changed = execute!(
+        connection,
+        "UPDATE secrets SET sealed = $5, origin = $6 \
+         WHERE workspace_id = $1 AND area = $2 AND name = $3 AND sealed = $4 AND origin = ''",
+        workspace.0,
+        area.to_owned(),
+        name.to_owned(),
+        before.sealed.clone(),
+        bound.sealed.clone(),
+        bound.origin.clone()
+    );
     Ok(changed == 1)
 }

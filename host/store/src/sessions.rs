@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::connection::{Connection, on};
+use super::connection::{Connection, execute, fetch_all, fetch_optional};
 use super::error::Error;
 use assurance_core::domain::id::{SessionId, UserId};
 use assurance_core::domain::people::{Session, User};
@@ -22,21 +22,20 @@ pub async fn insert(
     token_hash: &TokenHash,
     session: &Session,
 ) -> Result<(), Error> {
-    on!(connection, c => sqlx::query(
+    execute!(
+        connection,
         "INSERT INTO sessions \
          (id, token_hash, user_id, created_at, last_seen_at, expires_at, ip, user_agent) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-    )
-    .bind(session.id.0)
-    .bind(&token_hash[..])
-    .bind(user.0)
-    .bind(session.created_at.0)
-    .bind(session.last_seen_at.0)
-    .bind(session.expires_at.0)
-    .bind(&session.ip)
-    .bind(&session.user_agent)
-    .execute(&mut *c)
-    .await?.rows_affected());
+        session.id.0,
+        &token_hash[..],
+        user.0,
+        session.created_at.0,
+        session.last_seen_at.0,
+        session.expires_at.0,
+        &session.ip,
+        &session.user_agent
+    );
     Ok(())
 }
 
@@ -46,17 +45,11 @@ pub async fn find(
     connection: &mut Connection,
     token_hash: &TokenHash,
 ) -> Result<Option<(Session, User)>, Error> {
-    let row: Option<SessionAndUserRow> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT s.id, s.created_at, s.last_seen_at, s.expires_at, s.ip, s.user_agent, \
-             u.id, u.email, u.display_name, u.email_verified \
-             FROM sessions s JOIN users u ON u.id = s.user_id \
-             WHERE s.token_hash = $1 AND u.disabled_at IS NULL",
-        )
-        .bind(&token_hash[..])
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let sql = "SELECT s.id, s.created_at, s.last_seen_at, s.expires_at, s.ip, s.user_agent, \
+               u.id, u.email, u.display_name, u.email_verified \
+               FROM sessions s JOIN users u ON u.id = s.user_id \
+               WHERE s.token_hash = $1 AND u.disabled_at IS NULL";
+    let row: Option<SessionAndUserRow> = fetch_optional!(connection, sql, &token_hash[..]);
     Ok(row.map(|row| {
         let user =
             User { id: UserId(row.6), email: row.7, display_name: row.8, email_verified: row.9 };
@@ -71,18 +64,10 @@ pub async fn list(
     now: Timestamp,
     idle_since: Timestamp,
 ) -> Result<Vec<Session>, Error> {
-    let rows: Vec<SessionRow> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT id, created_at, last_seen_at, expires_at, ip, user_agent FROM sessions \
-             WHERE user_id = $1 AND expires_at > $2 AND last_seen_at > $3 \
-             ORDER BY created_at DESC, id DESC",
-        )
-        .bind(user.0)
-        .bind(now.0)
-        .bind(idle_since.0)
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT id, created_at, last_seen_at, expires_at, ip, user_agent FROM sessions \
+               WHERE user_id = $1 AND expires_at > $2 AND last_seen_at > $3 \
+               ORDER BY created_at DESC, id DESC";
+    let rows: Vec<SessionRow> = fetch_all!(connection, sql, user.0, now.0, idle_since.0);
     Ok(rows.into_iter().map(session).collect())
 }
 
@@ -93,14 +78,8 @@ pub async fn touch(
     now: Timestamp,
     before: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("UPDATE sessions SET last_seen_at = $2 WHERE id = $1 AND last_seen_at <= $3")
-            .bind(id.0)
-            .bind(now.0)
-            .bind(before.0)
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
+    let sql = "UPDATE sessions SET last_seen_at = $2 WHERE id = $1 AND last_seen_at <= $3";
+    execute!(connection, sql, id.0, now.0, before.0);
     Ok(())
 }
 
@@ -110,13 +89,8 @@ pub async fn delete(
     user: UserId,
     id: SessionId,
 ) -> Result<Option<TokenHash>, Error> {
-    let rows: Vec<(Vec<u8>,)> = on!(connection, c => {
-        sqlx::query_as("DELETE FROM sessions WHERE id = $1 AND user_id = $2 RETURNING token_hash")
-            .bind(id.0)
-            .bind(user.0)
-            .fetch_all(&mut *c)
-            .await?
-    });
+    let sql = "DELETE FROM sessions WHERE id = $1 AND user_id = $2 RETURNING token_hash";
+    let rows: Vec<(Vec<u8>,)> = fetch_all!(connection, sql, id.0, user.0);
     Ok(hashes(rows).pop())
 }
 
@@ -125,12 +99,8 @@ pub async fn delete_all(
     connection: &mut Connection,
     user: UserId,
 ) -> Result<Vec<TokenHash>, Error> {
-    let rows: Vec<(Vec<u8>,)> = on!(connection, c => {
-        sqlx::query_as("DELETE FROM sessions WHERE user_id = $1 RETURNING token_hash")
-            .bind(user.0)
-            .fetch_all(&mut *c)
-            .await?
-    });
+    let sql = "DELETE FROM sessions WHERE user_id = $1 RETURNING token_hash";
+    let rows: Vec<(Vec<u8>,)> = fetch_all!(connection, sql, user.0);
     Ok(hashes(rows))
 }
 
@@ -141,13 +111,8 @@ pub async fn delete_others(
     user: UserId,
     kept: SessionId,
 ) -> Result<Vec<TokenHash>, Error> {
-    let rows: Vec<(Vec<u8>,)> = on!(connection, c => {
-        sqlx::query_as("DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING token_hash")
-            .bind(user.0)
-            .bind(kept.0)
-            .fetch_all(&mut *c)
-            .await?
-    });
+    let sql = "DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING token_hash";
+    let rows: Vec<(Vec<u8>,)> = fetch_all!(connection, sql, user.0, kept.0);
     Ok(hashes(rows))
 }
 
@@ -158,17 +123,10 @@ pub async fn delete_beyond(
     user: UserId,
     keep: u32,
 ) -> Result<Vec<TokenHash>, Error> {
-    let rows: Vec<(Vec<u8>,)> = on!(connection, c => {
-        sqlx::query_as(
-            "DELETE FROM sessions WHERE user_id = $1 AND id NOT IN (\
-             SELECT id FROM sessions WHERE user_id = $1 \
-             ORDER BY created_at DESC, id DESC LIMIT $2) RETURNING token_hash",
-        )
-        .bind(user.0)
-        .bind(i64::from(keep))
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "DELETE FROM sessions WHERE user_id = $1 AND id NOT IN (\
+               SELECT id FROM sessions WHERE user_id = $1 \
+               ORDER BY created_at DESC, id DESC LIMIT $2) RETURNING token_hash";
+    let rows: Vec<(Vec<u8>,)> = fetch_all!(connection, sql, user.0, i64::from(keep));
     Ok(hashes(rows))
 }
 
@@ -179,14 +137,8 @@ pub async fn sweep(
     now: Timestamp,
     idle_since: Timestamp,
 ) -> Result<u64, Error> {
-    Ok(on!(connection, c => {
-        sqlx::query("DELETE FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2")
-            .bind(now.0)
-            .bind(idle_since.0)
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    }))
+    let sql = "DELETE FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2";
+    Ok(execute!(connection, sql, now.0, idle_since.0))
 }
 
 fn session(row: SessionRow) -> Session {

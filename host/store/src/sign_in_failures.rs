@@ -1,7 +1,7 @@
 //! Counts of failed sign-ins: by account and place (device or network), and by
 //! address.
 
-use super::connection::{Connection, on};
+use super::connection::{Connection, execute, fetch_one};
 use super::error::Error;
 use assurance_core::domain::time::Timestamp;
 
@@ -24,18 +24,12 @@ pub async fn lock(
     subject: &str,
     now: Timestamp,
 ) -> Result<SignInFailures, Error> {
-    let (count, last_at, blocked_until): (i64, i64, i64) = on!(connection, c => {
-        sqlx::query_as(
-            "INSERT INTO sign_in_failures (subject, failures, last_failed_at, blocked_until) \
-             VALUES ($1, 0, $2, 0) ON CONFLICT (subject) DO UPDATE \
-             SET failures = sign_in_failures.failures \
-             RETURNING failures, last_failed_at, blocked_until",
-        )
-        .bind(subject)
-        .bind(now.0)
-        .fetch_one(&mut *c)
-        .await?
-    });
+    let sql = "INSERT INTO sign_in_failures (subject, failures, last_failed_at, blocked_until) \
+               VALUES ($1, 0, $2, 0) ON CONFLICT (subject) DO UPDATE \
+               SET failures = sign_in_failures.failures \
+               RETURNING failures, last_failed_at, blocked_until";
+    let (count, last_at, blocked_until): (i64, i64, i64) =
+        fetch_one!(connection, sql, subject, now.0);
     Ok(SignInFailures {
         count,
         last_at: Timestamp(last_at),
@@ -49,62 +43,42 @@ pub async fn put(
     subject: &str,
     failures: &SignInFailures,
 ) -> Result<(), Error> {
-    on!(connection, c => sqlx::query(
+    execute!(
+        connection,
         "UPDATE sign_in_failures SET failures = $2, last_failed_at = $3, blocked_until = $4 \
          WHERE subject = $1",
-    )
-    .bind(subject)
-    .bind(failures.count)
-    .bind(failures.last_at.0)
-    .bind(failures.blocked_until.0)
-    .execute(&mut *c)
-    .await?.rows_affected());
+        subject,
+        failures.count,
+        failures.last_at.0,
+        failures.blocked_until.0
+    );
     Ok(())
 }
 
 /// Subtracts one failure of an attempt that turned out to be correct.
 pub async fn take_back(connection: &mut Connection, subject: &str) -> Result<(), Error> {
-    on!(connection, c => sqlx::query(
-        "UPDATE sign_in_failures SET failures = failures - 1, blocked_until = 0 \
-         WHERE subject = $1 AND failures > 0",
-    )
-    .bind(subject)
-    .execute(&mut *c)
-    .await?.rows_affected());
+    let sql = "UPDATE sign_in_failures SET failures = failures - 1, blocked_until = 0 \
+               WHERE subject = $1 AND failures > 0";
+    execute!(connection, sql, subject);
     Ok(())
 }
 
 /// Deletes the failures of one subject.
 pub async fn forget(connection: &mut Connection, subject: &str) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("DELETE FROM sign_in_failures WHERE subject = $1")
-            .bind(subject)
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
+    execute!(connection, "DELETE FROM sign_in_failures WHERE subject = $1", subject);
     Ok(())
 }
 
 /// Deletes all failures of an account, from all places. The account is
 /// hexadecimal after its first word, so it contains no pattern characters.
 pub async fn forget_all(connection: &mut Connection, account: &str) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("DELETE FROM sign_in_failures WHERE subject LIKE $1")
-            .bind(format!("{account} %"))
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
+    let sql = "DELETE FROM sign_in_failures WHERE subject LIKE $1";
+    execute!(connection, sql, format!("{account} %"));
     Ok(())
 }
 
 /// Deletes the failures of subjects whose last recorded failure was at or
 /// before a time. Returns their number.
 pub async fn sweep(connection: &mut Connection, before: Timestamp) -> Result<u64, Error> {
-    Ok(on!(connection, c => {
-        sqlx::query("DELETE FROM sign_in_failures WHERE last_failed_at <= $1")
-            .bind(before.0)
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    }))
+    Ok(execute!(connection, "DELETE FROM sign_in_failures WHERE last_failed_at <= $1", before.0))
 }

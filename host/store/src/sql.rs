@@ -20,26 +20,6 @@ use super::error::Error;
 /// SQL expression of PostgreSQL's clock, in microseconds since 1970.
 pub(super) const DATABASE_NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-/// Value of a statement's parameter.
-#[derive(Clone, Debug)]
-pub(super) enum SqlParameter {
-    Uuid(Uuid),
-    MaybeUuid(Option<Uuid>),
-    Text(String),
-    MaybeText(Option<String>),
-    Integer(i64),
-    MaybeInteger(Option<i64>),
-    Boolean(bool),
-    Bytes(Vec<u8>),
-    Uuids(Vec<Uuid>),
-    MaybeUuids(Vec<Option<Uuid>>),
-    Texts(Vec<String>),
-    MaybeTexts(Vec<Option<String>>),
-    Integers(Vec<i64>),
-    Booleans(Vec<bool>),
-    Blobs(Vec<Vec<u8>>),
-}
-
 /// A statement under construction, with its parameters.
 #[derive(Clone, Debug)]
 pub(super) struct Sql {
@@ -79,8 +59,8 @@ impl Sql {
     }
 
     /// Appends a placeholder and binds its value.
-    pub(super) fn bind(&mut self, value: SqlParameter) -> &mut Self {
-        self.args.push(value);
+    pub(super) fn bind(&mut self, value: impl Into<SqlParameter>) -> &mut Self {
+        self.args.push(value.into());
         match self.backend {
             // SQLite looks numbered parameters up by name while parsing, which
             // is slow for many parameters.
@@ -103,7 +83,8 @@ impl Sql {
 
     /// Appends a placeholder for any of these values: an array on PostgreSQL, a
     /// list on SQLite.
-    pub(super) fn bind_any(&mut self, values: SqlParameter) -> &mut Self {
+    pub(super) fn bind_any(&mut self, values: impl Into<SqlParameter>) -> &mut Self {
+        let values = values.into();
         if self.backend == Backend::Postgres {
             return self.push("= ANY(").bind(values).push(")");
         }
@@ -114,8 +95,7 @@ impl Sql {
             other => unreachable!("{other:?} is not a list"),
         };
         // Lists of texts and numbers can always be serialized.
-        let json = SqlParameter::Text(json.unwrap_or_default());
-        self.push("IN (SELECT value FROM json_each(").bind(json).push("))")
+        self.push("IN (SELECT value FROM json_each(").bind(json.unwrap_or_default()).push("))")
     }
 
     /// Returns the query with its parameters for SQLite.
@@ -139,37 +119,70 @@ impl Sql {
 
 type BindResult = Result<(), sqlx::error::BoxDynError>;
 
-fn add_sqlite(to: &mut SqliteArguments, arg: SqlParameter) -> BindResult {
-    match arg {
-        SqlParameter::Uuid(value) => Arguments::add(to, value),
-        SqlParameter::MaybeUuid(value) => Arguments::add(to, value),
-        SqlParameter::Text(value) => Arguments::add(to, value),
-        SqlParameter::MaybeText(value) => Arguments::add(to, value),
-        SqlParameter::Integer(value) => Arguments::add(to, value),
-        SqlParameter::MaybeInteger(value) => Arguments::add(to, value),
-        SqlParameter::Boolean(value) => Arguments::add(to, value),
-        SqlParameter::Bytes(value) => Arguments::add(to, value),
-        list => Err(format!("SQLite binds no list: {list:?}").into()),
+/// Defines the kinds of parameters: single values, and lists, which only
+/// PostgreSQL has.
+macro_rules! parameters {
+    ({ $($value:ident($value_type:ty),)* } { $($list:ident($list_type:ty),)* }) => {
+        /// Value of a statement's parameter.
+        #[derive(Clone, Debug)]
+        pub(super) enum SqlParameter {
+            $($value($value_type),)*
+            $($list($list_type),)*
+        }
+
+        $(impl From<$value_type> for SqlParameter {
+            fn from(value: $value_type) -> Self {
+                Self::$value(value)
+            }
+        })*
+
+        $(impl From<$list_type> for SqlParameter {
+            fn from(list: $list_type) -> Self {
+                Self::$list(list)
+            }
+        })*
+
+        fn add_sqlite(to: &mut SqliteArguments, arg: SqlParameter) -> BindResult {
+            match arg {
+                $(SqlParameter::$value(value) => Arguments::add(to, value),)*
+                list => Err(format!("SQLite binds no list: {list:?}").into()),
+            }
+        }
+
+        fn add_postgres(to: &mut PgArguments, arg: SqlParameter) -> BindResult {
+            match arg {
+                $(SqlParameter::$value(value) => Arguments::add(to, value),)*
+                $(SqlParameter::$list(list) => Arguments::add(to, list),)*
+            }
+        }
+    };
+}
+
+parameters! {
+    {
+        Uuid(Uuid),
+        MaybeUuid(Option<Uuid>),
+        Text(String),
+        MaybeText(Option<String>),
+        Integer(i64),
+        MaybeInteger(Option<i64>),
+        Boolean(bool),
+        Bytes(Vec<u8>),
+    }
+    {
+        Uuids(Vec<Uuid>),
+        MaybeUuids(Vec<Option<Uuid>>),
+        Texts(Vec<String>),
+        MaybeTexts(Vec<Option<String>>),
+        Integers(Vec<i64>),
+        Booleans(Vec<bool>),
+        Blobs(Vec<Vec<u8>>),
     }
 }
 
-fn add_postgres(to: &mut PgArguments, arg: SqlParameter) -> BindResult {
-    match arg {
-        SqlParameter::Uuid(value) => Arguments::add(to, value),
-        SqlParameter::MaybeUuid(value) => Arguments::add(to, value),
-        SqlParameter::Text(value) => Arguments::add(to, value),
-        SqlParameter::MaybeText(value) => Arguments::add(to, value),
-        SqlParameter::Integer(value) => Arguments::add(to, value),
-        SqlParameter::MaybeInteger(value) => Arguments::add(to, value),
-        SqlParameter::Boolean(value) => Arguments::add(to, value),
-        SqlParameter::Bytes(value) => Arguments::add(to, value),
-        SqlParameter::Uuids(value) => Arguments::add(to, value),
-        SqlParameter::MaybeUuids(value) => Arguments::add(to, value),
-        SqlParameter::Texts(value) => Arguments::add(to, value),
-        SqlParameter::MaybeTexts(value) => Arguments::add(to, value),
-        SqlParameter::Integers(value) => Arguments::add(to, value),
-        SqlParameter::Booleans(value) => Arguments::add(to, value),
-        SqlParameter::Blobs(value) => Arguments::add(to, value),
+impl From<&str> for SqlParameter {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
     }
 }
 

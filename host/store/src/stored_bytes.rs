@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::connection::on;
+use super::connection::{Connection, fetch_all};
 use super::documents::{CollectionKey, push_from};
-use super::sql::{Sql, SqlParameter, one_row};
+use super::sql::{Sql, one_row};
 use super::{Error, Store, collections};
 use assurance_core::domain::id::WorkspaceId;
 
@@ -153,13 +153,11 @@ impl Store {
             let sum = areas.entry(area.to_owned()).or_default();
             *sum = sum.saturating_add(u64::try_from(bytes).unwrap_or_default());
         };
-        for (area, bytes) in self.in_time(self.blob_bytes(workspace)).await? {
+        let blobs = self.read(async |c| blob_bytes(c, workspace).await);
+        for (area, bytes) in self.in_time(blobs).await? {
             add(&area, bytes);
         }
-        let mut connection = self.reader().await?;
-        let collections = collections::names(&mut connection).await?;
-        connection.release();
-        for collection in collections {
+        for collection in self.read(async |c| collections::names(c).await).await? {
             let bytes = self.collection_bytes(workspace, &collection).await?;
             add(collection.split('.').next().unwrap_or_default(), bytes);
         }
@@ -185,17 +183,6 @@ impl Store {
         }
     }
 
-    async fn blob_bytes(&self, workspace: WorkspaceId) -> Result<Vec<(String, i64)>, Error> {
-        const SQL: &str = "SELECT area, CAST(sum(size) AS bigint) FROM blobs \
-                           WHERE workspace_id = $1 GROUP BY area";
-        let mut connection = self.reader().await?;
-        let sums = on!(connection, c => {
-            sqlx::query_as(SQL).bind(workspace.0).fetch_all(&mut *c).await?
-        });
-        connection.release();
-        Ok(sums)
-    }
-
     /// Measures the next documents after an id. Returns the last id, if there
     /// are any, and the bytes.
     async fn page_bytes(
@@ -203,20 +190,28 @@ impl Store {
         place: CollectionKey<'_>,
         after: &str,
     ) -> Result<(Option<String>, i64), Error> {
-        let mut connection = self.reader().await?;
         let mut sql = Sql::new(
             self.backend(),
             "SELECT max(id), CAST(coalesce(sum(bytes), 0) AS bigint) FROM \
              (SELECT id, length(CAST(body AS text)) AS bytes",
         );
-        push_from(&mut sql, place).push(" AND id > ").bind(SqlParameter::Text(after.to_owned()));
+        push_from(&mut sql, place).push(" AND id > ").bind(after);
         sql.push(" ORDER BY id").push_limit(PAGE).push(") AS page");
-        let row = one_row(&mut connection, sql).await?;
-        let page = row.map(|row| Ok::<_, Error>((row.maybe_text(0)?, row.integer(1)?)));
-        let page = page.transpose()?.unwrap_or_default();
-        connection.release();
-        Ok(page)
+        let page = self.read(async |c| {
+            let row = one_row(c, sql).await?;
+            row.map(|row| Ok::<_, Error>((row.maybe_text(0)?, row.integer(1)?))).transpose()
+        });
+        Ok(page.await?.unwrap_or_default())
     }
+}
+
+async fn blob_bytes(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+) -> Result<Vec<(String, i64)>, Error> {
+    let sql = "SELECT area, CAST(sum(size) AS bigint) FROM blobs \
+               WHERE workspace_id = $1 GROUP BY area";
+    Ok(fetch_all!(connection, sql, workspace.0))
 }
 
 #[cfg(test)]

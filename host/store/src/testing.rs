@@ -4,10 +4,15 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, FromRow};
 use test_database::TestDatabase;
+use uuid::Uuid;
 
 use super::blobs::BlobLocation;
 use super::connection::{Connection, on};
 use super::{Backend, Settings, Store, Timeouts};
+use assurance_core::domain::deployment::{Deployment, VersionStage};
+use assurance_core::domain::id::{JobId, WorkspaceId};
+use assurance_core::domain::job::{Lane, NewJob};
+use assurance_core::domain::time::Timestamp;
 
 /// A store for one test. Dropping it deletes its database and files.
 #[derive(Debug)]
@@ -74,6 +79,65 @@ where
         sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&mut *c).await
     });
     rows.expect("the query runs")
+}
+
+/// Returns a job of the area `notes` that is due, in a workspace of all jobs that
+/// this function returns.
+#[must_use]
+pub fn job(n: u128) -> NewJob {
+    NewJob {
+        id: JobId(Uuid::from_u128(n)),
+        workspace: WorkspaceId(Uuid::from_u128(7)),
+        area: "notes".into(),
+        kind: "tidy".into(),
+        lane: Lane::Delivery,
+        payload: "{}".into(),
+        resource: None,
+        available_at: Timestamp(0),
+        max_attempts: 3,
+        timeout_ms: 10_000,
+        dedupe_key: None,
+    }
+}
+
+/// Returns a staged version of the area `notes`.
+#[must_use]
+pub fn deployment(digest: &str) -> Deployment {
+    Deployment {
+        number: 0,
+        area: "notes".into(),
+        digest: digest.into(),
+        version: "1.0.0".into(),
+        size: 3,
+        object: format!("components/{digest}"),
+        publisher: None,
+        signature: None,
+        stage: VersionStage::Staged,
+        received_at: Timestamp(1),
+        received_by: "ada".into(),
+        approved_at: None,
+        approved_by: None,
+        live_at: None,
+    }
+}
+
+/// Returns the texts in the first column of a statement's rows.
+#[cfg(test)]
+pub(crate) async fn texts(connection: &mut Connection, sql: crate::sql::Sql) -> Vec<String> {
+    let mut texts = Vec::new();
+    let take = |row: crate::sql::Row| row.text(0).map(|text| texts.push(text));
+    crate::sql::each_row(connection, sql, take).await.expect("the query runs");
+    texts
+}
+
+/// Returns the lines of a statement's plan with the actual row counts.
+#[cfg(test)]
+pub(crate) async fn explained(
+    connection: &mut Connection,
+    mut sql: crate::sql::Sql,
+) -> Vec<String> {
+    sql.text.insert_str(0, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ");
+    texts(connection, sql).await
 }
 
 /// Defines a test for each database from one body: `on_both! { async fn

@@ -1,18 +1,15 @@
 //! Tests of opening the store and of abandoned connections.
 
-use super::testing::{fresh, on_both};
+use super::testing::{execute, fresh, on_both};
 use super::*;
 use assurance_core::domain::id::WorkspaceId;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-async fn tables(store: &Store) -> Result<(), Error> {
-    let mut connection = store.writer().await?;
-    on!(connection, c => {
-        sqlx::query("DELETE FROM idempotency").execute(&mut *c).await?;
-    });
+async fn tables(store: &Store) {
+    let mut connection = store.writer().await.unwrap();
+    execute(&mut connection, "DELETE FROM idempotency").await;
     connection.release();
-    Ok(())
 }
 
 async fn several_open_at_once(backend: Backend) {
@@ -23,7 +20,7 @@ async fn several_open_at_once(backend: Backend) {
     }
     let all = (0..6).map(|_| Store::open(&settings));
     for store in futures::future::join_all(all).await {
-        tables(&store.unwrap()).await.unwrap();
+        tables(&store.unwrap()).await;
     }
 }
 
@@ -114,7 +111,7 @@ on_both! {
             let gated = store.begin_locked(holder(WorkspaceId::new())).await.unwrap();
             drop(gated);
         }
-        tables(store).await.unwrap();
+        tables(store).await;
     }
 
     async fn a_cancelled_begin_leaves_nothing_open(store: &Store) {
@@ -127,13 +124,15 @@ on_both! {
         }
         drop(first);
         store.begin_locked(holder(workspace)).await.unwrap().commit().await.unwrap();
-        tables(store).await.unwrap();
+        tables(store).await;
     }
 
     async fn reads_go_on_while_one_writes(store: &Store) {
         let mut writes = store.begin(TransactionAccess::WriteLocked).await.unwrap();
-        on!(writes, c => { sqlx::query("DELETE FROM idempotency").execute(&mut *c).await.unwrap(); });
-        store.ping().await.unwrap();
+        execute(&mut writes, "DELETE FROM idempotency").await;
+        let mut reader = store.reader().await.unwrap();
+        execute(&mut reader, "SELECT 1").await;
+        reader.release();
         let read = store.begin(TransactionAccess::Read).await.unwrap();
         read.commit().await.unwrap();
         writes.commit().await.unwrap();
@@ -152,7 +151,7 @@ async fn who_waits_too_long_is_told_that_the_database_is_away() {
     reader.release();
     drop(writer);
     store.reader().await.unwrap().release();
-    tables(&store).await.unwrap();
+    tables(&store).await;
     store.close().await;
     assert!(matches!(store.reader().await, Err(Error::Unavailable(_))));
 }

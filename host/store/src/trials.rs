@@ -1,8 +1,8 @@
 //! The last trial of each area, running or ended.
 
-use super::connection::{Connection, on};
+use super::connection::{Connection, execute, fetch_all, fetch_optional};
 use super::deployments::notify;
-use super::error::Error;
+use super::error::{Error, changed_or, parsed, unreadable};
 use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::time::Timestamp;
 use assurance_core::domain::trial::{TrafficShare, Trial, TrialState};
@@ -22,16 +22,13 @@ macro_rules! trials {
 
 /// Returns the last trial of every area, ordered by area.
 pub async fn list(connection: &mut Connection) -> Result<Vec<Trial>, Error> {
-    let rows: Vec<Row> =
-        on!(connection, c => sqlx::query_as(trials!("ORDER BY area")).fetch_all(&mut *c).await?);
+    let rows: Vec<Row> = fetch_all!(connection, trials!("ORDER BY area"));
     rows.into_iter().map(trial).collect()
 }
 
 /// Returns an area's last trial, running or ended; `None` if there was none.
 pub async fn of(connection: &mut Connection, area: &str) -> Result<Option<Trial>, Error> {
-    let row: Option<Row> = on!(connection, c => {
-        sqlx::query_as(trials!("WHERE area = $1")).bind(area).fetch_optional(&mut *c).await?
-    });
+    let row: Option<Row> = fetch_optional!(connection, trials!("WHERE area = $1"), area);
     row.map(trial).transpose()
 }
 
@@ -44,9 +41,9 @@ pub async fn begin(
     trial: &Trial,
     stage: VersionStage,
 ) -> Result<(), Error> {
-    let workspaces =
-        serde_json::to_string(&trial.workspaces).map_err(|e| decode("workspaces", e))?;
-    let begun = on!(connection, c => sqlx::query(
+    let workspaces = serde_json::to_string(&trial.workspaces).map_err(unreadable_workspaces)?;
+    let begun = execute!(
+        connection,
         "INSERT INTO area_trials (area, digest, mode, share, workspaces, state, why, revision, \
          begun_at, begun_by) VALUES ($1, $2, $3, $4, $5, 'running', $6, $7, $8, $9) \
          ON CONFLICT (area) DO UPDATE SET digest = excluded.digest, mode = excluded.mode, \
@@ -54,18 +51,16 @@ pub async fn begin(
          why = excluded.why, revision = excluded.revision, begun_at = excluded.begun_at, \
          begun_by = excluded.begun_by, ended_at = NULL \
          WHERE area_trials.revision = excluded.revision - 1",
-    )
-    .bind(&trial.area)
-    .bind(&trial.digest)
-    .bind(trial.mode.as_str())
-    .bind(trial.share.hundredths())
-    .bind(workspaces)
-    .bind(&trial.why)
-    .bind(trial.revision)
-    .bind(trial.begun_at.0)
-    .bind(&trial.begun_by)
-    .execute(&mut *c)
-    .await?.rows_affected());
+        &trial.area,
+        &trial.digest,
+        trial.mode.as_str(),
+        trial.share.hundredths(),
+        workspaces,
+        &trial.why,
+        trial.revision,
+        trial.begun_at.0,
+        &trial.begun_by
+    );
     if begun == 0 {
         return Err(Error::RunAgain);
     }
@@ -93,17 +88,16 @@ pub async fn end(
     trial: &Trial,
     ending: &TrialEnd<'_>,
 ) -> Result<bool, Error> {
-    let ended = on!(connection, c => sqlx::query(
+    let ended = execute!(
+        connection,
         "UPDATE area_trials SET state = $3, why = COALESCE($4, why), ended_at = $5, \
          revision = revision + 1 WHERE area = $1 AND revision = $2 AND state = 'running'",
-    )
-    .bind(&trial.area)
-    .bind(trial.revision)
-    .bind(ending.state.as_str())
-    .bind(ending.why)
-    .bind(ending.at.0)
-    .execute(&mut *c)
-    .await?.rows_affected());
+        &trial.area,
+        trial.revision,
+        ending.state.as_str(),
+        ending.why,
+        ending.at.0
+    );
     if ended == 0 {
         return Ok(false);
     }
@@ -137,25 +131,18 @@ async fn set_stage(
     digest: &str,
     stage: VersionStage,
 ) -> Result<(), Error> {
-    let found = on!(connection, c => {
-        sqlx::query("UPDATE area_versions SET stage = $3 WHERE area = $1 AND digest = $2")
-            .bind(area)
-            .bind(digest)
-            .bind(stage.as_str())
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
-    if found == 0 { Err(Error::NotFound) } else { Ok(()) }
+    let sql = "UPDATE area_versions SET stage = $3 WHERE area = $1 AND digest = $2";
+    changed_or(execute!(connection, sql, area, digest, stage.as_str()), Error::NotFound)
 }
 
 fn trial(row: Row) -> Result<Trial, Error> {
     Ok(Trial {
         area: row.0,
         digest: row.1,
-        mode: row.2.parse().map_err(|problem: String| decode("mode", problem))?,
+        mode: parsed("area_trials.mode", &row.2)?,
         share: TrafficShare::of_hundredths(row.3),
-        workspaces: serde_json::from_str(&row.4).map_err(|error| decode("workspaces", error))?,
-        state: row.5.parse().map_err(|problem: String| decode("state", problem))?,
+        workspaces: serde_json::from_str(&row.4).map_err(unreadable_workspaces)?,
+        state: parsed("area_trials.state", &row.5)?,
         why: row.6,
         revision: row.7,
         begun_at: Timestamp(row.8),
@@ -164,17 +151,16 @@ fn trial(row: Row) -> Result<Trial, Error> {
     })
 }
 
-fn decode(column: &str, problem: impl std::fmt::Display) -> Error {
-    Error::Database(sqlx::Error::Decode(format!("area_trials.{column}: {problem}").into()))
+fn unreadable_workspaces(problem: serde_json::Error) -> Error {
+    unreadable("area_trials.workspaces", problem)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::deployments::{self, PointerMove};
-    use crate::testing::on_both;
+    use crate::testing::{deployment, on_both};
     use crate::{Store, TransactionAccess};
-    use assurance_core::domain::deployment::Deployment;
     use assurance_core::domain::id::WorkspaceId;
     use assurance_core::domain::trial::TrialMode;
 
@@ -198,23 +184,7 @@ mod tests {
     async fn scene(store: &Store) {
         let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
         for digest in ["a", "b"] {
-            let version = Deployment {
-                number: 0,
-                area: "notes".into(),
-                digest: digest.into(),
-                version: "1.0.0".into(),
-                size: 3,
-                object: String::new(),
-                publisher: None,
-                signature: None,
-                stage: VersionStage::Staged,
-                received_at: Timestamp(1),
-                received_by: "ada".into(),
-                approved_at: None,
-                approved_by: None,
-                live_at: None,
-            };
-            deployments::insert(&mut tx, &version, "{}").await.unwrap();
+            deployments::insert(&mut tx, &deployment(digest), "{}").await.unwrap();
         }
         let moved = PointerMove {
             area: "notes",

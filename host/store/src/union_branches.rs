@@ -74,13 +74,12 @@ fn with(mut query: Query, at: usize, value: &FieldValue) -> Query {
 mod tests {
     use super::super::keyset::{page_sql, sort_keys};
     use super::super::query::QueryTarget;
-    use super::super::sql::{Row, each_row};
     use super::*;
     use crate::Backend;
     use crate::collections::ensure;
     use crate::connection::Raw;
     use crate::cursor::CursorPosition;
-    use crate::testing::fresh;
+    use crate::testing::{explained, fresh};
     use assurance_core::domain::document::{Condition, Order, PageStart};
     use assurance_core::domain::id::WorkspaceId;
     use assurance_core::domain::manifest::{FieldKind, IndexSpec};
@@ -89,10 +88,9 @@ mod tests {
         let kinds = [("done", FieldKind::Boolean), ("name", FieldKind::Text)];
         CollectionScope {
             full_name: "a.b".into(),
-            own: true,
             fields: kinds.map(|(name, kind)| (name.to_owned(), kind)).into(),
             indexes: vec![IndexSpec { fields: vec!["done".into(), "name".into()], unique: false }],
-            searched: vec![],
+            ..CollectionScope::default()
         }
     }
 
@@ -134,19 +132,11 @@ mod tests {
         sqlx::raw_sql("ANALYZE documents").execute(c).await.unwrap();
         let target = QueryTarget { workspace, scope: &scope, folding: "", use_search_table: false };
         let keys = sort_keys(&scope, &query.order).unwrap();
-        let mut sql = page_sql(Backend::Postgres, target, query, &keys, after).unwrap();
-        sql.text.insert_str(0, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ");
-        let mut read = Vec::new();
-        let take = |row: Row| {
-            let line = row.text(0)?;
-            if line.contains("Scan using index_") {
-                let rows = line.split("rows=").nth(1).and_then(|rows| rows.split(' ').next());
-                read.extend(rows.and_then(|rows| rows.parse::<u32>().ok()));
-            }
-            Ok(())
-        };
-        each_row(&mut connection, sql, take).await.unwrap();
-        Some(read)
+        let sql = page_sql(Backend::Postgres, target, query, &keys, after).unwrap();
+        let plan = explained(&mut connection, sql).await;
+        let scans = plan.iter().filter(|line| line.contains("Scan using index_"));
+        let rows = |line: &String| line.split("rows=").nth(1)?.split(' ').next()?.parse().ok();
+        Some(scans.filter_map(rows).collect())
     }
 
     #[tokio::test]

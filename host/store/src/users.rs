@@ -2,8 +2,8 @@
 
 use uuid::Uuid;
 
-use super::connection::{Connection, on};
-use super::error::Error;
+use super::connection::{Connection, execute, fetch_optional};
+use super::error::{Error, changed_or};
 use assurance_core::domain::id::UserId;
 use assurance_core::domain::people::User;
 use assurance_core::domain::time::Timestamp;
@@ -16,20 +16,18 @@ pub async fn insert(
     password_hash: Option<&str>,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let added = on!(connection, c => sqlx::query(
+    let added = execute!(
+        connection,
         "INSERT INTO users (id, email, display_name, email_verified, password_hash, created_at) \
          VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (email) DO NOTHING",
-    )
-    .bind(user.id.0)
-    .bind(&user.email)
-    .bind(&user.display_name)
-    .bind(user.email_verified)
-    .bind(password_hash)
-    .bind(now.0)
-    .execute(&mut *c)
-    .await?
-    .rows_affected());
-    if added == 0 { Err(Error::AlreadyExists) } else { Ok(()) }
+        user.id.0,
+        &user.email,
+        &user.display_name,
+        user.email_verified,
+        password_hash,
+        now.0
+    );
+    changed_or(added, Error::AlreadyExists)
 }
 
 /// Finds a person by normalized email address, with the password hash. For a
@@ -38,15 +36,10 @@ pub async fn by_email(
     connection: &mut Connection,
     email: &str,
 ) -> Result<Option<(User, Option<String>)>, Error> {
-    let row: Option<(Uuid, String, String, bool, Option<String>)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT id, email, display_name, email_verified, \
-             CASE WHEN disabled_at IS NULL THEN password_hash END FROM users WHERE email = $1",
-        )
-        .bind(email)
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let sql = "SELECT id, email, display_name, email_verified, \
+               CASE WHEN disabled_at IS NULL THEN password_hash END FROM users WHERE email = $1";
+    let row: Option<(Uuid, String, String, bool, Option<String>)> =
+        fetch_optional!(connection, sql, email);
     Ok(row.map(|(id, email, display_name, email_verified, hash)| {
         (User { id: UserId(id), email, display_name, email_verified }, hash)
     }))
@@ -54,12 +47,8 @@ pub async fn by_email(
 
 /// Finds a person by id, disabled or not.
 pub async fn find(connection: &mut Connection, id: UserId) -> Result<Option<User>, Error> {
-    let row: Option<(String, String, bool)> = on!(connection, c => {
-        sqlx::query_as("SELECT email, display_name, email_verified FROM users WHERE id = $1")
-            .bind(id.0)
-            .fetch_optional(&mut *c)
-            .await?
-    });
+    let sql = "SELECT email, display_name, email_verified FROM users WHERE id = $1";
+    let row: Option<(String, String, bool)> = fetch_optional!(connection, sql, id.0);
     Ok(row.map(|(email, display_name, email_verified)| User {
         id,
         email,
@@ -75,28 +64,15 @@ pub async fn set_password(
     user: UserId,
     password_hash: &str,
 ) -> Result<(), Error> {
-    let changed = on!(connection, c => {
-        sqlx::query("UPDATE users SET password_hash = $2 WHERE id = $1")
-            .bind(user.0)
-            .bind(password_hash)
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    });
-    if changed == 0 { Err(Error::NotFound) } else { Ok(()) }
+    let sql = "UPDATE users SET password_hash = $2 WHERE id = $1";
+    changed_or(execute!(connection, sql, user.0, password_hash), Error::NotFound)
 }
 
 /// Locks a person against being disabled until the transaction ends. Returns
 /// [`Error::NotFound`] if the person does not exist or is disabled.
 pub async fn hold(connection: &mut Connection, user: UserId) -> Result<(), Error> {
-    let held = on!(connection, c => {
-        sqlx::query("UPDATE users SET id = id WHERE id = $1 AND disabled_at IS NULL")
-            .bind(user.0)
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    });
-    if held == 0 { Err(Error::NotFound) } else { Ok(()) }
+    let sql = "UPDATE users SET id = id WHERE id = $1 AND disabled_at IS NULL";
+    changed_or(execute!(connection, sql, user.0), Error::NotFound)
 }
 
 /// Locks a person's password until the transaction ends, and stores a renewed
@@ -108,19 +84,9 @@ pub async fn hold_password(
     checked: &str,
     renewed: &str,
 ) -> Result<(), Error> {
-    let held = on!(connection, c => {
-        sqlx::query(
-            "UPDATE users SET password_hash = $3 \
-             WHERE id = $1 AND password_hash = $2 AND disabled_at IS NULL",
-        )
-        .bind(user.0)
-        .bind(checked)
-        .bind(renewed)
-        .execute(&mut *c)
-        .await?
-        .rows_affected()
-    });
-    if held == 0 { Err(Error::RunAgain) } else { Ok(()) }
+    let sql = "UPDATE users SET password_hash = $3 \
+               WHERE id = $1 AND password_hash = $2 AND disabled_at IS NULL";
+    changed_or(execute!(connection, sql, user.0, checked, renewed), Error::RunAgain)
 }
 
 /// Records a sign-in. Other sign-ins of the person wait until the transaction
@@ -131,17 +97,8 @@ pub async fn note_sign_in(
     user: UserId,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let changed = on!(connection, c => {
-        sqlx::query(
-            "UPDATE users SET last_sign_in_at = $2 WHERE id = $1 AND disabled_at IS NULL",
-        )
-        .bind(user.0)
-        .bind(now.0)
-        .execute(&mut *c)
-        .await?
-        .rows_affected()
-    });
-    if changed == 0 { Err(Error::NotFound) } else { Ok(()) }
+    let sql = "UPDATE users SET last_sign_in_at = $2 WHERE id = $1 AND disabled_at IS NULL";
+    changed_or(execute!(connection, sql, user.0, now.0), Error::NotFound)
 }
 
 /// Disables an account from a time on, or enables it (`None`). Waits for
@@ -152,13 +109,6 @@ pub async fn set_disabled(
     user: UserId,
     since: Option<Timestamp>,
 ) -> Result<(), Error> {
-    let changed = on!(connection, c => {
-        sqlx::query("UPDATE users SET disabled_at = $2 WHERE id = $1")
-            .bind(user.0)
-            .bind(since.map(|since| since.0))
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    });
-    if changed == 0 { Err(Error::NotFound) } else { Ok(()) }
+    let sql = "UPDATE users SET disabled_at = $2 WHERE id = $1";
+    changed_or(execute!(connection, sql, user.0, since.map(|since| since.0)), Error::NotFound)
 }

@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use super::connection::{Connection, on};
-use super::cursor::{CursorBinding, CursorPosition};
-use super::error::Error;
+use super::connection::{Connection, execute, fetch_all, fetch_optional};
+use super::cursor::CursorBinding;
+use super::error::{Error, changed_or};
 use super::memberships::parse_role;
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::people::Workspace;
@@ -15,20 +15,16 @@ type Row = (Uuid, String, String, i64);
 
 /// Adds a workspace. Returns [`Error::AlreadyExists`] if the slug is taken.
 pub async fn insert(connection: &mut Connection, workspace: &Workspace) -> Result<(), Error> {
-    let added = on!(connection, c => {
-        sqlx::query(
-            "INSERT INTO workspaces (id, name, slug, created_at) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT (slug) DO NOTHING",
-        )
-        .bind(workspace.id.0)
-        .bind(&workspace.name)
-        .bind(&workspace.slug)
-        .bind(workspace.created_at.0)
-        .execute(&mut *c)
-        .await?
-        .rows_affected()
-    });
-    if added == 0 { Err(Error::AlreadyExists) } else { Ok(()) }
+    let added = execute!(
+        connection,
+        "INSERT INTO workspaces (id, name, slug, created_at) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (slug) DO NOTHING",
+        workspace.id.0,
+        &workspace.name,
+        &workspace.slug,
+        workspace.created_at.0
+    );
+    changed_or(added, Error::AlreadyExists)
 }
 
 /// Finds a workspace by id.
@@ -36,23 +32,15 @@ pub async fn find(
     connection: &mut Connection,
     id: WorkspaceId,
 ) -> Result<Option<Workspace>, Error> {
-    let row: Option<Row> = on!(connection, c => {
-        sqlx::query_as("SELECT id, name, slug, created_at FROM workspaces WHERE id = $1")
-            .bind(id.0)
-            .fetch_optional(&mut *c)
-            .await?
-    });
+    let sql = "SELECT id, name, slug, created_at FROM workspaces WHERE id = $1";
+    let row: Option<Row> = fetch_optional!(connection, sql, id.0);
     Ok(row.map(read))
 }
 
 /// Finds a workspace by its slug.
 pub async fn by_slug(connection: &mut Connection, slug: &str) -> Result<Option<Workspace>, Error> {
-    let row: Option<Row> = on!(connection, c => {
-        sqlx::query_as("SELECT id, name, slug, created_at FROM workspaces WHERE slug = $1")
-            .bind(slug)
-            .fetch_optional(&mut *c)
-            .await?
-    });
+    let sql = "SELECT id, name, slug, created_at FROM workspaces WHERE slug = $1";
+    let row: Option<Row> = fetch_optional!(connection, sql, slug);
     Ok(row.map(read))
 }
 
@@ -73,16 +61,9 @@ pub async fn page_of_user(
         conditions: &[],
         order: &[],
     };
-    let after = match cursor {
-        Some(cursor) => binding.decode(cursor).ok_or(Error::InvalidCursor)?.id,
-        None => String::new(),
-    };
-    let mut found = of_user(connection, user, &after, limit + 1).await?;
-    let more = found.len() > limit as usize;
-    found.truncate(limit as usize);
-    let last = found.last().filter(|_| more);
-    let next = last.map(|(last, _)| CursorPosition { values: Vec::new(), id: last.slug.clone() });
-    Ok((found, next.map(|position| binding.encode(&position))))
+    let after: String = binding.after(cursor)?.unwrap_or_default();
+    let found = of_user(connection, user, &after, limit + 1).await?;
+    Ok(binding.page(found, limit, |(workspace, _)| workspace.slug.clone()))
 }
 
 async fn of_user(
@@ -91,18 +72,11 @@ async fn of_user(
     after_slug: &str,
     limit: u32,
 ) -> Result<Vec<(Workspace, Role)>, Error> {
-    let rows: Vec<(Uuid, String, String, i64, String)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT w.id, w.name, w.slug, w.created_at, m.role FROM memberships m \
-             JOIN workspaces w ON w.id = m.workspace_id \
-             WHERE m.user_id = $1 AND w.slug > $2 ORDER BY w.slug LIMIT $3",
-        )
-        .bind(user.0)
-        .bind(after_slug)
-        .bind(i64::from(limit))
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT w.id, w.name, w.slug, w.created_at, m.role FROM memberships m \
+               JOIN workspaces w ON w.id = m.workspace_id \
+               WHERE m.user_id = $1 AND w.slug > $2 ORDER BY w.slug LIMIT $3";
+    let rows: Vec<(Uuid, String, String, i64, String)> =
+        fetch_all!(connection, sql, user.0, after_slug, i64::from(limit));
     rows.into_iter()
         .map(|row| Ok((read((row.0, row.1, row.2, row.3)), parse_role(&row.4)?)))
         .collect()
@@ -115,15 +89,9 @@ pub async fn set_flag(
     flag: &str,
     enabled: bool,
 ) -> Result<(), Error> {
-    on!(connection, c => sqlx::query(
-        "INSERT INTO workspace_flags (workspace_id, flag, enabled) VALUES ($1, $2, $3) \
-         ON CONFLICT (workspace_id, flag) DO UPDATE SET enabled = excluded.enabled",
-    )
-    .bind(workspace.0)
-    .bind(flag)
-    .bind(enabled)
-    .execute(&mut *c)
-    .await?.rows_affected());
+    let sql = "INSERT INTO workspace_flags (workspace_id, flag, enabled) VALUES ($1, $2, $3) \
+               ON CONFLICT (workspace_id, flag) DO UPDATE SET enabled = excluded.enabled";
+    execute!(connection, sql, workspace.0, flag, enabled);
     Ok(())
 }
 

@@ -119,18 +119,8 @@ impl UnitOfWork {
         let blob = match self.blobs.get(name) {
             Some(kept) => kept.now.clone(),
             None => {
-                let workspace = self.spec.call.workspace;
-                let area = std::sync::Arc::clone(&self.spec.area);
-                match self.held() {
-                    Some(held) => blobs::find(held, workspace, &area.area, name).await?,
-                    None => {
-                        let mut connection = self.store.reader().await?;
-                        let found =
-                            blobs::find(&mut connection, workspace, &area.area, name).await?;
-                        connection.release();
-                        found
-                    }
-                }
+                let (workspace, area) = (self.spec.call.workspace, Arc::clone(&self.spec.area));
+                self.read_apart(async |c| blobs::find(c, workspace, &area.area, name).await).await?
             }
         };
         let blob = blob.ok_or(OperationError::Refused(BlobError::NotFound))?;

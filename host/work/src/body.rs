@@ -7,7 +7,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Unexpected, Visitor};
 
 use assurance_core::domain::manifest::FieldKind;
 use assurance_store::CollectionScope;
@@ -73,15 +74,11 @@ impl<'de, 'f> Visitor<'de> for DocumentBodySeed<'f> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let (mut seen, mut lengths) = (HashSet::new(), BTreeMap::new());
         while let Some(name) = next_name(&mut map, &mut seen)? {
-            match self.0.get_key_value(&*name) {
-                Some((name, kind)) => {
-                    if let Some(length) =
-                        map.next_value_seed(FieldValueSeed { name, kind: *kind })?
-                    {
-                        lengths.insert(&**name, length);
-                    }
-                }
-                None => map.next_value_seed(StorableValueSeed)?,
+            let declared = self.0.get_key_value(&*name);
+            let kind = declared.map(|(_, kind)| *kind);
+            let length = map.next_value_seed(FieldValueSeed { name: &name, kind })?;
+            if let (Some((name, _)), Some(length)) = (declared, length) {
+                lengths.insert(&**name, length);
             }
         }
         Ok(lengths)
@@ -93,7 +90,7 @@ fn next_name<'de, A: MapAccess<'de>>(
     map: &mut A,
     seen: &mut HashSet<Cow<'de, str>>,
 ) -> Result<Option<Cow<'de, str>>, A::Error> {
-    let Some(name) = map.next_key_seed(MemberNameSeed)? else { return Ok(None) };
+    let Some(MemberName(name)) = map.next_key()? else { return Ok(None) };
     no_nul(&name)?;
     if !seen.insert(name.clone()) {
         return Err(de::Error::custom(format_args!("the member {name:?} appears twice")));
@@ -101,48 +98,35 @@ fn next_name<'de, A: MapAccess<'de>>(
     Ok(Some(name))
 }
 
-/// Deserializes a member's name, borrowed if it contains no escapes.
-struct MemberNameSeed;
-
-impl<'de> DeserializeSeed<'de> for MemberNameSeed {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for MemberNameSeed {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member's name")
-    }
-
-    fn visit_borrowed_str<E: de::Error>(self, name: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(name))
-    }
-
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(name.to_owned()))
-    }
-}
+/// A member's name, borrowed if it contains no escapes.
+#[derive(Deserialize)]
+struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn no_nul<E: de::Error>(text: &str) -> Result<(), E> {
     if text.contains('\0') { Err(E::custom("U+0000 cannot be stored")) } else { Ok(()) }
 }
 
-/// Deserializes a declared field's value. Returns the length of a text in
-/// bytes; `None` for other values.
+/// Deserializes a value that both databases can store. Returns the length of a
+/// declared text field in bytes; `None` for other values.
+#[derive(Clone, Copy)]
 struct FieldValueSeed<'f> {
     name: &'f str,
-    kind: FieldKind,
+    /// Declared kind of the field; `None` if it is not declared, or inside a
+    /// value.
+    kind: Option<FieldKind>,
 }
 
 impl FieldValueSeed<'_> {
-    fn wrong<E: de::Error>(&self, what: &str) -> E {
-        let kind = self.kind;
-        E::custom(format_args!("field {:?} is declared {kind:?} and holds {what}", self.name))
+    /// Checks a value, which is described by `what` and fits fields of the kind
+    /// `fits`.
+    fn check<E: de::Error>(self, fits: Option<FieldKind>, what: &str) -> Result<Option<usize>, E> {
+        match self.kind {
+            Some(kind) if self.kind != fits => Err(E::custom(format_args!(
+                "field {:?} is declared {kind:?} and holds {what}",
+                self.name
+            ))),
+            _ => Ok(None),
+        }
     }
 }
 
@@ -158,7 +142,10 @@ impl<'de> Visitor<'de> for FieldValueSeed<'_> {
     type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} or null in field {:?}", self.kind, self.name)
+        match self.kind {
+            Some(kind) => write!(f, "{kind:?} or null in field {:?}", self.name),
+            None => f.write_str("a JSON value"),
+        }
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
@@ -166,83 +153,47 @@ impl<'de> Visitor<'de> for FieldValueSeed<'_> {
     }
 
     fn visit_bool<E: de::Error>(self, _: bool) -> Result<Self::Value, E> {
-        if self.kind == FieldKind::Boolean { Ok(None) } else { Err(self.wrong("a boolean")) }
+        self.check(Some(FieldKind::Boolean), "a boolean")
     }
 
     fn visit_i64<E: de::Error>(self, _: i64) -> Result<Self::Value, E> {
-        if self.kind == FieldKind::Integer { Ok(None) } else { Err(self.wrong("an integer")) }
+        self.check(Some(FieldKind::Integer), "an integer")
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<Self::Value, E> {
         match i64::try_from(value) {
             Ok(value) => self.visit_i64(value),
-            Err(_) => Err(self.wrong("an integer beyond 64 bits")),
+            Err(_) => self.check(None, "an integer beyond 64 bits"),
         }
     }
 
     fn visit_f64<E: de::Error>(self, _: f64) -> Result<Self::Value, E> {
-        Err(self.wrong("a number that is not an integer"))
+        self.check(None, "a number that is not an integer")
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
         no_nul(text)?;
-        if self.kind == FieldKind::Text { Ok(Some(text.len())) } else { Err(self.wrong("text")) }
-    }
-}
-
-/// Deserializes any value that both databases can store.
-struct StorableValueSeed;
-
-impl<'de> DeserializeSeed<'de> for StorableValueSeed {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for StorableValueSeed {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
+        self.check(Some(FieldKind::Text), "text")?;
+        Ok(self.kind.map(|_| text.len()))
     }
 
-    fn visit_unit<E: de::Error>(self) -> Result<(), E> {
-        Ok(())
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        if self.kind.is_some() {
+            return Err(de::Error::invalid_type(Unexpected::Seq, &self));
+        }
+        while list.next_element_seed(self)?.is_some() {}
+        Ok(None)
     }
 
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E: de::Error>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: de::Error>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
-        no_nul(text)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(StorableValueSeed)?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        if self.kind.is_some() {
+            return Err(de::Error::invalid_type(Unexpected::Map, &self));
+        }
         let mut seen = HashSet::new();
         while next_name(&mut map, &mut seen)?.is_some() {
-            map.next_value_seed(StorableValueSeed)?;
+            map.next_value_seed(self)?;
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -254,7 +205,6 @@ mod tests {
     fn scope() -> CollectionScope {
         CollectionScope {
             full_name: "a.b".into(),
-            own: true,
             fields: [
                 ("text".to_owned(), FieldKind::Text),
                 ("number".to_owned(), FieldKind::Integer),
@@ -262,7 +212,7 @@ mod tests {
             ]
             .into(),
             indexes: vec![IndexSpec { fields: vec!["text".into()], unique: false }],
-            searched: vec![],
+            ..CollectionScope::default()
         }
     }
 

@@ -32,17 +32,21 @@ pub trait AreaCode: Send + Sync + 'static {
     fn handle<'a>(
         &'a self,
         unit: UnitOfWork,
-        request: &'a Request,
-        deadline: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>>;
+        _request: &'a Request,
+        _deadline: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+        unsupported(unit, "this code executes no requests")
+    }
 
     /// Runs one job or event delivery within the timeout.
     fn run<'a>(
         &'a self,
         unit: UnitOfWork,
-        job: &'a JobRun,
-        timeout: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>>;
+        _job: &'a JobRun,
+        _timeout: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
+        unsupported(unit, "this code runs no jobs")
+    }
 
     /// Returns the maximum number of jobs of this kind in one call of
     /// [`AreaCode::run_batch`]; 1 if they only run by themselves.
@@ -58,8 +62,7 @@ pub trait AreaCode: Send + Sync + 'static {
         _jobs: &'a [JobRun],
         _timeout: Duration,
     ) -> BoxFuture<'a, CallOutcome<Result<Vec<JobOutcome>, JobFailure>>> {
-        let error = CallError::Host(anyhow::anyhow!("this code runs jobs by themselves only"));
-        Box::pin(async { CallOutcome { unit: Some(unit), result: Err(error) } })
+        unsupported(unit, "this code runs jobs by themselves only")
     }
 
     /// Ends the selected running calls and discards their uncommitted writes.
@@ -93,6 +96,15 @@ pub enum CallsToEnd {
     /// Calls that began before this time, at which the version was replaced or
     /// removed. Later calls belong to a version that was activated again.
     BegunBefore(Instant),
+}
+
+/// Returns the outcome of a call that the code does not support.
+fn unsupported<T>(unit: UnitOfWork, what: &'static str) -> BoxFuture<'static, CallOutcome<T>>
+where
+    T: Send + 'static,
+{
+    let result = Err(CallError::Host(anyhow::anyhow!(what)));
+    Box::pin(std::future::ready(CallOutcome { unit: Some(unit), result }))
 }
 
 fn no_component() -> CallError {

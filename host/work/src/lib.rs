@@ -95,6 +95,26 @@ pub struct UnitSpec {
     pub access_pattern: Option<Arc<StorageAccessPattern>>,
 }
 
+impl UnitSpec {
+    /// Returns the spec of a call that only reads, without a user, with the
+    /// limits of its area.
+    #[must_use]
+    pub fn of(area: &Arc<AreaPolicy>, call: CallContext) -> Self {
+        Self {
+            area: Arc::clone(area),
+            call,
+            actor: None,
+            session: None,
+            by_link: false,
+            writes: false,
+            in_job: false,
+            locked: false,
+            limits: area.limits,
+            access_pattern: None,
+        }
+    }
+}
+
 /// Additional data that is committed with a unit of work.
 #[derive(Clone, Debug, Default)]
 pub struct CommitAdditions {

@@ -18,27 +18,20 @@ impl UnitOfWork {
     /// Returns a member of the workspace; `None` if the user is not a member.
     pub async fn member(&mut self, user: UserId) -> Result<Option<Member>, Error> {
         let workspace = self.spec.call.workspace;
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let member = memberships::member(lease.connection(), workspace, user).await?;
-        self.done(lease);
-        Ok(member)
+        self.read(ReadKind::Other, async |c| memberships::member(c, workspace, user).await).await
     }
 
     /// Returns all members, ordered by email.
     pub async fn members(&mut self) -> Result<Vec<Member>, Error> {
         let workspace = self.spec.call.workspace;
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let members = memberships::members(lease.connection(), workspace).await?;
-        self.done(lease);
-        Ok(members)
+        self.read(ReadKind::Other, async |c| memberships::members(c, workspace).await).await
     }
 
     /// Returns the workspace's name and slug.
     pub async fn workspace(&mut self) -> Result<(String, String), Error> {
         let workspace = self.spec.call.workspace;
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let found = workspaces::find(lease.connection(), workspace).await?;
-        self.done(lease);
+        let found =
+            self.read(ReadKind::Other, async |c| workspaces::find(c, workspace).await).await?;
         found.map(|workspace| (workspace.name, workspace.slug)).ok_or(Error::WorkspaceGone)
     }
 
@@ -46,9 +39,7 @@ impl UnitOfWork {
     /// member of the workspace; `None` if there is none.
     pub async fn account(&mut self, email: &str) -> Result<Option<User>, Error> {
         let email = normalize_email(email);
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let found = users::by_email(lease.connection(), &email).await?;
-        self.done(lease);
+        let found = self.read(ReadKind::Other, async |c| users::by_email(c, &email).await).await?;
         Ok(found.map(|(user, _)| user))
     }
 
@@ -60,9 +51,7 @@ impl UnitOfWork {
                 "the route is read-only; set `writes` to true in the manifest".to_owned(),
             );
         }
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let found = users::find(lease.connection(), user).await?;
-        self.done(lease);
+        let found = self.read(ReadKind::Other, async |c| users::find(c, user).await).await?;
         if found.is_none() {
             return Err(OperationError::Refused(MembershipError::NoSuchUser));
         }

@@ -19,7 +19,7 @@ use assurance_core::domain::time::Timestamp;
 const MAX_KEY: usize = 200;
 
 /// A job that a guest enqueues.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobRequest {
     /// Job kind from the area's manifest.
     pub kind: String,

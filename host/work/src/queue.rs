@@ -24,10 +24,7 @@ impl UnitOfWork {
     /// Returns the number of the workspace's running and due jobs in each lane.
     pub async fn lane_loads(&mut self) -> Result<BTreeMap<Lane, LaneLoad>, Error> {
         let (workspace, now) = self.workspace_and_now();
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let loads = jobs::loads(lease.connection(), workspace, now).await?;
-        self.done(lease);
-        Ok(loads)
+        self.read(ReadKind::Other, async |c| jobs::loads(c, workspace, now).await).await
     }
 
     /// Returns the workspace's jobs by lane and position, then those without a
@@ -35,10 +32,9 @@ impl UnitOfWork {
     pub async fn queue_overview(&mut self, limit: u32) -> QueueResult<Vec<QueuedJob>> {
         check_limit(limit)?;
         let (workspace, now) = self.workspace_and_now();
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let jobs = jobs::overview(lease.connection(), workspace, now, limit).await?;
-        self.done(lease);
-        Ok(jobs)
+        let jobs =
+            self.read(ReadKind::Other, async |c| jobs::overview(c, workspace, now, limit).await);
+        Ok(jobs.await?)
     }
 
     /// Returns one page of the workspace's jobs, newest first, and the next
@@ -71,10 +67,7 @@ impl UnitOfWork {
     /// id.
     pub async fn queued_job(&mut self, job: JobId) -> Result<Option<QueuedJob>, Error> {
         let (workspace, now) = self.workspace_and_now();
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let found = jobs::find(lease.connection(), workspace, now, job).await?;
-        self.done(lease);
-        Ok(found)
+        self.read(ReadKind::Other, async |c| jobs::find(c, workspace, now, job).await).await
     }
 
     /// Returns area, kind and progress of the jobs about a resource that have
@@ -84,10 +77,7 @@ impl UnitOfWork {
         resource: Uuid,
     ) -> Result<Vec<(String, String, JobProgress)>, Error> {
         let workspace = self.spec.call.workspace;
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let found = jobs::progress_of(lease.connection(), workspace, resource).await?;
-        self.done(lease);
-        Ok(found)
+        self.read(ReadKind::Other, async |c| jobs::progress_of(c, workspace, resource).await).await
     }
 
     /// Returns a failed or dead job to its lane with all its attempts. Returns
@@ -98,10 +88,9 @@ impl UnitOfWork {
             return Err(OperationError::Refused(QueueError::WrongStatus(found.status)));
         }
         let workspace = self.spec.call.workspace;
-        let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let superseded = jobs::is_superseded(lease.connection(), workspace, job).await?;
-        self.done(lease);
-        if superseded {
+        let superseded =
+            self.read(ReadKind::Other, async |c| jobs::is_superseded(c, workspace, job).await);
+        if superseded.await? {
             return Err(OperationError::Refused(QueueError::Superseded));
         }
         self.job_changes.push(JobChange { job, lane: found.lane, how: JobAction::Retry });

@@ -58,6 +58,32 @@ impl ReadConnection {
 }
 
 impl UnitOfWork {
+    /// Runs a read of one statement on the unit's connection. An error breaks
+    /// the unit.
+    pub(super) async fn read<T>(
+        &mut self,
+        what: ReadKind,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut lease = self.lease(what, 1).await?;
+        let found = work(lease.connection()).await?;
+        self.done(lease);
+        Ok(found)
+    }
+
+    /// Runs a read that must not begin a transaction: on the connection that the
+    /// call holds, because a call never takes a second one; otherwise on a
+    /// separate connection.
+    pub(super) async fn read_apart<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match self.held() {
+            Some(held) => work(held).await,
+            None => self.store.read(work).await,
+        }
+    }
+
     /// Borrows the unit's connection for a read of this number of statements.
     /// Returns [`Error::RunAgain`] if the read needs a stronger isolation than
     /// the unit has.

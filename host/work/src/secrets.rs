@@ -1,6 +1,8 @@
 //! Stores and reads secrets of the call's workspace and area, encrypted and
 //! bound to both.
 
+use std::sync::Arc;
+
 use zeroize::Zeroizing;
 
 use super::blobs::is_name;
@@ -145,24 +147,16 @@ impl UnitOfWork {
     /// Reads the secret on a separate connection. As one of the call's reads it
     /// would begin a transaction.
     async fn stored_secret(&mut self, name: &str) -> Result<Option<StoredSecret>, Error> {
-        let workspace = self.spec.call.workspace;
-        let area = std::sync::Arc::clone(&self.spec.area);
-        if let Some(held) = self.held() {
-            return secrets::find(held, workspace, &area.area, name).await;
-        }
-        let mut connection = self.store.reader().await?;
-        let found = secrets::find(&mut connection, workspace, &area.area, name).await?;
-        connection.release();
-        Ok(found)
+        let (workspace, area) = (self.spec.call.workspace, Arc::clone(&self.spec.area));
+        self.read_apart(async |c| secrets::find(c, workspace, &area.area, name).await).await
     }
 
     async fn sealed(&mut self, name: &str, what: ReadKind) -> Result<Option<&StoredSecret>, Error> {
         if !self.secrets.contains_key(name) {
-            let workspace = self.spec.call.workspace;
-            let area = std::sync::Arc::clone(&self.spec.area);
-            let mut lease = self.lease(what, 1).await?;
-            let now = secrets::find(lease.connection(), workspace, &area.area, name).await?;
-            self.done(lease);
+            let (workspace, area) = (self.spec.call.workspace, Arc::clone(&self.spec.area));
+            let now =
+                self.read(what, async |c| secrets::find(c, workspace, &area.area, name).await);
+            let now = now.await?;
             self.secrets.insert(name.to_owned(), ContentState { now, changed: false });
         }
         Ok(self.secrets.get(name).and_then(|kept| kept.now.as_ref()))

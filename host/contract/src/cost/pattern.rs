@@ -3,23 +3,15 @@
 use regex_automata::nfa::thompson::{Compiler, Config};
 use serde_json::Value as Json;
 
+use crate::walk::objects;
+
 /// Returns every regular expression of a schema.
-pub(super) fn all(schema: &Json) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut waiting = vec![schema];
-    while let Some(value) = waiting.pop() {
-        match value {
-            Json::Object(members) => {
-                found.extend(members.get("pattern").and_then(Json::as_str));
-                let by_name = members.get("patternProperties").and_then(Json::as_object);
-                found.extend(by_name.into_iter().flatten().map(|(name, _)| name.as_str()));
-                waiting.extend(members.values());
-            }
-            Json::Array(items) => waiting.extend(items),
-            _ => {}
-        }
-    }
-    found
+pub(super) fn all(schema: &Json) -> impl Iterator<Item = &str> {
+    objects(schema).flat_map(|object| {
+        let by_name = object["patternProperties"].as_object().into_iter().flatten();
+        let names = by_name.map(|(name, _)| name.as_str());
+        object["pattern"].as_str().into_iter().chain(names)
+    })
 }
 
 /// Returns the size of a pattern's compiled program in bytes; `None` if it

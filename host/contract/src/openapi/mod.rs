@@ -5,7 +5,6 @@ mod components;
 mod names;
 mod operation;
 mod schemas;
-mod walk;
 
 use std::collections::BTreeMap;
 

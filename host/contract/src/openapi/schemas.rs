@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::components::VERSIONED;
 use super::names::{camel, variant_name};
-use super::walk::{for_each_subschema, rewrite_references};
+use crate::walk::{for_each_subschema, rewrite_references};
 
 /// JSON Pointer prefix of a reference to a component.
 const COMPONENTS: &str = "#/components/schemas/";

@@ -1,6 +1,5 @@
 //! Usage and limits of one area or one workspace.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -11,28 +10,15 @@ use parking_lot::Mutex;
 use super::window::{Resource, Usage, Window};
 use super::{BudgetExceeded, Budgets, WindowTime};
 use crate::config::{self, BudgetConfig};
+use crate::domain::words::words;
 
-/// Kind of owner that a budget belongs to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BudgetOwner {
-    /// An area: the calls of all workspaces together.
-    Area,
-    /// A workspace: the calls of all areas together.
-    Workspace,
-}
-
-impl BudgetOwner {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Area => "area",
-            Self::Workspace => "workspace",
-        }
-    }
-}
-
-impl fmt::Display for BudgetOwner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words! {
+    /// Kind of owner that a budget belongs to.
+    pub enum BudgetOwner, "a kind of budget" {
+        /// An area: the calls of all workspaces together.
+        Area = "area",
+        /// A workspace: the calls of all areas together.
+        Workspace = "workspace",
     }
 }
 
@@ -77,6 +63,7 @@ struct BudgetLimits {
 }
 
 /// Counters that one account exports as metrics.
+#[derive(Debug)]
 struct AccountMetrics {
     calls: Counter,
     cpu_us: Counter,
@@ -194,6 +181,7 @@ fn usage_by_resource(
 
 /// Counts one running call in the account of an area or workspace, from
 /// [`AccountSlot::take`] until it is dropped.
+#[derive(Debug)]
 pub(super) struct AccountSlot {
     account: Arc<Account>,
     budgets: Arc<Budgets>,
@@ -268,12 +256,6 @@ impl Drop for AccountSlot {
     }
 }
 
-impl fmt::Debug for AccountSlot {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").field("account", &self.account).finish_non_exhaustive()
-    }
-}
-
 impl AccountMetrics {
     fn new(whose: BudgetOwner, name: &str) -> Self {
         let counter = |used: &str| {
@@ -293,11 +275,5 @@ impl AccountMetrics {
         self.cpu_us.increment(used.cpu_us);
         self.host_calls.increment(used.host_calls);
         self.documents.increment(used.documents);
-    }
-}
-
-impl fmt::Debug for AccountMetrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Meters")
     }
 }

@@ -9,7 +9,6 @@ mod account;
 mod window;
 mod write_pauses;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,6 +41,7 @@ pub struct BudgetExceeded {
 }
 
 /// Accounts of all areas and workspaces on this node.
+#[derive(Debug)]
 pub struct Budgets {
     born: Instant,
     settings: ArcSwap<config::BudgetsConfig>,
@@ -213,12 +213,6 @@ impl BudgetPermit {
         for place in &self.places {
             place.charge(used, moment);
         }
-    }
-}
-
-impl fmt::Debug for Budgets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Budgets").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 

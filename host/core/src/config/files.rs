@@ -65,6 +65,23 @@ pub fn create_private(path: &Path, content: &[u8]) -> Result<(), PrivateFileErro
     written.map_err(|source| PrivateFileError::Write { path: path.to_path_buf(), source })
 }
 
+/// Writes a file with mode 0600, in place of an existing one. Readers never see
+/// a partial file. With `sync`, the content is on disk before it replaces the
+/// old one.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn replace_private(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
+    let draft = path.with_extension(format!("new-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(content)?;
+    if sync {
+        file.sync_all()?;
+    }
+    std::fs::rename(&draft, path)
+}
+
 /// Reads a file after checking that other users cannot read it.
 ///
 /// # Errors
@@ -100,7 +117,7 @@ pub fn read_or_create_private(
         private_dir(parent)?;
     }
     let content = make();
-    let own = path.with_extension(format!("new-{}", std::process::id()));
+    let own = path.with_extension(format!("new-{}", uuid::Uuid::new_v4()));
     create_private(&own, &content)?;
     // Linking fails if the name exists, and readers never see a partial file.
     let linked = std::fs::hard_link(&own, path);

@@ -9,6 +9,7 @@ pub mod credentials;
 pub mod files;
 mod layers;
 mod load;
+mod section;
 mod sections;
 mod show;
 
@@ -17,10 +18,8 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 pub use load::{AREAS_FILE, ConfigError, ConfigSource, FlagOverrides, KeyError};
+use section::section;
 pub use sections::{
     AccessTokensConfig, ApiConfig, AreaLimits, AreasConfig, BlobsConfig, BudgetConfig,
     BudgetsConfig, CanaryConfig, DatabaseConfig, EgressConfig, IdempotencyConfig, JobsConfig,
@@ -30,88 +29,58 @@ pub use sections::{
     ShadowConfig, SignInConfig,
 };
 
-/// All settings of the service.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// Folder of everything the service owns: the embedded database, keys,
-    /// blobs and compiled areas.
-    pub data_dir: PathBuf,
-    /// Development mode: session cookies may use plain http on a loopback
-    /// address, and component folders are loaded without signatures.
-    pub development: bool,
-    /// The listener for API clients.
-    pub api: ApiConfig,
-    /// The listener for operators: deployment, health, metrics.
-    pub operators: OperatorsConfig,
-    /// When a node reports that it is not ready.
-    pub readiness: ReadinessConfig,
-    /// Storage of documents, sessions and jobs.
-    pub database: DatabaseConfig,
-    /// Storage of uploads and component binaries.
-    pub blobs: BlobsConfig,
-    /// Which areas are loaded and what they may import.
-    pub areas: AreasConfig,
-    /// Keys that protect stored secrets, cursors and tokens.
-    pub keys: KeysConfig,
-    /// Lifetime of sessions.
-    pub session: SessionConfig,
-    /// Access tokens for machines.
-    pub access_tokens: AccessTokensConfig,
-    /// Password hashing.
-    pub passwords: PasswordsConfig,
-    /// Consequences of repeated wrong passwords and codes.
-    pub sign_in: SignInConfig,
-    /// Rate limits of requests.
-    pub rates: RatesConfig,
-    /// Size and time limits of requests.
-    pub limits: LimitsConfig,
-    /// Idempotency keys.
-    pub idempotency: IdempotencyConfig,
-    /// Resource limits of one call of an area.
-    pub runtime: RuntimeConfig,
-    /// Limits for all calls of one area, and of one workspace, together on one
-    /// node. Reloaded at SIGHUP, like areas.limits and areas.record.
-    pub budgets: BudgetsConfig,
-    /// The durable queue and its workers.
-    pub jobs: JobsConfig,
-    /// Outgoing network requests.
-    pub egress: EgressConfig,
-    /// The malware scanner that areas may use.
-    pub malware: MalwareConfig,
-    /// Outgoing mail.
-    pub mail: MailConfig,
-    /// Log level, filter and format.
-    pub log: LogConfig,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            data_dir: PathBuf::from("./data"),
-            development: false,
-            api: ApiConfig::default(),
-            operators: OperatorsConfig::default(),
-            readiness: ReadinessConfig::default(),
-            database: DatabaseConfig::default(),
-            blobs: BlobsConfig::default(),
-            areas: AreasConfig::default(),
-            keys: KeysConfig::default(),
-            session: SessionConfig::default(),
-            access_tokens: AccessTokensConfig::default(),
-            passwords: PasswordsConfig::default(),
-            sign_in: SignInConfig::default(),
-            rates: RatesConfig::default(),
-            limits: LimitsConfig::default(),
-            idempotency: IdempotencyConfig::default(),
-            runtime: RuntimeConfig::default(),
-            budgets: BudgetsConfig::default(),
-            jobs: JobsConfig::default(),
-            egress: EgressConfig::default(),
-            malware: MalwareConfig::default(),
-            mail: MailConfig::default(),
-            log: LogConfig::default(),
-        }
+section! {
+    /// All settings of the service.
+    pub struct Config {
+        /// Folder of everything the service owns: the embedded database, keys,
+        /// blobs and compiled areas.
+        pub data_dir: PathBuf = PathBuf::from("./data"),
+        /// Development mode: session cookies may use plain http on a loopback
+        /// address, and component folders are loaded without signatures.
+        pub development: bool = false,
+        /// The listener for API clients.
+        pub api: ApiConfig,
+        /// The listener for operators: deployment, health, metrics.
+        pub operators: OperatorsConfig,
+        /// When a node reports that it is not ready.
+        pub readiness: ReadinessConfig,
+        /// Storage of documents, sessions and jobs.
+        pub database: DatabaseConfig,
+        /// Storage of uploads and component binaries.
+        pub blobs: BlobsConfig,
+        /// Which areas are loaded and what they may import.
+        pub areas: AreasConfig,
+        /// Keys that protect stored secrets, cursors and tokens.
+        pub keys: KeysConfig,
+        /// Lifetime of sessions.
+        pub session: SessionConfig,
+        /// Access tokens for machines.
+        pub access_tokens: AccessTokensConfig,
+        /// Password hashing.
+        pub passwords: PasswordsConfig,
+        /// Consequences of repeated wrong passwords and codes.
+        pub sign_in: SignInConfig,
+        /// Rate limits of requests.
+        pub rates: RatesConfig,
+        /// Size and time limits of requests.
+        pub limits: LimitsConfig,
+        /// Idempotency keys.
+        pub idempotency: IdempotencyConfig,
+        /// Resource limits of one call of an area.
+        pub runtime: RuntimeConfig,
+        /// Limits for all calls of one area, and of one workspace, together on one
+        /// node. Reloaded at SIGHUP, like areas.limits and areas.record.
+        pub budgets: BudgetsConfig,
+        /// The durable queue and its workers.
+        pub jobs: JobsConfig,
+        /// Outgoing network requests.
+        pub egress: EgressConfig,
+        /// The malware scanner that areas may use.
+        pub malware: MalwareConfig,
+        /// Outgoing mail.
+        pub mail: MailConfig,
+        /// Log level, filter and format.
+        pub log: LogConfig,
     }
 }
 

@@ -87,7 +87,7 @@ fn description(schema: &Json) -> &str {
 }
 
 /// Follows a reference into the schema's definitions.
-fn resolve<'a>(schema: &'a Json, all: &'a Json) -> &'a Json {
+pub(super) fn resolve<'a>(schema: &'a Json, all: &'a Json) -> &'a Json {
     match schema["$ref"].as_str().and_then(|path| path.strip_prefix('#')) {
         Some(pointer) => all.pointer(pointer).unwrap_or(schema),
         None => schema,

@@ -7,11 +7,11 @@ use serde_json::Value as Json;
 use uuid::Uuid;
 
 use super::time::Timestamp;
-use super::words::words;
+use super::words::inline_words;
 
-words! {
+inline_words! {
     /// Stage of a version in its life cycle.
-    VersionStage {
+    pub enum VersionStage, "a stage of a version" {
         /// The version requests more capabilities than are granted and waits
         /// for an operator's approval.
         AwaitingApproval = "awaiting_approval",
@@ -33,9 +33,9 @@ words! {
     }
 }
 
-words! {
+inline_words! {
     /// A step in the life cycle of a version, as recorded in the audit log.
-    AuditStep {
+    pub enum AuditStep, "a step of a version" {
         /// The component was received.
         Received = "received",
         /// The signature of a trusted publisher was verified.
@@ -158,9 +158,9 @@ pub struct AuditEntry {
     pub said: NewAuditEntry,
 }
 
-words! {
+inline_words! {
     /// Whether a node runs the version of an area that it should run.
-    NodeState {
+    pub enum NodeState, "a node's state" {
         /// The node runs the expected version.
         Running = "running",
         /// The node has not loaded the expected version yet.

@@ -1,73 +1,30 @@
 //! Jobs of the durable queue, their states and outcomes.
 
-use std::fmt;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::id::{JobId, WorkspaceId};
 use super::time::Timestamp;
+use super::words::words;
 
-/// A named share of the workers with its own capacity.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Lane {
-    /// Jobs that run audits.
-    Scanner,
-    /// Jobs that import uploads and submitted evidence.
-    Ingest,
-    /// Jobs that call language models.
-    Assistant,
-    /// Jobs that send outgoing messages: webhooks, mail.
-    Delivery,
-    /// Maintenance jobs without urgency.
-    Maintenance,
-    /// Event deliveries to subscribers. Reserved for the host: areas cannot use
-    /// it for their jobs.
-    Events,
-}
-
-impl Lane {
-    /// Every lane, in the order of declaration.
-    pub const ALL: [Self; 6] = [
-        Self::Scanner,
-        Self::Ingest,
-        Self::Assistant,
-        Self::Delivery,
-        Self::Maintenance,
-        Self::Events,
-    ];
-
-    /// Returns the name that is stored and sent.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Scanner => "scanner",
-            Self::Ingest => "ingest",
-            Self::Assistant => "assistant",
-            Self::Delivery => "delivery",
-            Self::Maintenance => "maintenance",
-            Self::Events => "events",
-        }
-    }
-}
-
-impl fmt::Display for Lane {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Lane {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|lane| lane.as_str() == text).ok_or_else(|| {
-            format!("{text:?} is not a lane; use one of scanner, ingest, assistant, delivery, maintenance, events")
-        })
+words! {
+    /// A named share of the workers with its own capacity.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Lane, "a lane" {
+        /// Jobs that run audits.
+        Scanner = "scanner",
+        /// Jobs that import uploads and submitted evidence.
+        Ingest = "ingest",
+        /// Jobs that call language models.
+        Assistant = "assistant",
+        /// Jobs that send outgoing messages: webhooks, mail.
+        Delivery = "delivery",
+        /// Maintenance jobs without urgency.
+        Maintenance = "maintenance",
+        /// Event deliveries to subscribers. Reserved for the host: areas cannot use
+        /// it for their jobs.
+        Events = "events",
     }
 }
 
@@ -202,58 +159,32 @@ pub enum JobFailure {
     Fail(String),
 }
 
-/// State of a job in the queue.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobStatus {
-    /// Waiting for its first run, or for the next step after a successful one.
-    Queued,
-    /// A worker runs the job under a lease.
-    Running,
-    /// Waiting for the next attempt; an earlier attempt has failed.
-    Retrying,
-    /// The job finished successfully.
-    Succeeded,
-    /// The area reported that no attempt can succeed, or a member cancelled the
-    /// job.
-    Failed,
-    /// All attempts failed. The job runs again only if a member retries it.
-    Dead,
+words! {
+    /// State of a job in the queue.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum JobStatus, "a status of a job" {
+        /// Waiting for its first run, or for the next step after a successful one.
+        Queued = "queued",
+        /// A worker runs the job under a lease.
+        Running = "running",
+        /// Waiting for the next attempt; an earlier attempt has failed.
+        Retrying = "retrying",
+        /// The job finished successfully.
+        Succeeded = "succeeded",
+        /// The area reported that no attempt can succeed, or a member cancelled the
+        /// job.
+        Failed = "failed",
+        /// All attempts failed. The job runs again only if a member retries it.
+        Dead = "dead",
+    }
 }
 
 impl JobStatus {
-    /// Every status, in the order of declaration.
-    pub const ALL: [Self; 6] =
-        [Self::Queued, Self::Running, Self::Retrying, Self::Succeeded, Self::Failed, Self::Dead];
-
-    /// Returns the name that is stored and sent.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::Retrying => "retrying",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Dead => "dead",
-        }
-    }
-
     /// Returns whether the job will not run again.
     #[must_use]
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Dead)
-    }
-}
-
-impl FromStr for JobStatus {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|status| status.as_str() == text)
-            .ok_or_else(|| format!("{text:?} is not a status of a job"))
     }
 }
 

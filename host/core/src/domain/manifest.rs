@@ -8,39 +8,23 @@ use serde_json::Value as Json;
 
 use super::job::Lane;
 use super::role::Role;
+use super::words::words;
 
-/// An HTTP method of a route.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Method {
-    /// Reads; has no side effects.
-    Get,
-    /// Creates a resource or starts an action.
-    Post,
-    /// Replaces a resource or sends content.
-    Put,
-    /// Changes a resource.
-    Patch,
-    /// Deletes a resource.
-    Delete,
-}
-
-impl Method {
-    /// All methods; their order is that of the method table of a path.
-    pub const ALL: [Self; 5] = [Self::Get, Self::Post, Self::Put, Self::Patch, Self::Delete];
-
-    /// Returns the method name as in an HTTP request.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "GET",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
+words! {
+    /// An HTTP method of a route.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "UPPERCASE")]
+    pub enum Method, "a method" {
+        /// Reads; has no side effects.
+        Get = "GET",
+        /// Creates a resource or starts an action.
+        Post = "POST",
+        /// Replaces a resource or sends content.
+        Put = "PUT",
+        /// Changes a resource.
+        Patch = "PATCH",
+        /// Deletes a resource.
+        Delete = "DELETE",
     }
 }
 

@@ -17,4 +17,4 @@ pub mod role;
 pub mod sealed;
 pub mod time;
 pub mod trial;
-mod words;
+pub(crate) mod words;

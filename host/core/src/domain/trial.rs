@@ -9,11 +9,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::id::WorkspaceId;
 use super::time::Timestamp;
-use super::words::words;
+use super::words::inline_words;
 
-words! {
+inline_words! {
     /// Kind of trial.
-    TrialMode {
+    pub enum TrialMode, "a kind of trial" {
         /// The version serves some of the workspaces.
         Canary = "canary",
         /// The version receives copies of requests; its responses are
@@ -22,9 +22,9 @@ words! {
     }
 }
 
-words! {
+inline_words! {
     /// State of a trial.
-    TrialState {
+    pub enum TrialState, "a trial's state" {
         /// The trial is running.
         Running = "running",
         /// The version became live.

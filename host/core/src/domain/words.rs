@@ -1,9 +1,15 @@
-//! A macro for enums that are stored and sent as words.
+//! Macros for enums that are stored and sent as words.
 
-/// Defines an enum whose values are stored and sent as the given words.
+/// Defines an enum whose values are stored and sent as the given words. The
+/// text after the name describes a value in the error for an unknown word.
 macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$item_doc:meta])* $item:ident = $word:literal,)+ }) => {
-        $(#[$doc])*
+    (
+        $(#[$attribute:meta])*
+        pub enum $name:ident, $noun:literal {
+            $($(#[$item_doc:meta])* $item:ident = $word:literal,)+
+        }
+    ) => {
+        $(#[$attribute])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum $name {
             $($(#[$item_doc])* $item,)+
@@ -11,7 +17,7 @@ macro_rules! words {
 
         impl $name {
             /// All values of the enum, in the order of declaration.
-            pub const ALL: &[Self] = &[$(Self::$item),+];
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$item),+];
 
             /// Returns the word that is stored and sent.
             #[must_use]
@@ -32,13 +38,21 @@ macro_rules! words {
             type Err = String;
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
-                let known = Self::ALL.iter().copied();
-                known.clone().find(|word| word.as_str() == text).ok_or_else(|| {
-                    let known: Vec<_> = known.map(Self::as_str).collect();
-                    format!("{text:?} is none of {}", known.join(", "))
+                Self::ALL.into_iter().find(|word| word.as_str() == text).ok_or_else(|| {
+                    let known = Self::ALL.map(Self::as_str).join(", ");
+                    format!("{text:?} is not {}; use one of {known}", $noun)
                 })
             }
         }
+    };
+}
+pub(crate) use words;
+
+/// Defines an enum like `words!` that is serialized as its word. Schemas list
+/// the words where the enum is used, without the variants' descriptions.
+macro_rules! inline_words {
+    ($(#[$doc:meta])* pub enum $name:ident, $($rest:tt)+) => {
+        $crate::domain::words::words! { $(#[$doc])* pub enum $name, $($rest)+ }
 
         impl ::serde::Serialize for $name {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -56,9 +70,9 @@ macro_rules! words {
             }
 
             fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
-                ::schemars::json_schema!({"type": "string", "enum": [$($word),+]})
+                ::schemars::json_schema!({"type": "string", "enum": Self::ALL.map(Self::as_str)})
             }
         }
     };
 }
-pub(super) use words;
+pub(super) use inline_words;

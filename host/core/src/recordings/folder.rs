@@ -1,8 +1,7 @@
 //! The folder of recordings: selection and retention.
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -13,7 +12,7 @@ use rand::RngExt as _;
 
 use super::{CallMetadata, CallRecording, Recorder, WithholdReason};
 use crate::config::RecordConfig;
-use crate::config::files::{PrivateFileError, private_dir};
+use crate::config::files::{PrivateFileError, private_dir, replace_private};
 
 /// The recordings of this node and their settings; clones share them.
 #[derive(Clone, Debug)]
@@ -106,13 +105,9 @@ impl Inner {
     fn write(&self, recording: &CallRecording) -> io::Result<PathBuf> {
         let content = serde_json::to_vec(recording)?;
         let path = self.dir.join(format!("{}.json", recording.about.id));
-        let beside = self.dir.join(format!("{}.new", recording.about.id));
         let _changing = self.changing.lock();
         self.make_room(content.len() as u64)?;
-        let mut options = fs::OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(&content)?;
-        fs::rename(&beside, &path)?;
+        replace_private(&path, &content, false)?;
         Ok(path)
     }
 

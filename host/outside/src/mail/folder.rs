@@ -1,13 +1,13 @@
 //! Writes mail into a folder if no mail server is configured.
 
-use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use lettre::Message;
 use uuid::Uuid;
 
 use super::MailError;
+use assurance_core::config::files;
 use assurance_core::domain::time::Timestamp;
 
 /// Writes the message as a file that mail programs can open and only its owner
@@ -35,10 +35,6 @@ pub(super) async fn keep(
 fn write(folder: &Path, name: &str, content: &[u8]) -> std::io::Result<PathBuf> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let path = folder.join(name);
-    let beside = path.with_extension("new");
-    let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(content)?;
-    std::fs::rename(&beside, &path)?;
+    files::replace_private(&path, content, false)?;
     Ok(path)
 }

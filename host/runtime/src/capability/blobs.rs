@@ -3,7 +3,7 @@
 use super::super::bindings::assurance::area::blobs::{Error, Host, Info};
 use super::super::instance::CallState;
 use super::super::trap::CallStop;
-use super::CapabilityError;
+use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_store::blobs::StoredBlob;
 use assurance_work::{BlobError, OperationError, UnitOfWork};
@@ -50,9 +50,7 @@ impl Host for CallState {
         self.blobs()?.shared_blob_read(&area, &name, offset, length).await.map_err(refusal)
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
 
 fn info(blob: StoredBlob) -> Info {

@@ -7,7 +7,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use super::super::bindings::assurance::area::calendar::{Civil, Error, Host};
 use super::super::instance::CallState;
-use super::CapabilityError;
+use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 
 impl Host for CallState {
@@ -21,9 +21,7 @@ impl Host for CallState {
         resolve(&self.shared.zones, &zone, &at).map_err(CapabilityError::Answer)
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
 
 fn zone(zones: &TimeZoneDatabase, name: &str) -> Result<TimeZone, Error> {

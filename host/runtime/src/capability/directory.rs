@@ -1,7 +1,6 @@
 //! Interface `directory`: members of the workspace.
 
 use super::super::bindings::assurance::area::directory::{Host, Person};
-use super::super::convert;
 use super::super::instance::CallState;
 use super::stop;
 use assurance_core::domain::id::UserId;
@@ -36,6 +35,6 @@ fn person(member: Member) -> Person {
         user: member.user.to_string(),
         email: member.email,
         display_name: member.display_name,
-        role: convert::call::role(member.role),
+        role: member.role.into(),
     }
 }

@@ -3,9 +3,9 @@
 use super::super::bindings::assurance::area::documents::{
     Condition, Document, Error, Group, Host, Page, Query, Write,
 };
-use super::super::convert::document as convert;
+use super::super::convert::{document as convert, same};
 use super::super::instance::CallState;
-use super::CapabilityError;
+use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_work::{DocumentError, UnitOfWork};
 
@@ -63,21 +63,10 @@ impl Host for CallState {
         Ok(self.documents()?.write(&collection, writes).await?)
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
 
-impl From<DocumentError> for Error {
-    fn from(error: DocumentError) -> Self {
-        match error {
-            DocumentError::NotFound => Self::NotFound,
-            DocumentError::AlreadyExists => Self::AlreadyExists,
-            DocumentError::VersionConflict(version) => Self::VersionConflict(version),
-            DocumentError::UniqueConflict(fields) => Self::UniqueConflict(fields),
-            DocumentError::InvalidCursor => Self::InvalidCursor,
-            DocumentError::Misuse(what) => Self::Misuse(what),
-            DocumentError::LimitExceeded => Self::LimitExceeded,
-        }
-    }
-}
+same!(DocumentError => Error {
+    NotFound, AlreadyExists, VersionConflict(version), UniqueConflict(fields), InvalidCursor,
+    Misuse(what), LimitExceeded
+});

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use super::super::bindings::assurance::area::egress::{Error, Header, Host, Incoming, Outgoing};
+use super::super::convert::same;
 use super::super::instance::CallState;
 use super::super::trap::CallStop;
-use super::CapabilityError;
+use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_outside::egress::{self, EgressError};
 use assurance_work::SendSecretError;
@@ -48,9 +49,7 @@ impl Host for CallState {
         checked.map_err(|refused| CapabilityError::Answer(Error::Refused(refused.0)))
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
 
 impl CallState {
@@ -117,17 +116,7 @@ fn incoming(answer: egress::EgressResponse) -> Incoming {
     }
 }
 
-impl From<EgressError> for Error {
-    fn from(error: EgressError) -> Self {
-        match error {
-            EgressError::Refused(why) => Self::Refused(why),
-            EgressError::Unresolved => Self::Unresolved,
-            EgressError::Connection(why) => Self::Connection(why),
-            EgressError::Timeout => Self::Timeout,
-            EgressError::TooLarge => Self::TooLarge,
-        }
-    }
-}
+same!(EgressError => Error { Refused(why), Unresolved, Connection(why), Timeout, TooLarge });
 
 impl From<SendSecretError> for Error {
     fn from(error: SendSecretError) -> Self {

@@ -1,8 +1,9 @@
 //! Interface `events`: publishing events with the commit.
 
 use super::super::bindings::assurance::area::events::{Error, Host};
+use super::super::convert::same;
 use super::super::instance::CallState;
-use super::CapabilityError;
+use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_work::EventOrJobError;
 
@@ -12,16 +13,7 @@ impl Host for CallState {
         published.map(|id| id.to_string()).map_err(|error| CapabilityError::Answer(error.into()))
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
 
-impl From<EventOrJobError> for Error {
-    fn from(error: EventOrJobError) -> Self {
-        match error {
-            EventOrJobError::Misuse(what) => Self::Misuse(what),
-            EventOrJobError::LimitExceeded => Self::LimitExceeded,
-        }
-    }
-}
+same!(EventOrJobError => Error { Misuse(what), LimitExceeded });

@@ -1,8 +1,9 @@
 //! Interface `jobs`: jobs and their progress, with the commit.
 
 use super::super::bindings::assurance::area::jobs::{Error, Host, NewJob, Progress, RunningJob};
+use super::super::convert::same;
 use super::super::instance::CallState;
-use super::{CapabilityError, stop};
+use super::{CapabilityError, convert_error, stop};
 use assurance_core::domain::job::JobProgress;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::time::Timestamp;
@@ -33,9 +34,7 @@ impl Host for CallState {
         Ok(jobs.into_iter().map(running).collect())
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
 
 fn job_request(job: NewJob) -> Result<JobRequest, EventOrJobError> {
@@ -50,11 +49,4 @@ fn job_request(job: NewJob) -> Result<JobRequest, EventOrJobError> {
     })
 }
 
-impl From<EventOrJobError> for Error {
-    fn from(error: EventOrJobError) -> Self {
-        match error {
-            EventOrJobError::Misuse(what) => Self::Misuse(what),
-            EventOrJobError::LimitExceeded => Self::LimitExceeded,
-        }
-    }
-}
+same!(EventOrJobError => Error { Misuse(what), LimitExceeded });

@@ -1,8 +1,9 @@
 //! Interface `links`: signing links.
 
 use super::super::bindings::assurance::area::links::{Error, Host};
+use super::super::convert::same;
 use super::super::instance::CallState;
-use super::CapabilityError;
+use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::time::Timestamp;
 use assurance_work::SignedLinkError;
@@ -16,15 +17,10 @@ impl Host for CallState {
     ) -> Result<String, CapabilityError<Error>> {
         let unit = self.enter(Capability::Links)?;
         let token = unit.sign_link(&operation, claims, Timestamp(expires_at));
-        token.map_err(|error| {
-            CapabilityError::Answer(match error {
-                SignedLinkError::Misuse(what) => Error::Misuse(what),
-                SignedLinkError::NoSession => Error::NoSession,
-            })
-        })
+        token.map_err(|error| CapabilityError::Answer(error.into()))
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
+
+same!(SignedLinkError => Error { Misuse(what), NoSession });

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use super::super::bindings::assurance::area::mail::{Error, Host, Message};
+use super::super::convert::same;
 use super::super::instance::CallState;
-use super::CapabilityError;
+use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_outside::mail::{self, MailError};
 
@@ -20,17 +21,7 @@ impl Host for CallState {
         Ok(unit.send_mail(&shared.mail, mail::Message { to, subject, text }).await?)
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
 
-impl From<MailError> for Error {
-    fn from(error: MailError) -> Self {
-        match error {
-            MailError::Refused(why) => Self::Refused(why),
-            MailError::Rejected(why) => Self::Rejected(why),
-            MailError::Unavailable(why) => Self::Unavailable(why),
-        }
-    }
-}
+same!(MailError => Error { Refused(why), Rejected(why), Unavailable(why) });

@@ -2,9 +2,9 @@
 
 use super::super::bindings::assurance::area::membership::{Account, Error, Host};
 use super::super::bindings::assurance::area::types::Role;
-use super::super::convert::call::named_role;
+use super::super::convert::same;
 use super::super::instance::CallState;
-use super::{CapabilityError, stop};
+use super::{CapabilityError, convert_error, stop};
 use assurance_core::domain::id::UserId;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::people::User;
@@ -28,27 +28,18 @@ impl Host for CallState {
         let Ok(user) = user.parse::<UserId>() else {
             return Err(CapabilityError::Answer(Error::NoSuchUser));
         };
-        Ok(unit.add_member(user, named_role(role)).await?)
+        Ok(unit.add_member(user, role.into()).await?)
     }
 
     fn vouch(&mut self, email: String, expires_at: i64) -> Result<String, CapabilityError<Error>> {
         Ok(self.membership()?.vouch(&email, Timestamp(expires_at))?)
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
 
 fn account(user: User) -> Account {
     Account { user: user.id.to_string(), email: user.email, display_name: user.display_name }
 }
 
-impl From<MembershipError> for Error {
-    fn from(error: MembershipError) -> Self {
-        match error {
-            MembershipError::NoSuchUser => Self::NoSuchUser,
-            MembershipError::Misuse(what) => Self::Misuse(what),
-        }
-    }
-}
+same!(MembershipError => Error { NoSuchUser, Misuse(what) });

@@ -64,3 +64,13 @@ impl<D: std::error::Error, E: From<D>> From<OperationError<D>> for CapabilityErr
 fn stop(error: store::Error) -> wasmtime::Error {
     CallStop::Store(error).into()
 }
+
+/// Implements `convert_error` of an interface's trait `Host`.
+macro_rules! convert_error {
+    () => {
+        fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
+            refusal.split()
+        }
+    };
+}
+use convert_error;

@@ -5,7 +5,7 @@ use super::super::bindings::assurance::area::queue::{
 };
 use super::super::convert::queue as convert;
 use super::super::instance::CallState;
-use super::{CapabilityError, stop};
+use super::{CapabilityError, convert_error, stop};
 use assurance_core::domain::id::JobId;
 use assurance_core::domain::job::{self, JobProgress};
 use assurance_core::domain::manifest::Capability;
@@ -75,9 +75,7 @@ impl Host for CallState {
         Ok(convert::job(unit.cancel_job(id(&job)?, reason).await?))
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
 
 fn id(text: &str) -> QueueResult<JobId> {
@@ -88,7 +86,7 @@ impl From<QueueError> for Error {
     fn from(error: QueueError) -> Self {
         match error {
             QueueError::NotFound => Self::NotFound,
-            QueueError::WrongStatus(status) => Self::WrongStatus(convert::status(status)),
+            QueueError::WrongStatus(status) => Self::WrongStatus(status.into()),
             QueueError::Superseded => Self::Superseded,
             QueueError::NotCancellable => Self::NotCancellable,
             QueueError::InvalidCursor => Self::InvalidCursor,

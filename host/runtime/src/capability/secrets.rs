@@ -6,9 +6,10 @@ use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use super::super::bindings::assurance::area::secrets::{Error, Host};
+use super::super::convert::same;
 use super::super::instance::CallState;
 use super::super::trap::CallStop;
-use super::CapabilityError;
+use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_work::{SecretError, UnitOfWork};
 
@@ -44,17 +45,7 @@ impl Host for CallState {
         Ok(self.compute(length, sign).await?)
     }
 
-    fn convert_error(&mut self, refusal: CapabilityError<Error>) -> wasmtime::Result<Error> {
-        refusal.split()
-    }
+    convert_error!();
 }
 
-impl From<SecretError> for Error {
-    fn from(error: SecretError) -> Self {
-        match error {
-            SecretError::NotFound => Self::NotFound,
-            SecretError::InvalidName => Self::InvalidName,
-            SecretError::LimitExceeded => Self::LimitExceeded,
-        }
-    }
-}
+same!(SecretError => Error { NotFound, InvalidName, LimitExceeded });

@@ -4,6 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::bindings;
 use super::super::bindings::assurance::area::types;
+use super::same;
 use assurance_core::domain::area::{
     CallContext, JobRun, MultipartPart, Problem, ProblemKind, ReceivedBlob, Reply, Request,
     RequestBody, Violation,
@@ -16,7 +17,7 @@ use assurance_work::CallError;
 pub(in super::super) fn request(request: &Request) -> types::Request {
     types::Request {
         call: call(&request.call),
-        actor: types::Actor { user: request.user.to_string(), role: role(request.role) },
+        actor: types::Actor { user: request.user.to_string(), role: request.role.into() },
         operation: request.operation.clone(),
         parameters: request
             .parameters
@@ -61,24 +62,8 @@ fn guest_seed(seed: &[u8; 32]) -> (u64, u64) {
     (word(0), word(8))
 }
 
-pub(in super::super) fn role(role: Role) -> types::Role {
-    match role {
-        Role::Viewer => types::Role::Viewer,
-        Role::Member => types::Role::Member,
-        Role::Admin => types::Role::Admin,
-        Role::Owner => types::Role::Owner,
-    }
-}
-
-/// Converts a role from the guest.
-pub(in super::super) fn named_role(role: types::Role) -> Role {
-    match role {
-        types::Role::Viewer => Role::Viewer,
-        types::Role::Member => Role::Member,
-        types::Role::Admin => Role::Admin,
-        types::Role::Owner => Role::Owner,
-    }
-}
+same!(Role => types::Role { Viewer, Member, Admin, Owner });
+same!(types::Role => Role { Viewer, Member, Admin, Owner });
 
 fn body(body: &RequestBody) -> types::Body {
     match body {
@@ -186,17 +171,14 @@ fn problem_bytes(problem: &types::Problem) -> usize {
     problem.detail.len() + texts.sum::<usize>() + violations.sum::<usize>()
 }
 
+same!(types::ProblemKind => ProblemKind {
+    ValidationFailed, PermissionDenied, NotFound, Conflict, VersionConflict, Unavailable
+});
+
 fn refusal(problem: types::Problem) -> Problem {
     let violations = problem.violations.into_iter();
     Problem {
-        kind: match problem.kind {
-            types::ProblemKind::ValidationFailed => ProblemKind::ValidationFailed,
-            types::ProblemKind::PermissionDenied => ProblemKind::PermissionDenied,
-            types::ProblemKind::NotFound => ProblemKind::NotFound,
-            types::ProblemKind::Conflict => ProblemKind::Conflict,
-            types::ProblemKind::VersionConflict => ProblemKind::VersionConflict,
-            types::ProblemKind::Unavailable => ProblemKind::Unavailable,
-        },
+        kind: problem.kind.into(),
         code: problem.code,
         detail: problem.detail,
         hint: problem.hint,

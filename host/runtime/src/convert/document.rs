@@ -1,6 +1,7 @@
 //! Converts documents and queries.
 
 use super::super::bindings::assurance::area::documents as wit;
+use super::same;
 use assurance_core::domain::document::{
     Condition, Document, DocumentPage, DocumentWrite, FieldTest, FieldValue, GroupCount, Order,
     PageStart, Query,
@@ -15,11 +16,7 @@ pub(in super::super) fn query(query: wit::Query) -> Query {
             .into_iter()
             .map(|order| Order { field: order.field, descending: order.descending })
             .collect(),
-        start: match query.start {
-            wit::Start::First => PageStart::First,
-            wit::Start::Cursor(cursor) => PageStart::Cursor(cursor),
-            wit::Start::After(id) => PageStart::After(id),
-        },
+        start: query.start.into(),
         limit: query.limit,
     }
 }
@@ -31,33 +28,21 @@ pub(in super::super) fn conditions(conditions: Vec<wit::Condition>) -> Vec<Condi
 
 fn test(test: wit::Test) -> FieldTest {
     match test {
-        wit::Test::Equals(value) => FieldTest::Equals(from_guest(value)),
-        wit::Test::OneOf(values) => FieldTest::OneOf(values.into_iter().map(from_guest).collect()),
+        wit::Test::Equals(value) => FieldTest::Equals(value.into()),
+        wit::Test::OneOf(values) => {
+            FieldTest::OneOf(values.into_iter().map(FieldValue::from).collect())
+        }
         wit::Test::Range((lower, upper)) => {
-            FieldTest::Range(lower.map(from_guest), upper.map(from_guest))
+            FieldTest::Range(lower.map(FieldValue::from), upper.map(FieldValue::from))
         }
         wit::Test::Prefix(text) => FieldTest::Prefix(text),
         wit::Test::Contains(text) => FieldTest::Contains(text),
     }
 }
 
-fn from_guest(value: wit::Value) -> FieldValue {
-    match value {
-        wit::Value::Text(text) => FieldValue::Text(text),
-        wit::Value::Integer(number) => FieldValue::Integer(number),
-        wit::Value::Boolean(truth) => FieldValue::Boolean(truth),
-        wit::Value::Null => FieldValue::Null,
-    }
-}
-
-fn to_guest(value: FieldValue) -> wit::Value {
-    match value {
-        FieldValue::Text(text) => wit::Value::Text(text),
-        FieldValue::Integer(number) => wit::Value::Integer(number),
-        FieldValue::Boolean(truth) => wit::Value::Boolean(truth),
-        FieldValue::Null => wit::Value::Null,
-    }
-}
+same!(wit::Value => FieldValue { Text(text), Integer(number), Boolean(truth), Null });
+same!(FieldValue => wit::Value { Text(text), Integer(number), Boolean(truth), Null });
+same!(wit::Start => PageStart { First, Cursor(cursor), After(id) });
 
 pub(in super::super) fn document(document: Document) -> wit::Document {
     wit::Document {
@@ -74,7 +59,10 @@ pub(in super::super) fn page(page: DocumentPage) -> wit::Page {
 }
 
 pub(in super::super) fn group(group: GroupCount) -> wit::Group {
-    wit::Group { values: group.values.into_iter().map(to_guest).collect(), count: group.count }
+    wit::Group {
+        values: group.values.into_iter().map(wit::Value::from).collect(),
+        count: group.count,
+    }
 }
 
 pub(in super::super) fn write(write: wit::Write) -> DocumentWrite {

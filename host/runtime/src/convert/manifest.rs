@@ -4,7 +4,7 @@
 use serde_json::Value as Json;
 
 use super::super::bindings::assurance::area::manifest as wit;
-use super::call::named_role;
+use super::same;
 use assurance_core::domain::job::Lane;
 use assurance_core::domain::manifest::{
     BodyKind, Capability, CollectionSpec, EventSpec, FieldKind, FieldSpec, FormPart,
@@ -58,13 +58,13 @@ fn route(route: wit::Route) -> ManifestResult<Route> {
         return Err(within(format!("success status {}", route.success_status)));
     }
     Ok(Route {
-        method: method(route.method),
+        method: route.method.into(),
         path: route.path,
         summary: route.summary,
         description: route.description,
         in_contract: route.in_contract,
         workspace: workspace(route.workspace),
-        least_role: named_role(route.least_role),
+        least_role: route.least_role.into(),
         feature_flag: route.feature_flag,
         parameters: each(route.parameters, parameter).map_err(within)?,
         body: body(route.body).map_err(within)?,
@@ -72,53 +72,28 @@ fn route(route: wit::Route) -> ManifestResult<Route> {
         success_status: route.success_status,
         response: route.response.map(|text| json(&text, "response")).transpose().map_err(within)?,
         problem_codes: route.problem_codes,
-        idempotency: idempotency(route.idempotency),
-        rate: rate(route.rate),
+        idempotency: route.idempotency.into(),
+        rate: route.rate.into(),
         writes: route.writes,
         deadline_ms: route.deadline_ms,
         operation_id: id,
     })
 }
 
-fn method(method: wit::Method) -> Method {
-    match method {
-        wit::Method::Get => Method::Get,
-        wit::Method::Post => Method::Post,
-        wit::Method::Put => Method::Put,
-        wit::Method::Patch => Method::Patch,
-        wit::Method::Delete => Method::Delete,
-    }
-}
+same!(wit::Method => Method { Get, Post, Put, Patch, Delete });
+same!(wit::LinkHolder => LinkHolder { Bearer, SignedIn, SameSession });
+same!(wit::Idempotency => IdempotencyMode { None, Optional, Required, KeptByArea });
+same!(wit::RateClass => RateClass { Light, Standard, Heavy });
+same!(wit::ParameterPlace => ParameterPlace { Path, Query, Header });
+same!(wit::FieldKind => FieldKind { Text, Integer, Boolean });
 
 fn workspace(source: wit::WorkspaceSource) -> WorkspaceSource {
     match source {
         wit::WorkspaceSource::Path => WorkspaceSource::Path,
         wit::WorkspaceSource::BodyMember(name) => WorkspaceSource::BodyMember(name),
         wit::WorkspaceSource::SignedLink(wit::Link { parameter, holder }) => {
-            let holder = match holder {
-                wit::LinkHolder::Bearer => LinkHolder::Bearer,
-                wit::LinkHolder::SignedIn => LinkHolder::SignedIn,
-                wit::LinkHolder::SameSession => LinkHolder::SameSession,
-            };
-            WorkspaceSource::SignedLink(SignedLinkSpec { parameter, holder })
+            WorkspaceSource::SignedLink(SignedLinkSpec { parameter, holder: holder.into() })
         }
-    }
-}
-
-fn idempotency(idempotency: wit::Idempotency) -> IdempotencyMode {
-    match idempotency {
-        wit::Idempotency::None => IdempotencyMode::None,
-        wit::Idempotency::Optional => IdempotencyMode::Optional,
-        wit::Idempotency::Required => IdempotencyMode::Required,
-        wit::Idempotency::KeptByArea => IdempotencyMode::KeptByArea,
-    }
-}
-
-fn rate(rate: wit::RateClass) -> RateClass {
-    match rate {
-        wit::RateClass::Light => RateClass::Light,
-        wit::RateClass::Standard => RateClass::Standard,
-        wit::RateClass::Heavy => RateClass::Heavy,
     }
 }
 
@@ -147,11 +122,7 @@ fn parameter(parameter: wit::Parameter) -> ManifestResult<ParameterSpec> {
     Ok(ParameterSpec {
         default: default.map_err(|why| format!("parameter {}: {why}", parameter.name))?,
         name: parameter.name,
-        place: match parameter.place {
-            wit::ParameterPlace::Path => ParameterPlace::Path,
-            wit::ParameterPlace::Query => ParameterPlace::Query,
-            wit::ParameterPlace::Header => ParameterPlace::Header,
-        },
+        place: parameter.place.into(),
         summary: parameter.summary,
         kind: match parameter.kind {
             wit::ParameterType::Text(bounds) => {
@@ -187,12 +158,7 @@ fn collection(collection: wit::Collection) -> ManifestResult<CollectionSpec> {
 }
 
 fn field(field: wit::Field) -> ManifestResult<FieldSpec> {
-    let kind = match field.kind {
-        wit::FieldKind::Text => FieldKind::Text,
-        wit::FieldKind::Integer => FieldKind::Integer,
-        wit::FieldKind::Boolean => FieldKind::Boolean,
-    };
-    Ok(FieldSpec { name: snake_case(field.name, "field")?, kind })
+    Ok(FieldSpec { name: snake_case(field.name, "field")?, kind: field.kind.into() })
 }
 
 fn event(event: wit::Event) -> ManifestResult<EventSpec> {

@@ -1,6 +1,7 @@
 //! Converts types of the interface `queue`.
 
 use super::super::bindings::assurance::area::queue as wit;
+use super::same;
 use assurance_core::domain::job::{JobStatus, Lane};
 use assurance_core::domain::queue::{JobFilter, LaneLoad, QueuedJob};
 
@@ -16,7 +17,7 @@ pub(in super::super) fn job(job: QueuedJob) -> wit::Job {
         kind: job.kind,
         lane: job.lane.as_str().to_owned(),
         resource: job.resource.map(|id| id.to_string()),
-        status: status(job.status),
+        status: job.status.into(),
         attempts: job.attempts,
         max_attempts: job.max_attempts,
         available_at: job.available_at.0,
@@ -27,30 +28,15 @@ pub(in super::super) fn job(job: QueuedJob) -> wit::Job {
     }
 }
 
-pub(in super::super) fn status(status: JobStatus) -> wit::Status {
-    match status {
-        JobStatus::Queued => wit::Status::Queued,
-        JobStatus::Running => wit::Status::Running,
-        JobStatus::Retrying => wit::Status::Retrying,
-        JobStatus::Succeeded => wit::Status::Succeeded,
-        JobStatus::Failed => wit::Status::Failed,
-        JobStatus::Dead => wit::Status::Dead,
-    }
-}
+same!(JobStatus => wit::Status { Queued, Running, Retrying, Succeeded, Failed, Dead });
+same!(wit::Status => JobStatus { Queued, Running, Retrying, Succeeded, Failed, Dead });
 
 /// Converts a filter; `None` if no job can match it.
 pub(in super::super) fn filter(filter: wit::Filter) -> Option<JobFilter> {
     Some(JobFilter {
         lane: filter.lane.map(|lane| lane.parse()).transpose().ok()?,
         kind: filter.kind,
-        status: filter.status.map(|status| match status {
-            wit::Status::Queued => JobStatus::Queued,
-            wit::Status::Running => JobStatus::Running,
-            wit::Status::Retrying => JobStatus::Retrying,
-            wit::Status::Succeeded => JobStatus::Succeeded,
-            wit::Status::Failed => JobStatus::Failed,
-            wit::Status::Dead => JobStatus::Dead,
-        }),
+        status: filter.status.map(JobStatus::from),
         resource: filter.resource.map(|id| id.parse()).transpose().ok()?,
     })
 }

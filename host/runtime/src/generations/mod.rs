@@ -70,27 +70,18 @@ type AddToLinker = fn(
     for<'a> fn(&'a mut CallState) -> HostCallRecorder<'a>,
 ) -> wasmtime::Result<()>;
 
+/// Returns interfaces of the contract with the functions of the current generation.
+macro_rules! interfaces {
+    ($($name:ident)+) => {
+        [$((stringify!($name), area::$name::add_to_linker_instance::<_, HasHostCallRecorder>)),+]
+    };
+}
+
 /// Interfaces of the earlier generations, with the functions of the current one.
-const INTERFACES: [(&str, AddToLinker); 18] = [
-    ("types", area::types::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("manifest", area::manifest::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("documents", area::documents::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("blobs", area::blobs::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("events", area::events::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("jobs", area::jobs::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("secrets", area::secrets::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("crypto", area::crypto::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("directory", area::directory::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("calendar", area::calendar::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("egress", area::egress::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("log", area::log::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("malware", area::malware::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("links", area::links::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("settings", area::settings::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("queue", area::queue::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("membership", area::membership::add_to_linker_instance::<_, HasHostCallRecorder>),
-    ("mail", area::mail::add_to_linker_instance::<_, HasHostCallRecorder>),
-];
+const INTERFACES: [(&str, AddToLinker); 18] = interfaces! {
+    types manifest documents blobs events jobs secrets crypto directory calendar egress log malware
+    links settings queue membership mail
+};
 
 /// Adds the earlier generations to a linker that has the current one.
 pub(super) fn add_earlier_to_linker(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {

@@ -180,9 +180,9 @@ impl BackupInProgress<'_> {
         manifest.files.extend(self.copied.into_values());
         manifest.damaged = self.damaged;
         sync(self.dir)?;
-        let draft = self.dir.join("manifest.new");
-        write_private(&draft, &serde_json::to_vec_pretty(&manifest)?)?;
-        fs::rename(&draft, self.dir.join(MANIFEST))?;
+        let path = self.dir.join(MANIFEST);
+        files::replace_private(&path, &serde_json::to_vec_pretty(&manifest)?, true)
+            .with_context(|| not_written(&path))?;
         File::open(self.dir)?.sync_all()?;
         Ok(manifest)
     }

@@ -233,13 +233,8 @@ fn read(file: &Path) -> anyhow::Result<DemoState> {
 
 /// Replaces a private file atomically.
 fn replace_private(file: &Path, content: &[u8]) -> anyhow::Result<()> {
-    let mut fresh = file.as_os_str().to_owned();
-    fresh.push(".new");
-    let fresh = PathBuf::from(fresh);
-    // Removes the file of an earlier run that was interrupted here.
-    let _ = std::fs::remove_file(&fresh);
-    files::create_private(&fresh, content)?;
-    std::fs::rename(&fresh, file).with_context(|| format!("cannot write {}", file.display()))
+    files::replace_private(file, content, true)
+        .with_context(|| format!("cannot write {}", file.display()))
 }
 
 async fn first(identity: &IdentityService, data_dir: &Path) -> anyhow::Result<DemoState> {

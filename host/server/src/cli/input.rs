@@ -1,13 +1,15 @@
-//! Reads the input of commands: files, standard input, passwords.
+//! Reads the input of commands: files, keys, standard input, passwords.
 
 use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use zeroize::Zeroizing;
 
 use super::output;
+use assurance_core::config::files;
+use assurance_core::signing::SigningKey;
 
 /// Reads a text file; `-` reads standard input.
 pub(super) fn text(path: &Path) -> anyhow::Result<String> {
@@ -41,6 +43,13 @@ pub(super) fn write_json(value: &Json, out: Option<&Path>) -> anyhow::Result<()>
     }
 }
 
+/// Reads a private key from a PEM file that only this user can read.
+pub(super) fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
+    let pem = files::read_private(path)?;
+    let pem = std::str::from_utf8(&pem).context("the key file is not text")?;
+    SigningKey::from_pem(pem).with_context(|| format!("{} cannot be used", path.display()))
+}
+
 /// Reads the first line of standard input as the password, or creates a random
 /// password.
 pub(super) fn password(from_stdin: bool) -> anyhow::Result<Password> {
@@ -59,7 +68,14 @@ pub(super) fn password(from_stdin: bool) -> anyhow::Result<Password> {
 /// A password, and whether the command must print it.
 pub(super) struct Password {
     pub(super) text: Zeroizing<String>,
-    pub(super) generated: bool,
+    generated: bool,
+}
+
+impl Password {
+    /// Returns the value to print if the command created the password.
+    pub(super) fn output_values(&self) -> Vec<(&'static str, Json)> {
+        if self.generated { vec![("password", json!(*self.text))] } else { Vec::new() }
+    }
 }
 
 /// Returns a random password: 24 characters from an alphabet of 32, or 120

@@ -1,11 +1,20 @@
 //! `assurance member …`.
 
-use clap::Subcommand;
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use serde_json::{Value as Json, json};
 
 use super::CommonOptions;
-use super::member_add::MemberAdd;
-use super::member_list::MemberList;
-use super::member_remove::MemberRemove;
+use super::table::{self, items, minute, text};
+use super::user::UserArgs;
+use assurance_core::config::FlagOverrides;
+use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::role::Role;
+use assurance_identity::IdentityService;
+use assurance_service::open::open;
+
+/// Number of members that one query reads.
+const PAGE: u32 = 1_000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -17,12 +26,94 @@ pub(super) enum Command {
     Remove(MemberRemove),
 }
 
+#[derive(Debug, Args)]
+pub(super) struct MemberAdd {
+    /// Id or slug of the workspace.
+    #[arg(long)]
+    workspace: String,
+    #[command(flatten)]
+    user: UserArgs,
+    /// Role: viewer, member, admin or owner.
+    #[arg(long, default_value = "member")]
+    role: Role,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MemberList {
+    /// Id or slug of the workspace.
+    #[arg(long)]
+    workspace: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MemberRemove {
+    /// Id or slug of the workspace.
+    #[arg(long)]
+    workspace: String,
+    /// Email address of the member.
+    #[arg(long, value_name = "EMAIL")]
+    user: String,
+}
+
 impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
+        let identity = open(&common.load(FlagOverrides::default())?).await?.identity;
         match self {
-            Self::Add(command) => command.run(common).await,
-            Self::List(command) => command.run(common).await,
-            Self::Remove(command) => command.run(common).await,
+            Self::Add(MemberAdd { workspace, user, role }) => {
+                let workspace = identity.workspace(&workspace).await?;
+                let user = identity.user_by_email(&user.email).await?;
+                identity.put_member(workspace.id, user.id, role).await?;
+                common.output().values(&[
+                    ("workspace_id", json!(workspace.id)),
+                    ("user_id", json!(user.id)),
+                    ("role", json!(role)),
+                ]);
+            }
+            Self::List(MemberList { workspace }) => {
+                let workspace = identity.workspace(&workspace).await?;
+                let members = list(&identity, workspace.id).await?;
+                common.output().answer(&json!({ "members": members }), print_members);
+            }
+            Self::Remove(MemberRemove { workspace, user }) => {
+                let workspace = identity.workspace(&workspace).await?;
+                let user = identity.user_by_email(&user).await?;
+                let removed = identity.remove_member(workspace.id, user.id).await;
+                removed
+                    .with_context(|| format!("{} in workspace {}", user.email, workspace.slug))?;
+                common
+                    .output()
+                    .values(&[("workspace_id", json!(workspace.id)), ("user_id", json!(user.id))]);
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn list(identity: &IdentityService, workspace: WorkspaceId) -> anyhow::Result<Vec<Json>> {
+    let (mut members, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = identity.members_of(workspace, cursor.as_deref(), PAGE).await?;
+        members.extend(page.0.into_iter().map(|(member, joined_at)| {
+            json!({
+                "user_id": member.user,
+                "email": member.email,
+                "display_name": member.display_name,
+                "role": member.role,
+                "joined_at": joined_at,
+            })
+        }));
+        cursor = page.1;
+        if cursor.is_none() {
+            return Ok(members);
         }
     }
+}
+
+fn print_members(all: &Json) {
+    let row = |member: &Json| {
+        let (email, name) = (text(&member["email"]), text(&member["display_name"]));
+        vec![email, name, text(&member["role"]), minute(&member["joined_at"])]
+    };
+    let rows = items(&all["members"]).iter().map(row).collect();
+    table::print(&["EMAIL", "NAME", "ROLE", "JOINED"], rows);
 }

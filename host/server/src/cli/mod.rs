@@ -1,4 +1,4 @@
-//! Command line: one file for each command.
+//! Command line: one file for each noun.
 //!
 //! Results are printed on standard output, for people by default and as one
 //! JSON object with `--json`. Everything else is printed on standard error. A
@@ -12,30 +12,17 @@ mod completions;
 mod config;
 mod demo;
 mod evidence;
-mod evidence_new;
-mod evidence_sign;
 mod input;
 mod key_generate;
 mod member;
-mod member_add;
-mod member_list;
-mod member_remove;
 mod operators;
 mod output;
 mod serve;
 mod session;
-mod session_create;
-mod session_revoke;
 mod table;
 mod token;
 mod user;
-mod user_create;
-mod user_disable;
-mod user_password;
-mod user_reset_factor;
 mod workspace;
-mod workspace_create;
-mod workspace_flag;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -181,7 +168,7 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
         Command::Session(command) => command.run(common).await,
         Command::AccessToken(command) => command.run(common).await,
         Command::Key(command) => command.run(common),
-        Command::Evidence(command) => command.run(common),
+        Command::Evidence(command) => command.run(),
         Command::Area(command) => Box::pin(command.run(common)).await,
         Command::Token(command) => command.run(common).await,
         Command::Config(command) => command.run(common),

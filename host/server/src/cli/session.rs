@@ -1,10 +1,14 @@
 //! `assurance session …`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use serde_json::json;
 
 use super::CommonOptions;
-use super::session_create::SessionCreate;
-use super::session_revoke::SessionRevoke;
+use super::user::UserArgs;
+use assurance_core::config::FlagOverrides;
+use assurance_core::domain::id::SessionId;
+use assurance_identity::SESSION_COOKIE;
+use assurance_service::open::open;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -14,11 +18,56 @@ pub(super) enum Command {
     Revoke(SessionRevoke),
 }
 
+#[derive(Debug, Args)]
+pub(super) struct SessionCreate {
+    #[command(flatten)]
+    user: UserArgs,
+    /// User agent that the user's list of sessions shows for this session.
+    #[arg(long, default_value = "assurance session create")]
+    label: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SessionRevoke {
+    #[command(flatten)]
+    user: UserArgs,
+    /// Id of the session to end; default: all sessions.
+    #[arg(long, value_name = "ID")]
+    session: Option<SessionId>,
+}
+
 impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
+        let identity = open(&common.load(FlagOverrides::default())?).await?.identity;
         match self {
-            Self::Create(command) => command.run(common).await,
-            Self::Revoke(command) => command.run(common).await,
+            Self::Create(SessionCreate { user, label }) => {
+                let user = identity.user_by_email(&user.email).await?;
+                let made = identity.issue(user, &label).await?;
+                let session = &made.principal.session;
+                common.output().values(&[
+                    ("id", json!(session.id)),
+                    ("user_id", json!(made.principal.user.id)),
+                    ("session", json!(made.cookie)),
+                    ("cookie", json!(format!("{SESSION_COOKIE}={}", made.cookie))),
+                    ("csrf_token", json!(made.csrf_token)),
+                    ("expires_at", json!(session.expires_at)),
+                ]);
+            }
+            Self::Revoke(SessionRevoke { user, session }) => {
+                let user = identity.user_by_email(&user.email).await?;
+                let ended = match session {
+                    None => identity.revoke_all(user.id).await?,
+                    Some(id) if identity.revoke(user.id, id).await? => 1,
+                    Some(id) => {
+                        anyhow::bail!(
+                            "{} has no session {id}; it may have ended already",
+                            user.email
+                        )
+                    }
+                };
+                common.output().values(&[("email", json!(user.email)), ("ended", json!(ended))]);
+            }
         }
+        Ok(())
     }
 }

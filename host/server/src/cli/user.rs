@@ -1,12 +1,13 @@
 //! `assurance user …`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use serde_json::json;
 
-use super::CommonOptions;
-use super::user_create::UserCreate;
-use super::user_disable::{UserDisable, UserEnable};
-use super::user_password::UserSetPassword;
-use super::user_reset_factor::UserResetFactor;
+use super::{CommonOptions, input};
+use assurance_core::config::{Config, FlagOverrides};
+use assurance_core::domain::people::User;
+use assurance_identity::{IdentityService, NewUser};
+use assurance_service::open::open;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -16,22 +17,95 @@ pub(super) enum Command {
     Password(UserSetPassword),
     /// Prevent a user from signing in and end all sessions of the user; a
     /// running service applies it within a second.
-    Disable(UserDisable),
+    Disable(UserArgs),
     /// Allow a disabled user to sign in again.
-    Enable(UserEnable),
+    Enable(UserArgs),
     /// Remove a user's second factor and recovery codes, and end all sessions
     /// of the user.
-    ResetFactor(UserResetFactor),
+    ResetFactor(UserArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UserArgs {
+    /// Email address of the user.
+    #[arg(long = "user", value_name = "EMAIL")]
+    pub(super) email: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UserCreate {
+    /// Email address, used to sign in and to send mail.
+    #[arg(long)]
+    email: String,
+    /// Display name; default: the email address.
+    #[arg(long)]
+    name: Option<String>,
+    /// Read the password from standard input; otherwise a random one is created
+    /// and printed.
+    #[arg(long)]
+    password_stdin: bool,
+    /// Mark the email address as verified.
+    #[arg(long)]
+    verified: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UserSetPassword {
+    #[command(flatten)]
+    user: UserArgs,
+    /// Read the password from standard input; otherwise a random one is created
+    /// and printed.
+    #[arg(long)]
+    password_stdin: bool,
 }
 
 impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        match self {
-            Self::Create(command) => command.run(common).await,
-            Self::Password(command) => command.run(common).await,
-            Self::Disable(command) => command.run(common).await,
-            Self::Enable(command) => command.run(common).await,
-            Self::ResetFactor(command) => command.run(common).await,
-        }
+        let config = common.load(FlagOverrides::default())?;
+        let (user, changed) = match self {
+            Self::Create(UserCreate { email, name, password_stdin, verified }) => {
+                let password = input::password(password_stdin)?;
+                let new_user = NewUser {
+                    display_name: name.unwrap_or_else(|| email.trim().to_owned()),
+                    email,
+                    password: Some(password.text.to_string()),
+                    email_verified: verified,
+                };
+                let identity = open(&config).await?.identity;
+                (identity.create_user(new_user).await?, password.output_values())
+            }
+            Self::Password(UserSetPassword { user, password_stdin }) => {
+                let password = input::password(password_stdin)?;
+                let (identity, user) = open_user(&config, &user).await?;
+                identity.set_password(user.id, &password.text).await?;
+                (user, password.output_values())
+            }
+            Self::Disable(user) => {
+                let (identity, user) = open_user(&config, &user).await?;
+                let ended = identity.disable(user.id).await?;
+                (user, vec![("disabled", json!(true)), ("ended", json!(ended))])
+            }
+            Self::Enable(user) => {
+                let (identity, user) = open_user(&config, &user).await?;
+                identity.enable(user.id).await?;
+                (user, vec![("disabled", json!(false))])
+            }
+            Self::ResetFactor(user) => {
+                let (identity, user) = open_user(&config, &user).await?;
+                let (removed, ended) = identity.reset_factor(user.id).await?;
+                (user, vec![("removed", json!(removed)), ("ended", json!(ended))])
+            }
+        };
+        let mut values = vec![("id", json!(user.id)), ("email", json!(user.email))];
+        values.extend(changed);
+        common.output().values(&values);
+        Ok(())
     }
+}
+
+/// Opens the installation and finds the user.
+async fn open_user(config: &Config, user: &UserArgs) -> anyhow::Result<(IdentityService, User)> {
+    let identity = open(config).await?.identity;
+    let user = identity.user_by_email(&user.email).await?;
+    Ok((identity, user))
 }

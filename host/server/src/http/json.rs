@@ -123,13 +123,6 @@ impl<'de> Visitor<'de> for StrictVisitor<'_> {
         Ok(Json::String(value.to_owned()))
     }
 
-    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Json, E> {
-        if value.contains('\0') {
-            return self.refuse("must not contain U+0000");
-        }
-        Ok(Json::String(value))
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Json, A::Error> {
         let mut list = Vec::new();
         loop {

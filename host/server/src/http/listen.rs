@@ -6,6 +6,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -19,6 +20,7 @@ use hyper_util::server::conn::auto::Builder;
 use metrics::{counter, describe_counter};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::io::InspectWriter;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
@@ -26,7 +28,7 @@ use tower::ServiceExt;
 use super::client_address::is_trusted;
 use super::connections::{ConnectionEntry, Connections, RequestCounter};
 use super::head::MOST_FIELDS;
-use super::pace::{CountedStream, IdleLimits, unused};
+use super::pace::{IdleLimits, unused};
 
 /// Wait after a failed accept. The usual reason is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -162,7 +164,11 @@ impl AcceptLoop {
     /// Serves a connection in its own task.
     fn start(&self, (stream, peer, place, entry): AcceptedConnection) {
         let service = service(self.router.clone(), peer, entry.requests(), self.closing.clone());
-        let (stream, written) = CountedStream::new(stream);
+        let written = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&written);
+        let stream = InspectWriter::new(stream, move |bytes: &[u8]| {
+            counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        });
         let connection = self.server.serve_connection(TokioIo::new(stream), service).into_owned();
         let patience = self.patience();
         self.tasks.spawn(async move {

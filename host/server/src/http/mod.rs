@@ -23,7 +23,6 @@ mod forms;
 pub mod fuzzing;
 mod head;
 mod headers;
-mod hints;
 mod host_operation;
 mod json;
 pub mod listen;

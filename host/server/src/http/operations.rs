@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use super::auth::{login, mfa, password, register, session};
 use super::{access_tokens, members, parameters, workspaces};
 use assurance_contract::{HostOperation, OperationGroup};
-use assurance_core::domain::manifest::{Method, ParameterKind, ParameterPlace, ParameterSpec};
+use assurance_core::domain::manifest::Method;
 
 const AUTH: OperationGroup = OperationGroup {
     name: "auth",
@@ -94,14 +94,10 @@ fn of_sessions() -> Vec<HostOperation> {
         HostOperation {
             description: "Takes effect on every node from the next request on.",
             success_status: 204,
-            parameters: vec![ParameterSpec {
-                name: "session_id".to_owned(),
-                place: ParameterPlace::Path,
-                summary: "`sessions[].id` from the security status.".to_owned(),
-                kind: ParameterKind::Uuid,
-                required: true,
-                default: None,
-            }],
+            parameters: vec![members::in_path(
+                "session_id",
+                "`sessions[].id` from the security status.",
+            )],
             ..operation(
                 Method::Delete,
                 "/v1/auth/sessions/{session_id}",

@@ -1,14 +1,8 @@
 //! Closes connections that clients keep without using them: HTTP/2 connections without requests,
 //! and responses that the client receives too slowly.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
-
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connections::{ConnectionActivity, ConnectionEntry};
 
@@ -65,67 +59,5 @@ async fn too_slow_or_idle(entry: &ConnectionEntry, written: &AtomicU64, patience
             | ConnectionActivity::Sending
             | ConnectionActivity::Idle(_) => {}
         }
-    }
-}
-
-/// A stream that counts the bytes written to it.
-#[derive(Debug)]
-pub(super) struct CountedStream<S> {
-    stream: S,
-    written: Arc<AtomicU64>,
-}
-
-impl<S> CountedStream<S> {
-    /// Returns the stream and its counter.
-    pub(super) fn new(stream: S) -> (Self, Arc<AtomicU64>) {
-        let written = Arc::new(AtomicU64::new(0));
-        (Self { stream, written: Arc::clone(&written) }, written)
-    }
-
-    fn count(&self, length: usize) -> Poll<io::Result<usize>> {
-        self.written.fetch_add(length as u64, Ordering::Relaxed);
-        Poll::Ready(Ok(length))
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for CountedStream<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for CountedStream<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let length = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
-        self.count(length)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let length = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, bytes))?;
-        self.count(length)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

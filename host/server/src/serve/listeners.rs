@@ -1,6 +1,5 @@
 //! Binds, serves and stops the two listeners, and writes the file with their addresses.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::http;
 use crate::http::admin::{self, OperatorsState};
 use crate::http::listen::{self, ShutdownTokens};
-use assurance_core::config::Config;
+use assurance_core::config::{Config, files};
 use assurance_service::app::App;
 
 /// Both listeners. They are bound before anything else is opened, so that a used port is reported
@@ -107,19 +106,13 @@ pub(super) struct ServingNote {
 
 impl ServingNote {
     pub(super) fn write(data_dir: &Path, listeners: &Listeners) -> anyhow::Result<Self> {
-        use std::os::unix::fs::OpenOptionsExt;
-
         let path = data_dir.join("serving.json");
-        let beside = data_dir.join(format!("serving.{}.new", std::process::id()));
         let note = json!({
             "api": format!("http://{}", listeners.api_address),
             "operators": listeners.operators_url(),
             "pid": std::process::id(),
         });
-        let mut options = std::fs::OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(note.to_string().as_bytes())?;
-        std::fs::rename(&beside, &path)?;
+        files::replace_private(&path, note.to_string().as_bytes(), false)?;
         Ok(Self { path })
     }
 }

@@ -54,12 +54,6 @@ pub struct Hooks {
     pub on_serving: OnServing,
 }
 
-impl std::fmt::Debug for Hooks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Hooks").finish_non_exhaustive()
-    }
-}
-
 impl Default for Hooks {
     fn default() -> Self {
         Self { reload: None, on_serving: Box::new(|_, _| {}) }

@@ -88,15 +88,12 @@ struct DatabaseHealth {
 }
 
 async fn check_database(app: &App) -> Result<DatabaseHealth, String> {
-    let asked = async {
-        let mut connection = app.store.reader().await?;
-        health::measure(&mut connection, &app.clock).await?;
-        let key = installation::key_check(&mut connection).await?;
-        let newer = health::newer_migration(&mut connection).await?;
-        let moving = documents_move::progress(&mut connection).await?;
-        connection.release();
-        Ok::<_, store::Error>((key, newer, moving))
-    };
+    let asked = app.store.read(async |c| {
+        health::measure(c, &app.clock).await?;
+        let key = installation::key_check(c).await?;
+        let newer = health::newer_migration(c).await?;
+        Ok((key, newer, documents_move::progress(c).await?))
+    });
     let (key, newer, moving) = in_time(asked, "the database").await?;
     let is_ours = key.as_deref() == Some(&app.keys.check_value()[..]);
     Ok(DatabaseHealth {

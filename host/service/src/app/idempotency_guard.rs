@@ -1,9 +1,12 @@
 //! Executes a request once for each `Idempotency-Key`: claims the key while the request runs,
 //! stores the response with the effects, and returns the stored response to retries.
 
+use serde_json::Value as Json;
+
 use super::App;
 use super::call::{CallRefusal, CommittedResponse};
-use super::idempotency::{BodyFingerprint, IdempotencyScope, KeyClaim};
+use super::idempotency::{self, BodyFingerprint, IdempotencyScope, KeyClaim};
+use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
 use assurance_work::{CallError, StoredReply};
@@ -28,6 +31,25 @@ impl IdempotencyGuard {
     ) -> Result<Self, CallRefusal> {
         let claim = app.in_flight.claim(&scope).ok_or(CallRefusal::InProgress)?;
         Ok(Self { scope, fingerprint, _claim: claim })
+    }
+
+    /// Claims the key of an operation of the host; `None` if the client sent
+    /// none. `request` is what the response depends on.
+    ///
+    /// # Errors
+    /// Another request with this key is running.
+    pub(super) fn of_host(
+        app: &App,
+        (workspace, user, operation): (WorkspaceId, UserId, &str),
+        key: Option<String>,
+        request: &Json,
+    ) -> Result<Option<Self>, CallRefusal> {
+        let Some(key) = key else { return Ok(None) };
+        let scope = IdempotencyScope { workspace, user, operation: operation.to_owned(), key };
+        let request = idempotency::of_json(request);
+        let request =
+            request.map_err(|error| CallRefusal::Failed(CallError::Host(error.into())))?;
+        Self::claim(app, scope, request).map(Some)
     }
 
     /// Returns the record that is committed together with the request's effects.
@@ -91,7 +113,6 @@ fn replay(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assurance_core::domain::id::{UserId, WorkspaceId};
 
     fn first() -> StoredReply {
         StoredReply {

@@ -4,12 +4,10 @@ use serde_json::json;
 
 use super::App;
 use super::call::{CallRefusal, CommittedResponse};
-use super::idempotency::{self, IdempotencyScope};
 use super::idempotency_guard::IdempotencyGuard;
 use super::workspaces::earlier;
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_identity::RemoveMemberError;
-use assurance_work::CallError;
 
 /// A request to remove a member.
 #[derive(Debug)]
@@ -48,32 +46,18 @@ pub async fn remove(
     app: &App,
     removal: MemberRemovalRequest,
 ) -> Result<CommittedResponse, MemberRemovalError> {
-    let guard = claim(app, &removal)?;
+    let MemberRemovalRequest { workspace, caller, user, idempotency_key } = removal;
+    let operation = (workspace, caller, "remove_member");
+    let request = json!({ "user_id": user });
+    let guard = IdempotencyGuard::of_host(app, operation, idempotency_key, &request)?;
     if let Some(first) = earlier(app, guard.as_ref()).await? {
         return Ok(first);
     }
     let response = CommittedResponse { status: 204, body: None, version: None, replayed: false };
     let reply = guard.as_ref().map(|guard| guard.record(app, &response, app.clock.now()));
-    let MemberRemovalRequest { workspace, caller, user, .. } = removal;
     match app.identity.remove_member_by(caller, workspace, user, reply).await {
         Ok(()) => Ok(response),
         // Another node may have removed the user for the same key.
         Err(error) => earlier(app, guard.as_ref()).await?.ok_or(MemberRemovalError::Member(error)),
     }
-}
-
-fn claim(
-    app: &App,
-    removal: &MemberRemovalRequest,
-) -> Result<Option<IdempotencyGuard>, CallRefusal> {
-    let Some(key) = &removal.idempotency_key else { return Ok(None) };
-    let scope = IdempotencyScope {
-        workspace: removal.workspace,
-        user: removal.caller,
-        operation: "remove_member".to_owned(),
-        key: key.clone(),
-    };
-    let request = idempotency::of_json(&json!({ "user_id": removal.user }));
-    let request = request.map_err(|error| CallRefusal::Failed(CallError::Host(error.into())))?;
-    IdempotencyGuard::claim(app, scope, request).map(Some)
 }

@@ -17,7 +17,6 @@ mod shadow;
 mod tests;
 pub mod workspaces;
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -74,12 +73,6 @@ impl App {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(parts))
-    }
-}
-
-impl fmt::Debug for App {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("App").field("registry", &self.registry).finish_non_exhaustive()
     }
 }
 

@@ -72,10 +72,7 @@ pub async fn revoke(store: &Store, now: Timestamp, name: &str) -> Result<(), sto
 /// # Errors
 /// The database is unavailable.
 pub async fn list(store: &Store) -> Result<Vec<OperatorTokenInfo>, store::Error> {
-    let mut connection = store.reader().await?;
-    let tokens = operator_tokens::list(&mut connection).await?;
-    connection.release();
-    Ok(tokens)
+    store.read(async |c| operator_tokens::list(c).await).await
 }
 
 /// Returns the valid token with this secret.
@@ -83,10 +80,7 @@ pub async fn list(store: &Store) -> Result<Vec<OperatorTokenInfo>, store::Error>
 /// # Errors
 /// The database is unavailable.
 pub async fn find(store: &Store, secret: &str) -> Result<Option<OperatorTokenInfo>, store::Error> {
-    let mut connection = store.reader().await?;
-    let token = operator_tokens::find(&mut connection, &hash(secret)).await?;
-    connection.release();
-    Ok(token)
+    store.read(async |c| operator_tokens::find(c, &hash(secret)).await).await
 }
 
 /// Returns the stored form of a secret: its SHA-256 hash.

@@ -12,18 +12,17 @@ use tokio::sync::Notify;
 
 use super::call::{AreaRequest, Call, CallRefusal, Caller, CommittedResponse};
 use super::{App, KeysInFlight, Limiter, Parts};
-use crate::open;
 use crate::registry::{AreaTargetState, Registry};
+use crate::{open, testing};
 use assurance_contract::{ContractLimits, fixtures};
-use assurance_core::config::{Config, ConfigSource, RecordConfig};
-use assurance_core::domain::area::{JobRun, Problem, ProblemKind, Reply, Request, RequestBody};
+use assurance_core::config::{Config, RecordConfig};
+use assurance_core::domain::area::{Problem, ProblemKind, Reply, Request, RequestBody};
 use assurance_core::domain::id::{UserId, WorkspaceId};
-use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::role::Role;
 use assurance_core::recordings::Recordings;
 use assurance_outside::egress::{self, Egress};
 use assurance_outside::mail::{self, Mailer};
-use assurance_runtime::{LoadedArea, Runtime};
+use assurance_runtime::Runtime;
 use assurance_store as store;
 use assurance_work::{AreaCode, CallError, CallOutcome, LimitsByArea, UnitOfWork};
 
@@ -66,15 +65,6 @@ impl AreaCode for Scripted {
             CallOutcome { unit: Some(unit), result }
         })
     }
-
-    fn run<'a>(
-        &'a self,
-        _: UnitOfWork,
-        _: &'a JobRun,
-        _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
-        unreachable!("no test runs a job")
-    }
 }
 
 fn reply(body: &str) -> Reply {
@@ -101,23 +91,12 @@ struct TestService {
 
 impl TestService {
     async fn new(steps: Vec<Step>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
-        let mut config = Config::load(&source).unwrap();
-        config.data_dir = folder.path().join("data");
-        config.passwords.memory_kib = 64;
+        let (config, folder) = testing::config();
         let code = Arc::new(Scripted { steps, runs: AtomicU32::new(0), locked: Mutex::default() });
         let app = app(config).await;
         let route = fixtures::creating("create_note", "/v1/workspaces/{workspace_id}/notes");
-        let version = app.registry.compile(LoadedArea {
-            digest: "d".into(),
-            manifest: fixtures::manifest("notes", vec![route]),
-            code: Arc::clone(&code) as Arc<dyn AreaCode>,
-            generation: "0.2.0",
-            imports: vec![],
-            compiled_in: None,
-        });
-        let version = version.unwrap();
+        let loaded = testing::loaded(fixtures::manifest("notes", vec![route]), code.clone());
+        let version = app.registry.compile(loaded).unwrap();
         let plan = app.registry.plan("notes", AreaTargetState::Live(&version)).unwrap();
         app.registry.activate(plan).unwrap();
         let caller = Caller { user: UserId::new(), role: Role::Member, session: None, token: None };

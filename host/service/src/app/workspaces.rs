@@ -4,12 +4,10 @@ use serde_json::json;
 
 use super::App;
 use super::call::{CallRefusal, CommittedResponse};
-use super::idempotency::{self, IdempotencyScope};
 use super::idempotency_guard::IdempotencyGuard;
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::people::Workspace;
 use assurance_identity::PeopleError;
-use assurance_work::CallError;
 
 /// A request to create a workspace.
 #[derive(Debug)]
@@ -48,7 +46,10 @@ pub async fn create(
     new: NewWorkspace<'_>,
     render: impl Fn(Workspace) -> String,
 ) -> Result<CommittedResponse, CreateWorkspaceError> {
-    let keyed = claim(app, &new)?;
+    // The scope has no workspace id, because the workspace does not exist yet.
+    let operation = (WorkspaceId(uuid::Uuid::nil()), new.owner, "create_workspace");
+    let request = json!({ "name": new.name, "slug": new.slug });
+    let keyed = IdempotencyGuard::of_host(app, operation, new.idempotency_key, &request)?;
     if let Some(first) = earlier(app, keyed.as_ref()).await? {
         return Ok(first);
     }
@@ -80,19 +81,4 @@ pub(super) async fn earlier(
         Some(keyed) => keyed.stored(app).await?.transpose(),
         None => Ok(None),
     }
-}
-
-/// Claims the idempotency key. Its scope has no workspace id, because the workspace does not exist
-/// yet.
-fn claim(app: &App, new: &NewWorkspace<'_>) -> Result<Option<IdempotencyGuard>, CallRefusal> {
-    let Some(key) = &new.idempotency_key else { return Ok(None) };
-    let scope = IdempotencyScope {
-        workspace: WorkspaceId(uuid::Uuid::nil()),
-        user: new.owner,
-        operation: "create_workspace".to_owned(),
-        key: key.clone(),
-    };
-    let body = idempotency::of_json(&json!({ "name": new.name, "slug": new.slug }));
-    let body = body.map_err(|error| CallRefusal::Failed(CallError::Host(error.into())))?;
-    IdempotencyGuard::claim(app, scope, body).map(Some)
 }

@@ -281,10 +281,7 @@ impl Dispatcher {
             worker: self.shared.worker,
             lease,
         };
-        let mut connection = deps.store.writer().await?;
-        let jobs = store::jobs::claim(&mut connection, claim, deps.clock.now()).await?;
-        connection.release();
-        Ok(jobs)
+        deps.store.write(async |c| store::jobs::claim(c, claim, deps.clock.now()).await).await
     }
 
     /// Returns the due time of the first job that is not due yet.
@@ -377,9 +374,8 @@ pub(super) async fn release_lease(shared: &WorkerState, lane: Lane, lease: Uuid)
 
 async fn release(shared: &WorkerState, lease: Uuid) -> Result<u64, store::Error> {
     let deps = &shared.deps;
-    let mut connection = deps.store.writer().await?;
-    let released =
-        store::jobs::release(&mut connection, shared.worker, Some(lease), deps.clock.now()).await?;
-    connection.release();
-    Ok(released)
+    let released = deps.store.write(async |c| {
+        store::jobs::release(c, shared.worker, Some(lease), deps.clock.now()).await
+    });
+    released.await
 }

@@ -19,7 +19,6 @@ mod upkeep;
 mod verdict;
 mod workspace_turns;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +37,7 @@ use assurance_store::{self as store, Store};
 use assurance_work::{AreaCode, AreaPolicy};
 
 /// Dependencies of the workers.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct WorkerDeps {
     /// Database with the job queue.
     pub store: Store,
@@ -72,12 +71,6 @@ pub type FindArea = dyn Fn(&str, WorkspaceId) -> Option<RunnableArea> + Send + S
 /// Receives the end of each run: true if it failed by the area's fault.
 pub type RunObserver = dyn Fn(bool) + Send + Sync;
 
-impl fmt::Debug for AreaLookup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries((self.names)()).finish()
-    }
-}
-
 /// Code and scope of one version.
 #[derive(Clone)]
 pub struct RunnableArea {
@@ -89,14 +82,7 @@ pub struct RunnableArea {
     pub observer: Option<Arc<RunObserver>>,
 }
 
-impl fmt::Debug for RunnableArea {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Runnable").field("area", &self.scope.area).finish_non_exhaustive()
-    }
-}
-
 /// State shared by this process's workers.
-#[derive(Debug)]
 struct WorkerState {
     deps: WorkerDeps,
     /// Id of this process in the database.
@@ -109,7 +95,6 @@ struct WorkerState {
 }
 
 /// This process's workers.
-#[derive(Debug)]
 pub struct Workers {
     shared: Arc<WorkerState>,
     /// Tasks of dispatchers and running jobs.

@@ -229,10 +229,8 @@ impl JobStep<'_> {
 
     /// Removes the waiting jobs that this run of merged events stands for.
     async fn absorb(&self) -> Result<(), store::Error> {
-        let deps = &self.shared.deps;
-        let mut connection = deps.store.writer().await?;
-        store::jobs::absorb(&mut connection, &self.first().job, deps.clock.now()).await?;
-        connection.release();
+        let (deps, job) = (&self.shared.deps, &self.first().job);
+        deps.store.write(async |c| store::jobs::absorb(c, job, deps.clock.now()).await).await?;
         Ok(())
     }
 
@@ -287,10 +285,7 @@ impl JobStep<'_> {
 
     async fn write(&self, end: &JobEnd) -> Result<(), store::Error> {
         let deps = &self.shared.deps;
-        let mut connection = deps.store.writer().await?;
-        store::jobs::end(&mut connection, end, deps.clock.now()).await?;
-        connection.release();
-        Ok(())
+        deps.store.write(async |c| store::jobs::end(c, end, deps.clock.now()).await).await
     }
 
     /// Returns the ends to store: one for all jobs with the same lease and the same new state.
@@ -345,16 +340,11 @@ impl JobStep<'_> {
     fn unit(&self, area: &RunnableArea, run: &JobRun, locked: bool) -> UnitOfWork {
         let deps = &self.shared.deps;
         let spec = UnitSpec {
-            area: Arc::clone(&area.scope),
-            call: run.call.clone(),
-            actor: None,
-            session: None,
-            by_link: false,
             writes: true,
             in_job: true,
             locked,
-            limits: area.scope.limits,
             access_pattern: Some(area.scope.access_patterns.of(&run.kind)),
+            ..UnitSpec::of(&area.scope, run.call.clone())
         };
         UnitOfWork::new(deps.store.clone(), Arc::clone(&deps.keys), spec)
     }

@@ -134,26 +134,20 @@ async fn sweep(shared: &WorkerState) -> Result<(), store::Error> {
     let failed = kept(i64::from(deps.settings.keep_failed_hours) * 3_600_000);
     for _ in 0..BATCHES {
         // Uses a new connection for each batch, so that other tasks can write in between.
-        let mut connection = deps.store.writer().await?;
-        let swept = store::jobs::sweep(&mut connection, succeeded, failed).await?;
-        connection.release();
-        if swept < store::jobs::ROWS_PER_SWEEP {
+        let swept = deps.store.write(async |c| store::jobs::sweep(c, succeeded, failed).await);
+        if swept.await? < store::jobs::ROWS_PER_SWEEP {
             break;
         }
     }
-    let mut connection = deps.store.writer().await?;
-    store::mail_counts::sweep(&mut connection, now.plus_ms(-MAIL_COUNTS_LIVE_MS)).await?;
-    connection.release();
+    let mails_before = now.plus_ms(-MAIL_COUNTS_LIVE_MS);
+    deps.store.write(async |c| store::mail_counts::sweep(c, mails_before).await).await?;
     sweep_answers(shared).await
 }
 
 /// Returns the database's time. What expires for all nodes expires by this clock.
 async fn database_time(shared: &WorkerState) -> Result<Timestamp, store::Error> {
     let deps = &shared.deps;
-    let mut connection = deps.store.reader().await?;
-    let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
-    connection.release();
-    Ok(now)
+    deps.store.read(async |c| store::jobs::lease_clock(c, deps.clock.now()).await).await
 }
 
 /// Deletes stored responses that have expired.

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::*;
-use assurance_core::config::ConfigSource;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::sealed::secret_place;
 use assurance_identity::NewUser;
@@ -18,13 +17,8 @@ struct Node {
 
 impl Node {
     fn of(database: &TestStore) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
-        let mut config = Config::load(&source).unwrap();
-        config.data_dir = folder.path().join("data");
+        let (mut config, folder) = crate::testing::config();
         config.database.url = Some(database.settings.url.clone().into());
-        config.passwords.memory_kib = 64;
-        config.passwords.iterations = 1;
         Self { config, _folder: folder }
     }
 

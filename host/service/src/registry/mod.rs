@@ -152,7 +152,7 @@ impl Registry {
         let others = snapshot.areas().map(|area| area.manifest.as_ref());
         let others = others.filter(|other| other.name != manifest.name);
         let live: Vec<&Manifest> = others.chain([manifest.as_ref()]).collect();
-        let events = event_names(&live);
+        let events = event_names(live.iter().copied());
         let routes = assurance_contract::compile(&manifest, &events, &self.ceilings)?.into();
         let scope = self.scope(&manifest, &digest, &live);
         Ok(Arc::new(AreaVersion { manifest, digest, generation, imports, code, scope, routes }))
@@ -200,7 +200,7 @@ impl Registry {
         let manifests: Vec<Arc<Manifest>> =
             areas.values().map(|area| Arc::clone(&area.manifest)).collect();
         let live: Vec<&Manifest> = manifests.iter().map(Arc::as_ref).collect();
-        let events = event_names(&live);
+        let events = event_names(live.iter().copied());
         let same_events = events == self.snapshot().events();
         let among = NextLiveAreas { live: &live, events, same_events, changed };
         for area in areas.values_mut() {
@@ -279,9 +279,10 @@ fn next_versions(base: &Snapshot, area: &str, target: AreaTargetState<'_>) -> Ne
     (live, trials)
 }
 
-fn event_names(live: &[&Manifest]) -> Vec<String> {
-    let mut names: Vec<String> =
-        live.iter().flat_map(|area| area.publishes.iter().map(|e| e.name.clone())).collect();
+/// Returns the names of the events that these areas publish, sorted.
+fn event_names<'a>(live: impl IntoIterator<Item = &'a Manifest>) -> Vec<String> {
+    let events = live.into_iter().flat_map(|area| &area.publishes);
+    let mut names: Vec<String> = events.map(|event| event.name.clone()).collect();
     names.sort();
     names
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::RegistryError;
 use super::trial::OnTrial;
+use super::{RegistryError, event_names};
 use assurance_contract::RouteContract;
 use assurance_contract::{HostOperation, OpenApiDocument, PublishedArea};
 use assurance_core::domain::manifest::{Manifest, Method};
@@ -236,13 +236,7 @@ impl Snapshot {
     /// Returns the names of all live events, sorted.
     #[must_use]
     pub fn events(&self) -> Vec<String> {
-        let mut names: Vec<String> = self
-            .areas
-            .values()
-            .flat_map(|area| area.manifest.publishes.iter().map(|event| event.name.clone()))
-            .collect();
-        names.sort();
-        names
+        event_names(self.areas.values().map(|area| area.manifest.as_ref()))
     }
 }
 
@@ -277,8 +271,13 @@ impl SnapshotBuilder {
     }
 
     fn add(&mut self, area: &Arc<AreaVersion>) -> Result<(), RegistryError> {
+        let name = &area.manifest.name;
         for (index, contract) in area.routes.iter().enumerate() {
-            self.claim_operation(area, &contract.route.operation_id)?;
+            let operation = &contract.route.operation_id;
+            if let Some(owner) = self.operation_owners.insert(operation.clone(), name.clone()) {
+                let (operation, area) = (operation.clone(), name.clone());
+                return Err(RegistryError::OperationTaken { operation, owner, area });
+            }
             let table = self.table(area, &contract.route.path)?;
             let entry = &mut self.tables[table].by_method[contract.route.method as usize];
             if let Some((owner, _)) = entry {
@@ -292,7 +291,10 @@ impl SnapshotBuilder {
             self.tables[table].allow = allow(&self.tables[table]);
         }
         for event in &area.manifest.publishes {
-            self.claim_event(area, &event.name)?;
+            if let Some(owner) = self.event_owners.insert(event.name.clone(), name.clone()) {
+                let (event, area) = (event.name.clone(), name.clone());
+                return Err(RegistryError::EventTaken { event, owner, area });
+            }
         }
         Ok(())
     }
@@ -315,34 +317,6 @@ impl SnapshotBuilder {
         self.by_key.insert(key, index);
         self.tables.push(MethodTable::default());
         Ok(index)
-    }
-
-    fn claim_operation(
-        &mut self,
-        area: &AreaVersion,
-        operation: &str,
-    ) -> Result<(), RegistryError> {
-        let name = &area.manifest.name;
-        match self.operation_owners.insert(operation.to_owned(), name.clone()) {
-            Some(owner) => Err(RegistryError::OperationTaken {
-                operation: operation.to_owned(),
-                owner,
-                area: name.clone(),
-            }),
-            None => Ok(()),
-        }
-    }
-
-    fn claim_event(&mut self, area: &AreaVersion, event: &str) -> Result<(), RegistryError> {
-        let name = &area.manifest.name;
-        match self.event_owners.insert(event.to_owned(), name.clone()) {
-            Some(owner) => Err(RegistryError::EventTaken {
-                event: event.to_owned(),
-                owner,
-                area: name.clone(),
-            }),
-            None => Ok(()),
-        }
     }
 }
 

@@ -1,23 +1,19 @@
 //! Tests of the registry: which areas can be live together, and how routes are found.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::future::BoxFuture;
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::testing;
 use assurance_contract::OperationGroup;
 use assurance_contract::fixtures::{creating, manifest, route};
-use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
-use assurance_core::domain::job::{
-    EVENT_KIND, JobFailure, JobOutcome, Lane, MERGED_EVENTS_KIND, RequestedEventsField,
-};
+use assurance_core::domain::job::{EVENT_KIND, Lane, MERGED_EVENTS_KIND, RequestedEventsField};
 use assurance_core::domain::manifest::{
     BodyKind, CollectionSpec, FieldKind, FieldSpec, IndexSpec, JobSpec, LinkHolder, Method,
     ParameterKind, ParameterPlace, ParameterSpec, Route, SignedLinkSpec, WorkspaceSource,
 };
-use assurance_work::{AreaCode, CallOutcome, LimitsByArea, UnitOfWork};
+use assurance_work::{AreaCode, LimitsByArea};
 
 const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
 const NOTE: &str = "/v1/workspaces/{workspace_id}/notes/{note_id}";
@@ -25,35 +21,10 @@ const NOTE: &str = "/v1/workspaces/{workspace_id}/notes/{note_id}";
 /// Code that is never called.
 struct UncalledCode;
 
-impl AreaCode for UncalledCode {
-    fn handle<'a>(
-        &'a self,
-        _: UnitOfWork,
-        _: &'a Request,
-        _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
-        unreachable!("no test calls it")
-    }
-
-    fn run<'a>(
-        &'a self,
-        _: UnitOfWork,
-        _: &'a JobRun,
-        _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
-        unreachable!("no test calls it")
-    }
-}
+impl AreaCode for UncalledCode {}
 
 fn loaded(manifest: Manifest) -> LoadedArea {
-    LoadedArea {
-        digest: format!("digest of {} {}", manifest.name, manifest.version),
-        manifest,
-        code: Arc::new(UncalledCode),
-        generation: "0.2.0",
-        imports: vec![],
-        compiled_in: None,
-    }
+    testing::loaded(manifest, Arc::new(UncalledCode))
 }
 
 fn host() -> Vec<HostOperation> {

@@ -9,7 +9,7 @@
 //! indexes.
 
 mod postgres;
-mod sqlite;
+pub(crate) mod sqlite;
 
 use std::collections::BTreeMap;
 
@@ -231,17 +231,4 @@ pub async fn apply(
         Raw::Sqlite(_) => Ok(enqueued + sqlite::apply(connection, &effects, "").await?),
         Raw::Postgres(_) => Ok(enqueued + postgres::apply(connection, effects, within).await?),
     }
-}
-
-/// Writes all effects to SQLite, in a transaction that the caller has begun,
-/// after the statement `first`, if it is not empty.
-///
-/// # Errors
-/// The errors of [`apply`].
-pub(crate) async fn apply_on_sqlite(
-    connection: &mut Connection,
-    effects: &Effects,
-    first: &str,
-) -> Result<u64, Error> {
-    sqlite::apply(connection, effects, first).await
 }

@@ -95,7 +95,7 @@ impl CteBuilder {
             self.sql.push("1");
         } else {
             self.sql.push("pg_try_advisory_xact_lock_shared(");
-            self.sql.bind(SqlParameter::Integer(gate_key(effects.workspace))).push(") AS open");
+            self.sql.bind(gate_key(effects.workspace)).push(") AS open");
             self.check("gate WHERE open", 1, "AS003");
         }
         self.sql.push(")");
@@ -169,12 +169,12 @@ impl CteBuilder {
             ", upd_{number} AS (UPDATE documents d SET version = u.version, \
              created_at = u.created_at, body = u.body::jsonb, updated_at = "
         ));
-        self.sql.bind(SqlParameter::Integer(effects.now.0)).push(" FROM gate, unnest(");
+        self.sql.bind(effects.now.0).push(" FROM gate, unnest(");
         self.sql.bind(texts(changed.iter().map(|one| &one.id))).push("::text[], ");
         self.sql.bind(versions(changed.iter().map(|one| one.from))).push("::bigint[], ");
         self.sql.bind(versions(changed.iter().map(|one| one.to))).push("::bigint[], ");
-        let created = changed.iter().map(|one| one.created_at.0).collect();
-        self.sql.bind(SqlParameter::Integers(created)).push("::bigint[], ");
+        let created: Vec<_> = changed.iter().map(|one| one.created_at.0).collect();
+        self.sql.bind(created).push("::bigint[], ");
         self.sql.bind(texts(changed.iter().map(|one| &one.body)));
         self.sql.push("::text[]) AS u(id, base, version, created_at, body) WHERE ");
         self.place(collection, effects);
@@ -200,10 +200,10 @@ impl CteBuilder {
              (workspace_id, collection, id, version, created_at, updated_at, body) SELECT "
         ));
         self.sql
-            .bind(SqlParameter::Uuid(effects.workspace.0))
+            .bind(effects.workspace.0)
             .push(&format!("::uuid, '{collection}', u.id, u.version, "));
-        self.sql.bind(SqlParameter::Integer(effects.now.0)).push("::bigint, ");
-        self.sql.bind(SqlParameter::Integer(effects.now.0)).push("::bigint, u.body::jsonb");
+        self.sql.bind(effects.now.0).push("::bigint, ");
+        self.sql.bind(effects.now.0).push("::bigint, u.body::jsonb");
         self.sql.push(" FROM gate, unnest(");
         self.sql.bind(texts(new.iter().map(|one| &one.id))).push("::text[], ");
         self.sql.bind(versions(new.iter().map(|one| one.version))).push("::bigint[], ");
@@ -218,7 +218,7 @@ impl CteBuilder {
     fn place(&mut self, collection: &str, effects: &Effects) {
         self.sql
             .push("d.workspace_id = ")
-            .bind(SqlParameter::Uuid(effects.workspace.0))
+            .bind(effects.workspace.0)
             .push(&format!(" AND d.collection = '{collection}'"));
     }
 
@@ -249,9 +249,9 @@ impl CteBuilder {
                 sql.push(" JOIN unnest(").bind(uuids(jobs.iter().map(|job| job.id.0)));
                 sql.push("::uuid[], ").bind(texts(deliveries.iter().map(|one| &one.event)));
                 sql.push("::text[]) AS e(id, event) ON e.id = u.id JOIN documents AS d ON ");
-                sql.push("d.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
+                sql.push("d.workspace_id = ").bind(effects.workspace.0);
                 sql.push(&format!(" AND d.collection = '{}' AND d.body -> ", requests.collection));
-                sql.bind(SqlParameter::Text(requests.member.clone())).push("::text ? e.event");
+                sql.bind(requests.member.clone()).push("::text ? e.event");
             });
             self.sql.push(" ON CONFLICT DO NOTHING RETURNING 1)");
             self.requested.push(format!("(SELECT count(*) FROM {arm})"));
@@ -282,20 +282,20 @@ impl CteBuilder {
         sql.bind(uuids(jobs.iter().map(|job| job.id.0))).push("::uuid[], ");
         sql.bind(texts(jobs.iter().map(|job| &job.area))).push("::text[], ");
         sql.bind(texts(jobs.iter().map(|job| &job.kind))).push("::text[], ");
-        let lanes = jobs.iter().map(|job| job.lane.as_str().to_owned()).collect();
-        sql.bind(SqlParameter::Texts(lanes)).push("::text[], ");
+        let lanes: Vec<_> = jobs.iter().map(|job| job.lane.as_str().to_owned()).collect();
+        sql.bind(lanes).push("::text[], ");
         sql.bind(texts(jobs.iter().map(|job| &job.payload))).push("::text[], ");
-        sql.bind(SqlParameter::MaybeUuids(jobs.iter().map(|job| job.resource).collect()));
+        sql.bind(jobs.iter().map(|job| job.resource).collect::<Vec<_>>());
         sql.push("::uuid[], ");
-        let attempts = jobs.iter().map(|job| i64::from(job.max_attempts)).collect();
-        sql.bind(SqlParameter::Integers(attempts)).push("::bigint[], ");
-        let timeouts = jobs.iter().map(|job| i64::from(job.timeout_ms)).collect();
-        sql.bind(SqlParameter::Integers(timeouts)).push("::bigint[], ");
-        let due = jobs.iter().map(|job| job.available_at.0).collect();
-        sql.bind(SqlParameter::Integers(due)).push("::bigint[], ");
-        let keys = jobs.iter().map(|job| job.dedupe_key.clone()).collect();
-        sql.bind(SqlParameter::MaybeTexts(keys)).push("::text[], ");
-        sql.bind(SqlParameter::Integers(vec![effects.now.0; jobs.len()]));
+        let attempts: Vec<_> = jobs.iter().map(|job| i64::from(job.max_attempts)).collect();
+        sql.bind(attempts).push("::bigint[], ");
+        let timeouts: Vec<_> = jobs.iter().map(|job| i64::from(job.timeout_ms)).collect();
+        sql.bind(timeouts).push("::bigint[], ");
+        let due: Vec<_> = jobs.iter().map(|job| job.available_at.0).collect();
+        sql.bind(due).push("::bigint[], ");
+        let keys: Vec<_> = jobs.iter().map(|job| job.dedupe_key.clone()).collect();
+        sql.bind(keys).push("::text[], ");
+        sql.bind(vec![effects.now.0; jobs.len()]);
         sql.push(
             "::bigint[]) AS u(workspace_id, id, area, kind, lane, payload, resource_id, \
              max_attempts, timeout_ms, available_at, dedupe_key, now)",
@@ -316,11 +316,11 @@ impl CteBuilder {
             );
             self.owner(effects);
             self.sql.push(", u.name, u.sealed, u.origin, u.component, ");
-            self.sql.bind(SqlParameter::Integer(effects.now.0));
+            self.sql.bind(effects.now.0);
             self.sql.push("::bigint FROM gate, unnest(");
             self.sql.bind(texts(kept.iter().map(|(name, _)| *name))).push("::text[], ");
-            let sealed = kept.iter().map(|(_, secret)| secret.sealed.clone()).collect();
-            self.sql.bind(SqlParameter::Blobs(sealed)).push("::bytea[], ");
+            let sealed: Vec<_> = kept.iter().map(|(_, secret)| secret.sealed.clone()).collect();
+            self.sql.bind(sealed).push("::bytea[], ");
             self.sql.bind(texts(kept.iter().map(|(_, secret)| &secret.origin))).push("::text[], ");
             self.sql.bind(texts(kept.iter().map(|(_, secret)| &secret.component)));
             self.sql.push(
@@ -344,7 +344,7 @@ impl CteBuilder {
             );
             self.owner(effects);
             self.sql.push(", u.name, u.object, u.size, u.sha256, ");
-            self.sql.bind(SqlParameter::Integer(effects.now.0)).push("::bigint FROM gate, unnest(");
+            self.sql.bind(effects.now.0).push("::bigint FROM gate, unnest(");
             self.sql.bind(texts(kept.iter().map(|(name, _)| *name))).push("::text[], ");
             self.sql.bind(texts(kept.iter().map(|(_, blob)| &blob.object))).push("::text[], ");
             self.sql.bind(versions(kept.iter().map(|(_, blob)| blob.size))).push("::bigint[], ");
@@ -367,23 +367,22 @@ impl CteBuilder {
             ", answer AS (INSERT INTO idempotency (workspace_id, user_id, operation, key, \
              fingerprint, status, body, version, expires_at) SELECT ",
         );
-        sql.bind(SqlParameter::Uuid(reply.workspace.0)).push("::uuid, ");
-        sql.bind(SqlParameter::Uuid(reply.user.0)).push("::uuid, ");
-        sql.bind(SqlParameter::Text(reply.operation.clone())).push("::text, ");
-        sql.bind(SqlParameter::Text(reply.key.clone())).push("::text, ");
-        sql.bind(SqlParameter::Bytes(reply.fingerprint.to_vec())).push("::bytea, ");
-        sql.bind(SqlParameter::Integer(i64::from(reply.status))).push("::bigint, ");
-        sql.bind(SqlParameter::MaybeText(reply.body.clone())).push("::text, ");
-        sql.bind(SqlParameter::MaybeInteger(reply.version.map(u64::cast_signed)))
-            .push("::bigint, ");
-        sql.bind(SqlParameter::Integer(reply.expires_at.0)).push("::bigint FROM gate");
+        sql.bind(reply.workspace.0).push("::uuid, ");
+        sql.bind(reply.user.0).push("::uuid, ");
+        sql.bind(reply.operation.clone()).push("::text, ");
+        sql.bind(reply.key.clone()).push("::text, ");
+        sql.bind(reply.fingerprint.to_vec()).push("::bytea, ");
+        sql.bind(i64::from(reply.status)).push("::bigint, ");
+        sql.bind(reply.body.clone()).push("::text, ");
+        sql.bind(reply.version.map(u64::cast_signed)).push("::bigint, ");
+        sql.bind(reply.expires_at.0).push("::bigint FROM gate");
         sql.push(
             " ON CONFLICT (workspace_id, user_id, operation, key) DO UPDATE SET \
              fingerprint = excluded.fingerprint, status = excluded.status, \
              body = excluded.body, version = excluded.version, expires_at = excluded.expires_at \
              WHERE idempotency.expires_at <= ",
         );
-        sql.bind(SqlParameter::Integer(effects.now.0)).push(" RETURNING 1)");
+        sql.bind(effects.now.0).push(" RETURNING 1)");
         self.check("answer", 1, "AS001");
     }
 
@@ -405,8 +404,8 @@ impl CteBuilder {
     }
 
     fn owner(&mut self, effects: &Effects) {
-        self.sql.bind(SqlParameter::Uuid(effects.workspace.0)).push("::uuid, ");
-        self.sql.bind(SqlParameter::Text(effects.area.clone())).push("::text");
+        self.sql.bind(effects.workspace.0).push("::uuid, ");
+        self.sql.bind(effects.area.clone()).push("::text");
     }
 
     fn forget(&mut self, table: &str, names: Vec<String>, effects: &Effects) {
@@ -414,9 +413,9 @@ impl CteBuilder {
             return;
         }
         self.sql.push(&format!(", no_{table} AS (DELETE FROM {table} t USING gate"));
-        self.sql.push(" WHERE t.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
-        self.sql.push(" AND t.area = ").bind(SqlParameter::Text(effects.area.clone()));
-        self.sql.push(" AND t.name = ANY(").bind(SqlParameter::Texts(names)).push("))");
+        self.sql.push(" WHERE t.workspace_id = ").bind(effects.workspace.0);
+        self.sql.push(" AND t.area = ").bind(effects.area.clone());
+        self.sql.push(" AND t.name = ANY(").bind(names).push("))");
     }
 
     /// Makes the current CTE run after another one, by reading the number of

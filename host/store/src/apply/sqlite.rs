@@ -22,9 +22,10 @@ const ROWS: usize = 32;
 /// short.
 const STATEMENTS: usize = 8;
 
-/// Writes all effects, after the statement `first`, if it is not empty. Returns
-/// the number of requested deliveries that were enqueued.
-pub(super) async fn apply(
+/// Writes all effects, in a transaction that the caller has begun, after the
+/// statement `first`, if it is not empty. Returns the number of requested
+/// deliveries that were enqueued.
+pub(crate) async fn apply(
     connection: &mut Connection,
     effects: &Effects,
     first: &str,
@@ -211,10 +212,10 @@ impl Script {
         // 0 means that the document did not exist; versions begin at 1.
         rows(sql, seen, |one| {
             let version = one.version.unwrap_or_default().cast_signed();
-            vec![text(&one.id), SqlParameter::Integer(version)]
+            vec![one.id.as_str().into(), version.into()]
         });
         sql.push(") AS u CROSS JOIN ").push_table(collection);
-        sql.push(" AS d WHERE d.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
+        sql.push(" AS d WHERE d.workspace_id = ").bind(effects.workspace.0);
         sql.push(" AND d.id = u.column1");
         let there = seen.iter().filter(|one| one.version.is_some()).count() as i64;
         self.require(Expectation::Unchanged(there));
@@ -229,10 +230,10 @@ impl Script {
         // The empty object means that there was no blob.
         rows(sql, seen, |one| {
             let object = one.object.as_deref().unwrap_or_default();
-            vec![text(&one.area), text(&one.name), text(object)]
+            vec![one.area.as_str().into(), one.name.as_str().into(), object.into()]
         });
         sql.push(") AS u CROSS JOIN blobs AS b WHERE b.workspace_id = ");
-        sql.bind(SqlParameter::Uuid(effects.workspace.0));
+        sql.bind(effects.workspace.0);
         sql.push(" AND b.area = u.column1 AND b.name = u.column2");
         let there = seen.iter().filter(|one| one.object.is_some()).count() as i64;
         self.require(Expectation::Unchanged(there));
@@ -249,33 +250,33 @@ impl Script {
              max_attempts, timeout_ms, available_at, created_at, updated_at, status, attempts) \
              SELECT d.workspace_id, CAST(substr(",
         );
-        sql.bind(SqlParameter::Uuid(job.id.0)).push(", 1, 13) || ");
+        sql.bind(job.id.0).push(", 1, 13) || ");
         sql.push("unhex(printf('%06x', row_number() OVER (ORDER BY d.id) - 1)) AS BLOB), ");
-        sql.bind(text(job.payload.strip_suffix('}').unwrap_or(&job.payload)));
+        sql.bind(job.payload.strip_suffix('}').unwrap_or(&job.payload));
         sql.push(" || ',\"requested_by\":' || json_quote(d.id) || '}', ");
         sql.push("CASE WHEN length(d.id) = 36 AND length(unhex(d.id, '-')) = 16 THEN unhex(d.id, '-') END, ");
-        sql.bind(text(&job.area)).push(", ").bind(text(&job.kind)).push(", ");
-        sql.bind(text(job.lane.as_str())).push(", ");
-        sql.bind(SqlParameter::Integer(job.max_attempts.into())).push(", ");
-        sql.bind(SqlParameter::Integer(job.timeout_ms.into())).push(", ");
-        sql.bind(SqlParameter::Integer(job.available_at.0)).push(", ");
-        sql.bind(SqlParameter::Integer(effects.now.0)).push(", ");
-        sql.bind(SqlParameter::Integer(effects.now.0)).push(", 'queued', 0 FROM ");
+        sql.bind(job.area.as_str()).push(", ").bind(job.kind.as_str()).push(", ");
+        sql.bind(job.lane.as_str()).push(", ");
+        sql.bind(i64::from(job.max_attempts)).push(", ");
+        sql.bind(i64::from(job.timeout_ms)).push(", ");
+        sql.bind(job.available_at.0).push(", ");
+        sql.bind(effects.now.0).push(", ");
+        sql.bind(effects.now.0).push(", 'queued', 0 FROM ");
         sql.push_table(collection).push(" AS d WHERE d.workspace_id = ");
-        sql.bind(SqlParameter::Uuid(effects.workspace.0));
-        sql.push(" AND (instr(d.body, ").bind(text(&delivery.event));
+        sql.bind(effects.workspace.0);
+        sql.push(" AND (instr(d.body, ").bind(delivery.event.as_str());
         sql.push(") > 0 OR instr(d.body, '\\') > 0)");
-        sql.push(" AND EXISTS (SELECT 1 FROM json_each(d.body, '$.' || ").bind(text(member));
-        sql.push(") WHERE value = ").bind(text(&delivery.event)).push(")");
+        sql.push(" AND EXISTS (SELECT 1 FROM json_each(d.body, '$.' || ").bind(member.as_str());
+        sql.push(") WHERE value = ").bind(delivery.event.as_str()).push(")");
         self.require(Expectation::Delivered);
     }
 
     fn delete(&mut self, collection: &str, gone: &[&Delete], effects: &Effects) {
         let sql = self.begin("DELETE FROM ");
         sql.push_table(collection).push(" WHERE workspace_id = ");
-        sql.bind(SqlParameter::Uuid(effects.workspace.0));
+        sql.bind(effects.workspace.0);
         sql.push(" AND (id, version) IN (VALUES ");
-        rows(sql, gone, |one| vec![text(&one.id), SqlParameter::Integer(one.from.cast_signed())]);
+        rows(sql, gone, |one| vec![one.id.as_str().into(), one.from.cast_signed().into()]);
         sql.push(")");
     }
 
@@ -284,17 +285,17 @@ impl Script {
         sql.push_table(collection).push(
             " AS d SET version = u.column3, created_at = u.column4, body = u.column5, updated_at = ",
         );
-        sql.bind(SqlParameter::Integer(effects.now.0)).push(" FROM (VALUES ");
+        sql.bind(effects.now.0).push(" FROM (VALUES ");
         rows(sql, changed, |one| {
             vec![
-                text(&one.id),
-                SqlParameter::Integer(one.from.cast_signed()),
-                SqlParameter::Integer(one.to.cast_signed()),
-                SqlParameter::Integer(one.created_at.0),
-                text(&one.body),
+                one.id.as_str().into(),
+                one.from.cast_signed().into(),
+                one.to.cast_signed().into(),
+                one.created_at.0.into(),
+                one.body.as_str().into(),
             ]
         });
-        sql.push(") AS u WHERE d.workspace_id = ").bind(SqlParameter::Uuid(effects.workspace.0));
+        sql.push(") AS u WHERE d.workspace_id = ").bind(effects.workspace.0);
         sql.push(" AND d.id = u.column1 AND d.version = u.column2");
     }
 
@@ -304,12 +305,12 @@ impl Script {
             .push(" (workspace_id, id, version, created_at, updated_at, body) VALUES ");
         rows(sql, new, |one| {
             vec![
-                SqlParameter::Uuid(effects.workspace.0),
-                text(&one.id),
-                SqlParameter::Integer(one.version.cast_signed()),
-                SqlParameter::Integer(effects.now.0),
-                SqlParameter::Integer(effects.now.0),
-                text(&one.body),
+                effects.workspace.0.into(),
+                one.id.as_str().into(),
+                one.version.cast_signed().into(),
+                effects.now.0.into(),
+                effects.now.0.into(),
+                one.body.as_str().into(),
             ]
         });
     }
@@ -322,13 +323,13 @@ impl Script {
         );
         rows(sql, &[()], |()| {
             vec![
-                SqlParameter::Uuid(effects.workspace.0),
-                text(&effects.area),
-                text(name),
-                SqlParameter::Bytes(secret.sealed.clone()),
-                text(&secret.origin),
-                text(&secret.component),
-                SqlParameter::Integer(effects.now.0),
+                effects.workspace.0.into(),
+                effects.area.as_str().into(),
+                name.into(),
+                secret.sealed.clone().into(),
+                secret.origin.as_str().into(),
+                secret.component.as_str().into(),
+                effects.now.0.into(),
             ]
         });
         sql.push(
@@ -345,13 +346,13 @@ impl Script {
         );
         rows(sql, &[()], |()| {
             vec![
-                SqlParameter::Uuid(effects.workspace.0),
-                text(&effects.area),
-                text(name),
-                text(&blob.object),
-                SqlParameter::Integer(blob.size.cast_signed()),
-                text(&blob.sha256),
-                SqlParameter::Integer(effects.now.0),
+                effects.workspace.0.into(),
+                effects.area.as_str().into(),
+                name.into(),
+                blob.object.as_str().into(),
+                blob.size.cast_signed().into(),
+                blob.sha256.as_str().into(),
+                effects.now.0.into(),
             ]
         });
         sql.push(
@@ -362,10 +363,8 @@ impl Script {
 
     fn forget(&mut self, table: &str, name: &str, effects: &Effects) {
         let sql = self.begin("DELETE FROM ");
-        sql.push(table)
-            .push(" WHERE workspace_id = ")
-            .bind(SqlParameter::Uuid(effects.workspace.0));
-        sql.push(" AND area = ").bind(text(&effects.area)).push(" AND name = ").bind(text(name));
+        sql.push(table).push(" WHERE workspace_id = ").bind(effects.workspace.0);
+        sql.push(" AND area = ").bind(effects.area.as_str()).push(" AND name = ").bind(name);
     }
 
     /// Adds the statement that stores the response for the idempotency key. It
@@ -377,15 +376,15 @@ impl Script {
         );
         rows(sql, &[()], |()| {
             vec![
-                SqlParameter::Uuid(reply.workspace.0),
-                SqlParameter::Uuid(reply.user.0),
-                text(&reply.operation),
-                text(&reply.key),
-                SqlParameter::Bytes(reply.fingerprint.to_vec()),
-                SqlParameter::Integer(i64::from(reply.status)),
-                SqlParameter::MaybeText(reply.body.clone()),
-                SqlParameter::MaybeInteger(reply.version.map(u64::cast_signed)),
-                SqlParameter::Integer(reply.expires_at.0),
+                reply.workspace.0.into(),
+                reply.user.0.into(),
+                reply.operation.as_str().into(),
+                reply.key.as_str().into(),
+                reply.fingerprint.to_vec().into(),
+                i64::from(reply.status).into(),
+                reply.body.clone().into(),
+                reply.version.map(u64::cast_signed).into(),
+                reply.expires_at.0.into(),
             ]
         });
         sql.push(
@@ -394,7 +393,7 @@ impl Script {
              body = excluded.body, version = excluded.version, expires_at = excluded.expires_at \
              WHERE idempotency.expires_at <= ",
         );
-        sql.bind(SqlParameter::Integer(effects.now.0));
+        sql.bind(effects.now.0);
     }
 }
 
@@ -407,8 +406,4 @@ fn rows<T>(sql: &mut Sql, rows: &[T], values: impl Fn(&T) -> Vec<SqlParameter>) 
         }
         sql.push(")");
     }
-}
-
-fn text(value: &str) -> SqlParameter {
-    SqlParameter::Text(value.to_owned())
 }

@@ -20,7 +20,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use sha2::{Digest, Sha256};
 
-use super::connection::{Connection, on};
+use super::connection::{Connection, fetch_optional};
 use super::error::Error;
 use assurance_core::domain::id::WorkspaceId;
 
@@ -225,17 +225,10 @@ pub async fn find(
     area: &str,
     name: &str,
 ) -> Result<Option<StoredBlob>, Error> {
-    let row: Option<(String, i64, String)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT object, size, sha256 FROM blobs \
-             WHERE workspace_id = $1 AND area = $2 AND name = $3",
-        )
-        .bind(workspace.0)
-        .bind(area.to_owned())
-        .bind(name.to_owned())
-        .fetch_optional(&mut *c)
-        .await?
-    });
+    let sql = "SELECT object, size, sha256 FROM blobs \
+               WHERE workspace_id = $1 AND area = $2 AND name = $3";
+    let row: Option<(String, i64, String)> =
+        fetch_optional!(connection, sql, workspace.0, area.to_owned(), name.to_owned());
     Ok(row.map(|(object, size, sha256)| StoredBlob { object, size: size.cast_unsigned(), sha256 }))
 }
 

@@ -5,7 +5,7 @@ use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 
 use super::super::Store;
-use super::super::connection::Raw;
+use super::super::connection::{Connection, Raw};
 use super::super::error::Error;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
@@ -29,7 +29,7 @@ pub async fn sweep(store: &Store, written_before: Timestamp) -> Result<u64, Erro
     while let Some(batch) = batches.next().await {
         let batch = batch.map_err(|error| Error::from(error.1))?;
         let names: Vec<String> = batch.iter().map(ToString::to_string).collect();
-        let named = named(store, &names).await?;
+        let named = store.read(async |c| named(c, &names).await).await?;
         for object in batch.into_iter().filter(|object| !named.contains(&object.to_string())) {
             match objects.delete(&object).await {
                 Ok(()) => swept += 1,
@@ -59,10 +59,9 @@ fn is_ours(object: &Path) -> bool {
 }
 
 /// Returns those of the objects that a row refers to.
-async fn named(store: &Store, objects: &[String]) -> Result<Vec<String>, Error> {
-    let mut connection = store.reader().await?;
+async fn named(connection: &mut Connection, objects: &[String]) -> Result<Vec<String>, Error> {
     let list = serde_json::to_string(objects).unwrap_or_default();
-    let named = match connection.raw() {
+    Ok(match connection.raw() {
         Raw::Sqlite(c) => {
             sqlx::query_scalar(
                 "SELECT object FROM blobs WHERE object IN (SELECT value FROM json_each($1)) \
@@ -82,9 +81,7 @@ async fn named(store: &Store, objects: &[String]) -> Result<Vec<String>, Error> 
             .fetch_all(c)
             .await?
         }
-    };
-    connection.release();
-    Ok(named)
+    })
 }
 
 #[cfg(test)]

@@ -29,12 +29,6 @@ pub struct Upload {
     size: u64,
 }
 
-impl std::fmt::Debug for Upload {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Upload").field("object", &self.object).field("size", &self.size).finish()
-    }
-}
-
 impl Upload {
     pub(super) fn begin(objects: Arc<dyn ObjectStore>, object: String) -> Self {
         let path = Path::from(object.as_str());

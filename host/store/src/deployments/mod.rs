@@ -4,8 +4,8 @@
 mod tests;
 
 use super::Backend;
-use super::connection::{Connection, on};
-use super::error::Error;
+use super::connection::{Connection, execute, fetch_all, fetch_optional, optional_scalar};
+use super::error::{Error, changed_or, parsed};
 use super::trials;
 use assurance_core::domain::deployment::{Deployment, LivePointer, VersionStage};
 use assurance_core::domain::time::Timestamp;
@@ -58,26 +58,25 @@ pub async fn insert(
     version: &Deployment,
     manifest: &str,
 ) -> Result<(), Error> {
-    on!(connection, c => sqlx::query(
+    execute!(
+        connection,
         "INSERT INTO area_versions (area, digest, version, manifest, size, object, publisher, \
          signature, stage, received_at, received_by) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
          ON CONFLICT (area, digest) DO UPDATE SET publisher = excluded.publisher, \
          signature = excluded.signature",
-    )
-    .bind(&version.area)
-    .bind(&version.digest)
-    .bind(&version.version)
-    .bind(manifest)
-    .bind(version.size.cast_signed())
-    .bind(&version.object)
-    .bind(&version.publisher)
-    .bind(&version.signature)
-    .bind(version.stage.as_str())
-    .bind(version.received_at.0)
-    .bind(&version.received_by)
-    .execute(&mut *c)
-    .await?.rows_affected());
+        &version.area,
+        &version.digest,
+        &version.version,
+        manifest,
+        version.size.cast_signed(),
+        &version.object,
+        &version.publisher,
+        &version.signature,
+        version.stage.as_str(),
+        version.received_at.0,
+        &version.received_by
+    );
     Ok(())
 }
 
@@ -87,13 +86,8 @@ pub async fn find(
     area: &str,
     digest: &str,
 ) -> Result<Option<Deployment>, Error> {
-    let row: Option<Row> = on!(connection, c => {
-        sqlx::query_as(versions!("WHERE area = $1 AND digest = $2"))
-            .bind(area)
-            .bind(digest)
-            .fetch_optional(&mut *c)
-            .await?
-    });
+    let row: Option<Row> =
+        fetch_optional!(connection, versions!("WHERE area = $1 AND digest = $2"), area, digest);
     row.map(deployment).transpose()
 }
 
@@ -105,17 +99,11 @@ pub async fn matching(
     named: &str,
     limit: u32,
 ) -> Result<Vec<Deployment>, Error> {
-    let rows: Vec<Row> = on!(connection, c => {
-        sqlx::query_as(versions!(
-            "WHERE area = $1 AND (version = $2 OR substr(digest, 1, length($2)) = $2) \
-             ORDER BY number DESC LIMIT $3"
-        ))
-        .bind(area)
-        .bind(named)
-        .bind(i64::from(limit))
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = versions!(
+        "WHERE area = $1 AND (version = $2 OR substr(digest, 1, length($2)) = $2) \
+         ORDER BY number DESC LIMIT $3"
+    );
+    let rows: Vec<Row> = fetch_all!(connection, sql, area, named, i64::from(limit));
     rows.into_iter().map(deployment).collect()
 }
 
@@ -125,13 +113,8 @@ pub async fn manifest(
     area: &str,
     digest: &str,
 ) -> Result<Option<String>, Error> {
-    Ok(on!(connection, c => {
-        sqlx::query_scalar("SELECT manifest FROM area_versions WHERE area = $1 AND digest = $2")
-            .bind(area)
-            .bind(digest)
-            .fetch_optional(&mut *c)
-            .await?
-    }))
+    let sql = "SELECT manifest FROM area_versions WHERE area = $1 AND digest = $2";
+    Ok(optional_scalar!(connection, sql, area, digest))
 }
 
 /// Lists an area's versions with numbers below `before`, newest first.
@@ -141,36 +124,25 @@ pub async fn history(
     before: i64,
     limit: u32,
 ) -> Result<Vec<Deployment>, Error> {
-    let rows: Vec<Row> = on!(connection, c => {
-        sqlx::query_as(versions!("WHERE area = $1 AND number < $2 ORDER BY number DESC LIMIT $3"))
-            .bind(area)
-            .bind(before)
-            .bind(i64::from(limit))
-            .fetch_all(&mut *c)
-            .await?
-    });
+    let sql = versions!("WHERE area = $1 AND number < $2 ORDER BY number DESC LIMIT $3");
+    let rows: Vec<Row> = fetch_all!(connection, sql, area, before, i64::from(limit));
     rows.into_iter().map(deployment).collect()
 }
 
 /// Lists all versions that are live or can be activated at once, oldest first.
 pub async fn current(connection: &mut Connection) -> Result<Vec<Deployment>, Error> {
-    let rows: Vec<Row> = on!(connection, c => {
-        sqlx::query_as(versions!(
-            "WHERE stage NOT IN ('retired', 'withdrawn') OR EXISTS (SELECT 1 FROM live_areas l \
-             WHERE l.area = area_versions.area AND l.previous = area_versions.digest) \
-             ORDER BY number"
-        ))
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = versions!(
+        "WHERE stage NOT IN ('retired', 'withdrawn') OR EXISTS (SELECT 1 FROM live_areas l \
+         WHERE l.area = area_versions.area AND l.previous = area_versions.digest) \
+         ORDER BY number"
+    );
+    let rows: Vec<Row> = fetch_all!(connection, sql);
     rows.into_iter().map(deployment).collect()
 }
 
 /// Returns the live pointers of all areas.
 pub async fn pointers(connection: &mut Connection) -> Result<Vec<LivePointer>, Error> {
-    let rows: Vec<PointerRow> = on!(connection, c => {
-        sqlx::query_as(pointers!("ORDER BY area")).fetch_all(&mut *c).await?
-    });
+    let rows: Vec<PointerRow> = fetch_all!(connection, pointers!("ORDER BY area"));
     Ok(rows.into_iter().map(pointer).collect())
 }
 
@@ -179,9 +151,7 @@ pub async fn pointer_of(
     connection: &mut Connection,
     area: &str,
 ) -> Result<Option<LivePointer>, Error> {
-    let row: Option<PointerRow> = on!(connection, c => {
-        sqlx::query_as(pointers!("WHERE area = $1")).bind(area).fetch_optional(&mut *c).await?
-    });
+    let row: Option<PointerRow> = fetch_optional!(connection, pointers!("WHERE area = $1"), area);
     Ok(row.map(pointer))
 }
 
@@ -213,18 +183,8 @@ pub async fn point(
         "UPDATE live_areas SET digest = $2, previous = $3, changed_at = $4, changed_by = $5, \
          revision = revision + 1 WHERE area = $1 AND revision = $6"
     };
-    let moved = on!(connection, c => {
-        sqlx::query(sql)
-            .bind(now.area)
-            .bind(now.digest)
-            .bind(previous)
-            .bind(now.at.0)
-            .bind(now.by)
-            .bind(revision)
-            .execute(&mut *c)
-            .await?
-            .rows_affected()
-    });
+    let moved =
+        execute!(connection, sql, now.area, now.digest, previous, now.at.0, now.by, revision);
     if moved == 0 {
         return Err(Error::RunAgain);
     }
@@ -238,16 +198,9 @@ pub async fn withdraw_later(
     area: &str,
     digest: &str,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query(
-            "UPDATE area_versions SET stage = 'withdrawn' WHERE area = $1 AND stage = 'retired' \
-             AND live_at > (SELECT live_at FROM area_versions WHERE area = $1 AND digest = $2)",
-        )
-        .bind(area)
-        .bind(digest)
-        .execute(&mut *c)
-        .await?.rows_affected()
-    });
+    let sql = "UPDATE area_versions SET stage = 'withdrawn' WHERE area = $1 AND stage = 'retired' \
+               AND live_at > (SELECT live_at FROM area_versions WHERE area = $1 AND digest = $2)";
+    execute!(connection, sql, area, digest);
     Ok(())
 }
 
@@ -260,16 +213,9 @@ pub async fn approve(
     by: &str,
     at: Timestamp,
 ) -> Result<bool, Error> {
-    let approved = on!(connection, c => sqlx::query(
-        "UPDATE area_versions SET stage = 'staged', approved_at = $3, approved_by = $4 \
-         WHERE area = $1 AND digest = $2 AND stage = 'awaiting_approval'",
-    )
-    .bind(area)
-    .bind(digest)
-    .bind(at.0)
-    .bind(by)
-    .execute(&mut *c)
-    .await?.rows_affected());
+    let sql = "UPDATE area_versions SET stage = 'staged', approved_at = $3, approved_by = $4 \
+               WHERE area = $1 AND digest = $2 AND stage = 'awaiting_approval'";
+    let approved = execute!(connection, sql, area, digest, at.0, by);
     Ok(approved > 0)
 }
 
@@ -295,14 +241,8 @@ async fn set_stage(
     from: VersionStage,
     to: VersionStage,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("UPDATE area_versions SET stage = $3 WHERE area = $1 AND stage = $2")
-            .bind(area)
-            .bind(from.as_str())
-            .bind(to.as_str())
-            .execute(&mut *c)
-            .await?.rows_affected()
-    });
+    let sql = "UPDATE area_versions SET stage = $3 WHERE area = $1 AND stage = $2";
+    execute!(connection, sql, area, from.as_str(), to.as_str());
     Ok(())
 }
 
@@ -312,15 +252,9 @@ async fn mark_live(
     digest: &str,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let found = on!(connection, c => sqlx::query(
-        "UPDATE area_versions SET stage = 'live', live_at = $3 WHERE area = $1 AND digest = $2",
-    )
-    .bind(area)
-    .bind(digest)
-    .bind(now.0)
-    .execute(&mut *c)
-    .await?.rows_affected());
-    if found == 0 { Err(Error::NotFound) } else { Ok(()) }
+    let sql = "UPDATE area_versions SET stage = 'live', live_at = $3 \
+               WHERE area = $1 AND digest = $2";
+    changed_or(execute!(connection, sql, area, digest, now.0), Error::NotFound)
 }
 
 /// Returns the version that a rollback of a removal activates: the last live
@@ -337,31 +271,21 @@ async fn last_live(
 }
 
 async fn last_retired(connection: &mut Connection, area: &str) -> Result<Option<String>, Error> {
-    Ok(on!(connection, c => sqlx::query_scalar(
-        "SELECT digest FROM area_versions WHERE area = $1 AND stage = 'retired' \
-         ORDER BY live_at DESC, number DESC LIMIT 1",
-    )
-    .bind(area)
-    .fetch_optional(&mut *c)
-    .await?))
+    let sql = "SELECT digest FROM area_versions WHERE area = $1 AND stage = 'retired' \
+               ORDER BY live_at DESC, number DESC LIMIT 1";
+    Ok(optional_scalar!(connection, sql, area))
 }
 
 /// Notifies the other nodes, when the transaction commits, that the live
 /// pointer or trial of an area has changed.
 pub(super) async fn notify(connection: &mut Connection, area: &str) -> Result<(), Error> {
     if connection.backend() == Backend::Postgres {
-        on!(connection, c => {
-            sqlx::query("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(area).execute(&mut *c)
-                .await?.rows_affected()
-        });
+        execute!(connection, "SELECT pg_notify($1, $2)", CHANNEL, area);
     }
     Ok(())
 }
 
 fn deployment(row: Row) -> Result<Deployment, Error> {
-    let stage = row.8.parse().map_err(|problem: String| {
-        Error::Database(sqlx::Error::Decode(format!("area_versions.stage: {problem}").into()))
-    })?;
     Ok(Deployment {
         number: row.0,
         area: row.1,
@@ -371,7 +295,7 @@ fn deployment(row: Row) -> Result<Deployment, Error> {
         object: row.5,
         publisher: row.6,
         signature: row.7,
-        stage,
+        stage: parsed("area_versions.stage", &row.8)?,
         received_at: Timestamp(row.9),
         received_by: row.10,
         approved_at: row.11.map(Timestamp),

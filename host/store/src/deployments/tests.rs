@@ -1,27 +1,8 @@
 //! Versions and pointers, on both databases.
 
 use super::*;
-use crate::testing::on_both;
+use crate::testing::{deployment as version, on_both};
 use crate::{Store, TransactionAccess};
-
-fn version(digest: &str) -> Deployment {
-    Deployment {
-        number: 0,
-        area: "notes".into(),
-        digest: digest.into(),
-        version: "1.0.0".into(),
-        size: 3,
-        object: format!("components/{digest}"),
-        publisher: None,
-        signature: None,
-        stage: VersionStage::Staged,
-        received_at: Timestamp(1),
-        received_by: "ada".into(),
-        approved_at: None,
-        approved_by: None,
-        live_at: None,
-    }
-}
 
 async fn go(store: &Store, digest: Option<&str>, left: VersionStage, at: i64) -> Result<(), Error> {
     let mut tx = store.begin(TransactionAccess::WriteLocked).await?;

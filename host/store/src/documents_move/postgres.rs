@@ -61,10 +61,7 @@ pub(super) async fn run(store: &Store) -> Result<(), Error> {
 }
 
 async fn is_pending(store: &Store) -> Result<bool, Error> {
-    let mut connection = store.reader().await?;
-    let progress = progress(&mut connection).await?;
-    connection.release();
-    Ok(progress.is_some())
+    Ok(store.read(async |c| progress(c).await).await?.is_some())
 }
 
 async fn move_all(c: &mut PgConnection) -> Result<(), Error> {

@@ -27,10 +27,9 @@ const DOCUMENTS: u32 = 2_000;
 fn scope(name: &str) -> CollectionScope {
     CollectionScope {
         full_name: name.into(),
-        own: true,
         fields: [("n".to_owned(), FieldKind::Integer)].into(),
         indexes: vec![IndexSpec { fields: vec!["n".into()], unique: true }],
-        searched: vec![],
+        ..CollectionScope::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Changes that members make to jobs.
 
-use super::super::connection::{Connection, on};
+use super::super::connection::{Connection, on, scalar};
 use super::super::error::Error;
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::queue::{JobAction, JobChange};
@@ -57,18 +57,11 @@ pub async fn is_superseded(
     workspace: WorkspaceId,
     job: JobId,
 ) -> Result<bool, Error> {
-    let others: i64 = on!(connection, c => {
-        sqlx::query_scalar(
-            "SELECT count(*) FROM jobs j JOIN jobs other ON other.workspace_id = j.workspace_id \
-             AND other.area = j.area AND other.kind = j.kind \
-             AND other.dedupe_key = j.dedupe_key AND other.id <> j.id \
-             AND other.status IN ('queued', 'running', 'retrying') \
-             WHERE j.workspace_id = $1 AND j.id = $2",
-        )
-        .bind(workspace.0)
-        .bind(job.0)
-        .fetch_one(&mut *c)
-        .await?
-    });
+    let sql = "SELECT count(*) FROM jobs j JOIN jobs other ON other.workspace_id = j.workspace_id \
+               AND other.area = j.area AND other.kind = j.kind \
+               AND other.dedupe_key = j.dedupe_key AND other.id <> j.id \
+               AND other.status IN ('queued', 'running', 'retrying') \
+               WHERE j.workspace_id = $1 AND j.id = $2";
+    let others: i64 = scalar!(connection, sql, workspace.0, job.0);
     Ok(others > 0)
 }

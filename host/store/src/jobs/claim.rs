@@ -6,11 +6,11 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::super::Backend;
-use super::super::connection::{Connection, Raw, on};
-use super::super::error::Error;
+use super::super::connection::{Connection, Raw, execute, optional_scalar};
+use super::super::error::{Error, parsed};
 use super::super::sql::from_row;
+use super::count;
 use super::flows::{listed, resource_key};
-use super::{count, parsed};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobFlow, Lane, LeasedJob, NewJob};
 use assurance_core::domain::time::Timestamp;
@@ -131,18 +131,16 @@ pub async fn absorb(
          AND available_at <= $3 AND status IN ('queued', 'retrying') AND status = 'queued' \
          AND area = $4 AND kind = $5 AND id <> $6"
     );
-    on!(connection, c => {
-        let absorbed = sqlx::query(AssertSqlSafe(sql))
-            .bind(job.lane.as_str())
-            .bind(job.workspace.0)
-            .bind(now.0)
-            .bind(&job.area)
-            .bind(&job.kind)
-            .bind(job.id.0)
-            .execute(&mut *c)
-            .await?;
-        Ok(absorbed.rows_affected())
-    })
+    Ok(execute!(
+        connection,
+        AssertSqlSafe(sql),
+        job.lane.as_str(),
+        job.workspace.0,
+        now.0,
+        &job.area,
+        &job.kind,
+        job.id.0
+    ))
 }
 
 /// Returns when the next job of the lane and areas becomes due; `None` if no
@@ -165,14 +163,7 @@ pub async fn next_due(
              ORDER BY available_at LIMIT 1"
         }
     };
-    let due: Option<i64> = on!(connection, c => {
-        sqlx::query_scalar(sql)
-            .bind(lane.as_str())
-            .bind(listed(areas))
-            .bind(now.0)
-            .fetch_optional(&mut *c)
-            .await?
-    });
+    let due: Option<i64> = optional_scalar!(connection, sql, lane.as_str(), listed(areas), now.0);
     Ok(due.map(Timestamp))
 }
 from_row! {
@@ -206,7 +197,7 @@ impl Row {
                 workspace: WorkspaceId(self.workspace_id),
                 area: self.area,
                 kind: self.kind,
-                lane: parsed(&self.lane)?,
+                lane: parsed("jobs.lane", &self.lane)?,
                 payload: self.payload,
                 resource: self.resource_id,
                 available_at: Timestamp(self.available_at),

@@ -7,7 +7,7 @@
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::super::connection::{Connection, Raw, on};
+use super::super::connection::{Connection, Raw, fetch_all};
 use super::super::error::Error;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::{JobFlow, Lane};
@@ -58,13 +58,8 @@ pub async fn oldest(
          WHERE lane = $1 AND status IN ('queued', 'retrying') AND {is_listed} \
          ORDER BY available_at LIMIT {OLDEST}"
     );
-    let rows: Vec<(Uuid, Option<Uuid>, i64)> = on!(connection, c => {
-        sqlx::query_as(AssertSqlSafe(sql))
-            .bind(lane.as_str())
-            .bind(&listed_areas)
-            .fetch_all(&mut *c)
-            .await?
-    });
+    let rows: Vec<(Uuid, Option<Uuid>, i64)> =
+        fetch_all!(connection, AssertSqlSafe(sql), lane.as_str(), &listed_areas);
     let job = |(workspace, resource, at)| PendingJob {
         flow: JobFlow { workspace: WorkspaceId(workspace), resource },
         available_at: Timestamp(at),
@@ -87,17 +82,16 @@ pub async fn walk(
     };
     let workspace = after.map_or(Uuid::nil(), |flow| flow.workspace.0);
     let resource = after.map_or(Uuid::nil(), |flow| resource_key(flow.resource));
-    let rows: Vec<(Uuid, Uuid, i64, Option<i64>)> = on!(connection, c => {
-        sqlx::query_as(AssertSqlSafe(sql))
-            .bind(lane.as_str())
-            .bind(listed(areas))
-            .bind(now.0)
-            .bind(workspace)
-            .bind(resource)
-            .bind(Uuid::max())
-            .fetch_all(&mut *c)
-            .await?
-    });
+    let rows: Vec<(Uuid, Uuid, i64, Option<i64>)> = fetch_all!(
+        connection,
+        AssertSqlSafe(sql),
+        lane.as_str(),
+        listed(areas),
+        now.0,
+        workspace,
+        resource,
+        Uuid::max()
+    );
     let flow = |workspace, resource: Uuid| JobFlow {
         workspace: WorkspaceId(workspace),
         resource: Some(resource).filter(|resource| !resource.is_nil()),

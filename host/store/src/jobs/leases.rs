@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::super::connection::{Connection, Raw, on};
+use super::super::connection::{Connection, Raw, execute};
 use super::super::error::Error;
 use super::super::sql::DATABASE_NOW;
 use assurance_core::domain::time::Timestamp;
@@ -28,16 +28,9 @@ pub async fn heartbeat(
     worker: Uuid,
     expires_at: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query(
-            "INSERT INTO job_workers (id, expires_at) VALUES ($1, $2) \
-             ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at",
-        )
-        .bind(worker)
-        .bind(expires_at.0)
-        .execute(&mut *c)
-        .await?;
-    });
+    let sql = "INSERT INTO job_workers (id, expires_at) VALUES ($1, $2) \
+               ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at";
+    execute!(connection, sql, worker, expires_at.0);
     Ok(())
 }
 
@@ -45,21 +38,12 @@ pub async fn heartbeat(
 /// were lost too often is dead. `now` is a time of the [`lease_clock`]. Returns
 /// the number of jobs.
 pub async fn recover(connection: &mut Connection, now: Timestamp) -> Result<u64, Error> {
-    on!(connection, c => {
-        let recovered = sqlx::query(
-            "UPDATE jobs SET lease_id = NULL, worker_id = NULL, updated_at = $1, \
-             available_at = $1, last_error = 'the worker was lost', \
-             status = CASE WHEN attempts >= max_attempts + $2 THEN 'dead' ELSE 'retrying' END \
-             WHERE status = 'running' AND NOT EXISTS (SELECT 1 FROM job_workers \
-             WHERE job_workers.id = jobs.worker_id AND expires_at > $1)",
-        )
-        .bind(now.0)
-        .bind(MAX_LOST_WORKERS)
-        .execute(&mut *c)
-        .await?
-        .rows_affected();
-        Ok(recovered)
-    })
+    let sql = "UPDATE jobs SET lease_id = NULL, worker_id = NULL, updated_at = $1, \
+               available_at = $1, last_error = 'the worker was lost', \
+               status = CASE WHEN attempts >= max_attempts + $2 THEN 'dead' ELSE 'retrying' END \
+               WHERE status = 'running' AND NOT EXISTS (SELECT 1 FROM job_workers \
+               WHERE job_workers.id = jobs.worker_id AND expires_at > $1)";
+    Ok(execute!(connection, sql, now.0, MAX_LOST_WORKERS))
 }
 
 /// Releases the jobs of a process, all or those of one lease, as if they had
@@ -70,21 +54,11 @@ pub async fn release(
     lease: Option<Uuid>,
     now: Timestamp,
 ) -> Result<u64, Error> {
-    on!(connection, c => {
-        let released = sqlx::query(
-            "UPDATE jobs SET lease_id = NULL, worker_id = NULL, updated_at = $1, \
-             status = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'queued' END, \
-             attempts = attempts - 1 \
-             WHERE status = 'running' AND worker_id = $2 AND lease_id = coalesce($3, lease_id)",
-        )
-        .bind(now.0)
-        .bind(worker)
-        .bind(lease)
-        .execute(&mut *c)
-        .await?
-        .rows_affected();
-        Ok(released)
-    })
+    let sql = "UPDATE jobs SET lease_id = NULL, worker_id = NULL, updated_at = $1, \
+               status = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'queued' END, \
+               attempts = attempts - 1 \
+               WHERE status = 'running' AND worker_id = $2 AND lease_id = coalesce($3, lease_id)";
+    Ok(execute!(connection, sql, now.0, worker, lease))
 }
 
 /// Deletes the row of a process that has released all jobs, and those of
@@ -94,12 +68,7 @@ pub async fn forget_worker(
     worker: Uuid,
     lost_before: Timestamp,
 ) -> Result<(), Error> {
-    on!(connection, c => {
-        sqlx::query("DELETE FROM job_workers WHERE id = $1 OR expires_at < $2")
-            .bind(worker)
-            .bind(lost_before.0)
-            .execute(&mut *c)
-            .await?;
-    });
+    let sql = "DELETE FROM job_workers WHERE id = $1 OR expires_at < $2";
+    execute!(connection, sql, worker, lost_before.0);
     Ok(())
 }

@@ -15,12 +15,10 @@ mod tests;
 mod view;
 mod waiting;
 
-use std::str::FromStr;
-
 use super::Backend;
-use super::connection::{Connection, Raw, on};
+use super::connection::{Connection, Raw, execute};
 use super::error::Error;
-use super::sql::{Sql, SqlParameter};
+use super::sql::Sql;
 use assurance_core::domain::job::{JobEnd, JobEndKind, JobProgress, NewJob};
 use assurance_core::domain::time::Timestamp;
 
@@ -90,30 +88,29 @@ pub(super) fn push_insert_merged(sql: &mut Sql, job: &NewJob, now: Timestamp) {
         " WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE status IN ('queued', 'retrying') \
          AND attempts = 0 AND coalesce(resource_id, zeroblob(16)) = zeroblob(16) AND lane = ",
     );
-    sql.bind(SqlParameter::Text(job.lane.as_str().to_owned())).push(" AND workspace_id = ");
-    sql.bind(SqlParameter::Uuid(job.workspace.0)).push(" AND available_at > ");
-    sql.bind(SqlParameter::Integer(now.0)).push(" AND available_at <= ");
-    sql.bind(SqlParameter::Integer(job.available_at.0)).push(" AND area = ");
-    sql.bind(SqlParameter::Text(job.area.clone())).push(" AND kind = ");
-    sql.bind(SqlParameter::Text(job.kind.clone())).push(")");
+    sql.bind(job.lane.as_str()).push(" AND workspace_id = ");
+    sql.bind(job.workspace.0).push(" AND available_at > ");
+    sql.bind(now.0).push(" AND available_at <= ");
+    sql.bind(job.available_at.0).push(" AND area = ");
+    sql.bind(job.area.as_str()).push(" AND kind = ");
+    sql.bind(job.kind.as_str()).push(")");
 }
 
 /// Appends a new job's values, in the order of [`INSERT`].
 fn push_values(sql: &mut Sql, job: &NewJob, now: Timestamp) {
-    let text = |text: &str| SqlParameter::Text(text.to_owned());
-    sql.bind(SqlParameter::Uuid(job.workspace.0)).push(", ");
-    sql.bind(SqlParameter::Uuid(job.id.0)).push(", ");
-    sql.bind(text(&job.area)).push(", ");
-    sql.bind(text(&job.kind)).push(", ");
-    sql.bind(text(job.lane.as_str())).push(", ");
-    sql.bind(text(&job.payload)).push(", ");
-    sql.bind(SqlParameter::MaybeUuid(job.resource)).push(", ");
-    sql.bind(SqlParameter::Integer(job.max_attempts.into())).push(", ");
-    sql.bind(SqlParameter::Integer(job.timeout_ms.into())).push(", ");
-    sql.bind(SqlParameter::Integer(job.available_at.0)).push(", ");
-    sql.bind(SqlParameter::MaybeText(job.dedupe_key.clone())).push(", ");
-    sql.bind(SqlParameter::Integer(now.0)).push(", ");
-    sql.bind(SqlParameter::Integer(now.0)).push(", 'queued', 0");
+    sql.bind(job.workspace.0).push(", ");
+    sql.bind(job.id.0).push(", ");
+    sql.bind(job.area.as_str()).push(", ");
+    sql.bind(job.kind.as_str()).push(", ");
+    sql.bind(job.lane.as_str()).push(", ");
+    sql.bind(job.payload.as_str()).push(", ");
+    sql.bind(job.resource).push(", ");
+    sql.bind(i64::from(job.max_attempts)).push(", ");
+    sql.bind(i64::from(job.timeout_ms)).push(", ");
+    sql.bind(job.available_at.0).push(", ");
+    sql.bind(job.dedupe_key.clone()).push(", ");
+    sql.bind(now.0).push(", ");
+    sql.bind(now.0).push(", 'queued', 0");
 }
 
 /// Ends a run of jobs. Returns [`Error::LeaseLost`] if one of them does not have
@@ -131,8 +128,6 @@ pub async fn end(connection: &mut Connection, end: &JobEnd, now: Timestamp) -> R
 /// Appends the statement that ends a run. It does not change jobs that do not
 /// have the run's lease any more.
 pub(super) fn push_end(sql: &mut Sql, end: &JobEnd, now: Timestamp) {
-    let text = |error: &String| SqlParameter::Text(error.clone());
-    let time = |at: Timestamp| SqlParameter::Integer(at.0);
     let released = "lease_id = NULL, worker_id = NULL, updated_at = ";
     if end.how.deletes() {
         sql.push("DELETE FROM jobs");
@@ -142,60 +137,60 @@ pub(super) fn push_end(sql: &mut Sql, end: &JobEnd, now: Timestamp) {
     match &end.how {
         JobEndKind::Done { keep: false } => {}
         JobEndKind::Done { keep: true } => {
-            sql.push("status = 'succeeded', last_error = NULL, ").push(released).bind(time(now));
+            sql.push("status = 'succeeded', last_error = NULL, ").push(released).bind(now.0);
         }
         JobEndKind::Continue { checkpoint, requeue: false } => {
-            sql.push("checkpoint = ").bind(text(checkpoint));
-            sql.push(", updated_at = ").bind(time(now));
+            sql.push("checkpoint = ").bind(checkpoint.as_str());
+            sql.push(", updated_at = ").bind(now.0);
         }
         JobEndKind::Continue { checkpoint, requeue: true } => {
             sql.push("status = 'queued', attempts = attempts - 1, checkpoint = ");
-            sql.bind(text(checkpoint)).push(", available_at = ").bind(time(now));
-            sql.push(", ").push(released).bind(time(now));
+            sql.bind(checkpoint.as_str()).push(", available_at = ").bind(now.0);
+            sql.push(", ").push(released).bind(now.0);
         }
         JobEndKind::Retry { at, error } => {
-            sql.push("status = 'retrying', available_at = ").bind(time(*at));
-            sql.push(", last_error = ").bind(text(error));
-            sql.push(", ").push(released).bind(time(now));
+            sql.push("status = 'retrying', available_at = ").bind(at.0);
+            sql.push(", last_error = ").bind(error.as_str());
+            sql.push(", ").push(released).bind(now.0);
         }
         JobEndKind::Release { at } => {
             sql.push(
                 "status = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'queued' END, \
                  attempts = attempts - 1, available_at = ",
             );
-            sql.bind(time(*at)).push(", ").push(released).bind(time(now));
+            sql.bind(at.0).push(", ").push(released).bind(now.0);
         }
         JobEndKind::Failed { error } => {
-            sql.push("status = 'failed', last_error = ").bind(text(error));
-            sql.push(", ").push(released).bind(time(now));
+            sql.push("status = 'failed', last_error = ").bind(error.as_str());
+            sql.push(", ").push(released).bind(now.0);
         }
         JobEndKind::Dead { error } => {
-            sql.push("status = 'dead', last_error = ").bind(text(error));
-            sql.push(", ").push(released).bind(time(now));
+            sql.push("status = 'dead', last_error = ").bind(error.as_str());
+            sql.push(", ").push(released).bind(now.0);
         }
     }
     if let (Some(JobProgress { done, total }), false) = (end.progress, end.how.deletes()) {
-        sql.push(", progress_done = ").bind(SqlParameter::Integer(done.cast_signed()));
-        sql.push(", progress_total = ").bind(SqlParameter::Integer(total.cast_signed()));
+        sql.push(", progress_done = ").bind(done.cast_signed());
+        sql.push(", progress_total = ").bind(total.cast_signed());
     }
-    sql.push(" WHERE workspace_id = ").bind(SqlParameter::Uuid(end.workspace.0));
+    sql.push(" WHERE workspace_id = ").bind(end.workspace.0);
     match (end.jobs.as_slice(), sql.backend) {
         ([job], _) => {
-            sql.push(" AND id = ").bind(SqlParameter::Uuid(job.0));
+            sql.push(" AND id = ").bind(job.0);
         }
         (jobs, Backend::Postgres) => {
-            let ids = jobs.iter().map(|job| job.0).collect();
-            sql.push(" AND id = ANY(").bind(SqlParameter::Uuids(ids)).push(")");
+            let ids: Vec<_> = jobs.iter().map(|job| job.0).collect();
+            sql.push(" AND id = ANY(").bind(ids).push(")");
         }
         (jobs, Backend::Sqlite) => {
             for (at, job) in jobs.iter().enumerate() {
                 sql.push(if at == 0 { " AND id IN (" } else { ", " });
-                sql.bind(SqlParameter::Uuid(job.0));
+                sql.bind(job.0);
             }
             sql.push(")");
         }
     }
-    sql.push(" AND lease_id = ").bind(SqlParameter::Uuid(end.lease));
+    sql.push(" AND lease_id = ").bind(end.lease);
 }
 
 /// Deletes a batch of jobs: succeeded ones that ended before
@@ -221,21 +216,7 @@ pub async fn sweep(
              OR status IN ('failed', 'dead') AND updated_at < $2) LIMIT $3))"
         }
     };
-    on!(connection, c => {
-        let swept = sqlx::query(sql)
-        .bind(succeeded_before.0)
-        .bind(ended_before.0)
-        .bind(ROWS_PER_SWEEP.cast_signed())
-        .execute(&mut *c)
-        .await?
-        .rows_affected();
-        Ok(swept)
-    })
-}
-
-/// Parses a column that only this module writes.
-fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<T, Error> {
-    text.parse().map_err(|what: String| Error::Database(sqlx::Error::Decode(what.into())))
+    Ok(execute!(connection, sql, succeeded_before.0, ended_before.0, ROWS_PER_SWEEP.cast_signed()))
 }
 
 fn count(column: i64) -> u32 {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::super::connection::{Connection, Raw, on};
-use super::super::cursor::{CursorBinding, CursorPosition};
-use super::super::error::Error;
+use super::super::connection::{Connection, Raw, fetch_all, fetch_optional};
+use super::super::cursor::CursorBinding;
+use super::super::error::{Error, parsed};
 use super::super::sql::from_row;
 use super::super::{Backend, Store};
-use super::{count, parsed};
+use super::count;
 use assurance_core::domain::document::{Condition, FieldTest, FieldValue};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobProgress, JobStatus, Lane};
@@ -31,20 +31,15 @@ pub struct LaneDepth {
 /// Returns the number of jobs in each lane, over all workspaces.
 pub async fn depths(connection: &mut Connection) -> Result<BTreeMap<Lane, LaneDepth>, Error> {
     // Two queries, each answered from its index alone.
-    let rows: Vec<(String, i64, Option<i64>)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT lane, count(*), min(available_at) FROM jobs \
-             WHERE status IN ('queued', 'retrying') GROUP BY lane \
-             UNION ALL SELECT lane, count(*), NULL FROM jobs \
-             WHERE status = 'running' GROUP BY lane",
-        )
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT lane, count(*), min(available_at) FROM jobs \
+               WHERE status IN ('queued', 'retrying') GROUP BY lane \
+               UNION ALL SELECT lane, count(*), NULL FROM jobs \
+               WHERE status = 'running' GROUP BY lane";
+    let rows: Vec<(String, i64, Option<i64>)> = fetch_all!(connection, sql);
     let mut depths: BTreeMap<Lane, LaneDepth> =
         Lane::ALL.into_iter().map(|lane| (lane, LaneDepth::default())).collect();
     for (lane, count, next_due) in rows {
-        let depth = depths.entry(parsed(&lane)?).or_default();
+        let depth = depths.entry(parsed("jobs.lane", &lane)?).or_default();
         let count = u64::try_from(count).unwrap_or_default();
         match next_due {
             Some(at) => (depth.waiting, depth.next_due) = (count, Some(Timestamp(at))),
@@ -84,13 +79,9 @@ pub async fn refresh_statistics(store: &Store, waiting: u64) -> Result<bool, Err
 /// Returns the number of stored jobs that failed for good, over all workspaces, by status.
 pub async fn failed(connection: &mut Connection) -> Result<[(JobStatus, u64); 2], Error> {
     // Answered from the index of ended jobs alone.
-    let rows: Vec<(String, i64)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT status, count(*) FROM jobs WHERE status IN ('failed', 'dead') GROUP BY status",
-        )
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT status, count(*) FROM jobs WHERE status IN ('failed', 'dead') \
+               GROUP BY status";
+    let rows: Vec<(String, i64)> = fetch_all!(connection, sql);
     Ok([JobStatus::Failed, JobStatus::Dead].map(|status| {
         let found = rows.iter().find(|(name, _)| name == status.as_str());
         (status, found.map_or(0, |(_, count)| u64::try_from(*count).unwrap_or_default()))
@@ -103,23 +94,16 @@ pub async fn loads(
     workspace: WorkspaceId,
     now: Timestamp,
 ) -> Result<BTreeMap<Lane, LaneLoad>, Error> {
-    let rows: Vec<(String, i64, i64)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT lane, count(CASE WHEN status = 'running' THEN 1 END), \
-             count(CASE WHEN status = 'queued' AND available_at <= $2 THEN 1 END) \
-             FROM jobs WHERE workspace_id = $1 GROUP BY lane",
-        )
-        .bind(workspace.0)
-        .bind(now.0)
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT lane, count(CASE WHEN status = 'running' THEN 1 END), \
+               count(CASE WHEN status = 'queued' AND available_at <= $2 THEN 1 END) \
+               FROM jobs WHERE workspace_id = $1 GROUP BY lane";
+    let rows: Vec<(String, i64, i64)> = fetch_all!(connection, sql, workspace.0, now.0);
     let mut loads: BTreeMap<Lane, LaneLoad> =
         Lane::ALL.into_iter().map(|lane| (lane, LaneLoad::default())).collect();
     for (lane, active, queued) in rows {
         let number = |count: i64| u64::try_from(count).unwrap_or_default();
         let load = LaneLoad { active: number(active), queued: number(queued) };
-        loads.insert(parsed(&lane)?, load);
+        loads.insert(parsed("jobs.lane", &lane)?, load);
     }
     Ok(loads)
 }
@@ -148,14 +132,8 @@ pub async fn overview(
          AND (status <> 'queued' OR available_at <= $2)) AS mine) AS placed \
          WHERE nth <= $3 ORDER BY lane, rank, nth"
     );
-    let rows: Vec<ListedRow> = on!(connection, c => {
-        sqlx::query_as(AssertSqlSafe(sql))
-            .bind(workspace.0)
-            .bind(now.0)
-            .bind(i64::from(limit))
-            .fetch_all(&mut *c)
-            .await?
-    });
+    let rows: Vec<ListedRow> =
+        fetch_all!(connection, AssertSqlSafe(sql), workspace.0, now.0, i64::from(limit));
     rows.into_iter().map(ListedRow::queued).collect()
 }
 
@@ -177,13 +155,9 @@ pub async fn page(
         conditions: &conditions,
         order: &[],
     };
-    let before = cursor.map(|cursor| before(&binding, cursor)).transpose()?;
-    let mut jobs = select(connection, (workspace, now), filter, before, limit + 1).await?;
-    let more = jobs.len() > limit as usize;
-    jobs.truncate(limit as usize);
-    let last = jobs.last().filter(|_| more);
-    let next = last.map(|job| CursorPosition { values: Vec::new(), id: job.id.to_string() });
-    Ok((jobs, next.map(|position| binding.encode(&position))))
+    let before = binding.after(cursor)?;
+    let jobs = select(connection, (workspace, now), filter, before, limit + 1).await?;
+    Ok(binding.page(jobs, limit, |job| job.id.to_string()))
 }
 
 /// Returns one of a workspace's jobs; `None` if there is none with this id.
@@ -194,14 +168,8 @@ pub async fn find(
     job: JobId,
 ) -> Result<Option<QueuedJob>, Error> {
     let sql = listing("j.id = $3");
-    let row: Option<ListedRow> = on!(connection, c => {
-        sqlx::query_as(AssertSqlSafe(sql))
-            .bind(workspace.0)
-            .bind(now.0)
-            .bind(job.0)
-            .fetch_optional(&mut *c)
-            .await?
-    });
+    let row: Option<ListedRow> =
+        fetch_optional!(connection, AssertSqlSafe(sql), workspace.0, now.0, job.0);
     row.map(ListedRow::queued).transpose()
 }
 
@@ -212,17 +180,10 @@ pub async fn progress_of(
     workspace: WorkspaceId,
     resource: Uuid,
 ) -> Result<Vec<(String, String, JobProgress)>, Error> {
-    let rows: Vec<(String, String, i64, i64)> = on!(connection, c => {
-        sqlx::query_as(
-            "SELECT area, kind, progress_done, progress_total FROM jobs \
-             WHERE workspace_id = $1 AND resource_id = $2 AND progress_total IS NOT NULL \
-             AND status IN ('queued', 'running', 'retrying') ORDER BY area, kind",
-        )
-        .bind(workspace.0)
-        .bind(resource)
-        .fetch_all(&mut *c)
-        .await?
-    });
+    let sql = "SELECT area, kind, progress_done, progress_total FROM jobs \
+               WHERE workspace_id = $1 AND resource_id = $2 AND progress_total IS NOT NULL \
+               AND status IN ('queued', 'running', 'retrying') ORDER BY area, kind";
+    let rows: Vec<(String, String, i64, i64)> = fetch_all!(connection, sql, workspace.0, resource);
     let read = |(area, kind, done, total)| (area, kind, progress(done, total));
     Ok(rows.into_iter().map(read).collect())
 }
@@ -246,11 +207,6 @@ fn conditions(filter: &JobFilter) -> Vec<Condition> {
     said.into_iter().filter_map(condition).collect()
 }
 
-fn before(binding: &CursorBinding<'_>, cursor: &str) -> Result<Uuid, Error> {
-    let position = binding.decode(cursor).ok_or(Error::InvalidCursor)?;
-    position.id.parse().map_err(|_| Error::InvalidCursor)
-}
-
 async fn select(
     connection: &mut Connection,
     (workspace, now): (WorkspaceId, Timestamp),
@@ -263,19 +219,18 @@ async fn select(
          AND ($5 IS NULL OR j.status = $5) AND ($6 IS NULL OR j.resource_id = $6) \
          AND ($7 IS NULL OR j.id < $7) ORDER BY j.id DESC LIMIT $8",
     );
-    let rows: Vec<ListedRow> = on!(connection, c => {
-        sqlx::query_as(AssertSqlSafe(sql))
-            .bind(workspace.0)
-            .bind(now.0)
-            .bind(filter.lane.map(Lane::as_str))
-            .bind(&filter.kind)
-            .bind(filter.status.map(JobStatus::as_str))
-            .bind(filter.resource)
-            .bind(before)
-            .bind(i64::from(limit))
-            .fetch_all(&mut *c)
-            .await?
-    });
+    let rows: Vec<ListedRow> = fetch_all!(
+        connection,
+        AssertSqlSafe(sql),
+        workspace.0,
+        now.0,
+        filter.lane.map(Lane::as_str),
+        &filter.kind,
+        filter.status.map(JobStatus::as_str),
+        filter.resource,
+        before,
+        i64::from(limit)
+    );
     rows.into_iter().map(ListedRow::queued).collect()
 }
 
@@ -316,9 +271,9 @@ impl ListedRow {
             id: JobId(self.id),
             area: self.area,
             kind: self.kind,
-            lane: parsed(&self.lane)?,
+            lane: parsed("jobs.lane", &self.lane)?,
             resource: self.resource_id,
-            status: parsed(&self.status)?,
+            status: parsed("jobs.status", &self.status)?,
             attempts: count(self.attempts),
             max_attempts: count(self.max_attempts),
             available_at: Timestamp(self.available_at),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::super::connection::{Connection, on};
+use super::super::connection::{Connection, scalar};
 use super::super::{Error, Store};
 use assurance_core::domain::id::WorkspaceId;
 
@@ -71,13 +71,8 @@ impl Store {
     fn count_in_background(&self, workspace: WorkspaceId, area: String, most: u64) {
         let store = self.clone();
         tokio::spawn(async move {
-            let counted = store.in_time(async {
-                let mut connection = store.reader().await?;
-                let counted = count_waiting(&mut connection, workspace, &area, most).await?;
-                connection.release();
-                Ok(counted)
-            });
-            match counted.await {
+            let counted = store.read(async |c| count_waiting(c, workspace, &area, most).await);
+            match store.in_time(counted).await {
                 Ok(waiting) => store.counted(workspace, area, waiting, most),
                 Err(error) => tracing::debug!(%error, "cannot count waiting jobs"),
             }
@@ -113,16 +108,9 @@ async fn count_waiting(
     area: &str,
     most: u64,
 ) -> Result<u64, Error> {
-    let counted: i64 = on!(connection, c => {
-        sqlx::query_scalar(
-            "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE workspace_id = $1 AND area = $2 \
-             AND status IN ('queued', 'retrying') LIMIT $3) AS waiting",
-        )
-        .bind(workspace.0)
-        .bind(area)
-        .bind(i64::try_from(most).unwrap_or(i64::MAX))
-        .fetch_one(&mut *c)
-        .await?
-    });
+    let sql = "SELECT count(*) FROM (SELECT 1 FROM jobs WHERE workspace_id = $1 AND area = $2 \
+               AND status IN ('queued', 'retrying') LIMIT $3) AS waiting";
+    let counted: i64 =
+        scalar!(connection, sql, workspace.0, area, i64::try_from(most).unwrap_or(i64::MAX));
     Ok(u64::try_from(counted).unwrap_or_default())
 }

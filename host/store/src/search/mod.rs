@@ -24,7 +24,7 @@ use super::error::Error;
 use super::fields::like_pattern;
 use super::query::QueryTarget;
 use super::scope::SubstringIndexSpec;
-use super::sql::{Sql, SqlParameter, each_row, one_row};
+use super::sql::{Sql, each_row, one_row};
 use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 
 pub use pairs::PairColumns;
@@ -180,16 +180,16 @@ impl<'a> SubstringSearch<'a> {
     }
 
     fn push_where(self, sql: &mut Sql, target: QueryTarget<'_>, from: &KeyStart) {
-        sql.push(" WHERE workspace_id = ").bind(SqlParameter::Uuid(target.workspace.0));
-        sql.push(" AND collection = ").bind(SqlParameter::Text(target.scope.full_name.clone()));
-        sql.push(" AND field = ").bind(SqlParameter::Text(self.searched.text.clone()));
+        sql.push(" WHERE workspace_id = ").bind(target.workspace.0);
+        sql.push(" AND collection = ").bind(target.scope.full_name.clone());
+        sql.push(" AND field = ").bind(self.searched.text.clone());
         match from {
             KeyStart::First => {}
             KeyStart::At(key) => {
-                sql.push(" AND key >= ").bind(SqlParameter::Text(key.clone()));
+                sql.push(" AND key >= ").bind(key.clone());
             }
             KeyStart::After(key) => {
-                sql.push(" AND key > ").bind(SqlParameter::Text(key.clone()));
+                sql.push(" AND key > ").bind(key.clone());
             }
         }
     }
@@ -211,7 +211,7 @@ impl<'a> SubstringSearch<'a> {
 /// Writes the search text, folded like the stored texts.
 fn push_folded(sql: &mut Sql, part: String, folding: &str) {
     let [before, after] = folded(folding);
-    sql.push(&before).bind(SqlParameter::Text(part)).push(&after);
+    sql.push(&before).bind(part).push(&after);
 }
 
 impl SubstringIndexSpec {

@@ -9,7 +9,7 @@ use super::super::apply::Effects;
 use super::super::connection::Raw;
 use super::super::error::Error;
 use super::super::scope::{CollectionScope, SubstringIndexSpec};
-use super::super::sql::{Sql, SqlParameter};
+use super::super::sql::Sql;
 use super::super::{Backend, Store};
 use super::{SAMPLE, folded};
 use assurance_core::domain::id::WorkspaceId;
@@ -84,15 +84,13 @@ impl PairColumns {
     fn insert(self, folding: &str) -> Sql {
         let mut sql = Sql::new(Backend::Postgres, "INSERT INTO search_texts ");
         sql.push("(workspace_id, collection, field, key, folded) SELECT DISTINCT ");
-        sql.bind(SqlParameter::Uuid(self.workspace.0))
-            .push("::uuid, u.collection, u.field, u.key, ");
+        sql.bind(self.workspace.0).push("::uuid, u.collection, u.field, u.key, ");
         let [before, after] = folded(folding);
         sql.push(&format!("{before}u.text{after} AS folded FROM unnest("));
-        sql.bind(SqlParameter::Texts(self.collections)).push("::text[], ");
-        sql.bind(SqlParameter::Texts(self.fields)).push("::text[], ");
-        sql.bind(SqlParameter::Texts(self.keys)).push("::text[], ");
-        sql.bind(SqlParameter::Texts(self.texts))
-            .push("::text[]) AS u(collection, field, key, text) ");
+        sql.bind(self.collections).push("::text[], ");
+        sql.bind(self.fields).push("::text[], ");
+        sql.bind(self.keys).push("::text[], ");
+        sql.bind(self.texts).push("::text[]) AS u(collection, field, key, text) ");
         sql.push("ORDER BY 2, 3, 4, 5 ON CONFLICT DO NOTHING");
         sql
     }

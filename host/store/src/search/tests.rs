@@ -4,10 +4,9 @@ use sqlx::AssertSqlSafe;
 
 use super::super::connection::Raw;
 use super::super::scope::CollectionScope;
-use super::super::sql::Row;
 use super::*;
 use crate::collections::ensure;
-use crate::testing::{TestStore, fresh};
+use crate::testing::{TestStore, explained, fresh, texts};
 use assurance_core::domain::document::{Condition, Order, PageStart as First};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::FieldKind;
@@ -15,14 +14,13 @@ use assurance_core::domain::manifest::FieldKind;
 fn scope() -> CollectionScope {
     CollectionScope {
         full_name: "a.b".into(),
-        own: true,
         fields: [("name".to_owned(), FieldKind::Text)].into(),
-        indexes: vec![],
         searched: vec![SubstringIndexSpec {
             text: "name".into(),
             by: "name".into(),
             unless: vec![],
         }],
+        ..CollectionScope::default()
     }
 }
 
@@ -76,13 +74,6 @@ async fn filled(
     Some((fresh, connection))
 }
 
-async fn texts(connection: &mut Connection, sql: Sql) -> Vec<String> {
-    let mut texts = Vec::new();
-    let take = |row: Row| row.text(0).map(|text| texts.push(text));
-    each_row(connection, sql, take).await.unwrap();
-    texts
-}
-
 /// Returns the expected result of [`SubstringSearch::keys`] by testing every pair.
 async fn all_keys(connection: &mut Connection, part: &str, from: &KeyStart) -> Vec<String> {
     let sql = format!(
@@ -90,7 +81,7 @@ async fn all_keys(connection: &mut Connection, part: &str, from: &KeyStart) -> V
          WHERE strpos(translate(folded, '{CAPITALS}', '{MARKS}'), "
     );
     let mut sql = Sql::new(Backend::Postgres, &sql);
-    sql.bind(SqlParameter::Text(part.into())).push(") > 0 ORDER BY key");
+    sql.bind(part).push(") > 0 ORDER BY key");
     let mut keys = texts(connection, sql).await;
     match from {
         KeyStart::First => {}
@@ -116,12 +107,6 @@ async fn trigrams_are_asked_for_a_sample_and_for_all_whatever_folds_the_letters(
             assert!(plan.contains(index), "{folding}: {plan}");
         }
     }
-}
-
-/// Returns the lines of a plan with the actual row counts.
-async fn explained(connection: &mut Connection, mut sql: Sql) -> Vec<String> {
-    sql.text.insert_str(0, "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ");
-    texts(connection, sql).await
 }
 
 #[tokio::test]

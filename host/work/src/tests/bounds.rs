@@ -11,9 +11,7 @@ on_both! {
         let wish = |bytes: usize| JobRequest {
             kind: "tidy".into(),
             payload: format!(r#"{{"x":"{}"}}"#, "y".repeat(bytes - 8)),
-            resource: None,
-            available_at: None,
-            dedupe_key: None,
+            ..JobRequest::default()
         };
         let unit = || area.with(|spec| {
             spec.limits.max_payload_bytes = 1_000;
@@ -36,9 +34,7 @@ on_both! {
         let wish = || JobRequest {
             kind: "tidy".into(),
             payload: "{}".into(),
-            resource: None,
-            available_at: None,
-            dedupe_key: None,
+            ..JobRequest::default()
         };
         let unit = |area: &Area| area.with(|spec| spec.limits.max_waiting_jobs = 3);
         let mut first = unit(&area);
@@ -111,9 +107,7 @@ on_both! {
     async fn blobs_are_bounded_in_bytes_and_read_in_pieces(store: &Store) {
         const PIECE: usize = 8 << 20;
         let area = Area::installed(store).await;
-        let mut unit = area.unit();
-        unit.blob_write("large", vec![7; PIECE + 1]).await.unwrap();
-        unit.commit(CommitAdditions::default()).await.unwrap();
+        area.commit(async |unit| unit.blob_write("large", vec![7; PIECE + 1]).await.unwrap()).await;
         let read = area.unit().blob_read("large", 0, u32::MAX).await.unwrap();
         assert_eq!(read.len(), PIECE);
         let mut unit = area.with(|spec| spec.limits.max_blob_bytes = 10);

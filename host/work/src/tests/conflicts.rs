@@ -105,9 +105,7 @@ on_both! {
         access_pattern.as_ref().unwrap().note_second_read();
         let light = || area.with(|spec| spec.access_pattern.clone_from(&access_pattern));
         let put = async |name: &str| {
-            let mut unit = area.unit();
-            unit.blob_write(name, b"1".to_vec()).await.unwrap();
-            unit.commit(CommitAdditions::default()).await.unwrap();
+            area.commit(async |unit| unit.blob_write(name, b"1".to_vec()).await.unwrap()).await;
         };
         put("x").await;
         // As long as it computes, others may write, and nobody waits for it.

@@ -212,9 +212,8 @@ on_both! {
         let wish = |key: String| JobRequest {
             kind: "tidy".into(),
             payload: "{}".into(),
-            resource: None,
-            available_at: None,
             dedupe_key: Some(key),
+            ..JobRequest::default()
         };
         let mut unit = area.unit();
         for bad in ["a\0".to_owned(), "x".repeat(201), "x".repeat(10_000)] {
@@ -277,9 +276,7 @@ on_both! {
         assert_eq!(unit.secret_to_send("key", HERE).await.unwrap().as_slice(), b"hush");
         assert_eq!(refused(unit.secret_to_send("none", HERE).await), SendSecretError::NotFound);
         // The call has no snapshot yet, so it sees concurrent writes.
-        let mut other = area.unit();
-        other.secret_delete("key").await.unwrap();
-        other.commit(CommitAdditions::default()).await.unwrap();
+        area.commit(async |unit| unit.secret_delete("key").await.unwrap()).await;
         assert!(!unit.secret_exists("key").await.unwrap());
     }
 
@@ -287,9 +284,7 @@ on_both! {
         let area = Area::installed(store).await;
         let scope = AreaPolicy { digest: "one".into(), ..AreaPolicy::clone(&area.scope) };
         let area = Area { scope: Arc::new(scope), ..area };
-        let mut unit = area.unit();
-        unit.secret_put("key", b"hush").await.unwrap();
-        unit.commit(CommitAdditions::default()).await.unwrap();
+        area.commit(async |unit| unit.secret_put("key", b"hush").await.unwrap()).await;
         let scope = AreaPolicy { digest: "another".into(), ..AreaPolicy::clone(&area.scope) };
         let next = Area { scope: Arc::new(scope), ..area.clone() };
         let early = refused(next.unit().secret_to_send("key", HERE).await);
@@ -307,17 +302,13 @@ on_both! {
         let freed = area.unit().secret_to_send("key", "https://b.example").await;
         assert!(matches!(freed, Err(OperationError::Abort(Error::Seal(_)))), "{freed:?}");
         // A new value is not bound to an origin.
-        let mut unit = next.unit();
-        unit.secret_put("key", b"new").await.unwrap();
-        unit.commit(CommitAdditions::default()).await.unwrap();
+        next.commit(async |unit| unit.secret_put("key", b"new").await.unwrap()).await;
         next.unit().secret_to_send("key", "https://b.example").await.unwrap();
     }
 
     async fn a_secret_is_not_bound_by_a_step_that_could_undo_it(store: &Store) {
         let area = Area::installed(store).await;
-        let mut unit = area.unit();
-        unit.secret_put("key", b"hush").await.unwrap();
-        unit.commit(CommitAdditions::default()).await.unwrap();
+        area.commit(async |unit| unit.secret_put("key", b"hush").await.unwrap()).await;
         let mut unit = area.with(|spec| spec.in_job = true);
         unit.write("items", vec![create("a", "{}")]).await.unwrap();
         unit.count("items", &[], None).await.unwrap();

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::{
     AreaPolicy, CollectionScope, CommitAdditions, OperationError, StoredReply, Subscriber,
-    UnitOfWork, UnitSpec, WorkLimits,
+    UnitOfWork, UnitSpec,
 };
 use assurance_core::access::StorageAccessPattern;
 use assurance_core::domain::area::{CallContext, CallOrigin};
@@ -90,23 +90,9 @@ impl Area {
     }
 
     pub(super) fn spec(&self) -> UnitSpec {
-        UnitSpec {
-            area: Arc::clone(&self.scope),
-            call: CallContext {
-                workspace: self.workspace,
-                now: NOW,
-                seed: [9; 32],
-                origin: CallOrigin::SmokeTest,
-            },
-            actor: Some(self.user),
-            session: None,
-            by_link: false,
-            writes: true,
-            in_job: false,
-            locked: false,
-            limits: WorkLimits::default(),
-            access_pattern: None,
-        }
+        let (workspace, origin) = (self.workspace, CallOrigin::SmokeTest);
+        let call = CallContext { workspace, now: NOW, seed: [9; 32], origin };
+        UnitSpec { actor: Some(self.user), writes: true, ..UnitSpec::of(&self.scope, call) }
     }
 
     pub(super) fn unit(&self) -> UnitOfWork {
@@ -117,6 +103,14 @@ impl Area {
         let mut spec = self.spec();
         change(&mut spec);
         UnitOfWork::new(self.store.clone(), Arc::clone(&self.keys), spec)
+    }
+
+    /// Runs a call and commits it.
+    pub(super) async fn commit<T>(&self, work: impl AsyncFnOnce(&mut UnitOfWork) -> T) -> T {
+        let mut unit = self.unit();
+        let result = work(&mut unit).await;
+        unit.commit(CommitAdditions::default()).await.unwrap();
+        result
     }
 
     /// Writes the documents in a call of their own and commits it.

@@ -30,9 +30,7 @@ on_both! {
 
     async fn blobs_are_read_by_whom_they_are_shared_with(store: &Store) {
         let area = Area::installed(store).await;
-        let mut unit = area.unit();
-        unit.blob_write("x", b"0123456789".to_vec()).await.unwrap();
-        unit.commit(CommitAdditions::default()).await.unwrap();
+        area.commit(async |unit| unit.blob_write("x", b"0123456789".to_vec()).await.unwrap()).await;
         let reader = |shared: &[&str]| {
             let scope = AreaPolicy {
                 area: "other".into(),

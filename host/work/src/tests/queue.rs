@@ -13,17 +13,9 @@ use assurance_store::{memberships, users};
 
 /// Enqueues a job of the area in a call.
 async fn enqueued(area: &Area) -> JobId {
-    let mut unit = area.unit();
-    let wish = JobRequest {
-        kind: "tidy".into(),
-        payload: "{}".into(),
-        resource: None,
-        available_at: None,
-        dedupe_key: None,
-    };
-    let id = unit.enqueue(wish).unwrap();
-    unit.commit(CommitAdditions::default()).await.unwrap();
-    id
+    let (kind, payload) = ("tidy".into(), "{}".into());
+    let wish = JobRequest { kind, payload, ..JobRequest::default() };
+    area.commit(async |unit| unit.enqueue(wish).unwrap()).await
 }
 
 async fn seen(area: &Area, job: JobId) -> QueuedJob {
@@ -70,18 +62,15 @@ on_both! {
         drop(dropped);
         assert_eq!(seen(&area, job).await.status, JobStatus::Queued);
 
-        let mut unit = area.unit();
-        let told = unit.cancel_job(job, "by Ada".into()).await.unwrap();
-        unit.commit(CommitAdditions::default()).await.unwrap();
+        let told =
+            area.commit(async |unit| unit.cancel_job(job, "by Ada".into()).await.unwrap()).await;
         assert_eq!(seen(&area, job).await, told);
         assert_eq!((told.status, told.last_error.as_deref()), (JobStatus::Failed, Some("by Ada")));
 
         let again = area.unit().cancel_job(job, "again".into()).await;
         let expected = QueueError::WrongStatus(JobStatus::Failed);
         assert!(matches!(again, Err(OperationError::Refused(error)) if error == expected));
-        let mut unit = area.unit();
-        unit.retry_job(job).await.unwrap();
-        unit.commit(CommitAdditions::default()).await.unwrap();
+        area.commit(async |unit| unit.retry_job(job).await.unwrap()).await;
         let back = seen(&area, job).await;
         assert_eq!((back.status, back.attempts, back.position), (JobStatus::Queued, 0, Some(1)));
         let running = area.unit().retry_job(job).await;
@@ -117,9 +106,7 @@ on_both! {
 
     async fn a_deliverys_job_stays_and_a_reader_changes_nothing(store: &Store) {
         let area = Area::installed(store).await;
-        let mut unit = area.unit();
-        unit.publish("item.made", "{}".into()).unwrap();
-        unit.commit(CommitAdditions::default()).await.unwrap();
+        area.commit(async |unit| unit.publish("item.made", "{}".into()).unwrap()).await;
         let delivery = area.unit().queue_overview(10).await.unwrap().remove(0);
         assert_eq!((delivery.kind.as_str(), delivery.area.as_str()), ("event", "other"));
         let refused = area.unit().cancel_job(delivery.id, "no".into()).await;

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value as Json};
 
+use crate::walk::objects;
+
 /// Keywords whose single subschema applies to the same value as the parent.
 const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
 /// Keywords whose list of subschemas applies to the same value as the parent.
@@ -204,27 +206,17 @@ fn by_name<'s>(
 /// Returns subschemas by their anchors.
 fn anchors(root: &Json) -> Result<HashMap<&str, &Json>, String> {
     let mut found = HashMap::new();
-    let mut waiting = vec![root];
-    while let Some(value) = waiting.pop() {
-        match value {
-            Json::Object(members) => {
-                let is = |name: &str| members.get(name).is_some_and(Json::is_string);
-                if is("$id") && !std::ptr::eq(value, root) || is("$recursiveRef") {
-                    return Err(
-                        "it has `$id` or `$recursiveRef` below its root, which would give \
-                                its references other targets; use `$defs` and `#/$defs/NAME`"
-                            .into(),
-                    );
-                }
-                for keyword in ["$anchor", "$dynamicAnchor"] {
-                    if let Some(name) = members.get(keyword).and_then(Json::as_str) {
-                        found.insert(name, value);
-                    }
-                }
-                waiting.extend(members.values());
+    for object in objects(root) {
+        let is = |name: &str| object[name].is_string();
+        if is("$id") && !std::ptr::eq(object, root) || is("$recursiveRef") {
+            return Err("it has `$id` or `$recursiveRef` below its root, which would give \
+                        its references other targets; use `$defs` and `#/$defs/NAME`"
+                .into());
+        }
+        for keyword in ["$anchor", "$dynamicAnchor"] {
+            if let Some(name) = object[keyword].as_str() {
+                found.insert(name, object);
             }
-            Json::Array(items) => waiting.extend(items),
-            _ => {}
         }
     }
     Ok(found)

@@ -6,9 +6,10 @@ use std::net::IpAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::Value as Json;
 use tracing_subscriber::EnvFilter;
 
-use crate::config::Config;
+use crate::config::{Config, show};
 use crate::domain::job::Lane;
 
 impl Config {
@@ -18,7 +19,7 @@ impl Config {
         self.check_addresses(&mut found);
         self.check_database(&mut found);
         self.check_blobs(&mut found);
-        self.check_positive(&mut found);
+        self.check_minimums(&mut found);
         self.check_lanes(&mut found);
         self.check_passwords(&mut found);
         self.check_times(&mut found);
@@ -75,65 +76,10 @@ impl Config {
         }
     }
 
-    fn check_positive(&self, found: &mut Problems) {
-        let numbers = [
-            ("api.drain_seconds", self.api.drain_seconds),
-            ("api.max_connections", self.api.max_connections),
-            ("api.max_connections_per_address", self.api.max_connections_per_address),
-            ("readiness.max_clock_difference_ms", self.readiness.max_clock_difference_ms),
-            ("database.max_connections", self.database.max_connections),
-            ("areas.poll_ms", self.areas.poll_ms),
-            ("areas.max_stale_ms", self.areas.max_stale_ms),
-            ("areas.warm_versions", self.areas.warm_versions),
-            ("areas.canary.min_calls", self.areas.canary.min_calls),
-            ("areas.shadow.max_concurrent", self.areas.shadow.max_concurrent),
-            ("areas.record.max_files", self.areas.record.max_files),
-            ("session.idle_minutes", self.session.idle_minutes),
-            ("session.absolute_hours", self.session.absolute_hours),
-            ("session.max_per_user", self.session.max_per_user),
-            ("access_tokens.max_days", self.access_tokens.max_days),
-            ("access_tokens.max_per_workspace", self.access_tokens.max_per_workspace),
-            ("passwords.max_concurrent", self.passwords.max_concurrent),
-            ("sign_in.account_daily_failures", self.sign_in.account_daily_failures),
-            ("sign_in.backoff_first_seconds", self.sign_in.backoff_first_seconds),
-            ("sign_in.recent_minutes", self.sign_in.recent_minutes),
-            ("sign_in.recovery_failures", self.sign_in.recovery_failures),
-            ("rates.session_per_minute", self.rates.session_per_minute),
-            ("rates.workspace_per_minute", self.rates.workspace_per_minute),
-            ("rates.sign_in_per_minute", self.rates.sign_in_per_minute),
-            ("rates.unknown_sessions_per_minute", self.rates.unknown_sessions_per_minute),
-            ("rates.pages_per_minute", self.rates.pages_per_minute),
-            ("rates.share_ms", self.rates.share_ms),
-            ("limits.min_upload_rate", self.limits.min_upload_rate),
-            ("limits.min_download_rate", self.limits.min_download_rate),
-            ("limits.idle_timeout_ms", self.limits.idle_timeout_ms),
-            ("limits.deadline_ms", self.limits.deadline_ms),
-            ("limits.max_documents", self.limits.max_documents),
-            ("idempotency.keep_hours", self.idempotency.keep_hours),
-            ("runtime.max_instances", self.runtime.max_instances),
-            ("runtime.max_concurrent_per_area", self.runtime.max_concurrent_per_area),
-            ("runtime.max_long_calls_per_area", self.runtime.max_long_calls_per_area),
-            ("runtime.epoch_tick_ms", self.runtime.epoch_tick_ms),
-            ("runtime.max_host_calls", self.runtime.max_host_calls),
-            ("runtime.max_turn_cpu_ms", self.runtime.max_turn_cpu_ms),
-            ("runtime.max_turn_ms", self.runtime.max_turn_ms),
-            ("runtime.max_compile_cpu_ms", self.runtime.max_compile_cpu_ms),
-            ("runtime.max_compile_ms", self.runtime.max_compile_ms),
-            ("jobs.poll_ms", self.jobs.poll_ms),
-            ("jobs.heartbeat_ms", self.jobs.heartbeat_ms),
-            ("jobs.max_timeout_ms", self.jobs.max_timeout_ms),
-            ("jobs.max_waiting_per_area", self.jobs.max_waiting_per_area),
-            ("egress.connect_timeout_ms", self.egress.connect_timeout_ms),
-            ("egress.max_timeout_ms", self.egress.max_timeout_ms),
-            ("malware.timeout_ms", self.malware.timeout_ms),
-            ("mail.timeout_ms", self.mail.timeout_ms),
-        ];
-        for (key, _) in numbers.into_iter().filter(|(_, number)| *number == 0) {
-            found.add(key, NOT_ZERO);
-        }
-        for (name, _) in self.areas.manifest.all().into_iter().filter(|(_, number)| *number == 0) {
-            found.add(format!("areas.manifest.{name}"), NOT_ZERO);
-        }
+    fn check_minimums(&self, found: &mut Problems) {
+        let schema = schemars::schema_for!(Config).to_value();
+        let values = serde_json::to_value(self).unwrap_or_default();
+        check_minimums("", &values, &schema, &schema, found);
     }
 
     fn check_lanes(&self, found: &mut Problems) {
@@ -204,24 +150,11 @@ impl Config {
 
     fn check_area_limits(&self, found: &mut Problems) {
         for (area, limits) in &self.areas.limits {
-            let key = |name: &str| format!("areas.limits.{area}.{name}");
-            let numbers = [
-                ("max_memory_bytes", limits.max_memory_bytes),
-                ("max_documents", limits.max_documents.map(u64::from)),
-                ("max_document_bytes", limits.max_document_bytes),
-                ("max_host_calls", limits.max_host_calls.map(u64::from)),
-                ("max_cpu_ms", limits.max_cpu_ms.map(u64::from)),
-                ("max_turn_cpu_ms", limits.max_turn_cpu_ms.map(u64::from)),
-                ("max_turn_ms", limits.max_turn_ms.map(u64::from)),
-            ];
-            for (name, _) in numbers.into_iter().filter(|(_, number)| *number == Some(0)) {
-                found.add(key(name), NOT_ZERO);
-            }
             let most = self.runtime.max_total_memory_bytes.min(MAX_MEMORY_BYTES);
             if limits.max_memory_bytes.is_some_and(|bytes| bytes > most) {
                 let problem =
                     format!("is more than {most}, which is what all instances may have together");
-                found.add(key("max_memory_bytes"), problem);
+                found.add(format!("areas.limits.{area}.max_memory_bytes"), problem);
             }
         }
     }
@@ -295,7 +228,21 @@ impl Problems {
     }
 }
 
-const NOT_ZERO: &str = "is 0, and must be at least 1";
+/// Checks the numbers in a part of the configuration against the smallest
+/// values in its schema, which `section!` sets.
+fn check_minimums(part: &str, values: &Json, schema: &Json, root: &Json, found: &mut Problems) {
+    let schema = show::resolve(schema, root);
+    for (name, value) in values.as_object().into_iter().flatten() {
+        let key = if part.is_empty() { name.clone() } else { format!("{part}.{name}") };
+        let schema = schema["properties"].get(name).unwrap_or(&schema["additionalProperties"]);
+        match (value.as_u64(), schema["minimum"].as_u64()) {
+            (Some(number), Some(least)) if number < least => {
+                found.add(key, format!("is {number}, and must be at least {least}"));
+            }
+            _ => check_minimums(&key, value, schema, root, found),
+        }
+    }
+}
 
 /// Checks the URL of the mail server. The error omits the parser's reason,
 /// which might quote a password.

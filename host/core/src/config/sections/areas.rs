@@ -7,81 +7,48 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{ManifestLimits, RecordConfig};
+use crate::config::section::section;
 use crate::domain::manifest::Capability;
 
-/// Which areas are loaded and what they may import.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct AreasConfig {
-    /// Folder whose `.wasm` files are loaded at start; not set: none.
-    pub dir: Option<PathBuf>,
-    /// Reload a component when its file changes (development).
-    pub watch: bool,
-    /// Interval at which a node polls for deployments without a notification, in
-    /// milliseconds.
-    pub poll_ms: u32,
-    /// A node that has not read the live versions for this long answers 503,
-    /// because its versions may have been withdrawn; in milliseconds.
-    pub max_stale_ms: u32,
-    /// Versions of all areas together that stay in memory and can be activated
-    /// without loading: those that were live, on trial or deployed most
-    /// recently. Each takes about three times its component's size.
-    pub warm_versions: u32,
-    /// Maximum number and size of a component's declarations.
-    pub manifest: ManifestLimits,
-    /// When a canary version is withdrawn automatically.
-    pub canary: CanaryConfig,
-    /// Shadow versions, which answer copies of requests.
-    pub shadow: ShadowConfig,
-    /// Which calls are recorded, so that `assurance area replay` can run them
-    /// again. Reloaded at SIGHUP, except `dir`.
-    pub record: RecordConfig,
-    /// What each area may import; `*` is for areas not named.
-    #[schemars(with = "BTreeMap<String, Vec<String>>", description = grants_description())]
-    pub grants: BTreeMap<String, BTreeSet<Capability>>,
-    /// Publishers whose signatures are trusted, with their areas. Outside
-    /// development mode an unsigned component is not loaded.
-    pub publishers: BTreeMap<String, Publisher>,
-    /// Limits of one call by area, instead of those in `[limits]` and
-    /// `[runtime]`.
-    pub limits: BTreeMap<String, AreaLimits>,
-    /// Settings that an area can read (`settings`), by area and key. Not
-    /// for secrets.
-    #[serde(deserialize_with = "settings")]
-    pub settings: BTreeMap<String, BTreeMap<String, String>>,
-}
-
-impl Default for AreasConfig {
-    fn default() -> Self {
-        use Capability as C;
-        let harmless = BTreeSet::from([
-            C::Documents,
-            C::Blobs,
-            C::Events,
-            C::Jobs,
-            C::Crypto,
-            C::Directory,
-            C::Calendar,
-            C::Log,
-            C::Malware,
-            C::Links,
-            C::Settings,
-        ]);
-        Self {
-            dir: None,
-            watch: false,
-            poll_ms: 1_000,
-            max_stale_ms: 10_000,
-            warm_versions: 64,
-            manifest: ManifestLimits::default(),
-            canary: CanaryConfig::default(),
-            shadow: ShadowConfig::default(),
-            record: RecordConfig::default(),
-            publishers: BTreeMap::new(),
-            grants: BTreeMap::from([("*".into(), harmless)]),
-            limits: BTreeMap::new(),
-            settings: BTreeMap::new(),
-        }
+section! {
+    /// Which areas are loaded and what they may import.
+    pub struct AreasConfig {
+        /// Folder whose `.wasm` files are loaded at start; not set: none.
+        pub dir: Option<PathBuf>,
+        /// Reload a component when its file changes (development).
+        pub watch: bool = false,
+        /// Interval at which a node polls for deployments without a notification, in
+        /// milliseconds.
+        pub poll_ms: u32 = 1_000; min 1,
+        /// A node that has not read the live versions for this long answers 503,
+        /// because its versions may have been withdrawn; in milliseconds.
+        pub max_stale_ms: u32 = 10_000; min 1,
+        /// Versions of all areas together that stay in memory and can be activated
+        /// without loading: those that were live, on trial or deployed most
+        /// recently. Each takes about three times its component's size.
+        pub warm_versions: u32 = 64; min 1,
+        /// Maximum number and size of a component's declarations.
+        pub manifest: ManifestLimits,
+        /// When a canary version is withdrawn automatically.
+        pub canary: CanaryConfig,
+        /// Shadow versions, which answer copies of requests.
+        pub shadow: ShadowConfig,
+        /// Which calls are recorded, so that `assurance area replay` can run them
+        /// again. Reloaded at SIGHUP, except `dir`.
+        pub record: RecordConfig,
+        /// What each area may import; `*` is for areas not named.
+        #[schemars(with = "BTreeMap<String, Vec<String>>", description = grants_description())]
+        pub grants: BTreeMap<String, BTreeSet<Capability>> = default_grants(),
+        /// Publishers whose signatures are trusted, with their areas. Outside
+        /// development mode an unsigned component is not loaded.
+        pub publishers: BTreeMap<String, Publisher>,
+        /// Limits of one call by area, instead of those in `[limits]` and
+        /// `[runtime]`.
+        pub limits: BTreeMap<String, AreaLimits>,
+        /// Settings that an area can read (`settings`), by area and key. Not
+        /// for secrets.
+        #[serde(deserialize_with = "settings")]
+        pub settings: BTreeMap<String, BTreeMap<String, String>>,
     }
 }
 
@@ -91,6 +58,26 @@ impl AreasConfig {
     pub fn granted(&self, area: &str) -> BTreeSet<Capability> {
         self.grants.get(area).or_else(|| self.grants.get("*")).cloned().unwrap_or_default()
     }
+}
+
+/// Grants of areas that the operator does not name: everything that reaches
+/// neither other services nor secrets.
+fn default_grants() -> BTreeMap<String, BTreeSet<Capability>> {
+    use Capability as C;
+    let harmless = BTreeSet::from([
+        C::Documents,
+        C::Blobs,
+        C::Events,
+        C::Jobs,
+        C::Crypto,
+        C::Directory,
+        C::Calendar,
+        C::Log,
+        C::Malware,
+        C::Links,
+        C::Settings,
+    ]);
+    BTreeMap::from([("*".into(), harmless)])
 }
 
 /// Description of `grants` in `config show`, with the name of each capability.
@@ -103,51 +90,36 @@ fn grants_description() -> String {
     )
 }
 
-/// When a canary version is withdrawn automatically. Each node compares the
-/// version's calls with those of the live version on that node since the trial
-/// began.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct CanaryConfig {
-    /// Minimum number of calls. With fewer calls of the version, the missing
-    /// ones count as successful. The p99 of an operation counts once both
-    /// versions have this many calls of it.
-    pub min_calls: u32,
-    /// Maximum difference of the failure rates: 0.02 allows two more failures
-    /// in a hundred calls.
-    pub max_fault_rate_difference: f64,
-    /// Highest p99 of each operation, as a multiple of the live version's.
-    pub max_p99_factor: f64,
-    /// A p99 up to this value is always accepted, in milliseconds.
-    pub min_p99_ms: u32,
-}
-
-impl Default for CanaryConfig {
-    fn default() -> Self {
-        Self {
-            min_calls: 100,
-            max_fault_rate_difference: 0.02,
-            max_p99_factor: 2.0,
-            min_p99_ms: 50,
-        }
+section! {
+    /// When a canary version is withdrawn automatically. Each node compares the
+    /// version's calls with those of the live version on that node since the trial
+    /// began.
+    #[derive(Copy)]
+    pub struct CanaryConfig {
+        /// Minimum number of calls. With fewer calls of the version, the missing
+        /// ones count as successful. The p99 of an operation counts once both
+        /// versions have this many calls of it.
+        pub min_calls: u32 = 100; min 1,
+        /// Maximum difference of the failure rates: 0.02 allows two more failures
+        /// in a hundred calls.
+        pub max_fault_rate_difference: f64 = 0.02,
+        /// Highest p99 of each operation, as a multiple of the live version's.
+        pub max_p99_factor: f64 = 2.0,
+        /// A p99 up to this value is always accepted, in milliseconds.
+        pub min_p99_ms: u32 = 50,
     }
 }
 
-/// Shadow versions, which answer copies of requests.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ShadowConfig {
-    /// Maximum number of copies of one area's requests that are queued and
-    /// running in this process; further requests are not copied.
-    pub max_concurrent: u32,
-    /// Show operators the differing values, which are tenants' data; if off,
-    /// show only their location, type and digest.
-    pub show_values: bool,
-}
-
-impl Default for ShadowConfig {
-    fn default() -> Self {
-        Self { max_concurrent: 4, show_values: false }
+section! {
+    /// Shadow versions, which answer copies of requests.
+    #[derive(Copy)]
+    pub struct ShadowConfig {
+        /// Maximum number of copies of one area's requests that are queued and
+        /// running in this process; further requests are not copied.
+        pub max_concurrent: u32 = 4; min 1,
+        /// Show operators the differing values, which are tenants' data; if off,
+        /// show only their location, type and digest.
+        pub show_values: bool = false,
     }
 }
 
@@ -161,27 +133,28 @@ pub struct Publisher {
     pub areas: Vec<String>,
 }
 
-/// Limits of one call of an area. A limit that is not set is taken from
-/// `[limits]` or `[runtime]`.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct AreaLimits {
-    /// Linear memory of one instance, in bytes.
-    pub max_memory_bytes: Option<u64>,
-    /// Documents one call may read and write.
-    pub max_documents: Option<u32>,
-    /// Bytes of documents that one call may read and write.
-    pub max_document_bytes: Option<u64>,
-    /// Calls of host functions that one call may make.
-    pub max_host_calls: Option<u32>,
-    /// Processor time of one call, in milliseconds; waiting for the host does
-    /// not count. Not set: only the deadline limits it.
-    pub max_cpu_ms: Option<u32>,
-    /// Processor time for which one call may block other writers, in
-    /// milliseconds.
-    pub max_turn_cpu_ms: Option<u32>,
-    /// Total time for which one call may block other writers, in milliseconds.
-    pub max_turn_ms: Option<u32>,
+section! {
+    /// Limits of one call of an area. A limit that is not set is taken from
+    /// `[limits]` or `[runtime]`.
+    #[derive(Copy)]
+    pub struct AreaLimits {
+        /// Linear memory of one instance, in bytes.
+        pub max_memory_bytes: Option<u64>; min 1,
+        /// Documents one call may read and write.
+        pub max_documents: Option<u32>; min 1,
+        /// Bytes of documents that one call may read and write.
+        pub max_document_bytes: Option<u64>; min 1,
+        /// Calls of host functions that one call may make.
+        pub max_host_calls: Option<u32>; min 1,
+        /// Processor time of one call, in milliseconds; waiting for the host does
+        /// not count. Not set: only the deadline limits it.
+        pub max_cpu_ms: Option<u32>; min 1,
+        /// Processor time for which one call may block other writers, in
+        /// milliseconds.
+        pub max_turn_cpu_ms: Option<u32>; min 1,
+        /// Total time for which one call may block other writers, in milliseconds.
+        pub max_turn_ms: Option<u32>; min 1,
+    }
 }
 
 /// A value of `settings`, which becomes text. It can be a number or boolean,

@@ -2,36 +2,35 @@
 
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::config::section::section;
 
-/// Storage of uploads and component binaries: a folder, or a bucket of an
-/// S3-compatible service, which any number of hosts can share.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct BlobsConfig {
-    /// Folder of the blobs; not set, and no url: `blobs` in the data folder.
-    pub dir: Option<PathBuf>,
-    /// `s3://BUCKET/PREFIX`, instead of a folder. The bucket must exist. Each
-    /// database needs its own prefix. Configure the bucket to abort incomplete
-    /// multipart uploads after some days, because a killed host leaves them
-    /// behind.
-    pub url: Option<String>,
-    /// URL of the service; not set: AWS, or the value of AWS_ENDPOINT_URL.
-    pub endpoint: Option<String>,
-    /// Region of the service; not set: the value of AWS_REGION, or us-east-1.
-    pub region: Option<String>,
-    /// Address the bucket as BUCKET.HOST; if off, as HOST/BUCKET, which all
-    /// services support.
-    pub virtual_host: bool,
-    /// Allow an http endpoint. Content is then sent unencrypted; the secret key
-    /// is never sent.
-    pub allow_http: bool,
-    /// File with the access key, mode 0600, in the format of
-    /// ~/.aws/credentials; the profile `default` is used; read at start. Not
-    /// set: the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the
-    /// like), or the role of the machine.
-    pub credentials_file: Option<PathBuf>,
+section! {
+    /// Storage of uploads and component binaries: a folder, or a bucket of an
+    /// S3-compatible service, which any number of hosts can share.
+    pub struct BlobsConfig {
+        /// Folder of the blobs; not set, and no url: `blobs` in the data folder.
+        pub dir: Option<PathBuf>,
+        /// `s3://BUCKET/PREFIX`, instead of a folder. The bucket must exist. Each
+        /// database needs its own prefix. Configure the bucket to abort incomplete
+        /// multipart uploads after some days, because a killed host leaves them
+        /// behind.
+        pub url: Option<String>,
+        /// URL of the service; not set: AWS, or the value of AWS_ENDPOINT_URL.
+        pub endpoint: Option<String>,
+        /// Region of the service; not set: the value of AWS_REGION, or us-east-1.
+        pub region: Option<String>,
+        /// Address the bucket as BUCKET.HOST; if off, as HOST/BUCKET, which all
+        /// services support.
+        pub virtual_host: bool,
+        /// Allow an http endpoint. Content is then sent unencrypted; the secret key
+        /// is never sent.
+        pub allow_http: bool,
+        /// File with the access key, mode 0600, in the format of
+        /// ~/.aws/credentials; the profile `default` is used; read at start. Not
+        /// set: the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the
+        /// like), or the role of the machine.
+        pub credentials_file: Option<PathBuf>,
+    }
 }
 
 impl BlobsConfig {

@@ -2,59 +2,48 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Limits for all calls of one area, and of one workspace, together on one
-/// node. Reloaded at SIGHUP, like areas.limits and areas.record.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct BudgetsConfig {
-    /// Share of a budget, in percent, from which a warning is logged once per
-    /// minute.
-    pub warn_percent: u32,
-    /// Budget of every area.
-    pub each_area: BudgetConfig,
-    /// Budget of every workspace.
-    pub each_workspace: BudgetConfig,
-    /// Budgets of single areas, by name; they replace `each_area`.
-    pub areas: BTreeMap<String, BudgetConfig>,
-    /// Budgets of single workspaces, by id; they replace `each_workspace`.
-    /// Metrics name these workspaces and no others.
-    #[schemars(with = "BTreeMap<String, BudgetConfig>")]
-    pub workspaces: BTreeMap<Uuid, BudgetConfig>,
-}
+use crate::config::section::section;
 
-impl Default for BudgetsConfig {
-    fn default() -> Self {
-        Self {
-            warn_percent: 80,
-            each_area: BudgetConfig::default(),
-            each_workspace: BudgetConfig::default(),
-            areas: BTreeMap::new(),
-            workspaces: BTreeMap::new(),
-        }
+section! {
+    /// Limits for all calls of one area, and of one workspace, together on one
+    /// node. Reloaded at SIGHUP, like areas.limits and areas.record.
+    pub struct BudgetsConfig {
+        /// Share of a budget, in percent, from which a warning is logged once per
+        /// minute.
+        pub warn_percent: u32 = 80,
+        /// Budget of every area.
+        pub each_area: BudgetConfig,
+        /// Budget of every workspace.
+        pub each_workspace: BudgetConfig,
+        /// Budgets of single areas, by name; they replace `each_area`.
+        pub areas: BTreeMap<String, BudgetConfig>,
+        /// Budgets of single workspaces, by id; they replace `each_workspace`.
+        /// Metrics name these workspaces and no others.
+        #[schemars(with = "BTreeMap<String, BudgetConfig>")]
+        pub workspaces: BTreeMap<Uuid, BudgetConfig>,
     }
 }
 
-/// Limits for a group of calls. A limit that is not set is taken from
-/// `each_area` or `each_workspace`, or does not exist.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct BudgetConfig {
-    /// Processor time per minute, in milliseconds; waiting for the host does
-    /// not count.
-    pub cpu_ms_per_minute: Option<u64>,
-    /// Calls of host functions per minute.
-    pub host_calls_per_minute: Option<u64>,
-    /// Documents read and written per minute.
-    pub documents_per_minute: Option<u64>,
-    /// Memory of all concurrent instances, beyond the first MiB of each, in
-    /// bytes.
-    pub max_memory_bytes: Option<u64>,
-    /// Calls that may run at the same time.
-    pub max_concurrent: Option<u32>,
+section! {
+    /// Limits for a group of calls. A limit that is not set is taken from
+    /// `each_area` or `each_workspace`, or does not exist.
+    #[derive(Copy, PartialEq, Eq)]
+    pub struct BudgetConfig {
+        /// Processor time per minute, in milliseconds; waiting for the host does
+        /// not count.
+        pub cpu_ms_per_minute: Option<u64>,
+        /// Calls of host functions per minute.
+        pub host_calls_per_minute: Option<u64>,
+        /// Documents read and written per minute.
+        pub documents_per_minute: Option<u64>,
+        /// Memory of all concurrent instances, beyond the first MiB of each, in
+        /// bytes.
+        pub max_memory_bytes: Option<u64>,
+        /// Calls that may run at the same time.
+        pub max_concurrent: Option<u32>,
+    }
 }
 
 impl BudgetConfig {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
+use crate::config::section::section;
 use crate::domain::health::HealthCheck;
 
 /// Text that is never printed or logged.
@@ -55,150 +56,104 @@ impl Serialize for SecretString {
     }
 }
 
-/// The listener for API clients.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ApiConfig {
-    /// Address and port; port 0 selects a free port.
-    #[schemars(with = "String")]
-    pub listen: SocketAddr,
-    /// Public URL of this service for clients, scheme and host, without a path;
-    /// not set: http and the listener's address.
-    pub base_url: Option<String>,
-    /// Origins that browsers may call from; empty: CORS is off.
-    pub cors_origins: Vec<String>,
-    /// Addresses or networks of proxies whose `X-Forwarded-For` is used.
-    pub trusted_proxies: Vec<String>,
-    /// Maximum time for running requests to end after SIGTERM, in seconds.
-    pub drain_seconds: u32,
-    /// Time after SIGTERM for which the service still accepts requests, in
-    /// milliseconds. It reports that it is not ready, and each HTTP/1 response
-    /// closes its connection. Set it to the time that the load balancer needs
-    /// to detect this.
-    pub shutdown_delay_ms: u32,
-    /// Maximum number of open connections. A further connection replaces the
-    /// one that has been idle for longest.
-    pub max_connections: u32,
-    /// Maximum number of open connections from one address, or from one IPv6
-    /// /64 network; further ones are closed at once. Trusted proxies have no
-    /// limit.
-    pub max_connections_per_address: u32,
-}
-
-impl Default for ApiConfig {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
-            base_url: None,
-            cors_origins: Vec::new(),
-            trusted_proxies: Vec::new(),
-            drain_seconds: 20,
-            shutdown_delay_ms: 1_000,
-            max_connections: 4096,
-            max_connections_per_address: 1024,
-        }
+section! {
+    /// The listener for API clients.
+    pub struct ApiConfig {
+        /// Address and port; port 0 selects a free port.
+        #[schemars(with = "String")]
+        pub listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)),
+        /// Public URL of this service for clients, scheme and host, without a path;
+        /// not set: http and the listener's address.
+        pub base_url: Option<String>,
+        /// Origins that browsers may call from; empty: CORS is off.
+        pub cors_origins: Vec<String>,
+        /// Addresses or networks of proxies whose `X-Forwarded-For` is used.
+        pub trusted_proxies: Vec<String>,
+        /// Maximum time for running requests to end after SIGTERM, in seconds.
+        pub drain_seconds: u32 = 20; min 1,
+        /// Time after SIGTERM for which the service still accepts requests, in
+        /// milliseconds. It reports that it is not ready, and each HTTP/1 response
+        /// closes its connection. Set it to the time that the load balancer needs
+        /// to detect this.
+        pub shutdown_delay_ms: u32 = 1_000,
+        /// Maximum number of open connections. A further connection replaces the
+        /// one that has been idle for longest.
+        pub max_connections: u32 = 4096; min 1,
+        /// Maximum number of open connections from one address, or from one IPv6
+        /// /64 network; further ones are closed at once. Trusted proxies have no
+        /// limit.
+        pub max_connections_per_address: u32 = 1024; min 1,
     }
 }
 
-/// The listener for operators.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct OperatorsConfig {
-    /// Address and port; port 0 selects a free port.
-    #[schemars(with = "String")]
-    pub listen: SocketAddr,
-    /// File with the bearer token, mode 0600; created if missing; not set:
-    /// `operators.token` in the data folder.
-    pub token_file: Option<PathBuf>,
-    /// Allow `listen` to be another address than loopback, although tokens are
-    /// then sent without TLS. Only for a private network, or behind a proxy
-    /// with TLS.
-    pub allow_http: bool,
-}
-
-impl Default for OperatorsConfig {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 8081)),
-            token_file: None,
-            allow_http: false,
-        }
+section! {
+    /// The listener for operators.
+    pub struct OperatorsConfig {
+        /// Address and port; port 0 selects a free port.
+        #[schemars(with = "String")]
+        pub listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8081)),
+        /// File with the bearer token, mode 0600; created if missing; not set:
+        /// `operators.token` in the data folder.
+        pub token_file: Option<PathBuf>,
+        /// Allow `listen` to be another address than loopback, although tokens are
+        /// then sent without TLS. Only for a private network, or behind a proxy
+        /// with TLS.
+        pub allow_http: bool = false,
     }
 }
 
-/// When a node reports that it is not ready.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ReadinessConfig {
-    /// Checks that only degrade a node: it still accepts requests. The checks
-    /// are database, writes, areas, master_key, clock, schema and blobs.
-    /// Without blobs in this list, a lost bucket takes every node out of
-    /// service. With schema in it, nodes stay in service while a newer release
-    /// is rolled out.
-    pub degraded_by: Vec<HealthCheck>,
-    /// Maximum difference between this machine's clock and the database's
-    /// clock, in milliseconds.
-    pub max_clock_difference_ms: u32,
-}
-
-impl Default for ReadinessConfig {
-    fn default() -> Self {
-        Self { degraded_by: vec![HealthCheck::Blobs], max_clock_difference_ms: 5_000 }
+section! {
+    /// When a node reports that it is not ready.
+    pub struct ReadinessConfig {
+        /// Checks that only degrade a node: it still accepts requests. The checks
+        /// are database, writes, areas, master_key, clock, schema and blobs.
+        /// Without blobs in this list, a lost bucket takes every node out of
+        /// service. With schema in it, nodes stay in service while a newer release
+        /// is rolled out.
+        pub degraded_by: Vec<HealthCheck> = vec![HealthCheck::Blobs],
+        /// Maximum difference between this machine's clock and the database's
+        /// clock, in milliseconds.
+        pub max_clock_difference_ms: u32 = 5_000; min 1,
     }
 }
 
-/// Storage of documents, sessions and jobs.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct DatabaseConfig {
-    /// `sqlite://PATH` or `postgres://USER:PASSWORD@HOST/NAME`; not set: an
-    /// embedded database in the data folder.
-    pub url: Option<SecretString>,
-    /// Maximum number of database connections of this process.
-    pub max_connections: u32,
-    /// Maximum time that a request waits for a connection, in milliseconds.
-    pub acquire_timeout_ms: u64,
-    /// Maximum time of one statement in PostgreSQL, in milliseconds; 0: no
-    /// limit. Building indexes and migrating have no limit.
-    pub statement_timeout_ms: u32,
-    /// Maximum time that a statement waits for a lock in PostgreSQL, in
-    /// milliseconds; 0: no limit.
-    pub lock_timeout_ms: u32,
-    /// Time after which PostgreSQL ends an idle transaction, in milliseconds;
-    /// 0: no limit.
-    pub idle_in_transaction_timeout_ms: u32,
-    /// Time after which PostgreSQL ends a session whose client does not
-    /// respond, in milliseconds; 0: the server's own setting.
-    pub unreachable_timeout_ms: u32,
-    /// Allow several processes to serve one SQLite database. Each has its own
-    /// rate limits, and starts the others' jobs with a delay.
-    pub allow_several_processes: bool,
-}
-
-impl Default for DatabaseConfig {
-    fn default() -> Self {
-        Self {
-            url: None,
-            max_connections: 16,
-            acquire_timeout_ms: 3_000,
-            statement_timeout_ms: 30_000,
-            lock_timeout_ms: 2_000,
-            idle_in_transaction_timeout_ms: 60_000,
-            unreachable_timeout_ms: 20_000,
-            allow_several_processes: false,
-        }
+section! {
+    /// Storage of documents, sessions and jobs.
+    pub struct DatabaseConfig {
+        /// `sqlite://PATH` or `postgres://USER:PASSWORD@HOST/NAME`; not set: an
+        /// embedded database in the data folder.
+        pub url: Option<SecretString>,
+        /// Maximum number of database connections of this process.
+        pub max_connections: u32 = 16; min 1,
+        /// Maximum time that a request waits for a connection, in milliseconds.
+        pub acquire_timeout_ms: u64 = 3_000,
+        /// Maximum time of one statement in PostgreSQL, in milliseconds; 0: no
+        /// limit. Building indexes and migrating have no limit.
+        pub statement_timeout_ms: u32 = 30_000,
+        /// Maximum time that a statement waits for a lock in PostgreSQL, in
+        /// milliseconds; 0: no limit.
+        pub lock_timeout_ms: u32 = 2_000,
+        /// Time after which PostgreSQL ends an idle transaction, in milliseconds;
+        /// 0: no limit.
+        pub idle_in_transaction_timeout_ms: u32 = 60_000,
+        /// Time after which PostgreSQL ends a session whose client does not
+        /// respond, in milliseconds; 0: the server's own setting.
+        pub unreachable_timeout_ms: u32 = 20_000,
+        /// Allow several processes to serve one SQLite database. Each has its own
+        /// rate limits, and starts the others' jobs with a delay.
+        pub allow_several_processes: bool = false,
     }
 }
 
-/// Keys that protect stored secrets, cursors and tokens.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct KeysConfig {
-    /// File with the 32-byte master key, mode 0600; created if missing; not
-    /// set: `master.key` in the data folder. Without the key, stored secrets
-    /// are lost.
-    pub master_key_file: Option<PathBuf>,
-    /// The master key in base64, instead of a file; meant for
-    /// ASSURANCE_KEYS__MASTER_KEY. It must be the same on every node.
-    pub master_key: Option<SecretString>,
+section! {
+    /// Keys that protect stored secrets, cursors and tokens.
+    pub struct KeysConfig {
+        /// File with the 32-byte master key, mode 0600; created if missing; not
+        /// set: `master.key` in the data folder. Without the key, stored secrets
+        /// are lost.
+        pub master_key_file: Option<PathBuf>,
+        /// The master key in base64, instead of a file; meant for
+        /// ASSURANCE_KEYS__MASTER_KEY. It must be the same on every node.
+        pub master_key: Option<SecretString>,
+    }
 }

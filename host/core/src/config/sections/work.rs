@@ -6,60 +6,43 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::service::SecretString;
+use crate::config::section::section;
 use crate::domain::job::Lane;
 
-/// The durable job queue and its workers.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct JobsConfig {
-    /// Run jobs in this process.
-    pub enabled: bool,
-    /// Interval at which workers poll the queue without a notification, in
-    /// milliseconds.
-    pub poll_ms: u32,
-    /// Time without a heartbeat after which a process loses the leases of its
-    /// jobs, in milliseconds.
-    pub lease_ms: u32,
-    /// Interval at which a process renews its leases, in milliseconds.
-    pub heartbeat_ms: u32,
-    /// Time for which a worker continues one job step by step, in milliseconds.
-    /// Then it returns the job to the queue, and other jobs of the lane run.
-    pub slice_ms: u32,
-    /// The longest timeout of a job's run, in milliseconds; a job kind with a
-    /// longer timeout gets this one.
-    pub max_timeout_ms: u32,
-    /// Jobs of one area that may wait in one workspace, deliveries of events
-    /// included. Beyond them, requests that add more get 429 until some have
-    /// run, and a job of the area that enqueues more fails.
-    pub max_waiting_per_area: u32,
-    /// Minutes for which a succeeded job is kept; a delivered event is deleted
-    /// at once.
-    pub keep_succeeded_minutes: u32,
-    /// Hours for which a failed or dead job is kept with its last error.
-    pub keep_failed_hours: u32,
-    /// Maximum time for running jobs to end after SIGTERM, in seconds. Jobs
-    /// that are still running are cancelled and run again, on another host or
-    /// at the next start.
-    pub drain_seconds: u32,
-    /// Capacity and backoff of each lane in this process.
-    pub lanes: LanesConfig,
-}
-
-impl Default for JobsConfig {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            poll_ms: 1_000,
-            lease_ms: 15_000,
-            heartbeat_ms: 5_000,
-            slice_ms: 2_000,
-            max_timeout_ms: 600_000,
-            max_waiting_per_area: 100_000,
-            keep_succeeded_minutes: 60,
-            keep_failed_hours: 720,
-            drain_seconds: 5,
-            lanes: LanesConfig::default(),
-        }
+section! {
+    /// The durable job queue and its workers.
+    pub struct JobsConfig {
+        /// Run jobs in this process.
+        pub enabled: bool = true,
+        /// Interval at which workers poll the queue without a notification, in
+        /// milliseconds.
+        pub poll_ms: u32 = 1_000; min 1,
+        /// Time without a heartbeat after which a process loses the leases of its
+        /// jobs, in milliseconds.
+        pub lease_ms: u32 = 15_000,
+        /// Interval at which a process renews its leases, in milliseconds.
+        pub heartbeat_ms: u32 = 5_000; min 1,
+        /// Time for which a worker continues one job step by step, in milliseconds.
+        /// Then it returns the job to the queue, and other jobs of the lane run.
+        pub slice_ms: u32 = 2_000,
+        /// The longest timeout of a job's run, in milliseconds; a job kind with a
+        /// longer timeout gets this one.
+        pub max_timeout_ms: u32 = 600_000; min 1,
+        /// Jobs of one area that may wait in one workspace, deliveries of events
+        /// included. Beyond them, requests that add more get 429 until some have
+        /// run, and a job of the area that enqueues more fails.
+        pub max_waiting_per_area: u32 = 100_000; min 1,
+        /// Minutes for which a succeeded job is kept; a delivered event is deleted
+        /// at once.
+        pub keep_succeeded_minutes: u32 = 60,
+        /// Hours for which a failed or dead job is kept with its last error.
+        pub keep_failed_hours: u32 = 720,
+        /// Maximum time for running jobs to end after SIGTERM, in seconds. Jobs
+        /// that are still running are cancelled and run again, on another host or
+        /// at the next start.
+        pub drain_seconds: u32 = 5,
+        /// Capacity and backoff of each lane in this process.
+        pub lanes: LanesConfig,
     }
 }
 
@@ -139,68 +122,43 @@ impl LanesConfig {
     }
 }
 
-/// Outgoing network requests.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct EgressConfig {
-    /// Development: also allow requests to loopback addresses, and http for
-    /// these.
-    pub allow_loopback: bool,
-    /// Certificates (PEM) trusted in addition to the system's.
-    pub ca_file: Option<PathBuf>,
-    /// Maximum time to open a connection, in milliseconds.
-    pub connect_timeout_ms: u32,
-    /// Maximum time of one request, from connecting to the last byte received,
-    /// in milliseconds.
-    pub max_timeout_ms: u32,
-    /// Largest response, in bytes.
-    pub max_response_bytes: u32,
-}
-
-impl Default for EgressConfig {
-    fn default() -> Self {
-        Self {
-            allow_loopback: false,
-            ca_file: None,
-            connect_timeout_ms: 5_000,
-            max_timeout_ms: 120_000,
-            max_response_bytes: 16_777_216,
-        }
+section! {
+    /// Outgoing network requests.
+    pub struct EgressConfig {
+        /// Development: also allow requests to loopback addresses, and http for
+        /// these.
+        pub allow_loopback: bool = false,
+        /// Certificates (PEM) trusted in addition to the system's.
+        pub ca_file: Option<PathBuf>,
+        /// Maximum time to open a connection, in milliseconds.
+        pub connect_timeout_ms: u32 = 5_000; min 1,
+        /// Maximum time of one request, from connecting to the last byte received,
+        /// in milliseconds.
+        pub max_timeout_ms: u32 = 120_000; min 1,
+        /// Largest response, in bytes.
+        pub max_response_bytes: u32 = 16_777_216,
     }
 }
 
-/// Outgoing mail.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct MailConfig {
-    /// URL of the mail server: `smtps://USER:PASSWORD@HOST`,
-    /// `smtp://USER:PASSWORD@HOST?tls=required` or `smtp://HOST`; not set:
-    /// messages are written into the folder `mail` of the data folder.
-    pub smtp_url: Option<SecretString>,
-    /// Sender of all messages, for example `Assurance <assurance@example.com>`;
-    /// required with a mail server.
-    pub from: Option<String>,
-    /// Maximum time to send one message, in milliseconds.
-    pub timeout_ms: u32,
-    /// Messages to one address per day, from all workspaces together.
-    pub max_per_recipient_per_day: u32,
-    /// Messages from one workspace per day.
-    pub max_per_workspace_per_day: u32,
-    /// Minimum time between two messages to one address, in seconds; the second
-    /// message waits in the queue.
-    pub recipient_pause_seconds: u32,
-}
-
-impl Default for MailConfig {
-    fn default() -> Self {
-        Self {
-            smtp_url: None,
-            from: None,
-            timeout_ms: 15_000,
-            max_per_recipient_per_day: 10,
-            max_per_workspace_per_day: 500,
-            recipient_pause_seconds: 10,
-        }
+section! {
+    /// Outgoing mail.
+    pub struct MailConfig {
+        /// URL of the mail server: `smtps://USER:PASSWORD@HOST`,
+        /// `smtp://USER:PASSWORD@HOST?tls=required` or `smtp://HOST`; not set:
+        /// messages are written into the folder `mail` of the data folder.
+        pub smtp_url: Option<SecretString>,
+        /// Sender of all messages, for example `Assurance <assurance@example.com>`;
+        /// required with a mail server.
+        pub from: Option<String>,
+        /// Maximum time to send one message, in milliseconds.
+        pub timeout_ms: u32 = 15_000; min 1,
+        /// Messages to one address per day, from all workspaces together.
+        pub max_per_recipient_per_day: u32 = 10,
+        /// Messages from one workspace per day.
+        pub max_per_workspace_per_day: u32 = 500,
+        /// Minimum time between two messages to one address, in seconds; the second
+        /// message waits in the queue.
+        pub recipient_pause_seconds: u32 = 10,
     }
 }
 
@@ -215,22 +173,16 @@ pub enum LogFormat {
     Json,
 }
 
-/// Log level, filter and format.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct LogConfig {
-    /// Format of log lines: human or json.
-    pub format: LogFormat,
-    /// Which lines are logged, as `tracing` directives: `info`,
-    /// `info,assurance=debug`.
-    pub filter: String,
-    /// Log one line for each request, with the target `access` at the level
-    /// info: method, path without query, route, status, duration and ids.
-    pub access: bool,
-}
-
-impl Default for LogConfig {
-    fn default() -> Self {
-        Self { format: LogFormat::Human, filter: "info".into(), access: true }
+section! {
+    /// Log level, filter and format.
+    pub struct LogConfig {
+        /// Format of log lines: human or json.
+        pub format: LogFormat = LogFormat::Human,
+        /// Which lines are logged, as `tracing` directives: `info`,
+        /// `info,assurance=debug`.
+        pub filter: String = "info".into(),
+        /// Log one line for each request, with the target `access` at the level
+        /// info: method, path without query, route, status, duration and ids.
+        pub access: bool = true,
     }
 }

@@ -9,10 +9,9 @@ use clap::Args;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::super::CommonOptions;
+use super::super::{CommonOptions, input};
 use super::read_component;
-use assurance_core::config::files;
-use assurance_core::signing::{self, SigningKey};
+use assurance_core::signing;
 use assurance_service::app::areas::Signature;
 use assurance_service::app::folder::signature_of;
 
@@ -30,10 +29,7 @@ pub(in crate::cli) struct AreaSign {
 
 impl AreaSign {
     pub(super) fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let pem = files::read_private(&self.key)?;
-        let pem = std::str::from_utf8(&pem).context("the key file is not text")?;
-        let key = SigningKey::from_pem(pem)
-            .with_context(|| format!("{} cannot be used", self.key.display()))?;
+        let key = input::signing_key(&self.key)?;
         let digest = hex::encode(Sha256::digest(read_component(&self.file)?));
         let signature = Signature {
             publisher: self.publisher,

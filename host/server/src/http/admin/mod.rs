@@ -26,7 +26,7 @@ use assurance_core::domain::operator::TokenScope;
 use assurance_service::app::App;
 
 /// State of the operators' listener, in addition to the app.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OperatorsState {
     /// State of the service.
     pub app: App,

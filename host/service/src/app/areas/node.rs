@@ -2,7 +2,6 @@
 //! failed to load, and versions that are kept in memory for a fast rollback.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -268,11 +267,5 @@ fn is(version: &AreaVersion, area: &str, digest: &str) -> bool {
 impl NodeFailure {
     fn report(&self) -> String {
         format!("{} does not answer here: {}", self.digest, self.why)
-    }
-}
-
-impl fmt::Debug for LocalNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -17,13 +17,7 @@ pub(super) async fn read<T>(
     app: &App,
     work: impl AsyncFnOnce(&mut Connection) -> Result<T, store::Error>,
 ) -> Result<T, store::Error> {
-    let reading = app.store.in_time(async {
-        let mut connection = app.store.reader().await?;
-        let found = work(&mut connection).await?;
-        connection.release();
-        Ok(found)
-    });
-    reading.await
+    app.store.in_time(app.store.read(work)).await
 }
 
 /// Reads one area's rows and its state on this node.

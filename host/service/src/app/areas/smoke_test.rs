@@ -79,16 +79,9 @@ fn request(app: &App, contract: &RouteContract) -> Request {
 
 fn unit(app: &App, version: &AreaVersion, request: &Request) -> UnitOfWork {
     let spec = UnitSpec {
-        area: Arc::clone(&version.scope),
-        call: request.call.clone(),
         actor: Some(request.user),
-        session: None,
         by_link: request.link.is_some(),
-        writes: false,
-        in_job: false,
-        locked: false,
-        limits: version.scope.limits,
-        access_pattern: None,
+        ..UnitSpec::of(&version.scope, request.call.clone())
     };
     UnitOfWork::new(app.store.clone(), Arc::clone(&app.keys), spec)
 }

@@ -1,7 +1,5 @@
 //! An area request with clock and seed, shared by all attempts to execute it.
 
-use std::sync::Arc;
-
 use super::{AreaRequest, CallRefusal};
 use crate::app::App;
 use crate::registry::AreaVersion;
@@ -48,16 +46,11 @@ impl PreparedRequest {
     /// or an access pattern.
     pub(crate) fn spec(&self, area: &AreaVersion, route: &RouteContract) -> UnitSpec {
         UnitSpec {
-            area: Arc::clone(&area.scope),
-            call: self.request.call.clone(),
             actor: Some(self.request.user),
             session: self.session,
             by_link: self.request.link.is_some(),
             writes: route.route.writes,
-            in_job: false,
-            locked: false,
-            limits: area.scope.limits,
-            access_pattern: None,
+            ..UnitSpec::of(&area.scope, self.request.call.clone())
         }
     }
 

@@ -70,13 +70,8 @@ impl SharedStateBackend {
         max_debt_us: i64,
     ) -> Result<Vec<i64>, ExchangeError> {
         let Self::Redis(redis) = self else {
-            let charged = store.in_time(async {
-                let mut connection = store.writer().await?;
-                let waits = rate_limits::charge(&mut connection, charges, max_debt_us).await?;
-                connection.release();
-                Ok(waits)
-            });
-            return Ok(charged.await?);
+            let waits = store.write(async |c| rate_limits::charge(c, charges, max_debt_us).await);
+            return Ok(store.in_time(waits).await?);
         };
         Ok(redis.charge(charges, max_debt_us).await?)
     }
@@ -84,13 +79,7 @@ impl SharedStateBackend {
     async fn forget_regained(&self, store: &store::Store) -> Result<(), store::Error> {
         // Keys in Redis expire.
         let Self::Database = self else { return Ok(()) };
-        let forgotten = store.in_time(async {
-            let mut connection = store.writer().await?;
-            rate_limits::forget_regained(&mut connection).await?;
-            connection.release();
-            Ok(())
-        });
-        forgotten.await
+        store.in_time(store.write(async |c| rate_limits::forget_regained(c).await)).await
     }
 }
 

@@ -122,17 +122,22 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
 
     /// Checks that one unit is left, without taking it.
     pub(super) fn check(&self, key: &K) -> Result<(), RateLimited> {
+        let rest = nanos(self.one_per).saturating_mul(u64::from(self.policy.quota - 1));
+        match self.regained_in(key).saturating_sub(rest) {
+            0 => Ok(()),
+            wait => Err(self.refusal(Duration::from_nanos(wait), 1)),
+        }
+    }
+
+    /// Returns the time until a key has its full quota again, in nanoseconds.
+    fn regained_in(&self, key: &K) -> u64 {
         let unchanged = |at| Err::<(Infallible, Nanos), Option<Nanos>>(at);
         let regained_at = match self.cells.measure_and_replace(key, unchanged) {
             Ok(never) => match never {},
             Err(at) => at.map_or(0, Nanos::as_u64),
         };
         let now = self.limiter.clock().now().duration_since(self.began).as_u64();
-        let rest = nanos(self.one_per).saturating_mul(u64::from(self.policy.quota - 1));
-        match regained_at.saturating_sub(now).saturating_sub(rest) {
-            0 => Ok(()),
-            wait => Err(self.refusal(Duration::from_nanos(wait), 1)),
-        }
+        regained_at.saturating_sub(now)
     }
 
     /// Takes the keys that are to be charged in the fleet, with their costs in microseconds of the
@@ -203,16 +208,10 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
 
     /// Returns the status of a key without taking units.
     pub(super) fn status_of(&self, key: &K) -> RateLimitStatus {
-        let unchanged = |at| Err::<(Infallible, Nanos), Option<Nanos>>(at);
         // Reading must not create an entry for an unknown key.
         let known = self.cells.0.contains_key(key);
-        let regained_at = match known.then(|| self.cells.measure_and_replace(key, unchanged)) {
-            Some(Ok(never)) => match never {},
-            Some(Err(at)) => at.map_or(0, Nanos::as_u64),
-            None => 0,
-        };
-        let now = self.limiter.clock().now().duration_since(self.began).as_u64();
-        let used = regained_at.saturating_sub(now).div_ceil(nanos(self.one_per).max(1));
+        let regained_in = if known { self.regained_in(key) } else { 0 };
+        let used = regained_in.div_ceil(nanos(self.one_per).max(1));
         let used = u32::try_from(used).unwrap_or(u32::MAX);
         self.status(self.policy.quota.saturating_sub(used))
     }

@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 
 use super::*;
-use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
-use assurance_core::domain::id::{JobId, WorkspaceId};
+use assurance_core::domain::area::JobRun;
+use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::{
     EVENT_KIND, JobFailure, JobFlow, JobOutcome, JobStatus, LeasedJob, MERGED_EVENTS_KIND, NewJob,
 };
@@ -20,7 +20,7 @@ use assurance_core::domain::queue::QueuedJob;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::Backend;
 use assurance_store::jobs::ClaimRequest;
-use assurance_store::testing::{self, on_both};
+use assurance_store::testing::{self, job, on_both};
 use assurance_work::{CallError, CallOutcome, JobRequest, UnitOfWork};
 
 const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(7));
@@ -29,42 +29,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 type Answer = Result<Result<JobOutcome, JobFailure>, CallError>;
 
-/// An area whose job handler is a closure. The closure may use the unit of work.
-struct Closure<F>(F);
-
-impl<F> AreaCode for Closure<F>
-where
-    F: for<'a> Fn(&'a mut UnitOfWork, &'a JobRun) -> BoxFuture<'a, Answer> + Send + Sync + 'static,
-{
-    fn handle<'a>(
-        &'a self,
-        unit: UnitOfWork,
-        _: &'a Request,
-        _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
-        let result = Err(CallError::Contract("it answers no requests".into()));
-        Box::pin(async { CallOutcome { unit: Some(unit), result } })
-    }
-
-    fn run<'a>(
-        &'a self,
-        mut unit: UnitOfWork,
-        job: &'a JobRun,
-        _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
-        Box::pin(async move {
-            let result = (self.0)(&mut unit, job).await;
-            CallOutcome { unit: Some(unit), result }
-        })
-    }
-}
-
-/// Lets the compiler infer the closure type that [`Closure`] requires.
+/// Returns an area that runs each job by itself, with a closure that may use the
+/// unit of work.
 fn area<F>(run: F) -> Arc<dyn AreaCode>
 where
     F: for<'a> Fn(&'a mut UnitOfWork, &'a JobRun) -> BoxFuture<'a, Answer> + Send + Sync + 'static,
 {
-    Arc::new(Closure(run))
+    together::area_with_batches(1, move |unit, jobs| {
+        let ended = run(unit, &jobs[0]);
+        Box::pin(async { ended.await.map(|ended| ended.map(|outcome| vec![outcome])) })
+    })
 }
 
 fn done() -> Answer {
@@ -185,22 +159,6 @@ async fn steal(store: &Store, now: Timestamp) -> Option<LeasedJob> {
     store::jobs::claim(&mut c, claim, now).await.unwrap().pop()
 }
 
-fn job(n: u128) -> NewJob {
-    NewJob {
-        id: JobId(Uuid::from_u128(n)),
-        workspace: WORKSPACE,
-        area: "notes".into(),
-        kind: "tidy".into(),
-        lane: LANE,
-        payload: "{}".into(),
-        resource: None,
-        available_at: Timestamp(0),
-        max_attempts: 3,
-        timeout_ms: 10_000,
-        dedupe_key: None,
-    }
-}
-
 on_both! {
     async fn a_job_runs_once_and_an_event_leaves_nothing_behind(store: &Store) {
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -247,9 +205,8 @@ on_both! {
             let wish = JobRequest {
                 kind: "child".into(),
                 payload: "{}".into(),
-                resource: None,
                 available_at: Some(Timestamp(i64::MAX)),
-                dedupe_key: None,
+                ..JobRequest::default()
             };
             unit.enqueue(wish).unwrap();
             let outcome = match step {
@@ -359,14 +316,8 @@ on_both! {
         let (thief, booty) = (store.clone(), Arc::clone(&stolen));
         let code = area(move |unit, _| {
             let (thief, booty) = (thief.clone(), Arc::clone(&booty));
-            let wish = JobRequest {
-                kind: "child".into(),
-                payload: "{}".into(),
-                resource: None,
-                available_at: None,
-                dedupe_key: None,
-            };
-            unit.enqueue(wish).unwrap();
+            let (kind, payload) = ("child".into(), "{}".into());
+            unit.enqueue(JobRequest { kind, payload, ..JobRequest::default() }).unwrap();
             Box::pin(async move {
                 // For other processes the last heartbeat was an hour ago.
                 let later = Clock::System.now().plus_ms(3_600_000);

@@ -8,9 +8,12 @@ use assurance_work::UnitOfWork;
 
 type Answers = Result<Result<Vec<JobOutcome>, JobFailure>, CallError>;
 
-/// An area of which one call runs up to 64 jobs. The closure is called with the jobs of each call,
-/// also with one job that runs by itself.
-struct Together<F>(F);
+/// An area of which one call runs up to `most` jobs. The closure is called with the jobs of each
+/// call, also with one job that runs by itself.
+struct Together<F> {
+    most: u32,
+    run: F,
+}
 
 impl<F> AreaCode for Together<F>
 where
@@ -19,16 +22,6 @@ where
         + Sync
         + 'static,
 {
-    fn handle<'a>(
-        &'a self,
-        unit: UnitOfWork,
-        _: &'a Request,
-        _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
-        let result = Err(CallError::Contract("it answers no requests".into()));
-        Box::pin(async { CallOutcome { unit: Some(unit), result } })
-    }
-
     fn run<'a>(
         &'a self,
         mut unit: UnitOfWork,
@@ -36,14 +29,14 @@ where
         _: Duration,
     ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
         Box::pin(async move {
-            let result = (self.0)(&mut unit, std::slice::from_ref(job)).await;
+            let result = (self.run)(&mut unit, std::slice::from_ref(job)).await;
             let result = result.map(|ended| ended.map(|mut outcomes| outcomes.remove(0)));
             CallOutcome { unit: Some(unit), result }
         })
     }
 
     fn max_batch(&self, kind: &str) -> u32 {
-        if kind == "tidy" { 64 } else { 1 }
+        if kind == "tidy" { self.most } else { 1 }
     }
 
     fn run_batch<'a>(
@@ -53,20 +46,21 @@ where
         _: Duration,
     ) -> BoxFuture<'a, CallOutcome<Result<Vec<JobOutcome>, JobFailure>>> {
         Box::pin(async move {
-            let result = (self.0)(&mut unit, jobs).await;
+            let result = (self.run)(&mut unit, jobs).await;
             CallOutcome { unit: Some(unit), result }
         })
     }
 }
 
-fn together<F>(run: F) -> Arc<dyn AreaCode>
+/// Lets the compiler infer the closure type that [`Together`] requires.
+pub(super) fn area_with_batches<F>(most: u32, run: F) -> Arc<dyn AreaCode>
 where
     F: for<'a> Fn(&'a mut UnitOfWork, &'a [JobRun]) -> BoxFuture<'a, Answers>
         + Send
         + Sync
         + 'static,
 {
-    Arc::new(Together(run))
+    Arc::new(Together { most, run })
 }
 
 fn all_done(jobs: &[JobRun]) -> Answers {
@@ -81,7 +75,7 @@ fn leave_a_trace(unit: &mut UnitOfWork, jobs: &[JobRun]) {
             payload: job.payload.clone(),
             resource: Some(job.id.0),
             available_at: Some(Timestamp(i64::MAX)),
-            dedupe_key: None,
+            ..JobRequest::default()
         };
         unit.enqueue(trace).unwrap();
     }
@@ -108,7 +102,7 @@ on_both! {
     async fn waiting_jobs_of_a_flow_run_together_and_have_their_effects_once(store: &Store) {
         let calls = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&calls);
-        let code = together(move |unit, jobs| {
+        let code = area_with_batches(64, move |unit, jobs| {
             log.lock().push(jobs.len());
             leave_a_trace(unit, jobs);
             let ends = all_done(jobs);
@@ -138,7 +132,7 @@ on_both! {
     async fn jobs_that_fail_together_run_by_themselves_and_lose_no_attempt(store: &Store) {
         let failed = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&failed);
-        let code = together(move |unit, jobs| {
+        let code = area_with_batches(64, move |unit, jobs| {
             leave_a_trace(unit, jobs);
             assert!(jobs.iter().all(|job| job.attempt == 1), "{jobs:?}");
             let ends = match jobs {
@@ -165,7 +159,7 @@ on_both! {
     async fn a_job_that_is_cancelled_while_it_runs_takes_no_other_with_it(store: &Store) {
         let cancelled = Arc::new(Mutex::new(None));
         let (first, database) = (Arc::clone(&cancelled), store.clone());
-        let code = together(move |unit, jobs| {
+        let code = area_with_batches(64, move |unit, jobs| {
             leave_a_trace(unit, jobs);
             let victim = match jobs {
                 [_, second, ..] if first.lock().is_none() => *first.lock().insert(second.id),
@@ -202,7 +196,7 @@ on_both! {
     async fn each_job_of_a_call_has_its_own_outcome(store: &Store) {
         let alone = Arc::new(Mutex::new(BTreeSet::new()));
         let log = Arc::clone(&alone);
-        let code = together(move |unit, jobs| {
+        let code = area_with_batches(64, move |unit, jobs| {
             let outcome = |job: &JobRun| match (job.id.0.as_u128() % 3, &job.checkpoint, jobs.len()) {
                 (0, None, 2..) => JobOutcome::Continue("1".into()),
                 (1, ..) if job.attempt == 1 => JobOutcome::Retry(Timestamp(0), "again".into()),

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::Store;
-use crate::testing::on_both;
+use crate::testing::{self, on_both};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobFlow, JobStatus, Lane, LeasedJob};
 use assurance_core::domain::queue::{JobAction, JobChange, JobFilter, LaneLoad, QueuedJob};
@@ -23,17 +23,10 @@ const NOW: Timestamp = Timestamp(100);
 
 fn job(n: u128) -> NewJob {
     NewJob {
-        id: JobId(Uuid::from_u128(n)),
-        workspace: WORKSPACE,
-        area: "notes".into(),
-        kind: "tidy".into(),
-        lane: LANE,
         payload: format!("{{\"n\":{n}}}"),
         resource: Some(Uuid::from_u128(99)),
-        available_at: Timestamp(0),
-        max_attempts: 3,
         timeout_ms: 1_000,
-        dedupe_key: None,
+        ..testing::job(n)
     }
 }
 

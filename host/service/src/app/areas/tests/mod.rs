@@ -19,16 +19,16 @@ use super::{
 use crate::app::App;
 use crate::app::tests::app;
 use crate::registry::{AreaTargetState, AreaVersion};
+use crate::testing;
 use assurance_contract::fixtures::{creating, manifest, route};
-use assurance_core::config::{Config, ConfigSource};
-use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
+use assurance_core::config::Config;
+use assurance_core::domain::area::{Problem, Reply, Request};
 use assurance_core::domain::deployment::{Deployment, VersionStage};
-use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::{Capability, CollectionSpec, Manifest};
 use assurance_core::domain::time::Timestamp;
 use assurance_core::domain::trial::{TrafficShare, TrialMode};
 use assurance_runtime::{LoadError, LoadedArea};
-use assurance_store::deployments;
+use assurance_store::{deployments, testing as store_testing};
 use assurance_work::{AreaCode, CallError, CallOutcome, TimeLimit, UnitOfWork};
 
 const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
@@ -46,15 +46,6 @@ impl AreaCode for TrappingCode {
         let error = CallError::Trap("wasm `unreachable` instruction executed".into());
         Box::pin(async { CallOutcome { unit: None, result: Err(error) } })
     }
-
-    fn run<'a>(
-        &'a self,
-        _: UnitOfWork,
-        _: &'a JobRun,
-        _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
-        unreachable!("no test runs a job")
-    }
 }
 
 fn notes() -> Manifest {
@@ -62,15 +53,7 @@ fn notes() -> Manifest {
 }
 
 fn loaded(manifest: Manifest) -> LoadedArea {
-    let digest = format!("digest of {} {}", manifest.name, manifest.version);
-    LoadedArea {
-        digest,
-        manifest,
-        code: Arc::new(TrappingCode),
-        generation: "0.2.0",
-        imports: vec![],
-        compiled_in: None,
-    }
+    testing::loaded(manifest, Arc::new(TrappingCode))
 }
 
 fn compiled(app: &App, manifest: Manifest) -> Arc<AreaVersion> {
@@ -97,14 +80,20 @@ async fn scene() -> (App, TempDir) {
 }
 
 async fn scene_with(change: impl FnOnce(&mut Config)) -> (App, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
-    let mut config = Config::load(&source).unwrap();
-    config.data_dir = folder.path().join("data");
+    let (mut config, folder) = testing::config();
     change(&mut config);
     let app = app(config).await;
     put(&app, notes());
     (app, folder)
+}
+
+/// Returns a host on which version 0.1.0 of the area `notes` is stored and live,
+/// and the digest of that version.
+async fn scene_live() -> (App, TempDir, String) {
+    let (app, folder) = scene().await;
+    let live = keep(&app, notes(), VersionStage::Staged).await;
+    activate(&app, "ada", activation(&live)).await.unwrap();
+    (app, folder, live)
 }
 
 fn next() -> Manifest {
@@ -184,20 +173,12 @@ async fn keep(app: &App, manifest: Manifest, stage: VersionStage) -> String {
     let text = serde_json::to_string(&manifest).unwrap();
     let loaded = loaded(manifest);
     let version = Deployment {
-        number: 0,
-        area: "notes".into(),
-        digest: loaded.digest.clone(),
         version: loaded.manifest.version.to_string(),
         size: 0,
         object: String::new(),
-        publisher: None,
-        signature: None,
         stage,
         received_at: Timestamp(0),
-        received_by: "ada".into(),
-        approved_at: None,
-        approved_by: None,
-        live_at: None,
+        ..store_testing::deployment(&loaded.digest)
     };
     let mut connection = app.store.writer().await.unwrap();
     deployments::insert(&mut connection, &version, &text).await.unwrap();
@@ -212,9 +193,7 @@ fn activation(digest: &str) -> ActivationRequest<'_> {
 
 #[tokio::test]
 async fn a_version_that_waits_answers_only_when_it_is_approved() {
-    let (app, _folder) = scene().await;
-    let first = keep(&app, notes(), VersionStage::Staged).await;
-    activate(&app, "ada", activation(&first)).await.unwrap();
+    let (app, _folder, first) = scene_live().await;
     let asking = Manifest { capabilities: vec![Capability::Egress], ..next() };
     let digest = keep(&app, asking, VersionStage::AwaitingApproval).await;
     let refused = activate(&app, "ada", activation(&digest)).await;
@@ -233,9 +212,7 @@ async fn a_version_that_waits_answers_only_when_it_is_approved() {
 
 #[tokio::test]
 async fn to_remove_an_area_is_no_way_around_an_approval() {
-    let (app, _folder) = scene().await;
-    let first = keep(&app, notes(), VersionStage::Staged).await;
-    activate(&app, "ada", activation(&first)).await.unwrap();
+    let (app, _folder, first) = scene_live().await;
     let asking = Manifest { capabilities: vec![Capability::Egress], ..next() };
     let asking = keep(&app, asking, VersionStage::AwaitingApproval).await;
     let mut breaking = Manifest { version: semver::Version::new(0, 3, 0), ..notes() };
@@ -270,9 +247,7 @@ fn canary(digest: &str) -> TrialRequest {
 
 #[tokio::test]
 async fn a_version_that_cannot_be_tried_is_told_why() {
-    let (app, _folder) = scene().await;
-    let live = keep(&app, notes(), VersionStage::Staged).await;
-    activate(&app, "ada", activation(&live)).await.unwrap();
+    let (app, _folder, live) = scene_live().await;
     let again = begin_trial(&app, "ada", &canary(&live)).await;
     insta::assert_snapshot!(again.expect_err("it is live"));
 
@@ -292,9 +267,7 @@ async fn a_version_that_cannot_be_tried_is_told_why() {
 
 #[tokio::test]
 async fn a_trial_ends_when_the_live_version_changes() {
-    let (app, _folder) = scene().await;
-    let live = keep(&app, notes(), VersionStage::Staged).await;
-    activate(&app, "ada", activation(&live)).await.unwrap();
+    let (app, _folder, _live) = scene_live().await;
     let tried = keep(&app, next(), VersionStage::Staged).await;
     begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
     assert_eq!(app.registry.snapshot().trial("notes").unwrap().version.digest, tried);
@@ -322,9 +295,7 @@ async fn without_a_name_the_only_version_that_waits_is_activated() {
 
 #[tokio::test]
 async fn a_rollback_goes_only_to_a_version_that_was_live() {
-    let (app, _folder) = scene().await;
-    let live = keep(&app, notes(), VersionStage::Staged).await;
-    activate(&app, "ada", activation(&live)).await.unwrap();
+    let (app, _folder, _live) = scene_live().await;
     keep(&app, next(), VersionStage::Staged).await;
     let back = |to| roll_back(&app, "ada", "notes", "it is slow", Some(to));
     insta::assert_snapshot!(back("0.2.0").await.expect_err("never live"));
@@ -334,9 +305,7 @@ async fn a_rollback_goes_only_to_a_version_that_was_live() {
 
 #[tokio::test]
 async fn a_trial_that_runs_here_is_not_begun_again() {
-    let (app, _folder) = scene().await;
-    let live = keep(&app, notes(), VersionStage::Staged).await;
-    activate(&app, "ada", activation(&live)).await.unwrap();
+    let (app, _folder, _live) = scene_live().await;
     let tried = keep(&app, next(), VersionStage::Staged).await;
     let trial = begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
     let figures = || Arc::clone(&app.registry.snapshot().trial("notes").unwrap().figures);

@@ -37,6 +37,24 @@ pub(super) fn for_each_subschema(
     }
 }
 
+/// Returns every object in a value, at any depth.
+pub(super) fn objects(value: &Json) -> impl Iterator<Item = &Json> {
+    let mut waiting = vec![value];
+    std::iter::from_fn(move || {
+        while let Some(value) = waiting.pop() {
+            match value {
+                Json::Object(members) => {
+                    waiting.extend(members.values());
+                    return Some(value);
+                }
+                Json::Array(items) => waiting.extend(items),
+                _ => {}
+            }
+        }
+        None
+    })
+}
+
 /// Replaces the targets of all `$ref` at any depth for which `rename` returns a
 /// new target.
 pub(super) fn rewrite_references(value: &mut Json, rename: &impl Fn(&str) -> Option<String>) {

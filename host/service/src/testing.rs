@@ -1,0 +1,34 @@
+//! Fixtures that the tests of several modules use.
+
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use assurance_core::config::{Config, ConfigSource};
+use assurance_core::domain::manifest::Manifest;
+use assurance_runtime::LoadedArea;
+use assurance_work::AreaCode;
+
+/// Returns a version with this manifest and code, as if it had been compiled.
+pub(crate) fn loaded(manifest: Manifest, code: Arc<dyn AreaCode>) -> LoadedArea {
+    LoadedArea {
+        digest: format!("digest of {} {}", manifest.name, manifest.version),
+        manifest,
+        code,
+        generation: "0.2.0",
+        imports: vec![],
+        compiled_in: None,
+    }
+}
+
+/// Returns a configuration with cheap password hashes and a data folder of its
+/// own.
+pub(crate) fn config() -> (Config, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
+    let mut config = Config::load(&source).unwrap();
+    config.data_dir = folder.path().join("data");
+    config.passwords.memory_kib = 64;
+    config.passwords.iterations = 1;
+    (config, folder)
+}
