@@ -1,6 +1,7 @@
 //! Typed access to the workspace's documents.
 
 mod all;
+mod query;
 mod value;
 
 use std::fmt;
@@ -13,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::all::AllDocuments;
+pub use self::query::Query;
 use crate::context::Scope;
-use crate::paging::Paging;
 use crate::time::Timestamp;
 use crate::wit::assurance::area::documents as wit;
 pub use crate::wit::assurance::area::documents::Value;
@@ -321,193 +322,5 @@ impl<'a, T: Document> Documents<'a, T> {
         let versions =
             self.scope.host.documents_apply(T::COLLECTION, std::slice::from_ref(&write))?;
         Ok(versions.first().copied().unwrap_or_default())
-    }
-}
-
-/// A query of a collection. Conditions and orders use fields that the manifest declares; all
-/// conditions must hold.
-#[derive(Debug)]
-#[must_use]
-pub struct Query<'a, T> {
-    scope: &'a Scope,
-    of: PhantomData<fn() -> T>,
-    query: wit::Query,
-}
-
-impl<'a, T: Document> Query<'a, T> {
-    fn test(mut self, fields: &[&str], test: wit::Test) -> Self {
-        let fields = fields.iter().map(|&field| field.to_owned()).collect();
-        self.query.conditions.push(wit::Condition { fields, test });
-        self
-    }
-
-    /// Requires that the field equals this value.
-    pub fn equals(self, field: &str, value: impl Into<Value>) -> Self {
-        self.test(&[field], wit::Test::Equals(value.into()))
-    }
-
-    /// Requires that the field equals this value; no condition if it is `None`.
-    pub fn equals_if(self, field: &str, value: Option<impl Into<Value>>) -> Self {
-        match value {
-            Some(value) => self.equals(field, value),
-            None => self,
-        }
-    }
-
-    /// Requires that the field equals one of these values.
-    pub fn one_of(self, field: &str, values: impl IntoIterator<Item = impl Into<Value>>) -> Self {
-        let values = values.into_iter().map(Into::into).collect();
-        self.test(&[field], wit::Test::OneOf(values))
-    }
-
-    /// Requires that the field is at least `from` and less than `below`.
-    pub fn range(self, field: &str, from: Option<Value>, below: Option<Value>) -> Self {
-        self.test(&[field], wit::Test::Range((from, below)))
-    }
-
-    /// Requires that the field's text starts with this text.
-    pub fn prefix(self, field: &str, text: &str) -> Self {
-        self.test(&[field], wit::Test::Prefix(text.to_owned()))
-    }
-
-    /// Requires that the text of one of these fields contains this text, ignoring case.
-    pub fn contains(self, fields: &[&str], text: &str) -> Self {
-        self.test(fields, wit::Test::Contains(text.to_owned()))
-    }
-
-    /// Requires that the text of one of these fields contains this text, ignoring case; no
-    /// condition if it is `None`.
-    pub fn contains_if(self, fields: &[&str], text: Option<&str>) -> Self {
-        match text {
-            Some(text) => self.contains(fields, text),
-            None => self,
-        }
-    }
-
-    fn order(mut self, field: &str, descending: bool) -> Self {
-        self.query.order.push(wit::Order { field: field.to_owned(), descending });
-        self
-    }
-
-    /// Orders by this field, smallest first.
-    pub fn ascending(self, field: &str) -> Self {
-        self.order(field, false)
-    }
-
-    /// Orders by this field, largest first.
-    pub fn descending(self, field: &str) -> Self {
-        self.order(field, true)
-    }
-
-    /// Sets the maximum number of documents of a page; the default is 50.
-    pub fn limit(mut self, limit: u32) -> Self {
-        self.query.limit = limit;
-        self
-    }
-
-    /// Continues after the page that returned this cursor; `None` starts at the first page.
-    pub fn cursor(mut self, cursor: Option<String>) -> Self {
-        if let Some(cursor) = cursor {
-            self.query.start = wit::Start::Cursor(cursor);
-        }
-        self
-    }
-
-    /// Selects the page that the request asks for: its limit and cursor.
-    pub fn paging<const LIMIT: u32, const MAX_LIMIT: u32, const MAX_CURSOR: u32>(
-        self,
-        paging: Paging<LIMIT, MAX_LIMIT, MAX_CURSOR>,
-    ) -> Self {
-        self.limit(paging.limit).cursor(paging.cursor)
-    }
-
-    /// Continues after the document with this id, in the query's order; `None` starts at the first
-    /// page.
-    pub fn after(mut self, id: Option<impl fmt::Display>) -> Self {
-        if let Some(id) = id {
-            self.query.start = wit::Start::After(id.to_string());
-        }
-        self
-    }
-
-    /// Returns one page of matching documents.
-    ///
-    /// # Errors
-    /// [`DocumentError::InvalidCursor`], and when the call's limits are used up.
-    #[track_caller]
-    pub fn page(self) -> Result<Page<Stored<T>>, DocumentError> {
-        let page = self.scope.host.documents_find(&self.query)?;
-        Ok(Page {
-            items: page.documents.into_iter().map(Stored::read).collect(),
-            next_cursor: page.next,
-        })
-    }
-
-    /// Returns the documents of one page without a cursor.
-    ///
-    /// # Errors
-    /// As for [`page`](Self::page).
-    #[track_caller]
-    pub fn list(self) -> Result<Vec<Stored<T>>, DocumentError> {
-        Ok(self.page()?.items)
-    }
-
-    /// Deletes the documents of one page and returns their number. A job that deletes all of them
-    /// runs again until the number is 0.
-    ///
-    /// # Errors
-    /// As for [`page`](Self::page).
-    #[track_caller]
-    pub fn delete_page(self) -> Result<usize, DocumentError> {
-        let documents = Documents::<T>::new(self.scope);
-        let page = self.list()?;
-        documents.delete_all(&page)?;
-        Ok(page.len())
-    }
-
-    /// Returns an iterator over all matching documents. It loads page by page; `limit` is the size
-    /// of a page. After an error it ends.
-    pub fn all(self) -> AllDocuments<'a, T> {
-        AllDocuments::of(self)
-    }
-
-    /// Returns the first matching document.
-    ///
-    /// # Errors
-    /// As for [`page`](Self::page).
-    #[track_caller]
-    pub fn first(self) -> Result<Option<Stored<T>>, DocumentError> {
-        Ok(self.limit(1).list()?.pop())
-    }
-
-    /// Returns the number of matching documents, regardless of the limit.
-    ///
-    /// # Errors
-    /// When the call's limits are used up.
-    #[track_caller]
-    pub fn count(self) -> Result<u64, DocumentError> {
-        Ok(self.scope.host.documents_count(T::COLLECTION, &self.query.conditions, None)?)
-    }
-
-    /// Returns the number of matching documents, at most `most`. Faster than [`count`](Self::count)
-    /// for many documents; for limits and texts such as "more than 1,000".
-    ///
-    /// # Errors
-    /// When the call's limits are used up.
-    #[track_caller]
-    pub fn count_up_to(self, most: u32) -> Result<u64, DocumentError> {
-        Ok(self.scope.host.documents_count(T::COLLECTION, &self.query.conditions, Some(most))?)
-    }
-
-    /// Returns the number of matching documents for each combination of the fields' values.
-    ///
-    /// # Errors
-    /// When the call's limits are used up.
-    #[track_caller]
-    pub fn count_by(self, fields: &[&str]) -> Result<Vec<(Vec<Value>, u64)>, DocumentError> {
-        let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
-        let groups =
-            self.scope.host.documents_count_by(T::COLLECTION, &self.query.conditions, &fields)?;
-        Ok(groups.into_iter().map(|group| (group.values, group.count)).collect())
     }
 }

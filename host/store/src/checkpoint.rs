@@ -27,7 +27,10 @@ const CHECKPOINT_SECONDS: &str = "assurance_database_checkpoint_seconds";
 
 /// Describes the metric of checkpoints.
 pub(super) fn describe_metrics() {
-    metrics::describe_histogram!(CHECKPOINT_SECONDS, "Checkpoints beside the writers (SQLite)");
+    metrics::describe_histogram!(
+        CHECKPOINT_SECONDS,
+        "Duration of checkpoints that no writer waits for (SQLite)"
+    );
 }
 
 /// Makes checkpoints until the pool is closed.

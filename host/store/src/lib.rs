@@ -140,6 +140,7 @@ enum Databases {
         /// reader that begins to write takes the lock too. Callers get the lock
         /// in the order of their requests.
         writer: Pool<SqliteConnection>,
+        /// Task that makes checkpoints.
         _checkpoints: AbortOnDropHandle<()>,
     },
     Postgres {
