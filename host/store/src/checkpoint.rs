@@ -19,7 +19,7 @@ pub(super) const WRITER_PAGES: &str = "16000";
 /// Pages that are not copied yet from which the task makes a checkpoint. Fewer
 /// would be copied several times, because many commits change the same pages.
 const PAGES: i64 = 2_000;
-/// Shortest and longest pause between two looks at the log; it doubles while
+/// Shortest and longest pause between two checks of the log; it doubles while
 /// the log has few pages.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 

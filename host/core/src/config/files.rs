@@ -72,14 +72,19 @@ pub fn create_private(path: &Path, content: &[u8]) -> Result<(), PrivateFileErro
 /// # Errors
 /// The operating system refuses.
 pub fn replace_private(path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
-    let draft = path.with_extension(format!("new-{}", std::process::id()));
-    let mut options = OpenOptions::new();
-    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    let draft = draft_of(path);
+    // A draft that a killed process left would keep its mode.
+    let _ = std::fs::remove_file(&draft);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     file.write_all(content)?;
     if sync {
         file.sync_all()?;
     }
     std::fs::rename(&draft, path)
+}
+
+fn draft_of(path: &Path) -> PathBuf {
+    path.with_extension(format!("new-{}", std::process::id()))
 }
 
 /// Reads a file after checking that other users cannot read it.
@@ -126,5 +131,25 @@ pub fn read_or_create_private(
         Ok(()) => Ok(content),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_private(path),
         Err(source) => Err(PrivateFileError::Write { path: path.to_path_buf(), source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{Permissions, read_dir, set_permissions, write};
+
+    use super::*;
+
+    #[test]
+    fn a_replaced_file_is_private_whatever_was_there_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("demo.json");
+        for left in [path.clone(), draft_of(&path)] {
+            write(&left, "a longer text of an earlier process").unwrap();
+            set_permissions(&left, Permissions::from_mode(0o644)).unwrap();
+        }
+        replace_private(&path, b"new", true).unwrap();
+        assert_eq!(**read_private(&path).unwrap(), *b"new");
+        assert_eq!(read_dir(folder.path()).unwrap().count(), 1);
     }
 }
