@@ -1,5 +1,6 @@
 //! Opens the databases and migrates their schemas.
 
+use std::fs::File;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -164,43 +165,35 @@ async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases
         .pragma("wal_autocheckpoint", checkpoint::WRITER_PAGES)
         .pragma("cache_size", WRITER_CACHE)
         .disable_statement_logging();
+    let lock = lock_file(&options).await.map_err(|error| Error::Unavailable(error.into()))?;
     let mut first = SqliteConnection::connect_with(&options).await?;
-    migrate_sqlite(&mut first, &options).await?;
+    migrations::of(Backend::Sqlite).run(&mut first).await.map_err(Error::Migration)?;
+    documents_move::sqlite::run(&mut first).await?;
     let limits = |connections| PoolLimits { connections, timeout, lifetime: None };
     let writer: Pool<SqliteConnection> = Pool::new(options.clone(), limits(1));
     // Opened before the first connection is closed, so that the database stays
     // open.
     writer.acquire().await?.release();
     let _ = first.close().await;
+    drop(lock);
     let options = options.pragma("cache_size", READER_CACHE);
     let readers = Pool::new(options, limits(settings.max_connections.saturating_sub(1)));
     let checkpoints = AbortOnDropHandle::new(tokio::spawn(checkpoint::run(readers.clone())));
     Ok(Databases::Sqlite { readers, writer, _checkpoints: checkpoints })
 }
 
-/// Migrates SQLite's schema while it holds a lock file next to the database,
-/// because sqlx does not lock SQLite during migrations.
-async fn migrate_sqlite(
-    connection: &mut SqliteConnection,
-    options: &SqliteConnectOptions,
-) -> Result<(), Error> {
+/// Locks the file next to the database that a process holds while it opens and
+/// migrates it. SQLite does not wait for another process that turns a new file
+/// into one with a write-ahead log, and sqlx does not lock SQLite during
+/// migrations.
+async fn lock_file(options: &SqliteConnectOptions) -> std::io::Result<File> {
     let path = options.get_filename().with_extension("migrating");
     let locked = tokio::task::spawn_blocking(move || {
-        let file = std::fs::File::create(path)?;
+        let file = File::create(path)?;
         file.lock()?;
-        Ok::<_, std::io::Error>(file)
+        Ok(file)
     });
-    let lock = locked
-        .await
-        .map_err(|error| Error::Unavailable(sqlx::Error::Io(std::io::Error::other(error))))?
-        .map_err(|error| Error::Unavailable(sqlx::Error::Io(error)))?;
-    let mut result =
-        migrations::of(Backend::Sqlite).run(&mut *connection).await.map_err(Error::Migration);
-    if result.is_ok() {
-        result = documents_move::sqlite::run(connection).await;
-    }
-    drop(lock);
-    result
+    locked.await?
 }
 
 async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databases, Error> {

@@ -34,6 +34,21 @@ async fn several_open_at_once_postgres() {
     several_open_at_once(Backend::Postgres).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_does_not_touch_the_file_that_another_one_creates() {
+    let Some(fresh) = fresh(Backend::Sqlite).await else { return };
+    let mut settings = fresh.settings.clone();
+    settings.url = settings.url.replace("test.sqlite", "another.sqlite");
+    let database = std::path::Path::new(settings.url.trim_start_matches("sqlite:"));
+    let other = std::fs::File::create(database.with_extension("migrating")).unwrap();
+    other.lock().unwrap();
+    let mut opens = std::pin::pin!(Store::open(&settings));
+    let waited = tokio::time::timeout(Duration::from_millis(300), &mut opens).await;
+    assert!(waited.is_err() && !database.exists(), "it did not wait");
+    drop(other);
+    tables(&opens.await.unwrap()).await;
+}
+
 #[tokio::test]
 async fn an_invalid_url_is_refused_without_its_password() {
     let folder = tempfile::tempdir().unwrap();
