@@ -209,6 +209,12 @@ impl Finding {
         self.forget_analyses(analysis_id);
     }
 
+    /// Whether this run of the analysis reported the finding.
+    pub(crate) fn is_reported_by(&self, analysis_id: &str, run: i64) -> bool {
+        self.analysis_id == analysis_id && self.analysis_run == run
+            || self.also_seen.get(analysis_id) == Some(&run)
+    }
+
     /// Removes stored analyses above the maximum number, because filenames may change with every
     /// run.
     fn forget_analyses(&mut self, latest: &str) {

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use area_sdk::Uuid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -18,10 +18,11 @@ use sha2::{Digest, Sha256};
 pub(crate) const ALGORITHM: &str = "finding-v1";
 
 /// Key that identifies a result among the results of its rule.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ResultKey {
-    /// The tool's own fingerprint: one of `fingerprints`, or all of `partialFingerprints`.
+    /// The tool's own fingerprint: one of `fingerprints`, or all of `partialFingerprints` that
+    /// depend on the result.
     Fingerprint(BTreeMap<String, String>),
     /// `primaryLocationLineHash` of GitHub: a hash of the line and its context.
     LineHash(String),
@@ -48,10 +49,22 @@ pub(crate) struct Traits<'a> {
 const LINE_HASH: &str = "primaryLocationLineHash";
 const COLUMN: &str = "primaryLocationStartColumnFingerprint";
 
+/// Names under which Gitleaks and KICS describe the commit that introduced a result. Rewriting the
+/// history changes them, and all results of a commit have the same.
+const COMMIT: [&str; 5] = ["commitSha", "email", "author", "date", "commitMessage"];
+
 /// Value that Semgrep writes instead of a fingerprint for users who are not signed in.
 const NO_FINGERPRINT: &str = "requires login";
 
 impl ResultKey {
+    /// Whether equal results may be in different files.
+    pub(crate) fn is_without_path(&self) -> bool {
+        match self {
+            Self::Fingerprint(_) | Self::LineHash(_) | Self::Package { .. } => true,
+            Self::Snippet { .. } | Self::Message { .. } => false,
+        }
+    }
+
     /// Returns the first key that the result has.
     pub(crate) fn of(traits: &Traits<'_>) -> Self {
         fingerprint(traits)
@@ -68,13 +81,14 @@ fn text<'a>((name, value): (&'a String, &'a Value)) -> Option<(&'a str, &'a str)
 }
 
 /// Returns the first of `fingerprints` by name; without one, all `partialFingerprints` other than
-/// GitHub's.
+/// GitHub's and those of the commit.
 fn fingerprint(traits: &Traits<'_>) -> Option<ResultKey> {
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let whole = traits.fingerprints.iter().find_map(text).map(owned);
     let parts = || {
         let parts = traits.partial_fingerprints.iter().filter_map(text);
-        parts.filter(|(name, _)| ![LINE_HASH, COLUMN].contains(&without_version(name))).map(owned)
+        let own = |name: &str| ![LINE_HASH, COLUMN].contains(&name) && !COMMIT.contains(&name);
+        parts.filter(move |(name, _)| own(without_version(name))).map(owned)
     };
     let found: BTreeMap<_, _> = match whole {
         Some(whole) => [whole].into(),
@@ -109,6 +123,17 @@ fn message(traits: &Traits<'_>) -> ResultKey {
     ResultKey::Message { path: traits.path.to_owned(), message }
 }
 
+/// Returns the identity of the result with this ordinal among equal ones.
+pub(crate) fn identity(
+    workspace: Uuid,
+    repository: Uuid,
+    (tool, rule): (&str, &str),
+    key: &ResultKey,
+    ordinal: u64,
+) -> String {
+    named_by(&(workspace, repository, tool, rule, key, ordinal))
+}
+
 /// Computes the identities of one analysis in one file. Equal results get consecutive ordinals.
 #[derive(Debug)]
 pub(crate) struct IdentityGenerator {
@@ -122,13 +147,13 @@ impl IdentityGenerator {
         Self { workspace, repository, seen: HashMap::new() }
     }
 
-    /// Returns the identity of the next result, and counts the result.
-    pub(crate) fn next(&mut self, tool: &str, rule: &str, key: &ResultKey) -> String {
+    /// Returns the identity of the next result and its ordinal, and counts the result.
+    pub(crate) fn next(&mut self, tool: &str, rule: &str, key: &ResultKey) -> (String, u64) {
         let equals = (self.workspace, self.repository, tool, rule, key);
-        let ordinal = self.seen.entry(digest(&equals)).or_default();
-        let identity = digest(&(self.workspace, self.repository, tool, rule, key, *ordinal));
-        *ordinal += 1;
-        hex(&identity)
+        let count = self.seen.entry(digest(&equals)).or_default();
+        let ordinal = *count;
+        *count += 1;
+        (identity(self.workspace, self.repository, (tool, rule), key, ordinal), ordinal)
     }
 }
 
@@ -182,6 +207,10 @@ mod tests {
         };
         assert_eq!(key(whole, parts.clone(), true, Some("x")), one("a/v1", "1"));
         assert_eq!(key(json!({}), own, true, Some("x")), one("own/v1", "x"));
+        let commit = json!({
+            "commitSha": "1f2e", "email": "a@b", "author": "A", "date": "d", "commitMessage": "m",
+        });
+        assert!(matches!(key(json!({}), commit, false, Some("x")), ResultKey::Snippet { .. }));
         let placeholder = json!({ "matchBasedId/v1": "requires login" });
         assert_eq!(
             key(placeholder, parts, true, Some("x")),
@@ -203,17 +232,17 @@ mod tests {
     fn an_identity_is_the_digest_of_the_canonical_array() {
         let mut identities = IdentityGenerator::new(Uuid::nil(), Uuid::max());
         let key = ResultKey::LineHash("é:1".to_owned());
-        let first = identities.next("Bandit", "B101", &key);
+        let (first, _) = identities.next("Bandit", "B101", &key);
         let array = json!([Uuid::nil(), Uuid::max(), "Bandit", "B101", { "line_hash": "é:1" }, 0]);
         let canonical = serde_json_canonicalizer::to_vec(&array).expect("canonical");
         assert_eq!(first, hex(&Sha256::digest(canonical)));
-        assert_ne!(identities.next("Bandit", "B101", &key), first, "an equal one is another");
+        assert_ne!(identities.next("Bandit", "B101", &key).0, first, "an equal one is another");
     }
 
     fn identities_of(rules: &[u8]) -> Vec<String> {
         let mut identities = IdentityGenerator::new(Uuid::nil(), Uuid::nil());
         let key = ResultKey::LineHash(String::new());
-        rules.iter().map(|rule| identities.next("t", &rule.to_string(), &key)).collect()
+        rules.iter().map(|rule| identities.next("t", &rule.to_string(), &key).0).collect()
     }
 
     proptest! {

@@ -6,6 +6,7 @@ use area_sdk::{JobOptions, Violation};
 use serde_json::{Map, json};
 
 use crate::finding::Finding;
+use crate::import::set_idle;
 use crate::severity::Severity;
 use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, TransitionRecord, pass};
@@ -25,7 +26,9 @@ pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can chang
     own stream, and files that its `artifacts` name or in which it reports something, of the \
     rules that it lists, unless it ran over them without the finding while another stream showed \
     it. `accepted_risk` requires a reason and a date, at which the finding is reopened \
-    automatically. The date is at most 365 days ahead unless the operator has set \
+    automatically. A finding that is reopened though no scan reports it any more is verified by \
+    the next audit with a run that covers it; if a user reopened it, only by a newer file. A \
+    `duplicate` that scans still report is reopened when the other finding is verified. The date is at most 365 days ahead unless the operator has set \
     `max_risk_acceptance_days` for this area; a critical finding requires the role admin. \
     `duplicate` may name the other finding in `duplicate_of`.\n\n\
     `If-Match` requires the finding's lifecycle version. Transitions are never changed; each \
@@ -135,6 +138,9 @@ pub(crate) fn create(
     check_acceptance(ctx, &finding, &wanted)?;
     check_original(ctx, id, wanted.duplicate_of)?;
     let transition = pass(ctx, id, &mut finding, wanted.change(ctx.user()));
+    if wanted.to_state == State::Reopened {
+        set_idle(ctx, &finding.analysis_id, false)?;
+    }
     finding.duplicate_of = wanted.duplicate_of;
     ctx.documents().create(transition.record.id, &transition)?;
     ctx.documents().replace(&mut finding)?;
@@ -268,6 +274,7 @@ pub(crate) fn expire(ctx: &JobCtx, job: ExpireAcceptance) -> JobResult<ExpireAcc
     );
     ctx.documents().create(transition.record.id, &transition)?;
     ctx.documents().replace(&mut finding)?;
+    set_idle(ctx, &finding.analysis_id, false)?;
     ctx.publish(FindingTransitioned::of(&transition.record));
     Ok(Outcome::Done)
 }

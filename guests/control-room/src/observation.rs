@@ -3,6 +3,7 @@
 
 use area_sdk::prelude::*;
 
+use crate::identity::ResultKey;
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 
@@ -35,6 +36,9 @@ pub(crate) struct SourceTool {
 pub(crate) struct Observation {
     /// Identity by the algorithm `finding-v1`.
     pub(crate) identity: String,
+    /// Place among equal results, which may have other paths; `None` if the key has the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) equals: Option<EqualOrdinal>,
     pub(crate) source: SourceTool,
     pub(crate) source_family: SourceKind,
     pub(crate) rule_family: String,
@@ -47,6 +51,13 @@ pub(crate) struct Observation {
     pub(crate) sketch: TextFingerprint,
     /// Scanned revision; `None` if the file does not contain it.
     pub(crate) revision: Option<String>,
+}
+
+/// Key of a result and its number among the results of the file with the same key.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct EqualOrdinal {
+    pub(crate) key: ResultKey,
+    pub(crate) ordinal: u64,
 }
 
 /// Kind of the source that reported a finding.

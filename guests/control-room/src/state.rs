@@ -94,8 +94,9 @@ impl State {
                 &[Self::Verified, Self::FalsePositive]
             }
             Self::Remediated => &[Self::Verified, Self::FalsePositive, Self::Reopened],
-            Self::Verified | Self::FalsePositive | Self::AcceptedRisk => &[Self::Reopened],
-            Self::Duplicate => &[],
+            Self::Verified | Self::FalsePositive | Self::AcceptedRisk | Self::Duplicate => {
+                &[Self::Reopened]
+            }
         }
     }
 }

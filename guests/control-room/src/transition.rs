@@ -91,7 +91,7 @@ pub(crate) fn pass(
     let by_person = change.actor_id.is_some();
     let decision = by_person && from.is_some_and(State::awaits_decision);
     let superseded = finding.last_transition_id;
-    finding.enter(change.to, change.expires_at, now);
+    finding.enter(change.to, change.expires_at, now, by_person);
     finding.last_transition_id = Some(id);
     finding.auto_disposition = !by_person;
     StoredTransition {
@@ -120,9 +120,16 @@ pub(crate) fn pass(
 impl Finding {
     /// Sets the state. Reopening a settled finding starts a new lifecycle; reopening a remediated
     /// one continues the lifecycle.
-    fn enter(&mut self, to: State, accepted_until: Option<Timestamp>, now: Timestamp) {
+    fn enter(
+        &mut self,
+        to: State,
+        accepted_until: Option<Timestamp>,
+        now: Timestamp,
+        by_person: bool,
+    ) {
         if !self.state.is_open() && to.is_open() {
             self.lifecycle_started_at = now;
+            self.expect_next_run(now, by_person);
         }
         self.state = to;
         self.open = to.is_open();
@@ -134,5 +141,17 @@ impl Finding {
             self.duplicate_of = None;
         }
         self.set_due_date();
+    }
+
+    /// Marks a finding that was gone as present, so that the next run of its analysis decides about
+    /// it again. Files from before a person reopened it do not contradict that person.
+    fn expect_next_run(&mut self, now: Timestamp, by_person: bool) {
+        if self.present {
+            return;
+        }
+        (self.present, self.gone_at) = (true, None);
+        if by_person {
+            self.shown_at = self.shown_at.max(Some(now));
+        }
     }
 }

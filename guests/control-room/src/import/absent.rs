@@ -1,8 +1,8 @@
 //! Analyses of the branch that have no run in an audit. Their findings stay unchanged, unless a run
 //! of the same tool covers them.
 
-use area_sdk::JobError;
 use area_sdk::prelude::*;
+use area_sdk::{DocumentError, JobError, Scope};
 
 use super::ImportFindings;
 use super::analysis::AnalysisSeries;
@@ -35,11 +35,12 @@ pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<AbsentAnaly
     Ok(absent.collect())
 }
 
-/// Marks an analysis without present findings as idle, so that later audits skip it.
-pub(super) fn rest(ctx: &JobCtx, analysis_id: &str) -> Result<(), JobError> {
-    if let Some(mut analysis) = ctx.documents::<AnalysisSeries>().find(analysis_id)? {
-        analysis.idle = true;
-        ctx.documents().replace(&mut analysis)?;
+/// Marks whether an analysis is idle: it has no present findings, and later audits skip it.
+pub(crate) fn set_idle(scope: &Scope, analysis_id: &str, idle: bool) -> Result<(), DocumentError> {
+    let analysis = scope.documents::<AnalysisSeries>().find(analysis_id)?;
+    if let Some(mut analysis) = analysis.filter(|analysis| analysis.idle != idle) {
+        analysis.idle = idle;
+        scope.documents().replace(&mut analysis)?;
     }
     Ok(())
 }

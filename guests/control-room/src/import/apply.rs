@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::chunk::{self, CHUNK, Chunk};
+use super::chunk::{self, Chunk};
 use super::coverage::GroupCoverage;
 use super::events::{self, ChangedFinding};
-use super::{ImportFindings, Step};
+use super::{ImportFindings, Step, equals};
 use crate::finding::{Finding, FindingObservation};
 use crate::matching::{self, NewFinding};
 use crate::observation::Observation;
@@ -22,14 +22,15 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
         return Ok(Step::Gone { part: 0, cursor: None, left: 0 });
     }
     let mut chunk = chunk::take(ctx, job.audit.audit_id, at)?;
-    let observations = std::mem::take(&mut chunk.observations);
-    let mut known = known(ctx, &observations)?;
+    let mut observations = std::mem::take(&mut chunk.observations);
+    let mut known = known(ctx, observations.iter().map(|one| &one.identity))?;
     let mut outcome = FindingWrites::default();
     let surroundings = job.surroundings()?.clone();
     let branch_ref = job.branch()?;
     let Some(part) = job.parts.get(chunk.part) else {
         return Err(JobError::Fail("a chunk of no analysis".to_owned()));
     };
+    equals::assign(ctx, job, part, &mut observations, &mut known)?;
     let sighting = FindingObservation {
         repository_id: job.audit.repository_id,
         audit_id: job.audit.audit_id,
@@ -65,14 +66,13 @@ fn is_outdated(finding: &Finding, ready_at: Timestamp, siblings: &GroupCoverage)
     gone.unwrap_or_else(|| siblings.looked_after(ready_at, finding))
 }
 
-/// Returns the stored findings with the identities of these observations, by identity.
-fn known(
+/// Returns the stored findings with these identities, by identity.
+pub(super) fn known<'a>(
     ctx: &JobCtx,
-    observations: &[Observation],
+    identities: impl ExactSizeIterator<Item = &'a String>,
 ) -> Result<BTreeMap<String, Stored<Finding>>, JobError> {
-    let identities = observations.iter().map(|one| &one.identity);
+    let most = u32::try_from(identities.len()).unwrap_or(u32::MAX);
     let query = ctx.documents::<Finding>().query().one_of("identity_fingerprint", identities);
-    let most = u32::try_from(CHUNK).unwrap_or(u32::MAX);
     // Ordered like the index; otherwise SQLite scans all findings by id.
     let found = query.ascending("identity_fingerprint").limit(most).list()?.into_iter();
     Ok(found.map(|finding| (finding.identity_fingerprint.clone(), finding)).collect())

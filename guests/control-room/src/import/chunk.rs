@@ -1,5 +1,6 @@
 //! Chunks of observations between parsing and matching. A chunk is a blob with up to 200
-//! observations, so that each file is parsed once and each step is short.
+//! observations, or more if these are equal results, so that each file is parsed once and each step
+//! is short.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -7,8 +8,11 @@ use area_sdk::prelude::*;
 use super::ImportFindings;
 use crate::observation::Observation;
 
-/// Maximum number of observations in a chunk, which one step matches.
+/// Number of observations in a chunk, which one step matches.
 pub(super) const CHUNK: usize = 200;
+
+/// Maximum number of observations in a chunk that ends with equal results.
+const MOST: usize = 2 * CHUNK;
 
 /// Maximum size of a chunk in bytes; a larger one would exceed the memory of this area.
 const MOST_BYTES: u64 = 64 << 20;
@@ -23,6 +27,16 @@ pub(super) struct Chunk {
     pub(super) commit_sha: Option<String>,
     pub(super) evidence_ids: Vec<Uuid>,
     pub(super) observations: Vec<Observation>,
+}
+
+impl Chunk {
+    /// Whether the chunk is full before this observation. Equal results stay together.
+    pub(super) fn is_full_before(&self, next: &Observation) -> bool {
+        let key = |one: &Observation| one.equals.as_ref().map(|equals| equals.key.clone());
+        let goes_on =
+            || key(next).is_some() && self.observations.last().map(key) == Some(key(next));
+        self.observations.len() >= MOST || self.observations.len() >= CHUNK && !goes_on()
+    }
 }
 
 fn name(audit_id: Uuid, chunk: u32) -> String {

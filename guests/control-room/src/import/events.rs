@@ -36,6 +36,7 @@ pub(crate) struct FindingsImported {
     pub(super) counts: BTreeMap<&'static str, i64>,
     pub(super) facts: Map<String, Value>,
     pub(super) warnings: Vec<String>,
+    /// The first errors, at most 190; a warning has the number of the others.
     pub(super) errors: Vec<ImportError>,
 }
 
@@ -44,7 +45,7 @@ event!(FindingsImported, "audit.findings_imported");
 /// A finding in an event about several findings.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ChangedFinding {
-    finding_id: Uuid,
+    pub(super) finding_id: Uuid,
     state: State,
     risk_severity: Severity,
     tool: String,

@@ -221,6 +221,7 @@ struct GoneFindingWrites {
     changed: Vec<Stored<Finding>>,
     transitions: Vec<StoredTransition>,
     verified: Vec<ChangedFinding>,
+    reopened: Vec<ChangedFinding>,
     /// Ids of the analyses to which findings moved.
     heirs: Vec<String>,
     left: u64,
@@ -249,12 +250,40 @@ impl GoneFindingWrites {
         self.verified.push(ChangedFinding::of(id, finding));
     }
 
-    fn keep(
-        self,
+    /// Reopens the duplicates of verified findings that scans still report: nobody would see them.
+    fn reopen_duplicates(
+        &mut self,
         ctx: &JobCtx,
-        job: &ImportFindings,
+        job: &mut ImportFindings,
+    ) -> Result<(), JobError> {
+        let originals = self.verified.iter().map(|one| one.finding_id);
+        if originals.len() == 0 {
+            return Ok(());
+        }
+        let duplicates = ctx.documents::<Finding>().query();
+        let duplicates = duplicates.one_of("duplicate_of", originals).equals("present", true);
+        for mut finding in duplicates.ascending("duplicate_of").limit(STEP).list()? {
+            let id = finding.uuid();
+            if self.changed.iter().any(|one| one.uuid() == id) {
+                continue;
+            }
+            let reason = "The finding that it duplicates is verified, and scans still report this.";
+            let change = Change::by_audit(State::Reopened, job.audit.audit_id, reason, &[]);
+            self.transitions.push(pass(ctx, id, &mut finding, change));
+            self.reopened.push(ChangedFinding::of(id, &finding));
+            self.changed.push(finding);
+        }
+        job.tally.reopened += i64::try_from(self.reopened.len()).unwrap_or_default();
+        Ok(())
+    }
+
+    fn keep(
+        mut self,
+        ctx: &JobCtx,
+        job: &mut ImportFindings,
         others: OtherAnalyses,
     ) -> Result<(), JobError> {
+        self.reopen_duplicates(ctx, job)?;
         ctx.documents().replace_all(&self.changed)?;
         let records = self.transitions.iter().map(|one| (one.record.id, one));
         ctx.documents::<StoredTransition>().create_all(records)?;
@@ -263,7 +292,9 @@ impl GoneFindingWrites {
             analysis.idle = false;
             ctx.documents().replace(&mut analysis)?;
         }
-        events::verified(ctx, job.audit.audit_id, job.audit.repository_id, self.verified);
+        let (audit_id, repository_id) = (job.audit.audit_id, job.audit.repository_id);
+        events::verified(ctx, audit_id, repository_id, self.verified);
+        events::reopened(ctx, audit_id, repository_id, self.reopened);
         Ok(())
     }
 }
@@ -278,7 +309,7 @@ fn end(
 ) -> Result<Step, JobError> {
     match job.parts.get(at) {
         Some(part) if part.successful && !part.partial => analysis::settle(ctx, part)?,
-        None if left == 0 => absent::rest(ctx, &suspect.analysis_id)?,
+        None if left == 0 => absent::set_idle(ctx, &suspect.analysis_id, true)?,
         Some(_) | None => {}
     }
     if left > 0 {

@@ -12,6 +12,7 @@ mod apply;
 mod chunk;
 mod content;
 mod coverage;
+mod equals;
 pub(crate) mod events;
 mod finish;
 mod gone;
@@ -28,6 +29,7 @@ use area_sdk::{EventDelivery, JobOptions};
 
 use crate::architecture::ArchitectureContext;
 use absent::AbsentAnalysis;
+pub(crate) use absent::set_idle;
 pub(crate) use analysis::AnalysisSeries;
 use events::ImportError;
 pub(crate) use limits::ScanLimitations;

@@ -144,12 +144,12 @@ fn observe(
         evidence_ids: artifact.evidence_ids.clone(),
         observations: Vec::with_capacity(CHUNK),
     };
-    for observation in results.by_ref() {
-        // `check` has parsed every result before, so no observation is an error here.
-        chunk.observations.extend(observation);
-        if chunk.observations.len() == CHUNK {
+    // `check` has parsed every result before, so no observation is an error here.
+    for observation in results.by_ref().flatten() {
+        if chunk.is_full_before(&observation) {
             chunk::keep(ctx, job, &mut chunk)?;
         }
+        chunk.observations.push(observation);
     }
     file.identities.insert(key, results.into_identities());
     chunk::keep(ctx, job, &mut chunk)

@@ -16,7 +16,7 @@ use serde_json::Map;
 use super::chunk::{self, Chunk};
 use super::key::AnalysisKey;
 use super::{ImportFindings, Step, analysis};
-use crate::identity::{IdentityGenerator, ResultKey};
+use crate::identity::{ResultKey, identity};
 use crate::observation::{FindingLocation, Observation, SourceKind, SourceTool};
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
@@ -78,13 +78,13 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Obs
     let path = clean(&record.source_ref, 1000);
     let message = said.chars().filter(|c| !c.is_numeric()).collect();
     let key = ResultKey::Message { path: path.clone(), message };
-    // Each record has its own counter, so that records with equal content get the same identity.
-    let identity =
-        IdentityGenerator::new(workspace, repository).next(&record.provider, &rule_id, &key);
+    // Records with equal content get the same identity.
+    let identity = identity(workspace, repository, (&record.provider, &rule_id), &key, 0);
     let title = if said.is_empty() { &path } else { first_line(&said) };
     let nothing = Map::new();
     Observation {
         identity,
+        equals: None,
         title: clean(title, 300),
         rating: Rating::of([&nothing, &nothing], "warning"),
         rule_family: rule_id.clone(),

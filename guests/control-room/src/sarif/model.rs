@@ -159,13 +159,17 @@ pub(super) struct ArtifactLocation {
     pub(super) index: Option<i64>,
 }
 
-/// Members of a `result` that refer to its rule.
+/// Members of a `result` that refer to its rule, and its fingerprints.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RuleReference {
+pub(super) struct RuleReference<'a> {
     pub(super) rule_id: Option<String>,
     pub(super) rule_index: Option<i64>,
     pub(super) rule: Option<DescriptorReference>,
+    #[serde(borrow)]
+    pub(super) fingerprints: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) partial_fingerprints: Option<&'a RawValue>,
 }
 
 /// A `result`: one problem that a tool reported.

@@ -11,7 +11,9 @@ use super::rules::{self, FoundRule, Rules};
 use super::uri::BaseLocations;
 use super::{Coverage, Refusal, ScanRun, message, parse, weakness};
 use crate::identity::{IdentityGenerator, ResultKey, Traits};
-use crate::observation::{FindingLocation, MOST_LOCATIONS, Observation, SourceKind, SourceTool};
+use crate::observation::{
+    EqualOrdinal, FindingLocation, MOST_LOCATIONS, Observation, SourceKind, SourceTool,
+};
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 use crate::text::clean;
@@ -56,7 +58,7 @@ impl<'r, 'a> Results<'r, 'a> {
         let said = message::resolve(result.message.as_ref(), &self.rules, &rule);
         let snippet = snippet(result);
         let traits = self.look(result, &rule);
-        let identity = self.identify(result, &rule, &traits, &said, snippet);
+        let (identity, equals) = self.identify(result, &rule, &traits, &said, snippet);
         let level = level(result, &self.rules, &rule);
         let (none_said, none_of_rule) = (Map::new(), Map::new());
         let properties = [
@@ -65,6 +67,7 @@ impl<'r, 'a> Results<'r, 'a> {
         ];
         Observation {
             identity,
+            equals,
             title: title(&rule, &said),
             rating: Rating::of(properties, level),
             rule_family: weakness::family(&rule, traits.advisory.as_deref()),
@@ -103,7 +106,7 @@ impl<'r, 'a> Results<'r, 'a> {
         looks: &ResultSubject,
         said: &str,
         snippet: Option<&str>,
-    ) -> String {
+    ) -> (String, Option<EqualOrdinal>) {
         let none = std::collections::BTreeMap::new();
         let path = looks.locations.first().and_then(|place| place.path.as_deref());
         let key = ResultKey::of(&Traits {
@@ -115,7 +118,8 @@ impl<'r, 'a> Results<'r, 'a> {
             snippet,
             message: said,
         });
-        self.identities.next(&self.run.subject.tool, &rule.id, &key)
+        let (identity, ordinal) = self.identities.next(&self.run.subject.tool, &rule.id, &key);
+        (identity, key.is_without_path().then_some(EqualOrdinal { key, ordinal }))
     }
 }
 
@@ -134,16 +138,18 @@ impl Iterator for Results<'_, '_> {
     }
 }
 
-/// Returns the results with their indexes, grouped by rule. New findings are compared with the
-/// findings of their rule family, so grouping reads each family once.
+/// Returns the results with their indexes, grouped by rule and fingerprints. New findings are
+/// compared with the findings of their rule family, so grouping reads each family once. Equal
+/// results are matched with the stored findings together.
 fn by_rule<'a>(results: &[&'a RawValue]) -> Vec<(usize, &'a RawValue)> {
     let mut all: Vec<_> = results.iter().copied().enumerate().collect();
     // A result that cannot be parsed here is reported when it is read.
     all.sort_by_cached_key(|(_, text)| {
-        let RuleReference { rule_id, rule_index, rule } =
+        let RuleReference { rule_id, rule_index, rule, fingerprints, partial_fingerprints } =
             serde_json::from_str(text.get()).unwrap_or_default();
         let (id, index) = rule.map_or((None, None), |rule| (rule.id, rule.index));
-        (rule_id.or(id), rule_index.or(index))
+        let prints = [fingerprints, partial_fingerprints].map(|prints| prints.map(RawValue::get));
+        (rule_id.or(id), rule_index.or(index), prints)
     });
     all
 }

@@ -241,3 +241,93 @@ fn suppressed_results_are_settled_and_reopened_with_their_suppression() {
     let outcomes = &workspace.rebuild()["outcomes"];
     assert_eq!(outcomes["false_positives_removed"], 0, "nobody decided that here");
 }
+
+/// Builds a SARIF log with one result for each path, all with the same hash of their line.
+fn equal_lines(paths: &[&str]) -> Vec<u8> {
+    let result = |path: &&str| {
+        json!({
+            "ruleId": "R1", "message": { "text": "debug mode" },
+            "partialFingerprints": { "primaryLocationLineHash": "b0c28a6e08dc0c46:1" },
+            "locations": [{ "physicalLocation": { "artifactLocation": { "uri": path } } }],
+        })
+    };
+    let results: Vec<Value> = paths.iter().map(result).collect();
+    let run = json!({ "tool": { "driver": { "name": "Tool" } }, "results": results });
+    json!({ "version": "2.1.0", "runs": [run] }).to_string().into_bytes()
+}
+
+#[test]
+fn a_decision_about_one_of_equal_results_stays_with_its_file() {
+    let workspace = Workspace::new();
+    let states = || {
+        let findings = workspace.findings();
+        let of = |one: &Value| (one["locations"][0]["path"].clone(), one["state"].clone());
+        let mut states: Vec<_> = findings.iter().map(of).collect();
+        states.sort_by_key(|(path, _)| path.to_string());
+        states
+    };
+    let expected = |states: &[(&str, &str)]| -> Vec<(Value, Value)> {
+        states.iter().map(|(path, state)| (json!(path), json!(state))).collect()
+    };
+    workspace.scan(&equal_lines(&["good.py", "more.py"]));
+    let findings = workspace.findings();
+    let good = findings.iter().find(|one| one["locations"][0]["path"] == "good.py").expect("it");
+    let decision = json!({ "to_state": "false_positive" });
+    workspace.host.call(workspace.transition(good, decision).if_match(1)).expect("allowed");
+
+    workspace.scan(&equal_lines(&["added.py", "good.py", "more.py"]));
+    let three = [("added.py", "new"), ("good.py", "false_positive"), ("more.py", "new")];
+    assert_eq!(states(), expected(&three), "one before it");
+    let told = workspace.scan(&equal_lines(&["more.py"]));
+    let left = [("added.py", "verified"), ("good.py", "false_positive"), ("more.py", "new")];
+    assert_eq!(states(), expected(&left), "it is the only one");
+    assert_eq!((&told["counts"]["gone"], &told["facts"]["open"]), (&json!(2), &json!(1)));
+    let told = workspace.scan(&equal_lines(&["moved.py"]));
+    assert_eq!((&told["counts"]["new"], &told["counts"]["gone"]), (&json!(0), &json!(0)), "moved");
+    let many: Vec<String> = (0..450).map(|number| format!("{number:03}.py")).collect();
+    let mut many: Vec<&str> = many.iter().map(String::as_str).collect();
+    many.extend(["good.py", "moved.py"]);
+    let told = workspace.scan(&equal_lines(&many));
+    assert_eq!(told["counts"]["seen"], 452);
+    assert_eq!(told["counts"]["new"], 449, "those of two chunks are not one finding");
+}
+
+#[test]
+fn what_is_reopened_after_it_was_gone_is_verified_by_the_next_run() {
+    let workspace = Workspace::new();
+    workspace.scan(&sarif("Tool", &[("R1", "a", "one"), ("R2", "a", "two")]));
+    let transition = |rule: &str, version: u64, state: &str| {
+        let body = json!({ "to_state": state });
+        let request = workspace.transition(&workspace.finding(rule), body).if_match(version);
+        workspace.host.call(request).expect("allowed");
+    };
+    let states = || ["R1", "R2"].map(|rule| workspace.finding(rule)["state"].clone());
+    transition("R1", 1, "false_positive");
+    let empty = workspace.upload(&sarif("Tool", &[]));
+    workspace.audit(std::slice::from_ref(&empty));
+    assert_eq!(states(), ["false_positive", "verified"]);
+    transition("R1", 2, "reopened");
+    transition("R2", 2, "reopened");
+    workspace.audit(&[empty]);
+    assert_eq!(states(), ["reopened", "reopened"], "the file is older than the decisions");
+    let told = workspace.scan(&sarif("Tool", &[]));
+    assert_eq!(states(), ["verified", "verified"]);
+    assert_eq!((&told["counts"]["gone"], &told["facts"]["open"]), (&json!(2), &json!(0)));
+}
+
+#[test]
+fn a_duplicate_that_is_still_reported_is_reopened_when_its_original_is_verified() {
+    let workspace = Workspace::new();
+    let all = [("R1", "a", "one"), ("R2", "b", "two"), ("R3", "c", "three")];
+    workspace.scan(&sarif("Tool", &all));
+    let original = workspace.finding("R1")["id"].clone();
+    for rule in ["R2", "R3"] {
+        let body = json!({ "to_state": "duplicate", "duplicate_of": original });
+        let request = workspace.transition(&workspace.finding(rule), body).if_match(1);
+        workspace.host.call(request).expect("allowed");
+    }
+    let told = workspace.scan(&sarif("Tool", &all[1..2]));
+    assert_eq!((&told["counts"]["gone"], &told["counts"]["reopened"]), (&json!(2), &json!(1)));
+    let state = |rule: &str| workspace.finding(rule)["state"].clone();
+    assert_eq!([state("R1"), state("R2"), state("R3")], ["verified", "reopened", "duplicate"]);
+}

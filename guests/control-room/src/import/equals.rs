@@ -1,0 +1,143 @@
+//! Assigns equal results of a file to stored findings by their paths.
+//!
+//! Results with the same key differ by their ordinal only. If one of them is fixed, or a new one is
+//! before it in the file, the ordinals of the others change. So a result first takes the finding
+//! that has its path; the others take what is left, so that a moved file keeps its findings.
+
+use std::collections::BTreeMap;
+
+use area_sdk::JobError;
+use area_sdk::prelude::*;
+
+use super::ImportFindings;
+use super::part::PresentAnalysis;
+use crate::finding::Finding;
+use crate::identity;
+use crate::observation::Observation;
+
+/// Number of ordinals after a group's own in which its findings are looked for.
+const FURTHER: u64 = 32;
+/// Maximum number of equal results whose paths are compared; more keep their ordinals.
+const MOST: u64 = 900;
+
+type KnownFindings = BTreeMap<String, Stored<Finding>>;
+
+/// Changes the identities of observations to those of the findings that they belong to, and adds
+/// these to the known findings.
+pub(super) fn assign(
+    ctx: &JobCtx,
+    job: &ImportFindings,
+    part: &PresentAnalysis,
+    observations: &mut [Observation],
+    known: &mut KnownFindings,
+) -> Result<(), JobError> {
+    let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, one) in observations.iter().enumerate() {
+        if let Some(first) = one.identity_at(ctx, job, 0) {
+            groups.entry(first).or_default().push(at);
+        }
+    }
+    for members in groups.into_values() {
+        let few = members.iter().all(|at| observations[*at].ordinal() < MOST);
+        if few && members.iter().any(|at| is_moved(&observations[*at], known)) {
+            let group = EqualResults::read(ctx, job, part, observations, &members)?;
+            group.assign(observations, members, known);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the finding with the observation's identity may not be its own: it has another path, or
+/// does not exist though those of smaller ordinals may.
+fn is_moved(observation: &Observation, known: &KnownFindings) -> bool {
+    match known.get(&observation.identity) {
+        Some(finding) => finding.paths.first() != observation.first_path(),
+        None => observation.ordinal() > 0,
+    }
+}
+
+impl Observation {
+    fn ordinal(&self) -> u64 {
+        self.equals.as_ref().map_or(0, |equals| equals.ordinal)
+    }
+
+    fn first_path(&self) -> Option<&String> {
+        self.locations.first().and_then(|place| place.path.as_ref())
+    }
+
+    /// Returns the identity of the equal result with this ordinal; `None` if the key has the path.
+    fn identity_at(&self, ctx: &JobCtx, job: &ImportFindings, ordinal: u64) -> Option<String> {
+        let source = (self.source.tool.as_str(), self.source.rule_id.as_str());
+        let (workspace, repository) = (ctx.workspace_id(), job.audit.repository_id);
+        let key = &self.equals.as_ref()?.key;
+        Some(identity::identity(workspace, repository, source, key, ordinal))
+    }
+}
+
+/// Identities of equal results in the order of their ordinals, and the findings that no result has
+/// taken.
+struct EqualResults {
+    identities: Vec<String>,
+    free: KnownFindings,
+    /// Identities without a finding, the smallest ordinal last.
+    unused: Vec<String>,
+}
+
+impl EqualResults {
+    fn read(
+        ctx: &JobCtx,
+        job: &ImportFindings,
+        part: &PresentAnalysis,
+        observations: &[Observation],
+        members: &[usize],
+    ) -> Result<Self, JobError> {
+        let last = members.iter().map(|at| observations[*at].ordinal()).max().unwrap_or_default();
+        let one = members.first().map(|at| &observations[*at]);
+        let identity = |ordinal| one.and_then(|one| one.identity_at(ctx, job, ordinal));
+        let identities: Vec<String> = (0..=last + FURTHER).filter_map(identity).collect();
+        let stored = super::apply::known(ctx, identities.iter())?;
+        let without = |id: &&String| !stored.contains_key(*id);
+        let unused = identities.iter().rev().filter(without).cloned().collect();
+        let mut free = stored;
+        free.retain(|_, finding| !finding.is_reported_by(&part.analysis_id, part.run));
+        Ok(Self { identities, free, unused })
+    }
+
+    /// Removes and returns the first finding for which `fits` is true.
+    fn take(&mut self, fits: impl Fn(&Finding) -> bool) -> Option<Stored<Finding>> {
+        let fitting = |id: &&String| self.free.get(*id).is_some_and(|finding| fits(finding));
+        let id = self.identities.iter().find(fitting)?;
+        self.free.remove(id)
+    }
+
+    fn assign(
+        mut self,
+        observations: &mut [Observation],
+        members: Vec<usize>,
+        known: &mut KnownFindings,
+    ) {
+        for id in &self.identities {
+            known.remove(id);
+        }
+        let mut moved = Vec::new();
+        for at in members {
+            let path = observations[at].first_path();
+            match self.take(|finding| finding.paths.first() == path) {
+                Some(own) => give(&mut observations[at], own, known),
+                None => moved.push(at),
+            }
+        }
+        for at in moved {
+            let left = self.take(|finding| finding.present).or_else(|| self.take(|_| true));
+            match left {
+                Some(left) => give(&mut observations[at], left, known),
+                None => observations[at].identity = self.unused.pop().unwrap_or_default(),
+            }
+        }
+    }
+}
+
+fn give(observation: &mut Observation, finding: Stored<Finding>, known: &mut KnownFindings) {
+    finding.identity_fingerprint.clone_into(&mut observation.identity);
+    known.insert(observation.identity.clone(), finding);
+}
