@@ -25,8 +25,8 @@ pub(crate) struct Package {
     pub(crate) release: Option<DistributionRelease>,
     /// Name of the package, normalized so that equal packages have equal names.
     name: String,
-    /// Version to compare with advisories: that of the source package if the purl names it, with
-    /// the epoch.
+    /// Version to compare with advisories: that of the source package if it is known, with the
+    /// epoch.
     pub(crate) version: Option<String>,
 }
 
@@ -67,20 +67,30 @@ const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
     ("deb", "debian", "Debian"),
     ("deb", "echo", "Echo"),
     ("deb", "ubuntu", "Ubuntu"),
+    // Trivy writes `alma`, `cbl-mariner`, `opensuse-leap`, `opensuse-tumbleweed` and `slem`.
+    ("rpm", "alma", "AlmaLinux"),
     ("rpm", "almalinux", "AlmaLinux"),
     ("rpm", "azurelinux", "Azure Linux"),
+    ("rpm", "cbl-mariner", "Azure Linux"),
     ("rpm", "mageia", "Mageia"),
     ("rpm", "mariner", "Azure Linux"),
     ("rpm", "openeuler", "openEuler"),
     ("rpm", "opensuse", "openSUSE"),
+    ("rpm", "opensuse-leap", "openSUSE"),
+    ("rpm", "opensuse-tumbleweed", "openSUSE"),
     ("rpm", "photon", "Photon OS"),
     ("rpm", "redhat", "Red Hat"),
     ("rpm", "rhel", "Red Hat"),
     ("rpm", "rocky", "Rocky Linux"),
+    ("rpm", "rocky-linux", "Rocky Linux"),
     ("rpm", "rockylinux", "Rocky Linux"),
+    ("rpm", "slem", "SUSE"),
     ("rpm", "sles", "SUSE"),
     ("rpm", "suse", "SUSE"),
 ];
+
+/// Distributions whose advisories name binary packages. Those of the others name source packages.
+const BINARY_NAMES: [&str; 3] = ["AlmaLinux", "Photon OS", "Red Hat"];
 
 /// Values that tools write instead of an unknown version.
 const PLACEHOLDERS: [&str; 7] =
@@ -113,25 +123,34 @@ pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
 impl Package {
     /// Returns the package that a purl identifies.
     pub(crate) fn of_purl(purl: &Purl) -> Self {
+        Self::of_component(purl, None)
+    }
+
+    /// Returns the package that a purl identifies. `source` is its source package in the SBOM, used
+    /// if the purl does not name one: `openssl@3.0.11-1` or `openssl`.
+    pub(crate) fn of_component(purl: &Purl, source: Option<&str>) -> Self {
         let ecosystem = ecosystem_of(purl);
-        let (source, source_version) = source_package(purl);
-        let name = source.map_or_else(|| name_of(purl), ToOwned::to_owned);
-        let version = source_version.map(ToOwned::to_owned).or_else(|| with_epoch(purl));
+        let source = purl.qualifier("upstream").or(source);
+        let source = source.filter(|_| names_sources(&ecosystem)).and_then(source_package);
+        let name = source.map_or_else(|| name_of(purl), |(name, _)| name.to_owned());
+        let version = source.and_then(|(_, version)| version).or(purl.version.as_deref());
         Self {
+            version: version.map(|version| with_epoch(purl, version)),
             name: folded(&ecosystem, &name),
             release: purl.qualifier("distro").and_then(DistributionRelease::read),
-            version,
             ecosystem,
         }
     }
 
     /// Returns the package of an OSV record: `ecosystem` such as `Debian:12`, and `name` such as
-    /// `curl`.
+    /// `curl`. The suffix of another ecosystem, such as the registry in
+    /// `Maven:https://maven.google.com`, is ignored.
     pub(crate) fn of_osv(ecosystem: &str, name: &str) -> Self {
-        let (base, release) = ecosystem.split_once(':').unwrap_or((ecosystem, ""));
+        let (base, suffix) = ecosystem.split_once(':').unwrap_or((ecosystem, ""));
+        let release = Some(suffix).filter(|_| is_distribution(base));
         Self {
             ecosystem: Cow::Owned(base.to_owned()),
-            release: DistributionRelease::read(release),
+            release: release.and_then(|release| DistributionRelease::of_osv(base, release)),
             name: folded(base, name),
             version: None,
         }
@@ -170,33 +189,57 @@ fn ecosystem_of(purl: &Purl) -> Cow<'static, str> {
         .map_or_else(|| Cow::Owned(kind.to_owned()), |(_, _, ecosystem)| Cow::Borrowed(*ecosystem))
 }
 
+fn is_distribution(ecosystem: &str) -> bool {
+    DISTRIBUTIONS.iter().any(|(_, _, known)| *known == ecosystem)
+}
+
+/// Whether the advisories of an ecosystem name source packages.
+fn names_sources(ecosystem: &str) -> bool {
+    is_distribution(ecosystem) && !BINARY_NAMES.contains(&ecosystem)
+}
+
+/// Whether a purl names its source package.
+pub(crate) fn has_source(purl: &Purl) -> bool {
+    purl.qualifier("upstream").is_some_and(|source| source_package(source).is_some())
+}
+
+/// Whether advisories for the package of a purl name its source package.
+pub(crate) fn needs_source(purl: &Purl) -> bool {
+    names_sources(&ecosystem_of(purl))
+}
+
+/// Whether a purl is of a distribution that has no ecosystem in the OSV schema, or that the purl
+/// does not name.
+pub(crate) fn is_unknown_distribution(purl: &Purl) -> bool {
+    matches!(purl.kind.as_str(), "apk" | "deb" | "rpm") && !is_distribution(&ecosystem_of(purl))
+}
+
 /// Returns the name of a purl's package in its ecosystem, for example `group:artifact` in Maven.
 pub(crate) fn name_of(purl: &Purl) -> String {
     let Some(namespace) = &purl.namespace else { return purl.name.clone() };
     match purl.kind.as_str() {
         "apk" | "deb" | "rpm" | "alpm" => purl.name.clone(),
         "maven" => format!("{namespace}:{}", purl.name),
+        "vscode-extension" => format!("{namespace}.{}", purl.name),
         _ => format!("{namespace}/{}", purl.name),
     }
 }
 
-/// Returns name and version of the source package, which advisories of Debian and Alpine name. Both
-/// are in the purl's qualifier `upstream`.
-fn source_package(purl: &Purl) -> (Option<&str>, Option<&str>) {
-    let source = purl
-        .qualifier("upstream")
-        .filter(|_| matches!(purl.kind.as_str(), "alpine" | "apk" | "deb"));
-    match source.and_then(|source| source.split_once('@')) {
-        Some((name, version)) => (Some(name), Some(version)),
-        None => (source, None),
+/// Returns name and version of a source package: of `openssl@3.0.11-1`, `openssl` or
+/// `openssl-1.1.1k-6.el8.src.rpm`. `None` if the text is none of these.
+fn source_package(text: &str) -> Option<(&str, Option<&str>)> {
+    if let Some(file) = text.strip_suffix(".rpm") {
+        let (package, _) = file.rsplit_once('.')?;
+        let (version_at, _) = package.rmatch_indices('-').nth(1)?;
+        return Some((&package[..version_at], Some(&package[version_at + 1..])));
     }
+    Some(text.split_once('@').map_or((text, None), |(name, version)| (name, Some(version))))
 }
 
-fn with_epoch(purl: &Purl) -> Option<String> {
-    let version = purl.version.as_ref()?;
+fn with_epoch(purl: &Purl, version: &str) -> String {
     match purl.qualifier("epoch").filter(|epoch| *epoch != "0") {
-        Some(epoch) if !version.contains(':') => Some(format!("{epoch}:{version}")),
-        _ => Some(version.clone()),
+        Some(epoch) if !version.contains(':') => format!("{epoch}:{version}"),
+        _ => version.to_owned(),
     }
 }
 
@@ -224,6 +267,11 @@ fn folded(ecosystem: &str, name: &str) -> String {
         "PyPI" => {
             let words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
             words.collect::<Vec<_>>().join("-").to_lowercase()
+        }
+        // A Git URL; purls have it without scheme and suffix.
+        "SwiftURL" => {
+            let name = name.trim_start_matches("https://");
+            name.trim_end_matches(".git").to_lowercase()
         }
         _ => name.to_lowercase(),
     }
@@ -262,13 +310,47 @@ mod tests {
                 "openssl",
             ),
             ("pkg:rpm/rocky/curl@7?distro=rocky-8.7", "Rocky Linux:8", "curl"),
+            ("pkg:rpm/alma/curl@7?distro=alma-9.2", "AlmaLinux:9", "curl"),
+            ("pkg:rpm/cbl-mariner/curl@7?distro=cbl-mariner-2.0", "Azure Linux:2", "curl"),
+            (
+                "pkg:rpm/opensuse-leap/curl@7?distro=opensuse-leap-15.3",
+                "openSUSE:Leap 15.3",
+                "curl",
+            ),
+            ("pkg:rpm/rocky-linux/curl@7?distro=rocky-8.7", "Rocky Linux:8", "curl"),
+            (
+                "pkg:rpm/sles/libopenssl1_1@1.1.1l-150400.7.22.1?distro=sles-15.4\
+                 &upstream=openssl-1_1-1.1.1l-150400.7.22.1.src.rpm",
+                "SUSE:Linux Enterprise Server 15 SP4",
+                "openssl-1_1",
+            ),
+            // Advisories of Red Hat and AlmaLinux name binary packages.
+            (
+                "pkg:rpm/redhat/openssl-libs@3.0.7-27.el9?distro=rhel-9.4\
+                 &upstream=openssl-3.0.7-27.el9.src.rpm",
+                "Red Hat:enterprise_linux:9::baseos",
+                "openssl-libs",
+            ),
+            (
+                "pkg:composer/drupal/webform@6.1.0",
+                "Packagist:https://packages.drupal.org/8",
+                "drupal/webform",
+            ),
+            ("pkg:maven/a/b@1", "Maven:https://maven.google.com", "a:b"),
+            (
+                "pkg:vscode-extension/ms-python/python@1",
+                "VSCode:https://open-vsx.org",
+                "ms-python.python",
+            ),
+            ("pkg:swift/github.com/a/b@1", "SwiftURL", "https://github.com/a/b.git"),
             ("pkg:cargo/openssl-src@111", "crates.io", "openssl-src"),
             ("pkg:generic/radare2", "generic", "radare2"),
         ] {
             let osv = Package::of_osv(ecosystem, name);
             let ours = package(purl);
             assert_eq!(ours.key(), osv.key(), "{purl}");
-            if let (Some(theirs), Some(ours)) = (&osv.release, &ours.release) {
+            if let Some(theirs) = &osv.release {
+                let ours = ours.release.as_ref().expect("a release");
                 assert_eq!(theirs.covers(ours), Some(true), "{purl}");
             }
         }
@@ -281,6 +363,9 @@ mod tests {
         assert_eq!(version("pkg:deb/debian/a@2:1?epoch=2").as_deref(), Some("2:1"));
         let upstream = "pkg:deb/debian/a@1.0-1%2Bb2?upstream=b%401.0-1";
         assert_eq!(version(upstream).as_deref(), Some("1.0-1"));
+        let upstream = "pkg:rpm/rocky/b-c@2-1?epoch=1&upstream=b-a-1.0-3.el8.src.rpm";
+        assert_eq!(version(upstream).as_deref(), Some("1:1.0-3.el8"));
+        assert_eq!(version("pkg:rpm/rocky/b@2-1?upstream=b.src.rpm").as_deref(), Some("2-1"));
         assert_eq!(version("pkg:npm/a"), None);
     }
 

@@ -31,6 +31,9 @@ pub(crate) struct DistributionRelease {
     numbers: Vec<u32>,
     /// The original text in lower case.
     text: String,
+    /// Build of the release for which an advisory is: `fips` for `Pro:FIPS-updates:22.04:LTS`;
+    /// `None` for the release itself.
+    variant: Option<String>,
 }
 
 impl DistributionRelease {
@@ -43,7 +46,36 @@ impl DistributionRelease {
         }
         let named = words(&text).find_map(|word| SERIES.get(word));
         let numbers = named.cloned().unwrap_or_else(|| numbers(&text));
-        Some(Self { numbers, text })
+        Some(Self { numbers, text, variant: None })
+    }
+
+    /// Parses the release of an OSV ecosystem. Those of Red Hat and SUSE are names of products: the
+    /// release is `elN` in `satellite:6.16::el8`, and the last number in `Linux Enterprise Module
+    /// for Python 3 15 SP6`.
+    pub(super) fn of_osv(ecosystem: &str, text: &str) -> Option<Self> {
+        let mut release = Self::read(text)?;
+        let text = release.text.as_str();
+        match ecosystem {
+            "Red Hat" => {
+                let editions = words(text).filter_map(|word| word.strip_prefix("el"));
+                if let Some(number) = editions.last().and_then(|number| number.parse().ok()) {
+                    release.numbers = vec![number];
+                }
+            }
+            "SUSE" => release.numbers = numbers(from_last_number(text)),
+            "Ubuntu" => release.variant = variant(text),
+            _ => {}
+        }
+        Some(release)
+    }
+
+    /// Whether an advisory for this release is for the build of a package: one for the FIPS builds
+    /// of Ubuntu only if `fips` occurs in the package's version or release.
+    pub(crate) fn is_for_build(&self, release: &Self, version: Option<&str>) -> bool {
+        self.variant.as_ref().is_none_or(|variant| {
+            let version = version.unwrap_or_default().to_lowercase();
+            version.contains(variant) || release.text.contains(variant)
+        })
     }
 
     /// Whether an advisory for this release applies to a package of the release `other`; one for 12
@@ -72,6 +104,25 @@ impl DistributionRelease {
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
+}
+
+/// Returns the first word of a release of Ubuntu that is neither its number nor its name, `pro` or
+/// `lts`.
+fn variant(text: &str) -> Option<String> {
+    let is_release = |word: &str| {
+        word.chars().all(|c| c.is_ascii_digit())
+            || ["pro", "lts"].contains(&word)
+            || SERIES.contains_key(word)
+    };
+    words(text).find(|word| !is_release(word)).map(ToOwned::to_owned)
+}
+
+/// Returns the rest of a text from the last word on that begins with a digit; without one, the
+/// text.
+fn from_last_number(text: &str) -> &str {
+    let is_number = |at: &usize| text[*at..].starts_with(|c: char| c.is_ascii_digit());
+    let words = text.rmatch_indices(' ').map(|(at, _)| at + 1);
+    words.chain([0]).find(is_number).map_or(text, |at| &text[at..])
 }
 
 /// Returns the first dotted numbers of a text, and the service pack: `[15, 4]` for `Linux
@@ -112,6 +163,45 @@ mod tests {
             assert_eq!(covers(theirs, ours), Some(expected), "{theirs} {ours}");
         }
         assert_eq!(DistributionRelease::read(" "), None);
+    }
+
+    #[test]
+    fn a_number_of_a_product_is_no_release() {
+        for (ecosystem, theirs, ours, expected) in [
+            ("Red Hat", "rhel_software_collections:3::el7", "rhel-7.9", true),
+            ("Red Hat", "satellite:6.16::el8", "rhel-8.10", true),
+            ("Red Hat", "satellite:6.16::el8", "rhel-6.16", false),
+            ("Red Hat", "rhel_eus:8.6::baseos", "rhel-8.6", true),
+            ("Red Hat", "rhel_eus:8.6::baseos", "rhel-8.4", false),
+            ("Red Hat", "enterprise_linux:9::appstream", "rhel-9.2", true),
+            ("SUSE", "Linux Enterprise Module for Python 3 15 SP6", "sles-15.6", true),
+            ("SUSE", "Linux Enterprise Module for Python 3 15 SP6", "sles-15.5", false),
+            ("SUSE", "Linux Enterprise Server 12 SP5-LTSS", "sles-12.5", true),
+            ("SUSE", "Linux Enterprise Micro 5.3", "slem-5.3", true),
+        ] {
+            let theirs = DistributionRelease::of_osv(ecosystem, theirs).expect("a release");
+            let ours = DistributionRelease::read(ours).expect("a release");
+            assert_eq!(theirs.covers(&ours), Some(expected), "{theirs:?} {ours:?}");
+        }
+    }
+
+    #[test]
+    fn an_advisory_for_a_build_of_ubuntu_is_for_no_other() {
+        for (theirs, ours, version, expected) in [
+            ("Pro:FIPS-updates:22.04:LTS", "ubuntu-22.04", "3.0.2-0ubuntu1.12", false),
+            ("Pro:FIPS-updates:22.04:LTS", "ubuntu-22.04", "3.0.2-0ubuntu1.12+Fips1.1", true),
+            ("Pro:FIPS-preview:22.04:LTS", "ubuntu-fips-22.04", "1", true),
+            ("Pro:Realtime:22.04:LTS", "ubuntu-22.04", "5.15.0-1", false),
+            ("Pro:18.04:LTS", "ubuntu-18.04", "1", true),
+            ("22.04:LTS", "jammy", "1", true),
+            ("25.04", "plucky", "1", true),
+        ] {
+            let theirs = DistributionRelease::of_osv("Ubuntu", theirs).expect("a release");
+            let ours = DistributionRelease::read(ours).expect("a release");
+            assert_eq!(theirs.covers(&ours), Some(true), "{theirs:?}");
+            let is_for_build = theirs.is_for_build(&ours, Some(version));
+            assert_eq!(is_for_build, expected, "{theirs:?} {version}");
+        }
     }
 
     #[test]

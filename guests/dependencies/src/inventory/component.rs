@@ -36,6 +36,12 @@ pub(crate) struct StoredComponent {
     /// SHA-256.
     pub(crate) identity: String,
     pub(crate) purl: Option<String>,
+    /// Source package of a distribution's package, if only the SBOM names it, not the purl.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) source_package: Option<String>,
+    /// Whether advisories name source packages, and the SBOM names none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) source_unknown: bool,
     pub(crate) commit_sha: Option<String>,
     pub(crate) component_ref: Option<String>,
     pub(crate) dependencies: Vec<String>,
@@ -143,7 +149,8 @@ pub(crate) struct SbomImportProperties {
 impl StoredComponent {
     /// Creates a component of an imported SBOM. The caller adds the advisories.
     pub(crate) fn new(run: &SbomImportProperties, component: Component, identity: String) -> Self {
-        let package = component.purl.as_ref().map(Package::of_purl);
+        let source = component.source_package.as_deref();
+        let package = component.purl.as_ref().map(|purl| Package::of_component(purl, source));
         let purl = component.purl.as_ref().map(ToString::to_string);
         let reported = component.reported.into_iter().map(|reported| ReportedAdvisory {
             advisory_id: reported.id,
@@ -174,6 +181,8 @@ impl StoredComponent {
             package_key: package.as_ref().map(Package::key),
             identity,
             purl,
+            source_package: component.source_package,
+            source_unknown: component.source_unknown,
             commit_sha: run.commit_sha.clone(),
             component_ref: component.reference,
             dependencies: component.dependencies,
@@ -212,6 +221,11 @@ impl StoredComponent {
         add_new(&mut self.other_mentions, mentions);
         self.direct |= other.direct;
         self.case_known |= other.case_known;
+        self.source_unknown &= other.source_unknown;
+        if self.source_package.is_none() && other.source_package.is_some() {
+            self.source_package = other.source_package;
+            self.package_key = other.package_key;
+        }
         self.scope = match (self.scope, other.scope) {
             (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
             (ours, theirs) => ours.or(theirs),
@@ -226,7 +240,7 @@ impl StoredComponent {
     /// purl.
     pub(crate) fn package(&self) -> Option<Package> {
         let purl = Purl::parse(self.purl.as_deref()?).ok()?;
-        let mut package = Package::of_purl(&purl);
+        let mut package = Package::of_component(&purl, self.source_package.as_deref());
         // If the purl has no version, use the component's.
         package.version = package.version.or_else(|| self.version.clone());
         Some(package)

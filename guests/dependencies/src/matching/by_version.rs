@@ -229,6 +229,7 @@ impl ComponentAssessment {
     /// Adds the result of comparing an advisory entry with a component. `package` has the
     /// component's version.
     fn look_at(&mut self, component: &StoredComponent, package: &Package, entry: &AffectedPackage) {
+        self.has_entries = true;
         if entry.withdrawn || !entry.is_for_release_of(package, &mut self.limitations) {
             return;
         }
@@ -275,6 +276,9 @@ impl AffectedPackage {
             ));
             return false;
         };
+        if !ours.is_for_build(theirs, package.version.as_deref()) {
+            return false;
+        }
         ours.covers(theirs).unwrap_or_else(|| {
             limitations.insert(format!(
                 "The number of {:?}, the release of {} in the purl, is not known, so advisories \

@@ -57,6 +57,10 @@ pub(crate) struct Vulnerability {
     pub(crate) names: BTreeSet<String>,
 }
 
+/// Limitation of a package that no advisory names, if advisories name its unknown source package.
+const SOURCE_UNKNOWN: &str = "The SBOM names no source packages, but advisories for this \
+                              distribution do, so advisories for this package may be missing.";
+
 /// Result of assessing a component: its vulnerabilities and limitations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ComponentAssessment {
@@ -65,6 +69,9 @@ pub(crate) struct ComponentAssessment {
     /// Limitations about advisories that could not be compared with the component.
     pub(crate) limitations: BTreeSet<String>,
     doubts: UndecidedAdvisories,
+    /// Whether advisories name the component's package.
+    #[serde(default)]
+    has_entries: bool,
     /// Ids of advisories whose match a VEX statement ended.
     pub(crate) ended: BTreeSet<String>,
 }
@@ -171,6 +178,9 @@ impl ComponentAssessment {
         if let Some(package) = component.package() {
             let doubts = std::mem::take(&mut self.doubts);
             self.limitations.extend(doubts.limitations(&package));
+        }
+        if component.source_unknown && !self.has_entries {
+            self.limitations.insert(SOURCE_UNKNOWN.to_owned());
         }
         let added = statements.added(component);
         self.take_reported(component, component.reported.iter().chain(&added), names);

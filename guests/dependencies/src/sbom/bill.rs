@@ -11,6 +11,7 @@ use super::identity::{self, NamingProperties};
 use super::references::ReferenceMap;
 use super::subject::ReassessmentTarget;
 use super::{Component, Format, ReportedVulnerability, Scope};
+use crate::ecosystem;
 use crate::purl::Purl;
 use crate::vex::{State, Statement, VersionApplicability};
 
@@ -36,6 +37,8 @@ pub(crate) struct Sbom<'a> {
     /// Whether the path of some Go module has upper-case letters, which proves that the creating
     /// tool keeps case.
     pub(crate) case_known: bool,
+    /// Whether the file names the source package of some package.
+    names_sources: bool,
     /// Warnings about content that is ignored.
     pub(crate) warnings: Vec<String>,
     /// VEX statements, in the order of the file.
@@ -77,6 +80,8 @@ pub(super) struct Mention<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) version: Option<Cow<'a, str>>,
     pub(super) purl: Option<Cow<'a, str>>,
+    /// Source package that the file names next to the purl.
+    pub(super) source_package: Option<String>,
     pub(super) scope: Option<Scope>,
 }
 
@@ -106,6 +111,10 @@ impl Mention<'_> {
             version: self.version.as_deref(),
             purl: self.purl.as_deref(),
         }
+    }
+
+    fn names_source(&self) -> bool {
+        self.source_package.is_some() || self.named().names_source()
     }
 
     /// Returns the version in the file; without one, the version in the purl.
@@ -162,6 +171,7 @@ impl<'a> Sbom<'a> {
             created_at: found.created_at,
             graph,
             case_known: found.mentions.iter().any(|mention| mention.named().shows_case()),
+            names_sources: found.mentions.iter().any(Mention::names_source),
             warnings: found.warnings,
             statements: Vec::new(),
             mentions: found.mentions,
@@ -264,8 +274,11 @@ impl<'a> Sbom<'a> {
         let named = mention.named().component();
         let assumed = self.assumed.get(&at).into_iter().flatten().cloned();
         let limitations = named.limitations.iter().cloned().chain(assumed).collect();
+        let needs_source = named.purl.as_ref().is_some_and(ecosystem::needs_source);
         Component {
             reference: reference.map(identity::bounded),
+            source_package: mention.source_package.as_deref().map(identity::bounded),
+            source_unknown: needs_source && !self.names_sources,
             scope: mention.scope,
             direct: reference.is_some_and(|reference| self.direct.get(reference).is_some()),
             dependencies: on.map(|reference| self.name_of(reference)).collect(),
@@ -301,6 +314,7 @@ impl Component {
     /// Merges another mention of the same package into this component.
     fn merge(&mut self, mut other: Self) {
         self.direct |= other.direct;
+        self.source_package = self.source_package.take().or(other.source_package);
         self.scope = match (self.scope, other.scope) {
             (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
             (ours, theirs) => ours.or(theirs),

@@ -39,6 +39,12 @@ impl NamingProperties<'_> {
             let limitation = "Without a purl, no advisories are matched by version.";
             limitations.push(limitation.to_owned());
         }
+        if purl.as_ref().is_some_and(ecosystem::is_unknown_distribution) {
+            let limitation = "The purl is of a distribution without an ecosystem in the OSV \
+                              schema, or does not name it, so no advisories are matched by \
+                              version.";
+            limitations.push(limitation.to_owned());
+        }
         let go_path =
             purl.as_ref().and_then(|purl| ecosystem::go_path(purl, self.purl?, &self.full_name()));
         let name = go_path.or_else(|| purl.as_ref().map(ecosystem::name_of));
@@ -53,6 +59,8 @@ impl NamingProperties<'_> {
                 .and_then(|purl| given(purl.version.as_deref()))
                 .or(given(self.version)),
             purl,
+            source_package: None,
+            source_unknown: false,
             scope: None,
             direct: false,
             dependencies: Vec::new(),
@@ -72,6 +80,12 @@ impl NamingProperties<'_> {
         let component = self.component();
         component.purl.is_some_and(|purl| purl.kind == "golang")
             && ecosystem::has_upper_case(&component.name)
+    }
+
+    /// Whether this is a package of a distribution whose purl names the source package.
+    pub(super) fn names_source(&self) -> bool {
+        let purl = self.purl.and_then(|purl| Purl::parse(purl.trim()).ok());
+        purl.is_some_and(|purl| ecosystem::has_source(&purl))
     }
 
     fn full_name(&self) -> String {

@@ -63,6 +63,11 @@ pub(crate) struct Component {
     pub(crate) name: String,
     pub(crate) version: Option<String>,
     pub(crate) purl: Option<Purl>,
+    /// Source package of a distribution's package, if the SBOM names it next to the purl:
+    /// `openssl@3.0.11-1` or `openssl`.
+    pub(crate) source_package: Option<String>,
+    /// Whether advisories for the package name source packages, and the SBOM names none.
+    pub(crate) source_unknown: bool,
     /// Scope; `None` if the file does not contain it.
     pub(crate) scope: Option<Scope>,
     pub(crate) direct: bool,

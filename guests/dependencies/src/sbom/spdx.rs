@@ -65,6 +65,8 @@ struct Package<'a> {
     checksums: BoundedList<Checksum<'a>>,
     #[serde(borrow, default)]
     primary_package_purpose: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    source_info: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
@@ -217,6 +219,15 @@ impl Package<'_> {
         self.primary_package_purpose.as_deref() == Some("FILE")
     }
 
+    /// Returns the source package that Trivy writes into `sourceInfo`: `built package from: openssl
+    /// 3.0.11-1`.
+    fn source_package(&self) -> Option<String> {
+        let mut words =
+            self.source_info.as_deref()?.strip_prefix("built package from: ")?.split_whitespace();
+        let name = words.next()?;
+        Some(words.next().map_or_else(|| name.to_owned(), |version| format!("{name}@{version}")))
+    }
+
     fn subject(&self) -> ReassessmentTarget {
         let purl = self.purl().and_then(|purl| Purl::parse(purl).ok());
         let sha256 = self.checksums.0.iter().find(|checksum| checksum.algorithm == "SHA256");
@@ -292,6 +303,7 @@ fn dependency(kind: &str) -> Option<(bool, Scope)> {
 }
 
 fn mention<'a>(package: Package<'a>, links: &Links<'_>) -> Mention<'a> {
+    let source_package = package.source_package();
     let purls = package.external_refs.0.into_iter();
     let mut purls = purls.filter(|reference| reference.reference_type == "purl");
     Mention {
@@ -301,5 +313,6 @@ fn mention<'a>(package: Package<'a>, links: &Links<'_>) -> Mention<'a> {
         group: None,
         name: package.name,
         version: package.version_info,
+        source_package,
     }
 }

@@ -207,6 +207,36 @@ fn a_vulnerability_is_of_whom_it_says_and_of_nobody_else() {
 }
 
 #[test]
+fn source_packages_are_read_from_what_trivy_writes() {
+    for (path, name, expected) in [
+        ("cyclonedx/dependency-track/bom-issue4455.json", "libssl3", Some("openssl@3.3.2-r0")),
+        ("cyclonedx/dependency-track/bom-issue4455.json", "org.dom4j:dom4j", None),
+        ("spdx/trivy-mageia.spdx.json", "basesystem-minimal", Some("basesystem@1:2-21.mga5")),
+        ("spdx/alpine-2.3.spdx.json", "musl", None),
+    ] {
+        let Some(sbom) = file(path) else { return };
+        let mut components = sbom.components(0..sbom.len()).into_iter();
+        let component = components.find(|component| component.name == name);
+        let component = component.unwrap_or_else(|| panic!("{name}"));
+        assert_eq!(component.source_package.as_deref(), expected, "{name}");
+    }
+    let properties = |values: &[(&str, Value)]| {
+        let property = |(name, value): &(&str, Value)| json!({ "name": format!("aquasecurity:trivy:{name}"), "value": value });
+        let properties: Vec<Value> = values.iter().map(property).collect();
+        let component = json!({ "type": "library", "name": "a", "properties": properties });
+        let sbom = read(&json!({
+            "bomFormat": "CycloneDX", "specVersion": "1.5", "components": [component],
+        }));
+        sbom.expect("a bill").components(0..1).remove(0).source_package
+    };
+    let [name, version] = [("SrcName", json!("b")), ("SrcVersion", json!("1.0"))];
+    let [release, epoch] = [("SrcRelease", json!("2")), ("SrcEpoch", json!("3"))];
+    assert_eq!(properties(&[name.clone()]).as_deref(), Some("b"));
+    assert_eq!(properties(&[release, version, epoch, name]).as_deref(), Some("b@3:1.0-2"));
+    assert_eq!(properties(&[("SrcName", json!(1)), ("PkgID", json!("a"))]), None);
+}
+
+#[test]
 fn equal_purls_are_one_component() {
     let component = |purl: &str, scope: &str| json!({ "type": "library", "name": "x", "purl": purl, "scope": scope, "bom-ref": scope });
     let sbom = read(&json!({

@@ -82,6 +82,73 @@ fn a_release_by_name_is_compared_or_reported() {
 }
 
 #[test]
+fn advisories_for_a_source_package_are_applied_or_reported() {
+    let some = json!([{ "introduced": "0" }, { "fixed": "3.0.13-1" }]);
+    let world = World::new();
+    let openssl = advisory_of("DEBIAN-1", "Debian:12", "openssl", &range("ECOSYSTEM", &some));
+    world.import(&openssl).expect("imported");
+    let libssl = "pkg:deb/debian/libssl3@3.0.11-1?distro=debian-12.4";
+    let curl = "pkg:deb/debian/curl@8.0?distro=debian-12.4";
+    let names = ["libssl3", "curl"];
+    let audit = |document: &Value| {
+        world.audit(Some("main"), &[sbom("a.json", document)]);
+        let results = results(&world).into_iter();
+        results.map(|(name, advisories, limitations)| (name, (advisories, limitations))).collect()
+    };
+    let mut document = bom("shop", &[libssl, curl]);
+    let unknown: std::collections::BTreeMap<_, _> = audit(&document);
+    for name in names {
+        let (advisories, limitations) = &unknown[name];
+        assert_eq!(advisories, &[""; 0], "{name}");
+        assert!(limitations[0].contains("names no source packages"), "{limitations:?}");
+    }
+    document["components"][0]["properties"] = json!([
+        { "name": "aquasecurity:trivy:SrcName", "value": "openssl" },
+        { "name": "aquasecurity:trivy:SrcVersion", "value": "3.0.11" },
+        { "name": "aquasecurity:trivy:SrcRelease", "value": "1" },
+    ]);
+    let known: std::collections::BTreeMap<_, _> = audit(&document);
+    assert_eq!(known["libssl3"], (vec!["DEBIAN-1".to_owned()], vec![]));
+    assert_eq!(known["curl"], (vec![], vec![]));
+    let mut newer = openssl;
+    newer["id"] = json!("DEBIAN-2");
+    world.import(&newer).expect("imported");
+    world.work();
+    let again = results(&world).into_iter().find(|(name, ..)| name == "libssl3");
+    assert_eq!(again.expect("a component").1, ["DEBIAN-1", "DEBIAN-2"]);
+}
+
+#[test]
+fn a_registry_is_no_release() {
+    let all = json!([{ "introduced": "0" }]);
+    let ecosystem = "Packagist:https://packages.drupal.org/8";
+    let advisory = advisory_of("DRUPAL-1", ecosystem, "drupal/webform", &range("ECOSYSTEM", &all));
+    let purl = "pkg:composer/drupal/webform@6.1.0";
+    assert_eq!(result(purl, &[advisory]), (vec!["DRUPAL-1".to_owned()], vec![]));
+}
+
+#[test]
+fn an_advisory_for_fips_builds_is_not_applied_to_others() {
+    let some = json!([{ "introduced": "0" }, { "fixed": "3.0.2-0ubuntu1.15+Fips1" }]);
+    let advisory =
+        advisory_of("USN-1", "Ubuntu:Pro:FIPS:22.04:LTS", "openssl", &range("ECOSYSTEM", &some));
+    let purl = |version| format!("pkg:deb/ubuntu/openssl@{version}?distro=ubuntu-22.04");
+    let all = std::slice::from_ref(&advisory);
+    assert_eq!(result(&purl("3.0.2-0ubuntu1.12"), all), (vec![], vec![]));
+    assert_eq!(result(&purl("3.0.2-0ubuntu1.12%2BFips1"), all).0, ["USN-1"]);
+}
+
+#[test]
+fn a_package_of_an_unknown_distribution_is_not_silently_clean() {
+    for purl in ["pkg:rpm/amzn/curl@8", "pkg:rpm/fedora/curl@8", "pkg:deb/curl@8", "pkg:apk/x/a@1"]
+    {
+        let (_, limitations) = result(purl, &[]);
+        assert!(limitations[0].contains("distribution without an ecosystem"), "{purl}");
+    }
+    assert_eq!(result("pkg:generic/curl@8", &[]), (vec![], vec![]));
+}
+
+#[test]
 fn commits_are_mentioned_only_where_nothing_else_answers() {
     let commits = json!({ "type": "GIT", "events": [{ "introduced": "0" }] });
     let answer =

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use area_sdk::prelude::*;
 use area_sdk::text::truncate_chars;
 
-use super::model::{PropertyNameCheck, SpecVersion};
+use super::model::SpecVersion;
+use super::properties::PropertyNameCheck;
 use crate::reading::ImportFailure;
 use crate::reading::list;
 

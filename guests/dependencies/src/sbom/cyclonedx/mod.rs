@@ -2,6 +2,7 @@
 
 mod licenses;
 mod model;
+mod properties;
 mod vulnerabilities;
 
 use std::borrow::Cow;
@@ -65,6 +66,7 @@ fn flatten<'a>(components: Vec<ComponentItem<'a>>, into: &mut Vec<Mention<'a>>) 
 }
 
 fn mention(item: ComponentItem<'_>) -> Mention<'_> {
+    let source_package = item.properties.source_package();
     let reference = item.bom_ref.map(|reference| reference.0);
     Mention {
         reference: reference.or_else(|| item.purl.clone()),
@@ -72,6 +74,7 @@ fn mention(item: ComponentItem<'_>) -> Mention<'_> {
         name: item.name,
         version: item.version,
         purl: item.purl,
+        source_package,
         // The standard says: "If not specified, required should be assumed."
         scope: Some(item.scope.unwrap_or(Scope::Required)),
     }

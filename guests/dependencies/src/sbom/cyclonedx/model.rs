@@ -7,6 +7,7 @@ use serde::de::Error as _;
 
 use super::super::Scope;
 use super::licenses::Licenses;
+use super::properties::{ComponentProperties, PropertyNameCheck};
 use crate::reading::list::{self, BoundedList};
 use crate::reading::{ImportFailure, nullable};
 
@@ -165,7 +166,7 @@ pub(super) struct ComponentItem<'a> {
     #[serde(default)]
     licenses: Licenses,
     #[serde(default)]
-    properties: PropertyNameCheck,
+    pub(super) properties: ComponentProperties,
     #[serde(rename = "pedigree", default)]
     _pedigree: Option<Box<Pedigree>>,
     #[serde(rename = "swid", default)]
@@ -247,44 +248,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for HexDigest<'a> {
             && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         good.then_some(Self(text))
             .ok_or_else(|| D::Error::custom("a digest is 32, 40, 64, 96 or 128 hexadecimal digits"))
-    }
-}
-
-/// `properties`. Only the index of the first one without `name` is stored.
-#[derive(Clone, Copy, Default)]
-pub(super) struct PropertyNameCheck {
-    nameless: Option<usize>,
-}
-
-impl PropertyNameCheck {
-    /// Returns the index of the first property without `name`.
-    pub(super) fn nameless(self) -> Option<usize> {
-        self.nameless
-    }
-
-    fn check(self, version: SpecVersion) -> Result<(), ImportFailure> {
-        match self.nameless.filter(|_| version >= SpecVersion::V1_6) {
-            Some(at) => {
-                Err(ImportFailure::at(format!("/properties/{at}"), "A property has a `name`."))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for PropertyNameCheck {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        struct Property<'a> {
-            #[serde(borrow, default)]
-            name: Option<Cow<'a, str>>,
-        }
-        list::fold(deserializer, Self::default(), |properties, at, property: Property<'de>| {
-            if property.name.is_none() {
-                properties.nameless.get_or_insert(at);
-            }
-            Ok(())
-        })
     }
 }
 
@@ -446,7 +409,7 @@ impl ComponentItem<'_> {
     }
 
     fn check(&self, version: SpecVersion) -> Result<(), ImportFailure> {
-        self.properties.check(version)?;
+        self.properties.names.check(version)?;
         self.licenses.check(version)?;
         each("/components", &self.components.0, |inner| inner.check(version))
     }
