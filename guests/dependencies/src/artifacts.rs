@@ -8,7 +8,7 @@ use crate::sbom::{self, ReassessmentTarget, Sbom};
 
 /// Version of the code that reads files. Increment it when the results change, so that files are
 /// read again.
-const READER: u32 = 2;
+const READER: u32 = 3;
 
 /// Results of reading a file. The document's id is the lower-case hex SHA-256 of the content.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +36,9 @@ pub(crate) struct DocumentDetails {
     pub(crate) serial: Option<(Uuid, u64)>,
     /// Number of VEX statements in the document.
     pub(crate) statements: usize,
+    /// Whether the document has `vulnerabilities` and no components.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_vex: bool,
 }
 
 impl DocumentDetails {
@@ -77,6 +80,7 @@ impl FileReadResult {
                 details: Some(DocumentDetails {
                     serial: sbom.serial,
                     statements: sbom.statements.len(),
+                    is_vex: sbom.is_vex,
                     subject: sbom.subject,
                 }),
                 ..Self::new(Vec::new())

@@ -2,7 +2,7 @@
 //! invalid record does not stop the import of the others.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use area_sdk::prelude::*;
@@ -81,7 +81,7 @@ pub(crate) fn import_some(
         }
     };
     let mut changed = ReevaluationTargets::default();
-    let mut seen = BTreeSet::new();
+    let mut seen = BTreeMap::new();
     let (mut end, mut budget) = (offset, ROOM);
     for (at, record) in (offset..).zip(&found).take(STEP) {
         let read = Osv::read(record.get());
@@ -89,12 +89,18 @@ pub(crate) fn import_some(
         if cost > budget && at > offset {
             break;
         }
+        // Two records with the same id cannot be stored in one step. A newer one begins the next
+        // step; an older one is skipped.
+        let is_newer = |osv: &Osv| seen.get(&osv.id).is_some_and(|stored| osv.modified > *stored);
+        if read.as_ref().is_ok_and(is_newer) {
+            break;
+        }
         budget = budget.saturating_sub(cost);
         end = at + 1;
         match read {
-            // Two records with the same id cannot be stored in one step; the second one is skipped.
-            Ok(osv) if !seen.insert(osv.id.clone()) => {}
+            Ok(osv) if seen.contains_key(&osv.id) => {}
             Ok(osv) => {
+                seen.insert(osv.id.clone(), osv.modified);
                 let digest = if total == 1 { sha256.to_owned() } else { digest(scope, record) };
                 import::keep(scope, osv, &digest, &mut changed)?;
                 artifact.advisories += 1;

@@ -99,8 +99,9 @@ const PLACEHOLDERS: [&str; 7] =
 /// Returns the version order of an ecosystem; `None` if it is unknown.
 pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
     Some(match ecosystem {
-        "Bitnami" | "ConanCenter" | "crates.io" | "GitHub Actions" | "Go" | "Hex" | "Julia"
-        | "Kubernetes" | "npm" | "Pub" | "SwiftURL" | "VSCode" => Scheme::Semantic,
+        "Bitnami" => Scheme::Bitnami,
+        "ConanCenter" | "crates.io" | "GitHub Actions" | "Go" | "Hex" | "Julia" | "Kubernetes"
+        | "npm" | "Pub" | "SwiftURL" | "VSCode" => Scheme::Semantic,
         "NuGet" => Scheme::NuGet,
         "PyPI" => Scheme::Python,
         "Maven" => Scheme::Maven,

@@ -18,7 +18,7 @@ const MOST_LISTED: usize = 5;
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     pub(super) sboms: Vec<ChosenInput>,
-    /// Documents with VEX statements and without components.
+    /// Documents with `vulnerabilities` and without components.
     pub(super) vex: Vec<ChosenInput>,
 }
 
@@ -79,15 +79,15 @@ fn choose(known: Vec<(usize, &Input, FileReadResult)>, tally: &mut ImportCounts)
 struct DocumentsByStream<'a> {
     sboms: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
     vex: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
-    /// SBOMs without components and without statements.
+    /// SBOMs without components and without vulnerabilities.
     empty: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
 }
 
 impl<'a> DocumentsByStream<'a> {
     fn add(&mut self, input: &'a Input, chosen: ChosenInput) {
-        let kind = match (chosen.components, chosen.details.statements) {
-            (0, 0) => &mut self.empty,
-            (0, _) => &mut self.vex,
+        let kind = match (chosen.components, chosen.details.is_vex) {
+            (0, false) => &mut self.empty,
+            (_, true) => &mut self.vex,
             _ => &mut self.sboms,
         };
         kind.entry(chosen.stream.clone()).or_default().push((input, chosen));

@@ -45,7 +45,11 @@ pub(super) fn store(
         statements.truncate(MOST_STATEMENTS);
     }
     tally.statements += statements.len();
-    tally.vex_documents += usize::from(sbom.is_empty());
+    tally.vex_documents += usize::from(sbom.is_vex);
+    // The import of an SBOM's components adds its warnings.
+    for warning in sbom.warnings.iter().filter(|_| sbom.is_vex) {
+        tally.warn(format!("{}: {warning}", input.filename));
+    }
     let origin = origin(ctx, audit, input, &sbom);
     let before = ctx.documents::<StatementSource>().find(&origin.source_id)?;
     if let Some(before) = &before {

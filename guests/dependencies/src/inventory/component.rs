@@ -6,6 +6,7 @@ use area_sdk::prelude::*;
 
 use crate::ecosystem::Package;
 use crate::matching::AdvisoryMatch;
+use crate::osv::Rating;
 use crate::purl::Purl;
 use crate::sbom::{Component, Format, Scope};
 use crate::text::bounded;
@@ -118,12 +119,20 @@ pub(crate) struct ReportedAdvisory {
     pub(crate) state: Option<State>,
     /// State and justification, if the SBOM states that the component is not affected.
     pub(crate) dismissed: Option<String>,
+    /// Severity in the document that reports the vulnerability.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) severity: Option<Rating>,
 }
 
 impl ReportedAdvisory {
     /// Returns the state of the VEX statement. Documents of older versions only have `dismissed`.
     pub(crate) fn stated(&self) -> Option<State> {
         self.state.or(self.dismissed.as_ref().map(|_| State::NotAffected))
+    }
+
+    /// Whether the report adds a vulnerability: no VEX statement in the SBOM ends its match.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.stated().is_some_and(State::ends)
     }
 }
 
@@ -162,6 +171,7 @@ impl StoredComponent {
                 .filter(|state| state.ends())
                 .map(|state| state.verdict(reported.justification.as_deref())),
             state: reported.state,
+            severity: reported.severity,
         });
         let beyond = (!component.has_all_references).then_some(None);
         let other_mentions = component.other_references.into_iter().chain(beyond);

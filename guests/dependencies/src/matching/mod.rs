@@ -14,7 +14,7 @@ use crate::budget::StepBudget;
 use crate::inventory::component::{ReportedAdvisory, StoredComponent};
 use crate::osv::Rating;
 use crate::text::advisory_key;
-use crate::vex::{self, MatchedStatements, State};
+use crate::vex::{self, MatchedStatements};
 
 pub(crate) use by_version::EntryPages;
 use doubts::UndecidedAdvisories;
@@ -150,8 +150,7 @@ impl ComponentAssessment {
         reported: impl Iterator<Item = &'a ReportedAdvisory>,
         names: &BTreeMap<String, AdvisoryNameEntry>,
     ) {
-        let is_open = |reported: &&ReportedAdvisory| !reported.stated().is_some_and(State::ends);
-        for reported in reported.filter(is_open) {
+        for reported in reported.filter(|reported| reported.is_open()) {
             let id = &reported.advisory_id;
             let known = names.get(&advisory_key(id)).map(|name| name.advisories.as_slice());
             let known = known.unwrap_or_default();

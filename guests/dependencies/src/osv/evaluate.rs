@@ -135,6 +135,7 @@ impl CandidateVersion<'_> {
         }
         let scheme = match range.r#type {
             RangeType::Git => return Err(ComparisonObstacle::Commits),
+            RangeType::Semver if self.scheme == Some(Scheme::Bitnami) => Scheme::Bitnami,
             RangeType::Semver => Scheme::Semantic,
             RangeType::Ecosystem => self.scheme.ok_or(ComparisonObstacle::NoOrder)?,
         };
@@ -183,6 +184,7 @@ fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<ParsedEvent>> {
         let at = match (&kind, text.as_str()) {
             (Kind::Introduced, "0") => EventPosition::Beginning,
             (Kind::Limit, "*") => EventPosition::End,
+            (Kind::LastAffected, text) => EventPosition::At(scheme.parse_last(text)?),
             (_, text) => EventPosition::At(scheme.parse(text)?),
         };
         Some(ParsedEvent { at, kind })

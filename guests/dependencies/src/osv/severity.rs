@@ -1,4 +1,5 @@
-//! Severity of an advisory: from its CVSS vectors, otherwise from the word of its database.
+//! Severity of an advisory: from its CVSS vectors, otherwise from the word of its distribution or
+//! database.
 
 use area_sdk::prelude::*;
 use cvss::Cvss;
@@ -41,21 +42,60 @@ impl From<cvss::Severity> for Rating {
     }
 }
 
-/// Returns the valid vector with the newest CVSS version; `None` if there is none.
-fn vector(severities: &[Severity]) -> Option<Cvss> {
-    let read = |severity: &Severity| severity.score.parse::<Cvss>().ok();
-    severities.iter().filter_map(read).max_by_key(|vector| match vector {
+impl Rating {
+    /// Returns the severity band of a CVSS vector, with the rank of its version: higher for newer
+    /// ones. `None` if the vector is invalid.
+    pub(crate) fn of_vector(text: &str) -> Option<(u8, Self)> {
+        let vector: Cvss = text.parse().ok()?;
+        Some((version_rank(&vector), vector.severity().into()))
+    }
+
+    /// Returns the severity band of a CVSS score.
+    pub(crate) fn of_score(score: f64) -> Self {
+        cvss::v3::Score::new(score).severity().into()
+    }
+
+    /// Returns the severity band of a database's word; `None` if it is none.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        Some(match word.to_ascii_lowercase().as_str() {
+            "critical" => Self::Critical,
+            "high" => Self::High,
+            "moderate" | "medium" => Self::Medium,
+            // Ubuntu's `negligible` is its lowest band, for theoretical vulnerabilities.
+            "low" | "negligible" => Self::Low,
+            "none" | "info" => Self::None,
+            _ => return None,
+        })
+    }
+}
+
+/// Returns a number that is higher for newer CVSS versions.
+fn version_rank(vector: &Cvss) -> u8 {
+    match vector {
         Cvss::CvssV40(_) => 4,
         Cvss::CvssV31(_) => 3,
         Cvss::CvssV30(_) => 2,
         _ => 1,
-    })
+    }
+}
+
+/// Returns the valid vector with the newest CVSS version; `None` if there is none.
+fn vector(severities: &[Severity]) -> Option<Cvss> {
+    let read = |severity: &Severity| severity.score.parse::<Cvss>().ok();
+    severities.iter().filter_map(read).max_by_key(version_rank)
+}
+
+/// Returns the severity band of a distribution's word (type `Ubuntu`); `None` if there is none.
+fn word(severities: &[Severity]) -> Option<Rating> {
+    severities.iter().find_map(|severity| Rating::of_word(&severity.score))
 }
 
 impl Affected {
-    /// Returns the severity band of this package; `None` if the entry has no CVSS vector.
+    /// Returns the severity band of this package: from the CVSS vector, otherwise from the
+    /// distribution's word.
     pub(crate) fn rating(&self) -> Option<Rating> {
-        vector(&self.severity).map(|vector| vector.severity().into())
+        let vector = vector(&self.severity).map(|vector| vector.severity().into());
+        vector.or_else(|| word(&self.severity))
     }
 }
 
@@ -73,19 +113,14 @@ impl Osv {
         self.vector().map(|vector| format!("{:.1}", vector.score()))
     }
 
-    /// Returns the severity band: from the CVSS vector, otherwise from the database's word.
+    /// Returns the severity band: from the CVSS vector, otherwise from the distribution's word,
+    /// otherwise from the database's.
     pub(crate) fn rating(&self) -> Option<Rating> {
-        let word = self.database_specific.severity.as_str().unwrap_or_default();
-        self.vector().map(|vector| vector.severity().into()).or_else(|| rating_of(word))
+        let of_database = self.database_specific.severity.as_str().unwrap_or_default();
+        let vector = self.vector().map(|vector| vector.severity().into());
+        vector
+            .or_else(|| word(&self.severity))
+            .or_else(|| self.affected.iter().filter_map(|affected| word(&affected.severity)).max())
+            .or_else(|| Rating::of_word(of_database))
     }
-}
-
-fn rating_of(word: &str) -> Option<Rating> {
-    Some(match word.to_ascii_lowercase().as_str() {
-        "critical" => Rating::Critical,
-        "high" => Rating::High,
-        "moderate" | "medium" => Rating::Medium,
-        "low" => Rating::Low,
-        _ => return None,
-    })
 }

@@ -262,6 +262,42 @@ fn a_severity_may_be_told_of_a_package_alone() {
 }
 
 #[test]
+fn a_revision_of_bitnami_is_after_its_version() {
+    for kind in ["SEMVER", "ECOSYSTEM"] {
+        let entry = |range: Value| affected("Bitnami", &events(kind, &range), &json!([]));
+        let fixed = entry(json!([{ "introduced": "17.0.0" }, { "fixed": "17.2.0" }]));
+        check(&fixed, "Bitnami", &["17.0.0-0", "17.1.9-12"], &["17.2.0", "17.2.0-8", "16.9.0-1"]);
+        let fixed = entry(json!([{ "introduced": "0" }, { "fixed": "17.2.0-8" }]));
+        check(&fixed, "Bitnami", &["17.2.0", "17.2.0-7"], &["17.2.0-8", "17.2-10"]);
+        let last = entry(json!([{ "introduced": "0" }, { "last_affected": "17.2.0" }]));
+        check(&last, "Bitnami", &["17.2.0", "17.2.0-8", "17.2.0-rc1"], &["17.2.1-0"]);
+    }
+}
+
+#[test]
+fn a_severity_is_read_from_the_word_of_a_distribution() {
+    let vector =
+        json!({ "type": "CVSS_V3", "score": "CVSS:3.1/AV:L/AC:H/PR:H/UI:R/S:U/C:L/I:N/A:N" });
+    let word = |word: &str| json!({ "type": "Ubuntu", "score": word });
+    for (own, package, expected) in [
+        (json!([word("high")]), json!([]), Some(Rating::High)),
+        (json!([word("negligible")]), json!([]), Some(Rating::Low)),
+        (json!([word("untriaged")]), json!([]), None),
+        (json!([word("high"), vector]), json!([]), Some(Rating::Low)),
+        (json!([]), json!([word("medium")]), Some(Rating::Medium)),
+        (json!([word("high")]), json!([vector]), Some(Rating::Low)),
+    ] {
+        let osv = json!({
+            "id": "UBUNTU-CVE-1", "modified": "2024-01-01T00:00:00Z", "severity": own,
+            "affected": [{
+                "package": { "ecosystem": "Ubuntu:24.04:LTS", "name": "a" }, "severity": package,
+            }],
+        });
+        assert_eq!(Osv::read(&osv.to_string()).expect("an advisory").rating(), expected, "{osv}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_by_pointer() {
     let good = json!({ "id": "A-1", "modified": "2024-01-01T00:00:00Z", "affected": null });
     assert!(Osv::read(&good.to_string()).is_ok());

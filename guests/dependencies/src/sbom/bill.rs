@@ -41,6 +41,8 @@ pub(crate) struct Sbom<'a> {
     names_sources: bool,
     /// Warnings about content that is ignored.
     pub(crate) warnings: Vec<String>,
+    /// Whether the file is a VEX document: it has `vulnerabilities` and no components.
+    pub(crate) is_vex: bool,
     /// VEX statements, in the order of the file.
     pub(crate) statements: Vec<Statement>,
     mentions: Vec<Mention<'a>>,
@@ -173,6 +175,7 @@ impl<'a> Sbom<'a> {
             case_known: found.mentions.iter().any(|mention| mention.named().shows_case()),
             names_sources: found.mentions.iter().any(Mention::names_source),
             warnings: found.warnings,
+            is_vex: false,
             statements: Vec::new(),
             mentions: found.mentions,
             references,

@@ -20,6 +20,7 @@ pub(crate) use bill::{GraphCompleteness, Sbom};
 pub(crate) use identity::identify;
 pub(crate) use subject::{ReassessmentTarget, stream};
 
+use crate::osv::Rating;
 use crate::purl::Purl;
 use crate::reading::{self, DocumentContent, ImportFailure};
 use crate::vex::State;
@@ -89,6 +90,8 @@ pub(crate) struct ReportedVulnerability {
     /// vulnerability.
     pub(crate) state: Option<State>,
     pub(crate) justification: Option<String>,
+    /// Severity of the best rating (`ratings` in CycloneDX).
+    pub(crate) severity: Option<Rating>,
 }
 
 impl<'a> Sbom<'a> {

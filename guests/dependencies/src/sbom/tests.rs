@@ -207,6 +207,51 @@ fn a_vulnerability_is_of_whom_it_says_and_of_nobody_else() {
 }
 
 #[test]
+fn a_vulnerability_has_its_best_rating() {
+    let high = json!({ "vector": "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:N/A:N", "score": 1 });
+    let none = json!({ "vector": "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:N" });
+    let old = json!({ "vector": "AV:N/AC:M/Au:N/C:C/I:C/A:C", "method": "CVSSv2" });
+    for (ratings, expected) in [
+        (json!(null), None),
+        (json!([{ "severity": "unknown" }, { "score": "1", "vector": 7 }]), None),
+        (json!([{ "severity": "medium" }, { "severity": "critical" }]), Some(Rating::Critical)),
+        (json!([{ "severity": "info" }]), Some(Rating::None)),
+        (json!([{ "score": 7.5, "method": "CVSSv3" }, { "severity": "low" }]), Some(Rating::High)),
+        (json!([{ "score": 0.9, "method": "other", "severity": "high" }]), Some(Rating::High)),
+        (json!([high, none, { "score": 10 }]), Some(Rating::High)),
+        (json!([{ "vector": old["vector"] }, none]), Some(Rating::None)),
+    ] {
+        let sbom = read(&json!({
+            "bomFormat": "CycloneDX", "specVersion": "1.5",
+            "components": [{ "type": "library", "name": "a", "bom-ref": "a" }],
+            "vulnerabilities": [
+                { "id": "CVE-2024-1", "affects": [{ "ref": "a" }], "ratings": ratings },
+            ],
+        }));
+        let components = sbom.expect("a bill").components(0..1);
+        assert_eq!(components[0].reported[0].severity, expected, "{ratings}");
+    }
+}
+
+#[test]
+fn vulnerabilities_that_are_skipped_are_counted() {
+    let sbom = read(&json!({
+        "bomFormat": "CycloneDX", "specVersion": "1.5",
+        "components": [{ "type": "library", "name": "a", "bom-ref": "a" }],
+        "vulnerabilities": [
+            { "id": "CVE-2024-1" }, { "id": "CVE-2024-2", "affects": [] },
+            { "affects": [{ "ref": "a" }] }, { "id": "CVE-2024-3", "affects": [{ "ref": "a" }] },
+            { "rejected": "2024-01-01T00:00:00Z" },
+        ],
+    }));
+    let expected = [
+        "1 vulnerabilities without a usable id were skipped.",
+        "2 vulnerabilities without `affects` were skipped.",
+    ];
+    assert_eq!(sbom.expect("a bill").warnings, expected);
+}
+
+#[test]
 fn source_packages_are_read_from_what_trivy_writes() {
     for (path, name, expected) in [
         ("cyclonedx/dependency-track/bom-issue4455.json", "libssl3", Some("openssl@3.3.2-r0")),
@@ -231,7 +276,7 @@ fn source_packages_are_read_from_what_trivy_writes() {
     };
     let [name, version] = [("SrcName", json!("b")), ("SrcVersion", json!("1.0"))];
     let [release, epoch] = [("SrcRelease", json!("2")), ("SrcEpoch", json!("3"))];
-    assert_eq!(properties(&[name.clone()]).as_deref(), Some("b"));
+    assert_eq!(properties(std::slice::from_ref(&name)).as_deref(), Some("b"));
     assert_eq!(properties(&[release, version, epoch, name]).as_deref(), Some("b@3:1.0-2"));
     assert_eq!(properties(&[("SrcName", json!(1)), ("PkgID", json!("a"))]), None);
 }

@@ -248,6 +248,23 @@ fn files_of_advisories_come_with_audits_and_uploads() {
 }
 
 #[test]
+fn of_several_records_in_a_file_with_one_id_the_newest_counts() {
+    let record = |month: u8, fixed: &str| {
+        let mut record = advisory("GHSA-1", &[], fixed);
+        record["modified"] = json!(format!("2026-0{month}-01T00:00:00Z"));
+        record
+    };
+    let [old, new] = [record(1, "0.1.0"), record(2, "2.0.0")];
+    for records in [json!([old, new]), json!([new, old]), json!([old, new, old, new])] {
+        let world = World::new();
+        let content = records.to_string().into_bytes();
+        let osv = Upload { filename: "osv.json", format: "osv", content };
+        world.audit(None, &[osv, sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+        assert_eq!(ids(&world.list(&[])["items"][0]), ["GHSA-1"], "{records}");
+    }
+}
+
+#[test]
 fn wrong_records_are_refused_whole_and_by_pointer() {
     let world = World::new();
     let pointer = |body: Value| {

@@ -263,6 +263,21 @@ fn of_contradicting_documents_the_newest_counts() {
 }
 
 #[test]
+fn a_newer_document_adds_the_match_that_the_sbom_denied() {
+    let mut own = shop();
+    own["vulnerabilities"] = json!([statement("CVE-2026-2", "not_affected", MINIMIST)]);
+    let affected = vex(Some("shop"), json!([statement("CVE-2026-2", "exploitable", MINIMIST)]));
+    let world = world();
+    world.audit(Some("main"), &[sbom("shop.cdx.json", &own)]);
+    assert_eq!(advisories(&world, "minimist"), [""; 0]);
+    world.audit(Some("main"), &[sbom("shop.vex.json", &affected)]);
+    assert_eq!(advisories(&world, "minimist"), ["CVE-2026-2"]);
+    assert_eq!(limitations(&world, "minimist"), [""; 0]);
+    world.audit(Some("main"), &[sbom("shop.cdx.json", &own)]);
+    assert_eq!(advisories(&world, "minimist"), [""; 0], "the SBOM is newer now");
+}
+
+#[test]
 fn a_statement_about_one_product_is_not_about_another() {
     let world = world();
     let vex = vex(Some("shop"), json!([statement("CVE-2026-1", "not_affected", LEFT_PAD)]));
@@ -414,6 +429,38 @@ fn a_published_vex_document_is_read_and_reported() {
     let name = "com.fasterxml.jackson.core:jackson-databind";
     assert_eq!(advisories(&world, name), [""; 0]);
     assert!(limitations(&world, name)[0].contains("not_affected: code_not_reachable"));
+}
+
+#[test]
+fn a_vex_document_whose_vulnerabilities_are_skipped_is_no_sbom() {
+    let world = world();
+    let skipped = vex(Some("shop"), json!([{ "id": "CVE-2026-1" }, { "id": "two words" }]));
+    world.audit(None, &[sbom("shop.vex.json", &skipped), sbom("shop.cdx.json", &shop())]);
+    let warnings = json!([
+        "shop.vex.json: 1 vulnerabilities without a usable id were skipped.",
+        "shop.vex.json: 1 vulnerabilities without `affects` were skipped.",
+    ]);
+    assert_eq!(world.audit_report()["warnings"], warnings);
+    assert_eq!(world.audit_report()["counts"]["vex_documents"], 1);
+    assert_eq!(names(&world.list(&[])), ["left-pad", "minimist"]);
+}
+
+#[test]
+fn a_match_has_the_severity_that_the_document_states() {
+    for is_vex in [false, true] {
+        let world = World::new();
+        let mut exploitable = statement("CVE-2026-2", "exploitable", MINIMIST);
+        exploitable["ratings"] = json!([{ "severity": "high" }]);
+        let mut shop = shop();
+        if is_vex {
+            let vex = sbom("shop.vex.json", &vex(Some("shop"), json!([exploitable])));
+            world.audit(None, &[vex, sbom("shop.cdx.json", &shop)]);
+        } else {
+            shop["vulnerabilities"] = json!([exploitable]);
+            world.audit(None, &[sbom("shop.cdx.json", &shop)]);
+        }
+        assert_eq!(world.events("dependency.vulnerable")[0]["severity"], "high", "{is_vex}");
+    }
 }
 
 #[test]

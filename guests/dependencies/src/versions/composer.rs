@@ -1,9 +1,9 @@
 //! Versions of Composer: ordered by PHP's `version_compare` after Composer's normalization.
-//! Branches (`dev-main`) are not ordered.
+//! Named branches (`dev-main`) are not ordered.
 
 use std::cmp::Ordering;
 
-use super::{Number, compare_padded};
+use super::{Number, compare_padded, is_number};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version(Vec<Part>);
@@ -28,6 +28,9 @@ pub(super) fn parse(text: &str) -> Option<Version> {
     if !text.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
+    if let Some(branch) = numeric_branch(text) {
+        return Some(branch);
+    }
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -42,6 +45,25 @@ pub(super) fn parse(text: &str) -> Option<Version> {
         rest = tail;
     }
     Some(Version(filled(parts)))
+}
+
+/// Parses a numeric branch: `2.0.x-dev` is `2.0.9999999.9999999-dev`, after all versions of 2.0.
+/// `None` for other versions.
+fn numeric_branch(text: &str) -> Option<Version> {
+    const LATEST: &str = "9999999";
+    let text = text.to_lowercase();
+    let branch = text.strip_suffix("-dev").or_else(|| text.strip_suffix(".dev"))?;
+    if !branch.contains(['x', '*']) {
+        return None;
+    }
+    let number = |part| match part {
+        "x" | "*" => Some(LATEST),
+        part => is_number(part).then_some(part),
+    };
+    let mut numbers: Vec<&str> = branch.split('.').map(number).collect::<Option<_>>()?;
+    numbers.resize(numbers.len().max(4), LATEST);
+    let numbers = numbers.into_iter().map(|number| Part::Number(Number::new(number)));
+    Some(Version(numbers.chain([Part::Dev]).collect()))
 }
 
 #[derive(PartialEq, Eq)]

@@ -23,6 +23,9 @@ const MAX_CHARACTERS: usize = 256;
 pub(crate) enum Scheme {
     /// Semantic Versioning 2.0.0, parsed leniently: optional `v`, fewer or more than three numbers.
     Semantic,
+    /// Bitnami: as `Semantic`, but digits after a hyphen are a revision: `17.2.0-8` is after
+    /// `17.2.0`.
+    Bitnami,
     /// NuGet: four numbers; pre-releases are compared without letter case.
     NuGet,
     /// PEP 440.
@@ -31,7 +34,8 @@ pub(crate) enum Scheme {
     Maven,
     /// RubyGems' `Gem::Version`.
     Ruby,
-    /// Composer: PHP's `version_compare` after normalization.
+    /// Composer: PHP's `version_compare` after normalization; a numeric branch such as `2.0.x-dev`
+    /// is after all versions with its numbers.
     Composer,
     /// dpkg; also used for opam.
     Debian,
@@ -63,8 +67,9 @@ enum ParsedVersion {
 impl Scheme {
     /// All schemes, for tests and the fuzzer, which check that each order is total.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Semantic,
+        Self::Bitnami,
         Self::NuGet,
         Self::Python,
         Self::Maven,
@@ -84,6 +89,7 @@ impl Scheme {
         }
         let read = match self {
             Self::Semantic => ParsedVersion::Semantic(semantic::parse(text, false)?),
+            Self::Bitnami => ParsedVersion::Semantic(semantic::parse_revision(text)?),
             Self::NuGet => ParsedVersion::Semantic(semantic::parse(text, true)?),
             Self::Python => ParsedVersion::Python(Box::new(text.parse().ok()?)),
             Self::Maven => ParsedVersion::Maven(maven::parse(text)),
@@ -95,6 +101,15 @@ impl Scheme {
             Self::Dotted => ParsedVersion::Dotted(dotted::parse(text)?),
         };
         Some(Version(read))
+    }
+
+    /// Parses the last version of a range. A version of Bitnami without revision means all its
+    /// revisions.
+    pub(crate) fn parse_last(self, text: &str) -> Option<Version> {
+        match self {
+            Self::Bitnami => self.parse(&semantic::last_revision(text.trim())),
+            _ => self.parse(text),
+        }
     }
 }
 

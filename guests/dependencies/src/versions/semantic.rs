@@ -30,6 +30,25 @@ pub(super) fn parse(text: &str, fold_case: bool) -> Option<Version> {
     Some(Version { numbers: read, pre })
 }
 
+/// Parses a version of Bitnami. A revision is the fourth number: `17.2.0-8` is `17.2.0.8`.
+pub(super) fn parse_revision(text: &str) -> Option<Version> {
+    let Some((release, revision)) = revision(text) else { return parse(text, false) };
+    let zeros = ".0".repeat(3_usize.saturating_sub(release.split('.').count()));
+    parse(&format!("{release}{zeros}.{revision}"), false)
+}
+
+/// Returns a version of Bitnami with a revision after all others, unless it has a revision.
+pub(super) fn last_revision(text: &str) -> String {
+    match revision(text) {
+        Some(_) => text.to_owned(),
+        None => format!("{text}-{}", u32::MAX),
+    }
+}
+
+fn revision(text: &str) -> Option<(&str, &str)> {
+    text.rsplit_once('-').filter(|(_, revision)| is_number(revision))
+}
+
 fn compare_identifiers(a: &str, b: &str) -> Ordering {
     match (is_number(a), is_number(b)) {
         (true, true) => compare_digits(a, b),

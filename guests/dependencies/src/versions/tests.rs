@@ -101,6 +101,11 @@ fn composer_versions_are_php_versions() {
         "1.0.0-dev < 1.0.0-alpha1 = 1.0.0a1 < 1.0.0-beta = 1.0b < 1.0-beta2 < 1.0.0-RC1 < \
          1.0.0-rc2 < 1.0 = v1.0.0 = 1.0.0.0 < 1.0.0-p1 = 1.0.0-patch1 < 1.0.1 < 1.10 < 2.0",
     );
+    check(
+        Scheme::Composer,
+        "1.9 < 2.0-dev < 2.0.0 < 2.0.99 < 2.0.x-dev = 2.0.X-dev = 2.0.*-dev = v2.0.x.x.dev < 2.1-dev \
+         < 2.1 < 2.x-dev < 3.0.0",
+    );
     assert!(Scheme::Composer.parse("dev-main").is_none());
 }
 

@@ -54,8 +54,9 @@ impl fmt::Display for VersError {
 /// have the name of a purl type.
 fn scheme(name: &str) -> Option<Scheme> {
     Some(match name {
-        "bitnami" | "cargo" | "conan" | "github" | "golang" | "hex" | "julia" | "npm" | "pub"
-        | "semver" | "swift" | "vscode-extension" => Scheme::Semantic,
+        "bitnami" => Scheme::Bitnami,
+        "cargo" | "conan" | "github" | "golang" | "hex" | "julia" | "npm" | "pub" | "semver"
+        | "swift" | "vscode-extension" => Scheme::Semantic,
         "nuget" => Scheme::NuGet,
         "pypi" => Scheme::Python,
         "maven" => Scheme::Maven,
@@ -125,7 +126,11 @@ fn constraint(scheme: Scheme, text: &str) -> Result<(Version, Comparator), VersE
         return Err(VersError::Malformed);
     }
     let version = percent_decode_str(version).decode_utf8().map_err(|_| VersError::Malformed)?;
-    Ok((scheme.parse(&version).ok_or(VersError::Unreadable)?, comparator))
+    let version = match comparator {
+        Comparator::LessOrEqual => scheme.parse_last(&version),
+        _ => scheme.parse(&version),
+    };
+    Ok((version.ok_or(VersError::Unreadable)?, comparator))
 }
 
 /// Whether the constraints contain the version: checks constraints with this version first, then
@@ -220,6 +225,8 @@ mod tests {
         check("vers:rpm/<0:1.2-3.el8", &["1.2-2.el8"], &["1.2-3.el8"]);
         check("vers:npm/<1.0.0%2Bbuild", &["0.9.0"], &["1.0.0"]);
         check("vers:golang/>=v1.2.3", &["v1.2.3"], &["v1.2.2"]);
+        check("vers:bitnami/<17.2.0", &["17.1.0-3", "17.2.0-rc1"], &["17.2.0-8"]);
+        check("vers:bitnami/<=17.2.0", &["17.2.0", "17.2.0-8"], &["17.2.1"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::statement::{State, same_name};
 use super::versions::VersionApplicability;
 use crate::inventory::component::{Mention, ReportedAdvisory, StoredComponent};
 use crate::matching::{AdvisoryMatch, ComponentAssessment, MatchBasis, Vulnerability};
+use crate::osv::Rating;
 use crate::text::{self, advisory_key};
 
 /// Maximum number of advisory ids in one limitation.
@@ -32,6 +33,7 @@ struct MatchedStatement {
     filename: String,
     artifact_sha256: String,
     tool: Option<String>,
+    severity: Option<Rating>,
 }
 
 impl MatchedStatement {
@@ -50,6 +52,7 @@ impl MatchedStatement {
             filename: origin.filename.clone(),
             artifact_sha256: origin.artifact_sha256.clone(),
             tool: origin.tool.clone(),
+            severity: statement.severity,
         }
     }
 
@@ -76,6 +79,7 @@ impl MatchedStatement {
             filename: sbom.filename.clone(),
             artifact_sha256: reported.artifact_sha256.clone(),
             tool: Some(reported.source_tool.clone()),
+            severity: reported.severity,
         })
     }
 
@@ -151,9 +155,11 @@ impl MatchedStatements {
             artifact_sha256: matched_statement.artifact_sha256.clone(),
             state: None,
             dismissed: None,
+            severity: matched_statement.severity,
         };
-        let known: BTreeSet<&String> =
-            component.reported.iter().map(|reported| &reported.advisory_id).collect();
+        // A report whose own state ends the match adds no vulnerability.
+        let open = component.reported.iter().filter(|reported| reported.is_open());
+        let known: BTreeSet<&String> = open.map(|reported| &reported.advisory_id).collect();
         let new = self
             .adding()
             .filter(|matched_statement| !known.contains(&matched_statement.advisory_id));
@@ -287,7 +293,7 @@ impl Vulnerability {
                 scanner_run_id: component.scanner_run_id,
                 source_tool: reported.source_tool.clone(),
             },
-            severity: None,
+            severity: reported.severity,
             names,
         }
     }

@@ -8,6 +8,7 @@ use area_sdk::text::name;
 use percent_encoding::percent_decode_str;
 
 use super::versions::{self, StatedVersion, VersionApplicability};
+use crate::osv::Rating;
 use crate::purl::Purl;
 use crate::text::advisory_key;
 
@@ -67,6 +68,9 @@ pub(crate) struct Statement {
     pub(crate) target: Target,
     /// Versions to which the statement is limited (`affects[].versions`); empty means all.
     pub(crate) versions: Vec<StatedVersion>,
+    /// Severity of the best rating in the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) severity: Option<Rating>,
     /// Names and versions of the components in the statement's own document that the reference
     /// names. The import of that document applies such a statement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

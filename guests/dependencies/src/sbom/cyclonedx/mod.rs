@@ -3,6 +3,7 @@
 mod licenses;
 mod model;
 mod properties;
+mod ratings;
 mod vulnerabilities;
 
 use std::borrow::Cow;
@@ -44,6 +45,7 @@ pub(super) fn read(source: DocumentContent<'_>) -> Result<Sbom<'_>, ImportFailur
         edges: edges(&mut bom),
         warnings: (unnamed > 0).then_some(warning).into_iter().collect(),
     });
+    sbom.is_vex = sbom.is_empty() && !bom.vulnerabilities.0.is_empty();
     vulnerabilities::report(&bom, &roots, tool.as_ref(), &mut sbom);
     Ok(sbom)
 }

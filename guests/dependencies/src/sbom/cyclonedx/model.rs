@@ -8,6 +8,7 @@ use serde::de::Error as _;
 use super::super::Scope;
 use super::licenses::Licenses;
 use super::properties::{ComponentProperties, PropertyNameCheck};
+use super::ratings::Ratings;
 use crate::reading::list::{self, BoundedList};
 use crate::reading::{ImportFailure, nullable};
 
@@ -336,6 +337,8 @@ pub(super) struct VulnerabilityItem<'a> {
     pub(super) id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub(super) references: BoundedList<VulnerabilityReference<'a>>,
+    #[serde(default)]
+    pub(super) ratings: Ratings,
     #[serde(default, deserialize_with = "nullable")]
     pub(super) analysis: Analysis,
     /// Time at which the vulnerability's source rejected it.

@@ -27,9 +27,15 @@ pub(super) fn report(
     tool: Option<&String>,
     sbom: &mut Sbom<'_>,
 ) {
-    let mut lost = Vec::new();
-    for vulnerability in &bom.vulnerabilities.0 {
-        let Some(reported) = reported(vulnerability, tool) else { continue };
+    let (mut lost, mut nameless, mut without_affects) = (Vec::new(), 0, 0);
+    // A vulnerability that its source rejected is none.
+    let all = bom.vulnerabilities.0.iter().filter(|one| one.rejected.is_none());
+    for vulnerability in all {
+        let Some(reported) = reported(vulnerability, tool) else {
+            nameless += 1;
+            continue;
+        };
+        without_affects += usize::from(vulnerability.affects.0.is_empty());
         for affected in &vulnerability.affects.0 {
             let mut statement = statement(vulnerability, &reported, affected, roots);
             let own = own_reference(bom, sbom, &statement.target);
@@ -47,7 +53,13 @@ pub(super) fn report(
             }
         }
     }
+    sbom.warnings.extend(skipped_warning(nameless, "a usable id"));
+    sbom.warnings.extend(skipped_warning(without_affects, "`affects`"));
     sbom.warnings.extend(lost_warning(&lost));
+}
+
+fn skipped_warning(count: usize, lacking: &str) -> Option<String> {
+    (count > 0).then(|| format!("{count} vulnerabilities without {lacking} were skipped."))
 }
 
 fn lost_warning(lost: &[(String, String)]) -> Option<String> {
@@ -90,6 +102,7 @@ fn statement(
         reference: bounded(&affected.reference),
         target: Target::of(&affected.reference, roots),
         versions: affected.versions.0.iter().filter_map(stated).collect(),
+        severity: reported.severity,
         resolved: Vec::new(),
     }
 }
@@ -108,14 +121,11 @@ fn stated(version: &AffectedVersion<'_>) -> Option<StatedVersion> {
     Some(StatedVersion { text, status })
 }
 
-/// Converts a vulnerability; `None` if its source rejected it or it has no valid id.
+/// Converts a vulnerability; `None` if it has no valid id.
 fn reported(
     vulnerability: &VulnerabilityItem<'_>,
     tool: Option<&String>,
 ) -> Option<ReportedVulnerability> {
-    if vulnerability.rejected.is_some() {
-        return None;
-    }
     let good = |id: &str| {
         let id = id.trim();
         let plain =
@@ -132,6 +142,7 @@ fn reported(
         tool: tool.cloned(),
         state: analysis.state.map(State::from),
         justification: justification.map(|why| text::bounded(why, MAX_JUSTIFICATION)),
+        severity: vulnerability.ratings.best(),
         id,
     })
 }

@@ -1,0 +1,65 @@
+//! `ratings` of a CycloneDX vulnerability. Only the severity of the best rating is stored.
+
+use area_sdk::prelude::*;
+
+use crate::osv::Rating;
+use crate::reading::list;
+
+/// Severity of the best rating of a vulnerability, with the rank of its basis.
+#[derive(Default)]
+pub(super) struct Ratings(Option<(Basis, Rating)>);
+
+/// Part of a rating from which the severity is read, least precise first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Basis {
+    Word,
+    Score,
+    /// CVSS vector, with the rank of its version.
+    Vector(u8),
+}
+
+/// An item of `ratings`. Members of other types than the standard's are ignored.
+#[derive(Deserialize)]
+struct RatingItem {
+    #[serde(default)]
+    score: serde_json::Value,
+    #[serde(default)]
+    severity: serde_json::Value,
+    #[serde(default)]
+    method: serde_json::Value,
+    #[serde(default)]
+    vector: serde_json::Value,
+}
+
+impl<'de> Deserialize<'de> for Ratings {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        list::fold(deserializer, Self::default(), |ratings, _, item: RatingItem| {
+            ratings.0 = ratings.0.max(item.rated());
+            Ok(())
+        })
+    }
+}
+
+impl Ratings {
+    /// Returns the severity of the best rating: that with the newest CVSS vector, otherwise with a
+    /// CVSS score, otherwise with a word. Of several, the highest.
+    pub(super) fn best(&self) -> Option<Rating> {
+        self.0.map(|(_, rating)| rating)
+    }
+}
+
+impl RatingItem {
+    fn rated(&self) -> Option<(Basis, Rating)> {
+        let vector = || Rating::of_vector(self.vector.as_str()?);
+        let vector = vector().map(|(version, rating)| (Basis::Vector(version), rating));
+        let score = || Some((Basis::Score, Rating::of_score(self.cvss_score()?)));
+        let word = || Some((Basis::Word, Rating::of_word(self.severity.as_str()?)?));
+        vector.or_else(score).or_else(word)
+    }
+
+    /// Returns the score; `None` if it is of another method than CVSS.
+    fn cvss_score(&self) -> Option<f64> {
+        let is_cvss = self.method.as_str().is_none_or(|method| method.starts_with("CVSS"));
+        self.score.as_f64().filter(|_| is_cvss)
+    }
+}
