@@ -1,25 +1,31 @@
-//! Reads and writes documents of the call's workspace.
+//! Reads documents of the call's workspace, and counts them against the call's
+//! limits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::body::check_document;
 use super::overlay::KnownDocument;
 use super::read_log::ReadResult;
 use super::reading::{ReadConnection, ReadKind};
 use super::scope::AreaPolicy;
 use super::{DocumentError, OperationError, UnitOfWork};
 use assurance_core::domain::document::{
-    Condition, Document, DocumentPage, DocumentWrite, GroupCount, PageStart, Query,
+    Condition, Document, DocumentPage, FieldTest, FieldValue, GroupCount, PageStart, Query,
 };
-use assurance_store::documents::{self, CollectionKey, DocumentHead};
+use assurance_store::documents::{self, CollectionKey};
 use assurance_store::query::{self, QueryError, QueryTarget};
 use assurance_store::{CollectionScope, Error};
 
-type DocumentsResult<T> = Result<T, OperationError<DocumentError>>;
+pub(super) type DocumentsResult<T> = Result<T, OperationError<DocumentError>>;
 
 /// Maximum length of a document's id, in characters.
-const MAX_ID: usize = 200;
+pub(super) const MAX_ID: usize = 200;
+/// Bytes that an id without a document counts in addition to its length. The
+/// overlay remembers that the document does not exist.
+const ABSENT_BYTES: u64 = 256;
+/// Maximum size of the texts in a query's conditions, in bytes. A statement
+/// repeats a text for each field of its condition.
+const MAX_CONDITION_BYTES: usize = 1 << 20;
 
 impl UnitOfWork {
     /// Returns the document with this id; `None` if there is none.
@@ -45,7 +51,9 @@ impl UnitOfWork {
         Ok(found)
     }
 
-    /// Returns those documents of `ids` that exist, in the order of `ids`.
+    /// Returns those documents of `ids` that exist, in the order of `ids`. Refuses
+    /// more ids, and a larger result, than the call's limits of documents and
+    /// bytes.
     pub async fn get_many(
         &mut self,
         collection: &str,
@@ -53,17 +61,28 @@ impl UnitOfWork {
     ) -> DocumentsResult<Vec<Document>> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(Vec::new()) };
+        let limits = self.spec.limits;
+        if ids.len() > limits.max_documents as usize {
+            return Err(OperationError::Refused(DocumentError::LimitExceeded));
+        }
         let unread = |id: &&String| {
             is_id(id) && matches!(self.documents.look(&scope.full_name, id), KnownDocument::Unread)
         };
-        let missing: Vec<String> = ids.iter().filter(unread).cloned().collect();
+        let mut missing: Vec<String> = ids.iter().filter(unread).cloned().collect();
+        missing.sort_unstable();
+        missing.dedup();
         let found = self.read_many(scope, missing).await?;
         let one = |id: &String| match self.documents.look(&scope.full_name, id) {
-            KnownDocument::Whole(document) => Some(document.clone()),
+            KnownDocument::Whole(document) => Some(document),
             KnownDocument::Absent => None,
-            KnownDocument::Unread => found.get(id).cloned(),
+            KnownDocument::Unread => found.get(id),
         };
-        Ok(ids.iter().filter_map(one).collect())
+        let found: Vec<&Document> = ids.iter().filter_map(one).collect();
+        // An id may be listed several times.
+        if bytes_of(found.iter().copied()) > limits.max_bytes {
+            return Err(OperationError::Refused(DocumentError::LimitExceeded));
+        }
+        Ok(found.into_iter().cloned().collect())
     }
 
     /// Returns one page of the matching documents.
@@ -72,6 +91,7 @@ impl UnitOfWork {
         let Some(scope) = reach(&area, &query.collection)? else {
             return Ok(DocumentPage::default());
         };
+        check_texts(&query.conditions)?;
         let question = || format!("{query:?}");
         let page = match self.logged_result(question) {
             Some(ReadResult::Page(page)) => page,
@@ -108,6 +128,7 @@ impl UnitOfWork {
     ) -> DocumentsResult<u64> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(0) };
+        check_texts(conditions)?;
         let question = || format!("{collection} {conditions:?} at most {at_most:?}");
         if let Some(ReadResult::Count(count)) = self.logged_result(question) {
             return Ok(count);
@@ -130,6 +151,7 @@ impl UnitOfWork {
     ) -> DocumentsResult<Vec<GroupCount>> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(Vec::new()) };
+        check_texts(conditions)?;
         let question = || format!("{collection} {conditions:?} by {fields:?}");
         if let Some(ReadResult::Groups(groups)) = self.logged_result(question) {
             return Ok(groups);
@@ -144,57 +166,6 @@ impl UnitOfWork {
         Ok(groups)
     }
 
-    /// Applies the writes in order, all or none. Returns the new version of
-    /// each document, 0 for a deletion.
-    pub async fn write(
-        &mut self,
-        collection: &str,
-        writes: Vec<DocumentWrite>,
-    ) -> DocumentsResult<Vec<u64>> {
-        let area = Arc::clone(&self.spec.area);
-        let scope = scope(&area, collection)?;
-        self.check_writes(scope, &writes)?;
-        let name = &scope.full_name;
-        let mut unseen = self.documents.unread(name, &writes, self.spec.locked);
-        unseen.retain(|id| is_id(id));
-        if !unseen.is_empty() {
-            let heads = self.heads(scope, &unseen).await?;
-            if !self.documents.note_heads(name, &unseen, heads) {
-                return Err(OperationError::Abort(Error::AlreadyExists));
-            }
-        }
-        let written = self.documents.write(name, writes, self.spec.call.now);
-        let (versions, undo) = written.map_err(OperationError::Refused)?;
-        if !self.spec.locked {
-            return Ok(versions);
-        }
-        // No other write is pending: a locked call sends each write at once.
-        match self.flush_with_savepoint().await {
-            Ok(()) => Ok(versions),
-            Err(Error::UniqueConflict { fields, .. }) => {
-                self.documents.undo(undo);
-                Err(OperationError::Refused(DocumentError::UniqueConflict(fields)))
-            }
-            Err(error) => Err(OperationError::Abort(error)),
-        }
-    }
-
-    async fn heads(
-        &mut self,
-        scope: &CollectionScope,
-        ids: &[String],
-    ) -> DocumentsResult<Vec<DocumentHead>> {
-        let question = || format!("{} heads {ids:?}", scope.full_name);
-        if let Some(ReadResult::Heads(heads)) = self.logged_result(question) {
-            return Ok(heads);
-        }
-        let mut lease = self.lease(ReadKind::Documents, ids.len().div_ceil(1_000)).await?;
-        let heads = documents::heads(lease.connection(), self.place(scope), ids).await?;
-        self.done(lease);
-        self.note(question, || ReadResult::Heads(heads.clone()));
-        Ok(heads)
-    }
-
     async fn read_one(
         &mut self,
         scope: &CollectionScope,
@@ -205,37 +176,6 @@ impl UnitOfWork {
         self.done(lease);
         self.note_document(&scope.full_name, id, found.as_ref());
         Ok(found)
-    }
-
-    fn check_writes(
-        &mut self,
-        scope: &CollectionScope,
-        writes: &[DocumentWrite],
-    ) -> DocumentsResult<()> {
-        if !self.spec.writes {
-            return misuse("the route is read-only; set `writes` to true in the manifest");
-        }
-        if !scope.own {
-            return misuse(&format!("{} belongs to another area", scope.full_name));
-        }
-        let mut bytes = 0;
-        for write in writes {
-            if let DocumentWrite::Create { id, .. } = write
-                && !is_id(id)
-            {
-                return misuse(&format!(
-                    "{id:?} is not a valid id; use 1 to {MAX_ID} characters without U+0000"
-                ));
-            }
-            if let DocumentWrite::Create { body, .. } | DocumentWrite::Replace { body, .. } = write
-            {
-                bytes += body.len() as u64;
-                if let Err(what) = check_document(scope, body) {
-                    return misuse(&format!("{}: {what}", scope.full_name));
-                }
-            }
-        }
-        self.charge_for(writes.len(), bytes)
     }
 
     async fn read_many(
@@ -256,9 +196,13 @@ impl UnitOfWork {
         self.charge(&found)?;
         let found: BTreeMap<_, _> = found.into_iter().map(|d| (d.id.clone(), d)).collect();
         for id in &ids {
-            self.note_document(&scope.full_name, id, found.get(id));
+            let document = found.get(id);
+            if document.is_none() {
+                self.charge_for(0, ABSENT_BYTES + id.len() as u64)?;
+            }
+            self.note_document(&scope.full_name, id, document);
             if self.spec.writes {
-                self.documents.read(&scope.full_name, id, found.get(id));
+                self.documents.read(&scope.full_name, id, document);
             }
         }
         Ok(found)
@@ -302,7 +246,7 @@ impl UnitOfWork {
         Err(OperationError::Refused(refusal))
     }
 
-    fn place<'a>(&self, scope: &'a CollectionScope) -> CollectionKey<'a> {
+    pub(super) fn place<'a>(&self, scope: &'a CollectionScope) -> CollectionKey<'a> {
         CollectionKey { workspace: self.spec.call.workspace, collection: &scope.full_name }
     }
 
@@ -320,11 +264,12 @@ impl UnitOfWork {
     }
 
     fn charge(&mut self, documents: &[Document]) -> DocumentsResult<()> {
-        let bytes = documents.iter().map(|document| document.body.len() as u64).sum();
-        self.charge_for(documents.len(), bytes)
+        self.charge_for(documents.len(), bytes_of(documents))
     }
 
-    fn charge_for(&mut self, documents: usize, bytes: u64) -> DocumentsResult<()> {
+    /// Counts documents and bytes against the call's limits, because they are
+    /// held in memory until the commit.
+    pub(super) fn charge_for(&mut self, documents: usize, bytes: u64) -> DocumentsResult<()> {
         let documents = u32::try_from(documents).unwrap_or(u32::MAX);
         self.used.documents = self.used.documents.saturating_add(documents);
         self.used.bytes = self.used.bytes.saturating_add(bytes);
@@ -336,7 +281,10 @@ impl UnitOfWork {
     }
 }
 
-fn scope<'a>(area: &'a AreaPolicy, collection: &str) -> DocumentsResult<&'a CollectionScope> {
+pub(super) fn scope<'a>(
+    area: &'a AreaPolicy,
+    collection: &str,
+) -> DocumentsResult<&'a CollectionScope> {
     area.collections.get(collection).ok_or_else(|| {
         let what = format!("{} has no access to the collection {collection:?}", area.area);
         OperationError::Refused(DocumentError::Misuse(what))
@@ -355,10 +303,38 @@ fn reach<'a>(
     }
 }
 
-fn is_id(id: &str) -> bool {
+/// Returns the size of the documents' bodies.
+fn bytes_of<'a>(documents: impl IntoIterator<Item = &'a Document>) -> u64 {
+    documents.into_iter().map(|document| document.body.len() as u64).sum()
+}
+
+/// Refuses conditions whose texts are larger than a statement can repeat.
+fn check_texts(conditions: &[Condition]) -> DocumentsResult<()> {
+    let bytes: usize = conditions.iter().map(|condition| text_bytes(&condition.test)).sum();
+    if bytes <= MAX_CONDITION_BYTES {
+        return Ok(());
+    }
+    misuse(&format!("the conditions hold {bytes} bytes of text; use at most {MAX_CONDITION_BYTES}"))
+}
+
+/// Returns the size of the texts that a field is compared with.
+fn text_bytes(test: &FieldTest) -> usize {
+    let text = |value: &FieldValue| match value {
+        FieldValue::Text(text) => text.len(),
+        _ => 0,
+    };
+    match test {
+        FieldTest::Equals(value) => text(value),
+        FieldTest::OneOf(values) => values.iter().map(text).sum(),
+        FieldTest::Range(from, to) => from.iter().chain(to).map(text).sum(),
+        FieldTest::Prefix(text) | FieldTest::Contains(text) => text.len(),
+    }
+}
+
+pub(super) fn is_id(id: &str) -> bool {
     !id.is_empty() && id.chars().count() <= MAX_ID && !id.contains('\0')
 }
 
-fn misuse<T>(what: &str) -> DocumentsResult<T> {
+pub(super) fn misuse<T>(what: &str) -> DocumentsResult<T> {
     Err(OperationError::Refused(DocumentError::Misuse(what.to_owned())))
 }

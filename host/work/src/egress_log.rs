@@ -9,7 +9,8 @@
 //! Invariant: no transaction is open while a request is sent, unless the step
 //! has written into one.
 
-use futures::{StreamExt as _, stream};
+use futures::StreamExt as _;
+use futures::stream::FuturesOrdered;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
@@ -61,25 +62,38 @@ impl UnitOfWork {
         }
         // The first request without an earlier answer was counted already.
         self.sends += requests.len().saturating_sub(1);
-        let together = requests.len().clamp(1, SENT_TOGETHER) as u64;
-        let sending = requests.map(|(fingerprint, request)| {
-            let limit = self.response_limit(request.max_response_bytes, together);
-            async move {
-                let answer = match limit {
-                    Some(max_response_bytes) => {
-                        egress.send(EgressRequest { max_response_bytes, ..request }).await
-                    }
-                    None => Err(EgressError::TooLarge),
-                };
-                (fingerprint, answer)
+        self.send_new(egress, requests, &mut answers).await;
+        Ok(answers)
+    }
+
+    /// Sends requests that no earlier attempt has sent, and stores the responses.
+    /// What is left of the limit of response bytes is divided among the requests
+    /// that are sent at the same time.
+    async fn send_new(
+        &mut self,
+        egress: &Egress,
+        mut requests: impl ExactSizeIterator<Item = (RequestFingerprint, EgressRequest)>,
+        answers: &mut Vec<Result<EgressResponse, EgressError>>,
+    ) {
+        let mut left = self.response_bytes_left();
+        let mut sending = FuturesOrdered::new();
+        loop {
+            while sending.len() < SENT_TOGETHER
+                && let Some((fingerprint, request)) = requests.next()
+            {
+                let together = (SENT_TOGETHER - sending.len()).min(requests.len() + 1);
+                let limit = room(request.max_response_bytes, left / together as u64);
+                left -= u64::from(limit.unwrap_or_default());
+                sending.push_back(async move {
+                    (fingerprint, limit, send_within(egress, request, limit).await)
+                });
             }
-        });
-        let sent: Vec<_> = stream::iter(sending).buffered(SENT_TOGETHER).collect().await;
-        for (fingerprint, answer) in sent {
-            self.keep_answer(fingerprint, EgressResult::Request(answer.clone()));
+            let Some((fingerprint, limit, answer)) = sending.next().await else { return };
+            let kept = EgressResult::Request(answer.clone());
+            left = (left + u64::from(limit.unwrap_or_default())).saturating_sub(kept.bytes());
+            self.keep_answer(fingerprint, kept);
             answers.push(answer);
         }
-        Ok(answers)
     }
 
     /// Sends mail, once for all attempts of the step.
@@ -107,14 +121,11 @@ impl UnitOfWork {
         answer.map_err(OperationError::Refused)
     }
 
-    /// Returns the largest response for a request that asks for `requested` bytes
-    /// (0: as many as possible) and is sent with `together - 1` others; `None` if
-    /// the step has used up its limit. Responses are kept for later attempts of
-    /// the step.
-    fn response_limit(&self, requested: u32, together: u64) -> Option<u32> {
-        let Some(sent) = &self.sent else { return Some(requested) };
-        let left = self.spec.limits.max_incoming_bytes.saturating_sub(sent.bytes());
-        room(requested, left / together)
+    /// Returns the number of bytes that responses of the step may still have.
+    /// Responses are kept for later attempts of the step.
+    fn response_bytes_left(&self) -> u64 {
+        let Some(sent) = &self.sent else { return u64::MAX };
+        self.spec.limits.max_incoming_bytes.saturating_sub(sent.bytes())
     }
 
     fn earlier_answer(&mut self, fingerprint: &RequestFingerprint) -> Option<EgressResult> {
@@ -163,6 +174,17 @@ impl EgressResult {
         let headers = answer.headers.iter().map(|(name, value)| name.len() + value.len());
         (answer.body.len() + headers.sum::<usize>()) as u64
     }
+}
+
+/// Sends a request whose response has at most `limit` bytes; `None` if the step
+/// has used up its limit.
+async fn send_within(
+    egress: &Egress,
+    request: EgressRequest,
+    limit: Option<u32>,
+) -> Result<EgressResponse, EgressError> {
+    let max_response_bytes = limit.ok_or(EgressError::TooLarge)?;
+    egress.send(EgressRequest { max_response_bytes, ..request }).await
 }
 
 /// Returns the limit of a response in bytes if `left` bytes remain; `None` if

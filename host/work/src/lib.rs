@@ -26,6 +26,7 @@ mod secrets;
 #[cfg(test)]
 mod tests;
 mod write_lock_state;
+mod writes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,6 +66,7 @@ pub use read_log::ReadLog;
 pub use recorded::{request_outcome, run_outcome};
 pub use scope::{AreaPolicy, LimitsByArea, Subscriber, WorkLimits};
 pub use write_lock_state::WriteLockState;
+pub use writes::{CheckedWrites, UncheckedWrites};
 
 /// Purpose and permissions of a unit of work.
 #[derive(Clone, Debug)]

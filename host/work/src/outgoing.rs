@@ -50,9 +50,10 @@ impl UnitOfWork {
             return Err(EventOrJobError::LimitExceeded);
         }
         let event = EventId(self.fresh_id());
+        let payload = self.event_payload(event, name, &data)?;
+        // A read log keeps an event without subscribers too.
+        self.charge_outgoing(payload.len().saturating_mul(subscribers.len().max(1)))?;
         self.note_event(name, &data);
-        let payload = self.event_payload(event, name, data)?;
-        self.charge_outgoing(payload.len().saturating_mul(subscribers.len()))?;
         for to in subscribers {
             if to.merged && self.jobs.iter().any(|job| is_merged_for(job, to)) {
                 continue;
@@ -168,13 +169,12 @@ impl UnitOfWork {
         &self,
         id: EventId,
         name: &str,
-        data: String,
+        data: &str,
     ) -> Result<String, EventOrJobError> {
         let payload = EventPayload {
             id,
             name,
-            data: RawValue::from_string(data)
-                .map_err(|e| EventOrJobError::Misuse(e.to_string()))?,
+            data: serde_json::from_str(data).map_err(|e| EventOrJobError::Misuse(e.to_string()))?,
             occurred_at: self.spec.call.now,
             workspace_id: self.spec.call.workspace,
         };
@@ -187,7 +187,7 @@ impl UnitOfWork {
 struct EventPayload<'a> {
     id: EventId,
     name: &'a str,
-    data: Box<RawValue>,
+    data: &'a RawValue,
     occurred_at: Timestamp,
     workspace_id: WorkspaceId,
 }

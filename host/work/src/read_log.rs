@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 
 use super::UnitOfWork;
-use assurance_core::domain::document::{Document, DocumentPage, GroupCount};
+use assurance_core::domain::document::{Document, DocumentPage, FieldValue, GroupCount};
 use assurance_core::domain::job::delivers_events;
 use assurance_store::apply::Effects;
 use assurance_store::documents::DocumentHead;
@@ -28,6 +28,8 @@ struct ReadLogEntries {
     documents: HashMap<(String, String), Option<Document>>,
     /// Query results by query, in the order of the calls.
     answers: HashMap<String, VecDeque<ReadResult>>,
+    /// Size of the queries and their results, in bytes.
+    answer_bytes: u64,
     left: CallEffects,
     missed: bool,
 }
@@ -147,7 +149,7 @@ impl UnitOfWork {
         answer: impl FnOnce() -> ReadResult,
     ) {
         if let ReadLogMode::CallRecording(log) = &self.read_log {
-            log.0.lock().answers.entry(question()).or_default().push_back(answer());
+            log.0.lock().note(question(), answer(), self.spec.limits.max_bytes);
         }
     }
 
@@ -178,6 +180,34 @@ impl UnitOfWork {
     fn other_effects(&self) -> Vec<String> {
         let members = self.new_members.iter().map(|member| format!("{member:?}"));
         members.chain(self.job_changes.iter().map(|change| format!("{change:?}"))).collect()
+    }
+}
+
+impl ReadLogEntries {
+    /// Records the result of a query. A log with more than `max_bytes` bytes keeps
+    /// no results, so that a played call gets all of them from the database.
+    fn note(&mut self, question: String, answer: ReadResult, max_bytes: u64) {
+        self.answer_bytes += (question.len() + answer.bytes()) as u64;
+        if self.answer_bytes > max_bytes {
+            self.answers.clear();
+        } else {
+            self.answers.entry(question).or_default().push_back(answer);
+        }
+    }
+}
+
+impl ReadResult {
+    fn bytes(&self) -> usize {
+        let value = |value: &FieldValue| match value {
+            FieldValue::Text(text) => size_of::<FieldValue>() + text.len(),
+            _ => size_of::<FieldValue>(),
+        };
+        match self {
+            Self::Page(page) => page.documents.iter().map(|document| document.body.len()).sum(),
+            Self::Count(_) => size_of::<u64>(),
+            Self::Groups(groups) => groups.iter().flat_map(|group| &group.values).map(value).sum(),
+            Self::Heads(heads) => size_of_val(heads.as_slice()),
+        }
     }
 }
 

@@ -65,7 +65,8 @@ pub struct Subscriber {
 pub struct WorkLimits {
     /// Maximum number of documents that the call reads and writes.
     pub max_documents: u32,
-    /// Maximum bytes of documents that the call reads and writes.
+    /// Maximum bytes of documents that the call reads and writes. An id without
+    /// a document counts 256 bytes and its length.
     pub max_bytes: u64,
     /// Maximum number of jobs that the call enqueues.
     pub max_jobs: u32,
@@ -78,7 +79,7 @@ pub struct WorkLimits {
     /// Maximum bytes of one job's payload, and of one event's data.
     pub max_payload_bytes: u64,
     /// Maximum total bytes of payloads; an event counts once for each
-    /// subscriber.
+    /// subscriber, and at least once.
     pub max_outgoing_bytes: u64,
     /// Maximum total bytes of network responses that one step of a job
     /// receives.

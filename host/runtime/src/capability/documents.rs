@@ -5,6 +5,7 @@ use super::super::bindings::assurance::area::documents::{
 };
 use super::super::convert::{document as convert, same};
 use super::super::instance::CallState;
+use super::super::trap::CallStop;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_work::{DocumentError, UnitOfWork};
@@ -60,7 +61,11 @@ impl Host for CallState {
 
     async fn apply(&mut self, collection: String, writes: Vec<Write>) -> DocumentsResult<Vec<u64>> {
         let writes = writes.into_iter().map(convert::write).collect();
-        Ok(self.documents()?.write(&collection, writes).await?)
+        let unchecked = self.documents()?.charge_writes(collection, writes)?;
+        let checked = self.compute(unchecked.bytes(), move || unchecked.check()).await??;
+        let unit = self.unit().ok_or(CallStop::InDescribe(Capability::Documents));
+        let unit = unit.map_err(wasmtime::Error::from)?;
+        Ok(unit.apply(checked).await?)
     }
 
     convert_error!();

@@ -1,9 +1,33 @@
 //! Tests of the limits on what the host holds for one call.
 
 use super::*;
-use crate::{BlobError, EventOrJobError, JobRequest};
+use crate::{BlobError, DocumentError, EgressResponseCache, EventOrJobError, JobRequest, ReadLog};
+use assurance_outside::egress::{self, Egress, EgressRequest};
 use assurance_store::Quota;
 use assurance_store::testing::on_both;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+/// Returns a document of this number of bytes.
+fn document(bytes: usize) -> String {
+    format!(r#"{{"x":"{}"}}"#, "y".repeat(bytes - 8))
+}
+
+/// Returns the origin of a server that answers each request with `bytes` bytes.
+async fn server(bytes: usize) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let _ = stream.read(&mut [0; 4_096]).await;
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n");
+                let _ = stream.write_all(&[head.as_bytes(), &vec![7; bytes]].concat()).await;
+            });
+        }
+    });
+    origin
+}
 
 on_both! {
     async fn what_goes_out_is_bounded_in_bytes(store: &Store) {
@@ -116,5 +140,104 @@ on_both! {
         assert_eq!(refused(unit.blob_read("large", 0, 1).await), BlobError::LimitExceeded);
         let written = unit.blob_write("more", b"1".to_vec()).await;
         assert_eq!(refused(written), BlobError::LimitExceeded);
+    }
+
+    async fn documents_that_one_read_returns_are_bounded(store: &Store) {
+        let area = Area::installed(store).await;
+        area.put(vec![create("a", &document(1_000))]).await.unwrap();
+        let unit = |writes: bool| area.with(|spec| {
+            spec.writes = writes;
+            spec.limits.max_documents = 5;
+            spec.limits.max_bytes = 2_500;
+        });
+        let ids = |id: &str, count: usize| vec![id.to_owned(); count];
+        for writes in [false, true] {
+            let many = unit(writes).get_many("items", &ids("none", 6)).await;
+            assert_eq!(refused(many), DocumentError::LimitExceeded);
+            let mut unit = unit(writes);
+            assert_eq!(unit.get_many("items", &ids("a", 2)).await.unwrap().len(), 2);
+            let large = unit.get_many("items", &ids("a", 3)).await;
+            assert_eq!(refused(large), DocumentError::LimitExceeded);
+        }
+        let mut unit = unit(true);
+        unit.write("items", vec![create("new", &document(1_000))]).await.unwrap();
+        let large = unit.get_many("items", &ids("new", 3)).await;
+        assert_eq!(refused(large), DocumentError::LimitExceeded);
+    }
+
+    async fn ids_without_a_document_are_counted(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.with(|spec| spec.limits.max_bytes = 10_000);
+        let ids = |first: u32| (first..first + 10).map(|n| n.to_string()).collect::<Vec<_>>();
+        // The call remembers which ids have no document.
+        for _ in 0..10 {
+            assert_eq!(unit.get_many("items", &ids(0)).await.unwrap(), []);
+        }
+        for first in [10, 20] {
+            assert_eq!(unit.get_many("items", &ids(first)).await.unwrap(), []);
+        }
+        assert_eq!(refused(unit.get_many("items", &ids(30)).await), DocumentError::LimitExceeded);
+    }
+
+    async fn written_documents_are_counted_before_they_are_parsed(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.with(|spec| spec.limits.max_bytes = 2_500);
+        let invalid = "y".repeat(3_000);
+        let told = unit.write("items", vec![create("a", &invalid)]).await;
+        assert_eq!(refused(told), DocumentError::LimitExceeded);
+        let told = area.unit().write("items", vec![create("a", &document((16 << 20) + 1))]).await;
+        let DocumentError::Misuse(what) = refused(told) else { panic!("taken") };
+        assert!(what.contains("at most 16777216 bytes"), "{what}");
+        area.unit().write("items", vec![create("a", &document(16 << 20))]).await.unwrap();
+    }
+
+    async fn texts_of_conditions_are_bounded(store: &Store) {
+        let area = Area::installed(store).await;
+        let equals = |bytes: usize| {
+            let fields = vec!["name".to_owned(), "email".to_owned()];
+            vec![Condition { fields, test: FieldTest::Equals(text(&"x".repeat(bytes))) }]
+        };
+        let (fits, large) = (equals(1 << 20), equals((1 << 20) + 1));
+        let mut unit = area.unit();
+        assert_eq!(unit.count("items", &fits, None).await.unwrap(), 0);
+        let misuse = |error| matches!(error, DocumentError::Misuse(_));
+        assert!(misuse(refused(unit.count("items", &large, None).await)));
+        let groups = unit.count_by("items", &large, &["rank".to_owned()]).await;
+        assert!(misuse(refused(groups)));
+        let page = unit.query(&Query { conditions: large, ..by(&[]) }).await;
+        assert!(misuse(refused(page)));
+    }
+
+    async fn a_refused_event_is_no_effect(store: &Store) {
+        let area = Area::installed(store).await;
+        let log = Arc::new(ReadLog::default());
+        let unit = area.with(|spec| spec.limits.max_outgoing_bytes = 900);
+        let mut unit = unit.with_read_log(&log);
+        let told = unit.publish("item.made", document(1_000));
+        assert!(matches!(told, Err(EventOrJobError::LimitExceeded)), "{told:?}");
+        assert_eq!(log.effects()["events"], serde_json::json!({}));
+    }
+
+    async fn responses_to_many_requests_are_bounded_together(store: &Store) {
+        let area = Area::installed(store).await;
+        let settings = egress::Settings { allow_loopback: true, ..egress::Settings::default() };
+        let (egress, url) = (Egress::new(settings).unwrap(), server(1_000).await);
+        let request = EgressRequest {
+            method: "GET".to_owned(),
+            url,
+            headers: Vec::new(),
+            body: Vec::new(),
+            timeout_ms: 0,
+            max_response_bytes: 0,
+        };
+        let unit = area.with(|spec| {
+            spec.in_job = true;
+            spec.limits.max_incoming_bytes = 40_000;
+        });
+        let mut unit = unit.with_egress_log(&Arc::<EgressResponseCache>::default());
+        let answers = unit.send(&egress, vec![request; 64]).await.unwrap();
+        let received = answers.iter().filter(|answer| answer.is_ok()).count();
+        assert_eq!(answers.len(), 64);
+        assert!((16..=40).contains(&received), "{received} responses of 1,000 bytes");
     }
 }

@@ -51,4 +51,18 @@ on_both! {
         assert!(played.get("items", "b").await.unwrap().is_some());
         assert!(!log.is_exact());
     }
+
+    async fn a_log_of_too_many_results_keeps_none(store: &Store) {
+        let area = Area::installed(store).await;
+        let unit = || area.with(|spec| spec.limits.max_bytes = 1_000);
+        let named = |name: String| [is("name", FieldTest::Equals(text(&name)))];
+        let log = Arc::new(ReadLog::default());
+        let mut live = unit().with_read_log(&log);
+        for name in ["a", "b", "c"] {
+            live.count("items", &named(name.repeat(300)), None).await.unwrap();
+        }
+        let mut played = unit().replaying(&log);
+        assert_eq!(played.count("items", &named("a".repeat(300)), None).await.unwrap(), 0);
+        assert!(!log.is_exact());
+    }
 }
