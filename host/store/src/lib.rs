@@ -297,9 +297,12 @@ impl Store {
         access: TransactionAccess,
         holder: ShareOwner,
     ) -> Result<Tx, Error> {
-        let shares = match access {
-            TransactionAccess::Read => &self.0.reading,
-            TransactionAccess::Write | TransactionAccess::WriteLocked => &self.0.writing,
+        let shares = match (self.backend(), access) {
+            // On SQLite, both begin on a reader.
+            (_, TransactionAccess::Read) | (Backend::Sqlite, TransactionAccess::Write) => {
+                &self.0.reading
+            }
+            (_, TransactionAccess::Write | TransactionAccess::WriteLocked) => &self.0.writing,
         };
         let place = self.wait(shares.place(holder)).await?;
         Ok(self.begin(access).await?.at(Some(place)))

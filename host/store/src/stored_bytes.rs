@@ -193,7 +193,7 @@ impl Store {
         let mut sql = Sql::new(
             self.backend(),
             "SELECT max(id), CAST(coalesce(sum(bytes), 0) AS bigint) FROM \
-             (SELECT id, length(CAST(body AS text)) AS bytes",
+             (SELECT id, octet_length(CAST(body AS text)) AS bytes",
         );
         push_from(&mut sql, place).push(" AND id > ").bind(after);
         sql.push(" ORDER BY id").push_limit(PAGE).push(") AS page");
@@ -217,8 +217,35 @@ async fn blob_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Backend;
+    use crate::scope::CollectionScope;
+    use crate::testing::{execute, on_both};
 
     const QUOTA: Quota = Quota { area: 100, workspace: 150 };
+
+    on_both! {
+        async fn documents_are_measured_in_bytes_and_not_in_characters(store: &Store) {
+            let scope = CollectionScope { full_name: "a.b".into(), ..CollectionScope::default() };
+            collections::ensure(store, &[scope]).await.unwrap();
+            let workspace = WorkspaceId(uuid::Uuid::nil());
+            let (table, collection, id) = match store.backend() {
+                Backend::Sqlite => ("\"a.b\"", "", "zeroblob(16)"),
+                Backend::Postgres => {
+                    ("documents", "'a.b', ", "'00000000-0000-0000-0000-000000000000'")
+                }
+            };
+            let columns = if collection.is_empty() { "" } else { "collection, " };
+            let mut connection = store.writer().await.unwrap();
+            let sql = format!(
+                "INSERT INTO {table} ({columns}workspace_id, id, version, created_at, updated_at, \
+                 body) VALUES ({collection}{id}, 'x', 1, 0, 0, '{{\"a\": \"ééé\"}}')"
+            );
+            execute(&mut connection, &sql).await;
+            connection.release();
+            let stored = store.stored_by_area(workspace).await.unwrap();
+            assert_eq!(stored["a"], 15, "{stored:?}");
+        }
+    }
 
     #[test]
     fn an_area_and_a_workspace_have_a_quota_each() {

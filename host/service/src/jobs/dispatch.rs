@@ -19,7 +19,7 @@ use assurance_core::config::LaneConfig;
 use assurance_core::domain::job::{JobFlow, Lane, LeasedJob};
 use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
-use assurance_store::jobs::{ClaimRequest, OLDEST};
+use assurance_store::jobs::{ClaimRequest, OLDEST, WalkPosition};
 
 /// Wait after a database error.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -41,9 +41,9 @@ pub(super) struct Dispatcher {
     /// Notified when a job has ended.
     freed: Arc<Notify>,
     scan: Option<QueueScanResult>,
-    /// Position at which paging through the flows continues. It survives a scan, so that every flow
-    /// is reached.
-    walked_to: Option<JobFlow>,
+    /// Position at which paging through the flows continues. It survives a scan, so that every
+    /// workspace is reached.
+    walked_to: Option<WalkPosition>,
     /// Whether paging began at the first flow and nothing was claimed since.
     walked_from_first: bool,
     /// Whether a job was enqueued since the last scan.
@@ -56,7 +56,7 @@ struct QueueScanResult {
     at: Instant,
     /// Whether every due job was seen.
     has_all_jobs: bool,
-    /// Whether every flow with due jobs was seen, possibly not all jobs of it.
+    /// Whether every workspace with due jobs was seen, possibly not all jobs of it.
     has_all_flows: bool,
     /// Due time of the first job that is not due yet; `None` if there is none.
     next_due: Option<Timestamp>,
@@ -201,10 +201,10 @@ impl Dispatcher {
     async fn read_flows(&mut self) -> Result<bool, store::Error> {
         let deps = &self.shared.deps;
         let areas = (deps.areas.names)();
-        let (after, now) = (self.walked_to, deps.clock.now());
-        self.walked_from_first |= after.is_none();
+        let (from, now) = (self.walked_to, deps.clock.now());
+        self.walked_from_first |= from.is_none();
         let mut connection = deps.store.reader().await?;
-        let walk = store::jobs::walk(&mut connection, self.lane, &areas, after, now).await?;
+        let walk = store::jobs::walk(&mut connection, self.lane, &areas, from, now).await?;
         connection.release();
         self.turns.lock().note_waiting(&walk.due);
         self.walked_to = walk.stopped_at;

@@ -99,7 +99,7 @@ pub struct Workers {
     shared: Arc<WorkerState>,
     /// Tasks of dispatchers and running jobs.
     working: TaskTracker,
-    /// Task that renews the leases; stops last.
+    /// Maintenance tasks, of which one renews the leases; they stop last.
     upkeep: TaskTracker,
     upkeep_stop: CancellationToken,
 }
@@ -121,11 +121,10 @@ pub async fn start(deps: WorkerDeps) -> Result<Workers, store::Error> {
         upkeep: TaskTracker::new(),
         upkeep_stop: CancellationToken::new(),
     };
-    let stop = &workers.upkeep_stop;
-    workers
-        .upkeep
-        .spawn(stop.clone().run_until_cancelled_owned(upkeep::renew_leases(shared.clone())));
-    workers.upkeep.spawn(stop.clone().run_until_cancelled_owned(upkeep::maintain(shared.clone())));
+    workers.keep_up(upkeep::renew_leases(shared.clone()));
+    workers.keep_up(upkeep::maintain(shared.clone()));
+    workers.keep_up(upkeep::delete_old_rows(shared.clone()));
+    workers.keep_up(upkeep::delete_old_blobs(shared.clone()));
     for lane in Lane::ALL {
         let share = shared.deps.settings.lanes.of(lane);
         if share.capacity > 0 {
@@ -137,6 +136,12 @@ pub async fn start(deps: WorkerDeps) -> Result<Workers, store::Error> {
 }
 
 impl Workers {
+    /// Spawns a maintenance task, which stops after the last job has ended.
+    fn keep_up(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.upkeep_stop.clone();
+        self.upkeep.spawn(stop.run_until_cancelled_owned(task));
+    }
+
     /// Stops claiming jobs and waits for running ones. Releases the jobs that have not ended after
     /// `grace`, so that another process can claim them at once.
     pub async fn drain(self, grace: Duration) {

@@ -48,14 +48,18 @@ enum RunAttempt {
 /// Whether the run does not count as an attempt, because neither the area nor the job caused the
 /// failure.
 fn is_temporary(error: &CallError) -> bool {
+    match error {
+        CallError::Overloaded | CallError::Replaced | CallError::OverBudget(_) => true,
+        CallError::Store(error) => is_outage(error),
+        _ => false,
+    }
+}
+
+/// Returns whether the database refused the run for a reason that is not in the run. A run that
+/// exceeds the database's timeouts would exceed them again.
+fn is_outage(error: &store::Error) -> bool {
     use store::Error::{Full, Unavailable};
-    matches!(
-        error,
-        CallError::Overloaded
-            | CallError::Replaced
-            | CallError::OverBudget(_)
-            | CallError::Store(Unavailable(_) | Full(_))
-    )
+    matches!(error, Unavailable(_) | Full(_)) && !error.is_timeout()
 }
 
 /// Runs claimed jobs of one kind step by step, until they end or a lease expires. Several jobs run
@@ -127,8 +131,10 @@ impl JobStep<'_> {
         let Some(area) = (deps.areas.find)(&first.job.area, first.job.workspace) else {
             return self.settle(self.defer()).await;
         };
+        // The others must run, too, if this one fails for the last time.
         if first.job.is_merged()
             && first.checkpoint.is_none()
+            && first.attempt < first.job.max_attempts
             && let Err(error) = self.absorb().await
         {
             // The other jobs then run, too.
@@ -229,7 +235,7 @@ impl JobStep<'_> {
 
     /// Removes the waiting jobs that this run of merged events stands for.
     async fn absorb(&self) -> Result<(), store::Error> {
-        let (deps, job) = (&self.shared.deps, &self.first().job);
+        let (deps, job) = (&self.shared.deps, self.first());
         deps.store.write(async |c| store::jobs::absorb(c, job, deps.clock.now()).await).await?;
         Ok(())
     }
@@ -256,7 +262,7 @@ impl JobStep<'_> {
             Ok(()) => return RunAttempt::Ended(Some(ends)),
             Err(store::Error::LeaseLost) if !together => return RunAttempt::Ended(None),
             Err(error) if error.is_write_conflict() => return RunAttempt::LostRace,
-            Err(store::Error::Unavailable(_) | store::Error::Full(_)) => self.defer(),
+            Err(error) if is_outage(&error) => self.defer(),
             Err(error) if together => self.apart(&error.to_string()),
             Err(error) => self.faulted(&CallError::Store(error)),
         };

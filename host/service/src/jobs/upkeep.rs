@@ -24,8 +24,6 @@ const RESPONSES_PER_BATCH: u32 = 1_000;
 const COUNT_EVERY: Duration = Duration::from_secs(15);
 /// Wait after a failed heartbeat.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Maximum number of batches in one deletion run.
-const BATCHES: u32 = 20;
 
 /// Sends heartbeats until the future is dropped.
 pub(super) async fn renew_leases(shared: Arc<WorkerState>) {
@@ -57,10 +55,11 @@ pub(super) async fn send_heartbeat(shared: &WorkerState) -> Result<(), store::Er
     Ok(())
 }
 
-/// Maintains the queue until the future is dropped.
+/// Returns the jobs of lost processes to the queue, and counts the lanes, until the future is
+/// dropped.
 pub(super) async fn maintain(shared: Arc<WorkerState>) {
     let every = Duration::from_millis(u64::from(shared.deps.settings.heartbeat_ms));
-    let (mut counted, mut swept, mut swept_blobs) = (None, None, None);
+    let mut counted = None;
     loop {
         if let Err(error) = recover(&shared).await {
             tracing::warn!(%error, "cannot search for jobs of lost processes");
@@ -70,17 +69,28 @@ pub(super) async fn maintain(shared: Arc<WorkerState>) {
         {
             tracing::warn!(%error, "cannot count jobs");
         }
-        if is_due(&mut swept, SWEEP_EVERY)
-            && let Err(error) = sweep(&shared).await
-        {
+        tokio::time::sleep(every).await;
+    }
+}
+
+/// Deletes old jobs and expired stored responses until the future is dropped.
+pub(super) async fn delete_old_rows(shared: Arc<WorkerState>) {
+    loop {
+        if let Err(error) = sweep(&shared).await {
             tracing::warn!(%error, "cannot delete old jobs and stored responses");
         }
-        if is_due(&mut swept_blobs, SWEEP_BLOBS_EVERY)
-            && let Err(error) = sweep_blobs(&shared).await
-        {
+        tokio::time::sleep(SWEEP_EVERY).await;
+    }
+}
+
+/// Deletes unreferenced blobs until the future is dropped. A run lists the whole blob store, which
+/// may take minutes.
+pub(super) async fn delete_old_blobs(shared: Arc<WorkerState>) {
+    loop {
+        if let Err(error) = sweep_blobs(&shared).await {
             tracing::warn!(%error, "cannot delete unreferenced blobs");
         }
-        tokio::time::sleep(every).await;
+        tokio::time::sleep(SWEEP_BLOBS_EVERY).await;
     }
 }
 
@@ -132,12 +142,10 @@ async fn sweep(shared: &WorkerState) -> Result<(), store::Error> {
     let kept = |ms: i64| now.plus_ms(-ms);
     let succeeded = kept(i64::from(deps.settings.keep_succeeded_minutes) * 60_000);
     let failed = kept(i64::from(deps.settings.keep_failed_hours) * 3_600_000);
-    for _ in 0..BATCHES {
-        // Uses a new connection for each batch, so that other tasks can write in between.
-        let swept = deps.store.write(async |c| store::jobs::sweep(c, succeeded, failed).await);
-        if swept.await? < store::jobs::ROWS_PER_SWEEP {
-            break;
-        }
+    // Uses a new connection for each batch, so that other tasks can write in between.
+    let batch = || deps.store.write(async |c| store::jobs::sweep(c, succeeded, failed).await);
+    while batch().await? >= store::jobs::ROWS_PER_SWEEP {
+        tokio::task::yield_now().await;
     }
     let mails_before = now.plus_ms(-MAIL_COUNTS_LIVE_MS);
     deps.store.write(async |c| store::mail_counts::sweep(c, mails_before).await).await?;
@@ -153,16 +161,16 @@ async fn database_time(shared: &WorkerState) -> Result<Timestamp, store::Error> 
 /// Deletes stored responses that have expired.
 async fn sweep_answers(shared: &WorkerState) -> Result<(), store::Error> {
     let deps = &shared.deps;
-    for _ in 0..BATCHES {
+    loop {
         let mut connection = deps.store.writer().await?;
         let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
         let swept = store::idempotency::sweep(&mut connection, now, RESPONSES_PER_BATCH).await?;
         connection.release();
         if swept < u64::from(RESPONSES_PER_BATCH) {
-            break;
+            return Ok(());
         }
+        tokio::task::yield_now().await;
     }
-    Ok(())
 }
 
 async fn sweep_blobs(shared: &WorkerState) -> Result<(), store::Error> {
@@ -170,7 +178,8 @@ async fn sweep_blobs(shared: &WorkerState) -> Result<(), store::Error> {
     // File times come from this machine's clock, which may be behind the database's.
     let behind_ms = deps.clock.wall_clock_ahead_ms().min(0);
     let written_before = database_time(shared).await?.plus_ms(behind_ms - UNREFERENCED_BLOB_AGE_MS);
-    let swept = store::blobs::sweep(&deps.store, written_before).await?;
+    let swept = store::blobs::sweep(&deps.store, written_before).await?
+        + store::blobs::sweep_partial(&deps.store, written_before).await?;
     if swept > 0 {
         tracing::info!(blobs = swept, "deleted unreferenced blobs");
     }
@@ -206,7 +215,7 @@ mod tests {
     use assurance_core::recordings::Recordings;
     use assurance_core::secrets::Keys;
     use assurance_store::idempotency::{self, StoredReply};
-    use assurance_store::testing::fresh;
+    use assurance_store::testing::{self, fresh};
     use assurance_store::{Backend, Store, TransactionAccess};
 
     const HOUR_MS: i64 = 3_600_000;
@@ -228,6 +237,44 @@ mod tests {
             stop: CancellationToken::new(),
             abandon: CancellationToken::new(),
         }
+    }
+
+    /// More rows than a sweep deleted when it ended after twenty batches.
+    const MANY: u32 = 20_001;
+
+    /// Inserts as many ended jobs and expired responses.
+    async fn insert_old_rows(store: &Store) {
+        let numbers = format!(
+            "WITH RECURSIVE numbers (n) AS \
+             (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {MANY})"
+        );
+        let id = "randomblob(16)";
+        let jobs = format!(
+            "INSERT INTO jobs (workspace_id, id, area, kind, lane, payload, max_attempts, \
+             timeout_ms, available_at, created_at, updated_at, status, attempts) {numbers} \
+             SELECT zeroblob(16), {id}, 'notes', 'tidy', 'delivery', '{{}}', 1, 1, 0, 0, 0, \
+             'succeeded', 1 FROM numbers"
+        );
+        let responses = format!(
+            "INSERT INTO idempotency (workspace_id, user_id, operation, key, fingerprint, status, \
+             expires_at) {numbers} SELECT zeroblob(16), {id}, 'create_note', 'key', zeroblob(32), \
+             201, 0 FROM numbers"
+        );
+        let mut connection = store.writer().await.unwrap();
+        for sql in [jobs, responses] {
+            testing::execute(&mut connection, &sql).await;
+        }
+        connection.release();
+    }
+
+    #[tokio::test]
+    async fn a_sweep_deletes_all_that_is_old() {
+        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        insert_old_rows(&fresh.store).await;
+        sweep(&node(&fresh.store, Clock::System)).await.unwrap();
+        let mut connection = fresh.store.reader().await.unwrap();
+        let left = "SELECT (SELECT count(*) FROM jobs), (SELECT count(*) FROM idempotency)";
+        assert_eq!(testing::rows::<(i64, i64)>(&mut connection, left).await, [(0, 0)]);
     }
 
     #[tokio::test]

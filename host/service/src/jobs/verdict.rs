@@ -2,6 +2,7 @@
 
 use assurance_core::domain::job::{JobEndKind, JobFailure, JobOutcome, LeasedJob};
 use assurance_core::domain::time::Timestamp;
+use assurance_store as store;
 use assurance_work::CallError;
 
 /// Maximum length of the error text that is stored with a job.
@@ -63,6 +64,14 @@ pub(super) fn public_text(error: &CallError) -> &'static str {
         CallError::Replaced => "the area's version was replaced or removed",
         CallError::Overloaded => "the area is overloaded",
         CallError::OverBudget(_) => "budget exhausted",
+        CallError::Store(store::Error::OverQuota(_)) => {
+            "the workspace has reached its storage limit for this data; delete data that is not \
+             needed, or ask the operators for a higher limit"
+        }
+        CallError::Store(error) if error.is_timeout() => {
+            "a step of the job exceeded a timeout of the database; let the area's code end with \
+             `continue` more often"
+        }
         CallError::Store(_) | CallError::Host(_) => "the host failed",
     }
 }

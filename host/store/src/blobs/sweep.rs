@@ -1,5 +1,9 @@
 //! Deletes blob store objects that no database row refers to.
 
+use std::path::Path as FilePath;
+use std::time::UNIX_EPOCH;
+use std::{fs, io};
+
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
@@ -7,6 +11,7 @@ use object_store::path::Path;
 use super::super::Store;
 use super::super::connection::{Connection, Raw};
 use super::super::error::Error;
+use super::BlobLocation;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
 
@@ -40,6 +45,55 @@ pub async fn sweep(store: &Store, written_before: Timestamp) -> Result<u64, Erro
         }
     }
     Ok(swept)
+}
+
+/// Deletes the files of incomplete writes that a killed process left in a blob
+/// folder. The blob store does not list them. Returns their number; a bucket has
+/// none.
+pub async fn sweep_partial(store: &Store, written_before: Timestamp) -> Result<u64, Error> {
+    let BlobLocation::Folder(folder) = &*store.0.blobs.place else { return Ok(0) };
+    let folder = folder.clone();
+    let swept = tokio::task::spawn_blocking(move || sweep_folder(&folder, written_before)).await;
+    swept.map_err(io::Error::other).flatten().map_err(|error| Error::Blobs(error.into()))
+}
+
+fn sweep_folder(root: &FilePath, written_before: Timestamp) -> io::Result<u64> {
+    let (mut swept, mut folders) = (0, vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        // A write that ends meanwhile renames its file; a deletion removes empty folders.
+        for entry in unless_gone(fs::read_dir(folder))?.into_iter().flatten() {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.strip_prefix(root).is_ok_and(is_partial)
+                && unless_gone(is_older(&path, written_before))? == Some(true)
+                && unless_gone(fs::remove_file(&path))?.is_some()
+            {
+                swept += 1;
+            }
+        }
+    }
+    Ok(swept)
+}
+
+fn is_older(file: &FilePath, than: Timestamp) -> io::Result<bool> {
+    let written = fs::metadata(file)?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(i64::try_from(written.as_micros()).is_ok_and(|micros| micros < than.0))
+}
+
+/// Returns `None` for a file or folder that does not exist any more.
+fn unless_gone<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// Returns whether a path in the blob folder is that of an incomplete write:
+/// the name of an object, `#` and a number.
+fn is_partial(file: &FilePath) -> bool {
+    let parts = file.to_str().and_then(|name| name.rsplit_once('#'));
+    parts.is_some_and(|(object, number)| number.parse::<u64>().is_ok() && is_ours(&object.into()))
 }
 
 /// Returns whether this service created the object's name. A bucket may also
@@ -87,6 +141,24 @@ async fn named(connection: &mut Connection, objects: &[String]) -> Result<Vec<St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Backend;
+    use crate::testing::fresh;
+
+    #[tokio::test]
+    async fn what_a_killed_process_left_half_written_is_deleted_after_a_time() {
+        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        let BlobLocation::Folder(root) = &fresh.settings.blobs else { unreachable!() };
+        let name = "0".repeat(NAME_DIGITS);
+        let folder = root.join("01939f1a-0000-7000-8000-000000000000/uploads");
+        fs::create_dir_all(&folder).unwrap();
+        for file in [format!("{name}#1"), format!("{name}#x"), "notes#1".into(), name.clone()] {
+            fs::write(folder.join(file), "half").unwrap();
+        }
+        let sweep = async |before| sweep_partial(&fresh.store, before).await.unwrap();
+        assert_eq!(sweep(Timestamp(0)).await, 0);
+        assert_eq!(sweep(Timestamp(i64::MAX)).await, 1);
+        assert!(!folder.join(format!("{name}#1")).exists() && folder.join(name).exists());
+    }
 
     #[test]
     fn only_what_this_service_named_may_be_deleted() {

@@ -111,13 +111,15 @@ pub async fn claim(
 }
 
 /// Removes the waiting jobs that a job of merged events stands for: the due
-/// ones of its area and workspace. Call it before the run, which then sees what
-/// their transactions wrote. Returns their number.
+/// ones of its area and workspace. Removes none if the job has another lease
+/// now: the run then ends without effects. Call it before the run, which then
+/// sees what their transactions wrote. Returns their number.
 pub async fn absorb(
     connection: &mut Connection,
-    job: &NewJob,
+    leased: &LeasedJob,
     now: Timestamp,
 ) -> Result<u64, Error> {
+    let job = &leased.job;
     // The conditions are those of the index of flows.
     let no_resource = match connection.backend() {
         Backend::Sqlite => "coalesce(resource_id, zeroblob(16)) = zeroblob(16)",
@@ -129,7 +131,8 @@ pub async fn absorb(
     let sql = format!(
         "DELETE FROM jobs WHERE lane = $1 AND workspace_id = $2 AND {no_resource} \
          AND available_at <= $3 AND status IN ('queued', 'retrying') AND status = 'queued' \
-         AND area = $4 AND kind = $5 AND id <> $6"
+         AND area = $4 AND kind = $5 AND id <> $6 AND EXISTS (SELECT 1 FROM jobs AS held \
+         WHERE held.workspace_id = $2 AND held.id = $6 AND held.lease_id = $7)"
     );
     Ok(execute!(
         connection,
@@ -139,7 +142,8 @@ pub async fn absorb(
         now.0,
         &job.area,
         &job.kind,
-        job.id.0
+        job.id.0,
+        leased.lease
     ))
 }
 

@@ -4,6 +4,8 @@
 //! that range, another index walks through the flows: each step skips all other
 //! jobs of the previous flow.
 
+use std::collections::HashSet;
+
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
@@ -19,8 +21,8 @@ pub const OLDEST: usize = 64;
 const FLOWS_PER_WALK: usize = 32;
 /// Number of jobs per flow that [`walk`] returns.
 const JOBS_PER_FLOW: usize = 4;
-/// Number of consecutive flows of one workspace before the walk continues with
-/// the next workspace.
+/// Number of consecutive flows of one workspace with due jobs after which the
+/// walk continues with the next workspace, at the end of a page.
 const FLOWS_PER_WORKSPACE: usize = 100;
 
 /// A waiting job, due or not.
@@ -37,8 +39,17 @@ pub struct PendingJob {
 pub struct FlowScanResult {
     /// Due jobs, the oldest of each flow.
     pub due: Vec<PendingJob>,
-    /// The last flow of the scan; `None` if it reached the end.
-    pub stopped_at: Option<JobFlow>,
+    /// Position for the next page; `None` if the scan reached the end.
+    pub stopped_at: Option<WalkPosition>,
+}
+
+/// Position between two pages of a walk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WalkPosition {
+    /// Flow before the first of the next page.
+    after: JobFlow,
+    /// Number of flows of this workspace with due jobs that the walk has read.
+    due_flows: usize,
 }
 
 /// Returns the first [`OLDEST`] waiting jobs of the areas by start time. The
@@ -67,21 +78,21 @@ pub async fn oldest(
     Ok(rows.into_iter().map(job).collect())
 }
 
-/// Returns the next 32 flows of the lane after `after` (`None`: from the
+/// Returns the next 32 flows of the lane from a position (`None`: from the
 /// first), with the first due jobs of each.
 pub async fn walk(
     connection: &mut Connection,
     lane: Lane,
     areas: &[String],
-    after: Option<JobFlow>,
+    from: Option<WalkPosition>,
     now: Timestamp,
 ) -> Result<FlowScanResult, Error> {
     let sql = match connection.raw() {
         Raw::Sqlite(_) => walk_sqlite(),
         Raw::Postgres(_) => walk_postgres(),
     };
-    let workspace = after.map_or(Uuid::nil(), |flow| flow.workspace.0);
-    let resource = after.map_or(Uuid::nil(), |flow| resource_key(flow.resource));
+    let workspace = from.map_or(Uuid::nil(), |from| from.after.workspace.0);
+    let resource = from.map_or(Uuid::nil(), |from| resource_key(from.after.resource));
     let rows: Vec<(Uuid, Uuid, i64, Option<i64>)> = fetch_all!(
         connection,
         AssertSqlSafe(sql),
@@ -89,8 +100,7 @@ pub async fn walk(
         listed(areas),
         now.0,
         workspace,
-        resource,
-        Uuid::max()
+        resource
     );
     let flow = |workspace, resource: Uuid| JobFlow {
         workspace: WorkspaceId(workspace),
@@ -99,17 +109,34 @@ pub async fn walk(
     let last = rows.iter().max_by_key(|row| row.2);
     let stopped_at = last
         .filter(|row| usize::try_from(row.2) == Ok(FLOWS_PER_WALK))
-        .map(|row| flow(row.0, row.1));
+        .map(|row| position(from, flow(row.0, row.1), &rows));
     let due = rows.into_iter().filter_map(|(workspace, resource, _, at)| {
         Some(PendingJob { flow: flow(workspace, resource), available_at: Timestamp(at?) })
     });
     Ok(FlowScanResult { due: due.collect(), stopped_at })
 }
 
+/// Returns the position after a page that began at `from` and ended with a flow.
+fn position(
+    from: Option<WalkPosition>,
+    last: JobFlow,
+    rows: &[(Uuid, Uuid, i64, Option<i64>)],
+) -> WalkPosition {
+    let due = rows.iter().filter(|row| row.0 == last.workspace.0 && row.3.is_some());
+    let in_page = due.map(|row| row.1).collect::<HashSet<_>>().len();
+    let before = from.filter(|from| from.after.workspace == last.workspace);
+    let due_flows = before.map_or(0, |from| from.due_flows) + in_page;
+    let after = match due_flows {
+        // No resource is greater, so the next workspace follows.
+        FLOWS_PER_WORKSPACE.. => JobFlow { resource: Some(Uuid::max()), ..last },
+        _ => last,
+    };
+    WalkPosition { after, due_flows }
+}
+
 /// Returns PostgreSQL's statement of [`walk`]. A flow is the pair of workspace
 /// and resource (zeros for none). Parameters: `$1` lane, `$2` areas, `$3` now,
-/// `$4` and `$5` the flow before the first, `$6` a resource greater than all
-/// others.
+/// `$4` and `$5` the flow before the first.
 fn walk_postgres() -> String {
     let resource = "coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid)";
     let waits = "lane = $1 AND status IN ('queued', 'retrying')";
@@ -121,14 +148,11 @@ fn walk_postgres() -> String {
         )
     };
     let first = next("($4, $5)");
-    let further = next(&format!(
-        "(walk.workspace_id, CASE WHEN nth < {FLOWS_PER_WORKSPACE} THEN walk.resource ELSE $6 END)"
-    ));
+    let further = next("(walk.workspace_id, walk.resource)");
     format!(
-        "WITH RECURSIVE walk (workspace_id, resource, nth, step) AS (\
-         SELECT workspace_id, resource, 1, 1 FROM ({first}) AS first \
-         UNION ALL SELECT next.workspace_id, next.resource, \
-         CASE WHEN next.workspace_id = walk.workspace_id THEN nth + 1 ELSE 1 END, step + 1 \
+        "WITH RECURSIVE walk (workspace_id, resource, step) AS (\
+         SELECT workspace_id, resource, 1 FROM ({first}) AS first \
+         UNION ALL SELECT next.workspace_id, next.resource, step + 1 \
          FROM walk CROSS JOIN LATERAL ({further}) AS next WHERE step < {FLOWS_PER_WALK}) \
          SELECT walk.workspace_id, walk.resource, walk.step::bigint, due.available_at FROM walk \
          LEFT JOIN LATERAL (SELECT available_at FROM jobs WHERE {waits} \
@@ -155,15 +179,11 @@ fn walk_sqlite() -> String {
         )
     };
     let first = next("$4", "$5");
-    let further = next(
-        "walk.workspace_id",
-        &format!("CASE WHEN nth < {FLOWS_PER_WORKSPACE} THEN walk.resource ELSE $6 END"),
-    );
+    let further = next("walk.workspace_id", "walk.resource");
     format!(
-        "WITH RECURSIVE walk (workspace_id, resource, nth, step) AS (\
-         SELECT workspace_id, {resource}, 1, 1 FROM jobs WHERE rowid = {first} \
-         UNION ALL SELECT next.workspace_id, coalesce(next.resource_id, zeroblob(16)), \
-         CASE WHEN next.workspace_id = walk.workspace_id THEN nth + 1 ELSE 1 END, step + 1 \
+        "WITH RECURSIVE walk (workspace_id, resource, step) AS (\
+         SELECT workspace_id, {resource}, 1 FROM jobs WHERE rowid = {first} \
+         UNION ALL SELECT next.workspace_id, coalesce(next.resource_id, zeroblob(16)), step + 1 \
          FROM walk JOIN jobs AS next ON next.rowid = {further} WHERE step < {FLOWS_PER_WALK}) \
          SELECT walk.workspace_id, walk.resource, walk.step, due.available_at FROM walk \
          LEFT JOIN jobs AS due ON due.rowid IN (SELECT rowid FROM jobs WHERE {waits} \

@@ -24,7 +24,7 @@ use assurance_core::domain::time::Timestamp;
 
 pub use change::{change, is_superseded};
 pub use claim::{ClaimRequest, absorb, claim, next_due};
-pub use flows::{FlowScanResult, OLDEST, PendingJob, oldest, walk};
+pub use flows::{FlowScanResult, OLDEST, PendingJob, WalkPosition, oldest, walk};
 pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
 pub use view::{
     LaneDepth, depths, failed, find, loads, overview, page, progress_of, refresh_statistics,
@@ -78,7 +78,7 @@ pub(super) fn push_insert(sql: &mut Sql, jobs: &[NewJob], now: Timestamp) {
 
 /// Appends the statement that inserts a job of merged events, unless one that
 /// stands for the same events waits: of the same area, due in the same second,
-/// and with all its attempts. Only for SQLite, where no job is claimed between
+/// with all its attempts, and from its first step. Only for SQLite, where no job is claimed between
 /// this statement and the commit: the run of the other job begins after it.
 pub(super) fn push_insert_merged(sql: &mut Sql, job: &NewJob, now: Timestamp) {
     sql.push(INSERT).push("SELECT ");
@@ -86,7 +86,8 @@ pub(super) fn push_insert_merged(sql: &mut Sql, job: &NewJob, now: Timestamp) {
     // The conditions are those of the index of flows.
     sql.push(
         " WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE status IN ('queued', 'retrying') \
-         AND attempts = 0 AND coalesce(resource_id, zeroblob(16)) = zeroblob(16) AND lane = ",
+         AND attempts = 0 AND checkpoint IS NULL \
+         AND coalesce(resource_id, zeroblob(16)) = zeroblob(16) AND lane = ",
     );
     sql.bind(job.lane.as_str()).push(" AND workspace_id = ");
     sql.bind(job.workspace.0).push(" AND available_at > ");

@@ -18,9 +18,9 @@ use assurance_core::domain::job::{
 use assurance_core::domain::manifest::JobSpec;
 use assurance_core::domain::queue::QueuedJob;
 use assurance_core::domain::time::Timestamp;
-use assurance_store::Backend;
 use assurance_store::jobs::ClaimRequest;
 use assurance_store::testing::{self, job, on_both};
+use assurance_store::{Backend, TransactionAccess, mail_counts};
 use assurance_work::{CallError, CallOutcome, JobRequest, UnitOfWork};
 
 const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(7));
@@ -198,6 +198,25 @@ on_both! {
         assert_eq!(list(store).await[0].available_at, later);
     }
 
+    async fn a_last_attempt_that_fails_takes_no_merged_events_with_it(store: &Store) {
+        let ran = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&ran);
+        let code = area(move |_, run| {
+            let n = run.id.0.as_u128();
+            log.lock().push(n);
+            let fails = || Ok(Err(JobFailure::Retry("not yet".into())));
+            Box::pin(async move { if n == 1 { fails() } else { done() } })
+        });
+        let merged = NewJob { kind: MERGED_EVENTS_KIND.into(), max_attempts: 1, ..job(1) };
+        let later = NewJob { id: job(2).id, available_at: Timestamp(1), ..merged.clone() };
+        insert(store, &[merged, later]).await;
+        let one_by_one = |jobs: &mut config::JobsConfig| jobs.lanes.delivery.capacity = 1;
+        let mut bench = Bench::with(store, Some(code), one_by_one).await;
+        bench.becomes(&[JobStatus::Dead]).await;
+        bench.drain(1_000).await;
+        assert_eq!(*ran.lock(), [1, 2]);
+    }
+
     async fn a_run_in_steps_keeps_each_step_and_counts_as_one_attempt(store: &Store) {
         let code = area(|unit, run| {
             let step: u32 = run.checkpoint.as_deref().map_or(0, |text| text.parse().unwrap());
@@ -229,7 +248,9 @@ on_both! {
     }
 
     async fn what_fails_is_tried_again_until_its_attempts_are_used_up(store: &Store) {
-        let code = area(|_, run| {
+        let (full, quota) = (store.clone(), store::Quota { area: 0, workspace: 0 });
+        full.note_stored(WORKSPACE, 1, quota);
+        let code = area(move |_, run| {
             let answer = match (run.id.0.as_u128(), run.attempt) {
                 (1, 1) => Ok(Err(JobFailure::Retry("not yet".into()))),
                 (1, 2) => Err(CallError::Trap("secret: backtrace".into())),
@@ -237,17 +258,21 @@ on_both! {
                 (3, _) => Ok(Err(JobFailure::Fail("never".into()))),
                 (4, 1) => panic!("the host's own mistake"),
                 (5, _) => Ok(Ok(JobOutcome::Retry(Timestamp(0), "kept, but again".into()))),
+                (6, _) => full.check_quota(WORKSPACE, "notes", quota)
+                    .map_or_else(|error| Err(CallError::Store(error)), |()| done()),
                 _ => done(),
             };
             Box::pin(async { answer })
         });
         let mut bench = Bench::start(store, code).await;
-        bench.enqueue(&[job(1), job(2), job(3), job(4), job(5)]).await;
+        bench.enqueue(&[job(1), job(2), job(3), job(4), job(5), job(6)]).await;
         let (ok, dead) = (JobStatus::Succeeded, JobStatus::Dead);
-        let seen = bench.becomes(&[ok, dead, JobStatus::Failed, ok, dead]).await;
+        let seen = bench.becomes(&[ok, dead, JobStatus::Failed, ok, dead, dead]).await;
         bench.drain(1_000).await;
-        assert_eq!(seen.iter().map(|job| job.attempts).collect::<Vec<_>>(), [3, 3, 1, 2, 3]);
-        let errors: Vec<_> = seen.iter().map(|job| job.last_error.as_deref()).collect();
+        assert_eq!(seen.iter().map(|job| job.attempts).collect::<Vec<_>>(), [3, 3, 1, 2, 3, 3]);
+        let mut errors: Vec<_> = seen.iter().map(|job| job.last_error.as_deref()).collect();
+        let full = errors.pop().flatten().unwrap_or_default();
+        assert!(full.contains("storage limit") && full.contains("delete data"), "{full}");
         let (trapped, again) = (Some("the area's code failed"), Some("kept, but again"));
         assert_eq!(errors, [None, trapped, Some("never"), None, again]);
     }
@@ -412,6 +437,37 @@ on_both! {
         let took = Clock::System.now().ms_since(begun);
         assert!((400..5_000).contains(&took), "{took} ms");
         bench.drain(1_000).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_exceeds_a_timeout_of_postgresql_uses_up_an_attempt() {
+    let Some(fresh) = testing::fresh(Backend::Postgres).await else { return };
+    let mut settings = fresh.settings.clone();
+    settings.timeouts.idle_in_transaction_ms = 50;
+    settings.timeouts.statement_ms = 300;
+    let hasty = Store::open(&settings).await.unwrap();
+    let code = area(move |_, run| {
+        let (store, idles) = (hasty.clone(), run.id.0.as_u128() == 1);
+        Box::pin(async move {
+            let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
+            if idles {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            // Waits for the test, which holds the table.
+            let counted = mail_counts::take_back(&mut tx, "ada").await;
+            counted.map_or_else(|error| Err(CallError::Store(error)), |()| done())
+        })
+    });
+    let mut locked = fresh.store.begin(TransactionAccess::WriteLocked).await.unwrap();
+    testing::execute(&mut locked, "LOCK TABLE mail_counts").await;
+    let mut bench = Bench::start(&fresh.store, code).await;
+    bench.enqueue(&[1, 2].map(|n| NewJob { max_attempts: 1, ..job(n) })).await;
+    let seen = bench.becomes(&[JobStatus::Dead, JobStatus::Dead]).await;
+    bench.drain(1_000).await;
+    for job in seen {
+        let error = job.last_error.unwrap_or_default();
+        assert!(error.contains("timeout of the database"), "{error}");
     }
 }
 

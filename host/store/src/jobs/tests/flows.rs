@@ -3,9 +3,9 @@
 use super::*;
 
 impl Queue<'_> {
-    async fn walk(&self, after: Option<JobFlow>) -> FlowScanResult {
+    async fn walk(&self, from: Option<WalkPosition>) -> FlowScanResult {
         let mut c = self.0.reader().await.unwrap();
-        super::walk(&mut c, LANE, &["notes".to_owned()], after, Timestamp(5)).await.unwrap()
+        super::walk(&mut c, LANE, &["notes".to_owned()], from, Timestamp(5)).await.unwrap()
     }
 }
 
@@ -64,6 +64,35 @@ on_both! {
         expected.remove(&of(9, None, 0).flow());
         expected.remove(&of(10, None, 0).flow());
         assert_eq!(found, expected);
+    }
+
+    async fn a_workspace_with_many_due_flows_does_not_delay_the_next_one(store: &Store) {
+        let queue = Queue(store);
+        let of = |workspace: u128, n: u128, due: i64| NewJob {
+            workspace: WorkspaceId(Uuid::from_u128(workspace)),
+            resource: Some(Uuid::from_u128(n)),
+            available_at: Timestamp(due),
+            ..job(n)
+        };
+        // The jobs of the first workspace are not due, except for the last one.
+        let mut jobs: Vec<NewJob> = (1..200).map(|n| of(6, n, 6)).collect();
+        jobs.push(of(6, 200, 5));
+        jobs.extend((201..=500).map(|n| of(7, n, 5)));
+        jobs.push(of(8, 501, 5));
+        queue.insert(&jobs).await;
+        let (mut found, mut position) = (BTreeMap::<u128, u32>::new(), None);
+        loop {
+            let page = queue.walk(position).await;
+            for due in page.due {
+                *found.entry(due.flow.workspace.0.as_u128()).or_default() += 1;
+            }
+            position = page.stopped_at;
+            if position.is_none() {
+                break;
+            }
+        }
+        // The page with the hundredth due flow is the last one of its workspace.
+        assert_eq!(found, [(6, 1), (7, 120), (8, 1)].into());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the queue, each on both databases.
 
 mod flows;
+mod merged;
 mod view;
 
 use std::collections::{BTreeMap, HashSet};

@@ -1,0 +1,48 @@
+//! Tests of jobs of merged events.
+
+use super::*;
+use crate::Backend;
+use assurance_core::domain::job::MERGED_EVENTS_KIND;
+
+fn merged(n: u128) -> NewJob {
+    NewJob { kind: MERGED_EVENTS_KIND.into(), resource: None, ..job(n) }
+}
+
+on_both! {
+    async fn a_run_that_has_lost_its_lease_removes_no_waiting_job(store: &Store) {
+        let queue = Queue(store);
+        let absorb = async |leased: &LeasedJob| {
+            let mut c = store.writer().await.unwrap();
+            absorb(&mut c, leased, Timestamp(5)).await.unwrap()
+        };
+        queue.insert(&[merged(1)]).await;
+        let stalled = queue.claim(Uuid::new_v4(), 1, 5).await.remove(0);
+        assert_eq!(queue.recover(5).await, 1);
+        let again = queue.claim(Uuid::new_v4(), 1, 5).await.remove(0);
+        queue.insert(&[merged(2), merged(3)]).await;
+        assert_eq!(absorb(&stalled).await, 0);
+        assert_eq!(absorb(&again).await, 2);
+        queue.end(&again, JobEndKind::Done { keep: false }, 6).await.unwrap();
+        queue.insert(&[merged(4)]).await;
+        assert_eq!(absorb(&again).await, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_waiting_job_stands_for_later_events_until_its_first_step() {
+    let fresh = testing::fresh(Backend::Sqlite).await.unwrap();
+    let queue = Queue(&fresh.store);
+    let publish = async |n| {
+        let mut sql = Sql::new(Backend::Sqlite, "");
+        let due = NewJob { available_at: Timestamp(4), ..merged(n) };
+        push_insert_merged(&mut sql, &due, Timestamp(3));
+        let mut c = fresh.store.writer().await.unwrap();
+        let Raw::Sqlite(c) = c.raw() else { return 0 };
+        sql.sqlite().unwrap().execute(c).await.unwrap().rows_affected()
+    };
+    assert_eq!((publish(1).await, publish(2).await), (1, 0));
+    let leased = queue.claim(Uuid::new_v4(), 1, 4).await.remove(0);
+    let goes_on = JobEndKind::Continue { checkpoint: "{}".into(), requeue: true };
+    queue.end(&leased, goes_on, 4).await.unwrap();
+    assert_eq!(publish(3).await, 1);
+}
