@@ -2,9 +2,27 @@
 //! service it would listen on every address.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::apt;
 use crate::workspace::Workspace;
+
+/// Installs npm and Python's virtual environments, with which tests install packages of both
+/// registries, unless they work.
+pub(crate) fn package_managers() -> anyhow::Result<()> {
+    let checks =
+        [("npm", "npm", "--version"), ("python3-venv", "python3", "-cimport ensurepip, venv")];
+    let works = |program: &str, argument: &str| {
+        let output = Command::new(program).arg(argument).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let missing = checks.into_iter().filter(|(_, program, argument)| !works(program, argument));
+    let missing: Vec<&str> = missing.map(|(package, ..)| package).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    apt::install(&missing, &format!("the tests need {}", missing.join(" and ")))
+}
 
 /// Returns the OCI registry.
 pub(crate) fn registry(workspace: &Workspace) -> anyhow::Result<PathBuf> {

@@ -34,6 +34,7 @@ struct TestCounts {
 /// Builds everything, starts PostgreSQL and runs the tests.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
     process::outlive_interruptions()?;
+    programs::package_managers()?;
     guests::build(workspace, guests::Options { fixtures: true, ..guests::Options::default() })?;
     // Cargo builds the binary for `host/server/tests`. A separate build would unite other features
     // and compile every dependency twice.

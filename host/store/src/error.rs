@@ -80,6 +80,17 @@ pub enum Error {
     /// The database schema could not be migrated.
     #[error("{}", refused_schema(.0))]
     Migration(#[source] sqlx::migrate::MigrateError),
+    /// The database has only the migrations of an older release.
+    #[error(
+        "this release needs migration {needed} of the database, which has {applied}; start the \
+         service of this release first"
+    )]
+    OlderSchema {
+        /// Newest migration of this release.
+        needed: i64,
+        /// Newest migration that is applied.
+        applied: i64,
+    },
     /// The database URL has an unsupported form.
     // The URL may have a password.
     #[error("the database URL is not valid; use sqlite:PATH or postgres://USER@HOST/NAME")]
@@ -119,6 +130,15 @@ impl Error {
             Self::Database(sqlx::Error::Database(error)) => error.is_unique_violation(),
             error => error.is_write_conflict() || matches!(error, Self::KeyTaken | Self::LeaseLost),
         }
+    }
+
+    /// Returns whether PostgreSQL ended a transaction because a statement or an
+    /// idle time in it exceeded a timeout of the session, or an administrator
+    /// canceled it.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        let Self::Unavailable(sqlx::Error::Database(error)) = self else { return false };
+        matches!(error.code().as_deref(), Some("25P03" | "57014"))
     }
 
     /// Returns the kind under which the error is counted; `None` if it is no error of the database,

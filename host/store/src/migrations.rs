@@ -24,6 +24,11 @@ pub(super) fn of(backend: Backend) -> &'static Migrator {
     }
 }
 
+/// Returns the number of the newest migration of this release.
+pub(super) fn newest(backend: Backend) -> i64 {
+    of(backend).iter().map(|migration| migration.version).max().unwrap_or_default()
+}
+
 /// Returns the migrations up to a number, of an older release.
 #[cfg(test)]
 pub(super) fn until(backend: Backend, number: i64) -> Migrator {

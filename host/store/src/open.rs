@@ -101,13 +101,27 @@ impl Store {
     /// Connects and migrates the schema; safe if several processes start at
     /// once.
     pub async fn open(settings: &Settings) -> Result<Self, Error> {
+        Self::open_with(settings, MigrationScope::All).await
+    }
+
+    /// Connects and creates the schema if the database is empty. Does not
+    /// migrate the database of an older release, because that release may be
+    /// serving it.
+    ///
+    /// # Errors
+    /// [`Error::OlderSchema`] for the database of an older release.
+    pub async fn open_without_upgrade(settings: &Settings) -> Result<Self, Error> {
+        Self::open_with(settings, MigrationScope::Empty).await
+    }
+
+    async fn open_with(settings: &Settings, scope: MigrationScope) -> Result<Self, Error> {
         let timeout = Duration::from_millis(settings.acquire_timeout_ms);
         let databases = if settings.url.starts_with("sqlite:") {
-            open_sqlite(settings, timeout).await?
+            open_sqlite(settings, timeout, scope).await?
         } else if settings.url.starts_with("postgres://")
             || settings.url.starts_with("postgresql://")
         {
-            open_postgres(settings, timeout).await?
+            open_postgres(settings, timeout, scope).await?
         } else {
             return Err(Error::Url);
         };
@@ -141,7 +155,7 @@ impl Store {
 /// Returns the permits for reading and writing connections.
 fn shares(databases: &Databases, connections: u32) -> (ConnectionShares, ConnectionShares) {
     match databases {
-        // A writing call begins on a reading connection.
+        // The second are for calls that wait for the writer.
         Databases::Sqlite { .. } => {
             let readers = connections.saturating_sub(1);
             (ConnectionShares::of(readers), ConnectionShares::of(readers))
@@ -153,7 +167,20 @@ fn shares(databases: &Databases, connections: u32) -> (ConnectionShares, Connect
     }
 }
 
-async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases, Error> {
+/// Databases that are migrated when they are opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MigrationScope {
+    /// Every database.
+    All,
+    /// Only a database without any migration.
+    Empty,
+}
+
+async fn open_sqlite(
+    settings: &Settings,
+    timeout: Duration,
+    scope: MigrationScope,
+) -> Result<Databases, Error> {
     let options = SqliteConnectOptions::from_str(&settings.url)
         .map_err(|_| Error::Url)?
         .create_if_missing(true)
@@ -167,6 +194,9 @@ async fn open_sqlite(settings: &Settings, timeout: Duration) -> Result<Databases
         .disable_statement_logging();
     let lock = lock_file(&options).await.map_err(|error| Error::Unavailable(error.into()))?;
     let mut first = SqliteConnection::connect_with(&options).await?;
+    if scope == MigrationScope::Empty {
+        refuse_older(Backend::Sqlite, applied_sqlite(&mut first).await?)?;
+    }
     migrations::of(Backend::Sqlite).run(&mut first).await.map_err(Error::Migration)?;
     documents_move::sqlite::run(&mut first).await?;
     let limits = |connections| PoolLimits { connections, timeout, lifetime: None };
@@ -196,7 +226,41 @@ async fn lock_file(options: &SqliteConnectOptions) -> std::io::Result<File> {
     locked.await?
 }
 
-async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databases, Error> {
+/// Query of the newest applied migration; NULL if there is none.
+const NEWEST_APPLIED: &str = "SELECT max(version) FROM _sqlx_migrations";
+
+async fn applied_sqlite(connection: &mut SqliteConnection) -> Result<Option<i64>, Error> {
+    let table = "SELECT count(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
+    let tables: i64 = sqlx::query_scalar(table).fetch_one(&mut *connection).await?;
+    if tables == 0 {
+        return Ok(None);
+    }
+    Ok(sqlx::query_scalar(NEWEST_APPLIED).fetch_one(connection).await?)
+}
+
+async fn applied_postgres(connection: &mut PgConnection) -> Result<Option<i64>, Error> {
+    let table = "SELECT to_regclass('_sqlx_migrations') IS NOT NULL";
+    let has_table: bool = sqlx::query_scalar(table).fetch_one(&mut *connection).await?;
+    if !has_table {
+        return Ok(None);
+    }
+    Ok(sqlx::query_scalar(NEWEST_APPLIED).fetch_one(connection).await?)
+}
+
+/// Refuses a database whose newest migration is older than this release's.
+fn refuse_older(backend: Backend, applied: Option<i64>) -> Result<(), Error> {
+    let needed = migrations::newest(backend);
+    match applied {
+        Some(applied) if applied < needed => Err(Error::OlderSchema { needed, applied }),
+        _ => Ok(()),
+    }
+}
+
+async fn open_postgres(
+    settings: &Settings,
+    timeout: Duration,
+    scope: MigrationScope,
+) -> Result<Databases, Error> {
     let options = PgConnectOptions::from_str(&settings.url)
         .map_err(|_| Error::Url)?
         .application_name("assurance")
@@ -210,6 +274,9 @@ async fn open_postgres(settings: &Settings, timeout: Duration) -> Result<Databas
     )
     .await
     .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))??;
+    if scope == MigrationScope::Empty {
+        refuse_older(Backend::Postgres, applied_postgres(&mut first).await?)?;
+    }
     migrate_postgres(&mut first).await?;
     let folding = find_folding(&mut first).await?;
     // An error while closing needs no handling.

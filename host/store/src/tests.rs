@@ -12,6 +12,37 @@ async fn tables(store: &Store) {
     connection.release();
 }
 
+async fn a_command_does_not_migrate_the_database_of_an_older_release(backend: Backend) {
+    let Some(fresh) = fresh(backend).await else { return };
+    Store::open_without_upgrade(&fresh.settings).await.expect("the schema of this release");
+    let mut connection = fresh.store.writer().await.unwrap();
+    let newest = migrations::newest(backend);
+    let delete = format!("DELETE FROM _sqlx_migrations WHERE version = {newest}");
+    execute(&mut connection, &delete).await;
+    connection.release();
+    let refused = Store::open_without_upgrade(&fresh.settings).await.unwrap_err().to_string();
+    let expected = format!("this release needs migration {newest} of the database, which has ");
+    assert!(refused.starts_with(&expected), "{refused}");
+}
+
+#[tokio::test]
+async fn a_command_does_not_migrate_the_database_of_an_older_release_sqlite() {
+    a_command_does_not_migrate_the_database_of_an_older_release(Backend::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_command_does_not_migrate_the_database_of_an_older_release_postgres() {
+    a_command_does_not_migrate_the_database_of_an_older_release(Backend::Postgres).await;
+}
+
+#[tokio::test]
+async fn a_command_creates_the_schema_of_an_empty_database() {
+    let Some(fresh) = fresh(Backend::Sqlite).await else { return };
+    let mut settings = fresh.settings.clone();
+    settings.url = settings.url.replace("test.sqlite", "another.sqlite");
+    tables(&Store::open_without_upgrade(&settings).await.unwrap()).await;
+}
+
 async fn several_open_at_once(backend: Backend) {
     let Some(fresh) = fresh(backend).await else { return };
     let mut settings = fresh.settings.clone();
@@ -112,6 +143,24 @@ async fn a_pooler_that_drops_the_settings_of_connections_is_refused() {
 
 fn holder(workspace: WorkspaceId) -> ShareOwner {
     ShareOwner { area: "notes".into(), workspace, in_job: false }
+}
+
+#[tokio::test]
+async fn calls_that_read_and_calls_that_write_leave_sqlite_a_reader() {
+    let fresh = fresh(Backend::Sqlite).await.unwrap();
+    let settings = Settings { acquire_timeout_ms: 50, ..fresh.settings.clone() };
+    let store = Store::open(&settings).await.unwrap();
+    let mut held = Vec::new();
+    for n in 0..settings.max_connections {
+        for access in [TransactionAccess::Read, TransactionAccess::Write] {
+            let area = format!("area{n}");
+            let owner = ShareOwner { area, ..holder(WorkspaceId::new()) };
+            held.extend(store.begin_held(access, owner).await.ok());
+        }
+    }
+    // Of 15 readers, 4 are reserved for single statements.
+    assert_eq!(held.len(), 11);
+    store.reader().await.unwrap().release();
 }
 
 on_both! {

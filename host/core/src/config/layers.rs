@@ -1,6 +1,7 @@
 //! Configuration sources, merged key by key. A later layer wins; lists are
 //! replaced, not joined.
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use serde_json::{Map, Value as Json};
@@ -30,22 +31,24 @@ impl ConfigLayer {
             ConfigError::Unreadable(format!("{}: {why}", path.display()))
         };
         let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
-        let keys = toml::from_str(&text).map_err(|error| unreadable(&error))?;
+        let keys =
+            toml::from_str(&text).map_err(|error| unreadable(&syntax_error(&text, &error)))?;
         Ok(Self::new(path.display().to_string(), keys))
     }
 
     /// Reads environment variables. A value that parses as TOML (`8`, `true`,
-    /// `["a", "b"]`) has that type; any other value is text.
+    /// `["a", "b"]`) has that type; any other value is text. Other programs'
+    /// variables may have any bytes.
     pub(super) fn environment(
-        variables: impl Iterator<Item = (String, String)>,
+        variables: impl Iterator<Item = (OsString, OsString)>,
         is_configuration: impl Fn(&str) -> bool,
-    ) -> Self {
+    ) -> Result<Self, ConfigError> {
         let mut keys = Map::new();
-        for (name, text) in variables {
-            let name = name.to_ascii_lowercase();
-            let Some(key) = name.strip_prefix(PREFIX).filter(|key| is_configuration(key)) else {
+        for (name, value) in variables {
+            let Some(key) = unprefixed(&name).filter(|key| is_configuration(key)) else {
                 continue;
             };
+            let text = value.into_string().map_err(|_| not_text(&key))?;
             let one = key.rsplit("__").fold(typed(text), |value, part| {
                 Json::Object(Map::from_iter([(part.to_owned(), value)]))
             });
@@ -53,7 +56,7 @@ impl ConfigLayer {
                 merge(&mut keys, one);
             }
         }
-        Self::new("the environment", keys)
+        Ok(Self::new("the environment", keys))
     }
 
     /// Moves the layer's keys below `section` and rejects keys outside
@@ -79,6 +82,32 @@ impl ConfigLayer {
             value.is_some()
         })
     }
+}
+
+/// Returns the name of a variable `ASSURANCE_…` without its prefix and in lower
+/// case; `None` for other variables.
+pub(super) fn unprefixed(name: &OsStr) -> Option<String> {
+    name.to_str()?.to_ascii_lowercase().strip_prefix(PREFIX).map(str::to_owned)
+}
+
+/// Returns the error of a variable whose value is not UTF-8.
+fn not_text(key: &str) -> ConfigError {
+    ConfigError::Keys(vec![KeyError {
+        key: key.replace("__", "."),
+        problem: "is not UTF-8 text".to_owned(),
+        source_name: "the environment".to_owned(),
+    }])
+}
+
+/// Returns the position and cause of a TOML syntax error. The error's own text
+/// repeats the line, which may contain a secret.
+fn syntax_error(text: &str, error: &toml::de::Error) -> String {
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
+        return error.message().to_owned();
+    };
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|one| *one != '\n').count() + 1;
+    format!("line {line}, column {column}: {}", error.message())
 }
 
 fn typed(text: String) -> Json {

@@ -1,5 +1,6 @@
 //! Loads the configuration from its sources.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value as Json};
@@ -7,9 +8,12 @@ use serde_json::{Map, Value as Json};
 use super::Config;
 use super::layers::{self, ConfigLayer};
 
-/// Environment variables `ASSURANCE_…` that are not configuration keys, without
-/// the prefix and in lower case. The development tasks and the command line use
-/// them.
+/// Configuration keys outside of all sections. All other keys have `__` in the
+/// names of their environment variables.
+pub(super) const OUTSIDE_SECTIONS: [&str; 2] = ["data_dir", "development"];
+
+/// Environment variables `ASSURANCE_…` of the development tasks and the command
+/// line, without the prefix and in lower case.
 const NOT_CONFIGURATION: [&str; 7] =
     ["areas", "bin", "config", "corpus", "fixtures", "operators_token", "operators_url"];
 
@@ -100,7 +104,7 @@ pub(super) fn load(source: &ConfigSource) -> Result<LoadedConfig, ConfigError> {
         layers.push(ConfigLayer::file(&file)?);
     }
     if !source.without_environment {
-        layers.push(ConfigLayer::environment(std::env::vars(), is_configuration));
+        layers.push(ConfigLayer::environment(std::env::vars_os(), is_configuration)?);
     }
     layers.push(ConfigLayer::new("the flags", source.flags.0.clone()));
     let (before, _) = layers::merged(&layers);
@@ -147,6 +151,24 @@ fn toml_file(source: &ConfigSource) -> Result<Option<PathBuf>, ConfigError> {
 
 /// Returns whether a variable, without its prefix and in lower case, is a
 /// configuration key.
-fn is_configuration(name: &str) -> bool {
-    !NOT_CONFIGURATION.contains(&name) && !name.starts_with("test_")
+pub(super) fn is_configuration(name: &str) -> bool {
+    name.contains("__") || OUTSIDE_SECTIONS.contains(&name)
+}
+
+/// Returns the environment variables `ASSURANCE_…` without a meaning: a
+/// misspelled key, or a variable of another program, such as the
+/// `ASSURANCE_PORT` that Kubernetes sets for a Service of this name.
+#[must_use]
+pub fn ignored_variables() -> Vec<String> {
+    ignored(std::env::vars_os().map(|(name, _)| name))
+}
+
+pub(super) fn ignored(names: impl Iterator<Item = OsString>) -> Vec<String> {
+    let is_known = |name: &str| {
+        is_configuration(name) || NOT_CONFIGURATION.contains(&name) || name.starts_with("test_")
+    };
+    names
+        .filter(|name| layers::unprefixed(name).is_some_and(|name| !is_known(&name)))
+        .filter_map(|name| name.into_string().ok())
+        .collect()
 }

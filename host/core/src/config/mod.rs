@@ -18,7 +18,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-pub use load::{AREAS_FILE, ConfigError, ConfigSource, FlagOverrides, KeyError};
+pub use load::{AREAS_FILE, ConfigError, ConfigSource, FlagOverrides, KeyError, ignored_variables};
 use section::section;
 pub use sections::{
     AccessTokensConfig, ApiConfig, AreaLimits, AreasConfig, BlobsConfig, BudgetConfig,

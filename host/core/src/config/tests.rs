@@ -59,6 +59,11 @@ fn a_wrong_key_is_named_with_the_way_out() {
         ("api.listen = 'here'", "key api.listen: "),
         ("api.base_url = 'https://x/y'", "key api.base_url: "),
         ("api.trusted_proxies = ['x']", "key api.trusted_proxies[0]: "),
+        ("api.cors_origins = ['*']", "key api.cors_origins[0]: is \"*\", and requests with"),
+        ("api.cors_origins = ['https://x', 'https://x/']", "key api.cors_origins[1]: "),
+        ("api.cors_origins = ['https://x:443']", "key api.cors_origins[0]: \"https://x:443\" must"),
+        ("api.cors_origins = ['https://X']", "key api.cors_origins[0]: "),
+        ("api.cors_origins = ['app.example']", "key api.cors_origins[0]: "),
         (
             "jobs.lanes.ingest.workspace_percent = 0",
             "key jobs.lanes.ingest.workspace_percent: is 0, and must be 1 to 100",
@@ -104,6 +109,15 @@ fn a_wrong_key_is_named_with_the_way_out() {
         assert!(refusal.contains(told), "{text}: {refusal}");
     }
     assert!(refusal("= nonsense").starts_with("the configuration cannot be read"));
+}
+
+#[test]
+fn browsers_call_from_web_pages_and_applications() {
+    let origins = "['https://app.example', 'http://127.0.0.1:3000', 'capacitor://localhost']";
+    assert_eq!(
+        load_text(&format!("api.cors_origins = {origins}")).unwrap().api.cors_origins.len(),
+        3
+    );
 }
 
 #[test]
@@ -255,6 +269,45 @@ fn an_area_s_settings_are_texts() {
     assert_eq!(areas.settings["uploads"]["note"], "x");
 }
 
+fn environment(variables: &[(&str, &str)]) -> Result<ConfigLayer, ConfigError> {
+    let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+    ConfigLayer::environment(variables, load::is_configuration)
+}
+
+#[test]
+fn variables_of_other_programs_are_ignored_and_misspelled_keys_are_not_silent() {
+    let others = [("ASSURANCE_PORT", "tcp://10.0.0.1:80"), ("ASSURANCE_SERVICE_HOST", "10.0.0.1")];
+    let (_, wrong) = layers::merged(&[environment(&others).unwrap()]);
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let names = ["ASSURANCE_PORT", "ASSURANCE_DATADIR", "ASSURANCE_DATA_DIR", "ASSURANCE_CONFIG"];
+    let ignored = load::ignored(names.into_iter().map(Into::into));
+    assert_eq!(ignored, ["ASSURANCE_PORT", "ASSURANCE_DATADIR"]);
+    let misspelled = [("ASSURANCE_SESION__IDLE_MINUTES", "5")];
+    let (_, wrong) = layers::merged(&[environment(&misspelled).unwrap()]);
+    assert_eq!(wrong[0].key, "sesion");
+}
+
+#[test]
+fn a_variable_that_is_not_text_is_named_if_it_is_a_key() {
+    use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::OsStrExt as _;
+    let load = |name: &str| {
+        let value = OsStr::from_bytes(b"\xff").to_owned();
+        let variables = [(OsString::from(name), value.clone()), (value.clone(), value)];
+        ConfigLayer::environment(variables.into_iter(), load::is_configuration)
+    };
+    assert!(load("LS_COLORS").is_ok());
+    let refusal = load("ASSURANCE_LOG__FILTER").unwrap_err().to_string();
+    assert!(refusal.contains("key log.filter: is not UTF-8 text (set in the environment)"));
+}
+
+#[test]
+fn every_key_outside_of_sections_can_be_a_variable() {
+    let config = serde_json::to_value(Config::default()).unwrap();
+    let keys = config.as_object().unwrap().iter().filter(|(_, value)| !value.is_object());
+    assert!(keys.map(|(key, _)| key).eq(load::OUTSIDE_SECTIONS.iter()));
+}
+
 #[test]
 fn variables_have_types_and_the_last_source_wins() {
     let variables = [
@@ -264,9 +317,7 @@ fn variables_have_types_and_the_last_source_wins() {
         ("ASSURANCE_BIN", "x"),
         ("OTHER", "x"),
     ];
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let layer = ConfigLayer::environment(variables.into_iter(), |name| name != "bin");
-    let (config, wrong) = layers::merged(&[layer]);
+    let (config, wrong) = layers::merged(&[environment(&variables).unwrap()]);
     assert!(wrong.is_empty(), "{wrong:?}");
     assert_eq!(config.session.idle_minutes, 5);
     assert_eq!(config.api.trusted_proxies, ["10.0.0.0/8"]);
@@ -277,6 +328,13 @@ fn variables_have_types_and_the_last_source_wins() {
 fn a_secret_of_the_wrong_type_is_not_repeated() {
     let refusal = refusal("keys.master_key = 4711");
     assert!(refusal.contains("key keys.master_key: ") && !refusal.contains("4711"), "{refusal}");
+}
+
+#[test]
+fn a_line_that_is_no_toml_is_named_by_its_number_and_not_repeated() {
+    let refusal = refusal("[mail]\nsmtp_url = smtps://bot:hunter2@mail");
+    assert!(refusal.contains("assurance.toml: line 2, column "), "{refusal}");
+    assert!(!refusal.contains("hunter2"), "{refusal}");
 }
 
 #[test]

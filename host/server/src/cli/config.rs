@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{CommonOptions, output};
-use assurance_core::config::{Config, FlagOverrides, credentials, files};
+use assurance_core::config::{Config, FlagOverrides, credentials, files, ignored_variables};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -43,6 +43,9 @@ fn check(config: &Config, common: &CommonOptions) -> anyhow::Result<()> {
     }
     if let Some(dir) = &config.areas.dir {
         anyhow::ensure!(dir.is_dir(), "areas.dir: there is no folder {}", dir.display());
+    }
+    for name in ignored_variables() {
+        output::note(format!("{name} is not a configuration key and is ignored"));
     }
     common.output().values(&[
         ("configuration", json!("usable")),

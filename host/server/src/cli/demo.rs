@@ -6,6 +6,7 @@
 //! created through the API of the running service.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Subcommand;
@@ -14,10 +15,11 @@ use serde_json::{Value as Json, json};
 
 use assurance_core::config::{Config, FlagOverrides, files};
 use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::people::{User, Workspace};
 use assurance_core::domain::time::Timestamp;
 use assurance_core::signing::SigningKey;
-use assurance_identity::{IdentityService, NewUser, SESSION_COOKIE};
-use assurance_service::open::open;
+use assurance_identity::{IdentityService, NewUser, PeopleError, SESSION_COOKIE};
+use assurance_service::open::{open, open_and_migrate};
 
 use super::operators::serving;
 use super::{CommonOptions, input, output};
@@ -27,6 +29,8 @@ const WORKSPACE: &str = "Demonstration";
 /// URL of the webhook subscription. Nothing listens there unless a developer
 /// starts a receiver.
 const RECEIVER: &str = "http://127.0.0.1:8090/hooks";
+/// Timeout of a request to the service that was just started.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Duration of the demonstration's sessions, in hours: ten years.
 const SESSION_HOURS: u32 = 87_600;
@@ -88,6 +92,8 @@ struct DemoState {
     cookie: String,
     csrf_token: String,
     key_file: PathBuf,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    producer_id: Option<String>,
     key_id: Option<String>,
     webhook_secret: Option<String>,
 }
@@ -101,13 +107,14 @@ pub(super) struct PreparedDemo {
 }
 
 impl PreparedDemo {
-    /// Creates the user, the workspace and the session, or renews an expiring session.
+    /// Creates the user, the workspace and the session, or renews an expiring session. The caller
+    /// holds the lock of the database, which is migrated.
     pub(super) async fn prepare(config: &Config) -> anyhow::Result<Self> {
         files::private_dir(&config.data_dir)?;
         // Absolute path, so that the printed commands work in any folder.
         let dir = std::fs::canonicalize(&config.data_dir)?;
         let file = dir.join(FILE);
-        let opened = open(config).await?;
+        let opened = open_and_migrate(config).await?;
         let identity = opened.identity;
         if file.exists() {
             let mut demo = Self { kept: read(&file)?, file, made: false };
@@ -142,21 +149,33 @@ impl PreparedDemo {
     /// Creates the missing parts through the API of the running service, and prints how to use
     /// them.
     pub(super) async fn finish(mut self, api: &str) -> anyhow::Result<()> {
-        let client = DemoClient { http: reqwest::Client::new(), api, kept: &self.kept };
-        let key_id = match &self.kept.key_id {
-            Some(key_id) => Some(key_id.clone()),
-            None => client.producer().await?,
-        };
-        let webhook_secret = match &self.kept.webhook_secret {
-            Some(secret) => Some(secret.clone()),
-            None => client.webhook().await?,
-        };
-        if key_id != self.kept.key_id || webhook_secret != self.kept.webhook_secret {
-            (self.kept.key_id, self.kept.webhook_secret) = (key_id, webhook_secret);
-            self.keep()?;
-        }
+        self.write_variables(api)?;
+        self.create_missing(api).await.with_context(|| {
+            let file = self.file.display();
+            format!("to make another demonstration, remove {file} and start the service again")
+        })?;
         self.write_variables(api)?;
         self.print_next_steps(api);
+        Ok(())
+    }
+
+    /// Creates the producer, its key and the webhook subscription. Each id is stored at once,
+    /// because the API refuses a second producer with the name.
+    async fn create_missing(&mut self, api: &str) -> anyhow::Result<()> {
+        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
+        let client = DemoClient { http, api };
+        if self.kept.key_id.is_none() && self.kept.producer_id.is_none() {
+            self.kept.producer_id = client.producer(&self.kept).await?;
+            self.keep()?;
+        }
+        if self.kept.key_id.is_none() {
+            self.kept.key_id = client.key(&self.kept).await?;
+            self.keep()?;
+        }
+        if self.kept.webhook_secret.is_none() {
+            self.kept.webhook_secret = client.webhook(&self.kept).await?;
+            self.keep()?;
+        }
         Ok(())
     }
 
@@ -239,18 +258,12 @@ fn replace_private(file: &Path, content: &[u8]) -> anyhow::Result<()> {
 
 async fn first(identity: &IdentityService, data_dir: &Path) -> anyhow::Result<DemoState> {
     let password = input::generated_password();
-    let wish = NewUser {
-        email: EMAIL.to_owned(),
-        display_name: "Demo".to_owned(),
-        password: Some(password.to_string()),
-        email_verified: true,
-    };
-    let user = identity.create_user(wish).await.context(
-        "the demonstration cannot be made in a data folder that has a user demo@example.com but no demo.json",
-    )?;
-    let workspace = identity.create_workspace(Some(user.id), WORKSPACE, None).await?;
+    let user = user(identity, &password).await?;
+    let workspace = workspace(identity, &user).await?;
     let key_file = data_dir.join("demo-producer.pem");
-    files::create_private(&key_file, SigningKey::generate().to_pem()?.as_bytes())?;
+    if !key_file.exists() {
+        files::create_private(&key_file, SigningKey::generate().to_pem()?.as_bytes())?;
+    }
     let (cookie, csrf_token) = session(identity, EMAIL).await?;
     Ok(DemoState {
         email: EMAIL.to_owned(),
@@ -259,9 +272,43 @@ async fn first(identity: &IdentityService, data_dir: &Path) -> anyhow::Result<De
         cookie,
         csrf_token,
         key_file,
+        producer_id: None,
         key_id: None,
         webhook_secret: None,
     })
+}
+
+/// Creates the demonstration user. Sets the password of an existing one, whose `demo.json` was
+/// removed or never written.
+async fn user(identity: &IdentityService, password: &str) -> anyhow::Result<User> {
+    match identity.user_by_email(EMAIL).await {
+        Ok(user) => {
+            identity.set_password(user.id, password).await?;
+            Ok(user)
+        }
+        Err(PeopleError::NoSuchUser(_)) => {
+            let user = NewUser {
+                email: EMAIL.to_owned(),
+                display_name: "Demo".to_owned(),
+                password: Some(password.to_owned()),
+                email_verified: true,
+            };
+            Ok(identity.create_user(user).await?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Creates a workspace, with a random slug if an earlier demonstration has the usual one.
+async fn workspace(identity: &IdentityService, owner: &User) -> anyhow::Result<Workspace> {
+    let created = match identity.create_workspace(Some(owner.id), WORKSPACE, None).await {
+        Err(PeopleError::SlugTaken(slug)) => {
+            let slug = format!("{slug}-{}", &WorkspaceId::new().0.simple().to_string()[20..]);
+            identity.create_workspace(Some(owner.id), WORKSPACE, Some(&slug)).await
+        }
+        created => created,
+    };
+    Ok(created?)
 }
 
 async fn session(identity: &IdentityService, email: &str) -> anyhow::Result<(String, String)> {
@@ -274,35 +321,42 @@ async fn session(identity: &IdentityService, email: &str) -> anyhow::Result<(Str
 struct DemoClient<'a> {
     http: reqwest::Client,
     api: &'a str,
-    kept: &'a DemoState,
 }
 
 impl DemoClient<'_> {
-    /// Creates a producer with a key and returns the key's id; `None` if the area is not loaded.
-    async fn producer(&self) -> anyhow::Result<Option<String>> {
+    /// Creates a producer and returns its id; `None` if the area is not loaded.
+    async fn producer(&self, kept: &DemoState) -> anyhow::Result<Option<String>> {
         let name = json!({"name": "demo-scanner", "description": "Signs demonstration evidence"});
-        let Some(producer) = self.post("evidence-producers", &name).await? else {
-            return Ok(None);
-        };
-        let id = text(&producer, "id")?;
-        let pem = files::read_private(&self.kept.key_file)?;
+        let producer = self.post(kept, "evidence-producers", &name).await?;
+        producer.map(|producer| text(&producer, "id")).transpose()
+    }
+
+    /// Adds the key to the producer and returns the key's id; `None` without a producer.
+    async fn key(&self, kept: &DemoState) -> anyhow::Result<Option<String>> {
+        let Some(id) = &kept.producer_id else { return Ok(None) };
+        let pem = files::read_private(&kept.key_file)?;
         let key = SigningKey::from_pem(std::str::from_utf8(&pem)?)?;
         let public = json!({"public_key": key.public_key_base64()});
-        let key = self.post(&format!("evidence-producers/{id}/keys"), &public).await?;
+        let key = self.post(kept, &format!("evidence-producers/{id}/keys"), &public).await?;
         key.map(|key| text(&key, "key_id")).transpose()
     }
 
     /// Creates a webhook subscription and returns its secret; `None` if the area is not loaded.
-    async fn webhook(&self) -> anyhow::Result<Option<String>> {
+    async fn webhook(&self, kept: &DemoState) -> anyhow::Result<Option<String>> {
         let wish = json!({"url": RECEIVER, "events": ["support_case.created"]});
-        let made = self.post("webhooks", &wish).await?;
+        let made = self.post(kept, "webhooks", &wish).await?;
         made.map(|made| text(&made, "secret")).transpose()
     }
 
-    async fn post(&self, path: &str, body: &Json) -> anyhow::Result<Option<Json>> {
-        let url = format!("{}/v1/workspaces/{}/{path}", self.api, self.kept.workspace_id);
-        let request = self.http.post(url).header("Cookie", &self.kept.cookie);
-        let request = request.header("X-CSRF-Token", &self.kept.csrf_token).json(body);
+    async fn post(
+        &self,
+        kept: &DemoState,
+        path: &str,
+        body: &Json,
+    ) -> anyhow::Result<Option<Json>> {
+        let url = format!("{}/v1/workspaces/{}/{path}", self.api, kept.workspace_id);
+        let request = self.http.post(url).header("Cookie", &kept.cookie);
+        let request = request.header("X-CSRF-Token", &kept.csrf_token).json(body);
         let response = request.send().await?;
         let status = response.status().as_u16();
         let answer: Json = response.json().await?;
@@ -317,4 +371,30 @@ impl DemoClient<'_> {
 fn text(answer: &Json, member: &str) -> anyhow::Result<String> {
     let found = answer[member].as_str().with_context(|| format!("no {member} in {answer}"))?;
     Ok(found.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_demonstration_whose_file_is_lost_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config { data_dir: folder.path().join("data"), ..Config::default() };
+        let first = PreparedDemo::prepare(&config).await.unwrap();
+        std::fs::remove_file(&first.file).unwrap();
+        let again = PreparedDemo::prepare(&config).await.unwrap();
+        assert!(again.made && again.kept.workspace_id != first.kept.workspace_id);
+        let found = PreparedDemo::prepare(&config).await.unwrap();
+        assert!(!found.made && found.kept.workspace_id == again.kept.workspace_id);
+    }
+
+    #[test]
+    fn the_file_of_an_earlier_release_is_read() {
+        let text = r#"{"email": "a@example.com", "password": "p", "cookie": "c", "csrf_token": "t",
+            "workspace_id": "01890000-0000-7000-8000-000000000000", "key_file": "k", "key_id": "1",
+            "webhook_secret": null}"#;
+        let state: DemoState = serde_json::from_str(text).unwrap();
+        assert!(state.producer_id.is_none() && state.key_id.is_some());
+    }
 }

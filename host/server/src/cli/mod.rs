@@ -185,10 +185,41 @@ async fn run(cli: Cli) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     #[test]
     fn the_arguments_are_well_defined() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn documented_commands_are_accepted() {
+        let guide = include_str!("../../../OPERATING.md").lines();
+        let examples = guide.filter(|line| line.starts_with("assurance "));
+        let rules = include_str!("../../../deploy/alerts.yml").split('`');
+        let steps = rules.filter(|text| text.starts_with("assurance "));
+        let digest = "0".repeat(64);
+        let mut count = 0;
+        for command in examples.chain(steps) {
+            count += 1;
+            let command = command.replace('…', &digest);
+            let parsed = super::Cli::try_parse_from(words(&command));
+            assert!(parsed.is_ok(), "{command}: {}", parsed.unwrap_err());
+        }
+        assert!(count > 20, "{count} commands");
+    }
+
+    /// Returns the words of a command line, up to a redirection or a comment.
+    fn words(command: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        for (index, part) in command.split('"').enumerate() {
+            match index % 2 {
+                1 => words.push(part.to_owned()),
+                _ => words.extend(part.split_whitespace().map(str::to_owned)),
+            }
+        }
+        let end = words.iter().position(|word| ["#", ">"].contains(&word.as_str()));
+        words.truncate(end.unwrap_or(words.len()));
+        words
     }
 }

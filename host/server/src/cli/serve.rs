@@ -7,9 +7,9 @@ use clap::Args;
 
 use super::CommonOptions;
 use super::demo::{self, PreparedDemo};
-use crate::serve::Hooks;
+use crate::serve::{DatabaseLock, Hooks};
 use crate::telemetry;
-use assurance_core::config::{Config, FlagOverrides};
+use assurance_core::config::{Config, FlagOverrides, ignored_variables};
 use assurance_service::app::App;
 
 /// Fictitious installation URL of the source host application in the
@@ -86,6 +86,11 @@ impl Serve {
         };
         let config = load()?;
         telemetry::start_logging(&config.log)?;
+        let ignored = ignored_variables();
+        if !ignored.is_empty() {
+            let variables = ignored.join(", ");
+            tracing::warn!(variables, "ignored environment variables: not configuration keys");
+        }
         let mut hooks = if self.demo { demonstrate(&config).await? } else { Hooks::default() };
         hooks.reload = Some(Box::new(load));
         Box::pin(crate::serve::run(config, hooks)).await
@@ -102,7 +107,10 @@ fn load(common: &CommonOptions, flags: FlagOverrides, demo: bool) -> anyhow::Res
 }
 
 async fn demonstrate(config: &Config) -> anyhow::Result<Hooks> {
+    // Released before the service takes it.
+    let lock = DatabaseLock::take(config)?;
     let demo = PreparedDemo::prepare(config).await?;
+    drop(lock);
     let finish = move |_: &App, api: String| {
         tokio::spawn(async move {
             if let Err(error) = demo.finish(&api).await {

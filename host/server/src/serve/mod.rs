@@ -5,12 +5,14 @@
 mod listeners;
 mod lock;
 mod reload;
+mod series;
 mod stop;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +39,8 @@ use self::stop::StopSignals;
 
 pub use self::lock::DatabaseLock;
 
-/// Interval at which idle state is deleted and metric samples are aggregated.
+/// Interval at which idle state is deleted, metric samples are aggregated and series of new areas
+/// are created.
 const UPKEEP: Duration = Duration::from_secs(10);
 
 /// Reads the configuration again.
@@ -67,8 +70,10 @@ impl Default for Hooks {
 /// A resource cannot be opened, or an address cannot be bound.
 pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
     let mut signals = StopSignals::install()?;
+    // Received from here on: by default, SIGHUP ends a process that is still starting.
+    let hangups = signal(SignalKind::hangup())?;
     let service = tokio::select! {
-        started = Box::pin(Service::start(config, hooks)) => started?,
+        started = Box::pin(Service::start(config, hooks, hangups)) => started?,
         _ = signals.next() => {
             tracing::info!("stopped before the service was ready");
             return Ok(());
@@ -96,7 +101,7 @@ struct Service {
 }
 
 impl Service {
-    async fn start(config: Config, hooks: Hooks) -> anyhow::Result<Self> {
+    async fn start(config: Config, hooks: Hooks, hangups: Signal) -> anyhow::Result<Self> {
         let lock = DatabaseLock::take(&config)?;
         let metrics = Metrics::install()?;
         let token = open::operators_token(&config.operators_token_file())?;
@@ -114,7 +119,7 @@ impl Service {
             tokio::spawn(follow(app.clone(), stop.clone())),
         ];
         tasks.extend(watching);
-        tasks.extend(reload::start(&app, hooks.reload, &stop)?);
+        tasks.extend(reload::start(&app, hooks.reload, hangups, &stop));
         let api_address = listeners.api_address;
         // Logged first: whoever finds the service ready finds its addresses in the log.
         tracing::info!(
@@ -162,7 +167,8 @@ async fn drain(workers: Option<Workers>, grace: Duration) {
 }
 
 async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> {
-    let open::OpenResources { store, keys, identity, clock } = open::open(&config).await?;
+    let open::OpenResources { store, keys, identity, clock } =
+        open::open_and_migrate(&config).await?;
     store.blobs().check().await?;
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
     let mail = Mailer::new(mail::Settings::from(&config))?;
@@ -227,7 +233,11 @@ fn call_limits(config: &Config) -> LimitsByArea {
 async fn load_areas(app: &App, stop: &CancellationToken) -> anyhow::Result<Option<JoinHandle<()>>> {
     let path = &app.config.areas_dir();
     let at = || format!("the folder of areas, {}", path.display());
-    std::fs::create_dir_all(path).with_context(at)?;
+    match &app.config.areas.dir {
+        // An empty folder instead of a misspelled one would serve no area.
+        Some(dir) => ensure!(dir.is_dir(), "areas.dir: there is no folder {}", dir.display()),
+        None => std::fs::create_dir_all(path).with_context(at)?,
+    }
     let folder = ComponentFolder::load(app.clone(), path.clone()).await.with_context(at)?;
     areas::join(app).await.context("the deployed areas")?;
     let watching = app.config.areas.watch.then(|| {
@@ -295,6 +305,7 @@ async fn keep_up(app: App, metrics: Metrics, stop: CancellationToken) {
             _ = ticks.tick() => {}
         }
         metrics.upkeep();
+        series::create(&app);
         app.limiter.forget_idle();
         app.runtime.budgets().forget_idle();
     }

@@ -1,7 +1,7 @@
 //! SIGHUP: reads the configuration again and applies the settings that can change at runtime.
 
 use serde_json::Value as Json;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -9,19 +9,19 @@ use super::Reload;
 use assurance_core::config::{AreaLimits, BudgetsConfig, Config, RecordConfig};
 use assurance_service::app::App;
 
-/// Listens for SIGHUP until the service stops. Without a reload callback, the signal is only
-/// logged.
+/// Reloads at each SIGHUP until the service stops, first for a signal that arrived during the
+/// start. Without a reload callback, the signal is ignored.
 pub(super) fn start(
     app: &App,
     reload: Option<Reload>,
+    mut hangups: Signal,
     stop: &CancellationToken,
-) -> std::io::Result<Option<JoinHandle<()>>> {
-    let Some(reload) = reload else { return Ok(None) };
-    let mut signals = signal(SignalKind::hangup())?;
+) -> Option<JoinHandle<()>> {
+    let reload = reload?;
     let (app, stop) = (app.clone(), stop.clone());
-    Ok(Some(tokio::spawn(async move {
+    Some(tokio::spawn(async move {
         let mut in_force = app.config.clone();
-        while let Some(Some(())) = stop.run_until_cancelled(signals.recv()).await {
+        while let Some(Some(())) = stop.run_until_cancelled(hangups.recv()).await {
             match reload() {
                 Ok(config) => in_force = apply(&app, &in_force, config),
                 Err(error) => tracing::error!(
@@ -30,7 +30,7 @@ pub(super) fn start(
                 ),
             }
         }
-    })))
+    }))
 }
 
 /// Applies the settings that can change at runtime, and returns the configuration.

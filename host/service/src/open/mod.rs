@@ -31,17 +31,33 @@ pub struct OpenResources {
     pub clock: Clock,
 }
 
-/// Opens keys, store and users as configured.
+/// Opens keys, store and users for a command. Does not migrate the database of an older release,
+/// whose service may be running.
 ///
 /// # Errors
 /// Names the resource that could not be opened and how to fix it.
 pub async fn open(config: &Config) -> anyhow::Result<OpenResources> {
+    open_with(config, async |settings| Store::open_without_upgrade(&settings).await).await
+}
+
+/// Opens keys, store and users for the service, and migrates the database.
+///
+/// # Errors
+/// Names the resource that could not be opened and how to fix it.
+pub async fn open_and_migrate(config: &Config) -> anyhow::Result<OpenResources> {
+    open_with(config, async |settings| Store::open(&settings).await).await
+}
+
+async fn open_with(
+    config: &Config,
+    open_store: impl AsyncFnOnce(store::Settings) -> Result<Store, store::Error>,
+) -> anyhow::Result<OpenResources> {
     // Every file that is created from here on may contain customer data.
     rustix::process::umask(rustix::fs::Mode::from_bits_retain(0o077));
     files::private_dir(&config.data_dir)?;
     // The blob store's bucket is accessed over TLS.
     assurance_outside::egress::install_tls_provider();
-    let store = Store::open(&store::Settings {
+    let store = open_store(store::Settings {
         url: config.database_url(),
         max_connections: config.database.max_connections,
         acquire_timeout_ms: config.database.acquire_timeout_ms,

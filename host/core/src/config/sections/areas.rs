@@ -13,7 +13,8 @@ use crate::domain::manifest::Capability;
 section! {
     /// Which areas are loaded and what they may import.
     pub struct AreasConfig {
-        /// Folder whose `.wasm` files are loaded at start; not set: none.
+        /// Folder whose `.wasm` files are loaded at start, which must exist; not set:
+        /// `areas` in the data folder.
         pub dir: Option<PathBuf>,
         /// Reload a component when its file changes (development).
         pub watch: bool = false,
