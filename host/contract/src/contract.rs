@@ -176,7 +176,8 @@ fn deadline(route: &Route, limits: &ContractLimits) -> Duration {
     Duration::from_millis(u64::from(wished.min(limits.max_deadline_ms)))
 }
 
-fn max_body_bytes(route: &Route, limits: &ContractLimits) -> u64 {
+/// Returns the largest body that a route takes, in bytes, after decompression.
+pub(super) fn max_body_bytes(route: &Route, limits: &ContractLimits) -> u64 {
     match (route.max_body_bytes, &route.body) {
         (0, BodyKind::None | BodyKind::Json(_)) => limits.body_bytes,
         (0, BodyKind::Multipart(parts)) => form_bytes(parts).min(limits.max_body_bytes),

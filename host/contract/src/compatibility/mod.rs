@@ -15,6 +15,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::contract::ContractLimits;
 use assurance_core::domain::manifest::{Capability, Manifest};
 
 /// Effect of a change on those who rely on the live version.
@@ -105,10 +106,22 @@ impl CompatibilityReport {
     }
 }
 
-/// Compares a candidate with the live version of the same area.
+/// Compares a candidate with the live version of the same area, on a host with
+/// the default limits.
 #[must_use]
 pub fn compare(live: &Manifest, candidate: &Manifest) -> CompatibilityReport {
-    let mut differences = Comparison { all: Vec::new(), steps: MAX_STEPS };
+    compare_within(&ContractLimits::default(), live, candidate)
+}
+
+/// Compares a candidate with the live version of the same area, on a host with
+/// these limits.
+#[must_use]
+pub fn compare_within(
+    limits: &ContractLimits,
+    live: &Manifest,
+    candidate: &Manifest,
+) -> CompatibilityReport {
+    let mut differences = Comparison { all: Vec::new(), steps: MAX_STEPS, limits: *limits };
     routes::compare(&live.routes, &candidate.routes, &mut differences);
     storage::events(&live.publishes, &candidate.publishes, &mut differences);
     storage::blobs(&live.blob_readers, &candidate.blob_readers, &mut differences);
@@ -129,10 +142,12 @@ pub fn additional_capabilities(live: &Manifest, candidate: &Manifest) -> BTreeSe
 /// some seconds. Schemas beyond it are reported as different.
 const MAX_STEPS: usize = 2_000_000;
 
-/// State of a comparison: the differences so far and the remaining steps.
+/// State of a comparison: the differences so far, the remaining steps, and the
+/// limits of the host.
 struct Comparison {
     all: Vec<ContractChange>,
     steps: usize,
+    limits: ContractLimits,
 }
 
 /// Adds the differences of one item to a comparison.

@@ -3,6 +3,7 @@
 use super::schema::SchemaUser;
 use super::{ChangeCollector, ChangeSubject, Comparison, Compatibility};
 use crate::checks;
+use crate::contract::max_body_bytes;
 use assurance_core::domain::manifest::{
     BodyKind, FormPart, IdempotencyMode, ParameterKind, ParameterPlace, ParameterSpec, Route,
 };
@@ -145,8 +146,10 @@ fn body(live: &Route, candidate: &Route, findings: &mut ChangeCollector<'_>) {
         }
         _ => {}
     }
-    if candidate.max_body_bytes != 0 && candidate.max_body_bytes < live.max_body_bytes {
-        let (now, before) = (candidate.max_body_bytes, live.max_body_bytes);
+    let limits = findings.found.limits;
+    let [before, now] = [live, candidate].map(|route| max_body_bytes(route, &limits));
+    // Without a limit of its own, a form takes what its parts take.
+    if live.max_body_bytes != candidate.max_body_bytes && now < before {
         findings.breaking("request", "", format!("takes {now} bytes now, and took {before}"));
     }
 }

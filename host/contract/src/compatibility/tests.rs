@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
+use super::super::contract::ContractLimits;
 use super::super::fixtures::{creating, manifest, route};
 use super::schema::{SchemaMismatch, SchemaUser};
 use super::{Compatibility, MAX_STEPS, additional_capabilities, compare, schema as schemas};
@@ -191,6 +192,28 @@ fn requests_that_were_taken_are_taken() {
 }
 
 #[test]
+fn requests_as_large_as_before_are_taken() {
+    let found = |(before, live): (u64, BodyKind), (now, candidate): (u64, BodyKind)| {
+        let with = |max_body_bytes, body| {
+            manifest("notes", vec![Route { max_body_bytes, body, ..creating("send", NOTES) }])
+        };
+        let report = compare(&with(before, live), &with(now, candidate));
+        report.differences.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let json = |bytes| (bytes, BodyKind::Json(json!({})));
+    let smaller = |now: u64, before: u64| {
+        vec![format!("operation send, request: takes {now} bytes now, and took {before}")]
+    };
+    let (mib, none) = (1_048_576, Vec::<String>::new());
+    assert_eq!(found(json(0), json(1_000)), smaller(1_000, mib));
+    assert_eq!(found(json(5 * mib), json(0)), smaller(mib, 5 * mib));
+    assert_eq!(found(json(mib), json(0)), none);
+    assert_eq!(found(json(0), json(mib)), none);
+    let most = ContractLimits::default().max_body_bytes;
+    assert_eq!(found((0, BodyKind::Blob), (mib, BodyKind::Blob)), smaller(mib, most));
+}
+
+#[test]
 fn forms_take_the_parts_they_took() {
     let part = |name: &str, max_bytes, required| FormPart {
         name: name.into(),
@@ -339,6 +362,15 @@ fn values_types_and_bounds_are_compared_by_what_they_mean() {
     );
     let dated = json!({"type": "string", "format": "date"});
     readers(dated, json!({"type": "string"}), &[" format is none now, and was \"date\""]);
+    let short = json!({"type": "string", "maxLength": 1});
+    writers(json!({"enum": ["a", "bb"]}), short.clone(), &[" does not accept \"bb\" any more"]);
+    readers(short, json!({"enum": ["a", "bb"]}), &[" may be \"bb\" now"]);
+    let pair = json!({"$ref": "#/$defs/Pair", "$defs": {
+        "Pair": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}},
+        "A": {"type": "integer"},
+    }});
+    writers(json!({"const": {"a": 1}}), pair.clone(), &[]);
+    writers(json!({"const": {"b": 1}}), pair, &[" does not accept {\"b\":1} any more"]);
 }
 
 #[test]
@@ -369,6 +401,25 @@ fn maps_are_compared_by_their_values() {
     writers(map("string"), json!({"type": "object"}), &[]);
     readers(json!({"type": "object"}), map("string"), &[]);
     readers(map("string"), map("integer"), &["/* may be a integer now"]);
+    let any = "/* does not accept a value of any type any more";
+    writers(json!({"type": "object"}), map("string"), &[any]);
+    let with = |property: &str| json!({"type": "object", "properties": {property: {"type": "string"}}, "additionalProperties": {"type": "integer"}});
+    writers(with("a"), map("integer"), &["/a does not accept a string any more"]);
+    writers(map("integer"), with("a"), &["/a does not accept a integer any more"]);
+}
+
+#[test]
+fn objects_that_take_any_member_are_compared_as_such() {
+    let arbitrary = "/* does not accept arbitrary members any more";
+    let listed = json!({"properties": {"a": {}}});
+    writers(json!({"type": "object"}), object(json!({"a": {}}), &[]), &[arbitrary]);
+    writers(json!({}), listed.clone(), &[arbitrary]);
+    writers(listed.clone(), json!({}), &[]);
+    let required = json!({"properties": {"a": {}}, "required": ["a"]});
+    writers(listed.clone(), required.clone(), &["/a is required now"]);
+    readers(required, listed, &["/a is not always there any more"]);
+    let typed = json!({"properties": {"a": {"type": "string"}}, "additionalProperties": true});
+    writers(json!({}), typed, &["/a does not accept a value of any type any more"]);
 }
 
 #[test]

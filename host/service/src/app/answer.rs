@@ -14,6 +14,7 @@ use assurance_contract::RouteContract;
 use assurance_core::domain::area::ProblemKind;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::TrialMode;
+use assurance_work::CallError;
 
 /// Executes one operation on the version that serves the request's workspace.
 ///
@@ -33,17 +34,56 @@ pub async fn answer(
         return Box::pin(shadow::answer(app, trial, found, request)).await;
     }
     let candidate = candidate(trial, route, request.workspace);
-    let side = if candidate.is_some() { &trial.figures.candidate } else { &trial.figures.live };
+    let mut counter = TrialCallCounter {
+        trial,
+        canary: candidate.is_some(),
+        operation: &route.route.operation_id,
+        begun: Instant::now(),
+        end: CallEnd::Abandoned,
+    };
     let (area, contract) = candidate.unwrap_or((live, route));
-    let begun = Instant::now();
     let call = Call { app, area, route: contract, capture: None };
     let answered = call.run(request).await;
-    let failed = has_failed(&answered);
-    side.answered(&route.route.operation_id, begun.elapsed(), failed);
-    if failed {
-        trial.figures.notify_failure();
-    }
+    counter.end = end_of(&answered);
     answered
+}
+
+/// Counts one request during a canary when it is dropped, so also if the client leaves before the
+/// response.
+struct TrialCallCounter<'a> {
+    trial: &'a OnTrial,
+    canary: bool,
+    operation: &'a str,
+    begun: Instant,
+    end: CallEnd,
+}
+
+/// End of a request, for the comparison of two versions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CallEnd {
+    Answered,
+    /// The client left. Its time until then counts as latency, so a version that hangs is slower.
+    /// It is no fault, because the version was within its deadline.
+    Abandoned,
+    /// The version failed: a fault of its code, or a reply of kind `unavailable`.
+    Failed,
+    /// The area had no free instance or no budget. This counts as a fault without a latency: a
+    /// version that needs more than the other one is refused more often.
+    Refused,
+}
+
+impl Drop for TrialCallCounter<'_> {
+    fn drop(&mut self) {
+        let (figures, failed) = (&self.trial.figures, self.end == CallEnd::Failed);
+        let side = if self.canary { &figures.candidate } else { &figures.live };
+        match self.end {
+            CallEnd::Refused => side.ran(true),
+            _ => side.answered(self.operation, self.begun.elapsed(), failed),
+        }
+        if matches!(self.end, CallEnd::Failed | CallEnd::Refused) {
+            figures.notify_failure();
+        }
+    }
 }
 
 /// Returns the canary and its route if the canary serves this workspace and has the operation.
@@ -58,12 +98,16 @@ fn candidate<'t>(
     Some((&trial.version, trial.route(&route.route.operation_id)?))
 }
 
-/// Whether the version failed: a fault of its code, or a reply of kind `unavailable`.
-fn has_failed(answered: &Result<CommittedResponse, CallRefusal>) -> bool {
+fn end_of(answered: &Result<CommittedResponse, CallRefusal>) -> CallEnd {
     match answered {
-        Err(CallRefusal::Failed(error)) => error.is_areas_fault(),
-        Err(CallRefusal::Problem(problem)) => problem.kind == ProblemKind::Unavailable,
-        _ => false,
+        Err(CallRefusal::Failed(CallError::Overloaded | CallError::OverBudget(_))) => {
+            CallEnd::Refused
+        }
+        Err(CallRefusal::Failed(error)) if error.is_areas_fault() => CallEnd::Failed,
+        Err(CallRefusal::Problem(problem)) if problem.kind == ProblemKind::Unavailable => {
+            CallEnd::Failed
+        }
+        _ => CallEnd::Answered,
     }
 }
 

@@ -10,15 +10,18 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
+use super::answer::answer;
 use super::call::{AreaRequest, Call, CallRefusal, Caller, CommittedResponse};
 use super::{App, KeysInFlight, Limiter, Parts};
-use crate::registry::{AreaTargetState, Registry};
+use crate::registry::{AreaTargetState, Registry, RouteMatch, TrialStats};
 use crate::{open, testing};
 use assurance_contract::{ContractLimits, fixtures};
 use assurance_core::config::{Config, RecordConfig};
 use assurance_core::domain::area::{Problem, ProblemKind, Reply, Request, RequestBody};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::role::Role;
+use assurance_core::domain::time::Timestamp;
+use assurance_core::domain::trial::{TrafficShare, Trial, TrialMode, TrialState};
 use assurance_core::recordings::Recordings;
 use assurance_outside::egress::{self, Egress};
 use assurance_outside::mail::{self, Mailer};
@@ -32,6 +35,7 @@ enum Step {
     Reply(&'static str),
     LoseRace,
     Refuse,
+    Overload,
     Wait(Arc<Notify>),
 }
 
@@ -57,6 +61,7 @@ impl AreaCode for Scripted {
                 Step::Reply(body) => Ok(Ok(reply(body))),
                 Step::LoseRace => Err(CallError::Store(store::Error::RunAgain)),
                 Step::Refuse => Ok(Err(refusal())),
+                Step::Overload => Err(CallError::Overloaded),
                 Step::Wait(until) => {
                     until.notified().await;
                     Ok(Ok(reply("\"waited\"")))
@@ -103,8 +108,8 @@ impl TestService {
         Self { app, code, caller, workspace: WorkspaceId::new(), _folder: folder }
     }
 
-    async fn call(&self, key: Option<&str>, body: Json) -> Result<CommittedResponse, CallRefusal> {
-        let incoming = AreaRequest {
+    fn request(&self, key: Option<&str>, body: Json) -> AreaRequest {
+        AreaRequest {
             id: "r-1".into(),
             caller: self.caller,
             workspace: self.workspace,
@@ -115,11 +120,43 @@ impl TestService {
             idempotency_key: key.map(str::to_owned),
             if_match: None,
             link: None,
-        };
+        }
+    }
+
+    async fn call(&self, key: Option<&str>, body: Json) -> Result<CommittedResponse, CallRefusal> {
+        let incoming = self.request(key, body);
         let snapshot = self.app.registry.snapshot();
         let area = snapshot.area("notes").unwrap();
         let route = &area.routes[0];
         Call { app: &self.app, area, route, capture: None }.run(incoming).await
+    }
+
+    /// Executes a request while a canary with the same code serves every workspace.
+    async fn call_canary(&self) -> Result<CommittedResponse, CallRefusal> {
+        let snapshot = self.app.registry.snapshot();
+        let area = snapshot.area("notes").unwrap();
+        let found = RouteMatch { area, route: &area.routes[0], path_values: vec![] };
+        answer(&self.app, &snapshot, &found, self.request(None, json!({}))).await
+    }
+
+    fn begin_canary(&self) -> Arc<TrialStats> {
+        let snapshot = self.app.registry.snapshot();
+        let trial = Trial {
+            area: "notes".into(),
+            digest: "c".into(),
+            mode: TrialMode::Canary,
+            share: TrafficShare::of_percent(100.0).unwrap(),
+            workspaces: [].into(),
+            state: TrialState::Running,
+            why: None,
+            revision: 1,
+            begun_at: Timestamp(0),
+            begun_by: "ada".into(),
+            ended_at: None,
+        };
+        let target = AreaTargetState::Trial(&trial, snapshot.area("notes").unwrap());
+        self.app.registry.activate(self.app.registry.plan("notes", target).unwrap()).unwrap();
+        Arc::clone(&self.app.registry.snapshot().trial("notes").unwrap().figures)
     }
 
     fn runs(&self) -> u32 {
@@ -217,4 +254,23 @@ async fn while_the_first_runs_the_second_is_told_to_wait() {
     let (first, second) = tokio::join!(first, second);
     assert!(first.is_ok());
     assert!(matches!(second, Err(CallRefusal::InProgress)));
+}
+
+#[tokio::test]
+async fn a_canary_is_judged_by_refused_and_by_abandoned_calls_too() {
+    let wait = Step::Wait(Arc::default());
+    let service = TestService::new(vec![Step::Reply("1"), Step::Overload, wait]).await;
+    let figures = service.begin_canary();
+    let seen = || {
+        let stats = figures.candidate.stats();
+        let latencies = stats.operations.get("create_note").map_or(0, |latency| latency.calls);
+        (stats.calls, stats.faults, latencies)
+    };
+    service.call_canary().await.unwrap();
+    assert_eq!(seen(), (1, 0, 1));
+    service.call_canary().await.unwrap_err();
+    assert_eq!(seen(), (2, 1, 1), "a refused call failed, and was not fast");
+    let left = tokio::time::timeout(Duration::from_millis(50), service.call_canary()).await;
+    assert!(left.is_err());
+    assert_eq!(seen(), (3, 1, 2), "an abandoned call took some time, and did not fail");
 }

@@ -82,6 +82,9 @@ pub struct LiveChange {
     pub before: Option<Arc<AreaVersion>>,
     /// New live version; `None` if the area is removed.
     pub now: Option<Arc<AreaVersion>>,
+    /// Version that was on trial; `None` if there was no trial. Its trial has ended, or began
+    /// again.
+    pub tried: Option<Arc<AreaVersion>>,
 }
 
 /// Target state of one area in the next snapshot.
@@ -174,7 +177,8 @@ impl Registry {
         let of_trial = matches!(target, AreaTargetState::Trial(..) | AreaTargetState::NoTrial);
         let next = self.assemble(next_versions(&base, area, target), area)?;
         let (before, now) = (base.area(area).cloned(), next.area(area).cloned());
-        let change = LiveChange { area: area.to_owned(), before, now };
+        let tried = base.trial(area).map(|on_trial| Arc::clone(&on_trial.version));
+        let change = LiveChange { area: area.to_owned(), before, now, tried };
         Ok(ChangePlan { base, next, change, of_trial })
     }
 

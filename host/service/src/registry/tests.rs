@@ -38,6 +38,7 @@ fn host() -> Vec<HostOperation> {
         in_contract: true,
         signed_in: true,
         takes_access_token: true,
+        least_role: None,
         parameters: vec![],
         idempotent: false,
         body: None,

@@ -86,7 +86,8 @@ impl TrialSide {
         }
     }
 
-    /// Records the end of a job's run. Its latency is not recorded, because it depends on the job.
+    /// Records the end of a job's run, or a request that was refused for want of an instance or a
+    /// budget. Their latency is not recorded: it depends on the job, or is not the version's.
     pub fn ran(&self, failed: bool) {
         self.0.lock().count(failed);
     }
@@ -123,7 +124,8 @@ impl fmt::Debug for TrialSide {
 pub struct SideStats {
     /// Number of requests and job runs.
     pub calls: u64,
-    /// Number of calls that failed by the version's own fault.
+    /// Number of calls that failed by the version's own fault, or were refused for want of an
+    /// instance or a budget.
     pub faults: u64,
     /// Latency of requests, by operation.
     pub operations: BTreeMap<String, LatencySummary>,

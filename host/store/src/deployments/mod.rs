@@ -52,7 +52,7 @@ macro_rules! pointers {
 }
 
 /// Stores a version. If it already exists, its stage is kept and its signature
-/// is updated.
+/// is updated, and the time at which it went live if there is one.
 pub async fn insert(
     connection: &mut Connection,
     version: &Deployment,
@@ -61,10 +61,11 @@ pub async fn insert(
     execute!(
         connection,
         "INSERT INTO area_versions (area, digest, version, manifest, size, object, publisher, \
-         signature, stage, received_at, received_by) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
+         signature, stage, received_at, received_by, live_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) \
          ON CONFLICT (area, digest) DO UPDATE SET publisher = excluded.publisher, \
-         signature = excluded.signature",
+         signature = excluded.signature, \
+         live_at = coalesce(excluded.live_at, area_versions.live_at)",
         &version.area,
         &version.digest,
         &version.version,
@@ -75,7 +76,8 @@ pub async fn insert(
         &version.signature,
         version.stage.as_str(),
         version.received_at.0,
-        &version.received_by
+        &version.received_by,
+        version.live_at.map(|at| at.0)
     );
     Ok(())
 }
@@ -92,7 +94,7 @@ pub async fn find(
 }
 
 /// Lists an area's versions with this version number, or whose digest begins
-/// with these characters, newest first.
+/// with these characters in either case, newest first.
 pub async fn matching(
     connection: &mut Connection,
     area: &str,
@@ -100,7 +102,7 @@ pub async fn matching(
     limit: u32,
 ) -> Result<Vec<Deployment>, Error> {
     let sql = versions!(
-        "WHERE area = $1 AND (version = $2 OR substr(digest, 1, length($2)) = $2) \
+        "WHERE area = $1 AND (version = $2 OR substr(digest, 1, length($2)) = lower($2)) \
          ORDER BY number DESC LIMIT $3"
     );
     let rows: Vec<Row> = fetch_all!(connection, sql, area, named, i64::from(limit));

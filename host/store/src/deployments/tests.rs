@@ -91,6 +91,7 @@ on_both! {
         for (named, expected) in [
             ("abcd", vec!["abcd2", "abcd1"]),
             ("abcd1", vec!["abcd1"]),
+            ("ABCD1", vec!["abcd1"]),
             ("1.0.0", vec!["abce3", "abcd2", "abcd1"]),
             ("bcd1", vec![]),
             ("abc%", vec![]),

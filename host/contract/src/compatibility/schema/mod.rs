@@ -10,8 +10,10 @@ mod alternatives;
 
 use std::collections::BTreeSet;
 
+use jsonschema::Validator;
 use serde_json::{Map, Value as Json};
 
+use super::super::schema::{close, compile};
 use alternatives::{Alternative, MAX_DEPTH, same_kind, split, strip};
 
 /// Clients or areas that rely on the live schema.
@@ -33,7 +35,10 @@ pub(super) struct SchemaMismatch {
 
 /// Number of bytes of both schemas that count as one step.
 const BYTES_PER_STEP: usize = 256;
+/// Number of steps that compiling [`BYTES_PER_STEP`] bytes of a schema takes.
+const STEPS_PER_VALIDATOR: usize = 32;
 
+const ANYTHING: &Json = &Json::Bool(true);
 const LOWER: [&str; 5] = ["minLength", "minItems", "minProperties", "minimum", "exclusiveMinimum"];
 const UPPER: [&str; 5] = ["maxLength", "maxItems", "maxProperties", "maximum", "exclusiveMaximum"];
 /// Keywords that fit only if their values are identical.
@@ -107,6 +112,9 @@ impl<'s> SchemaComparison<'s, '_> {
     fn fit(&mut self, at: &str, sub: &'s Json, sup: &'s Json) -> Vec<SchemaMismatch> {
         if !self.spend(1) {
             return vec![mismatch(at, "is too large to be compared")];
+        }
+        if sup == ANYTHING {
+            return Vec::new();
         }
         let pair = (reference(sub), reference(sup));
         let recursive = !pair.0.is_empty() || !pair.1.is_empty();
@@ -183,7 +191,7 @@ impl<'s> SchemaComparison<'s, '_> {
         }
         let mut found = self.fit_bounds(at, sub.members, sup.members);
         found.extend(self.fit_items(at, sub.members, sup.members));
-        if sup.kind == Some("object") {
+        if matches!(sub.kind, None | Some("object")) {
             found.extend(self.fit_members(at, sub.members, sup.members));
         }
         found
@@ -203,20 +211,53 @@ impl<'s> SchemaComparison<'s, '_> {
                 at,
                 self.say("accepts only some values now", "may have other values now"),
             )]),
-            // The schema lists its values, so bounds need no comparison.
-            (Some(_), None) => Some(Vec::new()),
+            (Some(values), None) => {
+                let Some(valid) = self.validator(sup.members) else {
+                    return Some(vec![self.incomparable(at, "enum")]);
+                };
+                Some(self.unless(at, values, |value| valid.is_valid(value)))
+            }
             (Some(values), Some(known)) => {
                 if !self.spend(values.len().saturating_mul(known.len()) / BYTES_PER_STEP) {
                     return Some(vec![mismatch(at, "is too large to be compared")]);
                 }
-                let new = values.iter().filter(|value| !known.contains(value));
-                let said = new.map(|value| {
-                    let less = format!("does not accept {value} any more");
-                    mismatch(at, self.say(&less, &format!("may be {value} now")))
-                });
-                Some(said.collect())
+                Some(self.unless(at, values, |value| known.contains(&value)))
             }
         }
+    }
+
+    /// Returns a mismatch for each listed value that is not valid.
+    fn unless(
+        &self,
+        at: &str,
+        values: &[&Json],
+        is_valid: impl Fn(&Json) -> bool,
+    ) -> Vec<SchemaMismatch> {
+        let new = values.iter().filter(|value| !is_valid(value));
+        let said = new.map(|value| {
+            let less = format!("does not accept {value} any more");
+            mismatch(at, self.say(&less, &format!("may be {value} now")))
+        });
+        said.collect()
+    }
+
+    /// Compiles an alternative of `sup` as the host compiles it; `None` if that
+    /// fails or no steps are left.
+    fn validator(&mut self, members: &Map<String, Json>) -> Option<Validator> {
+        if !self.spend(self.weight.saturating_mul(STEPS_PER_VALIDATOR)) {
+            return None;
+        }
+        let mut schema = members.clone();
+        for definitions in ["$defs", "definitions"] {
+            if let Some(found) = self.super_root().get(definitions) {
+                schema.insert(definitions.to_owned(), found.clone());
+            }
+        }
+        let mut schema = Json::Object(schema);
+        if self.side == SchemaUser::Writers {
+            close(&mut schema);
+        }
+        compile(&schema).ok()
     }
 
     fn fit_bounds(
@@ -256,7 +297,6 @@ impl<'s> SchemaComparison<'s, '_> {
         sub: &'s Map<String, Json>,
         sup: &'s Map<String, Json>,
     ) -> Vec<SchemaMismatch> {
-        const ANYTHING: &Json = &Json::Bool(true);
         let mut found = Vec::new();
         if let Some(items) = sup.get("items") {
             let sub_items = sub.get("items").unwrap_or(ANYTHING);
@@ -281,12 +321,20 @@ impl<'s> SchemaComparison<'s, '_> {
                 None if self.side == SchemaUser::Readers => {
                     found.push(mismatch(&below(at, name), "is gone"));
                 }
-                None => {}
+                None => {
+                    if let Some(own) = others(sub) {
+                        found.extend(self.fit(&below(at, name), own, schema));
+                    }
+                }
             }
         }
-        if self.side == SchemaUser::Writers && is_closed(sup) {
-            for (name, _) in properties(sub).filter(|(name, _)| !has_property(sup, name)) {
-                found.push(mismatch(&below(at, name), "is not accepted any more"));
+        for (name, own) in properties(sub).filter(|(name, _)| !has_property(sup, name)) {
+            match others(sup) {
+                Some(schema) => found.extend(self.fit(&below(at, name), own, schema)),
+                None if self.side == SchemaUser::Writers => {
+                    found.push(mismatch(&below(at, name), "is not accepted any more"));
+                }
+                None => {}
             }
         }
         let certain: BTreeSet<&str> = required(sub).collect();
@@ -311,11 +359,8 @@ impl<'s> SchemaComparison<'s, '_> {
         let at = format!("{at}/*");
         match (others(sub), others(sup)) {
             (Some(own), Some(schema)) => self.fit(&at, own, schema),
-            (Some(_), None) if self.side == SchemaUser::Writers && is_closed(sup) => {
+            (Some(_), None) if self.side == SchemaUser::Writers => {
                 vec![mismatch(&at, "does not accept arbitrary members any more")]
-            }
-            (None, Some(schema)) if self.side == SchemaUser::Readers && !is_closed(sub) => {
-                self.fit(&at, &Json::Bool(true), schema)
             }
             _ => Vec::new(),
         }
@@ -386,17 +431,12 @@ fn required(schema: &Map<String, Json>) -> impl Iterator<Item = &str> {
     names.filter_map(Json::as_str)
 }
 
-/// Returns the schema of members that are not listed in `properties`.
+/// Returns the schema of members that are not listed in `properties`; `None` if
+/// they are rejected. The host rejects them if the schema lists any members.
 fn others(schema: &Map<String, Json>) -> Option<&Json> {
-    schema.get("additionalProperties").filter(|others| **others != Json::Bool(false))
-}
-
-/// Returns whether members that are not listed in `properties` are rejected.
-/// The host rejects them if the schema lists any members.
-fn is_closed(schema: &Map<String, Json>) -> bool {
     match schema.get("additionalProperties") {
-        Some(others) => *others == Json::Bool(false),
-        None => schema.contains_key("properties"),
+        Some(others) => Some(others).filter(|others| **others != Json::Bool(false)),
+        None => (!schema.contains_key("properties")).then_some(ANYTHING),
     }
 }
 

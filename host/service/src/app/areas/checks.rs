@@ -12,6 +12,7 @@ use super::error::{IncompatibleVersion, InstallError};
 use super::rows;
 use super::state::DesiredArea;
 use crate::registry::AreaVersion;
+use assurance_contract::ContractLimits;
 use assurance_contract::compatibility::{self, Compatibility, CompatibilityReport};
 use assurance_core::domain::manifest::{Capability, Manifest};
 use assurance_runtime::LoadError;
@@ -54,7 +55,9 @@ pub(super) async fn check(
         return Ok(CompatibilityCheck { asks, ..CompatibilityCheck::default() });
     }
     let (before, now) = (Arc::clone(&live), Arc::clone(&candidate.manifest));
-    let comparing = tokio::task::spawn_blocking(move || compatibility::compare(&before, &now));
+    let limits = ContractLimits::from(&app.config);
+    let comparing =
+        tokio::task::spawn_blocking(move || compatibility::compare_within(&limits, &before, &now));
     let report = comparing.await.map_err(|error| LoadError::Host(error.into()))?;
     match (report.verdict(), comparison) {
         (Compatibility::Safe, _)

@@ -17,6 +17,7 @@ use super::{load, rows};
 use crate::registry::AreaTargetState;
 use assurance_core::domain::time::Timestamp;
 use assurance_runtime::LoadedArea;
+use assurance_store as store;
 
 impl FolderTarget for App {
     type Loaded = LoadedArea;
@@ -48,17 +49,24 @@ impl FolderTarget for App {
             tracing::info!(area.name = area, "file ignored: the deployed version is newer");
             return Ok(area);
         }
+        let live = self.registry.snapshot();
+        if live.running(&area).is_none_or(|live| live.digest != loaded.digest) {
+            let version = load::compile(self, loaded).await?;
+            let plan = self.registry.plan(&area, AreaTargetState::Live(&version))?;
+            load::ensure_collections(self, &version).await?;
+            install_unnamed(self, plan);
+        }
+        // Only now: a refused file must not keep the deployed version from running.
         self.node.note_file(&area, written_at);
         self.node.recovered(&area);
-        let live = self.registry.snapshot();
-        if live.running(&area).is_some_and(|live| live.digest == loaded.digest) {
-            return Ok(area);
-        }
-        let version = load::compile(self, loaded).await?;
-        let plan = self.registry.plan(&area, AreaTargetState::Live(&version))?;
-        load::ensure_collections(self, &version).await?;
-        install_unnamed(self, plan);
         Ok(area)
+    }
+
+    fn is_temporary(error: &InstallError) -> bool {
+        let (InstallError::Store(source) | InstallError::Indexes { source, .. }) = error else {
+            return false;
+        };
+        !matches!(source, store::Error::UniqueConflict { .. })
     }
 
     fn note_refused(&self, file: &Path, why: &str) {

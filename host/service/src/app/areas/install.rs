@@ -9,7 +9,7 @@ use super::super::App;
 use crate::registry::{AreaVersion, ChangePlan, LiveChange};
 use assurance_work::CallsToEnd;
 
-/// Time for which calls of a replaced or removed version may still run.
+/// Time for which calls of a version that was replaced, removed or tried may still run.
 const LAST_CALLS: Duration = Duration::from_millis(1_000);
 
 /// Activates a plan that follows the database rows. Running requests finish with the version they
@@ -22,6 +22,9 @@ pub(super) fn install(app: &App, plan: ChangePlan) -> Option<LiveChange> {
         trial_changed(app, &change.area);
     } else {
         live_changed(app, &change);
+    }
+    if let Some(tried) = &change.tried {
+        end_last_calls(app, tried);
     }
     Some(change)
 }
@@ -108,7 +111,7 @@ fn end_turns(app: &App, area: &str) {
     }
 }
 
-/// Ends the remaining calls of a replaced or removed version after [`LAST_CALLS`], unless the
+/// Ends the remaining calls of a version that was replaced, removed or tried after [`LAST_CALLS`], unless the
 /// version is live or on trial again.
 fn end_last_calls(app: &App, version: &Arc<AreaVersion>) {
     let (app, version, replaced) = (app.clone(), Arc::clone(version), Instant::now());

@@ -12,8 +12,10 @@ use super::install::with_writers_ended;
 use super::{compiled, rows, trust};
 use crate::registry::AreaVersion;
 use assurance_core::domain::deployment::Deployment;
+use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_store as store;
+use assurance_work::CallError;
 
 /// Loads a component whose signature was verified: compiles it, checks its
 /// imports against the operator's grants, and reads its manifest.
@@ -47,7 +49,27 @@ pub(super) async fn stored(
         Some(loaded) => loaded,
         None => from_blob_store(app, version).await?,
     };
+    let checked = rows::manifest(app, area, digest).await?;
+    let checked = checked.ok_or_else(|| InstallError::not_known(area, digest))?;
+    same_manifest(&checked, &loaded.manifest)?;
     compile(app, loaded).await
+}
+
+/// Refuses a version whose `describe` returns another manifest than the stored one, which was
+/// checked when the version was deployed. Both are read by this release, so that they have the same
+/// defaults.
+fn same_manifest(checked: &str, described: &Manifest) -> Result<(), LoadError> {
+    let read = |text: &str| serde_json::from_str::<Manifest>(text);
+    let text = serde_json::to_string(described).map_err(|error| LoadError::Host(error.into()))?;
+    let (checked, described) = read(checked)
+        .and_then(|checked| Ok((checked, read(&text)?)))
+        .map_err(|error| LoadError::Host(error.into()))?;
+    if checked == described {
+        return Ok(());
+    }
+    let why = "`describe` returned another manifest than when the version was deployed; it must \
+               always return the same";
+    Err(LoadError::Describe(CallError::Contract(why.to_owned())))
 }
 
 async fn from_blob_store(app: &App, version: Deployment) -> Result<LoadedArea, InstallError> {
@@ -92,4 +114,22 @@ pub(super) async fn ensure_collections(
 pub(super) async fn digest_of(component: Bytes) -> Result<String, InstallError> {
     let digest = tokio::task::spawn_blocking(move || hex::encode(Sha256::digest(&component))).await;
     Ok(digest.map_err(|error| LoadError::Host(error.into()))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assurance_contract::fixtures::manifest;
+    use assurance_core::domain::manifest::Capability;
+
+    #[test]
+    fn a_version_runs_only_with_the_manifest_that_was_checked() {
+        let checked = manifest("notes", vec![]);
+        let mut stored = serde_json::to_value(&checked).unwrap();
+        stored["unknown"] = serde_json::json!("written by a newer release");
+        let verdict = |described| same_manifest(&stored.to_string(), &described).is_ok();
+        assert!(verdict(checked.clone()));
+        assert!(!verdict(Manifest { name: "support".into(), ..checked.clone() }));
+        assert!(!verdict(Manifest { capabilities: vec![Capability::Egress], ..checked.clone() }));
+    }
 }

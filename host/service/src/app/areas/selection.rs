@@ -23,7 +23,7 @@ const MAX_CANDIDATES: u32 = 20;
 /// No version of the area matches, or several do.
 pub(super) async fn digest_of(app: &App, area: &str, named: &str) -> Result<String, InstallError> {
     if named.len() == DIGEST {
-        return Ok(named.to_owned());
+        return Ok(named.to_ascii_lowercase());
     }
     let found = versions(app, area, named).await?;
     let digest = match found.as_slice() {
@@ -38,9 +38,8 @@ async fn versions(app: &App, area: &str, named: &str) -> Result<Vec<Deployment>,
     if named.len() < MIN_PREFIX {
         return Ok(Vec::new());
     }
-    let named = named.to_ascii_lowercase();
     rows::read(app, async |connection| {
-        deployments::matching(connection, area, &named, MAX_CANDIDATES).await
+        deployments::matching(connection, area, named, MAX_CANDIDATES).await
     })
     .await
 }
@@ -50,7 +49,8 @@ async fn versions(app: &App, area: &str, named: &str) -> Result<Vec<Deployment>,
 fn running(app: &App, area: &str, named: &str) -> Option<String> {
     let snapshot = app.registry.snapshot();
     let live = snapshot.running(area)?;
-    let is_prefix = named.len() >= MIN_PREFIX && live.digest.starts_with(named);
+    let prefix = named.to_ascii_lowercase();
+    let is_prefix = named.len() >= MIN_PREFIX && live.digest.starts_with(&prefix);
     (is_prefix || live.manifest.version.to_string() == named).then(|| live.digest.clone())
 }
 
@@ -87,11 +87,12 @@ pub(super) async fn rollback_target(
     if state.desired.live() == Some(&digest) {
         return Err(InstallError::AlreadyLive { area: area.clone(), digest });
     }
-    let found = rows::version(app, area, &digest).await?;
-    match found.stage {
-        VersionStage::Retired | VersionStage::Withdrawn => Ok(digest),
-        _ if found.live_at.is_some() => Ok(digest),
-        _ => Err(InstallError::NeverLive { area: area.clone(), digest }),
+    let was_live = rows::version(app, area, &digest).await?.live_at.is_some();
+    // A version that an earlier release stored from the folder has no time.
+    if was_live || state.desired.previous() == Some(&digest) {
+        Ok(digest)
+    } else {
+        Err(InstallError::NeverLive { area: area.clone(), digest })
     }
 }
 

@@ -72,6 +72,9 @@ pub trait FolderTarget: Send + Sync {
         written_at: Timestamp,
     ) -> impl Future<Output = Result<String, Self::InstallError>> + Send;
 
+    /// Returns whether the same component may be installed later.
+    fn is_temporary(error: &Self::InstallError) -> bool;
+
     /// Reports that a file was refused.
     fn note_refused(&self, file: &Path, why: &str);
 
@@ -94,7 +97,8 @@ pub struct ComponentFolder<H = App> {
 #[derive(Debug)]
 struct KnownFile {
     stamp: FileStamp,
-    /// Whether this stamp of the file was installed or refused.
+    /// Whether this stamp of the file was installed or refused. False after a temporary error, so
+    /// that the next scan reads the file again.
     handled: bool,
     /// Name of the area that was installed from this file; `None` if none was.
     area: Option<String>,
@@ -198,7 +202,13 @@ impl<H: FolderTarget> ComponentFolder<H> {
         let refused = match loaded {
             Ok(loaded) => match self.host.install(loaded, stamp.written_at()).await {
                 Ok(area) => return self.installed(path, area),
-                Err(error) => error.to_string(),
+                Err(error) => {
+                    if let Some(file) = self.files.get_mut(path).filter(|_| H::is_temporary(&error))
+                    {
+                        file.handled = false;
+                    }
+                    error.to_string()
+                }
             },
             Err(error) => error.to_string(),
         };

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 use super::*;
 
-/// Log of installs and removals, in order. A component is a text here: the area's name and any
-/// suffix, or `bad`.
+/// Log of loads and removals, in order. A component is a text here: the area's name and any
+/// suffix; `bad` is not loaded, `later` is installed at the second attempt, `never` is refused.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -48,7 +48,18 @@ impl FolderTarget for Log {
     }
 
     async fn install(&self, text: String, _: Timestamp) -> Result<String, &'static str> {
+        let attempts = self.0.lock().len();
+        if text.starts_with("later") && attempts < 2 {
+            return Err("the database is unavailable");
+        }
+        if text.starts_with("never") {
+            return Err("its route is taken");
+        }
         Ok(text.split(' ').next().unwrap_or_default().to_owned())
+    }
+
+    fn is_temporary(error: &&'static str) -> bool {
+        error.ends_with("unavailable")
     }
 
     fn note_refused(&self, _: &Path, _: &str) {}
@@ -102,6 +113,19 @@ async fn a_bad_file_is_refused_once_and_its_successor_taken_in() {
     write(&folder, "a.new", "notes 3");
     std::fs::rename(folder.path().join("a.new"), folder.path().join("a.wasm")).unwrap();
     log.becomes(&["bad", "notes 3"]).await;
+    watching.abort();
+}
+
+#[tokio::test]
+async fn a_file_is_installed_again_only_after_a_temporary_error() {
+    let (folder, log) = (tempfile::tempdir().unwrap(), Log::default());
+    write(&folder, "a.wasm", "later");
+    let watching = tokio::spawn(log.folder(folder.path()).await.watch());
+    log.becomes(&["later", "later"]).await;
+    write(&folder, "b.wasm", "never");
+    log.becomes(&["later", "later", "never"]).await;
+    tokio::time::sleep(SCAN_INTERVAL).await;
+    log.becomes(&["later", "later", "never"]).await;
     watching.abort();
 }
 

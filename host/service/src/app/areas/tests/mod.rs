@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tempfile::TempDir;
+use tokio::sync::mpsc;
 
 use super::checks::{self, CompatibilityCheck, PlannedUse, needs_approval};
 use super::smoke_test::smoke_test;
@@ -17,6 +18,7 @@ use super::{
     remove, roll_back, stop_trial,
 };
 use crate::app::App;
+use crate::app::folder::FolderTarget;
 use crate::app::tests::app;
 use crate::registry::{AreaTargetState, AreaVersion};
 use crate::testing;
@@ -29,7 +31,7 @@ use assurance_core::domain::time::Timestamp;
 use assurance_core::domain::trial::{TrafficShare, TrialMode};
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_store::{deployments, testing as store_testing};
-use assurance_work::{AreaCode, CallError, CallOutcome, TimeLimit, UnitOfWork};
+use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit, UnitOfWork};
 
 const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
 
@@ -45,6 +47,26 @@ impl AreaCode for TrappingCode {
     ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
         let error = CallError::Trap("wasm `unreachable` instruction executed".into());
         Box::pin(async { CallOutcome { unit: None, result: Err(error) } })
+    }
+}
+
+/// Code that reports when its calls are ended.
+struct EndedCode(mpsc::UnboundedSender<()>);
+
+impl AreaCode for EndedCode {
+    fn handle<'a>(
+        &'a self,
+        unit: UnitOfWork,
+        _: &'a Request,
+        _: Duration,
+    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+        Box::pin(async { CallOutcome { unit: Some(unit), result: Err(CallError::Replaced) } })
+    }
+
+    fn end_calls(&self, which: CallsToEnd) {
+        if let CallsToEnd::BegunBefore(_) = which {
+            self.0.send(()).unwrap();
+        }
     }
 }
 
@@ -170,9 +192,13 @@ async fn a_version_that_fails_its_first_call_is_told_which_it_was() {
 
 /// Stores a version as if it had been deployed, and keeps it in memory.
 async fn keep(app: &App, manifest: Manifest, stage: VersionStage) -> String {
-    let text = serde_json::to_string(&manifest).unwrap();
-    let loaded = loaded(manifest);
+    keep_loaded(app, loaded(manifest), stage).await
+}
+
+async fn keep_loaded(app: &App, loaded: LoadedArea, stage: VersionStage) -> String {
+    let text = serde_json::to_string(&loaded.manifest).unwrap();
     let version = Deployment {
+        area: loaded.manifest.name.clone(),
         version: loaded.manifest.version.to_string(),
         size: 0,
         object: String::new(),
@@ -278,6 +304,35 @@ async fn a_trial_ends_when_the_live_version_changes() {
 }
 
 #[tokio::test]
+async fn a_refused_file_does_not_keep_the_deployed_version_from_running() {
+    let (app, _folder) = scene().await;
+    let thief = manifest("ledger", vec![route("list_entries", NOTES)]);
+    let refused = FolderTarget::install(&app, loaded(thief), Timestamp(9)).await;
+    assert!(matches!(refused, Err(InstallError::Refused(_))), "{refused:?}");
+    assert!(!app.node.is_from_file("ledger"));
+    FolderTarget::install(&app, loaded(next()), Timestamp(9)).await.unwrap();
+    assert!(app.node.is_from_file("notes"));
+}
+
+#[tokio::test]
+async fn calls_of_a_canary_end_with_it() {
+    let (app, _folder, _live) = scene_live().await;
+    let (ended, mut was_ended) = mpsc::unbounded_channel();
+    let code = testing::loaded(next(), Arc::new(EndedCode(ended)));
+    let tried = keep_loaded(&app, code, VersionStage::Staged).await;
+    let mut has_ended =
+        async || tokio::time::timeout(Duration::from_secs(2), was_ended.recv()).await.is_ok();
+    begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
+    stop_trial(&app, "ada", "notes", "it is slow").await.unwrap();
+    assert!(has_ended().await, "stopped");
+    begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
+    begin_trial(&app, "ada", &canary(&tried)).await.unwrap();
+    assert!(!has_ended().await, "on trial again");
+    remove(&app, "ada", "notes", None, false).await.unwrap();
+    assert!(has_ended().await, "the area was removed");
+}
+
+#[tokio::test]
 async fn without_a_name_the_only_version_that_waits_is_activated() {
     let (app, _folder) = scene().await;
     let nothing = || activate(&app, "ada", ActivationRequest { digest: None, ..activation("") });
@@ -301,6 +356,21 @@ async fn a_rollback_goes_only_to_a_version_that_was_live() {
     insta::assert_snapshot!(back("0.2.0").await.expect_err("never live"));
     insta::assert_snapshot!(back("0.1.0").await.expect_err("live already"));
     insta::assert_snapshot!(back("0.9.0").await.expect_err("unknown"));
+    let third = Manifest { version: semver::Version::new(0, 3, 0), ..notes() };
+    let stopped = keep(&app, third, VersionStage::Staged).await;
+    begin_trial(&app, "ada", &canary(&stopped)).await.unwrap();
+    stop_trial(&app, "ada", "notes", "it is slow").await.unwrap();
+    let refused = back("0.3.0").await;
+    assert!(matches!(refused, Err(InstallError::NeverLive { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_version_number_is_found_as_it_is_written() {
+    let (app, _folder, _live) = scene_live().await;
+    let version = semver::Version::parse("1.2.0-RC1").unwrap();
+    let digest = keep(&app, Manifest { version, ..notes() }, VersionStage::Staged).await;
+    activate(&app, "ada", activation("1.2.0-RC1")).await.unwrap().unwrap();
+    assert_eq!(app.registry.snapshot().area("notes").unwrap().digest, digest);
 }
 
 #[tokio::test]
