@@ -45,7 +45,7 @@ pub fn area() -> Area {
         .event::<InvitationDeclined>("An invitation was declined")
         .event::<InvitationRevoked>("An invitation was revoked")
         .event::<InvitationExpired>("An invitation expired")
-        .job::<SendInvitation>(Lane::Delivery, 20, 30_000, letter::send)
+        .job::<SendInvitation>(Lane::Delivery, letter::ATTEMPTS, 30_000, letter::send)
         .job::<ExpireInvitation>(Lane::Maintenance, 5, 10_000, expiry::run);
     with_answers(with_management(area))
 }
@@ -105,6 +105,7 @@ fn with_management(area: Area) -> Area {
         .role(Role::Admin)
         .problems(&["invitation_not_pending", "invitation_sent_often"])
         .example(include_str!("../examples/resend_invitation.json"))
+        .if_match()
         .handler(manage::resend),
     )
     .route(
@@ -120,6 +121,7 @@ fn with_management(area: Area) -> Area {
         .role(Role::Admin)
         .problems(&["invitation_not_pending"])
         .example(include_str!("../examples/revoke_invitation.json"))
+        .if_match()
         .handler(manage::revoke),
     )
 }

@@ -89,6 +89,7 @@ pub struct RouteBuilder {
     rate: RateClass,
     writes: bool,
     deadline_ms: u32,
+    if_match: bool,
     example: Option<&'static str>,
 }
 
@@ -128,6 +129,7 @@ fn route(method: Method, operation: &'static str, path: &'static str) -> RouteBu
         rate: if reads { RateClass::Light } else { RateClass::Standard },
         writes: !reads,
         deadline_ms: 0,
+        if_match: false,
         example: None,
     }
 }
@@ -261,6 +263,13 @@ impl RouteBuilder {
         self
     }
 
+    /// Lists `If-Match` in the documentation of a `post` whose handler calls
+    /// [`Ctx::check_if_match`] and returns a body. The other methods that write list it anyway.
+    pub fn if_match(mut self) -> Self {
+        self.if_match = true;
+        self
+    }
+
     /// Sets an example for the documentation: JSON with the members `request` (the body, if it is
     /// JSON) and `response`.
     pub fn example(mut self, example: &'static str) -> Self {
@@ -338,6 +347,10 @@ impl Route {
                 file: part.file,
                 max_bytes: part.max_bytes,
             }));
+        }
+        if self.facts.if_match {
+            let response = route.response.take().expect("a response with a body");
+            route.response = Some(schema::with(&response, "x-if-match", true.into()));
         }
         if let Some(example) = self.facts.example {
             add_example(&mut route, example);

@@ -27,17 +27,27 @@ pub(super) struct AttemptSource<'a> {
     pub(super) device: Option<&'a str>,
 }
 
-/// Subjects of the failure counters that one attempt is counted in.
+/// Failure counters that one attempt is counted in.
 #[derive(Clone, Debug)]
 pub(super) struct AttemptKeys {
     account: String,
+    /// Time of the attempt.
+    at: Timestamp,
     /// Consecutive failures of this account from this place.
-    here: String,
+    here: AttemptCounter,
     /// Failures from this address, of any account.
-    address: Option<String>,
+    address: Option<AttemptCounter>,
     /// Failures of this account per day from places that it has not used
     /// before.
-    elsewhere: Option<String>,
+    elsewhere: Option<AttemptCounter>,
+}
+
+/// A failure counter of an attempt.
+#[derive(Clone, Debug)]
+struct AttemptCounter {
+    subject: String,
+    /// Value of `last_at` that is restored when the attempt is withdrawn.
+    former: Timestamp,
 }
 
 /// Reason why an attempt is refused without checking the password.
@@ -61,17 +71,19 @@ impl IdentityService {
     ) -> Result<AttemptKeys, AttemptRefusal> {
         let settings = &self.0.settings.sign_in;
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
-        let attempt = self.attempt(&mut tx, email, source, now).await?;
+        let mut attempt = self.attempt(&mut tx, email, source, now).await?;
         // Always in this order, so that two attempts cannot deadlock.
-        if let Some(address) = &attempt.address {
+        if let Some(address) = &mut attempt.address {
             count(&mut tx, address, settings.address_free_failures, settings, now).await?;
         }
-        count(&mut tx, &attempt.here, settings.account_free_failures, settings, now).await?;
-        if let Some(elsewhere) = &attempt.elsewhere {
-            let known = sign_in_failures::lock(&mut tx, elsewhere, now).await?;
+        count(&mut tx, &mut attempt.here, settings.account_free_failures, settings, now).await?;
+        if let Some(elsewhere) = &mut attempt.elsewhere {
+            let known = sign_in_failures::lock(&mut tx, &elsewhere.subject, now).await?;
             let most = settings.account_daily_failures;
             let counted = backoff::count_daily(&known, most, now).map_err(AttemptRefusal::Until)?;
-            sign_in_failures::put(&mut tx, elsewhere, &counted).await?;
+            sign_in_failures::put(&mut tx, &elsewhere.subject, &counted).await?;
+            // A day that has begun stays begun.
+            elsewhere.former = counted.last_at;
         }
         tx.commit().await?;
         Ok(attempt)
@@ -85,11 +97,13 @@ impl IdentityService {
         now: Timestamp,
     ) -> Result<AttemptKeys, store::Error> {
         let account = self.account(email);
+        let counter = |subject: String| AttemptCounter { subject, former: now };
         let attempt = |place: &str, address: Option<IpAddr>, known: bool| AttemptKeys {
-            here: format!("{account} {place}"),
-            address: address.map(|address| format!("address {}", subscriber(address))),
-            elsewhere: (!known).then(|| format!("{account} elsewhere")),
+            here: counter(format!("{account} {place}")),
+            address: address.map(|address| counter(format!("address {}", subscriber(address)))),
+            elsewhere: (!known).then(|| counter(format!("{account} elsewhere"))),
             account: account.clone(),
+            at: now,
         };
         let Some(address) = source.address else { return Ok(attempt("codes", None, true)) };
         let since = self.known_since(now);
@@ -110,14 +124,19 @@ impl IdentityService {
         connection: &mut Connection,
         attempt: &AttemptKeys,
     ) -> Result<(), store::Error> {
-        if let Some(address) = &attempt.address {
-            sign_in_failures::take_back(connection, address).await?;
-        }
-        sign_in_failures::take_back(connection, &attempt.here).await?;
-        if let Some(elsewhere) = &attempt.elsewhere {
-            sign_in_failures::take_back(connection, elsewhere).await?;
+        let AttemptKeys { at, here, address, elsewhere, .. } = attempt;
+        for AttemptCounter { subject, former } in address.iter().chain([here]).chain(elsewhere) {
+            sign_in_failures::take_back(connection, subject, *at, *former).await?;
         }
         Ok(())
+    }
+
+    /// Withdraws an attempt that ends without a session, in a transaction of
+    /// its own.
+    pub(super) async fn withdraw_now(&self, attempt: &AttemptKeys) -> Result<(), store::Error> {
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
+        self.withdraw(&mut tx, attempt).await?;
+        tx.commit().await
     }
 
     /// Records a success: resets the account's failures from this place,
@@ -130,7 +149,7 @@ impl IdentityService {
         source: AttemptSource<'_>,
     ) -> Result<String, store::Error> {
         self.withdraw(connection, attempt).await?;
-        sign_in_failures::forget(connection, &attempt.here).await?;
+        sign_in_failures::forget(connection, &attempt.here.subject).await?;
         let (account, now) = (&attempt.account, self.0.clock.now());
         if let Some(former) = source.device {
             sign_in_places::forget(connection, account, &device_place(former)).await?;
@@ -184,14 +203,15 @@ const MOST_PLACES: u32 = 20;
 
 async fn count(
     connection: &mut Connection,
-    subject: &str,
+    counter: &mut AttemptCounter,
     free: u32,
     settings: &SignInConfig,
     now: Timestamp,
 ) -> Result<(), AttemptRefusal> {
-    let known = sign_in_failures::lock(connection, subject, now).await?;
+    let known = sign_in_failures::lock(connection, &counter.subject, now).await?;
+    counter.former = known.last_at;
     let counted = backoff::count(&known, free, settings, now).map_err(AttemptRefusal::Until)?;
-    Ok(sign_in_failures::put(connection, subject, &counted).await?)
+    Ok(sign_in_failures::put(connection, &counter.subject, &counted).await?)
 }
 
 /// Returns the hash of a device's cookie.

@@ -71,7 +71,8 @@ impl IdentityService {
             return Err(CodeError::AlreadyEnabled);
         }
         let secret = self.open_secret(user, &pending.sealed_secret)?;
-        let step = totp::step_of(&secret, code.trim(), now).ok_or(CodeError::Wrong)?;
+        let step =
+            totp::step_of(&secret, &totp::without_spaces(code), now).ok_or(CodeError::Wrong)?;
         if !mfa::take_step(&mut tx, user, step).await? {
             return Err(CodeError::Wrong);
         }

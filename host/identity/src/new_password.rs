@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::attempts::AttemptSource;
+use super::attempts::{AttemptKeys, AttemptSource};
 use super::sign_in::SignInError;
 use super::{IdentityService, PeopleError, Principal};
 use assurance_store::{self as store, TransactionAccess, sessions, users};
@@ -79,14 +79,30 @@ impl IdentityService {
         change: PasswordChange,
     ) -> Result<(), ChangePasswordError> {
         self.check_new(&change.new)?;
-        let (user, email) = (principal.user.id, &principal.user.email);
         let source = AttemptSource { address: change.ip, device: None };
-        let attempt = self.begin_attempt(email, source, self.0.clock.now()).await;
+        let now = self.0.clock.now();
+        let attempt = self.begin_attempt(&principal.user.email, source, now).await;
         let attempt = attempt.map_err(SignInError::from)?;
+        let replaced = self.replace_counted(principal, &change, &attempt).await;
+        if let Err(ChangePasswordError::Current(SignInError::WrongCredentials)) | Ok(()) = replaced
+        {
+            return replaced;
+        }
+        self.withdraw_now(&attempt).await?;
+        replaced
+    }
+
+    async fn replace_counted(
+        &self,
+        principal: &Principal,
+        change: &PasswordChange,
+        attempt: &AttemptKeys,
+    ) -> Result<(), ChangePasswordError> {
+        let (user, email) = (principal.user.id, &principal.user.email);
         let proof = self.check_password(email, &change.current).await?;
         let hash = self.hash_new(&change.new).await?;
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
-        self.withdraw(&mut tx, &attempt).await?;
+        self.withdraw(&mut tx, attempt).await?;
         self.forget_failures(&mut tx, email).await?;
         users::hold_password(&mut tx, user, &proof.checked, &hash).await?;
         let ended = sessions::delete_others(&mut tx, user, principal.session.id).await?;

@@ -16,8 +16,9 @@ use assurance_core::config;
 /// hashing.
 pub(super) const MAX_PASSWORD_BYTES: usize = 1_024;
 
-/// Maximum time that a sign-in waits for a free hashing thread.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum time that one hash waits for a free thread. A password change
+/// computes two, within `limits.request_grace_ms`.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct PasswordHasher {
@@ -31,7 +32,7 @@ pub(super) struct PasswordHasher {
 /// Reason why a password was not hashed or verified.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HashError {
-    /// Too many hashes are computed; no thread became free in 10 seconds.
+    /// Too many hashes are computed; no thread became free in 3 seconds.
     #[error("too many sign-ins are waiting")]
     Busy,
     /// The hash function failed.
@@ -153,6 +154,12 @@ mod tests {
     async fn without_an_account_nothing_is_right() {
         let verdict = cheap(1).verify("decoy", None).await.unwrap();
         assert!(!verdict.right);
+    }
+
+    #[test]
+    fn two_waits_end_before_the_request_does() {
+        let grace = config::LimitsConfig::default().request_grace_ms;
+        assert!(2 * PATIENCE < Duration::from_millis(grace.into()));
     }
 
     #[tokio::test]

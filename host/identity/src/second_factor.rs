@@ -63,10 +63,8 @@ impl IdentityService {
         let attempt =
             self.begin_attempt(&principal.user.email, AttemptSource::default(), now).await?;
         let taken = self.take_code(principal.user.id, code, now).await;
-        if matches!(taken, Ok(()) | Err(CodeError::NotEnrolled)) {
-            let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
-            self.withdraw(&mut tx, &attempt).await?;
-            tx.commit().await?;
+        if !matches!(taken, Err(CodeError::Wrong | CodeError::RecoveryLocked { .. })) {
+            self.withdraw_now(&attempt).await?;
         }
         taken
     }
@@ -82,7 +80,7 @@ impl IdentityService {
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let known = mfa::lock(&mut tx, user).await?.filter(|totp| totp.confirmed_at.is_some());
         let Some(known) = known else { return Err(CodeError::NotEnrolled) };
-        let code = code.trim();
+        let code = &totp::without_spaces(code);
         let right = if totp::looks_like_one(code) {
             self.is_authenticators(&mut tx, user, &known, code, now).await?
         } else if known.recovery_locked_until > now {

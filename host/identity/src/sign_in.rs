@@ -77,6 +77,13 @@ pub enum SignInError {
     Host(String),
 }
 
+impl SignInError {
+    /// Returns whether a counted attempt stays counted as a failure.
+    fn is_failure(&self) -> bool {
+        matches!(self, Self::WrongCredentials | Self::WrongCode | Self::RecoveryLocked { .. })
+    }
+}
+
 /// A person who has entered the right password.
 pub(super) struct PasswordProof {
     user: User,
@@ -124,19 +131,33 @@ impl IdentityService {
         let now = self.0.clock.now();
         let email = super::people::normalize_email(&given.email);
         let attempt = self.begin_attempt(&email, given.source(), now).await?;
-        let mut proof = self.check_password(&email, &given.password).await?;
-        self.check_code(&proof.user, given.code.as_deref(), &attempt, now).await?;
+        let judged = self.judge_counted(&given, &email, &attempt, now).await;
+        if judged.as_ref().is_err_and(|error| !error.is_failure()) {
+            self.withdraw_now(&attempt).await?;
+        }
+        judged
+    }
+
+    async fn judge_counted(
+        &self,
+        given: &SignInAttempt,
+        email: &str,
+        attempt: &AttemptKeys,
+        now: Timestamp,
+    ) -> Result<NewSession, SignInError> {
+        let mut proof = self.check_password(email, &given.password).await?;
+        self.check_code(&proof.user, given.code.as_deref(), now).await?;
         let origin = SessionOrigin::new(given.ip, given.user_agent.clone());
         self.sweep_sometimes(now).await;
         for _ in 0..RERUNS {
-            match self.complete_sign_in(&attempt, given.source(), &proof, &origin).await {
+            match self.complete_sign_in(attempt, given.source(), &proof, &origin).await {
                 Err(store::Error::RunAgain) => {}
                 other => return Ok(other?),
             }
             // The conflict may have been with a change of the password.
-            proof = self.check_password(&email, &given.password).await?;
+            proof = self.check_password(email, &given.password).await?;
         }
-        Ok(self.complete_sign_in(&attempt, given.source(), &proof, &origin).await?)
+        Ok(self.complete_sign_in(attempt, given.source(), &proof, &origin).await?)
     }
 
     /// Commits all changes of a successful sign-in. Returns
@@ -182,7 +203,6 @@ impl IdentityService {
         &self,
         user: &User,
         code: Option<&str>,
-        attempt: &AttemptKeys,
         now: Timestamp,
     ) -> Result<(), SignInError> {
         if let Some(code) = code.map(str::trim).filter(|code| !code.is_empty()) {
@@ -193,13 +213,7 @@ impl IdentityService {
             };
         }
         let status = self.0.store.read(async |c| mfa::status(c, user.id).await).await?;
-        if !status.enabled {
-            return Ok(());
-        }
-        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
-        self.withdraw(&mut tx, attempt).await?;
-        tx.commit().await?;
-        Err(SignInError::CodeRequired)
+        if status.enabled { Err(SignInError::CodeRequired) } else { Ok(()) }
     }
 }
 

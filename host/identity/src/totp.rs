@@ -37,6 +37,11 @@ pub(super) fn step_of(secret: &[u8], code: &str, now: Timestamp) -> Option<i64> 
     i64::try_from(step).ok()
 }
 
+/// Returns a typed code without white space; authenticators show `123 456`.
+pub(super) fn without_spaces(code: &str) -> String {
+    code.split_whitespace().collect()
+}
+
 /// Returns whether a code has six digits, as an authenticator's; anything else
 /// is treated as a recovery code.
 pub(super) fn looks_like_one(code: &str) -> bool {

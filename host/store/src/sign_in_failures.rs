@@ -55,11 +55,18 @@ pub async fn put(
     Ok(())
 }
 
-/// Subtracts one failure of an attempt that turned out to be correct.
-pub async fn take_back(connection: &mut Connection, subject: &str) -> Result<(), Error> {
-    let sql = "UPDATE sign_in_failures SET failures = failures - 1, blocked_until = 0 \
+/// Subtracts one failure of an attempt that did not fail. Restores `former` as
+/// the time of the last failure if no other was counted after `counted_at`.
+pub async fn take_back(
+    connection: &mut Connection,
+    subject: &str,
+    counted_at: Timestamp,
+    former: Timestamp,
+) -> Result<(), Error> {
+    let sql = "UPDATE sign_in_failures SET failures = failures - 1, blocked_until = 0, \
+               last_failed_at = CASE WHEN last_failed_at = $2 THEN $3 ELSE last_failed_at END \
                WHERE subject = $1 AND failures > 0";
-    execute!(connection, sql, subject);
+    execute!(connection, sql, subject, counted_at.0, former.0);
     Ok(())
 }
 

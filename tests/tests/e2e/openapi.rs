@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use assurance_tests::components::area;
 use assurance_tests::contract::Contract;
 use assurance_tests::{Backend, Builder, Client, TestHost};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::requests::AREAS;
 
@@ -197,4 +197,55 @@ async fn it_says_what_takes_an_access_token_and_what_has_a_version() {
     assert!(!versioned.contains(&"list_repositories"), "{versioned:?}");
     let text = document.to_string();
     assert!(!text.contains("x-versioned"), "{text}");
+}
+
+#[tokio::test]
+async fn it_says_what_checks_the_version_of_a_change() {
+    let areas = [
+        "assistant",
+        "control-room",
+        "evidence",
+        "identity",
+        "invitations",
+        "ownership",
+        "questionnaires",
+        "remediation",
+        "schedules",
+        "support",
+        "uploads",
+        "webhooks",
+    ];
+    let host = Builder::new(Backend::Sqlite).areas(&areas).start().await;
+    let document = document(&host).await;
+    assert!(!document.to_string().contains("x-if-match"));
+    let reference = json!({ "$ref": "#/components/parameters/IfMatch" });
+    let mut checked = BTreeSet::new();
+    for (_, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("an item") {
+            let listed = operation["parameters"].as_array().is_some_and(|p| p.contains(&reference));
+            if method == "post" && listed {
+                checked.insert(operation["operationId"].as_str().expect("an id"));
+            }
+            assert!(method != "put" || !listed, "{operation}");
+        }
+    }
+    let expected = BTreeSet::from([
+        "apply_ownership_preview",
+        "approve_answer",
+        "close_support_case",
+        "decide_match_suggestion",
+        "disable_identity_provider",
+        "enable_identity_provider",
+        "pause_audit_schedule",
+        "resend_invitation",
+        "resume_audit_schedule",
+        "revoke_evidence_producer",
+        "revoke_invitation",
+        "rotate_identity_provider",
+        "rotate_webhook_secret",
+        "transition_finding",
+        "transition_remediation_program",
+        "withdraw_approval",
+    ]);
+    assert_eq!(checked, expected);
 }

@@ -152,6 +152,7 @@ async fn what_is_decided_is_answered_as_the_document_says() {
 
     let unknown = host.operate(Method::GET, "/areas/nothing").await.problem(404, "not_found");
     document.validate("get_area", "default", &unknown);
+    host.operate(Method::GET, "/areas/%FF").await.problem(400, "malformed_request");
     let nobody = Client::nobody(&host.operators);
     let refused = nobody.get("/areas").await.problem(401, "unauthenticated");
     document.validate("list_areas", "401", &refused);

@@ -115,6 +115,8 @@ async fn who_guesses_sessions_waits_and_known_ones_at_the_same_address_go_on() {
     let refused = guessing.get(CASES).await;
     refused.problem(429, "rate_limited");
     assert!(refused.header("retry-after").is_some(), "{:?}", refused.headers);
+    let policy = refused.header("ratelimit-policy").expect("a policy");
+    assert!(policy.starts_with("\"unknown-session\";q=3"), "{policy}");
     ada.get(CASES).await.expect(200);
 }
 
@@ -131,5 +133,7 @@ async fn an_address_may_ask_for_so_many_pages_and_the_rest_goes_on() {
     let refused = ada.get("/openapi.json").await;
     refused.problem(429, "rate_limited");
     assert!(refused.header("retry-after").is_some(), "{:?}", refused.headers);
+    let policy = refused.header("ratelimit-policy").expect("a policy");
+    assert!(policy.starts_with("\"page\";q=3"), "{policy}");
     ada.get(CASES).await.expect(200);
 }

@@ -33,6 +33,17 @@ async fn every_operation_has_a_page_that_says_how_to_call_it() {
         }
     }
     nobody.get("/reference/no_such_operation").await.problem(404, "not_found");
+    for path in ["/reference/%FF", "/guides/%FF", "/problems/%FF"] {
+        nobody.get(path).await.problem(400, "malformed_request");
+    }
+    for (id, callers) in [
+        ("create_access_token", "For the workspace's administrators and owners."),
+        ("list_members", "For every member of the workspace."),
+        ("list_workspaces", "For everybody who is signed in."),
+    ] {
+        let page = nobody.get(&format!("/reference/{id}")).await.text();
+        assert!(page.contains(callers), "{id}: {page}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,12 +19,16 @@ const PROBLEMS: [(&str, &str, &str); 14] = [
     ("502", "AreaFault", "The part that answers this operation failed; nothing was kept."),
     ("503", "Unavailable", "Overloaded, or something it needs is away; see `Retry-After`."),
     ("504", "AreaTimeout", "The part that answers this operation took too long."),
-    ("507", "InsufficientStorage", "The service's disk is full; see `Retry-After`."),
+    ("507", "InsufficientStorage", "The service's disk or the workspace is full; see `detail`."),
 ];
 
 /// JSON Schema keyword of a response body with a resource version. Such a
 /// response has an `ETag`; the keyword is not published.
 pub(super) const VERSIONED: &str = "x-versioned";
+
+/// JSON Schema keyword of the response body of an operation that reads
+/// `If-Match` although it is a `POST`; the keyword is not published.
+pub(super) const IF_MATCH: &str = "x-if-match";
 
 /// Status codes of problems that occur only in operations with a request body.
 const OF_BODIES: [&str; 2] = ["413", "415"];

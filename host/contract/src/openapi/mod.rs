@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::contract::RouteContract;
 use assurance_core::domain::manifest::{EventSpec, Manifest, Method, ParameterSpec};
+use assurance_core::domain::role::Role;
 use schemas::{SchemaComponents, SchemaUse};
 
 /// A live area, whose operations and events are included in the document.
@@ -59,6 +60,8 @@ pub struct HostOperation {
     pub signed_in: bool,
     /// Whether clients may send an access token instead of a session cookie.
     pub takes_access_token: bool,
+    /// Least role in the workspace; `None` if the operation is not about one.
+    pub least_role: Option<Role>,
     /// Path and query parameters.
     pub parameters: Vec<ParameterSpec>,
     /// Whether the operation accepts the header `Idempotency-Key`.

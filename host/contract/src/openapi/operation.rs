@@ -3,14 +3,14 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::HostOperation;
-use super::components::{VERSIONED, problem_responses};
+use super::components::{IF_MATCH, VERSIONED, problem_responses};
 use super::schemas::{SchemaComponents, SchemaUse};
 use crate::contract::RouteContract;
 use crate::parameters;
 use crate::schema::CompiledSchema;
 use assurance_core::domain::manifest::{
     BodyKind, FormPart, IdempotencyMode, LinkHolder, Manifest, Method, ParameterPlace,
-    ParameterSpec, Route, SignedLinkSpec, WorkspaceSource,
+    ParameterSpec, RateClass, Route, SignedLinkSpec, WorkspaceSource,
 };
 
 const JSON: &str = "application/json";
@@ -29,6 +29,14 @@ pub(super) fn of_host(described: &HostOperation, components: &mut SchemaComponen
         "parameters": described.parameters.iter().map(parameter).collect::<Vec<_>>(),
         "security": security(described.signed_in, described.takes_access_token, described.method),
     });
+    if let Some(role) = described.least_role {
+        operation["x-least-role"] = json!(role);
+    }
+    if described.signed_in {
+        let reads = described.method == Method::Get;
+        operation["x-rate-class"] =
+            json!(if reads { RateClass::Light } else { RateClass::Standard });
+    }
     if described.idempotent
         && let Some(parameters) = operation["parameters"].as_array_mut()
     {
@@ -237,10 +245,21 @@ fn parameters_of(contract: &RouteContract) -> Vec<Json> {
             found.push(json!({"$ref": "#/components/parameters/RequiredIdempotencyKey"}));
         }
     }
-    if route.writes && matches!(route.method, Method::Put | Method::Patch | Method::Delete) {
+    if reads_if_match(contract) {
         found.push(json!({"$ref": "#/components/parameters/IfMatch"}));
     }
     found
+}
+
+/// Returns whether the operation checks `If-Match`. A blob replaces whatever is there.
+fn reads_if_match(contract: &RouteContract) -> bool {
+    let route = &contract.route;
+    let declared =
+        contract.response.as_ref().is_some_and(|response| response.schema()[IF_MATCH] == true);
+    let replaces = route.writes
+        && matches!(route.method, Method::Put | Method::Patch | Method::Delete)
+        && !matches!(route.body, BodyKind::Blob);
+    declared || replaces
 }
 
 fn idempotency_key() -> Json {
@@ -320,5 +339,35 @@ impl Success<'_> {
         let mut all = problem_responses(takes_body);
         all.insert(self.status.to_string(), success);
         Json::Object(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{contract, creating, manifest, route};
+
+    fn described(route: Route) -> Json {
+        let manifest = manifest("notes", Vec::new());
+        of_area(&manifest, &contract(route), &mut SchemaComponents::default())
+    }
+
+    #[test]
+    fn if_match_is_listed_where_it_is_checked() {
+        const NOTE: &str = "/v1/workspaces/{workspace_id}/note";
+        let post = creating("close_note", NOTE);
+        let declared = Some(json!({"type": "object", "x-if-match": true}));
+        let declared = Route { response: declared, ..post.clone() };
+        let patch = Route { method: Method::Patch, ..post.clone() };
+        let blob = Route { method: Method::Put, body: BodyKind::Blob, ..post.clone() };
+        let read = route("get_note", NOTE);
+        let cases = [(read, false), (post, false), (declared, true), (patch, true), (blob, false)];
+        for (route, listed) in cases {
+            let reference = json!({"$ref": "#/components/parameters/IfMatch"});
+            let operation = described(route);
+            let parameters = operation["parameters"].as_array().unwrap();
+            assert_eq!(parameters.contains(&reference), listed, "{operation}");
+            assert!(!operation["responses"].to_string().contains("x-if-match"), "{operation}");
+        }
     }
 }

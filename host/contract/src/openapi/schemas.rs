@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
-use super::components::VERSIONED;
+use super::components::{IF_MATCH, VERSIONED};
 use super::names::{camel, variant_name};
 use crate::walk::{for_each_subschema, rewrite_references};
 
@@ -206,7 +206,8 @@ impl ComponentTypeExtractor<'_> {
     /// object types are replaced by references.
     fn read(&mut self, mut schema: Json, name: &str) -> Json {
         let Json::Object(members) = &mut schema else { return schema };
-        for said_elsewhere in ["$schema", "$id", "$defs", "title", VERSIONED, "examples"] {
+        for said_elsewhere in ["$schema", "$id", "$defs", "title", VERSIONED, IF_MATCH, "examples"]
+        {
             members.remove(said_elsewhere);
         }
         if let Some(target) = members.get("$ref").and_then(Json::as_str) {

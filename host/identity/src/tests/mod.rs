@@ -207,6 +207,45 @@ people_on_both! {
         assert!(matches!(answer, Err(SignInError::TooManyAttempts { .. })), "{answer:?}");
     }
 
+    async fn an_address_s_failures_are_forgotten_while_others_sign_in_from_it(place) {
+        for _ in 0..2 {
+            for n in 0..19 {
+                let answer = place.identity.sign_in(attempt(&format!("{n}@x"), "wrong", None)).await;
+                assert!(matches!(answer, Err(SignInError::WrongCredentials)), "{answer:?}");
+            }
+            for _ in 0..2 {
+                place.pass(31 * 60);
+                place.sign_in(PASSWORD, None).await.unwrap();
+            }
+        }
+    }
+
+    async fn a_sign_in_that_was_not_judged_counts_for_nothing(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        let found = place.store.read(async |c| store::users::by_email(c, "ada@example.org").await);
+        let hash = found.await.unwrap().unwrap().1.unwrap();
+        let store = async |hash: &str| {
+            let ada = place.ada.id;
+            place.store.write(async |c| store::users::set_password(c, ada, hash).await).await.unwrap();
+        };
+        store("damaged").await;
+        for _ in 0..6 {
+            let answer = place.sign_in(PASSWORD, None).await;
+            assert!(matches!(answer, Err(SignInError::Host(_))), "{answer:?}");
+            let change = PasswordChange {
+                current: PASSWORD.into(),
+                new: "another long password".into(),
+                ip: Some(HERE.parse::<IpAddr>().unwrap()),
+            };
+            let answer = place.identity.change_password(&made.principal, change).await;
+            let Err(ChangePasswordError::Current(SignInError::Host(_))) = answer else {
+                panic!("{answer:?}");
+            };
+        }
+        store(&hash).await;
+        place.sign_in(PASSWORD, None).await.unwrap();
+    }
+
     async fn an_unused_session_ends(place) {
         let made = place.sign_in(PASSWORD, None).await.unwrap();
         place.pass(29 * 60);

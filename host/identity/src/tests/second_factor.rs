@@ -25,6 +25,19 @@ people_on_both! {
         assert!(matches!(wrong, Err(SignInError::WrongCredentials)), "{wrong:?}");
     }
 
+    async fn a_code_may_be_typed_with_the_spaces_that_authenticators_show(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        let enrolment = place.identity.enroll_totp(&made.principal).await.unwrap();
+        let secret = totp_rs::Secret::try_from_base32(enrolment.secret.as_str()).unwrap();
+        let typed = || {
+            let code = totp::code_at(secret.as_bytes(), place.now());
+            format!(" {} {}", &code[..3], &code[3..])
+        };
+        place.identity.confirm_totp(&made.principal, &typed()).await.unwrap();
+        place.pass(60);
+        place.sign_in(PASSWORD, Some(&typed())).await.unwrap();
+    }
+
     async fn one_code_at_the_same_time_signs_in_once(place) {
         let (_, secret, _) = place.with_second_factor().await;
         let code = totp::code_at(&secret, place.now());

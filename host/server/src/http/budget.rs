@@ -71,9 +71,24 @@ fn out_of_time() -> Refusal {
     .retry_after(1)
 }
 
+/// The host's own operations also wait for the check of passwords, and some ignore
+/// `Idempotency-Key`.
+fn host_out_of_time() -> Refusal {
+    Refusal::new(
+        Code::Unavailable,
+        "The request did not finish in time. It is unknown whether it had an effect.",
+    )
+    .hint(
+        "Send it again after Retry-After, with the same Idempotency-Key if the operation supports \
+         one.",
+    )
+    .retry_after(1)
+}
+
 /// Limits the host's own operations, which have no handler deadline.
 pub(super) async fn bounded(State(app): State<App>, request: Request, next: Next) -> Response {
     let mut budget = TimeBudget::new(&app, Duration::ZERO);
-    let answered = budget.spend(async { Ok::<_, Refusal>(next.run(request).await) });
+    let answering = async { Ok::<_, Refusal>(next.run(request).await) };
+    let answered = budget.spend_or(host_out_of_time, answering);
     answered.await.unwrap_or_else(IntoResponse::into_response)
 }

@@ -1,6 +1,7 @@
 //! Address of a client: that of its connection, or the one that trusted proxies report.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Once;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -40,12 +41,28 @@ fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAd
         if !is_trusted(address, trusted) {
             break;
         }
-        match hop.trim().parse::<IpAddr>() {
-            Ok(before) => address = before.to_canonical(),
-            Err(_) => break,
-        }
+        let Some(before) = address_in(hop.trim()) else {
+            warn_once(address, hop);
+            break;
+        };
+        address = before.to_canonical();
     }
     address
+}
+
+/// Returns the address of an entry. Some proxies append a port, and IPv6 is then in brackets.
+fn address_in(hop: &str) -> Option<IpAddr> {
+    let bare = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
+    bare.parse().or_else(|_| hop.parse::<SocketAddr>().map(|address| address.ip())).ok()
+}
+
+/// Logs the first entry of this process that cannot be read: all clients behind that proxy share
+/// its address and its limits.
+fn warn_once(proxy: IpAddr, hop: &str) {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| {
+        tracing::warn!(%proxy, entry = ?hop, "X-Forwarded-For of a trusted proxy has no address");
+    });
 }
 
 /// Returns whether an address is a trusted proxy, or in a trusted network.
@@ -74,5 +91,18 @@ mod tests {
         let spoofed = "203.0.113.5, 198.51.100.1, 10.0.0.2";
         assert_eq!(from("10.0.0.1", spoofed, &["10.0.0.0/8"]), "198.51.100.1");
         assert_eq!(from("10.0.0.1", "nonsense", &["10.0.0.1"]), "10.0.0.1");
+    }
+
+    #[test]
+    fn an_entry_may_have_a_port() {
+        for (entry, address) in [
+            ("203.0.113.7:51234", "203.0.113.7"),
+            ("[2001:db8::1]:443", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("[::ffff:203.0.113.7]:1", "203.0.113.7"),
+        ] {
+            assert_eq!(from("10.0.0.1", entry, &["10.0.0.1"]), address, "{entry}");
+        }
     }
 }

@@ -80,11 +80,13 @@ codes! {
         "A request that changes data needs the session's token in X-CSRF-Token, and must not come \
          from a page of another site. GET /v1/auth/session returns the token.",
         "GET /v1/auth/session returns `csrf_token`; send it as X-CSRF-Token.";
-    /// The role or the access token does not permit the operation.
+    /// The role, the credential or the link does not permit the operation.
     PermissionDenied = "permission_denied", FORBIDDEN,
-        "You are a member of this workspace, but your role, or that of the access token, does not \
-         allow this operation. An owner or admin can change roles.",
-        "An owner or admin of the workspace can change roles.";
+        "The request is not permitted; `detail` names the reason. The role of the user or of the \
+         access token is too low, the session began too long ago, the operation needs a session \
+         and takes no access token, or a link has expired or is not valid. Only the operators can \
+         change roles.",
+        "Let a user with a sufficient role send the request; the operators can change roles.";
     /// No trusted publisher signed the component.
     SignatureRefused = "signature_refused", FORBIDDEN,
         "For operators: no publisher who is trusted for this area signed the component. Sign it \
@@ -178,11 +180,12 @@ codes! {
         "The part of the service that executes this operation took too long. The request had no \
          effect.",
         "Request less at once, or send the request again later.";
-    /// The disk of the database is full.
+    /// The disk of the database, or the workspace, is full.
     InsufficientStorage = "insufficient_storage", INSUFFICIENT_STORAGE,
-        "The disk with the service's data is full. The request had no effect; reads still work. \
-         The failure is in the operators' log and metrics. Send the request again after \
-         Retry-After.",
+        "The disk with the service's data is full, or the workspace has reached its storage limit; \
+         `detail` names which. The request had no effect; reads still work. With Retry-After, send \
+         the request again after it. Without, delete data that is not needed, or ask the operators \
+         for a higher limit.",
         "Send the request again later; the operators can find it by request_id.";
 }
 

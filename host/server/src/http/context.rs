@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue};
 
 use super::problem::{Refusal, RequestSummary};
 use assurance_contract::RequestMetrics;
-use assurance_service::app::RateLimitStatus;
+use assurance_service::app::{RateLimitStatus, RateLimited};
 
 /// Data of one request; clones share it.
 #[derive(Clone, Debug)]
@@ -105,6 +105,13 @@ impl<S: Sync> FromRequestParts<S> for RequestContext {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
         let missing = || Refusal::internal(anyhow::anyhow!("a request has no RequestContext"));
         parts.extensions.get().cloned().ok_or_else(missing)
+    }
+}
+
+/// Reports the rate limit that refuses a request in its response's headers.
+pub(super) fn report_limit(parts: &Parts, spent: &RateLimited) {
+    if let Some(context) = parts.extensions.get::<RequestContext>() {
+        context.set_limit_status(Some(spent.status));
     }
 }
 

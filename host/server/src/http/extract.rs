@@ -1,15 +1,16 @@
-//! Extracts bodies and queries of the host's own operations. The rules are those of areas: strict
+//! Extracts bodies, queries and paths of the host's own operations. The rules are those of areas: strict
 //! JSON, a schema, and all violations reported.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::body::{BodyReader, check_media_type};
+use super::code::Code;
 use super::json;
 use super::parameters::split_query;
 use super::problem::{MOST_VIOLATIONS, Refusal};
@@ -93,11 +94,31 @@ impl FromRequestParts<App> for NoQuery {
     }
 }
 
+/// The only parameter of the path.
+pub(super) struct PathText(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathText {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let text = Path::from_request_parts(parts, state).await;
+        let malformed =
+            |_| Refusal::new(Code::MalformedRequest, "The path is not UTF-8 once decoded.");
+        text.map(|Path(text)| Self(text)).map_err(malformed)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::http::StatusCode;
+    use axum::routing::get;
     use serde::Deserialize;
+    use tower::ServiceExt as _;
 
     use super::*;
+    use crate::http::problem::UnrenderedRefusal;
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
@@ -111,6 +132,21 @@ mod tests {
         match shaped::<Sample>(text) {
             Ok(sample) => sample.name,
             Err(refusal) => format!("{refusal:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_path_that_is_not_text_is_a_problem() {
+        let router: Router =
+            Router::new().route("/guides/{name}", get(|PathText(name): PathText| async { name }));
+        for (path, status) in
+            [("/guides/%C3%A4", StatusCode::OK), ("/guides/%FF", StatusCode::BAD_REQUEST)]
+        {
+            let request = Request::get(path).body(Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), status, "{path}");
+            let problem = response.extensions().get::<UnrenderedRefusal>();
+            assert_eq!(problem.is_some(), status != StatusCode::OK, "{path}");
         }
     }
 

@@ -7,6 +7,7 @@ use super::auth::{login, mfa, password, register, session};
 use super::{access_tokens, members, parameters, workspaces};
 use assurance_contract::{HostOperation, OperationGroup};
 use assurance_core::domain::manifest::Method;
+use assurance_core::domain::role::Role;
 
 const AUTH: OperationGroup = OperationGroup {
     name: "auth",
@@ -192,6 +193,7 @@ fn of_members() -> Vec<HostOperation> {
     vec![
         HostOperation {
             tag: WORKSPACES,
+            least_role: Some(Role::Viewer),
             description: "Sorted by e-mail. Every member may read the list.",
             takes_access_token: true,
             parameters: [vec![members::workspace_parameter()], parameters::page_parameters()]
@@ -207,6 +209,7 @@ fn of_members() -> Vec<HostOperation> {
         },
         HostOperation {
             tag: WORKSPACES,
+            least_role: Some(Role::Viewer),
             description: "Admins can remove viewers, members and admins. Owners can remove every \
                 member. Every member may leave. Removing the last owner who can sign in returns \
                 409. Afterwards requests of the removed user in this workspace return 404; other \
@@ -228,6 +231,7 @@ fn of_access_tokens() -> Vec<HostOperation> {
     vec![
         HostOperation {
             tag: WORKSPACES,
+            least_role: Some(Role::Admin),
             description: "For admins. A machine sends the token as `Authorization: Bearer` to \
                 operations of this workspace; requests act as you, with no higher role than \
                 `role` and your present one. `token` is shown once: no `Idempotency-Key` brings it \
@@ -248,6 +252,7 @@ fn of_access_tokens() -> Vec<HostOperation> {
         },
         HostOperation {
             tag: WORKSPACES,
+            least_role: Some(Role::Admin),
             description: "For admins. Newest first; an expired token is listed for 30 days.",
             parameters: [vec![members::workspace_parameter()], parameters::page_parameters()]
                 .concat(),
@@ -262,6 +267,7 @@ fn of_access_tokens() -> Vec<HostOperation> {
         },
         HostOperation {
             tag: WORKSPACES,
+            least_role: Some(Role::Admin),
             description: "For admins, whoever created the token. The next request with it returns \
                 401, on other nodes within a second.",
             success_status: 204,
@@ -292,6 +298,7 @@ fn operation(
         in_contract: false,
         signed_in: true,
         takes_access_token: false,
+        least_role: None,
         parameters: Vec::new(),
         idempotent: false,
         body: None,
@@ -349,6 +356,14 @@ mod tests {
             .collect();
         listed.sort();
         assert_eq!(listed, routed());
+    }
+
+    #[test]
+    fn an_operation_of_a_workspace_has_a_least_role() {
+        for operation in host_operations() {
+            let of_workspace = operation.path.contains("{workspace_id}");
+            assert_eq!(operation.least_role.is_some(), of_workspace, "{}", operation.path);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 use super::client_address::address_of;
 use super::code::Code;
-use super::context::RequestContext;
+use super::context::{RequestContext, report_limit};
 use super::problem::Refusal;
 use super::{bearer, headers};
 use assurance_core::domain::id::WorkspaceId;
@@ -73,7 +73,7 @@ pub(super) async fn find_credential<T>(
 ) -> Result<Option<T>, Refusal> {
     let stranger = is_stranger.then(|| address_of(parts, app));
     if let Some(address) = stranger {
-        app.limiter.may_guess(address)?;
+        app.limiter.may_guess(address).inspect_err(|spent| report_limit(parts, spent))?;
     }
     let found = asking.await?;
     if let (None, Some(address)) = (&found, stranger) {

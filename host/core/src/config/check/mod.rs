@@ -17,6 +17,7 @@ impl Config {
     pub(in crate::config) fn check(&self) -> Problems {
         let mut found = Problems::default();
         self.check_addresses(&mut found);
+        self.check_cors_origins(&mut found);
         self.check_database(&mut found);
         self.check_blobs(&mut found);
         self.check_minimums(&mut found);
@@ -65,6 +66,20 @@ impl Config {
                     format!("{proxy:?} is neither an address nor a network like 10.0.0.0/8");
                 found.add(format!("api.trusted_proxies[{index}]"), problem);
             }
+        }
+    }
+
+    fn check_cors_origins(&self, found: &mut Problems) {
+        for (index, origin) in self.api.cors_origins.iter().enumerate() {
+            let problem = match origin.as_str() {
+                origin if is_origin(origin) => continue,
+                "*" => "is \"*\", and requests with credentials need named origins".to_owned(),
+                other => format!(
+                    "{other:?} must be an origin as browsers send it, scheme and host in lower \
+                     case without a path, like https://app.example.com"
+                ),
+            };
+            found.add(format!("api.cors_origins[{index}]"), problem);
         }
     }
 
@@ -283,6 +298,13 @@ fn sends_password_openly(url: &url::Url) -> bool {
 
 /// Address space of a 32-bit guest, in bytes.
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
+
+/// Returns whether a text is the origin of a URL, as in the header `Origin`.
+fn is_origin(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| {
+        url.has_host() && url.username().is_empty() && url[..url::Position::BeforePath] == *text
+    })
+}
 
 fn check_base_url(base: &str, found: &mut Problems) {
     let url = match url::Url::parse(base) {

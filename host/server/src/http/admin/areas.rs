@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{Path, RawQuery, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::OperatorsState;
-use super::parameters::{AdminQueryParams, body};
+use super::parameters::{AdminQueryParams, ReceivedBody, body, whole};
 use super::token::AuthenticatedOperator;
 use super::trials;
 use super::views::{
@@ -18,6 +16,7 @@ use super::views::{
     RefusalReasonView,
 };
 use crate::http::code::Code;
+use crate::http::extract::PathText;
 use crate::http::problem::Refusal;
 use assurance_core::domain::deployment::{AuditEntry, Deployment};
 use assurance_core::domain::manifest::Manifest;
@@ -40,7 +39,7 @@ pub(super) async fn list(
 /// Returns one area, with the same members as in [`list`].
 pub(super) async fn one(
     State(operators): State<OperatorsState>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
 ) -> Result<Json<AreaView>, Refusal> {
     let areas = areas::overview(&operators.app).await?;
     let area = areas.get(&name).ok_or_else(|| unknown(&name))?;
@@ -56,11 +55,11 @@ pub(super) fn unknown(area: &str) -> Refusal {
 /// Deploys a component; the body is its bytes. With `dry_run`, only checks it.
 pub(super) async fn deploy(
     State(operators): State<OperatorsState>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     operator: AuthenticatedOperator,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-    component: Result<Bytes, BytesRejection>,
+    component: ReceivedBody,
 ) -> Result<Json<DeployResultView>, Refusal> {
     let known = ["activate", "force", "canary", "workspaces", "shadow", "reason", "dry_run"];
     let mut parameters = AdminQueryParams::of(query.as_deref(), &known)?;
@@ -68,7 +67,7 @@ pub(super) async fn deploy(
     let (signature, is_dry) = (signature(&headers)?, parameters.boolean("dry_run", false)?);
     let (why, force) = (parameters.text("reason"), parameters.text("force"));
     let app = operators.app;
-    let component = whole(component, app.config.limits.max_component_bytes)?;
+    let component = whole(component)?;
     let area = name.clone();
     let received = ReceivedComponent { area, component, signature, then, why, force };
     if is_dry {
@@ -89,16 +88,6 @@ async fn dry_run(app: &App, received: &ReceivedComponent) -> Result<DeployResult
     Ok(DeployResultView::dry(report.digest, report.report, findings))
 }
 
-fn whole(component: Result<Bytes, BytesRejection>, most: u64) -> Result<Bytes, Refusal> {
-    component.map_err(|rejected| match rejected.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(
-            Code::PayloadTooLarge,
-            format!("A component may have at most {most} bytes (limits.max_component_bytes)."),
-        ),
-        _ => Refusal::new(Code::MalformedRequest, "The component was not received completely."),
-    })
-}
-
 /// Returns the component's signature from two headers; `None` if both are absent.
 fn signature(headers: &HeaderMap) -> Result<Option<Signature>, Refusal> {
     const NAMES: [&str; 2] = ["x-area-publisher", "x-area-signature"];
@@ -117,7 +106,7 @@ fn signature(headers: &HeaderMap) -> Result<Option<Signature>, Refusal> {
 /// Removes an area from the live areas. Its data is kept.
 pub(super) async fn remove(
     State(operators): State<OperatorsState>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     operator: AuthenticatedOperator,
     RawQuery(query): RawQuery,
 ) -> Result<Json<DecisionResultView>, Refusal> {
@@ -142,11 +131,11 @@ struct ActivateBody {
 /// Makes a stored version live.
 pub(super) async fn activate(
     State(operators): State<OperatorsState>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     operator: AuthenticatedOperator,
-    sent: Bytes,
+    sent: ReceivedBody,
 ) -> Result<Json<DecisionResultView>, Refusal> {
-    let wish: ActivateBody = body(&sent)?;
+    let wish: ActivateBody = body(sent)?;
     let app = operators.app;
     let activation = areas::ActivationRequest {
         area: &name,
@@ -172,11 +161,11 @@ struct ApproveBody {
 /// Approves the capabilities that a version asks for.
 pub(super) async fn approve(
     State(operators): State<OperatorsState>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     operator: AuthenticatedOperator,
-    sent: Bytes,
+    sent: ReceivedBody,
 ) -> Result<Json<DecisionResultView>, Refusal> {
-    let wish: ApproveBody = body(&sent)?;
+    let wish: ApproveBody = body(sent)?;
     let (app, reason) = (&operators.app, wish.reason.as_deref());
     let approved = areas::approve(app, &operator.name, &name, &wish.digest, reason).await;
     Ok(Json(DecisionResultView::approved(approved.map_err(refused)?)))
@@ -203,11 +192,11 @@ struct RollbackBody {
 /// version live again.
 pub(super) async fn roll_back(
     State(operators): State<OperatorsState>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     operator: AuthenticatedOperator,
-    sent: Bytes,
+    sent: ReceivedBody,
 ) -> Result<Json<DecisionResultView>, Refusal> {
-    let RollbackBody { reason, to } = body(&sent)?;
+    let RollbackBody { reason, to } = body(sent)?;
     let (app, who) = (&operators.app, &operator.name);
     let back = areas::roll_back(app, who, &name, &reason, to.as_deref()).await;
     Ok(Json(match back.map_err(refused)? {
@@ -223,7 +212,7 @@ pub(super) async fn roll_back(
 /// Lists the versions of an area, newest first.
 pub(super) async fn history(
     State(operators): State<OperatorsState>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     RawQuery(query): RawQuery,
 ) -> Result<Json<PageView<Deployment>>, Refusal> {
     let page = AdminQueryParams::of(query.as_deref(), &["limit", "cursor"])?.page()?;
@@ -235,7 +224,7 @@ pub(super) async fn history(
 /// Returns a version's manifest.
 pub(super) async fn manifest(
     State(operators): State<OperatorsState>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Manifest>, Refusal> {
     let digest = AdminQueryParams::of(query.as_deref(), &["digest"])?.text("digest");

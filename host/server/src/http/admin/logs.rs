@@ -1,18 +1,19 @@
 //! Last log entries of an area's guests on this node, and its last failed calls.
 
 use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 
 use super::OperatorsState;
 use super::areas::unknown;
 use super::parameters::AdminQueryParams;
+use crate::http::extract::PathText;
 use crate::http::problem::Refusal;
 use assurance_core::area_log;
 
 /// Returns the last entries, or with a cursor the entries since then.
 pub(super) async fn logs(
     State(operators): State<OperatorsState>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
     RawQuery(query): RawQuery,
 ) -> Result<Json<area_log::AreaLogPage>, Refusal> {
     let page = AdminQueryParams::of(query.as_deref(), &["limit", "cursor"])?.page()?;

@@ -3,8 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 
+use crate::http::code::Code;
 use crate::http::problem::Refusal;
 
 /// Default page size.
@@ -78,9 +82,23 @@ impl AreaLogRange {
     }
 }
 
+/// A body of at most `limits.max_component_bytes`, or why it was not received.
+pub(super) type ReceivedBody = Result<Bytes, BytesRejection>;
+
+/// Returns a body that was received completely.
+pub(super) fn whole(sent: ReceivedBody) -> Result<Bytes, Refusal> {
+    sent.map_err(|rejected| match rejected.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(
+            Code::PayloadTooLarge,
+            "The body is larger than the setting limits.max_component_bytes.",
+        ),
+        _ => Refusal::new(Code::MalformedRequest, "The body was not received completely."),
+    })
+}
+
 /// Parses a JSON body. Refuses unknown members.
-pub(super) fn body<T: DeserializeOwned>(sent: &[u8]) -> Result<T, Refusal> {
-    serde_json::from_slice(sent)
+pub(super) fn body<T: DeserializeOwned>(sent: ReceivedBody) -> Result<T, Refusal> {
+    serde_json::from_slice(&whole(sent)?)
         .map_err(|error| Refusal::invalid_one("", &format!("is invalid: {error}")))
 }
 

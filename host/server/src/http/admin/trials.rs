@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use serde::Deserialize;
 
 use super::OperatorsState;
 use super::areas::{ReasonBody, refused};
-use super::parameters::{AdminQueryParams, body};
+use super::parameters::{AdminQueryParams, ReceivedBody, body};
 use super::token::AuthenticatedOperator;
 use super::views::{self, DecisionResultView, DifferencesView, OperatorActionResultView};
+use crate::http::extract::PathText;
 use crate::http::problem::Refusal;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::{TrafficShare, TrialMode};
@@ -35,11 +35,11 @@ struct CanaryBody {
 /// Starts a canary: a stored version serves some workspaces.
 pub(super) async fn canary(
     State(operators): State<OperatorsState>,
-    Path(area): Path<String>,
+    PathText(area): PathText,
     operator: AuthenticatedOperator,
-    sent: Bytes,
+    sent: ReceivedBody,
 ) -> Result<Json<DecisionResultView>, Refusal> {
-    let CanaryBody { digest, share, workspaces, reason: why } = body(&sent)?;
+    let CanaryBody { digest, share, workspaces, reason: why } = body(sent)?;
     let ids = workspaces.iter().map(|id| workspace("/workspaces", id));
     let (share, workspaces) = some("/share", share, ids.collect::<Result<_, _>>()?)?;
     let wish = TrialRequest { area, digest, mode: TrialMode::Canary, share, workspaces, why };
@@ -59,11 +59,11 @@ struct ShadowBody {
 /// Starts a shadow: a stored version executes copies of requests.
 pub(super) async fn shadow(
     State(operators): State<OperatorsState>,
-    Path(area): Path<String>,
+    PathText(area): PathText,
     operator: AuthenticatedOperator,
-    sent: Bytes,
+    sent: ReceivedBody,
 ) -> Result<Json<DecisionResultView>, Refusal> {
-    let ShadowBody { digest, share, reason: why } = body(&sent)?;
+    let ShadowBody { digest, share, reason: why } = body(sent)?;
     let share = TrafficShare::of_percent(share.unwrap_or(SHADOWED));
     let share = share.ok_or_else(|| out_of_bounds("/share"))?;
     let workspaces = BTreeSet::new();
@@ -84,7 +84,7 @@ async fn begin(
 /// by this node.
 pub(super) async fn compared(
     State(operators): State<OperatorsState>,
-    Path(area): Path<String>,
+    PathText(area): PathText,
 ) -> Result<Json<DifferencesView>, Refusal> {
     let snapshot = operators.app.registry.snapshot();
     let here = snapshot.trial(&area).filter(|here| here.trial.mode == TrialMode::Shadow);
@@ -95,11 +95,11 @@ pub(super) async fn compared(
 /// Ends a trial; the live version serves every request.
 pub(super) async fn stop(
     State(operators): State<OperatorsState>,
-    Path(area): Path<String>,
+    PathText(area): PathText,
     operator: AuthenticatedOperator,
-    sent: Bytes,
+    sent: ReceivedBody,
 ) -> Result<Json<DecisionResultView>, Refusal> {
-    let ReasonBody { reason } = body(&sent)?;
+    let ReasonBody { reason } = body(sent)?;
     let stopped = areas::stop_trial(&operators.app, &operator.name, &area, &reason).await;
     Ok(Json(DecisionResultView::tried(
         OperatorActionResultView::Stopped,

@@ -1,6 +1,6 @@
 //! Guides of `host/docs`, as HTML pages and as Markdown for programs.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use maud::html;
@@ -9,6 +9,7 @@ use super::cached;
 use super::layout::page;
 use super::markdown::guide;
 use super::navigation::Navigation;
+use crate::http::extract::PathText;
 use crate::http::problem::Refusal;
 use assurance_service::app::App;
 
@@ -69,7 +70,7 @@ pub(in crate::http) async fn index(State(app): State<App>) -> Result<Response, R
 /// Returns one guide as a page, or as Markdown if the name ends in `.md`.
 pub(in crate::http) async fn show(
     State(app): State<App>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
 ) -> Result<Response, Refusal> {
     let wanted = name.strip_suffix(".md").unwrap_or(&name);
     let found = ALL.iter().find(|guide| guide.name == wanted).ok_or_else(Refusal::not_found)?;

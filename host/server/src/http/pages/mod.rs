@@ -25,6 +25,7 @@ use serde_json::Value as Json;
 
 use super::client_address::address_of;
 use super::conditional;
+use super::context::report_limit;
 use super::problem::Refusal;
 use assurance_service::app::App;
 use assurance_service::registry::Snapshot;
@@ -44,7 +45,8 @@ pub(super) async fn limited(
     next: Next,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    app.limiter.page(address_of(&parts, &app))?;
+    let page = app.limiter.page(address_of(&parts, &app));
+    page.inspect_err(|spent| report_limit(&parts, spent))?;
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 

@@ -1,7 +1,7 @@
 //! Reference: a page that lists all operations and events, and a page for each
 //! of them, rendered from the OpenAPI document.
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value as Json;
@@ -13,6 +13,7 @@ use super::members::{SchemaMemberReader, resolved};
 use super::navigation::{Navigation, events};
 use super::tables::{members, parameters};
 use super::{cached, events as event_pages};
+use crate::http::extract::PathText;
 use crate::http::problem::Refusal;
 use assurance_service::app::App;
 
@@ -80,7 +81,7 @@ fn all(document: &Json) -> Markup {
 /// Returns the page of one operation or event.
 pub(in crate::http) async fn one(
     State(app): State<App>,
-    Path(name): Path<String>,
+    PathText(name): PathText,
 ) -> Result<Response, Refusal> {
     let wanted = name.clone();
     cached(&app, &format!("reference/{name}"), move |document| {
