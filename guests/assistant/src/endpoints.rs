@@ -2,7 +2,6 @@
 
 use area_sdk::Scope;
 use area_sdk::prelude::*;
-use serde::Deserializer;
 
 use crate::validation;
 
@@ -254,23 +253,14 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ModelEnd
     Ok(view(ctx, ctx.documents().get(id)?))
 }
 
-/// Deserializes a member so that null (`Some(None)`) and an absent member (`None`) differ.
-fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::deserialize(deserializer).map(Some)
-}
-
 /// Changes of a model endpoint; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ModelEndpointChanges {
     active: Option<bool>,
     /// New API key; null deletes the key.
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default)]
     #[schemars(length(min = 1, max = 4096), extend("writeOnly" = true))]
-    api_key: Option<Option<String>>,
+    api_key: Patch<String>,
     #[schemars(length(min = 1, max = 2000), extend("format" = "uri"))]
     base_url: Option<String>,
     #[schemars(length(min = 1, max = 50), extend("uniqueItems" = true))]
@@ -287,15 +277,15 @@ pub(crate) fn update(
     let mut endpoint = ctx.documents::<StoredEndpoint>().get(id)?;
     ctx.check_if_match(endpoint.version)?;
     let renewed =
-        changes.api_key.is_some() || changes.base_url.is_some() || changes.model_ids.is_some();
+        !changes.api_key.is_absent() || changes.base_url.is_some() || changes.model_ids.is_some();
     if let Some(url) = &changes.base_url {
         check_url(ctx, url)?;
-        if endpoint.has_credential && changes.api_key.is_none() {
+        if endpoint.has_credential && changes.api_key.is_absent() {
             check_same_origin(&endpoint.base_url, url)?;
         }
     }
-    if let Some(key) = changes.api_key {
-        replace_key(ctx, &mut endpoint, key)?;
+    if !changes.api_key.is_absent() {
+        replace_key(ctx, &mut endpoint, changes.api_key.value())?;
     }
     if let Some(url) = changes.base_url {
         endpoint.base_url = url;
@@ -318,13 +308,13 @@ pub(crate) fn update(
 fn replace_key(
     ctx: &Ctx,
     endpoint: &mut Stored<StoredEndpoint>,
-    key: Option<String>,
+    key: Option<&String>,
 ) -> Result<()> {
     let name = credential_name(endpoint.uuid());
     endpoint.has_credential = key.is_some();
     match key {
         Some(key) => {
-            check_key(&key)?;
+            check_key(key)?;
             ctx.secrets().put(&name, key.as_bytes());
         }
         None => ctx.secrets().delete(&name),

@@ -36,7 +36,7 @@ const KINDS: usize = 5;
 const MOST_CHARACTERS: usize = 300;
 
 /// Severities, worst first.
-pub(crate) const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "info"];
+pub(crate) const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "none"];
 
 /// Number of records by the value of a property, for example by severity.
 pub(crate) type Counts = BTreeMap<String, u64>;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
+use area_shared::catalog::resolve;
 
 use crate::groups::Group;
 use crate::repositories::Repository;
@@ -40,7 +41,7 @@ impl KnownReferences {
     }
 
     pub(crate) fn group(&self, name: &str) -> Option<Uuid> {
-        self.groups.get(name).copied()
+        resolve(&self.groups, name).copied()
     }
 
     pub(crate) fn person(&self, name: &str) -> Option<Uuid> {
@@ -49,7 +50,7 @@ impl KnownReferences {
 
     /// Returns the ids of known repositories, without duplicates.
     pub(crate) fn repositories(&self, names: &[String]) -> Vec<Uuid> {
-        let known = names.iter().filter_map(|name| self.repositories.get(name));
+        let known = names.iter().filter_map(|name| resolve(&self.repositories, name));
         known.copied().collect::<BTreeSet<_>>().into_iter().collect()
     }
 }

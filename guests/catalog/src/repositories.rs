@@ -4,6 +4,9 @@ use area_sdk::prelude::*;
 
 use crate::resource::{self, DocumentView, assign, versioned};
 
+/// Maximum size of an `external_id`, in bytes; it is in an index.
+const MAX_EXTERNAL_ID_BYTES: usize = 1_500;
+
 /// A stored repository.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Repository {
@@ -66,10 +69,21 @@ pub(crate) struct RepositoryUpdated {
 
 event!(RepositoryUpdated, "repository.updated");
 
+fn check_external_id(id: Option<&String>) -> Result<()> {
+    match id.map(String::len) {
+        Some(bytes) if bytes > MAX_EXTERNAL_ID_BYTES => {
+            let message = format!("has {bytes} bytes; at most {MAX_EXTERNAL_ID_BYTES} are allowed");
+            Err(Problem::validation("/external_id", message))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewRepository>,
 ) -> Result<Created<Versioned<DocumentView<Repository>>>> {
+    check_external_id(new.external_id.as_ref())?;
     let id = ctx.new_id();
     let repository = Repository {
         name: new.name,
@@ -136,6 +150,7 @@ pub(crate) fn update(
 ) -> Result<Versioned<DocumentView<Repository>>> {
     let mut repository = ctx.documents::<Repository>().get(id)?;
     ctx.check_if_match(repository.version)?;
+    check_external_id(changes.external_id.value())?;
     assign(&mut repository.name, changes.name);
     assign(&mut repository.provider, changes.provider);
     assign(&mut repository.default_branch, changes.default_branch);

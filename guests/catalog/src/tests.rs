@@ -66,6 +66,16 @@ fn names_are_unique_and_external_ids_are_for_each_provider() {
 }
 
 #[test]
+fn an_external_id_too_long_for_its_index_is_refused() {
+    let host = host();
+    let body = |id: &str, count| json!({ "name": "a", "external_id": id.repeat(count) });
+    assert_eq!(pointer(make(&host, "repository", body("😀", 400))), "/external_id");
+    let made = made(&host, "repository", body("€", 500));
+    let change = Request::to("update_repository").with("repository_id", made["id"].clone());
+    assert_eq!(pointer(host.call(change.json(body("😀", 400)))), "/external_id");
+}
+
+#[test]
 fn lists_are_filtered_and_paged() {
     let host = host();
     for name in ["acme/web", "acme/api", "other/web"] {
@@ -178,6 +188,19 @@ fn evidence_registers_and_renews_services() {
     );
     let names: Vec<String> = host.events().into_iter().skip(2).map(|event| event.name).collect();
     assert_eq!(names, ["service.created", "service.updated"]);
+}
+
+#[test]
+fn evidence_names_documents_by_id_in_any_spelling() {
+    let host = host();
+    let repository = made(&host, "repository", json!({ "name": "acme/web" }));
+    let group = made(&host, "group", json!({ "name": "Web" }));
+    let upper = |made: &Value| made["id"].as_str().expect("an id").to_uppercase();
+    let said = json!({ "repositories": [upper(&repository)], "group": upper(&group) });
+    evidence(&host, 1, "web", &said.to_string(), 10);
+    let service = host.documents("services").pop().expect("a service");
+    assert_eq!(service["repository_ids"], json!([repository["id"]]));
+    assert_eq!(service["group_id"], group["id"]);
 }
 
 #[test]

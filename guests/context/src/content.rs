@@ -81,7 +81,7 @@ pub(crate) fn share(part: usize, whole: usize) -> f64 {
 /// Computes the current content of the workspace.
 pub(crate) fn compute(scope: &Scope) -> Result<ContextSummary, DocumentError> {
     let landscape = WorkspaceRepositories::load(scope)?;
-    let ingestions = ingestions::all(scope)?;
+    let ingestions = ingestions::listed(scope)?;
     let mut sources = repositories::sources(scope, &landscape)?;
     let coverage_gaps = gaps::sum_up(&sources, landscape.repository_count);
     let others = ingestions.iter().map(|ingestion| ingestion.source(&landscape));
@@ -99,7 +99,8 @@ pub(crate) fn compute(scope: &Scope) -> Result<ContextSummary, DocumentError> {
             + scope.documents::<GroupDependency>().query().count()?,
         repository_count: landscape.repository_count,
         schema_version: SCHEMA_VERSION.to_owned(),
-        source_count: landscape.repository_count + ingestions.len() as u64,
+        source_count: landscape.repository_count
+            + scope.documents::<StoredIngestion>().query().count()?,
         sources,
     })
 }

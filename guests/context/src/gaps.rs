@@ -14,6 +14,7 @@ pub(crate) struct CoverageGap {
     /// Code of the gap: `missing_` and the signal, or `no_repositories`.
     code: String,
     signal: Option<String>,
+    /// Number of listed repositories (the newest 500) that lack the signal.
     repository_count: usize,
     /// Ids of the newest 20 repositories that lack the signal.
     repository_ids: Vec<Uuid>,

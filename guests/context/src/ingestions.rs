@@ -115,8 +115,8 @@ fn kinds(scope: &Scope, envelope_id: Uuid) -> Result<BTreeSet<String>, DocumentE
     Ok(records.into_iter().map(|record| record.value.kind).collect())
 }
 
-/// Returns the latest ingestion of each source, ordered by source key.
-pub(crate) fn all(scope: &Scope) -> Result<Vec<StoredIngestion>, DocumentError> {
+/// Returns the latest ingestion of each source, at most 1,000, ordered by source key.
+pub(crate) fn listed(scope: &Scope) -> Result<Vec<StoredIngestion>, DocumentError> {
     let noted = scope.documents::<StoredIngestion>().query().limit(1000).list()?;
     let mut noted: Vec<StoredIngestion> = noted.into_iter().map(|noted| noted.value).collect();
     noted.sort_by(|a, b| a.key.cmp(&b.key));

@@ -22,7 +22,8 @@ pub(crate) const DESCRIPTION: &str = "A stored snapshot, renewed within seconds 
     `services` where a service is built from it; `coverage` is their share of the five, and \
     `status` `complete`, `partial` or `missing`. Sources of kind `mcp` and `evidence` are those \
     that sent evidence; their signals are the kinds of records they sent, `coverage` the accepted \
-    share of the latest envelope. `coverage_gaps` lists missing signals with their repositories.";
+    share of the latest envelope. `coverage_gaps` lists the signals that the listed \
+    repositories lack.";
 
 /// Maximum number of snapshots that are stored; older ones are deleted.
 const KEPT: u64 = 200;

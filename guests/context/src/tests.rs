@@ -131,6 +131,22 @@ fn services_beyond_a_page_are_counted() {
 }
 
 #[test]
+fn sources_beyond_a_page_are_counted() {
+    let host = host();
+    for n in 0..1_005_u128 {
+        let ingestion = json!({
+            "key": format!("evidence:ci/{n:04}"), "name": "ci", "external_id": "", "revision": "",
+            "mcp_ingestion_id": null, "observed_at": START, "accepted": 1, "rejected": 0,
+            "signals": [],
+        });
+        host.put_document("ingestions", &Uuid::from_u128(n).to_string(), ingestion);
+    }
+    let context = context(&host);
+    assert_eq!(context["source_count"], 1_005);
+    assert_eq!(context["sources"].as_array().map(Vec::len), Some(200));
+}
+
+#[test]
 fn a_repository_s_signals_come_from_its_audit_and_the_catalog() {
     let host = host();
     repository(&host, WEB, "acme/web");

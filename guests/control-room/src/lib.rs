@@ -211,6 +211,7 @@ fn finding_operations(area: Area) -> Area {
             .description(lifecycle::DESCRIPTION)
             .problems(&["transition_not_allowed"])
             .example(include_str!("../examples/transition_finding.json"))
+            .if_match()
             .handler(lifecycle::create),
     )
     .route(
@@ -256,6 +257,7 @@ fn suggestion_operations(area: Area) -> Area {
         )
         .problems(&["suggestion_decided"])
         .example(include_str!("../examples/decide_match_suggestion.json"))
+        .if_match()
         .handler(suggestions::decide),
     )
 }

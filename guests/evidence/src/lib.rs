@@ -136,8 +136,8 @@ fn operations(area: Area) -> Area {
         get("list_evidence_receipts", "/v1/workspaces/{workspace_id}/evidence-envelopes")
             .summary("List receipts, newest first")
             .description(
-                "One page of receipts, one for each envelope that was accepted or partially \
-                 accepted.",
+                "One page of receipts, one for each envelope whose records were checked, with \
+                 `status` accepted, partially_accepted or rejected.",
             )
             .example(include_str!("../examples/list_evidence_receipts.json"))
             .handler(receipts::list),
@@ -172,6 +172,7 @@ fn management(area: Area) -> Area {
         .description("Accepted evidence stays accepted. Revoking twice changes nothing.")
         .role(Role::Admin)
         .example(include_str!("../examples/revoke_evidence_producer.json"))
+        .if_match()
         .handler(producers::revoke),
     )
     .route(

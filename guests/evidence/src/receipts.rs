@@ -60,7 +60,7 @@ pub(crate) struct EnvelopeReceipt {
     pub(crate) workspace_id: Uuid,
 }
 
-/// The receipt of an accepted envelope, with the digest that finds the same content under another key.
+/// The receipt of an envelope, with the digest that finds the same content under another key.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredReceipt {
     #[serde(flatten)]

@@ -8,6 +8,9 @@ use area_sdk::prelude::*;
 use crate::envelope::{EvidenceEnvelope, EvidenceRecord};
 use crate::submit::CLOCK_TOLERANCE_SECONDS;
 
+/// Maximum size of a `subject_key`, in bytes; it is in one index entry with `observed_at`.
+const MAX_SUBJECT_BYTES: usize = 1_500;
+
 /// An error in a record, because of which the record was rejected.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ValidationError {
@@ -76,6 +79,14 @@ fn length(member: &'static str, text: &str, least: usize, most: usize) -> Option
     })
 }
 
+fn subject(text: &str) -> Option<SchemaViolation> {
+    let beyond = (text.len() > MAX_SUBJECT_BYTES).then(|| {
+        let detail = format!("{} bytes; at most {MAX_SUBJECT_BYTES} are allowed", text.len());
+        ("subject_key", "length_out_of_range", detail)
+    });
+    length("subject_key", text, 1, 500).or(beyond)
+}
+
 fn word(member: &'static str, text: &str) -> Option<SchemaViolation> {
     let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let good = (1..=100).contains(&text.len())
@@ -117,7 +128,7 @@ fn broken_rule(record: &EvidenceRecord, now: Timestamp) -> Option<SchemaViolatio
         .or_else(|| word("source_type", &record.source_type))
         .or_else(|| length("provider", &record.provider, 1, 200))
         .or_else(|| length("source_ref", &record.source_ref, 1, 2000))
-        .or_else(|| length("subject_key", &record.subject_key, 1, 500))
+        .or_else(|| subject(&record.subject_key))
         .or_else(|| length("summary", &record.summary, 0, 4000))
         .or_else(|| observed(record.observed_at, now))
 }
@@ -262,6 +273,10 @@ mod tests {
                 "subject_key length_out_of_range",
             ),
             (
+                EvidenceRecord { subject_key: "😀".repeat(376), ..record(2) },
+                "subject_key length_out_of_range",
+            ),
+            (
                 EvidenceRecord { summary: "é".repeat(4001), ..record(2) },
                 "summary length_out_of_range",
             ),
@@ -279,6 +294,7 @@ mod tests {
         }
         let edge = EvidenceRecord {
             confidence: 1.0,
+            subject_key: "€".repeat(500),
             summary: "é".repeat(4000),
             observed_at: START.plus_seconds(300),
             ..record(2)

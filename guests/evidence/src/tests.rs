@@ -230,6 +230,18 @@ fn bad_records_are_rejected_one_by_one() {
 }
 
 #[test]
+fn a_subject_too_long_for_its_index_is_rejected_alone() {
+    let (host, _) = host();
+    let mut envelope = unsigned("key-00001");
+    envelope["records"][0]["subject_key"] = json!("\u{20ac}".repeat(500));
+    envelope["records"][1]["subject_key"] = json!("\u{1f600}".repeat(400));
+    let receipt = submit(&host, &sign(envelope)).expect("a receipt").body["receipt"].clone();
+    assert_eq!(receipt["status"], "partially_accepted");
+    assert_eq!(receipt["validation_errors"][0]["pointer"], "/records/1/subject_key");
+    assert_eq!(receipt["error_codes"], json!(["length_out_of_range"]));
+}
+
+#[test]
 fn numbers_count_as_the_client_wrote_them() {
     let (host, _) = host();
     let signed = sign(unsigned("key-00001"));

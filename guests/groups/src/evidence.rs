@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
-use area_shared::catalog::Group;
+use area_shared::catalog::{Group, resolve};
 use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
 use area_shared::uploads;
 
@@ -89,14 +89,15 @@ pub(crate) fn about(
     target: &Stored<Group>,
     kind: &str,
 ) -> Result<Vec<Uuid>> {
-    let (id, name) = (&source.id, &source.name);
-    let keys = [id.clone(), name.clone(), format!("group:{id}"), format!("group:{name}")];
+    let names = [source.id.clone(), source.id.to_uppercase(), source.name.clone()];
+    let keys = names.into_iter().flat_map(|name| [format!("group:{name}"), name]);
     let records = ctx.documents::<EvidenceRecord>().query().one_of("subject_key", keys);
     let records = records.equals("kind", "relationship").descending("observed_at");
     let statements = read_all(ctx, &records.limit(LOOKED_THROUGH).list()?)
         .map_err(|_| Problem::unavailable("The evidence cannot be read now."))?;
     let fits = |said: &&StatedRelationship| {
-        said.kind == kind && (said.target == target.id || said.target == target.name)
+        said.kind == kind
+            && (said.target == target.name || said.target.parse() == Ok(target.uuid()))
     };
     Ok(statements.iter().filter(fits).map(|said| said.evidence_id).collect())
 }
@@ -108,7 +109,7 @@ fn keep(
     groups: &BTreeMap<String, Stored<Group>>,
     statement: StatedRelationship,
 ) -> Result<(), JobError> {
-    let ends = (groups.get(&statement.source), groups.get(&statement.target));
+    let ends = (resolve(groups, &statement.source), resolve(groups, &statement.target));
     let (Some(source), Some(target)) = ends else { return Ok(()) };
     if source.id == target.id {
         return Ok(());

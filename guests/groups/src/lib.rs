@@ -75,7 +75,7 @@ fn routes(area: Area) -> Area {
     .route(
         delete("delete_group_dependency", DEPENDENCY)
             .summary("Delete a dependency between groups")
-            .description("JobOptions evidence may create it again.")
+            .description("Later evidence may create it again.")
             .role(Role::Admin)
             .handler(dependencies::remove),
     )

@@ -114,6 +114,27 @@ fn evidence_makes_a_dependency_and_supports_it() {
 }
 
 #[test]
+fn evidence_names_groups_by_id_in_any_spelling() {
+    let [web, pay, late] = [0xaa, 0xbb, 0xcc].map(Uuid::from_u128);
+    let host = host();
+    group(&host, web, "A", "dmz", "public");
+    group(&host, pay, "B", "pci", "public");
+    let upper = |id: Uuid| id.to_string().to_uppercase();
+    record(&host, 100, &format!("group:{}", upper(web)), &upper(pay));
+    accept(&host);
+    let all = host.documents("dependencies");
+    assert_eq!(all.len(), 1);
+    assert_eq!(
+        (&all[0]["source_group_id"], &all[0]["target_group_id"]),
+        (&json!(web), &json!(pay))
+    );
+
+    let early = record(&host, 101, &upper(late), &upper(pay));
+    group(&host, late, "C", "dmz", "public");
+    assert_eq!(declare(&host, late, pay).expect("made").body["evidence_ids"], json!([early]));
+}
+
+#[test]
 fn evidence_from_before_the_groups_counts_when_they_are_joined() {
     let host = host();
     let late = Uuid::from_u128(4);

@@ -4,6 +4,9 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
+/// Maximum length of a domain, in characters: that of a document's id.
+const MAX_DOMAIN: usize = 200;
+
 /// Assignment of a domain to a provider; the document's id is the domain.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "StoredDomain")]
@@ -21,9 +24,9 @@ pub(crate) fn normalized(given: &[String]) -> Result<Vec<String>> {
         if !is_domain(&domain) {
             return Err(Problem::validation(
                 format!("/domains/{index}"),
-                "is not a domain name such as example.com",
+                format!("is not a domain name of at most {MAX_DOMAIN} characters"),
             )
-            .hint("Write names beyond ASCII in their DNS form (xn--…)."));
+            .hint("Write example.com; names beyond ASCII in their DNS form (xn--…)."));
         }
         domains.push(domain);
     }
@@ -45,7 +48,7 @@ fn is_domain(text: &str) -> bool {
         .rsplit('.')
         .next()
         .is_some_and(|last| last.starts_with(|first: char| first.is_ascii_lowercase()));
-    text.len() <= 253 && text.contains('.') && text.split('.').all(label) && last_is_a_name
+    text.len() <= MAX_DOMAIN && text.contains('.') && text.split('.').all(label) && last_is_a_name
 }
 
 /// Replaces the e-mail domains of a provider.
@@ -95,6 +98,8 @@ mod tests {
     fn domains_are_names_in_lower_case_each_once() {
         let given = ["Example.COM", " b.example ", "example.com"].map(ToOwned::to_owned);
         assert_eq!(normalized(&given), Ok(vec!["b.example".to_owned(), "example.com".to_owned()]));
+        let longest = format!("{}example.org", "a.".repeat(94));
+        assert_eq!(normalized(std::slice::from_ref(&longest)), Ok(vec![longest]));
         for wrong in [
             "localhost",
             "",
@@ -109,7 +114,7 @@ mod tests {
             "https://a.example",
             "example.com.",
             &"a".repeat(64),
-            &format!("{}.example", "a.".repeat(130)),
+            &format!("{}aexample.org", "a.".repeat(95)),
         ] {
             let refused = normalized(&[wrong.to_owned()]).expect_err(wrong);
             assert_eq!(refused.violations[0].pointer, "/domains/0");

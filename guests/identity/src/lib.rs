@@ -129,6 +129,7 @@ fn state_routes(area: Area) -> Area {
         .description("`last_rotated_at` is set at once; the keys are read by a job.")
         .role(Role::Admin)
         .example(include_str!("../examples/rotate_identity_provider.json"))
+        .if_match()
         .handler(providers::rotate),
     )
     .route(
@@ -142,6 +143,7 @@ fn state_routes(area: Area) -> Area {
         )
         .role(Role::Admin)
         .example(include_str!("../examples/disable_identity_provider.json"))
+        .if_match()
         .handler(providers::disable),
     )
     .route(
@@ -153,6 +155,7 @@ fn state_routes(area: Area) -> Area {
         .description("It is `draft` until it is discovered again.")
         .role(Role::Admin)
         .example(include_str!("../examples/enable_identity_provider.json"))
+        .if_match()
         .handler(providers::enable),
     )
 }

@@ -116,6 +116,7 @@ fn routes(area: Area) -> Area {
         .problems(&["preview_applied", "findings_changed"])
         .deadline_ms(10_000)
         .example(include_str!("../examples/apply_ownership_preview.json"))
+        .if_match()
         .handler(preview::apply::apply),
     )
     .route(

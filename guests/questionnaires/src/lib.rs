@@ -213,6 +213,7 @@ fn question_routes(area: Area) -> Area {
         .role(Role::Admin)
         .problems(&["question_unanswered"])
         .example(include_str!("../examples/approve_answer.json"))
+        .if_match()
         .handler(questions::approve),
     )
     .route(
@@ -227,6 +228,7 @@ fn question_routes(area: Area) -> Area {
         )
         .role(Role::Admin)
         .example(include_str!("../examples/withdraw_approval.json"))
+        .if_match()
         .handler(questions::withdraw_approval),
     )
 }

@@ -3,7 +3,6 @@
 use area_sdk::Scope;
 use area_sdk::prelude::*;
 use area_sdk::text::name;
-use serde::Deserializer;
 
 use crate::citations::{self, AnswerBasis, Citation};
 use crate::cite::{self, NewCitation};
@@ -186,33 +185,24 @@ pub(crate) fn show(ctx: &Ctx, Params(path): Params<QuestionPath>) -> Result<Vers
     versioned(ctx, question)
 }
 
-/// Deserializes a member so that null (`Some(None)`) and an absent member (`None`) differ.
-fn given<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::deserialize(deserializer).map(Some)
-}
-
 /// Changes of a question. Absent members keep their values; null deletes `answer` or
 /// `review_notes`.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct QuestionChanges {
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default)]
     #[schemars(length(max = 10_000))]
-    answer: Option<Option<String>>,
-    #[serde(default, deserialize_with = "given")]
+    answer: Patch<String>,
+    #[serde(default)]
     #[schemars(length(max = 4_000))]
-    review_notes: Option<Option<String>>,
+    review_notes: Patch<String>,
     /// All citations of the answer; replaces the existing ones.
     #[schemars(length(max = 10))]
     citations: Option<Vec<NewCitation>>,
 }
 
 /// Returns the text; `None` if it is blank.
-fn said(text: Option<String>) -> Option<String> {
-    text.filter(|text| !text.trim().is_empty())
+fn said(text: &Patch<String>) -> Option<String> {
+    text.value().filter(|text| !text.trim().is_empty()).cloned()
 }
 
 pub(crate) fn update(
@@ -222,18 +212,18 @@ pub(crate) fn update(
 ) -> Result<Versioned<Question>> {
     let (questionnaire, mut question) = find(ctx, &path)?;
     ctx.check_if_match(question.version)?;
-    if changes.answer.is_some() || changes.citations.is_some() {
+    if !changes.answer.is_absent() || changes.citations.is_some() {
         withdraw(ctx, questionnaire, &mut question)?;
     }
-    if let Some(answer) = changes.answer {
-        answer_with(ctx, &path, &mut question, said(answer));
+    if !changes.answer.is_absent() {
+        answer_with(ctx, &path, &mut question, said(&changes.answer));
     }
     if let Some(citations) = changes.citations {
         citations::forget(ctx, path.question_id)?;
         cite::cite(ctx, path.questionnaire_id, path.question_id, citations)?;
     }
-    if let Some(notes) = changes.review_notes {
-        question.review_notes = said(notes);
+    if !changes.review_notes.is_absent() {
+        question.review_notes = said(&changes.review_notes);
     }
     ctx.documents().replace(&mut question)?;
     versioned(ctx, question)

@@ -8,6 +8,7 @@ use area_sdk::{EventDelivery, JobError};
 use area_shared::evidence::EvidenceRecord;
 
 use crate::citations::StoredCitation;
+use crate::sources;
 
 /// Maximum number of citations compared in one step.
 const BATCH: u32 = 500;
@@ -24,7 +25,6 @@ struct EnvelopeAccepted {
 /// Members of the event `audit.completed` that this area reads.
 #[derive(Deserialize)]
 struct AuditCompleted {
-    audit_id: Uuid,
     repository_id: Uuid,
 }
 
@@ -72,14 +72,16 @@ pub(crate) fn evidence(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDel
     Ok(Outcome::Done)
 }
 
-/// Handles a completed audit: supersedes citations of earlier audits of the repository.
+/// Handles a completed audit: supersedes citations of all audits of the repository but the latest.
 pub(crate) fn audit(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let completed: AuditCompleted = event.data()?;
+    let latest = sources::latest_audit(ctx, completed.repository_id)?;
+    let Some(latest) = latest.map(|audit| audit.uuid()) else { return Ok(Outcome::Done) };
     let cited = ctx.documents::<StoredCitation>().query();
     let cited = cited.equals("repository_id", completed.repository_id);
     let cited = cited.range("looked_at", None, Some(event.occurred_at.into()));
     let more = hold(ctx, cited.limit(BATCH).list()?, |citation| {
-        citation.supersede_report(completed.audit_id, event.occurred_at);
+        citation.supersede_report(latest, event.occurred_at);
     })?;
     Ok(if more { Outcome::Continue(event) } else { Outcome::Done })
 }

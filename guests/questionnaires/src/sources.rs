@@ -1,7 +1,7 @@
 //! Documents of other areas that citations refer to, with the members that this area reads.
 
-use area_sdk::Scope;
 use area_sdk::prelude::*;
+use area_sdk::{DocumentError, Scope};
 use area_shared::catalog::Repository;
 use area_shared::evidence::EvidenceRecord;
 
@@ -34,10 +34,13 @@ pub(crate) fn completed_audit(
     }))
 }
 
-/// Returns the latest completed audit of a repository.
-pub(crate) fn latest_audit(scope: &Scope, repository: Uuid) -> Result<Option<Stored<Audit>>> {
+/// Returns the completed audit of a repository that started last; audits can overlap.
+pub(crate) fn latest_audit(
+    scope: &Scope,
+    repository: Uuid,
+) -> Result<Option<Stored<Audit>>, DocumentError> {
     let audits = scope.documents::<Audit>().query().equals("repository_id", repository);
-    Ok(audits.equals("state", COMPLETED).descending("started_at").first()?)
+    audits.equals("state", COMPLETED).descending("started_at").first()
 }
 
 /// Returns the latest evidence record of a kind about a subject.

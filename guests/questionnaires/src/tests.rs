@@ -71,8 +71,12 @@ fn observe(host: &FakeHost, id: Uuid, envelope: u128, content: &str, at: Timesta
 
 /// Stores a completed audit as its area does.
 fn audit(host: &FakeHost, id: Uuid) {
+    audit_since(host, id, host.now());
+}
+
+fn audit_since(host: &FakeHost, id: Uuid, started_at: Timestamp) {
     let body = json!({
-        "repository_id": REPOSITORY, "state": "completed", "started_at": host.now(),
+        "repository_id": REPOSITORY, "state": "completed", "started_at": started_at,
         "completed_at": host.now(), "commit_sha": "abc",
     });
     host.put_document("schedules.audits", &id.to_string(), body);
@@ -312,6 +316,22 @@ fn news_confirm_or_supersede_what_is_cited() {
     assert_eq!(standing(&host, &made), (superseded.clone(), json!("unsupported")));
     answer(&host, &made, 0, json!({ "citations": cited_again() }));
     assert_eq!(standing(&host, &made).0, superseded, "old news are seen at once");
+}
+
+#[test]
+fn of_overlapping_audits_the_one_that_started_later_stays_current() {
+    let host = FakeHost::new(crate::area());
+    let (started_first, later) = (host.now(), Uuid::from_u128(0xa2));
+    host.advance(60);
+    audit(&host, later);
+    let made = three(&host);
+    let cite = |id: Uuid| answer(&host, &made, 0, json!({ "citations": [{ "report_id": id }] }));
+    cite(later);
+    audit_since(&host, AUDIT, started_first);
+    deliver(&host, "audit.completed", json!({ "audit_id": AUDIT, "repository_id": REPOSITORY }));
+    assert_eq!(standing(&host, &made).0, [json!("current")]);
+    cite(AUDIT);
+    assert_eq!(standing(&host, &made).0, [json!("superseded")]);
 }
 
 fn cited_again() -> Value {

@@ -29,6 +29,8 @@ const MOST_EVIDENCE: usize = 100;
 #[derive(Serialize, Deserialize)]
 struct Audit {
     repository_id: Uuid,
+    #[serde(default)]
+    completed_at: Option<Timestamp>,
     facts: Map<String, Value>,
     inputs: Vec<AuditInputEvidence>,
     records: Vec<Uuid>,
@@ -108,6 +110,9 @@ pub(crate) fn program(ctx: &JobCtx, job: EvaluateProgram) -> JobResult<EvaluateP
     let program = ctx.documents::<StoredProgram>().find(job.program_id)?;
     let audit = ctx.documents::<Audit>().find(job.audit_id)?;
     let (Some(mut program), Some(audit)) = (program, audit) else { return Ok(Outcome::Done) };
+    if audit.completed_at.is_some_and(|at| Some(at) < program.activated_at) {
+        return Ok(Outcome::Done);
+    }
     let mut changed = false;
     while program.state == ProgramState::Active {
         let Some(index) = program.step_for(audit.repository_id) else { break };

@@ -98,6 +98,7 @@ version that a change names in `If-Match`.",
         .description(transitions::DESCRIPTION)
         .problems(&["invalid_transition", "reviewer_is_author"])
         .example(include_str!("../examples/transition_remediation_program.json"))
+        .if_match()
 .handler(transitions::transition),
     )
     .route(

@@ -146,6 +146,7 @@ fn schedule_routes(area: Area) -> Area {
         )
         .problems(&["schedule_deleted"])
         .example(include_str!("../examples/pause_audit_schedule.json"))
+        .if_match()
         .handler(schedules::pause),
     )
     .route(
@@ -157,6 +158,7 @@ fn schedule_routes(area: Area) -> Area {
         .description("Due times that passed during the pause are skipped.")
         .problems(&["schedule_deleted"])
         .example(include_str!("../examples/resume_audit_schedule.json"))
+        .if_match()
         .handler(schedules::resume),
     )
     .route(

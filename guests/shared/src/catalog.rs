@@ -1,6 +1,16 @@
 //! Documents of the area `catalog`: repositories, services and groups.
 
+use std::collections::BTreeMap;
+
 use area_sdk::prelude::*;
+
+/// Returns what a reference in evidence names, from a map by name and id. RFC 9562 allows upper
+/// case in an id.
+#[must_use]
+pub fn resolve<'a, T>(known: &'a BTreeMap<String, T>, reference: &str) -> Option<&'a T> {
+    let by_id = || known.get(&reference.parse::<Uuid>().ok()?.to_string());
+    known.get(reference).or_else(by_id)
+}
 
 /// A repository of the workspace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -8,12 +8,12 @@ use crate::triage;
 /// Maximum number of cases in the response of operation 11.
 const LISTED: usize = 1_000;
 
-/// Total size of the cases' texts, in bytes, after which the response contains no further cases.
-/// Below the maximum size of an area's reply.
-const LISTED_BYTES: usize = 4 << 20;
+/// Maximum size of the cases in a response, and of one case, in bytes of JSON.
+const MAX_BYTES: usize = 4 << 20;
 
-/// Number of cases in one page of the database query.
-const READ_AT_ONCE: u32 = 50;
+/// Number of cases in one page of the database query. Of maximum size, they fit in the memory of
+/// a call.
+const READ_AT_ONCE: usize = 8;
 
 /// Maximum number of notes in a case.
 const MOST_NOTES: usize = 200;
@@ -82,10 +82,26 @@ pub(crate) struct StoredCase {
 document!(StoredCase, "cases");
 
 impl StoredCase {
-    fn text_bytes(&self) -> usize {
-        let notes: usize = self.notes.iter().map(|note| note.body.len()).sum();
-        self.subject.len() + self.description.len() + notes
+    /// Returns the size of the case in a response, in bytes of JSON, rounded up.
+    fn size(&self) -> usize {
+        let notes: usize = self.notes.iter().map(|note| note_size(&note.body)).sum();
+        400 + escaped_size(&self.subject) + escaped_size(&self.description) + notes
     }
+}
+
+/// Returns the size of a note with this text, in bytes of JSON, rounded up.
+fn note_size(body: &str) -> usize {
+    200 + escaped_size(body)
+}
+
+/// Returns the size of a text in a JSON string, in bytes.
+fn escaped_size(text: &str) -> usize {
+    let size = |byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    };
+    text.bytes().map(size).sum()
 }
 
 impl From<Stored<StoredCase>> for SupportCase {
@@ -163,18 +179,53 @@ pub(crate) fn create(
     Ok(Created(Versioned(case.into(), 1)))
 }
 
-pub(crate) fn list(ctx: &Ctx) -> Result<Vec<SupportCase>> {
-    let (mut listed, mut bytes, mut cursor) = (Vec::new(), 0, None);
+/// Returns one page of the caller's cases, newest first.
+fn own(
+    ctx: &Ctx,
+    status: Option<&Status>,
+    limit: usize,
+    cursor: Option<String>,
+) -> Result<Page<Stored<StoredCase>>> {
+    let own = ctx.documents::<StoredCase>().query().equals("author_id", ctx.user());
+    let own = own.equals_if("status", status.map(name)).cursor(cursor);
+    Ok(own.limit(u32::try_from(limit).unwrap_or(u32::MAX)).page()?)
+}
+
+/// Reads the caller's cases, at most `limit`, until the next one would exceed [`MAX_BYTES`].
+fn read(
+    ctx: &Ctx,
+    status: Option<&Status>,
+    limit: usize,
+    cursor: Option<String>,
+) -> Result<Page<SupportCase>> {
+    let (mut listed, mut bytes) = (Page { items: Vec::new(), next_cursor: cursor }, 0);
     loop {
-        let own = ctx.documents::<StoredCase>().query().equals("author_id", ctx.user());
-        let page = own.cursor(cursor).limit(READ_AT_ONCE).page()?;
-        bytes += page.items.iter().map(|case| case.text_bytes()).sum::<usize>();
-        listed.extend(page.items.into_iter().map(SupportCase::from));
-        cursor = page.next_cursor;
-        if cursor.is_none() || listed.len() >= LISTED || bytes >= LISTED_BYTES {
+        let most = READ_AT_ONCE.min(limit - listed.items.len());
+        let mut found = own(ctx, status, most, listed.next_cursor.clone())?;
+        let fits = |case: &&Stored<StoredCase>| {
+            bytes += case.size();
+            bytes <= MAX_BYTES
+        };
+        let fitting = found.items.iter().take_while(fits).count();
+        // A case of a former version may exceed the maximum; it is a page of its own.
+        let fitting = fitting.max(usize::from(listed.items.is_empty()));
+        let full = fitting < found.items.len();
+        if full && fitting == 0 {
+            return Ok(listed);
+        }
+        if full {
+            found = own(ctx, status, fitting, listed.next_cursor)?;
+        }
+        listed.items.extend(found.items.into_iter().map(SupportCase::from));
+        listed.next_cursor = found.next_cursor;
+        if full || listed.next_cursor.is_none() || listed.items.len() >= limit {
             return Ok(listed);
         }
     }
+}
+
+pub(crate) fn list(ctx: &Ctx) -> Result<Vec<SupportCase>> {
+    Ok(read(ctx, None, LISTED, None)?.items)
 }
 
 /// Query parameters that filter the caller's cases.
@@ -190,9 +241,7 @@ pub(crate) fn page(
     Params(params): Params<ListParams>,
     paging: Paging,
 ) -> Result<Page<SupportCase>> {
-    let own = ctx.documents::<StoredCase>().query().equals("author_id", ctx.user());
-    let own = own.equals_if("status", params.status.as_ref().map(name));
-    Ok(own.paging(paging).page()?.map(SupportCase::from))
+    read(ctx, params.status.as_ref(), paging.limit as usize, paging.cursor)
 }
 
 /// Returns a case that the caller may read, or a 404: the caller's own cases; any case for an
@@ -226,8 +275,9 @@ pub(crate) fn add_note(
     Body(new): Body<NewNote>,
 ) -> Result<Created<Versioned<SupportCase>>> {
     let mut case = visible(ctx, id)?;
-    if case.notes.len() >= MOST_NOTES {
-        return Err(Problem::conflict("too_many_notes", "A case can have at most 200 notes.")
+    if case.notes.len() >= MOST_NOTES || case.size() + note_size(&new.body) > MAX_BYTES {
+        let detail = "A case can have at most 200 notes and 4 MiB of text.";
+        return Err(Problem::conflict("too_many_notes", detail)
             .hint("Open a new case and refer to this one."));
     }
     let (author_id, created_at) = (ctx.user(), ctx.now());

@@ -38,7 +38,7 @@ pub fn area() -> Area {
                 .summary("List the caller's own support cases")
                 .description(
                     "The cases that the caller opened, newest first: at most 1,000 cases and \
-                    about 4 MiB of text. `/support/case-history` pages through any number.",
+                    4 MiB of JSON. `/support/case-history` pages through any number.",
                 )
                 .in_contract()
                 .deadline_ms(5_000)
@@ -48,7 +48,10 @@ pub fn area() -> Area {
         .route(
             get("page_support_cases", "/v1/workspaces/{workspace_id}/support/case-history")
                 .summary("Page through the caller's own support cases")
-                .description("One page, newest first. `status` selects cases.")
+                .description(
+                    "One page, newest first. `status` selects cases. A page ends before its \
+                    `limit` where the next case would exceed 4 MiB of JSON.",
+                )
                 .example(include_str!("../examples/page_support_cases.json"))
                 .handler(cases::page),
         )
@@ -65,7 +68,7 @@ pub fn area() -> Area {
                 .description(
                     "By the case's author or an admin. `latest_response_at` is the latest note of \
                     somebody other than the author. A note reopens a closed case. A case can have \
-                    at most 200 notes.",
+                    at most 200 notes and 4 MiB of text.",
                 )
                 .role(Role::Viewer)
                 .problems(&["too_many_notes"])
@@ -81,6 +84,7 @@ pub fn area() -> Area {
             .description("By the case's author or an admin. Closing twice changes nothing.")
             .role(Role::Viewer)
             .example(include_str!("../examples/close_support_case.json"))
+            .if_match()
             .handler(cases::close),
         )
 }

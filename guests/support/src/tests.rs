@@ -75,7 +75,81 @@ fn all_of_many_cases_are_listed_and_no_more_than_an_answer_holds() {
         let body = json!({ "subject": "Long", "description": "x".repeat(20_000) });
         host.call(Request::to("create_support_case").json(body).key("12345678")).expect("a case");
     }
-    assert_eq!(listed(), Some(250));
+    assert_eq!(listed(), Some(205));
+}
+
+/// Stores a case of the default user with this number of notes of 20,000 characters each.
+fn put_case(host: &FakeHost, number: u128, notes: usize, character: &str) {
+    let note = json!({
+        "id": USER, "author_id": USER, "body": character.repeat(20_000), "created_at": host.now(),
+    });
+    let case = json!({
+        "author_id": USER, "subject": number.to_string(), "description": "d",
+        "category": "general", "priority": "normal", "status": "open",
+        "notes": vec![note; notes], "latest_response_at": null,
+    });
+    host.put_document("cases", &Uuid::from_u128(number).to_string(), case);
+}
+
+/// Returns the subjects of each page, and the size of the largest page in bytes.
+fn pages(host: &FakeHost, limit: u32) -> (Vec<Vec<Value>>, usize) {
+    let (mut pages, mut largest, mut cursor) = (Vec::new(), 0, Value::Null);
+    loop {
+        let request = Request::to("page_support_cases").with("limit", limit);
+        let request =
+            if cursor.is_null() { request } else { request.with("cursor", cursor.clone()) };
+        let page = host.call(request).expect("a page").body;
+        largest = largest.max(page.to_string().len());
+        let items = page["items"].as_array().expect("items");
+        pages.push(items.iter().map(|case| case["subject"].clone()).collect());
+        cursor = page["next_cursor"].clone();
+        if cursor.is_null() {
+            return (pages, largest);
+        }
+    }
+}
+
+#[test]
+fn a_response_holds_no_more_than_its_size_however_long_the_cases_are() {
+    let host = FakeHost::new(crate::area());
+    for number in 0..50 {
+        put_case(&host, number, 17, "x");
+    }
+    let list = host.call(Request::to("list_support_cases")).expect("a list").body;
+    assert_eq!(list.as_array().map(Vec::len), Some(12));
+    assert!(list.to_string().len() < (4 << 20) + 1_000);
+
+    for limit in [50, 5] {
+        let (pages, largest) = pages(&host, limit);
+        assert!(largest < (4 << 20) + 1_000, "{largest}");
+        let all: Vec<Value> = pages.concat();
+        let newest_first: Vec<Value> = (0..50).rev().map(|n| json!(n.to_string())).collect();
+        assert_eq!(all, newest_first, "{limit}");
+        assert!(pages.iter().all(|page| page.len() <= limit as usize));
+    }
+}
+
+#[test]
+fn escapes_count_and_a_case_beyond_the_size_is_shown_alone() {
+    let host = FakeHost::new(crate::area());
+    for (number, notes) in [(0, 17), (1, 17), (2, 40), (3, 1)] {
+        put_case(&host, number, notes, "\u{1}");
+    }
+    let (pages, _) = pages(&host, 50);
+    assert_eq!(pages, [vec![json!("3")], vec![json!("2")], vec![json!("1"), json!("0")]]);
+}
+
+#[test]
+fn a_case_takes_no_more_notes_than_a_response_holds() {
+    let host = FakeHost::new(crate::area());
+    put_case(&host, 1, 34, "\u{1}");
+    let add = |body: &str| {
+        let request = Request::to("add_support_note").with("case_id", json!(Uuid::from_u128(1)));
+        host.call(request.json(json!({ "body": body }))).map(|answer| answer.status)
+    };
+    assert_eq!(add("x"), Ok(201));
+    let refused = add(&"\u{1}".repeat(20_000)).expect_err("too large");
+    assert_eq!(refused.code.as_deref(), Some("too_many_notes"));
 }
 
 fn not_found() -> area_sdk::wit::assurance::area::types::ProblemKind {

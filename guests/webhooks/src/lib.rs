@@ -90,7 +90,8 @@ fn subscription_routes(area: Area) -> Area {
         patch("update_webhook", WEBHOOK)
             .summary("Change a webhook")
             .description(
-                "Absent members keep their values. Activating it again resets its failures.",
+                "Absent members keep their values. A new URL, and activating the webhook again, \
+                 reset its failures.",
             )
             .role(Role::Admin)
             .example(include_str!("../examples/update_webhook.json"))
@@ -108,6 +109,7 @@ fn subscription_routes(area: Area) -> Area {
         )
         .role(Role::Admin)
         .example(include_str!("../examples/rotate_webhook_secret.json"))
+        .if_match()
         .handler(subscriptions::rotate_secret),
     )
     .route(

@@ -250,6 +250,7 @@ pub(crate) fn update(
     if let Some(url) = changes.url {
         check_url(ctx, &url)?;
         if url != webhook.url {
+            webhook.failing_since = None;
             circuit::close(ctx, &mut webhook);
         }
         webhook.url = url;

@@ -106,6 +106,23 @@ fn an_empty_object_opens_an_empty_conversation() {
 }
 
 #[test]
+fn findings_of_severity_none_are_listed_last() {
+    let host = host();
+    records(&host);
+    let finding = json!({
+        "repository_id": REPOSITORY, "risk_severity": "none", "state": "new", "open": true,
+        "rule_id": "unused-import", "tool": "lint", "title": "Unused import",
+    });
+    host.put_document("control_room.findings", &Uuid::from_u128(0xf2).to_string(), finding);
+    let made = create(&host, json!({ "message": "Which findings are open?" }));
+    assert_eq!(work(&host, 1), Outcome::Done);
+    let shown = show(&host, &made);
+    let text = shown["messages"][1]["content"].as_str().expect("a text");
+    assert!(text.contains("2 open (1 critical, 1 none)"), "{text}");
+    assert!(text.contains("[F2] Unused import: none, new"), "{text}");
+}
+
+#[test]
 fn without_an_endpoint_the_records_answer_and_say_so() {
     let host = host();
     records(&host);

@@ -12,6 +12,10 @@ use super::{ImportCounts, ImportFindings, ImportMarker, coverage, limits};
 use crate::finding::Finding;
 use crate::severity::Severity;
 
+/// Maximum number of warnings, and of errors, in the event. An audit stores 200; the others are
+/// counted in further warnings.
+const MOST_REPORTED: usize = 190;
+
 /// Publishes the counts of the import, stores its limitations, and marks the import as finished.
 pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     let warnings = limits::warnings(job);
@@ -37,8 +41,8 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
             ("match_suggestions", i64::try_from(suggestions).unwrap_or_default()),
         ]),
         facts: facts(ctx, job.audit.repository_id, tally)?,
-        warnings: warnings.clone(),
-        errors: tally.errors.clone(),
+        warnings: reported(&warnings, tally.errors.len()),
+        errors: tally.errors.iter().take(MOST_REPORTED).cloned().collect(),
     });
     limits::keep(ctx, job, &warnings)?;
     coverage::delete(ctx, job)?;
@@ -47,6 +51,18 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
         ctx.documents().replace(&mut import)?;
     }
     Ok(())
+}
+
+/// Returns the first warnings, and the numbers of the warnings and errors that the event omits.
+fn reported(warnings: &[String], errors: usize) -> Vec<String> {
+    let mut reported: Vec<String> = warnings.iter().take(MOST_REPORTED).cloned().collect();
+    for (all, what) in [(warnings.len(), "warnings"), (errors, "errors")] {
+        let more = all.saturating_sub(MOST_REPORTED);
+        if more > 0 {
+            reported.push(format!("{more} more {what} are not reported."));
+        }
+    }
+    reported
 }
 
 /// Returns the facts for predicates: counts of the repository's findings after the audit, and of

@@ -31,6 +31,9 @@ const VERSION: &str = "2.1.0";
 /// Maximum size of a stored tool name, category or tool version, in bytes.
 const MOST_NAME_BYTES: usize = 200;
 
+/// Maximum size of a JSON Pointer in an error, in bytes. It contains member names of the log.
+const MOST_POINTER_BYTES: usize = 200;
+
 /// Reason why a log or a run is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refusal {
@@ -236,6 +239,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, Refusal
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let pointer = format!("{root}{}", pointer(error.path()));
+        let pointer = clean(&pointer, MOST_POINTER_BYTES);
         let error = error.into_inner();
         let code = if error.is_data() { "sarif_invalid" } else { "not_json" };
         let place = if pointer.is_empty() { "The log" } else { &pointer };

@@ -233,6 +233,10 @@ fn refusals_name_the_place_and_what_to_mend() {
         "{}",
         run(result)
     );
+    let base = |name: &str| run(&format!("{{\"originalUriBaseIds\":{{\"{name}\":7}}}}"));
+    assert!(base("A\\u0000").starts_with("/runs/0/originalUriBaseIds/A: invalid type"));
+    let long = base(&"A".repeat(100_000));
+    assert!(long.len() < 500 && long.contains("invalid type"), "{long}");
     assert_eq!(read(b"\xff{}").expect_err("refused").code, "not_utf8");
     assert!(read(b"\xef\xbb\xbf{\"version\":\"2.1.0\",\"runs\":[]}").is_ok(), "a byte order mark");
     let deep = format!("{{\"version\":\"2.1.0\",\"runs\":{}", "[".repeat(100_000));

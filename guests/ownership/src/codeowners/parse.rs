@@ -156,10 +156,11 @@ impl Parser {
             }
             return self.add(pattern, Rc::default(), true);
         }
-        let mut owners = self.gitlab_owners(rest);
-        if owners.is_empty() {
-            owners = Rc::clone(&self.default_owners);
-        }
+        // A comment or malformed owners after the pattern replace the default owners too.
+        let owners = match rest.trim() {
+            "" => Rc::clone(&self.default_owners),
+            words => self.gitlab_owners(words),
+        };
         // The pound sign is escaped only where the line would be a comment.
         let pattern =
             pattern.strip_prefix('\\').filter(|rest| rest.starts_with('#')).unwrap_or(pattern);

@@ -76,6 +76,7 @@ pub(crate) fn is_kubernetes_owners(path: &str, content: &[u8]) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let called_so = name == "OWNERS" || name == "OWNERS_ALIASES";
     let text = std::str::from_utf8(content).unwrap_or_default();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines().map(str::trim_end);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#') && *line != "---");
     called_so || first.is_some_and(|line| KUBERNETES.iter().any(|member| line.starts_with(member)))

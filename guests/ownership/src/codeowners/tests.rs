@@ -91,6 +91,7 @@ fn owners_files_of_kubernetes_are_another_dialect() {
         assert!(is_kubernetes_owners(name, &content), "{name}");
     }
     assert!(is_kubernetes_owners("pkg/OWNERS", b""));
+    assert!(is_kubernetes_owners("CODEOWNERS", b"\xef\xbb\xbfapprovers:\n  - a\n"));
     assert!(!is_kubernetes_owners("CODEOWNERS", b"* @a\n"));
 }
 
@@ -145,6 +146,24 @@ fn gitlab_sections_give_default_owners_and_merge_by_name() {
     assert!(!file.sections[2].optional);
     assert_eq!(owners(&file, "x.sql"), [""; 0]);
     assert_eq!(file.owned("x.sql").lines, [9]);
+}
+
+#[test]
+fn gitlab_gives_default_owners_only_to_a_pattern_alone() {
+    let text = "[Docs] @docs-team\nplain \ncomment # our docs\nmalformed docs-team\nown @me\n";
+    let file = read(text, Dialect::Gitlab);
+    assert_eq!(owners(&file, "plain"), ["@docs-team"]);
+    for path in ["comment", "malformed"] {
+        assert_eq!(owners(&file, path), [""; 0], "{path}");
+    }
+    assert_eq!(owners(&file, "own"), ["@me"]);
+    assert_eq!(
+        warnings(&file),
+        [
+            "Line 3: GitLab has no comments after a rule: owners in the comment count",
+            "Line 4: `docs-team` is not an owner: it is skipped",
+        ]
+    );
 }
 
 #[test]

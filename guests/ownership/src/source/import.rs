@@ -85,6 +85,8 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnership) -> JobResult<ImportOwn
     let length = if many { SMALL_STEP_BYTES } else { STEP_BYTES };
     let piece = ctx.shared_blobs("uploads").read(&list.blob, job.offset, length).map_err(away)?;
     let (lines, read) = whole_lines(&piece, length);
+    // A list may begin with a byte order mark.
+    let lines = lines.strip_prefix('\u{feff}').filter(|_| job.offset == 0).unwrap_or(&lines);
     let paths: Vec<_> = lines.lines().map(listed).collect();
     job.tally.count(&opened.file, paths.iter().filter_map(|path| from_root(path)));
     if read == 0 {

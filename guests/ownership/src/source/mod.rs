@@ -18,8 +18,9 @@ pub(crate) const DESCRIPTION: &str = "An audit takes the newest CODEOWNERS file 
     from the content: a file with sections, exclusions or roles is GitLab's.\n\n\
     GitHub's dialect: the last rule that matches a path decides. GitLab's: in each section the \
     last one, `!` excludes for good within its section, and owners of optional sections come \
-    last. In both a rule without owners leaves what it matches unowned. Syntax that a dialect \
-    does not have is skipped with a warning.\n\n\
+    last. A rule without owners leaves what it matches unowned, but in a GitLab section with \
+    default owners a rule of a pattern alone has those. Syntax that a dialect does not have is \
+    skipped with a warning.\n\n\
     `source_status` is `available`, `missing` (the audit had no such file), `unsupported` (an \
     OWNERS file of Kubernetes) or `invalid` (see `errors`). `paths` and `unowned` count the \
     newest path list, one path a line, quoted as git does or not; without one, the paths of the \

@@ -67,6 +67,22 @@ fn names_that_git_quotes_are_read_as_they_are() {
 }
 
 #[test]
+fn a_byte_order_mark_is_not_part_of_the_first_path() {
+    let host = host();
+    start_audit(
+        &host,
+        &[
+            input(&host, "code_owners", "CODEOWNERS", "\u{feff}/a @a\n"),
+            input(&host, "path_list", "p", "\u{feff}a\r\nb\r\n"),
+        ],
+    );
+    run_jobs(&host);
+    let told = last_report(&host);
+    assert_eq!(told["facts"], json!({ "rules": 1, "paths": 2, "unowned": 1 }));
+    assert_eq!(told["warnings"], json!([]));
+}
+
+#[test]
 fn what_is_called_codeowners_comes_before_what_is_not() {
     let host = host();
     start_audit(

@@ -41,6 +41,17 @@ fn an_audit_that_finds_the_predicate_to_hold_verifies_the_step() {
 }
 
 #[test]
+fn an_audit_that_completed_before_the_activation_verifies_nothing() {
+    let world = World::new();
+    let audit = world.audit(1, REPOSITORY, 0);
+    world.0.advance(1);
+    let program = world.active(&json!([step(NONE_OPEN)]));
+    world.complete(audit, REPOSITORY);
+    assert_eq!(world.show(&program), program);
+    assert!(world.evaluations(&program).is_empty());
+}
+
+#[test]
 fn a_verified_step_makes_the_next_ready() {
     let world = World::new();
     let steps = json!([step("findings.open < 5"), step("findings.open < 3"), step(NONE_OPEN)]);

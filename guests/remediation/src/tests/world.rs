@@ -66,16 +66,21 @@ impl World {
     pub(super) fn audit(&self, number: u128, repository: Uuid, open: u32) -> Uuid {
         let id = Uuid::from_u128(0x1000 + number);
         let audit = json!({
-            "repository_id": repository,
+            "repository_id": repository, "completed_at": self.0.now(),
             "facts": { "findings": { "open": open, "by_rule": {} } },
             "inputs": [{ "evidence_ids": [RECORD] }],
             "records": [RECORD],
         });
         self.0.put_document("schedules.audits", &id.to_string(), audit);
-        let data = json!({ "audit_id": id, "repository_id": repository, "facts": {} });
-        self.0.deliver(Uuid::from_u128(number), "audit.completed", data).expect("taken in");
-        self.work();
+        self.complete(id, repository);
         id
+    }
+
+    /// Delivers the event of a completed audit.
+    pub(super) fn complete(&self, id: Uuid, repository: Uuid) {
+        let data = json!({ "audit_id": id, "repository_id": repository, "facts": {} });
+        self.0.deliver(id, "audit.completed", data).expect("taken in");
+        self.work();
     }
 
     /// Runs the queued jobs, and jobs enqueued by them.

@@ -67,7 +67,7 @@ pub(crate) struct AuditInputFile {
     pub(crate) bytes: u64,
     pub(crate) ready_at: Timestamp,
     pub(crate) commit_sha: Option<String>,
-    /// Ids of the evidence records that reference this content.
+    /// Ids of the newest evidence records that reference this content, at most 500.
     pub(crate) evidence_ids: Vec<Uuid>,
 }
 
@@ -141,7 +141,8 @@ pub(crate) struct StoredAudit {
     pub(crate) completed_at: Option<Timestamp>,
     pub(crate) error_code: Option<String>,
     pub(crate) inputs: Vec<AuditInputFile>,
-    /// Ids of evidence records of kind `finding` about the repository.
+    /// Ids of evidence records of kind `finding` about the repository, without those whose content
+    /// is a SARIF file of the audit.
     pub(crate) records: Vec<Uuid>,
     pub(crate) parts: AreaAuditResults,
     /// Facts for predicates, by part of the audit; `audit` has the audit's id, repository, branch

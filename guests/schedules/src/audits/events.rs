@@ -15,7 +15,8 @@ pub(crate) struct AuditStarted {
     started_at: Timestamp,
     /// Files of the repository to import, newest first.
     inputs: Vec<AuditInputFile>,
-    /// Ids of evidence records of kind `finding` about the repository, newest first.
+    /// Ids of evidence records of kind `finding` about the repository, newest first, without those
+    /// whose content is a SARIF file of the audit.
     records: Vec<Uuid>,
 }
 

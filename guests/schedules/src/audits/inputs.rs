@@ -14,12 +14,37 @@ use super::document::{AuditInputFile, AuditTarget};
 /// not displace the only upload of another.
 const FORMATS: [&str; 6] = ["sarif", "cyclonedx", "spdx", "osv", "code_owners", "path_list"];
 
-/// Kinds of evidence records that reference a content to import.
-const KINDS: [&str; 5] = ["finding", "scan_report", "sbom", "advisory", "code_owners"];
+/// Kinds of evidence records that reference a content to import, with the maximum number of records
+/// of the kind. `finding` is last, so that an input names its records of other kinds first.
+const KINDS: [(&str, usize); 5] = [
+    ("scan_report", MOST_RECORDS),
+    ("sbom", MOST_RECORDS),
+    ("advisory", MOST_RECORDS),
+    ("code_owners", MOST_RECORDS),
+    (FINDING, MOST_FINDINGS),
+];
 
-/// Maximum number of uploads of one format, and of evidence records of one kind.
+/// Kind of evidence records that are findings themselves.
+const FINDING: &str = "finding";
+
+/// Maximum number of uploads of one format.
 const MOST_UPLOADS: usize = 200;
-const MOST_RECORDS: u32 = 500;
+
+/// Maximum number of evidence records of one kind other than `finding`, and of records that an
+/// input names.
+const MOST_RECORDS: usize = 500;
+
+/// Maximum number of evidence records of kind `finding`: three full envelopes. With 500 records of
+/// each other kind, [`MOST_REFERENCED`] uploads and 200 uploads of each format, an audit reads
+/// fewer than 10,000 documents (`limits.max_documents`).
+const MOST_FINDINGS: usize = 3_000;
+
+/// Maximum number of uploads that evidence records reference.
+const MOST_REFERENCED: usize = 1_500;
+
+/// Maximum size of an audit's inputs in bytes of JSON. With the ids of its records they fit into
+/// one event (`limits.max_payload_bytes`, 1 MiB).
+const MOST_INPUT_BYTES: usize = 768 * 1024;
 
 /// Purpose of uploads that audits import only if an evidence record references them. Audits import
 /// uploads with any other purpose without such a record.
@@ -28,7 +53,7 @@ const EVIDENCE: &str = "evidence";
 /// Maximum number of filenames in a warning.
 const MOST_NAMED: usize = 5;
 
-/// Number of uploads, or of digests, in one page of a query.
+/// Number of uploads, of records, or of digests in one page of a query.
 const STEP: u32 = 200;
 
 /// Maximum number of uploads of one format that are searched for the audit's branch.
@@ -40,13 +65,13 @@ struct ReferencingRecord {
     stream: String,
 }
 
-/// Uploads and formats that an audit does not import completely, for warnings.
+/// Uploads and records that an audit does not import, for warnings.
 #[derive(Default)]
 struct SkippedInputs {
     /// Uploads with the purpose `evidence`; those that a record references are imported
     /// nevertheless.
     evidence: Vec<Stored<Upload>>,
-    /// Formats with more uploads than the maximum.
+    /// Warnings about formats and kinds with more uploads or records than the maximum.
     beyond: Vec<String>,
 }
 
@@ -64,10 +89,7 @@ impl SkippedInputs {
                  them: {shown}{more}. Upload what audits should read with the purpose `audit`."
             )
         });
-        let beyond = self.beyond.iter().map(|format| {
-            format!("Of the {format} uploads only the latest {MOST_UPLOADS} were read.")
-        });
-        of_evidence.into_iter().chain(beyond).collect()
+        of_evidence.into_iter().chain(self.beyond.iter().cloned()).collect()
     }
 }
 
@@ -87,45 +109,79 @@ pub(super) fn gather(
 ) -> Result<CollectedInputs, DocumentError> {
     let subjects: Vec<String> =
         std::iter::once(target.repository_id.to_string()).chain(repository).collect();
-    let (records, evidence) = evidence(scope, &subjects)?;
     let (mut uploads, mut set_aside) = (Vec::new(), SkippedInputs::default());
+    let (findings, evidence) = evidence(scope, &subjects, &mut set_aside)?;
     for format in FORMATS {
         uploads.append(&mut of_format(scope, target, format, &mut set_aside)?);
     }
-    uploads.append(&mut carried(scope, target, evidence.keys())?);
+    uploads.append(&mut carried(scope, target, evidence.keys(), &mut set_aside)?);
     let mut seen = BTreeSet::new();
     uploads.retain(|upload| seen.insert(upload.id.clone()));
-    let warnings = set_aside.warnings(&seen);
     let mut inputs: Vec<AuditInputFile> =
         uploads.into_iter().filter_map(|upload| input(upload, target, &evidence)).collect();
     inputs.sort_by_key(|input| std::cmp::Reverse((input.ready_at, input.upload_id)));
-    Ok(CollectedInputs { inputs, records, warnings })
+    let records = without_file(findings, &inputs);
+    limit_size(&mut inputs, &mut set_aside);
+    Ok(CollectedInputs { inputs, records, warnings: set_aside.warnings(&seen) })
+}
+
+/// Returns the ids of the finding records whose content is not a SARIF file of the audit. The
+/// results in the file are the findings of the others.
+fn without_file(findings: Vec<FindingRecord>, inputs: &[AuditInputFile]) -> Vec<Uuid> {
+    let sarif = inputs.iter().filter(|input| input.format == "sarif");
+    let sarif: BTreeSet<&str> = sarif.map(|input| input.content_sha256.as_str()).collect();
+    let alone = findings.iter().filter(|(_, content)| !sarif.contains(content.as_str()));
+    alone.map(|(id, _)| *id).collect()
+}
+
+/// Removes the oldest inputs beyond [`MOST_INPUT_BYTES`].
+fn limit_size(inputs: &mut Vec<AuditInputFile>, set_aside: &mut SkippedInputs) {
+    let mut bytes = 0;
+    let fits = |input: &&AuditInputFile| {
+        bytes += serde_json::to_string(input).map_or(0, |json| json.len());
+        bytes <= MOST_INPUT_BYTES
+    };
+    let (all, fitting) = (inputs.len(), inputs.iter().take_while(fits).count());
+    if fitting < all {
+        inputs.truncate(fitting);
+        set_aside.beyond.push(format!("Of {all} files only the latest {fitting} were read."));
+    }
 }
 
 /// Evidence records by the digest of the content that they reference.
 type RecordsByContent = BTreeMap<String, Vec<ReferencingRecord>>;
 
-/// Returns the evidence about a repository: ids of records of kind `finding`, and all records by
-/// content.
+/// Id of an evidence record of kind `finding`, and the digest of its content.
+type FindingRecord = (Uuid, String);
+
+/// Returns the newest evidence about a repository: records of kind `finding`, and the records of
+/// each content, at most [`MOST_RECORDS`].
 fn evidence(
     scope: &Scope,
     subjects: &[String],
-) -> Result<(Vec<Uuid>, RecordsByContent), DocumentError> {
+    set_aside: &mut SkippedInputs,
+) -> Result<(Vec<FindingRecord>, RecordsByContent), DocumentError> {
     let mut findings = Vec::new();
     let mut by_content = RecordsByContent::new();
-    for kind in KINDS {
+    for (kind, most) in KINDS {
         let about = scope.documents::<EvidenceRecord>().query().one_of("subject_key", subjects);
         let about = about.equals("kind", kind).descending("observed_at");
-        for record in about.limit(MOST_RECORDS).list()? {
+        for (at, record) in about.limit(STEP).all().enumerate() {
+            let record = record?;
+            if at == most {
+                let warning = format!("Of the {kind} records only the latest {most} were read.");
+                set_aside.beyond.push(warning);
+                break;
+            }
             let evidence_id = record.uuid();
             let EvidenceRecord { content_sha256, provider, source_ref, .. } = record.value;
-            let stream = format!("evidence:{provider}:{source_ref}");
-            by_content
-                .entry(content_sha256)
-                .or_default()
-                .push(ReferencingRecord { evidence_id, stream });
-            if kind == "finding" {
-                findings.push(evidence_id);
+            if kind == FINDING {
+                findings.push((evidence_id, content_sha256.clone()));
+            }
+            let of_content = by_content.entry(content_sha256).or_default();
+            if of_content.len() < MOST_RECORDS {
+                let stream = format!("evidence:{provider}:{source_ref}");
+                of_content.push(ReferencingRecord { evidence_id, stream });
             }
         }
     }
@@ -145,7 +201,9 @@ fn of_format(
     for (at, upload) in ready.limit(STEP).all().enumerate() {
         let upload = upload?;
         if taken.len() == MOST_UPLOADS || at == MOST_LOOKED_AT {
-            set_aside.beyond.push(format.to_owned());
+            let warning =
+                format!("Of the {format} uploads only the latest {MOST_UPLOADS} were read.");
+            set_aside.beyond.push(warning);
             break;
         }
         if !fits(&upload, target) {
@@ -165,12 +223,19 @@ fn carried<'a>(
     scope: &Scope,
     target: &AuditTarget,
     digests: impl Iterator<Item = &'a String>,
+    set_aside: &mut SkippedInputs,
 ) -> Result<Vec<Stored<Upload>>, DocumentError> {
     let digests: Vec<&String> = digests.collect();
     let mut uploads = Vec::new();
     for digests in digests.chunks(STEP as usize) {
+        if uploads.len() >= MOST_REFERENCED {
+            let warning = "Of the uploads that evidence records name not all were read.";
+            set_aside.beyond.push(warning.to_owned());
+            break;
+        }
         let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
-        let named = ready.one_of("content_sha256", digests.iter().copied()).limit(1000);
+        let named = ready.one_of("content_sha256", digests.iter().copied());
+        let named = named.one_of("format", FORMATS).limit(1000);
         uploads.extend(named.list()?.into_iter().filter(|upload| fits(upload, target)));
     }
     Ok(uploads)

@@ -80,12 +80,15 @@ fn take_in(
 
 impl AreaResult {
     fn into_part(mut self, completed_at: Timestamp) -> AreaAuditResult {
-        let beyond = self.warnings.len().saturating_sub(MOST_KEPT);
+        let beyond = |length: usize| length.saturating_sub(MOST_KEPT);
+        let (warnings, errors) = (beyond(self.warnings.len()), beyond(self.errors.len()));
         self.warnings.truncate(MOST_KEPT);
-        if beyond > 0 {
-            self.warnings.push(format!("{beyond} more warnings are not stored."));
-        }
         self.errors.truncate(MOST_KEPT);
+        for (beyond, what) in [(warnings, "warnings"), (errors, "errors")] {
+            if beyond > 0 {
+                self.warnings.push(format!("{beyond} more {what} are not stored."));
+            }
+        }
         AreaAuditResult {
             status: match self.status {
                 ImportStatus::Succeeded => PartStatus::Succeeded,

@@ -180,6 +180,96 @@ fn of_more_uploads_than_are_taken_the_audit_says_so() {
 }
 
 #[test]
+fn of_more_records_than_are_taken_the_audit_says_so() {
+    for (kind, most, warnings) in [
+        ("finding", 3_000, json!([])),
+        ("finding", 3_001, json!(["Of the finding records only the latest 3000 were read."])),
+        ("sbom", 501, json!(["Of the sbom records only the latest 500 were read."])),
+    ] {
+        let host = host();
+        put_record(&host, 0, kind, "shop", 0);
+        host.advance(1);
+        let new: Vec<Uuid> =
+            (1..most).map(|number| put_record(&host, number, kind, "shop", number)).collect();
+        assert_eq!(run_plain(&host)["warnings"], warnings, "{most} of {kind}");
+        let records = event(&host, "audit.started")["records"].clone();
+        let records: Vec<Uuid> = serde_json::from_value(records).expect("ids");
+        if kind == "finding" {
+            assert!(new.iter().all(|id| records.contains(id)), "the newest of {most}");
+            assert_eq!(records.len(), 3_000);
+        }
+    }
+}
+
+#[test]
+fn records_of_a_sarif_file_are_not_findings_besides() {
+    let host = host();
+    put_upload(&host, 1, json!({ "repository_id": null }));
+    put_upload(&host, 2, json!({ "repository_id": null, "format": "osv" }));
+    let alone = put_record(&host, 0, "finding", "shop", 2);
+    for number in 1..=501 {
+        put_record(&host, number, "finding", "shop", 1);
+    }
+    let report = put_record(&host, 502, "scan_report", "shop", 1);
+    let audit = run_plain(&host);
+    assert_eq!(event(&host, "audit.started")["records"], json!([alone]));
+    let file = &audit["inputs"].as_array().expect("inputs").last().expect("the SARIF file");
+    assert_eq!((&file["format"], &file["evidence_ids"][0]), (&json!("sarif"), &json!(report)));
+    assert_eq!(file["evidence_ids"].as_array().map(Vec::len), Some(500));
+}
+
+#[test]
+fn the_newest_files_that_fit_into_the_event_are_taken() {
+    let host = host();
+    let old = put_upload(&host, 0, json!({}));
+    host.advance(1);
+    for number in 1..1_400 {
+        let filename = format!("{number}{}", "x".repeat(300));
+        put_upload(&host, number, json!({ "repository_id": null, "filename": filename }));
+        put_record(&host, number, "finding", "shop", number);
+    }
+    let audit = run_plain(&host);
+    let taken = input_ids(&audit);
+    assert!((1_000..1_399).contains(&taken.len()) && !taken.contains(&old), "{}", taken.len());
+    let warning = format!("Of 1400 files only the latest {} were read.", taken.len());
+    assert_eq!(audit["warnings"], json!([warning]));
+    let started = event(&host, "audit.started");
+    assert!(started.to_string().len() < 1 << 20);
+    assert_eq!(started["records"], json!([]), "their files have the findings");
+}
+
+#[test]
+fn of_more_referenced_uploads_than_are_taken_the_audit_says_so() {
+    let host = host();
+    for number in 1..=1_700 {
+        put_upload(&host, number, json!({ "repository_id": null }));
+        put_record(&host, number, "finding", "shop", number);
+    }
+    let audit = run_plain(&host);
+    let warnings = audit["warnings"].to_string();
+    assert!(warnings.contains("that evidence records name not all were read"), "{warnings}");
+}
+
+#[test]
+fn errors_beyond_those_stored_are_counted() {
+    let host = host();
+    let audit = run_plain(&host);
+    let error = json!({ "upload_id": null, "code": "invalid_sbom", "detail": "Is empty." });
+    let data = json!({
+        "audit_id": audit["id"], "status": "succeeded",
+        "warnings": vec!["w"; 203], "errors": vec![error; 202],
+    });
+    host.deliver(Uuid::from_u128(5), "audit.dependencies_imported", data).expect("taken in");
+    let part = &show(&host, &audit["id"])["parts"]["dependencies"];
+    let warnings = part["warnings"].as_array().expect("warnings");
+    assert_eq!(
+        warnings[200..],
+        [json!("3 more warnings are not stored."), json!("2 more errors are not stored.")]
+    );
+    assert_eq!(part["errors"].as_array().map(Vec::len), Some(200));
+}
+
+#[test]
 fn files_that_were_refused_are_errors_of_the_audit() {
     let host = host();
     let upload = put_upload(&host, 1, json!({ "format": "cyclonedx", "filename": "a/bom.json" }));

@@ -12,6 +12,12 @@ use crate::wit::assurance::area::documents::{
 };
 use crate::wit::assurance::area::manifest::Collection;
 
+/// Maximum number of characters of a document's id, as in a service.
+const MAX_ID: usize = 200;
+
+/// Maximum bytes of text in one index entry, as in a service.
+const MAX_INDEXED_BYTES: usize = 1_600;
+
 /// Collections by name. Each call begins with a copy; collections that it does not change stay
 /// shared.
 #[derive(Clone, Default)]
@@ -73,6 +79,22 @@ fn passes(found: &Value, test: &Test) -> bool {
         }
         _ => false,
     }
+}
+
+/// Refuses a body whose texts are too long for one of the indexes.
+fn check_indexed(declared: &Collection, body: &Json) -> Result<(), Error> {
+    for index in &declared.indexes {
+        let lengths = index.fields.iter().filter_map(|field| body[field].as_str().map(str::len));
+        let bytes: usize = lengths.sum();
+        if bytes > MAX_INDEXED_BYTES {
+            return Err(Error::Misuse(format!(
+                "{}: the indexed fields {} hold {bytes} bytes; an index takes {MAX_INDEXED_BYTES}",
+                declared.name,
+                index.fields.join(", ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn matches(document: &ParsedDocument, conditions: &[Condition]) -> bool {
@@ -223,6 +245,10 @@ impl Documents {
         let collection = &declared.name;
         match write {
             Write::Create((id, body)) => {
+                if !(1..=MAX_ID).contains(&id.chars().count()) {
+                    let what = format!("{id:?} is not a valid id; use 1 to {MAX_ID} characters");
+                    return Err(Error::Misuse(what));
+                }
                 if self.find(collection, id).is_some() {
                     return Err(Error::AlreadyExists);
                 }
@@ -258,6 +284,7 @@ impl Documents {
         now: Timestamp,
     ) -> Result<u64, Error> {
         let new: Json = serde_json::from_str(body).unwrap_or_default();
+        check_indexed(declared, &new)?;
         for index in declared.indexes.iter().filter(|index| index.unique) {
             let values = |body: &Json| -> Option<Vec<Value>> {
                 let values = index.fields.iter().map(|field| member(&body[field]));

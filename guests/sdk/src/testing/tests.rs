@@ -53,13 +53,27 @@ fn read(ctx: &Ctx, Params(reading): Params<Reading>) -> Result<u32> {
     Ok(reading.times)
 }
 
+/// Stores a thing with an id and a name of these lengths.
+#[derive(Deserialize, JsonSchema)]
+struct Lengths {
+    id: usize,
+    name: usize,
+}
+
+fn store(ctx: &Ctx, Body(lengths): Body<Lengths>) -> Result<u32> {
+    let thing = NewThing { name: "é".repeat(lengths.name / 2) };
+    ctx.documents().create("i".repeat(lengths.id), &thing)?;
+    Ok(1)
+}
+
 fn host() -> FakeHost {
     const THINGS: &str = "/v1/workspaces/{workspace_id}/things";
     FakeHost::new(
         Area::new("things", "1.0.0")
-            .collection(Collection::of::<NewThing>())
+            .collection(Collection::of::<NewThing>().text("name").index(&["name"]))
             .route(post("create", THINGS).problems(&["things_full"]).handler(create))
-            .route(get("read", THINGS).handler(read)),
+            .route(get("read", THINGS).handler(read))
+            .route(post("store", THINGS).handler(store)),
     )
 }
 
@@ -122,4 +136,22 @@ fn too_many_host_calls_are_a_fault() {
     assert!(host.call(Request::to("read").with("times", 50)).is_ok());
     assert!(host.call(Request::to("read").with("times", 50)).is_ok(), "each call has its own");
     let _ = host.call(Request::to("read").with("times", 51));
+}
+
+fn stored(id: usize, name: usize) -> Request {
+    Request::to("store").json(json!({ "id": id, "name": name }))
+}
+
+#[test]
+#[should_panic = "the indexed fields name hold 1602 bytes; an index takes 1600"]
+fn a_text_that_is_too_long_for_its_index_is_a_fault() {
+    assert!(host().call(stored(1, 1600)).is_ok());
+    let _ = host().call(stored(1, 1602));
+}
+
+#[test]
+#[should_panic = "is not a valid id; use 1 to 200 characters"]
+fn an_id_that_is_too_long_is_a_fault() {
+    assert!(host().call(stored(200, 2)).is_ok());
+    let _ = host().call(stored(201, 2));
 }
