@@ -46,7 +46,7 @@ async fn import(client: &HttpClient, workspace: &str, sarif: &str) -> String {
     let id = upload.id.to_string();
     let url = upload.upload_url.expect("a URL");
     let (_, signature) = url.as_str().split_once("signature=").expect("a signature");
-    client.put_upload_content(&id, signature, NONE, content).await.expect("stored");
+    client.put_upload_content(&id, signature, content).await.expect("stored");
     client.complete_upload(workspace, &id, NONE).await.expect("complete");
     while client.get_upload(workspace, &id).await.expect("it").validation_stage != Stage::Ready {
         pause().await;
