@@ -60,7 +60,7 @@ pub(crate) struct StoredInvitation {
     pub(crate) invited_by: Uuid,
     pub(crate) expires_at: Timestamp,
     pub(crate) last_sent_at: Timestamp,
-    /// Number of times that the e-mail was enqueued.
+    /// Number of times that the e-mail was sent.
     pub(crate) sent: u32,
     pub(crate) responded_at: Option<Timestamp>,
     /// Whether an account with this address existed when this document was last written.
@@ -96,7 +96,7 @@ pub(crate) struct Invitation {
     expires_at: Timestamp,
     id: Uuid,
     invited_by: Uuid,
-    /// Time at which the e-mail was last sent; before the first time, the time of the invitation.
+    /// Time at which the e-mail was last enqueued.
     last_sent_at: Timestamp,
     /// Time at which the person accepted or declined; null before.
     responded_at: Option<Timestamp>,

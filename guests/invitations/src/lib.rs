@@ -45,7 +45,7 @@ pub fn area() -> Area {
         .event::<InvitationDeclined>("An invitation was declined")
         .event::<InvitationRevoked>("An invitation was revoked")
         .event::<InvitationExpired>("An invitation expired")
-        .job::<SendInvitation>(Lane::Delivery, letter::ATTEMPTS, 30_000, letter::send)
+        .job::<SendInvitation>(Lane::Delivery, 20, 30_000, letter::send)
         .job::<ExpireInvitation>(Lane::Maintenance, 5, 10_000, expiry::run);
     with_answers(with_management(area))
 }

@@ -52,7 +52,7 @@ pub(crate) fn create(
     make_room(ctx, &email)?;
     let invitation = keep(ctx, email, new.role, account.is_some())?;
     ctx.publish(InvitationCreated::of(&invitation));
-    letter::post(ctx, &invitation);
+    letter::post(ctx, invitation.uuid());
     expiry::plan(ctx, invitation.uuid(), invitation.expires_at);
     Ok(Created(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version)))
 }
@@ -143,10 +143,11 @@ pub(crate) fn resend(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
     // The user who sends it again becomes the inviter.
     invitation.invited_by = ctx.user();
     invitation.sent += 1;
+    invitation.last_sent_at = ctx.now();
     invitation.expires_at = ctx.now().plus_seconds(GOOD_FOR_SECONDS);
     invitation.existing_account = ctx.account(&invitation.email).is_some();
     ctx.documents().replace(&mut invitation)?;
-    letter::post(ctx, &invitation);
+    letter::post(ctx, id);
     Ok(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version))
 }
 
