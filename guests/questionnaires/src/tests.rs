@@ -70,11 +70,7 @@ fn observe(host: &FakeHost, id: Uuid, envelope: u128, content: &str, at: Timesta
 }
 
 /// Stores a completed audit as its area does.
-fn audit(host: &FakeHost, id: Uuid) {
-    audit_since(host, id, host.now());
-}
-
-fn audit_since(host: &FakeHost, id: Uuid, started_at: Timestamp) {
+fn audit(host: &FakeHost, id: Uuid, started_at: Timestamp) {
     let body = json!({
         "repository_id": REPOSITORY, "state": "completed", "started_at": started_at,
         "completed_at": host.now(), "commit_sha": "abc",
@@ -226,7 +222,7 @@ fn a_question_is_found_in_its_own_questionnaire_only() {
 fn citations_say_what_their_sources_say() {
     let host = FakeHost::new(crate::area());
     observe(&host, EVIDENCE, 1, "a", host.now());
-    audit(&host, AUDIT);
+    audit(&host, AUDIT, host.now());
     let made = three(&host);
     let cited = json!([
         { "evidence_ids": [EVIDENCE], "quote": "encrypted. With AES-256" },
@@ -294,7 +290,7 @@ fn deliver(host: &FakeHost, name: &str, data: Value) {
 fn news_confirm_or_supersede_what_is_cited() {
     let host = FakeHost::new(crate::area());
     observe(&host, EVIDENCE, 1, "a", host.now());
-    audit(&host, AUDIT);
+    audit(&host, AUDIT, host.now());
     let made = three(&host);
     let cited = json!([{ "evidence_ids": [EVIDENCE] }, { "report_id": AUDIT }]);
     answer(&host, &made, 0, json!({ "answer": "Yes", "citations": cited }));
@@ -306,7 +302,7 @@ fn news_confirm_or_supersede_what_is_cited() {
     assert_eq!(standing(&host, &made), (vec![json!("current"), json!("aged")], json!("partial")));
 
     let later = Uuid::from_u128(0xa2);
-    audit(&host, later);
+    audit(&host, later, host.now());
     deliver(&host, "audit.completed", json!({ "audit_id": later, "repository_id": REPOSITORY }));
     assert_eq!(standing(&host, &made).0, [json!("current"), json!("superseded")]);
 
@@ -323,11 +319,11 @@ fn of_overlapping_audits_the_one_that_started_later_stays_current() {
     let host = FakeHost::new(crate::area());
     let (started_first, later) = (host.now(), Uuid::from_u128(0xa2));
     host.advance(60);
-    audit(&host, later);
+    audit(&host, later, host.now());
     let made = three(&host);
     let cite = |id: Uuid| answer(&host, &made, 0, json!({ "citations": [{ "report_id": id }] }));
     cite(later);
-    audit_since(&host, AUDIT, started_first);
+    audit(&host, AUDIT, started_first);
     deliver(&host, "audit.completed", json!({ "audit_id": AUDIT, "repository_id": REPOSITORY }));
     assert_eq!(standing(&host, &made).0, [json!("current")]);
     cite(AUDIT);

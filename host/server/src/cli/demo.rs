@@ -149,7 +149,6 @@ impl PreparedDemo {
     /// Creates the missing parts through the API of the running service, and prints how to use
     /// them.
     pub(super) async fn finish(mut self, api: &str) -> anyhow::Result<()> {
-        self.write_variables(api)?;
         self.create_missing(api).await.with_context(|| {
             let file = self.file.display();
             format!("to make another demonstration, remove {file} and start the service again")
