@@ -7,6 +7,8 @@
 //! override, but never misses a real one.
 
 mod alternatives;
+#[cfg(test)]
+pub(super) mod tests;
 
 use std::collections::BTreeSet;
 
