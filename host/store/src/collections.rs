@@ -44,11 +44,11 @@ pub async fn ensure(store: &Store, collections: &[CollectionScope]) -> Result<()
     for scope in collections {
         indexes::check(scope).map_err(|what| Error::Database(sqlx::Error::Protocol(what)))?;
     }
-    let mut connection = store.writer().await?;
-    if is_complete(&mut connection, collections).await? {
-        connection.release();
+    // Another area's long creation of an index must not delay this one.
+    if store.read(async |connection| is_complete(connection, collections).await).await? {
         return Ok(());
     }
+    let mut connection = store.writer().await?;
     unbind(&mut connection).await?;
     if let Raw::Postgres(c) = connection.raw() {
         lock(c).await?;

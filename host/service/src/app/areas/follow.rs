@@ -2,8 +2,9 @@
 //! notifies the node of changes; in addition the node polls. The node also
 //! writes a report of the versions that it runs.
 
-use std::convert::Infallible;
 use std::time::{Duration, Instant};
+
+use futures::future::join_all;
 
 use super::super::App;
 use super::{reconcile, rows};
@@ -11,6 +12,8 @@ use assurance_store::{self as store, NotificationListener};
 
 /// Interval between two reports, which also serve as heartbeats.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
+/// Time to wait for changes of areas before the rows are read again.
+const QUICK: Duration = Duration::from_millis(250);
 /// Age at which the reports of a node that sends no heartbeat are deleted, in
 /// milliseconds.
 const FORGET_MS: i64 = 10 * 60_000;
@@ -68,6 +71,9 @@ async fn poll_once(app: &App, reported: &mut Option<Instant>) -> Result<(), stor
 /// # Errors
 /// The database is unavailable.
 pub async fn join(app: &App) -> Result<(), store::Error> {
+    let (_, desired) = rows::all(app).await?;
+    join_all(reconcile::run(app, &desired)).await;
+    // Loading may have taken longer than `areas.max_stale_ms`.
     catch_up(app).await?;
     if let Err(error) = report(app).await {
         tracing::warn!(%error, "cannot write this node's report; retrying");
@@ -75,8 +81,9 @@ pub async fn join(app: &App) -> Result<(), store::Error> {
     Ok(())
 }
 
-/// Reads the rows and runs the versions that they name. Returns true if the
-/// node changed, or failed to change.
+/// Reads the rows and runs the versions that they name. A change that takes
+/// longer than [`QUICK`] goes on in its task, so that it delays no other area.
+/// Returns true if a change began.
 ///
 /// # Errors
 /// The database is unavailable.
@@ -87,37 +94,18 @@ pub(super) async fn catch_up(app: &App) -> Result<bool, store::Error> {
     // applied.
     let was_sure = guard.is_sure();
     let (sent_at, desired) = rows::all(app).await?;
-    let running = Box::pin(reconcile::run_live(app, &desired));
-    let changed = if was_sure {
+    let changes = reconcile::run(app, &desired);
+    let began = !changes.is_empty();
+    if was_sure {
         guard.note_read(sent_at);
-        while_reading_rows(app, running).await
+        let _ = tokio::time::timeout(QUICK, join_all(changes)).await;
     } else {
-        let changed = running.await;
-        guard.note_read(sent_at);
-        changed
-    };
-    let begun = while_reading_rows(app, Box::pin(reconcile::begin_trials(app, &desired))).await;
-    Ok(changed || begun)
-}
-
-/// Runs `work` and meanwhile keeps reading the rows, because loading a version
-/// may take longer than `areas.max_stale_ms`. Changes that are read here are
-/// applied at the next poll.
-async fn while_reading_rows<T>(app: &App, work: impl Future<Output = T>) -> T {
-    tokio::select! {
-        done = work => done,
-        never = keep_reading(app) => match never {},
-    }
-}
-
-async fn keep_reading(app: &App) -> Infallible {
-    loop {
-        tokio::time::sleep(Duration::from_millis(u64::from(app.config.areas.poll_ms))).await;
-        match rows::all(app).await {
-            Ok((sent_at, _)) => app.node.staleness.note_read(sent_at),
-            Err(error) => tracing::debug!(%error, "cannot read the live versions"),
+        join_all(changes).await;
+        if !app.node.is_applying() {
+            guard.note_read(sent_at);
         }
     }
+    Ok(began)
 }
 
 /// Writes this node's report: the version of each area that it runs.

@@ -1,7 +1,7 @@
 //! State of this node that is not in the registry: areas that run from its folder, versions that
 //! failed to load, and versions that are kept in memory for a fast rollback.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,6 +40,8 @@ struct AreaLoadState {
     refused_files: BTreeMap<PathBuf, String>,
     /// Load failures of versions on trial, by area.
     trial_failures: BTreeMap<String, NodeFailure>,
+    /// Rows that tasks apply: area, revision of the live pointer, revision of the running trial.
+    applying: BTreeSet<(String, (i64, i64))>,
     /// Versions of all areas that are kept in memory; the last used one is at the end.
     warm: Vec<Arc<AreaVersion>>,
 }
@@ -186,6 +188,21 @@ impl LocalNode {
             failed: recent(&known.failures),
             failed_trial: recent(&known.trial_failures),
         }
+    }
+
+    /// Records that a task applies an area's rows. Returns false if another one does.
+    pub(super) fn begin_applying(&self, area: &str, revisions: (i64, i64)) -> bool {
+        self.known.lock().applying.insert((area.to_owned(), revisions))
+    }
+
+    /// Records that the task has ended.
+    pub(super) fn end_applying(&self, area: &str, revisions: (i64, i64)) {
+        self.known.lock().applying.remove(&(area.to_owned(), revisions));
+    }
+
+    /// Returns whether tasks apply rows.
+    pub(super) fn is_applying(&self) -> bool {
+        !self.known.lock().applying.is_empty()
     }
 
     /// Records that a version on trial could not be loaded.

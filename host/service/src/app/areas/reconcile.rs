@@ -6,7 +6,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
+use tokio::task::JoinHandle;
 
 use super::super::App;
 use super::error::InstallError;
@@ -19,82 +19,99 @@ use assurance_core::domain::deployment::{LivePointer, VersionStage};
 use assurance_core::domain::trial::Trial;
 use assurance_store as store;
 
-/// Time to wait for the loading of versions before their routes are installed
+/// Time to wait for the loading of a version before its routes are installed
 /// without code.
 const QUICK: Duration = Duration::from_millis(250);
 
-/// Ends the trials that have no row, then runs the live versions. Returns true
-/// if the node changed, or failed to change.
-pub(super) async fn run_live(app: &App, desired: &DesiredAreas) -> bool {
-    app.node.forget_resolved(&app.registry.snapshot(), desired);
-    let steps = steps(app, desired);
-    for (area, step) in steps.iter().filter(|(_, step)| *step == NodeStep::EndTrial) {
-        if let Err(error) = execute_step(app, area, *step, AreaTargetState::NoTrial).await {
-            tracing::error!(area.name = area, %error, "cannot end a trial on this node");
-        }
-    }
-    let behind = steps.iter().filter_map(|(_, step)| match step {
-        NodeStep::GoLive(pointer) => Some(*pointer),
-        _ => None,
-    });
-    go_live(app, &behind.collect::<Vec<_>>()).await;
-    steps.iter().any(|(_, step)| !matches!(step, NodeStep::BeginTrial(_)))
-}
-
-/// Begins the trials that do not run on this node yet. Returns true if there
-/// were any.
-pub(super) async fn begin_trials(app: &App, desired: &DesiredAreas) -> bool {
-    let steps = steps(app, desired);
-    let due = steps.iter().filter_map(|(_, step)| match step {
-        NodeStep::BeginTrial(trial) => Some(*trial),
-        _ => None,
-    });
-    let mut any = false;
-    for trial in due {
-        any = true;
-        if let Err(error) = begin_trial(app, trial).await {
-            let (area, digest) = (&trial.area, &trial.digest);
-            tracing::error!(
-                area.name = area,
-                candidate = digest,
-                %error,
-                "cannot begin a trial on this node"
-            );
-            app.node.trial_failed(area, digest, error.to_string());
-        }
-    }
-    any
-}
-
-/// Returns the steps of all areas that have a row, or a trial on this node.
-fn steps<'a>(app: &App, desired: &'a DesiredAreas) -> Vec<(String, NodeStep<'a>)> {
-    static WITHOUT_ROWS: DesiredArea = DesiredArea { pointer: None, trial: None };
+/// Starts a task for each area that differs from its rows, unless a task
+/// applies the same rows already. So a slow load delays no other area, and no
+/// later change of its own.
+pub(super) fn run(app: &App, desired: &DesiredAreas) -> Vec<JoinHandle<()>> {
     let live = app.registry.snapshot();
+    app.node.forget_resolved(&live, desired);
     let tried = live.trials().map(|on_trial| &on_trial.trial.area);
     let names: BTreeSet<&String> = desired.keys().chain(tried).collect();
-    let steps = names.into_iter().flat_map(|name| {
-        let desired = desired.get(name).unwrap_or(&WITHOUT_ROWS);
-        let steps = node_plan(desired, &app.node.running(&live, name));
-        steps.into_iter().map(move |step| (name.clone(), step))
+    let changes = names.into_iter().filter_map(|name| {
+        let desired = desired.get(name).cloned().unwrap_or_default();
+        if node_plan(&desired, &app.node.running(&live, name)).is_empty() {
+            return None;
+        }
+        let task = ApplyTask::begin(app, name, &desired)?;
+        Some(tokio::spawn(async move { task.run(&desired).await }))
     });
-    steps.collect()
+    changes.collect()
 }
 
-/// Loads versions concurrently and installs them one after the other.
-async fn go_live(app: &App, behind: &[&LivePointer]) {
-    let mut loading = Box::pin(join_all(behind.iter().map(|pointer| load_named(app, pointer))));
+/// Task that applies the rows of an area.
+struct ApplyTask {
+    app: App,
+    area: String,
+    revisions: (i64, i64),
+}
+
+impl ApplyTask {
+    /// Returns `None` if another task applies the same rows.
+    fn begin(app: &App, area: &str, desired: &DesiredArea) -> Option<Self> {
+        let live = desired.pointer.as_ref().map_or(0, |row| row.revision);
+        let trial = desired.running_trial().map_or(0, |trial| trial.revision);
+        let revisions = (live, trial);
+        let begun = app.node.begin_applying(area, revisions);
+        begun.then(|| Self { app: app.clone(), area: area.to_owned(), revisions })
+    }
+
+    async fn run(self, desired: &DesiredArea) {
+        let (app, area) = (&self.app, &self.area);
+        let running = app.node.running(&app.registry.snapshot(), area);
+        for step in node_plan(desired, &running) {
+            match step {
+                NodeStep::EndTrial => {
+                    let ended = execute_step(app, area, step, AreaTargetState::NoTrial).await;
+                    if let Err(error) = ended {
+                        tracing::error!(area.name = area, %error, "cannot end a trial on this node");
+                    }
+                }
+                NodeStep::GoLive(pointer) => go_live(app, pointer).await,
+                NodeStep::BeginTrial(trial) => try_trial(app, trial).await,
+            }
+        }
+    }
+}
+
+impl Drop for ApplyTask {
+    fn drop(&mut self) {
+        self.app.node.end_applying(&self.area, self.revisions);
+    }
+}
+
+/// Begins a trial. Records why, if this fails.
+async fn try_trial(app: &App, trial: &Trial) {
+    if let Err(error) = begin_trial(app, trial).await {
+        let (area, digest) = (&trial.area, &trial.digest);
+        tracing::error!(
+            area.name = area,
+            candidate = digest,
+            %error,
+            "cannot begin a trial on this node"
+        );
+        app.node.trial_failed(area, digest, error.to_string());
+        app.node.changed();
+    }
+}
+
+/// Loads a version and makes it live. If that takes longer than [`QUICK`],
+/// installs its routes without code meanwhile.
+async fn go_live(app: &App, pointer: &LivePointer) {
+    let mut loading = Box::pin(load_named(app, pointer));
     let loaded = match tokio::time::timeout(QUICK, &mut loading).await {
         Ok(loaded) => loaded,
-        Err(_) => tokio::join!(unloaded::install_unloaded(app, behind), loading).1,
+        Err(_) => tokio::join!(unloaded::install_unloaded(app, from_ref(&pointer)), loading).1,
     };
-    for (pointer, version) in behind.iter().zip(loaded) {
-        let done = match version {
-            Ok(version) => go_live_with(app, pointer, version).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = done {
-            keep_running(app, pointer, &error).await;
-        }
+    let done = match loaded {
+        Ok(version) => go_live_with(app, pointer, version).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = done {
+        keep_running(app, pointer, &error).await;
     }
 }
 
@@ -158,6 +175,10 @@ async fn keep_running(app: &App, pointer: &LivePointer, error: &InstallError) {
     match is_withdrawn(app, &pointer.area).await {
         Ok(withdrawn) => app.node.staleness.set_withdrawn(&pointer.area, withdrawn),
         Err(error) => tracing::warn!(%error, "cannot check if the running version was withdrawn"),
+    }
+    // A removal is tried again at the next poll, not at once.
+    if pointer.digest.is_some() {
+        app.node.changed();
     }
 }
 

@@ -15,7 +15,7 @@ use super::smoke_test::smoke_test;
 use super::state::{DesiredArea, DesiredAreas};
 use super::{
     ActivationRequest, InstallError, RollbackResult, TrialRequest, activate, approve, begin_trial,
-    remove, roll_back, stop_trial,
+    follow, remove, roll_back, stop_trial,
 };
 use crate::app::App;
 use crate::app::folder::FolderTarget;
@@ -26,11 +26,14 @@ use assurance_contract::fixtures::{creating, manifest, route};
 use assurance_core::config::Config;
 use assurance_core::domain::area::{Problem, Reply, Request};
 use assurance_core::domain::deployment::{Deployment, VersionStage};
-use assurance_core::domain::manifest::{Capability, CollectionSpec, Manifest};
+use assurance_core::domain::manifest::{
+    Capability, CollectionSpec, FieldKind, FieldSpec, IndexSpec, Manifest,
+};
 use assurance_core::domain::time::Timestamp;
 use assurance_core::domain::trial::{TrafficShare, TrialMode};
 use assurance_runtime::{LoadError, LoadedArea};
-use assurance_store::{deployments, testing as store_testing};
+use assurance_store::deployments::{self, PointerMove};
+use assurance_store::testing as store_testing;
 use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit, UnitOfWork};
 
 const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
@@ -312,6 +315,44 @@ async fn a_refused_file_does_not_keep_the_deployed_version_from_running() {
     assert!(!app.node.is_from_file("ledger"));
     FolderTarget::install(&app, loaded(next()), Timestamp(9)).await.unwrap();
     assert!(app.node.is_from_file("notes"));
+}
+
+#[tokio::test]
+async fn a_slow_change_of_one_area_delays_no_other() {
+    let (app, _folder) = scene().await;
+    let ledger = route("list_entries", "/v1/workspaces/{workspace_id}/entries");
+    let indexed = CollectionSpec {
+        name: "notes".into(),
+        summary: String::new(),
+        schema: serde_json::json!({"type": "object", "properties": {"author": {"type": "string"}}}),
+        fields: vec![FieldSpec { name: "author".into(), kind: FieldKind::Text }],
+        indexes: vec![IndexSpec { fields: vec!["author".into()], unique: false }],
+        readers: vec![],
+    };
+    let slow = Manifest { collections: vec![indexed], ..next() };
+    let slow = keep(&app, slow, VersionStage::Staged).await;
+    let quick = keep(&app, manifest("ledger", vec![ledger]), VersionStage::Staged).await;
+    let live = |area: &str| app.registry.snapshot().area(area).map(|area| area.digest.clone());
+    let catch_up = || tokio::time::timeout(Duration::from_secs(5), follow::catch_up(&app));
+    // While a test holds the writer, no index is created.
+    let mut writer = app.store.writer().await.unwrap();
+    for (area, digest) in [("notes", &slow), ("ledger", &quick)] {
+        let by = "ada";
+        let moved =
+            PointerMove { area, digest: Some(digest), answered: None, at: Timestamp(1), by };
+        deployments::point(&mut writer, &moved, 0, VersionStage::Retired).await.unwrap();
+        catch_up().await.expect("it does not wait for the index").unwrap();
+    }
+    assert_eq!(live("ledger"), Some(quick));
+    assert_ne!(live("notes"), Some(slow.clone()));
+    drop(writer);
+    for _ in 0..100 {
+        if live("notes").as_ref() == Some(&slow) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the index was created, but the version is not live");
 }
 
 #[tokio::test]
