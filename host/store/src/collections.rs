@@ -36,16 +36,36 @@ pub(super) fn table(collection: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}~{}", &collection[..44], &hash[..12]))
 }
 
-/// Creates missing tables and indexes of collections and waits until they are
-/// ready. PostgreSQL builds indexes concurrently with writes; SQLite blocks
-/// other writers. Returns [`Error::UniqueConflict`] if existing documents
-/// violate a unique index.
+/// Use of the version whose collections are created.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum VersionUse {
+    /// The version goes live.
+    Live,
+    /// The version is tried next to the live one, which may not write the texts
+    /// of its substring indexes. So these are not recorded as complete.
+    Trial,
+}
+
+/// Creates missing tables and indexes of the collections of a version that goes
+/// live; see [`ensure_for`].
 pub async fn ensure(store: &Store, collections: &[CollectionScope]) -> Result<(), Error> {
+    ensure_for(store, collections, VersionUse::Live).await
+}
+
+/// Creates missing tables and indexes of the collections of a version, and
+/// waits until they are ready. PostgreSQL builds indexes concurrently with
+/// writes; SQLite blocks other writers. Returns [`Error::UniqueConflict`] if
+/// existing documents violate a unique index.
+pub async fn ensure_for(
+    store: &Store,
+    collections: &[CollectionScope],
+    version: VersionUse,
+) -> Result<(), Error> {
     for scope in collections {
         indexes::check(scope).map_err(|what| Error::Database(sqlx::Error::Protocol(what)))?;
     }
     // Another area's long creation of an index must not delay this one.
-    if store.read(async |connection| is_complete(connection, collections).await).await? {
+    if store.read(async |connection| is_complete(connection, collections, version).await).await? {
         return Ok(());
     }
     let mut connection = store.writer().await?;
@@ -53,7 +73,7 @@ pub async fn ensure(store: &Store, collections: &[CollectionScope]) -> Result<()
     if let Raw::Postgres(c) = connection.raw() {
         lock(c).await?;
     }
-    let result = create(&mut connection, store.folding(), collections).await;
+    let result = create(&mut connection, store.folding(), collections, version).await;
     unlock(&mut connection).await?;
     connection.release();
     result
@@ -62,13 +82,14 @@ pub async fn ensure(store: &Store, collections: &[CollectionScope]) -> Result<()
 async fn is_complete(
     connection: &mut Connection,
     collections: &[CollectionScope],
+    version: VersionUse,
 ) -> Result<bool, Error> {
     let known = names(connection).await?;
     let searched = match connection.raw() {
-        Raw::Postgres(c) => search::is_missing(c, collections).await?,
-        Raw::Sqlite(_) => false,
+        Raw::Postgres(c) => search::is_complete(c, collections, version).await?,
+        Raw::Sqlite(_) => true,
     };
-    Ok(!searched
+    Ok(searched
         && collections.iter().all(|scope| known.contains(&scope.full_name))
         && indexes::missing(connection, collections).await?.is_empty())
 }
@@ -77,6 +98,7 @@ async fn create(
     connection: &mut Connection,
     folding: &str,
     collections: &[CollectionScope],
+    version: VersionUse,
 ) -> Result<(), Error> {
     let known = names(connection).await?;
     for scope in collections.iter().filter(|scope| !known.contains(&scope.full_name)) {
@@ -86,7 +108,7 @@ async fn create(
         indexes::create(connection, index).await?;
     }
     if let Raw::Postgres(c) = connection.raw() {
-        search::ensure(c, folding, collections).await?;
+        search::ensure(c, folding, collections, version).await?;
     }
     Ok(())
 }

@@ -157,6 +157,15 @@ pub async fn pointer_of(
     Ok(row.map(pointer))
 }
 
+/// Makes other transactions that change the rows of areas wait until this one
+/// ends. On SQLite, the transaction holds the write lock already.
+pub async fn lock(connection: &mut Connection) -> Result<(), Error> {
+    if connection.backend() == Backend::Postgres {
+        execute!(connection, "LOCK TABLE live_areas, area_trials IN SHARE ROW EXCLUSIVE MODE");
+    }
+    Ok(())
+}
+
 /// Changes an area's live pointer (to `None` if the area is removed) and
 /// notifies every node. The previous version gets the stage `left`; a running
 /// trial of the area ends. A later rollback activates the previous version.

@@ -28,7 +28,7 @@ use super::sql::{Sql, each_row, one_row};
 use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 
 pub use pairs::PairColumns;
-pub(super) use pairs::{ensure, is_missing};
+pub(super) use pairs::{ensure, is_complete};
 
 /// Maximum number of keys per query.
 const MOST_KEYS: u32 = 1_000;

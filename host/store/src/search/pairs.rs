@@ -1,11 +1,12 @@
 //! Maintains the pairs of key and text, and their trigram index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::value::RawValue;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::super::apply::Effects;
+use super::super::collections::VersionUse;
 use super::super::connection::Raw;
 use super::super::error::Error;
 use super::super::scope::{CollectionScope, SubstringIndexSpec};
@@ -97,20 +98,23 @@ impl PairColumns {
 }
 
 /// Creates the trigram index if the extension is available, and the pairs of
-/// existing documents. This runs once for each declaration. Documents that an
-/// older version still writes on another node become searchable when they are
-/// written again.
+/// existing documents. This runs once for each declaration, and again for a
+/// declaration that a trial has, or that the last live version did not have.
+/// Documents that an older version still writes on another node become
+/// searchable when they are written again.
 pub(crate) async fn ensure(
     c: &mut PgConnection,
     folding: &str,
     scopes: &[CollectionScope],
+    version: VersionUse,
 ) -> Result<(), Error> {
     for scope in scopes {
-        for searched in &scope.searched {
-            if is_known(c, &scope.full_name, searched).await? {
+        let complete = complete(c, scope).await?;
+        for SubstringIndexSpec { text, by, .. } in &scope.searched {
+            if complete.contains(&(text.clone(), by.clone())) {
                 continue;
             }
-            let (name, SubstringIndexSpec { text, by, .. }) = (&scope.full_name, searched);
+            let name = &scope.full_name;
             index_trigrams(c).await?;
             // Both are declared fields, whose names `indexes::check` has
             // validated.
@@ -123,37 +127,64 @@ pub(crate) async fn ensure(
                  AND body->>'{by}' IS NOT NULL ON CONFLICT DO NOTHING"
             );
             sqlx::raw_sql(AssertSqlSafe(fill)).execute(&mut *c).await?;
-            let done = "INSERT INTO searched_fields VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-            sqlx::query(done).bind(name).bind(text).bind(by).execute(&mut *c).await?;
+        }
+        if version == VersionUse::Live {
+            record_complete(c, scope).await?;
         }
     }
     Ok(())
 }
 
-/// Returns whether [`ensure`] has anything to do.
-pub(crate) async fn is_missing(
+/// Returns whether [`ensure`] has nothing to do.
+pub(crate) async fn is_complete(
     c: &mut PgConnection,
     scopes: &[CollectionScope],
+    version: VersionUse,
 ) -> Result<bool, Error> {
     for scope in scopes {
-        for searched in &scope.searched {
-            if !is_known(c, &scope.full_name, searched).await? {
-                return Ok(true);
-            }
+        let complete = complete(c, scope).await?;
+        let declared: BTreeSet<_> = declared(scope).collect();
+        let done = match version {
+            VersionUse::Live => complete == declared,
+            VersionUse::Trial => complete.is_superset(&declared),
+        };
+        if !done {
+            return Ok(false);
         }
     }
-    Ok(false)
+    Ok(true)
 }
 
-async fn is_known(
+/// Returns text and key of the declared substring indexes.
+fn declared(scope: &CollectionScope) -> impl Iterator<Item = (String, String)> {
+    scope.searched.iter().map(|searched| (searched.text.clone(), searched.by.clone()))
+}
+
+/// Returns text and key of the substring indexes whose pairs are complete.
+async fn complete(
     c: &mut PgConnection,
-    collection: &str,
-    searched: &SubstringIndexSpec,
-) -> Result<bool, Error> {
-    let query = "SELECT EXISTS (SELECT FROM searched_fields \
-                 WHERE collection = $1 AND field = $2 AND key_field = $3)";
-    let known = sqlx::query_scalar(query).bind(collection).bind(&searched.text).bind(&searched.by);
-    Ok(known.fetch_one(c).await?)
+    scope: &CollectionScope,
+) -> Result<BTreeSet<(String, String)>, Error> {
+    let query = "SELECT field, key_field FROM searched_fields WHERE collection = $1";
+    let complete: Vec<(String, String)> =
+        sqlx::query_as(query).bind(&scope.full_name).fetch_all(c).await?;
+    Ok(complete.into_iter().collect())
+}
+
+/// Records that the pairs of the declared substring indexes are complete, and
+/// those of no others: the version does not write them.
+async fn record_complete(c: &mut PgConnection, scope: &CollectionScope) -> Result<(), Error> {
+    let (texts, keys): (Vec<_>, Vec<_>) = declared(scope).unzip();
+    for sql in [
+        "DELETE FROM searched_fields WHERE collection = $1 AND (field, key_field) NOT IN \
+         (SELECT * FROM unnest($2::text[], $3::text[]))",
+        "INSERT INTO searched_fields SELECT $1, * FROM unnest($2::text[], $3::text[]) \
+         ON CONFLICT DO NOTHING",
+    ] {
+        let query = sqlx::query(sql).bind(&scope.full_name).bind(&texts).bind(&keys);
+        query.execute(&mut *c).await?;
+    }
+    Ok(())
 }
 
 /// Creates the trigram indexes of all pairs and of the sample.

@@ -5,8 +5,9 @@ use sqlx::AssertSqlSafe;
 use super::super::connection::Raw;
 use super::super::scope::CollectionScope;
 use super::*;
-use crate::collections::ensure;
-use crate::testing::{TestStore, explained, fresh, texts};
+use crate::Store;
+use crate::collections::{VersionUse, ensure, ensure_for};
+use crate::testing::{TestStore, execute, explained, fresh, texts};
 use assurance_core::domain::document::{Condition, Order, PageStart as First};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::FieldKind;
@@ -189,4 +190,44 @@ async fn the_next_keys_are_those_that_a_look_at_every_pair_finds() {
             from = if most == 1 { KeyStart::At(last) } else { KeyStart::After(last) };
         }
     }
+}
+
+/// Creates a document as a version does that declares no substring index.
+async fn put(store: &Store, name: &str) {
+    let mut writer = store.writer().await.unwrap();
+    let sql = format!(
+        "INSERT INTO documents \
+         (workspace_id, collection, id, version, created_at, updated_at, body) \
+         VALUES (gen_random_uuid(), 'a.b', '{name}', 1, 0, 0, '{{\"name\":\"{name}\"}}')"
+    );
+    execute(&mut writer, &sql).await;
+    writer.release();
+}
+
+async fn pairs(store: &Store) -> Vec<String> {
+    let mut reader = store.reader().await.unwrap();
+    let sql = Sql::new(Backend::Postgres, "SELECT key FROM search_texts ORDER BY key");
+    texts(&mut reader, sql).await
+}
+
+#[tokio::test]
+async fn pairs_that_the_live_version_did_not_write_are_created_when_another_goes_live() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    let (store, searched) = (&fresh.store, [scope()]);
+    let unsearched = [CollectionScope { searched: vec![], ..scope() }];
+    ensure(store, &unsearched).await.unwrap();
+    put(store, "a").await;
+    ensure_for(store, &searched, VersionUse::Trial).await.unwrap();
+    assert_eq!(pairs(store).await, ["a"]);
+    put(store, "b").await;
+    ensure(store, &searched).await.unwrap();
+    assert_eq!(pairs(store).await, ["a", "b"]);
+    // Without another live version in between, this runs once.
+    put(store, "c").await;
+    ensure_for(store, &unsearched, VersionUse::Trial).await.unwrap();
+    ensure(store, &searched).await.unwrap();
+    assert_eq!(pairs(store).await, ["a", "b"]);
+    ensure(store, &unsearched).await.unwrap();
+    ensure(store, &searched).await.unwrap();
+    assert_eq!(pairs(store).await, ["a", "b", "c"]);
 }

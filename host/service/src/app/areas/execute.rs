@@ -6,6 +6,7 @@
 //! again, because the area may have changed.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
@@ -14,12 +15,14 @@ use super::audit_trail::PendingAuditSteps;
 use super::checks::{self, PlannedUse};
 use super::error::InstallError;
 use super::install::{install, with_writers_ended};
+use super::node_plan::{NodeStep, node_plan};
 use super::plan::{AreaAction, Transition, plan, stage_after_trial, stage_on_trial};
-use super::state::AreaState;
+use super::state::{AreaState, DesiredArea};
 use super::{load, rows};
 use crate::registry::{AreaTargetState, AreaVersion, LiveChange};
 use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::trial::{Trial, TrialMode};
+use assurance_store::collections::VersionUse;
 use assurance_store::deployments::{self, PointerMove};
 use assurance_store::trials::{self, TrialEnd};
 use assurance_store::{self as store, Connection, TransactionAccess};
@@ -46,6 +49,11 @@ pub(super) enum ActionResult {
     Trial(Trial),
 }
 
+/// Time for which a decision waits until this node runs what was decided about
+/// other areas at other nodes, and the interval at which that is checked.
+const CATCH_UP: Duration = Duration::from_secs(10);
+const CATCH_UP_POLL: Duration = Duration::from_millis(100);
+
 /// Executes a decision on all nodes.
 ///
 /// # Errors
@@ -60,13 +68,33 @@ pub(super) async fn execute(
         return Ok(ActionResult::Unchanged);
     }
     let version = prepare(app, &state, event).await?;
+    let begun = Instant::now();
+    loop {
+        match decide_locked(app, decision, version.as_ref()).await {
+            Err(InstallError::Overtaken { area: other })
+                if other != *area && begun.elapsed() < CATCH_UP =>
+            {
+                tokio::time::sleep(CATCH_UP_POLL).await;
+            }
+            decided => return decided,
+        }
+    }
+}
+
+/// Plans and executes a decision while no other one is made.
+async fn decide_locked(
+    app: &App,
+    decision: &Decision<'_>,
+    version: Option<&Arc<AreaVersion>>,
+) -> Result<ActionResult, InstallError> {
+    let Decision { area, event, .. } = decision;
     let _one_at_a_time = app.installing.lock().await;
     let state = rows::area(app, area).await?;
     let Some(transition) = plan(&state, event)? else { return Ok(ActionResult::Unchanged) };
-    if let Some(version) = &version {
+    if let Some(version) = version {
         permit(app, &state, event, version).await?;
     }
-    let next = app.registry.plan(area, target(&transition, version.as_ref()))?;
+    let next = app.registry.plan(area, target(&transition, version))?;
     commit(app, decision, &state, &transition).await?;
     let change = install(app, next).ok_or_else(|| state.overtaken())?;
     Ok(match transition {
@@ -87,7 +115,11 @@ async fn prepare(
     let Some(digest) = event.loads() else { return Ok(None) };
     let version = load::stored(app, &state.area, digest).await?;
     permit(app, state, event, &version).await?;
-    load::ensure_collections(app, &version).await?;
+    let used = match event {
+        AreaAction::BeginTrial { .. } => VersionUse::Trial,
+        _ => VersionUse::Live,
+    };
+    load::ensure_collections(app, &version, used).await?;
     Ok(Some(version))
 }
 
@@ -142,14 +174,40 @@ async fn commit(
     trail.note(event.step(), *why, details(decision, state, transition));
     let committed = async {
         let mut tx = app.store.begin(TransactionAccess::WriteLocked).await?;
+        if let Some(area) = changed_elsewhere(app, &mut tx, decision).await? {
+            return Ok(Some(area));
+        }
         write(&mut tx, decision, state, transition).await?;
         trail.keep_with(&mut tx).await?;
-        tx.commit().await
+        tx.commit().await.map(|()| None)
     };
     match with_writers_ended(app, area, committed).await {
+        Ok(None) => Ok(()),
+        Ok(Some(area)) => Err(InstallError::Overtaken { area }),
         Err(store::Error::RunAgain) => Err(state.overtaken()),
-        committed => Ok(committed?),
+        Err(error) => Err(error.into()),
     }
+}
+
+/// Locks the rows against decisions at other nodes. Returns another area of
+/// which this node does not run the version of its row yet: the decision was
+/// planned without it. A rollback is always permitted.
+async fn changed_elsewhere(
+    app: &App,
+    tx: &mut Connection,
+    decision: &Decision<'_>,
+) -> Result<Option<String>, store::Error> {
+    deployments::lock(tx).await?;
+    if matches!(decision.event, AreaAction::RollBack { .. } | AreaAction::EndTrial { .. }) {
+        return Ok(None);
+    }
+    let (live, rows) = (app.registry.snapshot(), rows::desired(tx).await?);
+    let is_behind = |name: &str, area: &DesiredArea| {
+        let steps = node_plan(area, &app.node.running(&live, name));
+        steps.iter().any(|step| !matches!(step, NodeStep::EndTrial))
+    };
+    let mut others = rows.into_iter().filter(|(name, _)| name != decision.area);
+    Ok(others.find(|(name, area)| is_behind(name, area)).map(|(name, _)| name))
 }
 
 /// Returns the changed values for the audit log entry.

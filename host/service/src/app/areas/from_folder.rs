@@ -17,7 +17,7 @@ use super::{load, rows};
 use crate::registry::AreaTargetState;
 use assurance_core::domain::time::Timestamp;
 use assurance_runtime::LoadedArea;
-use assurance_store as store;
+use assurance_store::{self as store, collections::VersionUse};
 
 impl FolderTarget for App {
     type Loaded = LoadedArea;
@@ -53,7 +53,7 @@ impl FolderTarget for App {
         if live.running(&area).is_none_or(|live| live.digest != loaded.digest) {
             let version = load::compile(self, loaded).await?;
             let plan = self.registry.plan(&area, AreaTargetState::Live(&version))?;
-            load::ensure_collections(self, &version).await?;
+            load::ensure_collections(self, &version, VersionUse::Live).await?;
             install_unnamed(self, plan);
         }
         // Only now: a refused file must not keep the deployed version from running.

@@ -14,7 +14,10 @@ use crate::registry::AreaVersion;
 use assurance_core::domain::deployment::Deployment;
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::{LoadError, LoadedArea};
-use assurance_store as store;
+use assurance_store::{
+    self as store,
+    collections::{self, VersionUse},
+};
 use assurance_work::CallError;
 
 /// Loads a component whose signature was verified: compiles it, checks its
@@ -103,9 +106,10 @@ pub(super) async fn compile(
 pub(super) async fn ensure_collections(
     app: &App,
     version: &AreaVersion,
+    used: VersionUse,
 ) -> Result<(), InstallError> {
     let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
-    let creating = store::collections::ensure(&app.store, &own);
+    let creating = collections::ensure_for(&app.store, &own, used);
     let created = with_writers_ended(app, &version.manifest.name, creating).await;
     created.map_err(|source| InstallError::Indexes { area: version.manifest.name.clone(), source })
 }

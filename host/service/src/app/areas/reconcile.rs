@@ -17,7 +17,7 @@ use super::{load, rows, unloaded};
 use crate::registry::{AreaTargetState, AreaVersion};
 use assurance_core::domain::deployment::{LivePointer, VersionStage};
 use assurance_core::domain::trial::Trial;
-use assurance_store as store;
+use assurance_store::{self as store, collections::VersionUse};
 
 /// Time to wait for the loading of a version before its routes are installed
 /// without code.
@@ -130,7 +130,7 @@ async fn go_live_with(
     version: Option<Arc<AreaVersion>>,
 ) -> Result<(), InstallError> {
     if let Some(version) = &version {
-        load::ensure_collections(app, version).await?;
+        load::ensure_collections(app, version, VersionUse::Live).await?;
     }
     let target = version.as_ref().map_or(AreaTargetState::Removed, AreaTargetState::Live);
     execute_step(app, &pointer.area, NodeStep::GoLive(pointer), target).await
@@ -138,7 +138,7 @@ async fn go_live_with(
 
 pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), InstallError> {
     let version = load::stored(app, &trial.area, &trial.digest).await?;
-    load::ensure_collections(app, &version).await?;
+    load::ensure_collections(app, &version, VersionUse::Trial).await?;
     let target = AreaTargetState::Trial(trial, &version);
     execute_step(app, &trial.area, NodeStep::BeginTrial(trial), target).await
 }

@@ -39,9 +39,15 @@ pub(super) async fn all(app: &App) -> Result<(Instant, DesiredAreas), store::Err
     let sent_at = Instant::now();
     let rows = read(app, async |connection| {
         store::health::measure(connection, &app.clock).await?;
-        Ok((deployments::pointers(connection).await?, trials::list(connection).await?))
+        desired(connection).await
     });
-    let (pointers, trials) = rows.await?;
+    Ok((sent_at, rows.await?))
+}
+
+/// Reads the rows of all areas.
+pub(super) async fn desired(connection: &mut Connection) -> Result<DesiredAreas, store::Error> {
+    let (pointers, trials) =
+        (deployments::pointers(connection).await?, trials::list(connection).await?);
     let mut areas = DesiredAreas::new();
     for pointer in pointers {
         let area = areas.entry(pointer.area.clone()).or_default();
@@ -51,7 +57,7 @@ pub(super) async fn all(app: &App) -> Result<(Instant, DesiredAreas), store::Err
         let area = areas.entry(trial.area.clone()).or_default();
         area.trial = Some(trial);
     }
-    Ok((sent_at, areas))
+    Ok(areas)
 }
 
 /// Reads the row of one version; an error if it does not exist.

@@ -15,7 +15,7 @@ use super::smoke_test::smoke_test;
 use super::state::{DesiredArea, DesiredAreas};
 use super::{
     ActivationRequest, InstallError, RollbackResult, TrialRequest, activate, approve, begin_trial,
-    follow, remove, roll_back, stop_trial,
+    follow, remove, roll_back, rows, stop_trial,
 };
 use crate::app::App;
 use crate::app::folder::FolderTarget;
@@ -353,6 +353,30 @@ async fn a_slow_change_of_one_area_delays_no_other() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("the index was created, but the version is not live");
+}
+
+#[tokio::test]
+async fn a_decision_waits_for_what_another_node_decided() {
+    let (app, _folder, _) = scene_live().await;
+    let shared = route("list_entries", "/v1/workspaces/{workspace_id}/entries");
+    let taken = Manifest { routes: [notes().routes, vec![shared.clone()]].concat(), ..next() };
+    let taken = keep(&app, taken, VersionStage::Staged).await;
+    let ledger = keep(&app, manifest("ledger", vec![shared]), VersionStage::Staged).await;
+    // Another node gives the route to `notes`.
+    let (area, digest, at) = ("notes", Some(taken.as_str()), Timestamp(1));
+    let moved = PointerMove { area, digest, answered: None, at, by: "ben" };
+    let revision = rows::area(&app, area).await.unwrap().desired.pointer.unwrap().revision;
+    let mut writer = app.store.writer().await.unwrap();
+    deployments::point(&mut writer, &moved, revision, VersionStage::Retired).await.unwrap();
+    drop(writer);
+    let later = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        follow::catch_up(&app).await
+    };
+    let request = ActivationRequest { area: "ledger", ..activation(&ledger) };
+    let (decided, _) = tokio::join!(activate(&app, "ada", request), later);
+    let refused = decided.expect_err("both areas would have the route").to_string();
+    assert!(refused.contains("list_entries"), "{refused}");
 }
 
 #[tokio::test]
