@@ -58,7 +58,7 @@ pub async fn get_many(
         push_from(sql.push(columns(backend)), place).push(" AND id ").bind_any(ids.to_vec());
         each_row(connection, sql, |row| {
             let document = document(&row)?;
-            spend(&mut budget, &document)?;
+            spend(&mut budget, document.body.len())?;
             found.push(document);
             Ok(())
         })
@@ -121,7 +121,7 @@ pub(super) fn push_from<'s>(sql: &'s mut Sql, place: CollectionKey<'_>) -> &'s m
     }
 }
 
-pub(super) fn spend(budget: &mut u64, document: &Document) -> Result<(), Error> {
-    *budget = budget.checked_sub(document.body.len() as u64).ok_or(Error::TooLarge)?;
+pub(super) fn spend(budget: &mut u64, bytes: usize) -> Result<(), Error> {
+    *budget = budget.checked_sub(bytes as u64).ok_or(Error::TooLarge)?;
     Ok(())
 }

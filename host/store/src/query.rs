@@ -139,7 +139,7 @@ impl<'a> PageBuilder<'a> {
             return Ok(());
         }
         let document = document(row)?;
-        spend(&mut self.budget, &document)?;
+        spend(&mut self.budget, document.body.len())?;
         if self.documents.len() + 1 == self.limit {
             let kinds = self.keys.iter().map(|key| key.field.kind);
             let values = values(row, columns_before_keys(), kinds)?;
@@ -177,13 +177,14 @@ pub async fn count(
 
 /// Returns the number of matching documents for each combination of values,
 /// ordered by them. Returns [`Error::TooLarge`] if there are more than `limit`
-/// combinations.
+/// combinations, or if their texts exceed `budget` bytes.
 pub async fn count_by(
     connection: &mut Connection,
     target: QueryTarget<'_>,
     conditions: &[Condition],
     fields: &[String],
     limit: u32,
+    mut budget: u64,
 ) -> Result<Vec<GroupCount>, QueryError> {
     if fields.is_empty() || fields.len() > MAX_ORDER {
         return Err(QueryError::Misuse(format!("counts are grouped by 1 to {MAX_ORDER} fields")));
@@ -194,6 +195,7 @@ pub async fn count_by(
     let mut groups = Vec::new();
     each_row(connection, sql, |row| {
         let values = values(&row, 1, fields.iter().map(|field| field.kind))?;
+        spend(&mut budget, values.iter().map(text_bytes).sum())?;
         groups.push(GroupCount { values, count: row.integer(0)?.cast_unsigned() });
         Ok(())
     })
@@ -253,6 +255,13 @@ fn values(
         .unwrap_or(FieldValue::Null))
     };
     kinds.enumerate().map(|(at, kind)| (from + at, kind)).map(value).collect()
+}
+
+fn text_bytes(value: &FieldValue) -> usize {
+    match value {
+        FieldValue::Text(text) => text.len(),
+        _ => 0,
+    }
 }
 
 /// Returns the position of a document in an order, by its id.

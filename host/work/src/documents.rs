@@ -158,9 +158,11 @@ impl UnitOfWork {
         }
         self.flush_before_query(scope).await?;
         let limit = self.spec.limits.max_documents.saturating_sub(self.used.documents);
+        let budget = self.bytes_left();
         let mut lease = self.lease(ReadKind::Other, 1).await?;
         let asked = self.asked(scope);
-        let groups = query::count_by(lease.connection(), asked, conditions, fields, limit).await;
+        let groups =
+            query::count_by(lease.connection(), asked, conditions, fields, limit, budget).await;
         let groups = self.answered(lease, groups)?;
         self.note(question, || ReadResult::Groups(groups.clone()));
         Ok(groups)

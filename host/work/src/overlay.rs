@@ -29,10 +29,11 @@ enum StoredState {
     At(u64),
 }
 
-/// State of a document as the call sees it.
+/// State of a document as the call sees it. `deleted` is the version of the
+/// document that the call deleted; 0 if it deleted none.
 #[derive(Clone, Debug)]
 enum CurrentState {
-    Absent,
+    Absent { deleted: u64 },
     Head { version: u64, created_at: Timestamp },
     Whole { document: Document, changed: bool },
 }
@@ -58,7 +59,7 @@ pub(super) enum KnownDocument<'a> {
 impl Overlay {
     pub(super) fn look(&self, collection: &str, id: &str) -> KnownDocument<'_> {
         match self.entry(collection, id).map(|entry| &entry.now) {
-            Some(CurrentState::Absent) => KnownDocument::Absent,
+            Some(CurrentState::Absent { .. }) => KnownDocument::Absent,
             Some(CurrentState::Whole { document, .. }) => KnownDocument::Whole(document),
             Some(CurrentState::Head { .. }) | None => KnownDocument::Unread,
         }
@@ -67,7 +68,7 @@ impl Overlay {
     /// Records that a document was read completely, or does not exist.
     pub(super) fn read(&mut self, collection: &str, id: &str, found: Option<&Document>) {
         let entry = match found {
-            None => OverlayEntry { base: StoredState::Absent, now: CurrentState::Absent },
+            None => OverlayEntry::ABSENT,
             Some(document) => OverlayEntry {
                 base: StoredState::At(document.version),
                 now: CurrentState::Whole { document: document.clone(), changed: false },
@@ -138,10 +139,7 @@ impl Overlay {
         for id in ids {
             match (known.get_mut(id), heads.remove(id)) {
                 (None, None) => {
-                    known.insert(
-                        id.clone(),
-                        OverlayEntry { base: StoredState::Absent, now: CurrentState::Absent },
-                    );
+                    known.insert(id.clone(), OverlayEntry::ABSENT);
                 }
                 (None, Some(head)) => {
                     let DocumentHead { version, created_at, .. } = head;
@@ -248,9 +246,12 @@ impl Overlay {
 }
 
 impl OverlayEntry {
+    const ABSENT: Self =
+        Self { base: StoredState::Absent, now: CurrentState::Absent { deleted: 0 } };
+
     fn is_dirty(&self) -> bool {
         match &self.now {
-            CurrentState::Absent => self.base != StoredState::Absent,
+            CurrentState::Absent { .. } => self.base != StoredState::Absent,
             CurrentState::Head { .. } => false,
             CurrentState::Whole { changed, .. } => *changed,
         }
@@ -259,7 +260,7 @@ impl OverlayEntry {
     fn take(&mut self, collection: &str, id: &str, effects: &mut Effects) {
         let (collection, id) = (collection.to_owned(), id.to_owned());
         match (self.base, &mut self.now) {
-            (StoredState::At(from), CurrentState::Absent) => {
+            (StoredState::At(from), CurrentState::Absent { .. }) => {
                 effects.deletes.push(Delete { collection, id, from });
             }
             (StoredState::At(from), CurrentState::Whole { document, .. }) => {
@@ -281,10 +282,10 @@ impl OverlayEntry {
                 });
             }
             (_, CurrentState::Head { .. })
-            | (StoredState::Unknown | StoredState::Absent, CurrentState::Absent) => {}
+            | (StoredState::Unknown | StoredState::Absent, CurrentState::Absent { .. }) => {}
         }
         self.base = match &mut self.now {
-            CurrentState::Absent => StoredState::Absent,
+            CurrentState::Absent { .. } => StoredState::Absent,
             CurrentState::Head { version, .. } => StoredState::At(*version),
             CurrentState::Whole { document, changed } => {
                 *changed = false;
@@ -295,30 +296,34 @@ impl OverlayEntry {
 }
 
 /// Returns the state of a document after a write, and the version that the
-/// guest receives.
+/// guest receives. A document that replaces a deleted one continues its
+/// versions, so that an `ETag` of the deleted one does not match it.
 fn changed(
     entry: Option<&OverlayEntry>,
     write: DocumentWrite,
     now: Timestamp,
 ) -> Result<(OverlayEntry, u64), DocumentError> {
     let base = entry.map_or(StoredState::Unknown, |entry| entry.base);
-    let there = match entry.map(|entry| &entry.now) {
-        None | Some(CurrentState::Absent) => None,
-        Some(CurrentState::Head { version, created_at }) => Some((*version, *created_at)),
-        Some(CurrentState::Whole { document, .. }) => Some((document.version, document.created_at)),
+    let (there, deleted) = match entry.map(|entry| &entry.now) {
+        None => (None, 0),
+        Some(CurrentState::Absent { deleted }) => (None, *deleted),
+        Some(CurrentState::Head { version, created_at }) => (Some((*version, *created_at)), 0),
+        Some(CurrentState::Whole { document, .. }) => {
+            (Some((document.version, document.created_at)), 0)
+        }
     };
     let (id, body, version, created_at) = match write {
         DocumentWrite::Create { .. } if there.is_some() => {
             return Err(DocumentError::AlreadyExists);
         }
-        DocumentWrite::Create { id, body } => (id, body, 1, now),
+        DocumentWrite::Create { id, body } => (id, body, deleted + 1, now),
         DocumentWrite::Replace { id, expected, body } => {
             let (version, created_at) = there_at(there, expected)?;
             (id, body, version + 1, created_at)
         }
         DocumentWrite::Delete { expected, .. } => {
-            there_at(there, expected)?;
-            return Ok((OverlayEntry { base, now: CurrentState::Absent }, 0));
+            let (deleted, _) = there_at(there, expected)?;
+            return Ok((OverlayEntry { base, now: CurrentState::Absent { deleted } }, 0));
         }
     };
     let document = Document { id, version, body, created_at, updated_at: now };
@@ -359,7 +364,7 @@ mod tests {
         let delete = DocumentWrite::Delete { id: "b".into(), expected: None };
         let writes = vec![replace, delete, create("b"), create("c")];
         let (versions, undo) = overlay.write("notes", writes, now).unwrap();
-        assert_eq!(versions, [2, 0, 1, 1]);
+        assert_eq!(versions, [2, 0, 2, 1]);
         overlay.take(&mut sent);
         assert_ne!(format!("{overlay:?}"), before);
         overlay.undo(undo);

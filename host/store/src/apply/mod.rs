@@ -86,7 +86,8 @@ pub struct Insert {
     pub collection: String,
     /// Id of the document.
     pub id: String,
-    /// Version of the new document: 1, or more if the call changed it again.
+    /// Version of the new document: 1, or more if the call changed it again or
+    /// deleted another one with this id.
     pub version: u64,
     /// Content, a JSON object.
     pub body: String,

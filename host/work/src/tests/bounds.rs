@@ -165,6 +165,18 @@ on_both! {
         assert_eq!(refused(large), DocumentError::LimitExceeded);
     }
 
+    async fn groups_of_a_count_are_bounded_in_bytes(store: &Store) {
+        let area = Area::installed(store).await;
+        let named = |id: &str| create(id, &format!(r#"{{"name":"{}"}}"#, id.repeat(1_000)));
+        area.put(["a", "b", "c"].map(named).into()).await.unwrap();
+        let by_name = ["name".to_owned()];
+        let unit = |bytes: u64| area.with(|spec| spec.limits.max_bytes = bytes);
+        let groups = unit(3_000).count_by("items", &[], &by_name).await.unwrap();
+        assert_eq!(groups.len(), 3);
+        let large = unit(2_999).count_by("items", &[], &by_name).await;
+        assert_eq!(refused(large), DocumentError::LimitExceeded);
+    }
+
     async fn ids_without_a_document_are_counted(store: &Store) {
         let area = Area::installed(store).await;
         let mut unit = area.with(|spec| spec.limits.max_bytes = 10_000);

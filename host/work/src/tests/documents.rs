@@ -35,7 +35,7 @@ on_both! {
             delete("b"),
             create("b", r#"{"rank":5}"#),
         ];
-        assert_eq!(unit.write("items", writes).await.unwrap(), [1, 2, 2, 0, 1]);
+        assert_eq!(unit.write("items", writes).await.unwrap(), [1, 2, 2, 0, 2]);
         assert_eq!(unit.get("items", "c").await.unwrap().unwrap().version, 2);
         let ids = ["b", "none", "a"].map(str::to_owned);
         let many = unit.get_many("items", &ids).await.unwrap();
@@ -49,7 +49,26 @@ on_both! {
         assert_eq!(area.ids(vec![]).await, ["b", "a"], "nothing is seen before the commit");
         unit.commit(CommitAdditions::default()).await.unwrap();
         assert_eq!(area.get("a").await.unwrap().version, 3);
-        assert_eq!(area.get("b").await.unwrap().version, 1);
+        assert_eq!(area.get("b").await.unwrap().version, 2);
+    }
+
+    async fn a_document_created_again_continues_the_versions(store: &Store) {
+        let area = Area::installed(store).await;
+        area.put(vec![create("a", "{}")]).await.unwrap();
+        let again = vec![delete("a"), create("a", r#"{"rank":1}"#)];
+        assert_eq!(area.put(again.clone()).await.unwrap(), [0, 2]);
+        let stale = area.unit().write("items", vec![replace("a", Some(1), "{}")]).await;
+        assert_eq!(refused(stale), DocumentError::VersionConflict(2));
+        // The deletion is sent to the database before the creation.
+        for (locked, version) in [(false, 3), (true, 4)] {
+            let mut unit = area.with(|spec| spec.locked = locked);
+            for write in again.clone() {
+                unit.write("items", vec![write]).await.unwrap();
+                unit.count("items", &[], None).await.unwrap();
+            }
+            unit.commit(CommitAdditions::default()).await.unwrap();
+            assert_eq!(area.get("a").await.unwrap().version, version);
+        }
     }
 
     async fn a_call_that_is_dropped_leaves_nothing(store: &Store) {
