@@ -7,6 +7,9 @@ use crate::resource::{self, DocumentView, assign, versioned};
 /// Maximum size of an `external_id`, in bytes; it is in an index.
 const MAX_EXTERNAL_ID_BYTES: usize = 1_500;
 
+/// Maximum size of a `default_branch`, in bytes; it is in indexes of areas that audits report to.
+const MAX_BRANCH_BYTES: usize = 255;
+
 /// A stored repository.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Repository {
@@ -30,6 +33,7 @@ pub(crate) struct NewRepository {
     #[serde(default = "default_provider")]
     #[schemars(length(min = 1, max = 50), regex(pattern = "^[a-z][a-z0-9_-]*$"))]
     provider: String,
+    /// At most 255 bytes.
     #[serde(default = "default_branch")]
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^\S+$"))]
     default_branch: String,
@@ -69,21 +73,26 @@ pub(crate) struct RepositoryUpdated {
 
 event!(RepositoryUpdated, "repository.updated");
 
-fn check_external_id(id: Option<&String>) -> Result<()> {
-    match id.map(String::len) {
-        Some(bytes) if bytes > MAX_EXTERNAL_ID_BYTES => {
-            let message = format!("has {bytes} bytes; at most {MAX_EXTERNAL_ID_BYTES} are allowed");
-            Err(Problem::validation("/external_id", message))
+/// Refuses values that are too long for the indexes that they are in.
+fn check_sizes(default_branch: Option<&String>, external_id: Option<&String>) -> Result<()> {
+    for (pointer, value, most) in [
+        ("/default_branch", default_branch, MAX_BRANCH_BYTES),
+        ("/external_id", external_id, MAX_EXTERNAL_ID_BYTES),
+    ] {
+        let bytes = value.map_or(0, String::len);
+        if bytes > most {
+            let message = format!("has {bytes} bytes; at most {most} are allowed");
+            return Err(Problem::validation(pointer, message));
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewRepository>,
 ) -> Result<Created<Versioned<DocumentView<Repository>>>> {
-    check_external_id(new.external_id.as_ref())?;
+    check_sizes(Some(&new.default_branch), new.external_id.as_ref())?;
     let id = ctx.new_id();
     let repository = Repository {
         name: new.name,
@@ -132,6 +141,7 @@ pub(crate) struct RepositoryChanges {
     name: Option<String>,
     #[schemars(length(min = 1, max = 50), regex(pattern = "^[a-z][a-z0-9_-]*$"))]
     provider: Option<String>,
+    /// At most 255 bytes.
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^\S+$"))]
     default_branch: Option<String>,
     #[serde(default)]
@@ -150,7 +160,7 @@ pub(crate) fn update(
 ) -> Result<Versioned<DocumentView<Repository>>> {
     let mut repository = ctx.documents::<Repository>().get(id)?;
     ctx.check_if_match(repository.version)?;
-    check_external_id(changes.external_id.value())?;
+    check_sizes(changes.default_branch.as_ref(), changes.external_id.value())?;
     assign(&mut repository.name, changes.name);
     assign(&mut repository.provider, changes.provider);
     assign(&mut repository.default_branch, changes.default_branch);

@@ -66,13 +66,18 @@ fn names_are_unique_and_external_ids_are_for_each_provider() {
 }
 
 #[test]
-fn an_external_id_too_long_for_its_index_is_refused() {
-    let host = host();
-    let body = |id: &str, count| json!({ "name": "a", "external_id": id.repeat(count) });
-    assert_eq!(pointer(make(&host, "repository", body("😀", 400))), "/external_id");
-    let made = made(&host, "repository", body("€", 500));
-    let change = Request::to("update_repository").with("repository_id", made["id"].clone());
-    assert_eq!(pointer(host.call(change.json(body("😀", 400)))), "/external_id");
+fn a_value_too_long_for_its_index_is_refused() {
+    for (member, most) in [("external_id", 1_500), ("default_branch", 255)] {
+        let host = host();
+        let body = |count| json!({ "name": "a", member: "😀".repeat(count) });
+        let pointer_of_member = format!("/{member}");
+        let refused = make(&host, "repository", body(most / 4 + 1));
+        assert_eq!(pointer(refused), pointer_of_member);
+        let made = made(&host, "repository", body(most / 4));
+        let change = Request::to("update_repository").with("repository_id", made["id"].clone());
+        let refused = host.call(change.json(body(most / 4 + 1)));
+        assert_eq!(pointer(refused), pointer_of_member);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use area_sdk::prelude::*;
 
 use crate::identity::ResultKey;
+use crate::sarif::is_absolute;
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 
@@ -72,6 +73,12 @@ pub(crate) enum SourceKind {
 }
 
 impl Observation {
+    /// Whether the first path is absolute, so not within the repository.
+    pub(crate) fn is_outside(&self) -> bool {
+        let path = self.locations.first().and_then(|place| place.path.as_deref());
+        path.is_some_and(is_absolute)
+    }
+
     /// Returns the paths of the locations, without duplicates.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();

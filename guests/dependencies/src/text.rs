@@ -1,5 +1,7 @@
 //! Functions for texts, including the maximum size of texts in indexes.
 
+use std::borrow::Cow;
+
 use area_sdk::text::truncate_bytes;
 
 /// Truncates a text to `most_bytes` bytes of UTF-8 and removes U+0000, which documents cannot
@@ -9,6 +11,16 @@ pub(crate) fn bounded(text: &str, most_bytes: usize) -> String {
         return bounded(&text.replace('\0', ""), most_bytes);
     }
     truncate_bytes(text, most_bytes).to_owned()
+}
+
+/// Removes the escapes of U+0000 from a JSON text, because documents cannot store that character.
+pub(crate) fn without_nul(json: &str) -> Cow<'_, str> {
+    if !json.contains(r"\u0000") {
+        return Cow::Borrowed(json);
+    }
+    // An escaped backslash before `u0000` begins no escape.
+    let parts = json.split(r"\\").map(|part| part.replace(r"\u0000", ""));
+    Cow::Owned(parts.collect::<Vec<_>>().join(r"\\"))
 }
 
 /// Formats a count with its noun: `1 component`, `2 components`.
@@ -47,6 +59,8 @@ mod tests {
     fn texts_end_between_characters() {
         assert_eq!(bounded("aé\0é", 4), "aé");
         assert_eq!(bounded("aé\0é", 5), "aéé");
+        let json = r#"["a\u0000b\\u0000", "\\\u0000\n"]"#;
+        assert_eq!(without_nul(json), r#"["ab\\u0000", "\\\n"]"#);
         assert_eq!(advisory_key(" cve-2021-1 "), "CVE-2021-1");
         assert!(is_commit(&"a1".repeat(20)) && !is_commit("a1") && !is_commit(&"g".repeat(40)));
     }

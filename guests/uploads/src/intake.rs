@@ -17,6 +17,9 @@ pub(crate) const PUT_CONTENT: &str = "put_upload_content";
 /// Time after the announcement in which the content can be sent and completed, in seconds.
 const OPEN_SECONDS: i64 = 3_600;
 
+/// Maximum size of a `branch_ref`, in bytes; audits limit theirs in the same way.
+const MAX_BRANCH_BYTES: usize = 255;
+
 /// Text for the OpenAPI document about announcing an upload.
 pub(crate) const DESCRIPTION: &str = "\
 Answers with `upload_url` and `upload_headers`: PUT the content there, with no session, within an \
@@ -57,7 +60,8 @@ pub(crate) struct NewUpload {
     content_sha256: Option<String>,
     /// Id of the repository to which the content belongs.
     repository_id: Option<Uuid>,
-    /// Branch to which the content belongs; if absent, the content belongs to all branches.
+    /// Branch to which the content belongs, at most 255 bytes; if absent, the content belongs to
+    /// all branches.
     #[schemars(length(min = 1, max = 255))]
     branch_ref: Option<String>,
     /// Full id of the commit to which the content belongs.
@@ -114,6 +118,11 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewUpload>) -> Result<Created<Up
 fn check(ctx: &Ctx, new: &NewUpload) -> Result<()> {
     if new.filename.chars().any(char::is_control) {
         return Err(Problem::validation("/filename", "must not have control characters"));
+    }
+    let bytes = new.branch_ref.as_ref().map_or(0, String::len);
+    if bytes > MAX_BRANCH_BYTES {
+        let message = format!("has {bytes} bytes; at most {MAX_BRANCH_BYTES} are allowed");
+        return Err(Problem::validation("/branch_ref", message));
     }
     let Some(repository) = new.repository_id else { return Ok(()) };
     match ctx.documents::<Repository>().find(repository)? {

@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
 use area_sdk::text::name;
-use area_sdk::{DocumentError, JobError, Value};
+use area_sdk::{DocumentError, JobError, Query, Value};
 use serde_json::{Map, json};
 
 use super::events::{FindingsImported, ImportStatus};
-use super::{ImportCounts, ImportFindings, ImportMarker, coverage, limits};
+use super::{ImportCounts, ImportFindings, ImportMarker, MOST_REPORTED, coverage, limits};
 use crate::finding::Finding;
 use crate::severity::Severity;
 
-/// Maximum number of warnings, and of errors, in the event. An audit stores 200; the others are
-/// counted in further warnings.
-const MOST_REPORTED: usize = 190;
+/// Maximum size of the rule ids in the facts, in bytes. An event has at most 1 MiB.
+const MAX_RULE_BYTES: usize = 384 * 1024;
 
 /// Publishes the counts of the import, stores its limitations, and marks the import as finished.
 pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
@@ -25,6 +24,7 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     } else {
         ImportStatus::Succeeded
     };
+    let facts = facts(ctx, job.audit.repository_id, tally)?;
     let suggestions: usize = tally.suggestions.values().sum();
     ctx.publish(FindingsImported {
         audit_id: job.audit.audit_id,
@@ -40,9 +40,9 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
             ("gone", tally.gone),
             ("match_suggestions", i64::try_from(suggestions).unwrap_or_default()),
         ]),
-        facts: facts(ctx, job.audit.repository_id, tally)?,
-        warnings: reported(&warnings, tally.errors.len()),
-        errors: tally.errors.iter().take(MOST_REPORTED).cloned().collect(),
+        warnings: reported(&warnings, tally, facts.contains_key("by_rule")),
+        facts,
+        errors: tally.errors.clone(),
     });
     limits::keep(ctx, job, &warnings)?;
     coverage::delete(ctx, job)?;
@@ -53,14 +53,28 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Returns the first warnings, and the numbers of the warnings and errors that the event omits.
-fn reported(warnings: &[String], errors: usize) -> Vec<String> {
+/// Returns the first warnings, and what the event omits: numbers of warnings and errors, and the
+/// fact `by_rule`.
+fn reported(warnings: &[String], tally: &ImportCounts, has_rules: bool) -> Vec<String> {
     let mut reported: Vec<String> = warnings.iter().take(MOST_REPORTED).cloned().collect();
-    for (all, what) in [(warnings.len(), "warnings"), (errors, "errors")] {
-        let more = all.saturating_sub(MOST_REPORTED);
+    let omitted = warnings.len() - reported.len() + tally.more_warnings;
+    for (more, what) in [(omitted, "warnings"), (tally.more_errors, "errors")] {
         if more > 0 {
             reported.push(format!("{more} more {what} are not reported."));
         }
+    }
+    if tally.absolute_paths > 0 {
+        reported.push(format!(
+            "Results with an absolute path that is below no root in their run: {}. They become new \
+             findings when the folder of the checkout changes, and CODEOWNERS does not match them. \
+             Write relative paths, or `versionControlProvenance[].mappedTo`.",
+            tally.absolute_paths
+        ));
+    }
+    if !has_rules {
+        let text = "The open findings have too many rules for `findings.by_rule`, so predicates \
+                    with it fail. Use `findings.by_severity` in them.";
+        reported.push(text.to_owned());
     }
     reported
 }
@@ -79,17 +93,30 @@ fn facts(
     let mut by_severity: BTreeMap<String, u64> =
         Severity::ALL.iter().map(|severity| (name(severity), 0)).collect();
     by_severity.extend(named(open().count_by(&["risk_severity"])?));
-    let by_rule: BTreeMap<String, u64> = named(open().count_by(&["rule_id"])?).collect();
-    let facts = json!({
+    let mut facts = json!({
         "total": total,
         "open": by_severity.values().sum::<u64>(),
         "new": tally.new,
         "reopened": tally.reopened,
         "gone": tally.gone,
         "by_severity": by_severity,
-        "by_rule": by_rule,
     });
+    if let Some(by_rule) = by_rule(open())? {
+        facts["by_rule"] = json!(by_rule);
+    }
     Ok(facts.as_object().cloned().unwrap_or_default())
+}
+
+/// Returns the number of findings of each rule; `None` if there are too many rules. For predicates,
+/// a part of them would mean that the other rules have no findings.
+fn by_rule(findings: Query<'_, Finding>) -> Result<Option<BTreeMap<String, u64>>, DocumentError> {
+    let groups = match findings.count_by(&["rule_id"]) {
+        Err(DocumentError::LimitExceeded) => return Ok(None),
+        groups => groups?,
+    };
+    let by_rule: BTreeMap<String, u64> = named(groups).collect();
+    let bytes: usize = by_rule.keys().map(String::len).sum();
+    Ok((bytes <= MAX_RULE_BYTES).then_some(by_rule))
 }
 
 fn named(groups: Vec<(Vec<Value>, u64)>) -> impl Iterator<Item = (String, u64)> {

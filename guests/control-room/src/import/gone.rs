@@ -314,7 +314,7 @@ fn end(
     }
     if left > 0 {
         let (findings, stay) = if left == 1 { ("finding", "stays") } else { ("findings", "stay") };
-        job.tally.warnings.push(format!(
+        job.tally.warn(format!(
             "{left} {findings} of {} {stay} as before: no newer run in this audit looked at the \
              files.",
             suspect.description

@@ -69,7 +69,8 @@ fn texts(job: &ImportFindings, warnings: &[String]) -> Vec<String> {
         None => error.detail.clone(),
     });
     let mut texts: Vec<String> = errors.chain(warnings.iter().cloned()).collect();
-    let more = texts.len().saturating_sub(MOST_KEPT);
+    let all = texts.len() + job.tally.more_warnings + job.tally.more_errors;
+    let more = all.saturating_sub(MOST_KEPT);
     if more > 0 {
         texts.truncate(MOST_KEPT);
         texts.push(format!("{more} more; see the audit."));

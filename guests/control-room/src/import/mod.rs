@@ -99,10 +99,41 @@ struct ImportCounts {
     /// not report it.
     #[serde(default)]
     outdated: i64,
+    /// Number of results whose path is absolute, because their run does not name a root that
+    /// contains it.
+    #[serde(default)]
+    absolute_paths: u64,
     /// Number of match suggestions by rule family.
     suggestions: BTreeMap<String, usize>,
     warnings: Vec<String>,
     errors: Vec<ImportError>,
+    /// Number of warnings and of errors beyond [`MOST_REPORTED`].
+    #[serde(default)]
+    more_warnings: usize,
+    #[serde(default)]
+    more_errors: usize,
+}
+
+/// Maximum number of warnings, and of errors, that an import stores and reports. An audit stores
+/// 200; the others are counted in further warnings.
+const MOST_REPORTED: usize = 190;
+
+impl ImportCounts {
+    fn warn(&mut self, warning: String) {
+        if self.warnings.len() < MOST_REPORTED {
+            self.warnings.push(warning);
+        } else {
+            self.more_warnings += 1;
+        }
+    }
+
+    fn fail(&mut self, error: ImportError) {
+        if self.errors.len() < MOST_REPORTED {
+            self.errors.push(error);
+        } else {
+            self.more_errors += 1;
+        }
+    }
 }
 
 /// Next step of the job.

@@ -33,7 +33,7 @@ fn refuse(job: &mut ImportFindings, artifact: &AuditInput, refusal: Refusal) {
     let Refusal { code, detail } = refusal;
     job.tally.refused += 1;
     let upload_id = Some(artifact.upload_id);
-    job.tally.errors.push(ImportError { upload_id, code: code.to_owned(), detail });
+    job.tally.fail(ImportError { upload_id, code: code.to_owned(), detail });
 }
 
 /// A file whose runs are being imported.
@@ -61,7 +61,7 @@ fn take_in(
         }
     };
     if runs.len() == 0 {
-        job.tally.warnings.push(format!("Upload {} has no runs.", artifact.upload_id));
+        job.tally.warn(format!("Upload {} has no runs.", artifact.upload_id));
     }
     let mut file =
         File { artifact, identities: BTreeMap::new(), failed: BTreeSet::new(), refused: false };
@@ -111,7 +111,7 @@ fn warn_of_failure(job: &mut ImportFindings, file: &File<'_>, run: &ScanRun<'_>)
         let how = if run.has_results() { "failed" } else { "has no list of results" };
         let (tool, name) = (&run.subject.tool, &file.artifact.filename);
         let warning = format!("A run of {tool} in {name} {how}, so it marks no finding as gone.");
-        job.tally.warnings.push(warning);
+        job.tally.warn(warning);
     }
 }
 
@@ -149,6 +149,7 @@ fn observe(
         if chunk.is_full_before(&observation) {
             chunk::keep(ctx, job, &mut chunk)?;
         }
+        job.tally.absolute_paths += u64::from(observation.is_outside());
         chunk.observations.push(observation);
     }
     file.identities.insert(key, results.into_identities());

@@ -25,6 +25,7 @@ use crate::text::clean;
 use model::{InlineExternalProperties, Log, Run};
 
 pub(crate) use results::Results;
+pub(crate) use uri::is_absolute;
 
 /// The only supported value of `version`.
 const VERSION: &str = "2.1.0";

@@ -130,6 +130,8 @@ pub(super) struct AutomationDetails {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Invocation {
     pub(super) execution_successful: Option<bool>,
+    #[serde(default, deserialize_with = "perhaps")]
+    pub(super) working_directory: Option<ArtifactLocation>,
     pub(super) rule_configuration_overrides: Option<Vec<Override>>,
 }
 
@@ -143,6 +145,9 @@ pub(super) struct Override {
 #[serde(rename_all = "camelCase")]
 pub(super) struct VersionControl {
     pub(super) revision_id: Option<String>,
+    /// Folder of the repository's root (3.23.9).
+    #[serde(default, deserialize_with = "perhaps")]
+    pub(super) mapped_to: Option<ArtifactLocation>,
 }
 
 #[derive(Deserialize)]
@@ -247,6 +252,13 @@ pub(super) struct Suppression {
     pub(super) kind: Option<String>,
     pub(super) status: Option<String>,
     pub(super) justification: Option<String>,
+}
+
+/// Parses a location on which no finding depends; `None` if it is invalid.
+fn perhaps<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ArtifactLocation>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
 }
 
 /// Parses a whole number, which JSON may write as `10.0` ("integer" in JSON Schema draft 6 and

@@ -42,7 +42,7 @@ impl<'r, 'a> Results<'r, 'a> {
         Some(Self {
             run,
             rules: Rules::of(content.tool.as_ref()?, invocations),
-            places: run.places(),
+            places: BaseLocations::of(content),
             identities,
             left: by_rule(content.results.as_ref()?).into_iter(),
         })
@@ -161,8 +161,9 @@ fn read(run: &ScanRun<'_>, index: usize, text: &RawValue) -> Result<ResultObject
 /// Parses every result and returns the paths and rules that the run checked. The first invalid
 /// result refuses the run.
 pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
-    let places = run.places();
-    let listed = places.artifacts.iter().filter_map(|artifact| artifact.location.as_ref());
+    let places = BaseLocations::of(&run.run);
+    let listed =
+        run.run.artifacts.iter().flatten().filter_map(|artifact| artifact.location.as_ref());
     let mut paths: BTreeSet<String> = listed.filter_map(|location| places.path(location)).collect();
     for (index, text) in run.run.results.iter().flatten().enumerate() {
         let result = read(run, index, text)?;
@@ -181,13 +182,6 @@ struct ResultSubject {
 }
 
 impl ScanRun<'_> {
-    fn places(&self) -> BaseLocations<'_> {
-        BaseLocations {
-            bases: self.run.original_uri_base_ids.as_ref(),
-            artifacts: self.run.artifacts.as_deref().unwrap_or_default(),
-        }
-    }
-
     /// Returns the scanned revision: the first `revisionId` in `versionControlProvenance`.
     fn revision(&self) -> Option<String> {
         let sources = self.run.version_control_provenance.as_deref().unwrap_or_default();

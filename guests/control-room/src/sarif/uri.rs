@@ -1,25 +1,67 @@
 //! Converts SARIF `artifactLocation`s to paths within the repository: resolves `uriBaseId`, decodes
-//! percent-encoding and normalizes dots and separators.
+//! percent-encoding, normalizes dots and separators, and makes absolute paths relative to the root
+//! of the repository if the run names it.
 
 use std::collections::BTreeMap;
 
 use percent_encoding::percent_decode_str;
 
-use super::model::{Artifact, ArtifactLocation};
+use super::model::{Artifact, ArtifactLocation, Run};
 use crate::text::clean;
 
 /// Maximum size of a stored path, in bytes.
 const MOST_BYTES: usize = 1000;
 /// Maximum number of nested `uriBaseId`s that are resolved; it also ends cycles.
 const MOST_BASES: usize = 16;
+/// Name of the base that most tools give to the root of the sources.
+const SOURCE_ROOT: &str = "%SRCROOT%";
 
 /// `originalUriBaseIds` and `artifacts` of a run, with which artifact locations are resolved.
 pub(super) struct BaseLocations<'a> {
-    pub(super) bases: Option<&'a BTreeMap<String, ArtifactLocation>>,
-    pub(super) artifacts: &'a [Artifact],
+    bases: Option<&'a BTreeMap<String, ArtifactLocation>>,
+    artifacts: &'a [Artifact],
+    /// Absolute paths of folders that may be the root of the repository, most certain first.
+    roots: Vec<String>,
 }
 
-impl BaseLocations<'_> {
+impl<'a> BaseLocations<'a> {
+    pub(super) fn of(run: &'a Run<'_>) -> Self {
+        let bases = run.original_uri_base_ids.as_ref();
+        let artifacts = run.artifacts.as_deref().unwrap_or_default();
+        let places = Self { bases, artifacts, roots: Vec::new() };
+        Self { roots: places.roots(run), ..places }
+    }
+
+    /// Returns the folders to which `versionControlProvenance` maps repositories (3.23.9), then the
+    /// bases, outermost first, then the working directories of the tool (3.20.19).
+    fn roots(&self, run: &Run<'_>) -> Vec<String> {
+        let repositories = run.version_control_provenance.iter().flatten();
+        let mapped = repositories.filter_map(|one| self.folder(one.mapped_to.as_ref()?));
+        let bases = self.bases.into_iter().flatten();
+        let bases = bases.filter_map(|(id, base)| Some((id != SOURCE_ROOT, self.folder(base)?)));
+        let mut bases: Vec<(bool, String)> = bases.collect();
+        bases.sort_by_key(|(is_other, folder)| (*is_other, folder.len()));
+        let invocations = run.invocations.iter().flatten();
+        let working = invocations.filter_map(|one| self.folder(one.working_directory.as_ref()?));
+        let all = mapped.chain(bases.into_iter().map(|(_, folder)| folder)).chain(working);
+        all.filter(|folder| folder != "/").collect()
+    }
+
+    /// Returns the absolute path of a folder, with its bases resolved; `None` if it has none.
+    fn folder(&self, location: &ArtifactLocation) -> Option<String> {
+        let (mut below, mut next) = (String::new(), location);
+        for _ in 0..MOST_BASES {
+            if let Some(uri) = next.uri.as_deref().map(decoded).filter(|uri| !uri.is_empty()) {
+                below = format!("{}/{below}", absolute(&uri).unwrap_or(uri));
+                let folder = with_upper_drive(normal(&below));
+                if is_absolute(&folder) {
+                    return Some(folder);
+                }
+            }
+            next = self.bases?.get(next.uri_base_id.as_deref()?)?;
+        }
+        None
+    }
     /// Returns the path of an artifact location; `None` if it has no URI.
     pub(super) fn path(&self, location: &ArtifactLocation) -> Option<String> {
         let index = location.index.and_then(|index| usize::try_from(index).ok());
@@ -30,6 +72,7 @@ impl BaseLocations<'_> {
             return Some(clean(uri, MOST_BYTES));
         }
         let path = normal(&self.below_root(decoded(uri), location.uri_base_id.as_deref()));
+        let path = if is_absolute(&path) { self.in_repository(path) } else { path };
         (!path.is_empty()).then_some(path)
     }
 
@@ -53,6 +96,14 @@ impl BaseLocations<'_> {
         path
     }
 
+    /// Returns an absolute path relative to the first root that contains it; otherwise the path
+    /// itself.
+    fn in_repository(&self, absolute_path: String) -> String {
+        let path = with_upper_drive(absolute_path.clone());
+        let below = |root: &String| path.strip_prefix(root.as_str())?.strip_prefix('/');
+        self.roots.iter().find_map(below).map_or(absolute_path, ToOwned::to_owned)
+    }
+
     /// Removes the longest matching base URI from an absolute path.
     fn below_a_base(&self, absolute_path: &str) -> String {
         let bases = self.bases.into_iter().flat_map(BTreeMap::values);
@@ -63,6 +114,22 @@ impl BaseLocations<'_> {
             .min_by_key(|rest| rest.len());
         within.unwrap_or(absolute_path).to_owned()
     }
+}
+
+/// Whether a normalized path begins with a slash or a drive.
+pub(crate) fn is_absolute(path: &str) -> bool {
+    path.starts_with('/') || has_drive(path)
+}
+
+fn has_drive(path: &str) -> bool {
+    matches!(path.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic())
+}
+
+fn with_upper_drive(mut path: String) -> String {
+    if has_drive(&path) {
+        path[..1].make_ascii_uppercase();
+    }
+    path
 }
 
 fn is_web(uri: &str) -> bool {
@@ -125,7 +192,8 @@ mod tests {
         let artifacts: Vec<Artifact> =
             serde_json::from_value(json!([{ "location": { "uri": "listed.c" } }]))
                 .expect("artifacts");
-        BaseLocations { bases: Some(&bases), artifacts: &artifacts }.path(&location)
+        let roots = Vec::new();
+        BaseLocations { bases: Some(&bases), artifacts: &artifacts, roots }.path(&location)
     }
 
     fn plain(uri: &str) -> String {
@@ -174,6 +242,50 @@ mod tests {
         let spaced = json!({ "ROOT": { "uri": "file:///home/my work/" } });
         let absolute = path(json!({ "uri": "file:///home/my%20work/a.c" }), spaced);
         assert_eq!(absolute.as_deref(), Some("a.c"));
+    }
+
+    #[test]
+    fn absolute_paths_become_relative_to_the_root_of_the_repository() {
+        let mapped = |to| json!({ "versionControlProvenance": [{ "mappedTo": to }] });
+        let bases = |bases| json!({ "originalUriBaseIds": bases });
+        let working = |uri| json!({ "invocations": [{ "workingDirectory": { "uri": uri } }] });
+        let nested = json!({
+            "versionControlProvenance": [{ "mappedTo": { "uriBaseId": "APP" } }],
+            "originalUriBaseIds": {
+                "APP": { "uri": "app", "uriBaseId": "HOME" }, "HOME": { "uri": "file:///home" },
+            },
+        });
+        let several = bases(json!({
+            "A": { "uri": "file:///b/acme/src" }, "B": { "uri": "file:///b/acme" },
+        }));
+        let named = bases(json!({
+            "A": { "uri": "file:///b" }, "%SRCROOT%": { "uri": "file:///b/acme" },
+        }));
+        let both = json!({
+            "versionControlProvenance": [{ "mappedTo": { "uri": "file:///home/ci" } }],
+            "invocations": [{ "workingDirectory": { "uri": "file:///home/ci/src" } }],
+        });
+        for (run, uri, expected) in [
+            (mapped(json!({ "uri": "file:///home/ci/app/" })), "file:///home/ci/app/a.c", "a.c"),
+            (mapped(json!({ "uri": "file:///home/ci" })), "/home/ci/src/a.c", "src/a.c"),
+            (mapped(json!({ "uri": "file:///home/c" })), "/home/ci/a.c", "/home/ci/a.c"),
+            (mapped(json!({ "uriBaseId": "GONE" })), "/home/ci/a.c", "/home/ci/a.c"),
+            (nested, "/home/app/a.c", "a.c"),
+            (several, "/b/acme/src/a.c", "src/a.c"),
+            (named, "/b/acme/src/a.c", "src/a.c"),
+            (working("file:///c:/code"), "C:\\code\\src\\a.c", "src/a.c"),
+            (working("file:///home/ci"), "file:///home/ci/../x/a.c", "/home/x/a.c"),
+            (working("file:///"), "/usr/bin/a", "/usr/bin/a"),
+            (working("file:///home/ci"), "home/ci/a.c", "home/ci/a.c"),
+            (both, "/home/ci/src/a.c", "src/a.c"),
+        ] {
+            let run = run.to_string();
+            let run: Run<'_> = serde_json::from_str(&run).expect("a run");
+            let location = json!({ "uri": uri });
+            let location = serde_json::from_value(location).expect("a location");
+            let path = BaseLocations::of(&run).path(&location);
+            assert_eq!(path.as_deref(), Some(expected), "{uri}");
+        }
     }
 
     #[test]

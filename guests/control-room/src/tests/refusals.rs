@@ -25,4 +25,31 @@ fn a_file_of_many_refused_and_failed_runs_is_reported_in_an_event_of_bounded_siz
     let warnings = told["warnings"].as_array().expect("warnings");
     let more = |count: u32, what: &str| json!(format!("{count} more {what} are not reported."));
     assert_eq!(warnings[190..], [more(110, "warnings"), more(810, "errors")]);
+    let limitations = &workspace.host.documents("scan_limitations")[0]["limitations"];
+    assert_eq!(limitations[50], "1250 more; see the audit.");
+}
+
+#[test]
+fn absolute_paths_below_no_root_are_counted() {
+    let workspace = Workspace::new();
+    let results = [("r", "/home/ci/a.c", "m"), ("r", "src/b.c", "m"), ("s", "file:///x/c.c", "m")];
+    let told = workspace.scan(&sarif("T", &results));
+    let warnings = told["warnings"].as_array().expect("warnings");
+    let warning = warnings[0].as_str().expect("a warning");
+    assert!(warnings.len() == 1 && warning.contains("in their run: 2."), "{warnings:?}");
+    let root =
+        json!({ "versionControlProvenance": [{ "mappedTo": { "uri": "file:///home/ci/" } }] });
+    let told = Workspace::new().scan(&sarif_with("T", &results[..2], root));
+    assert_eq!(told["warnings"], json!([]));
+}
+
+#[test]
+fn rules_that_do_not_fit_the_event_are_left_out_as_a_whole() {
+    let workspace = Workspace::new();
+    let rules: Vec<String> = (0..1_400).map(|at| format!("{at:0300}")).collect();
+    let results: Vec<_> = rules.iter().map(|rule| (rule.as_str(), "a.c", "m")).collect();
+    let told = workspace.scan(&sarif("T", &results));
+    assert_eq!((&told["facts"]["open"], &told["facts"]["by_rule"]), (&json!(1_400), &Value::Null));
+    let warning = told["warnings"][0].as_str().expect("a warning");
+    assert!(warning.contains("too many rules"), "{warning}");
 }

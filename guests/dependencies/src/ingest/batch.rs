@@ -226,8 +226,10 @@ fn alert(
     Ok(())
 }
 
-/// Maximum number of advisory ids in the audit's facts.
+/// Maximum number of advisory ids in the audit's facts, and their maximum size in bytes. An event
+/// has at most 1 MiB.
 const MOST_ADVISORIES: usize = 15_000;
+const MAX_ADVISORY_BYTES: usize = 384 * 1024;
 
 impl ImportCounts {
     /// Counts a component, without its advisories.
@@ -240,27 +242,25 @@ impl ImportCounts {
     /// Counts a component that an earlier audit stored, with its advisories.
     pub(super) fn add_known(&mut self, component: &StoredComponent) {
         self.add(component);
-        self.advisories.extend(component.advisories.iter().map(|found| found.advisory_id.clone()));
-        if component.advisory_count.is_some() {
-            self.warn(format!(
-                "facts.advisories does not have all advisories that affect {}.",
-                component.name
-            ));
-        }
+        self.lacks_advisories |= component.advisory_count.is_some();
+        component.advisories.iter().for_each(|found| self.add_advisory(&found.advisory_id));
     }
 
     /// Counts the advisories of a component.
     pub(super) fn add_advisories(&mut self, found: &[Vulnerability]) {
-        for found in found {
-            let id = &found.entry.advisory_id;
-            if self.advisories.len() < MOST_ADVISORIES {
-                self.advisories.insert(id.clone());
-            } else if !self.advisories.contains(id) {
-                self.warn(format!(
-                    "More than {MOST_ADVISORIES} advisories affect the components; \
-                     facts.advisories has {MOST_ADVISORIES} of them."
-                ));
-            }
+        found.iter().for_each(|found| self.add_advisory(&found.entry.advisory_id));
+    }
+
+    fn add_advisory(&mut self, id: &str) {
+        if self.advisories.contains(id) {
+            return;
+        }
+        let bytes = self.advisory_bytes + id.len();
+        if self.advisories.len() < MOST_ADVISORIES && bytes <= MAX_ADVISORY_BYTES {
+            self.advisories.insert(id.to_owned());
+            self.advisory_bytes = bytes;
+        } else {
+            self.lacks_advisories = true;
         }
     }
 
@@ -269,5 +269,23 @@ impl ImportCounts {
         self.total -= 1;
         self.direct -= usize::from(component.direct);
         self.vulnerable -= usize::from(component.count_advisories() > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advisory_ids_in_the_facts_have_limits() {
+        for (count, length) in [(MOST_ADVISORIES + 1, 5), (1_000, 500)] {
+            let mut tally = ImportCounts::default();
+            (0..count).for_each(|at| tally.add_advisory(&format!("{at:0length$}")));
+            assert!(tally.advisories.len() < count && tally.lacks_advisories);
+            assert!(tally.advisory_bytes <= MAX_ADVISORY_BYTES);
+            tally.lacks_advisories = false;
+            tally.add_advisory(&format!("{:0length$}", 0));
+            assert!(!tally.lacks_advisories, "it is in the facts");
+        }
     }
 }

@@ -106,7 +106,11 @@ impl AuditStarted {
             (false, true) => Some(ImportState::Incomplete),
             (false, false) => Some(ImportState::Failed),
         };
-        refused.truncate(MOST_DETAILS);
+        let more = refused.len().saturating_sub(MOST_DETAILS);
+        if more > 0 {
+            refused.truncate(MOST_DETAILS);
+            refused.push(format!("{more} more files; see the audit."));
+        }
         self.replace_import(ctx, state, refused)?;
         if brought_inventory {
             self.supersede_earlier(ctx)?;

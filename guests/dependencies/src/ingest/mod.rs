@@ -21,6 +21,7 @@ mod write;
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
+use area_sdk::text::truncate_bytes;
 use area_sdk::{EventDelivery, JobOptions, Scope};
 
 use crate::advisories::{file, mentions};
@@ -101,11 +102,22 @@ struct ImportCounts {
     direct: usize,
     vulnerable: usize,
     advisories: BTreeSet<String>,
+    /// Size of the ids in `advisories`, in bytes.
+    #[serde(default)]
+    advisory_bytes: usize,
+    /// Whether advisories affect the components that are not in `advisories`.
+    #[serde(default)]
+    lacks_advisories: bool,
     imported_advisories: usize,
     /// Number of inputs whose format this area imports.
     readable: usize,
     warnings: Vec<String>,
     errors: Vec<InputError>,
+    /// Number of warnings and of errors beyond [`MOST_TOLD`].
+    #[serde(default)]
+    more_warnings: usize,
+    #[serde(default)]
+    more_errors: usize,
     /// Limitations of all components of an SBOM, with the SHA-256 of the SBOM's content.
     #[serde(default)]
     limitations: Vec<(String, String)>,
@@ -125,8 +137,10 @@ struct InputError {
     detail: String,
 }
 
-/// Maximum number of warnings, and of errors, that are stored.
+/// Maximum number of warnings, and of errors, that are stored; further ones are counted.
 const MOST_TOLD: usize = 100;
+/// Maximum size of a warning, in bytes.
+const MAX_WARNING: usize = 2_000;
 
 impl Input {
     fn is_sbom(&self) -> bool {
@@ -145,9 +159,15 @@ impl ImportCounts {
         refused.collect()
     }
 
-    fn warn(&mut self, warning: String) {
-        if self.warnings.len() < MOST_TOLD && !self.warnings.contains(&warning) {
+    fn warn(&mut self, mut warning: String) {
+        warning.truncate(truncate_bytes(&warning, MAX_WARNING).len());
+        if self.warnings.contains(&warning) {
+            return;
+        }
+        if self.warnings.len() < MOST_TOLD {
             self.warnings.push(warning);
+        } else {
+            self.more_warnings += 1;
         }
     }
 
@@ -165,6 +185,8 @@ impl ImportCounts {
         if self.errors.len() < MOST_TOLD {
             let UploadedFileError { code, detail } = error;
             self.errors.push(InputError { upload_id: input.upload_id, code, detail });
+        } else {
+            self.more_errors += 1;
         }
     }
 }

@@ -42,6 +42,17 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
     if audit.inputs.iter().all(|input| input.format == "osv") {
         tally.warn("The inputs contain no SBOM (CycloneDX or SPDX).".to_owned());
     }
+    for (more, what) in [(tally.more_warnings, "warnings"), (tally.more_errors, "errors")] {
+        if more > 0 {
+            tally.warnings.push(format!("{more} more {what} are not reported."));
+        }
+    }
+    if tally.lacks_advisories {
+        tally.warnings.push(format!(
+            "facts.advisories has only {} of the advisories that affect the components.",
+            tally.advisories.len()
+        ));
+    }
     // Imported advisories do not compensate for SBOMs that cannot be read.
     let advisories_alone = audit.inputs.iter().all(|input| input.format == "osv");
     let nothing = tally.sboms == 0

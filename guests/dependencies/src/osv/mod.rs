@@ -9,6 +9,7 @@ use area_sdk::prelude::*;
 pub(crate) use severity::{Rating, Severity};
 
 use crate::reading::{self, ImportFailure};
+use crate::text::without_nul;
 
 /// Maximum length of an `id` or alias, in characters.
 const MAX_ID: usize = 128;
@@ -127,9 +128,9 @@ pub(crate) enum RangeEvent {
 }
 
 impl Osv {
-    /// Parses and checks one OSV record.
+    /// Parses and checks one OSV record. Its texts have no U+0000.
     pub(crate) fn read(text: &str) -> Result<Self, ImportFailure> {
-        let osv: Self = reading::json(text)?;
+        let osv: Self = reading::json(&without_nul(text))?;
         osv.check()?;
         Ok(osv)
     }

@@ -321,6 +321,19 @@ fn what_is_wrong_is_told_by_pointer() {
     assert!(Osv::read("[]").is_err());
 }
 
+#[test]
+fn texts_of_an_advisory_have_no_nul() {
+    let osv = json!({
+        "id": "A-1", "modified": "2024-01-01T00:00:00Z", "schema_version": "1\0",
+        "aliases": ["CVE\0-1"], "related": ["CVE\0-2"],
+        "references": [{ "type": "WEB\0", "url": "https://a\0" }],
+        "affected": [{ "package": { "ecosystem": "npm", "name": "a\0" }, "versions": ["1\0"] }],
+    });
+    let osv = Osv::read(&osv.to_string()).expect("an advisory");
+    assert!(!format!("{osv:?}").contains(r"\0"), "{osv:?}");
+    assert_eq!(osv.aliases, ["CVE-1"]);
+}
+
 proptest! {
     #[test]
     fn nothing_before_the_introduced_version_is_affected(

@@ -10,6 +10,12 @@ use artifact_formats::stream::{self, LimitExceeded, Limits};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_path_to_error::{Path, Segment};
 
+use crate::text::bounded;
+
+/// Maximum size of the pointer, and of the message, of an [`ImportFailure`], in bytes. They contain
+/// texts of the document.
+const MAX_BYTES: usize = 1_000;
+
 /// Reason why a document was not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImportFailure {
@@ -21,7 +27,9 @@ pub(crate) struct ImportFailure {
 
 impl ImportFailure {
     pub(crate) fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), message: message.into() }
+        let [pointer, message] =
+            [pointer.into(), message.into()].map(|text: String| bounded(&text, MAX_BYTES));
+        Self { pointer, message }
     }
 
     /// Adds a prefix to the pointer.

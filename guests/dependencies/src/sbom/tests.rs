@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::vex::Target;
 
 /// Parses a JSON value as an SBOM. Leaks the text, so that the SBOM can borrow from it.
 fn read(value: &Value) -> Result<Sbom<'static>, ImportFailure> {
@@ -300,6 +301,30 @@ fn equal_purls_are_one_component() {
     assert_eq!(components[0].dependencies, ["gone", "pkg:pypi/a-b@1"]);
     assert_eq!(components[1].limitations.len(), 2);
     assert_eq!(sbom.warnings, ["1 components without a name were skipped."]);
+}
+
+#[test]
+fn stored_texts_have_no_nul() {
+    let document = |name: &str, value: Value| {
+        let mut document = json!({ "bomFormat": "CycloneDX", "specVersion": "1.5" });
+        document[name] = value;
+        read(&document)
+    };
+    let link = format!("urn:cdx:{}/1#a%00b", Uuid::from_u128(1));
+    let stated = json!([{
+        "id": "CVE-2026\0-1", "references": [{ "id": "GHSA\0-1" }],
+        "analysis": { "state": "exploitable", "detail": "a\0b" },
+        "affects": [{ "ref": "a\0b" }, { "ref": link }],
+    }]);
+    let sbom = document("vulnerabilities", stated).expect("a bill");
+    let stored = serde_json::to_string(&sbom.statements).expect("JSON");
+    assert!(sbom.statements.len() == 2 && !stored.contains("\\u0000"), "{stored}");
+    assert_eq!(sbom.statements[0].target, Target::Component("ab".to_owned()));
+
+    let license = json!([{ "license": { "id": "M\0IT" } }]);
+    let component = json!([{ "type": "library", "name": "a", "licenses": license }]);
+    let mistake = document("components", component).expect_err("a mistake").to_string();
+    assert!(mistake.contains("`MIT`"), "{mistake}");
 }
 
 #[test]

@@ -114,6 +114,18 @@ fn a_wrong_file_stops_neither_the_others_nor_the_audit() {
 }
 
 #[test]
+fn errors_beyond_the_limit_are_counted() {
+    let world = World::new();
+    let content = |at: u32| json!({ "id": at }).to_string().into_bytes();
+    let wrong =
+        (0..102).map(|at| Upload { filename: "osv.json", format: "osv", content: content(at) });
+    world.audit(None, &wrong.collect::<Vec<_>>());
+    let told = world.audit_report();
+    assert_eq!(told["errors"].as_array().map(Vec::len), Some(100));
+    assert_eq!(told["warnings"][1], "2 more errors are not reported.");
+}
+
+#[test]
 fn without_a_graph_nothing_is_said_to_be_direct() {
     let world = World::new();
     let mut bom = bom("shop", &[LEFT_PAD]);

@@ -154,6 +154,7 @@ fn an_announcement_names_what_exists_and_can_be_written_down() {
     };
     assert_eq!(refused("repository_id", json!(REPOSITORY)), "/repository_id");
     assert_eq!(refused("filename", json!("a\nb")), "/filename");
+    assert_eq!(refused("branch_ref", json!("\u{1f33f}".repeat(64))), "/branch_ref");
 }
 
 #[test]

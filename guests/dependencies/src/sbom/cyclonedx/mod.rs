@@ -110,7 +110,7 @@ fn subject(root: &ComponentItem<'_>) -> ReassessmentTarget {
         is_weak: purl.is_none()
             && (root.kind == ComponentType::File || ReassessmentTarget::is_place(&name)),
         version: versions.next().map(bounded),
-        digest: digest.map(str::to_lowercase).or_else(|| root.sha256()),
+        digest: digest.map(|digest| bounded(digest).to_lowercase()).or_else(|| root.sha256()),
         references: references.map(|reference| bounded(reference)).collect(),
         name: bounded(&name),
     }

@@ -49,6 +49,7 @@ pub(super) fn report(
                 None => {}
             }
             if reported.state.is_some() || sbom.is_empty() {
+                statement.target = bounded_target(statement.target);
                 sbom.statements.push(statement);
             }
         }
@@ -107,6 +108,17 @@ fn statement(
     }
 }
 
+/// Truncates the references in a target as those that components store.
+fn bounded_target(target: Target) -> Target {
+    match target {
+        Target::Product => Target::Product,
+        Target::Component(reference) => Target::Component(bounded(&reference)),
+        Target::Link { serial, version, element } => {
+            Target::Link { serial, version, element: element.as_deref().map(bounded) }
+        }
+    }
+}
+
 fn stated(version: &AffectedVersion<'_>) -> Option<StatedVersion> {
     let text = match (&version.version, &version.range) {
         (Some(exact), _) => VersionText::Exact(bounded(exact)),
@@ -127,6 +139,7 @@ fn reported(
     tool: Option<&String>,
 ) -> Option<ReportedVulnerability> {
     let good = |id: &str| {
+        let id = id.replace('\0', "");
         let id = id.trim();
         let plain =
             !id.is_empty() && id.chars().count() <= MAX_ID && !id.contains(char::is_whitespace);
