@@ -24,13 +24,17 @@ pub(crate) const DESCRIPTION: &str = "The audit imports the repository's ready u
     imported. A part without a result after five minutes is `missing`; its `errors` say where to \
     find the cause. `errors` of the audit are those of all parts, each with the name of its file. \
     `warnings` of a part name the artifacts that it skipped, and why. The audit is `failed` when \
-    the findings could not be imported, or when no part succeeded.";
+    the findings could not be imported, when no part succeeded, or when it has not started after \
+    24 hours.";
+
+/// Maximum size of a `branch_ref`, in bytes; it is in indexes of areas that import audits.
+const MAX_BRANCH_BYTES: usize = 255;
 
 /// A request to start an audit of a repository.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewAudit {
     repository_id: Uuid,
-    /// Branch to audit; by default the repository's default branch.
+    /// Branch to audit, at most 255 bytes; by default the repository's default branch.
     #[schemars(length(min = 1, max = 255))]
     branch_ref: Option<String>,
     /// Commit to audit. Only inputs of this commit, or without a commit, are imported.
@@ -47,14 +51,15 @@ pub(crate) struct Cause {
     pub(crate) due: Option<(Uuid, Timestamp)>,
 }
 
-/// Stores a new audit and enqueues the job that runs it.
+/// Stores a new audit, and enqueues the job that runs it and the job that ends it if it does not
+/// start in time.
 pub(crate) fn begin(
     scope: &Scope,
     target: document::AuditTarget,
     cause: &Cause,
 ) -> Result<Stored<StoredAudit>, DocumentError> {
     let id = scope.new_id();
-    scope.documents().create(id, &StoredAudit::new(target, cause))?;
+    let audit = scope.documents().create_stored(id, StoredAudit::new(target, cause))?;
     scope.enqueue_with(
         &RunAudit { audit_id: id },
         JobOptions {
@@ -63,10 +68,22 @@ pub(crate) fn begin(
             ..JobOptions::default()
         },
     );
-    scope.documents().get(id)
+    run::plan_end(scope, &audit);
+    Ok(audit)
+}
+
+fn check_branch(branch_ref: Option<&String>) -> Result<()> {
+    match branch_ref.map(String::len) {
+        Some(bytes) if bytes > MAX_BRANCH_BYTES => {
+            let message = format!("has {bytes} bytes; at most {MAX_BRANCH_BYTES} are allowed");
+            Err(Problem::validation("/branch_ref", message))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn start(ctx: &Ctx, Body(new): Body<NewAudit>) -> Result<Created<Versioned<Audit>>> {
+    check_branch(new.branch_ref.as_ref())?;
     let repository = repositories::auditable(ctx, new.repository_id)?;
     let target = document::AuditTarget {
         repository_id: new.repository_id,

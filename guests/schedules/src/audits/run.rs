@@ -1,8 +1,8 @@
 //! Runs an audit: collects its inputs, publishes them for other areas, and limits the time to wait
-//! for their results.
+//! for its start and for their results.
 
-use area_sdk::JobOptions;
 use area_sdk::prelude::*;
+use area_sdk::{JobOptions, Scope};
 use area_shared::catalog::Repository;
 
 use super::document::{AuditState, ImportError, PartStatus, StoredAudit};
@@ -10,7 +10,10 @@ use super::events::AuditStarted;
 use super::{inputs, parts};
 
 /// Maximum time to wait for the parts of an audit, in seconds.
-pub(crate) const PATIENCE_SECONDS: i64 = 5 * 60;
+const PATIENCE_SECONDS: i64 = 5 * 60;
+
+/// Maximum time that an audit is queued, in hours. A long queue alone should not end an audit.
+const MAX_QUEUED_HOURS: i64 = 24;
 
 /// Job that collects the inputs of an audit and publishes its start.
 #[derive(Serialize, Deserialize)]
@@ -20,7 +23,7 @@ pub(crate) struct RunAudit {
 
 job!(RunAudit, "audit");
 
-/// Job that ends an audit if parts are still missing after the maximum time.
+/// Job that ends an audit that has not started, or whose parts are missing, after the maximum time.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EndOverdueAudit {
     audit_id: Uuid,
@@ -45,15 +48,27 @@ pub(crate) fn run(ctx: &JobCtx, job: RunAudit) -> JobResult<RunAudit> {
     audit.started_at = Some(ctx.now());
     ctx.documents().replace(&mut audit)?;
     ctx.publish(AuditStarted::of(&audit, ctx.now()));
-    ctx.enqueue_with(
-        &EndOverdueAudit { audit_id: job.audit_id },
-        JobOptions {
-            at: Some(ctx.now().plus_seconds(PATIENCE_SECONDS)),
-            resource: Some(job.audit_id),
-            ..JobOptions::default()
-        },
-    );
+    plan_end(ctx, &audit);
     Ok(Outcome::Done)
+}
+
+/// Schedules the job that ends the audit for the time from which it is overdue.
+pub(super) fn plan_end(scope: &Scope, audit: &Stored<StoredAudit>) {
+    let audit_id = audit.uuid();
+    let options = JobOptions {
+        at: Some(overdue_at(audit)),
+        resource: Some(audit_id),
+        ..JobOptions::default()
+    };
+    scope.enqueue_with(&EndOverdueAudit { audit_id }, options);
+}
+
+/// Returns the time from which an audit that has not ended is overdue.
+fn overdue_at(audit: &Stored<StoredAudit>) -> Timestamp {
+    match audit.started_at {
+        Some(started_at) => started_at.plus_seconds(PATIENCE_SECONDS),
+        None => audit.created_at.plus_seconds(MAX_QUEUED_HOURS * 3600),
+    }
 }
 
 pub(crate) fn deadline(ctx: &JobCtx, job: EndOverdueAudit) -> JobResult<EndOverdueAudit> {
@@ -63,10 +78,19 @@ pub(crate) fn deadline(ctx: &JobCtx, job: EndOverdueAudit) -> JobResult<EndOverd
     if audit.state.is_final() {
         return Ok(Outcome::Done);
     }
+    if ctx.now() < overdue_at(&audit) {
+        // The audit started after this job was enqueued.
+        plan_end(ctx, &audit);
+        return Ok(Outcome::Done);
+    }
+    let reason = match audit.started_at {
+        Some(_) => not_imported(job.audit_id),
+        None => not_started(job.audit_id),
+    };
     for part in audit.parts.each_mut() {
         if part.status == PartStatus::Pending {
             part.status = PartStatus::Missing;
-            part.errors = vec![not_imported(job.audit_id)];
+            part.errors = vec![reason.clone()];
         }
     }
     parts::finish(ctx, &mut audit)?;
@@ -84,6 +108,19 @@ fn not_imported(audit_id: Uuid) -> ImportError {
             running, has failed, or its area is not live. Lists show the previous import. \
             `queue/jobs?resource_id={audit_id}` lists the import's jobs with their last error; \
             start another audit when they are done."
+        ),
+    }
+}
+
+/// Returns the error of the parts of an audit that did not start in time.
+fn not_started(audit_id: Uuid) -> ImportError {
+    ImportError {
+        upload_id: None,
+        code: "not_started_in_time".to_owned(),
+        detail: format!(
+            "The audit did not start within {MAX_QUEUED_HOURS} h: its job is still waiting, has \
+            failed or was cancelled. `queue/jobs?resource_id={audit_id}` lists the job with its \
+            last error; fix the cause, then start another audit."
         ),
     }
 }

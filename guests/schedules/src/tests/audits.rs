@@ -47,11 +47,15 @@ fn put_record(host: &FakeHost, number: u128, kind: &str, subject: &str, content:
     id
 }
 
+fn start(host: &FakeHost, body: Value) -> Value {
+    host.call(Request::to("start_audit").json(body)).expect("an audit").body
+}
+
 /// Starts an audit and runs its job.
 fn run(host: &FakeHost, body: Value) -> Value {
-    let started = host.call(Request::to("start_audit").json(body)).expect("an audit").body;
+    let started = start(host, body);
     assert_eq!((&started["state"], &started["trigger"]), (&json!("queued"), &json!("manual")));
-    let [job] = &host.take_jobs()[..] else { panic!("one job") };
+    let [job, _] = &host.take_jobs()[..] else { panic!("two jobs") };
     assert_eq!((job.kind.as_str(), json!(job.resource)), ("audit", started["id"].clone()));
     host.run("audit", job.payload.clone(), 1).expect("done");
     show(host, &started["id"])
@@ -112,6 +116,17 @@ fn an_audit_of_a_commit_takes_in_what_is_of_it_or_of_none() {
     let none = put_upload(&host, 3, json!({}));
     let body = json!({ "repository_id": REPOSITORY, "commit_sha": "abcdef0" });
     assert_eq!(input_ids(&run(&host, body)), [none, same]);
+}
+
+#[test]
+fn a_branch_has_at_most_255_bytes() {
+    let host = host();
+    let body = |count| json!({ "repository_id": REPOSITORY, "branch_ref": "€".repeat(count) });
+    start(&host, body(85));
+    let refused = host.call(Request::to("start_audit").json(body(86))).expect_err("258 bytes");
+    let [violation] = &refused.violations[..] else { panic!("one violation") };
+    assert_eq!(violation.pointer, "/branch_ref");
+    assert!(violation.message.contains("258 bytes"), "{}", violation.message);
 }
 
 #[test]
@@ -360,9 +375,41 @@ fn an_audit_that_nobody_answers_fails() {
     let host = host();
     let audit = run_plain(&host);
     let deadline = host.take_jobs().remove(0);
+    host.advance(300);
     host.run("audit_deadline", deadline.payload, 1).expect("ended");
     assert_eq!(event(&host, "audit.failed")["error_code"], "nothing_imported");
     assert_eq!(show(&host, &audit["id"])["state"], "failed");
+}
+
+#[test]
+fn an_audit_that_has_not_started_within_a_day_fails() {
+    let host = host();
+    let audit = start(&host, json!({ "repository_id": REPOSITORY }));
+    let [job, deadline] = &host.take_jobs()[..] else { panic!("two jobs") };
+    assert_eq!(deadline.available_at, Some(host.now().plus_seconds(86_400)));
+    host.advance(86_400);
+    host.run("audit_deadline", deadline.payload.clone(), 1).expect("ended");
+    let done = show(&host, &audit["id"]);
+    assert_eq!((&done["state"], &done["started_at"]), (&json!("failed"), &Value::Null));
+    assert_eq!(done["errors"][0]["code"], "not_started_in_time");
+    assert_eq!(event(&host, "audit.failed")["error_code"], "nothing_imported");
+    host.run("audit", job.payload.clone(), 1).expect("nothing to do");
+    assert_eq!(show(&host, &audit["id"]), done, "too late");
+}
+
+#[test]
+fn an_audit_that_starts_late_has_all_the_time_for_its_parts() {
+    let host = host();
+    let audit = start(&host, json!({ "repository_id": REPOSITORY }));
+    let [job, deadline] = &host.take_jobs()[..] else { panic!("two jobs") };
+    host.advance(86_399);
+    host.run("audit", job.payload.clone(), 1).expect("started");
+    assert_eq!(host.take_jobs().len(), 1, "the deadline of the parts");
+    host.advance(1);
+    host.run("audit_deadline", deadline.payload.clone(), 1).expect("not overdue");
+    assert_eq!(show(&host, &audit["id"])["state"], "running");
+    let [again] = &host.take_jobs()[..] else { panic!("one job") };
+    assert_eq!(again.available_at, Some(host.now().plus_seconds(299)));
 }
 
 #[test]
@@ -381,14 +428,14 @@ fn an_audit_runs_once() {
 #[test]
 fn a_repository_must_be_there_and_not_archived() {
     let host = host();
-    let start = |id: Uuid| {
+    let refused = |id: Uuid| {
         let body = json!({ "repository_id": id });
         host.call(Request::to("start_audit").json(body)).expect_err("refused")
     };
-    let unknown = start(Uuid::from_u128(404));
+    let unknown = refused(Uuid::from_u128(404));
     assert_eq!(format!("{:?}", unknown.kind), "ProblemKind::NotFound");
     let archived = Uuid::from_u128(0x11);
     let repository = json!({ "name": "old", "default_branch": "main", "archived": true });
     host.put_document("catalog.repositories", &archived.to_string(), repository);
-    assert_eq!(start(archived).code.as_deref(), Some("repository_archived"));
+    assert_eq!(refused(archived).code.as_deref(), Some("repository_archived"));
 }
