@@ -1,5 +1,8 @@
 //! Invitations: response, stored form, status and events.
 
+use std::collections::BTreeMap;
+
+use area_sdk::DocumentError;
 use area_sdk::prelude::*;
 
 /// Lifetime of an invitation, in seconds.
@@ -59,8 +62,9 @@ pub(crate) struct StoredInvitation {
     pub(crate) status: Status,
     pub(crate) invited_by: Uuid,
     pub(crate) expires_at: Timestamp,
+    /// Time of the invitation, or of its last e-mail before the last write.
     pub(crate) last_sent_at: Timestamp,
-    /// Number of times that the e-mail was sent.
+    /// Number of times that the e-mail was enqueued.
     pub(crate) sent: u32,
     pub(crate) responded_at: Option<Timestamp>,
     /// Whether an account with this address existed when this document was last written.
@@ -85,6 +89,46 @@ impl StoredInvitation {
     }
 }
 
+/// Time at which the last e-mail of an invitation was sent. The document's id is the invitation's.
+/// It is not part of the invitation, so that sending an e-mail does not change its version.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Delivery {
+    sent_at: Timestamp,
+}
+
+document!(Delivery, "deliveries");
+
+impl Delivery {
+    /// Stores that an e-mail of the invitation was sent now.
+    pub(crate) fn record(scope: &Scope, invitation_id: Uuid) -> Result<(), DocumentError> {
+        let (deliveries, sent_at) = (scope.documents::<Self>(), scope.now());
+        match deliveries.find(invitation_id)? {
+            Some(mut earlier) => {
+                earlier.sent_at = sent_at;
+                deliveries.replace(&mut earlier)
+            }
+            None => deliveries.create(invitation_id, &Self { sent_at }),
+        }
+    }
+
+    /// Sets `last_sent_at` of invitations whose e-mail was sent.
+    pub(crate) fn apply(
+        scope: &Scope,
+        invitations: &mut [Stored<StoredInvitation>],
+    ) -> Result<(), DocumentError> {
+        let ids = invitations.iter().map(|invitation| &invitation.id);
+        let deliveries = scope.documents::<Self>().get_many(ids)?.into_iter();
+        let times: BTreeMap<String, Timestamp> =
+            deliveries.map(|delivery| (delivery.id, delivery.value.sent_at)).collect();
+        for invitation in invitations {
+            if let Some(sent_at) = times.get(&invitation.id) {
+                invitation.last_sent_at = *sent_at;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// An invitation of a person to the workspace.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Invitation {
@@ -96,7 +140,7 @@ pub(crate) struct Invitation {
     expires_at: Timestamp,
     id: Uuid,
     invited_by: Uuid,
-    /// Time at which the e-mail was last enqueued.
+    /// Time at which the e-mail was last sent; before the first time, the time of the invitation.
     last_sent_at: Timestamp,
     /// Time at which the person accepted or declined; null before.
     responded_at: Option<Timestamp>,

@@ -5,16 +5,27 @@ use area_sdk::prelude::*;
 use area_sdk::text::name;
 use area_sdk::{JobError, JobOptions, MailError, Message};
 
-use crate::invitation::{Status, StoredInvitation};
+use crate::invitation::{Delivery, Status, StoredInvitation};
 use crate::respond::{ACCEPT, Claims, DECLINE};
 
 /// Subject of every invitation's e-mail.
 const SUBJECT: &str = "Invitation to a workspace";
 
+/// Maximum number of attempts to send an e-mail. The first ones have the pauses of the lane, the
+/// others [`PAUSE_SECONDS`]: together longer than an invitation is valid, so a mail server that is
+/// unavailable or a daily limit only delays the e-mail.
+pub(crate) const ATTEMPTS: u32 = 100;
+const QUICK_ATTEMPTS: u32 = 12;
+const PAUSE_SECONDS: i64 = 2 * 3600;
+
 /// Job that sends the e-mail of an invitation.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct SendInvitation {
     invitation_id: Uuid,
+    /// Value of [`StoredInvitation::sent`] for this e-mail. After a newer one is enqueued, this one
+    /// is not sent.
+    #[serde(default)]
+    sent: Option<u32>,
     /// Public URL of the service.
     base_url: String,
     /// Content of the e-mail; `None` before the first step.
@@ -41,16 +52,20 @@ struct Tokens {
 job!(SendInvitation, "send_invitation");
 
 /// Enqueues the e-mail of an invitation.
-pub(crate) fn post(ctx: &Ctx, id: Uuid) {
-    let base_url = ctx.base_url().to_owned();
-    let job = SendInvitation { invitation_id: id, base_url, letter: None };
+pub(crate) fn post(ctx: &Ctx, invitation: &Stored<StoredInvitation>) {
+    let (id, base_url) = (invitation.uuid(), ctx.base_url().to_owned());
+    let sent = Some(invitation.sent);
+    let job = SendInvitation { invitation_id: id, sent, base_url, letter: None };
     ctx.enqueue_with(&job, JobOptions { resource: Some(id), ..JobOptions::default() });
 }
 
 pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitation> {
     let found = ctx.documents::<StoredInvitation>().find(job.invitation_id)?;
-    let Some(invitation) = found.filter(|found| found.status_at(ctx.now()) == Status::Pending)
-    else {
+    let is_due = |found: &Stored<StoredInvitation>| {
+        found.status_at(ctx.now()) == Status::Pending
+            && job.sent.is_none_or(|sent| sent == found.sent)
+    };
+    let Some(invitation) = found.filter(is_due) else {
         return Ok(Outcome::Done);
     };
     let Some(letter) = &job.letter else {
@@ -66,7 +81,14 @@ pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitatio
         text: letter.text(&invitation, &tokens, app_url.as_deref(), &job.base_url),
     };
     match ctx.send_mail(&message) {
-        Ok(()) => Ok(Outcome::Done),
+        Ok(()) => {
+            Delivery::record(ctx, job.invitation_id)?;
+            Ok(Outcome::Done)
+        }
+        Err(MailError::Unavailable(why)) if ctx.attempt() > QUICK_ATTEMPTS => {
+            let at = ctx.now().plus_seconds(PAUSE_SECONDS);
+            Ok(Outcome::Retry(at, format!("mail: {why}")))
+        }
         Err(MailError::Unavailable(why)) => Err(JobError::Retry(format!("mail: {why}"))),
         Err(MailError::Refused(why) | MailError::Rejected(why)) => {
             Err(JobError::Fail(format!("mail: {why}")))

@@ -16,7 +16,7 @@ use area_sdk::prelude::*;
 
 use expiry::ExpireInvitation;
 use invitation::{
-    InvitationAccepted, InvitationCreated, InvitationDeclined, InvitationExpired,
+    Delivery, InvitationAccepted, InvitationCreated, InvitationDeclined, InvitationExpired,
     InvitationRevoked, StoredInvitation,
 };
 use letter::SendInvitation;
@@ -40,12 +40,15 @@ pub fn area() -> Area {
                 .index(&["status"])
                 .unique(&["pending_email"]),
         )
+        .collection(
+            Collection::of::<Delivery>().summary("Time of the last e-mail of each invitation"),
+        )
         .event::<InvitationCreated>("A person was invited to the workspace")
         .event::<InvitationAccepted>("An invitation was accepted: the workspace has a new member")
         .event::<InvitationDeclined>("An invitation was declined")
         .event::<InvitationRevoked>("An invitation was revoked")
         .event::<InvitationExpired>("An invitation expired")
-        .job::<SendInvitation>(Lane::Delivery, 20, 30_000, letter::send)
+        .job::<SendInvitation>(Lane::Delivery, letter::ATTEMPTS, 30_000, letter::send)
         .job::<ExpireInvitation>(Lane::Maintenance, 5, 10_000, expiry::run);
     with_answers(with_management(area))
 }

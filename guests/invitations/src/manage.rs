@@ -5,7 +5,7 @@ use area_sdk::text::name;
 use email_address::EmailAddress;
 
 use crate::invitation::{
-    GOOD_FOR_SECONDS, Invitation, InvitationCreated, InvitationRevoked, InvitedRole,
+    Delivery, GOOD_FOR_SECONDS, Invitation, InvitationCreated, InvitationRevoked, InvitedRole,
     InvitingWorkspace, Status, StoredInvitation,
 };
 use crate::{expiry, letter};
@@ -52,7 +52,7 @@ pub(crate) fn create(
     make_room(ctx, &email)?;
     let invitation = keep(ctx, email, new.role, account.is_some())?;
     ctx.publish(InvitationCreated::of(&invitation));
-    letter::post(ctx, invitation.uuid());
+    letter::post(ctx, &invitation);
     expiry::plan(ctx, invitation.uuid(), invitation.expires_at);
     Ok(Created(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version)))
 }
@@ -143,11 +143,10 @@ pub(crate) fn resend(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
     // The user who sends it again becomes the inviter.
     invitation.invited_by = ctx.user();
     invitation.sent += 1;
-    invitation.last_sent_at = ctx.now();
     invitation.expires_at = ctx.now().plus_seconds(GOOD_FOR_SECONDS);
     invitation.existing_account = ctx.account(&invitation.email).is_some();
     ctx.documents().replace(&mut invitation)?;
-    letter::post(ctx, id);
+    letter::post(ctx, &invitation);
     Ok(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version))
 }
 
@@ -161,8 +160,9 @@ pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
 
 /// Returns a pending invitation, or an error; checks `If-Match`.
 fn pending(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredInvitation>> {
-    let invitation = ctx.documents::<StoredInvitation>().get(id)?;
+    let mut invitation = ctx.documents::<StoredInvitation>().get(id)?;
     ctx.check_if_match(invitation.version)?;
+    Delivery::apply(ctx, std::slice::from_mut(&mut invitation))?;
     if invitation.status_at(ctx.now()) == Status::Pending {
         Ok(invitation)
     } else {

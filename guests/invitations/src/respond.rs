@@ -6,7 +6,8 @@ use area_sdk::text::name;
 use area_sdk::{LinkClaims, NoSuchUser};
 
 use crate::invitation::{
-    Invitation, InvitationAccepted, InvitationDeclined, InvitingWorkspace, Status, StoredInvitation,
+    Delivery, Invitation, InvitationAccepted, InvitationDeclined, InvitingWorkspace, Status,
+    StoredInvitation,
 };
 use crate::manage::{may_invite, not_pending};
 
@@ -66,5 +67,6 @@ fn answered(ctx: &Ctx, claims: &Claims) -> Result<Stored<StoredInvitation>> {
         return Err(not_pending(ctx, &invitation));
     }
     invitation.existing_account = true;
+    Delivery::apply(ctx, std::slice::from_mut(&mut invitation))?;
     Ok(invitation)
 }

@@ -71,13 +71,13 @@ impl UnitOfWork {
 }
 
 /// Counts one more mail to a recipient. Checks the daily limit first, because
-/// waiting for the pause would not help.
+/// it lasts longer than the pause. Every limit ends, so none is a rejection.
 fn next_to(known: &MailCount, limits: &MailLimits, now: Timestamp) -> Result<MailCount, MailError> {
     let most = limits.max_per_recipient_per_day;
     let next = next(known, most, now).ok_or_else(|| {
-        MailError::Rejected(format!(
+        MailError::Unavailable(format!(
             "{most} mails went to this address within a day, which is the limit \
-             (mail.max_per_recipient_per_day); try again tomorrow"
+             (mail.max_per_recipient_per_day); this one is tried again"
         ))
     })?;
     let pause = limits.recipient_pause_seconds;
@@ -98,9 +98,9 @@ fn next_from(
 ) -> Result<MailCount, MailError> {
     let most = limits.max_per_workspace_per_day;
     next(known, most, now).ok_or_else(|| {
-        MailError::Rejected(format!(
+        MailError::Unavailable(format!(
             "this workspace sent {most} mails within a day, which is the limit \
-             (mail.max_per_workspace_per_day); try again tomorrow"
+             (mail.max_per_workspace_per_day); this one is tried again"
         ))
     })
 }
@@ -134,6 +134,7 @@ mod tests {
         let second = next_to(&first, &LIMITS, NOW.plus_ms(10_000)).unwrap();
         for ms in [10_001, DAY_MS - 1] {
             let third = next_to(&second, &LIMITS, NOW.plus_ms(ms)).unwrap_err();
+            assert!(matches!(third, MailError::Unavailable(_)), "{third}");
             assert!(third.to_string().contains("mail.max_per_recipient_per_day"), "{third}");
         }
         assert_eq!(next_to(&second, &LIMITS, NOW.plus_ms(DAY_MS)).unwrap().mails, 1);
@@ -144,6 +145,7 @@ mod tests {
         let none = MailCount { mails: 0, since: NOW, last_at: Timestamp(0) };
         let first = next_from(&none, &LIMITS, NOW).unwrap();
         let second = next_from(&first, &LIMITS, NOW.plus_ms(1)).unwrap_err();
+        assert!(matches!(second, MailError::Unavailable(_)), "{second}");
         assert!(second.to_string().contains("mail.max_per_workspace_per_day"), "{second}");
     }
 }
