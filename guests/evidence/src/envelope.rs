@@ -75,7 +75,8 @@ pub(crate) struct EvidenceRecord {
     pub(crate) provider: String,
     pub(crate) source_ref: String,
     pub(crate) source_type: String,
-    /// Name of the record's subject, in the form that the kind defines.
+    /// Name of the record's subject, in the form that the kind defines: 1 to 500 characters, at
+    /// most 1,500 bytes.
     pub(crate) subject_key: String,
     pub(crate) summary: String,
 }

@@ -59,7 +59,9 @@ pub fn area() -> Area {
                 .summary("Cancel a job")
                 .description(
                     "A waiting or running job becomes `failed`. Uncommitted effects of a run are \
-                    discarded; requests that it has sent cannot be undone. The delivery of an \
+                    discarded; requests that it has sent cannot be undone. Its resource stays as \
+                    it is: an audit does not run, a schedule starts no more audits, an accepted \
+                    risk does not expire. Retry the job to continue. The delivery of an \
                     event to an area (kind `event` without `resource_id`) cannot be cancelled: \
                     areas rely on it.",
                 )

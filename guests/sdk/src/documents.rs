@@ -224,8 +224,8 @@ impl<'a, T: Document> Documents<'a, T> {
         value: T,
     ) -> Result<Stored<T>, DocumentError> {
         let (id, now) = (id.to_string(), self.scope.now());
-        self.create(&id, &value)?;
-        Ok(Stored { id, version: 1, created_at: now, updated_at: now, value })
+        let version = self.write(wit::Write::Create((id.clone(), body(&value))))?;
+        Ok(Stored { id, version, created_at: now, updated_at: now, value })
     }
 
     /// Creates many documents at once.

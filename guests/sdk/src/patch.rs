@@ -21,7 +21,7 @@ use serde_json::Value;
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct ServiceChanges {
-///     /// A member that is always there: absent keeps it, null is refused.
+///     /// A member that is always there: absent or null keeps it.
 ///     name: Option<String>,
 ///     #[serde(default)]
 ///     owner_id: Patch<Uuid>,
@@ -134,7 +134,6 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    #[schemars(rename = "Received")]
     struct BodyWithDefault {
         #[serde(default)]
         #[schemars(length(max = 3))]

@@ -230,7 +230,6 @@ pub(crate) fn list(ctx: &Ctx) -> Result<Vec<SupportCase>> {
 
 /// Query parameters that filter the caller's cases.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "PageParams")]
 pub(crate) struct ListParams {
     /// Only cases with this status.
     status: Option<Status>,

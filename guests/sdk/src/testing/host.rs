@@ -109,6 +109,9 @@ impl Host for FakeHost {
         ids: &[String],
     ) -> Result<Vec<documents::Document>, documents::Error> {
         self.readable(collection)?;
+        if ids.len() > MOST_DOCUMENTS {
+            return Err(documents::Error::LimitExceeded);
+        }
         let state = self.0.state.borrow();
         let found: Vec<_> =
             ids.iter().filter_map(|id| state.documents.get(collection, id)).collect();

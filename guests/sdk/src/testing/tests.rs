@@ -53,6 +53,10 @@ fn read(ctx: &Ctx, Params(reading): Params<Reading>) -> Result<u32> {
     Ok(reading.times)
 }
 
+fn read_many(ctx: &Ctx, Params(reading): Params<Reading>) -> Result<usize> {
+    Ok(ctx.documents::<NewThing>().get_many(0..reading.times)?.len())
+}
+
 /// Stores a thing with an id and a name of these lengths.
 #[derive(Deserialize, JsonSchema)]
 struct Lengths {
@@ -73,6 +77,7 @@ fn host() -> FakeHost {
             .collection(Collection::of::<NewThing>().text("name").index(&["name"]))
             .route(post("create", THINGS).problems(&["things_full"]).handler(create))
             .route(get("read", THINGS).handler(read))
+            .route(get("read_many", "/v1/workspaces/{workspace_id}/things/many").handler(read_many))
             .route(post("store", THINGS).handler(store)),
     )
 }
@@ -107,6 +112,13 @@ fn parameters_are_checked_and_have_their_defaults() {
     assert_eq!(host().call(Request::to("read")).expect("a number").body, json!(10));
     assert_eq!(pointers(Request::to("read").with("times", 0)), ["times"]);
     assert_eq!(pointers(Request::to("read").with("time", 1)), ["time"]);
+}
+
+#[test]
+fn more_ids_than_a_call_may_read_are_refused() {
+    let read = |times| Request::to("read_many").with("times", times);
+    assert_eq!(host().call(read(10_000)).expect("none exists").body, json!(0));
+    assert_eq!(pointers(read(10_001)), [""]);
 }
 
 #[test]

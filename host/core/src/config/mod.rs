@@ -16,6 +16,7 @@ mod show;
 #[cfg(test)]
 mod tests;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 pub use load::{AREAS_FILE, ConfigError, ConfigSource, FlagOverrides, KeyError, ignored_variables};
@@ -145,13 +146,20 @@ impl Config {
         Some(percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned().into())
     }
 
-    /// Returns the public base URL for clients, without a trailing slash.
+    /// Returns the public base URL for clients; see [`Self::base_url_at`].
     #[must_use]
     pub fn base_url(&self) -> String {
-        self.api.base_url.as_ref().map_or_else(
-            || format!("http://{}", self.api.listen),
-            |url| url.trim_end_matches('/').to_owned(),
-        )
+        self.base_url_at(self.api.listen)
+    }
+
+    /// Returns the public base URL for clients of a service that listens on
+    /// `address`, as browsers send it in `Origin`: in lower case, without a
+    /// default port and a trailing slash.
+    #[must_use]
+    pub fn base_url_at(&self, address: SocketAddr) -> String {
+        let listener = || format!("http://{address}");
+        let given = self.api.base_url.clone().unwrap_or_else(listener);
+        url::Url::parse(&given).map_or(given, |url| url.origin().ascii_serialization())
     }
 
     /// Returns the path of the file with the operators' bearer token.

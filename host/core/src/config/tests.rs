@@ -34,6 +34,20 @@ fn an_empty_file_gives_the_defaults() {
 }
 
 #[test]
+fn the_base_url_is_as_browsers_send_it_in_origin() {
+    for (given, expected) in [
+        ("https://x", "https://x"),
+        ("https://x/", "https://x"),
+        ("https://x:443", "https://x"),
+        ("http://x:80/", "http://x"),
+        ("https://X:8443", "https://x:8443"),
+    ] {
+        let config = load_text(&format!("api.base_url = '{given}'")).unwrap();
+        assert_eq!(config.base_url(), expected, "{given}");
+    }
+}
+
+#[test]
 fn a_flag_wins_over_the_file() {
     let flags =
         FlagOverrides::default().set("api.listen", Some("127.0.0.1:9")).set::<u8>("x", None);

@@ -179,10 +179,7 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
         ContractLimits::from(&config),
         call_limits(&config),
     ));
-    let base_url = match &config.api.base_url {
-        Some(_) => config.base_url(),
-        None => format!("http://{}", listeners.api_address),
-    };
+    let base_url = config.base_url_at(listeners.api_address);
     let fleet = store.backend() == Backend::Postgres;
     Ok(App::new(Parts {
         base_url,

@@ -99,7 +99,7 @@ section! {
         /// Largest payload of one job, and largest data of one event, in bytes.
         pub max_payload_bytes: u64 = 1_048_576,
         /// Total bytes of the payloads of one call's jobs and events; an event
-        /// counts once for each subscriber.
+        /// counts once for each subscriber, and once if it has none.
         pub max_outgoing_bytes: u64 = 16_777_216,
         /// Total bytes of network responses that one step of a job may read.
         pub max_incoming_bytes: u64 = 67_108_864,
