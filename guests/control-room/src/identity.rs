@@ -67,7 +67,17 @@ impl ResultKey {
 
     /// Returns the first key that the result has.
     pub(crate) fn of(traits: &Traits<'_>) -> Self {
-        fingerprint(traits)
+        Self::without(&COMMIT, traits)
+    }
+
+    /// Returns the key that older versions gave the result: the description of the commit was a
+    /// fingerprint.
+    pub(crate) fn former(traits: &Traits<'_>) -> Self {
+        Self::without(&[], traits)
+    }
+
+    fn without(ignored: &[&str], traits: &Traits<'_>) -> Self {
+        fingerprint(ignored, traits)
             .or_else(|| line_hash(traits))
             .or_else(|| package(traits))
             .or_else(|| snippet(traits))
@@ -80,14 +90,20 @@ fn text<'a>((name, value): (&'a String, &'a Value)) -> Option<(&'a str, &'a str)
     (!value.is_empty() && value != NO_FINGERPRINT).then_some((name, value))
 }
 
+/// Whether this partial fingerprint describes the commit that introduced the result.
+pub(crate) fn is_of_commit(name: &str) -> bool {
+    COMMIT.contains(&without_version(name))
+}
+
 /// Returns the first of `fingerprints` by name; without one, all `partialFingerprints` other than
-/// GitHub's and those of the commit.
-fn fingerprint(traits: &Traits<'_>) -> Option<ResultKey> {
+/// GitHub's and the ignored ones.
+fn fingerprint(ignored: &[&str], traits: &Traits<'_>) -> Option<ResultKey> {
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let whole = traits.fingerprints.iter().find_map(text).map(owned);
     let parts = || {
         let parts = traits.partial_fingerprints.iter().filter_map(text);
-        let own = |name: &str| ![LINE_HASH, COLUMN].contains(&name) && !COMMIT.contains(&name);
+        let own =
+            move |name: &str| ![LINE_HASH, COLUMN].contains(&name) && !ignored.contains(&name);
         parts.filter(move |(name, _)| own(without_version(name))).map(owned)
     };
     let found: BTreeMap<_, _> = match whole {
@@ -211,6 +227,7 @@ mod tests {
             "commitSha": "1f2e", "email": "a@b", "author": "A", "date": "d", "commitMessage": "m",
         });
         assert!(matches!(key(json!({}), commit, false, Some("x")), ResultKey::Snippet { .. }));
+        assert!(is_of_commit("commitSha/v1") && !is_of_commit("own/v1"));
         let placeholder = json!({ "matchBasedId/v1": "requires login" });
         assert_eq!(
             key(placeholder, parts, true, Some("x")),

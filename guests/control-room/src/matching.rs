@@ -72,6 +72,9 @@ pub(crate) fn suggestions(
         let others = in_order(&kept, &newcomers);
         for newcomer in newcomers {
             let most = room(made, family).min(MOST_EACH);
+            if most == 0 {
+                break;
+            }
             let suggestions = best(scope, newcomer, &others, most);
             *made.entry(family.to_owned()).or_default() += suggestions.len();
             all.extend(suggestions);

@@ -37,6 +37,9 @@ pub(crate) struct SourceTool {
 pub(crate) struct Observation {
     /// Identity by the algorithm `finding-v1`.
     pub(crate) identity: String,
+    /// Identity that older versions gave the result, if it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) former_identity: Option<String>,
     /// Place among equal results, which may have other paths; `None` if the key has the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) equals: Option<EqualOrdinal>,
@@ -75,8 +78,17 @@ pub(crate) enum SourceKind {
 impl Observation {
     /// Whether the first path is absolute, so not within the repository.
     pub(crate) fn is_outside(&self) -> bool {
-        let path = self.locations.first().and_then(|place| place.path.as_deref());
-        path.is_some_and(is_absolute)
+        self.first_path().is_some_and(|path| is_absolute(path))
+    }
+
+    pub(crate) fn first_path(&self) -> Option<&String> {
+        self.locations.first().and_then(|place| place.path.as_ref())
+    }
+
+    /// Whether both are equal results, which differ by their ordinals only.
+    pub(crate) fn is_equal_to(&self, other: &Self) -> bool {
+        let (Some(ours), Some(theirs)) = (&self.equals, &other.equals) else { return false };
+        ours.key == theirs.key && self.source.rule_id == other.source.rule_id
     }
 
     /// Returns the paths of the locations, without duplicates.

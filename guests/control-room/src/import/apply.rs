@@ -8,7 +8,7 @@ use area_sdk::prelude::*;
 use super::chunk::{self, Chunk};
 use super::coverage::GroupCoverage;
 use super::events::{self, ChangedFinding};
-use super::{ImportFindings, Step, equals};
+use super::{ImportFindings, Step, equals, former};
 use crate::finding::{Finding, FindingObservation};
 use crate::matching::{self, NewFinding};
 use crate::observation::Observation;
@@ -30,7 +30,6 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     let Some(part) = job.parts.get(chunk.part) else {
         return Err(JobError::Fail("a chunk of no analysis".to_owned()));
     };
-    equals::assign(ctx, job, part, &mut observations, &mut known)?;
     let sighting = FindingObservation {
         repository_id: job.audit.repository_id,
         audit_id: job.audit.audit_id,
@@ -43,6 +42,8 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
         ready_at: chunk.ready_at,
         surroundings: &surroundings,
     };
+    equals::assign(ctx, job, &sighting, &mut observations, &mut known)?;
+    former::adopt(ctx, &observations, &mut known)?;
     let siblings = GroupCoverage::of_siblings(ctx, job, part)?;
     for observation in observations {
         match known.remove(&observation.identity) {

@@ -11,8 +11,9 @@ use crate::observation::Observation;
 /// Number of observations in a chunk, which one step matches.
 pub(super) const CHUNK: usize = 200;
 
-/// Maximum number of observations in a chunk that ends with equal results.
-const MOST: usize = 2 * CHUNK;
+/// Maximum number of observations in a chunk that ends with equal results. One query has at most
+/// 1,000 identities.
+const MOST: usize = 5 * CHUNK;
 
 /// Maximum size of a chunk in bytes; a larger one would exceed the memory of this area.
 const MOST_BYTES: u64 = 64 << 20;
@@ -32,9 +33,7 @@ pub(super) struct Chunk {
 impl Chunk {
     /// Whether the chunk is full before this observation. Equal results stay together.
     pub(super) fn is_full_before(&self, next: &Observation) -> bool {
-        let key = |one: &Observation| one.equals.as_ref().map(|equals| equals.key.clone());
-        let goes_on =
-            || key(next).is_some() && self.observations.last().map(key) == Some(key(next));
+        let goes_on = || self.observations.last().is_some_and(|last| last.is_equal_to(next));
         self.observations.len() >= MOST || self.observations.len() >= CHUNK && !goes_on()
     }
 }

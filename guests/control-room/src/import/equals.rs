@@ -2,7 +2,8 @@
 //!
 //! Results with the same key differ by their ordinal only. If one of them is fixed, or a new one is
 //! before it in the file, the ordinals of the others change. So a result first takes the finding
-//! that has its path; the others take what is left, so that a moved file keeps its findings.
+//! that has its path; the others take what is left, so that a moved file keeps its findings. A
+//! decision about a result that is gone does not apply to another file.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +11,16 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::ImportFindings;
-use super::part::PresentAnalysis;
-use crate::finding::Finding;
+use crate::finding::{Finding, FindingObservation};
 use crate::identity;
 use crate::observation::Observation;
+use crate::state::State;
 
 /// Number of ordinals after a group's own in which its findings are looked for.
 const FURTHER: u64 = 32;
-/// Maximum number of equal results whose paths are compared; more keep their ordinals.
-const MOST: u64 = 900;
+/// Maximum number of equal results whose paths are compared; more keep their ordinals. Chunks cut
+/// larger groups only.
+const MOST: u64 = 800;
 
 type KnownFindings = BTreeMap<String, Stored<Finding>>;
 
@@ -27,7 +29,7 @@ type KnownFindings = BTreeMap<String, Stored<Finding>>;
 pub(super) fn assign(
     ctx: &JobCtx,
     job: &ImportFindings,
-    part: &PresentAnalysis,
+    sighting: &FindingObservation<'_>,
     observations: &mut [Observation],
     known: &mut KnownFindings,
 ) -> Result<(), JobError> {
@@ -40,8 +42,8 @@ pub(super) fn assign(
     for members in groups.into_values() {
         let few = members.iter().all(|at| observations[*at].ordinal() < MOST);
         if few && members.iter().any(|at| is_moved(&observations[*at], known)) {
-            let group = EqualResults::read(ctx, job, part, observations, &members)?;
-            group.assign(observations, members, known);
+            let group = EqualResults::read(ctx, job, sighting, observations, &members)?;
+            group.assign(observations, members, known)?;
         }
     }
     Ok(())
@@ -61,10 +63,6 @@ impl Observation {
         self.equals.as_ref().map_or(0, |equals| equals.ordinal)
     }
 
-    fn first_path(&self) -> Option<&String> {
-        self.locations.first().and_then(|place| place.path.as_ref())
-    }
-
     /// Returns the identity of the equal result with this ordinal; `None` if the key has the path.
     fn identity_at(&self, ctx: &JobCtx, job: &ImportFindings, ordinal: u64) -> Option<String> {
         let source = (self.source.tool.as_str(), self.source.rule_id.as_str());
@@ -74,8 +72,8 @@ impl Observation {
     }
 }
 
-/// Identities of equal results in the order of their ordinals, and the findings that no result has
-/// taken.
+/// Identities of equal results in the order of their ordinals, and the findings that no result of
+/// the file has taken.
 struct EqualResults {
     identities: Vec<String>,
     free: KnownFindings,
@@ -87,7 +85,7 @@ impl EqualResults {
     fn read(
         ctx: &JobCtx,
         job: &ImportFindings,
-        part: &PresentAnalysis,
+        sighting: &FindingObservation<'_>,
         observations: &[Observation],
         members: &[usize],
     ) -> Result<Self, JobError> {
@@ -99,7 +97,11 @@ impl EqualResults {
         let without = |id: &&String| !stored.contains_key(*id);
         let unused = identities.iter().rev().filter(without).cloned().collect();
         let mut free = stored;
-        free.retain(|_, finding| !finding.is_reported_by(&part.analysis_id, part.run));
+        // A newer file with a failed run reports the same findings in the same run.
+        free.retain(|_, finding| {
+            !finding.is_reported_by(sighting.analysis_id, sighting.analysis_run)
+                || finding.shown_at > Some(sighting.ready_at)
+        });
         Ok(Self { identities, free, unused })
     }
 
@@ -115,7 +117,7 @@ impl EqualResults {
         observations: &mut [Observation],
         members: Vec<usize>,
         known: &mut KnownFindings,
-    ) {
+    ) -> Result<(), JobError> {
         for id in &self.identities {
             known.remove(id);
         }
@@ -128,13 +130,19 @@ impl EqualResults {
             }
         }
         for at in moved {
-            let left = self.take(|finding| finding.present).or_else(|| self.take(|_| true));
+            let left = self.take(|finding| finding.present);
+            let left = left.or_else(|| self.take(|finding| finding.state == State::Verified));
             match left {
                 Some(left) => give(&mut observations[at], left, known),
-                None => observations[at].identity = self.unused.pop().unwrap_or_default(),
+                None => observations[at].identity = self.unused.pop().ok_or_else(no_identity)?,
             }
         }
+        Ok(())
     }
+}
+
+fn no_identity() -> JobError {
+    JobError::Fail("no identity is left for one of several equal results".to_owned())
 }
 
 fn give(observation: &mut Observation, finding: Stored<Finding>, known: &mut KnownFindings) {

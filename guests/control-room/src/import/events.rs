@@ -1,5 +1,5 @@
-//! Events of an import. Findings are published in lists, one event for each step, because a first
-//! scan may contain thousands of findings.
+//! Events of an import. Findings are published in lists, because a first scan may contain thousands
+//! of findings.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 use crate::finding::Finding;
 use crate::severity::Severity;
 use crate::state::State;
+
+/// Maximum number of findings in an event. Events have at most 1 MiB.
+const MOST_LISTED: usize = 200;
 
 /// Reason why a file, or a run in it, was not imported.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -45,7 +48,7 @@ event!(FindingsImported, "audit.findings_imported");
 /// A finding in an event about several findings.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ChangedFinding {
-    pub(super) finding_id: Uuid,
+    finding_id: Uuid,
     state: State,
     risk_severity: Severity,
     tool: String,
@@ -93,14 +96,26 @@ pub(crate) struct FindingsVerified(ChangedFindings);
 
 event!(FindingsVerified, "finding.verified");
 
+/// Splits changed findings into lists for one event each.
+fn lists(
+    audit_id: Uuid,
+    repository_id: Uuid,
+    mut left: Vec<ChangedFinding>,
+) -> impl Iterator<Item = ChangedFindings> {
+    std::iter::from_fn(move || {
+        let findings: Vec<_> = left.drain(..left.len().min(MOST_LISTED)).collect();
+        (!findings.is_empty()).then_some(ChangedFindings { audit_id, repository_id, findings })
+    })
+}
+
 pub(super) fn created(
     ctx: &JobCtx,
     audit_id: Uuid,
     repository_id: Uuid,
     findings: Vec<ChangedFinding>,
 ) {
-    if !findings.is_empty() {
-        ctx.publish(FindingsCreated(ChangedFindings { audit_id, repository_id, findings }));
+    for list in lists(audit_id, repository_id, findings) {
+        ctx.publish(FindingsCreated(list));
     }
 }
 
@@ -110,8 +125,8 @@ pub(super) fn reopened(
     repository_id: Uuid,
     findings: Vec<ChangedFinding>,
 ) {
-    if !findings.is_empty() {
-        ctx.publish(FindingsReopened(ChangedFindings { audit_id, repository_id, findings }));
+    for list in lists(audit_id, repository_id, findings) {
+        ctx.publish(FindingsReopened(list));
     }
 }
 
@@ -121,7 +136,7 @@ pub(super) fn verified(
     repository_id: Uuid,
     findings: Vec<ChangedFinding>,
 ) {
-    if !findings.is_empty() {
-        ctx.publish(FindingsVerified(ChangedFindings { audit_id, repository_id, findings }));
+    for list in lists(audit_id, repository_id, findings) {
+        ctx.publish(FindingsVerified(list));
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn step(
     if job.absent.is_none() {
         job.absent = Some(absent::find(ctx, job)?);
     }
-    let Some(suspect) = suspect(job, at) else { return Ok(Step::Finish) };
+    let Some(suspect) = suspect(job, at) else { return Ok(Step::Duplicates { cursor: None }) };
     let covered = job.parts.iter().any(|part| part.group_id == suspect.group_id && part.successful);
     if !covered {
         let left = suspect.present(ctx)?;
@@ -221,7 +221,6 @@ struct GoneFindingWrites {
     changed: Vec<Stored<Finding>>,
     transitions: Vec<StoredTransition>,
     verified: Vec<ChangedFinding>,
-    reopened: Vec<ChangedFinding>,
     /// Ids of the analyses to which findings moved.
     heirs: Vec<String>,
     left: u64,
@@ -250,40 +249,12 @@ impl GoneFindingWrites {
         self.verified.push(ChangedFinding::of(id, finding));
     }
 
-    /// Reopens the duplicates of verified findings that scans still report: nobody would see them.
-    fn reopen_duplicates(
-        &mut self,
-        ctx: &JobCtx,
-        job: &mut ImportFindings,
-    ) -> Result<(), JobError> {
-        let originals = self.verified.iter().map(|one| one.finding_id);
-        if originals.len() == 0 {
-            return Ok(());
-        }
-        let duplicates = ctx.documents::<Finding>().query();
-        let duplicates = duplicates.one_of("duplicate_of", originals).equals("present", true);
-        for mut finding in duplicates.ascending("duplicate_of").limit(STEP).list()? {
-            let id = finding.uuid();
-            if self.changed.iter().any(|one| one.uuid() == id) {
-                continue;
-            }
-            let reason = "The finding that it duplicates is verified, and scans still report this.";
-            let change = Change::by_audit(State::Reopened, job.audit.audit_id, reason, &[]);
-            self.transitions.push(pass(ctx, id, &mut finding, change));
-            self.reopened.push(ChangedFinding::of(id, &finding));
-            self.changed.push(finding);
-        }
-        job.tally.reopened += i64::try_from(self.reopened.len()).unwrap_or_default();
-        Ok(())
-    }
-
     fn keep(
-        mut self,
+        self,
         ctx: &JobCtx,
-        job: &mut ImportFindings,
+        job: &ImportFindings,
         others: OtherAnalyses,
     ) -> Result<(), JobError> {
-        self.reopen_duplicates(ctx, job)?;
         ctx.documents().replace_all(&self.changed)?;
         let records = self.transitions.iter().map(|one| (one.record.id, one));
         ctx.documents::<StoredTransition>().create_all(records)?;
@@ -294,7 +265,6 @@ impl GoneFindingWrites {
         }
         let (audit_id, repository_id) = (job.audit.audit_id, job.audit.repository_id);
         events::verified(ctx, audit_id, repository_id, self.verified);
-        events::reopened(ctx, audit_id, repository_id, self.reopened);
         Ok(())
     }
 }

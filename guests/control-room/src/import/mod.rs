@@ -3,8 +3,9 @@
 //!
 //! The job runs in steps of one transaction each. `read` converts a file to chunks of observations,
 //! stored as blobs. `records` does the same for evidence records. `apply` matches a chunk. `gone`
-//! checks findings that an analysis reported before and does not report now. `finish` counts and
-//! publishes. `limits` collects skipped files and unchecked analyses.
+//! checks findings that an analysis reported before and does not report now. `duplicates` reopens
+//! duplicates of verified findings. `finish` counts and publishes. `limits` collects skipped files
+//! and unchecked analyses.
 
 mod absent;
 mod analysis;
@@ -12,9 +13,11 @@ mod apply;
 mod chunk;
 mod content;
 mod coverage;
+mod duplicates;
 mod equals;
 pub(crate) mod events;
 mod finish;
+mod former;
 mod gone;
 mod key;
 pub(crate) mod limits;
@@ -161,6 +164,9 @@ enum Step {
         #[serde(default)]
         left: u64,
     },
+    Duplicates {
+        cursor: Option<String>,
+    },
     Finish,
 }
 
@@ -222,6 +228,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFind
         Step::Records { from } => records::step(ctx, &mut job, from)?,
         Step::Apply { chunk } => apply::step(ctx, &mut job, chunk)?,
         Step::Gone { part, cursor, left } => gone::step(ctx, &mut job, part, cursor, left)?,
+        Step::Duplicates { cursor } => duplicates::step(ctx, &mut job, cursor)?,
         Step::Finish => {
             finish::step(ctx, &job)?;
             return Ok(Outcome::Done);
@@ -245,7 +252,7 @@ impl ImportFindings {
             Step::Records { .. } => 1 + files,
             Step::Apply { chunk } => 2 + files + chunk as usize,
             Step::Gone { part, .. } => 2 + files + chunks + part,
-            Step::Finish => 2 + files + chunks + analyses,
+            Step::Duplicates { .. } | Step::Finish => 2 + files + chunks + analyses,
         };
         let total = 3 + files + chunks + analyses;
         (done.min(total) as u64, total as u64)

@@ -84,6 +84,7 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Obs
     let nothing = Map::new();
     Observation {
         identity,
+        former_identity: None,
         equals: None,
         title: clean(title, 300),
         rating: Rating::of([&nothing, &nothing], "warning"),

@@ -174,7 +174,7 @@ pub(super) struct RuleReference<'a> {
     #[serde(borrow)]
     pub(super) fingerprints: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) partial_fingerprints: Option<&'a RawValue>,
+    pub(super) partial_fingerprints: Option<BTreeMap<String, &'a RawValue>>,
 }
 
 /// A `result`: one problem that a tool reported.

@@ -1,16 +1,18 @@
 //! Converts SARIF results to observations, one at a time, grouped by rule.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::text::{first_line, truncate_bytes};
 use serde_json::Map;
 use serde_json::value::RawValue;
 
-use super::model::{Location, LogicalLocation, ResultObject, RuleReference, Suppression};
+use super::model::{
+    ArtifactLocation, Location, LogicalLocation, ResultObject, RuleReference, Suppression,
+};
 use super::rules::{self, FoundRule, Rules};
 use super::uri::BaseLocations;
 use super::{Coverage, Refusal, ScanRun, message, parse, weakness};
-use crate::identity::{IdentityGenerator, ResultKey, Traits};
+use crate::identity::{IdentityGenerator, ResultKey, Traits, is_of_commit};
 use crate::observation::{
     EqualOrdinal, FindingLocation, MOST_LOCATIONS, Observation, SourceKind, SourceTool,
 };
@@ -58,7 +60,8 @@ impl<'r, 'a> Results<'r, 'a> {
         let said = message::resolve(result.message.as_ref(), &self.rules, &rule);
         let snippet = snippet(result);
         let traits = self.look(result, &rule);
-        let (identity, equals) = self.identify(result, &rule, &traits, &said, snippet);
+        let (identity, former_identity, equals) =
+            self.identify(result, &rule, &traits, &said, snippet);
         let level = level(result, &self.rules, &rule);
         let (none_said, none_of_rule) = (Map::new(), Map::new());
         let properties = [
@@ -67,6 +70,7 @@ impl<'r, 'a> Results<'r, 'a> {
         ];
         Observation {
             identity,
+            former_identity,
             equals,
             title: title(&rule, &said),
             rating: Rating::of(properties, level),
@@ -92,13 +96,17 @@ impl<'r, 'a> Results<'r, 'a> {
         let own = result.properties.as_ref();
         let said = own.and_then(|own| own.get("advisory").or_else(|| own.get("cve")));
         let said = said.and_then(|advisory| advisory.as_str());
+        let first = all.clone().next().and_then(artifact_location);
         ResultSubject {
+            former_path: first.and_then(|location| self.places.former_path(location)),
             locations: all.take(MOST_LOCATIONS).map(|one| place(&self.places, one)).collect(),
             purl: weakness::purl([own, rule.properties()], names),
             advisory: weakness::advisory(&rule.id).or_else(|| weakness::advisory(said?)),
         }
     }
 
+    /// Returns the identity of a result, its former identity if that is another one, and its place
+    /// among equal results.
     fn identify(
         &mut self,
         result: &ResultObject,
@@ -106,10 +114,10 @@ impl<'r, 'a> Results<'r, 'a> {
         looks: &ResultSubject,
         said: &str,
         snippet: Option<&str>,
-    ) -> (String, Option<EqualOrdinal>) {
-        let none = std::collections::BTreeMap::new();
+    ) -> (String, Option<String>, Option<EqualOrdinal>) {
+        let none = BTreeMap::new();
         let path = looks.locations.first().and_then(|place| place.path.as_deref());
-        let key = ResultKey::of(&Traits {
+        let traits = Traits {
             fingerprints: result.fingerprints.as_ref().unwrap_or(&none),
             partial_fingerprints: result.partial_fingerprints.as_ref().unwrap_or(&none),
             purl: looks.purl.as_deref(),
@@ -117,9 +125,16 @@ impl<'r, 'a> Results<'r, 'a> {
             path: path.unwrap_or_default(),
             snippet,
             message: said,
-        });
-        let (identity, ordinal) = self.identities.next(&self.run.subject.tool, &rule.id, &key);
-        (identity, key.is_without_path().then_some(EqualOrdinal { key, ordinal }))
+        };
+        let key = ResultKey::of(&traits);
+        let former_path = looks.former_path.as_deref().unwrap_or_default();
+        let former = ResultKey::former(&Traits { path: former_path, ..traits });
+        let mut next =
+            |key: &ResultKey| self.identities.next(&self.run.subject.tool, &rule.id, key);
+        let (identity, ordinal) = next(&key);
+        let former_identity = (former != key).then(|| next(&former).0);
+        let equals = key.is_without_path().then_some(EqualOrdinal { key, ordinal });
+        (identity, former_identity, equals)
     }
 }
 
@@ -140,7 +155,8 @@ impl Iterator for Results<'_, '_> {
 
 /// Returns the results with their indexes, grouped by rule and fingerprints. New findings are
 /// compared with the findings of their rule family, so grouping reads each family once. Equal
-/// results are matched with the stored findings together.
+/// results are matched with the stored findings together. The order does not depend on commits, so
+/// that ordinals stay the same when the history is rewritten.
 fn by_rule<'a>(results: &[&'a RawValue]) -> Vec<(usize, &'a RawValue)> {
     let mut all: Vec<_> = results.iter().copied().enumerate().collect();
     // A result that cannot be parsed here is reported when it is read.
@@ -148,8 +164,10 @@ fn by_rule<'a>(results: &[&'a RawValue]) -> Vec<(usize, &'a RawValue)> {
         let RuleReference { rule_id, rule_index, rule, fingerprints, partial_fingerprints } =
             serde_json::from_str(text.get()).unwrap_or_default();
         let (id, index) = rule.map_or((None, None), |rule| (rule.id, rule.index));
-        let prints = [fingerprints, partial_fingerprints].map(|prints| prints.map(RawValue::get));
-        (rule_id.or(id), rule_index.or(index), prints)
+        let parts = partial_fingerprints.into_iter().flatten();
+        let parts = parts.filter(|(name, _)| !is_of_commit(name));
+        let parts: Vec<_> = parts.map(|(name, print)| (name, print.get())).collect();
+        (rule_id.or(id), rule_index.or(index), fingerprints.map(RawValue::get), parts)
     });
     all
 }
@@ -177,6 +195,8 @@ pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
 /// Locations, package and advisory of a result.
 struct ResultSubject {
     locations: Vec<FindingLocation>,
+    /// Path of the first location in older versions.
+    former_path: Option<String>,
     purl: Option<String>,
     advisory: Option<String>,
 }
@@ -225,7 +245,11 @@ fn title(rule: &FoundRule<'_>, said: &str) -> String {
 
 /// Returns the path of the location's file.
 fn path(places: &BaseLocations<'_>, location: &Location) -> Option<String> {
-    places.path(location.physical_location.as_ref()?.artifact_location.as_ref()?)
+    places.path(artifact_location(location)?)
+}
+
+fn artifact_location(location: &Location) -> Option<&ArtifactLocation> {
+    location.physical_location.as_ref()?.artifact_location.as_ref()
 }
 
 fn place(places: &BaseLocations<'_>, location: &Location) -> FindingLocation {

@@ -66,6 +66,27 @@ fn results_come_rule_by_rule_and_are_the_findings_they_were() {
     assert_eq!(identities(&mixed)[2..], identities(&alone));
 }
 
+#[test]
+fn ordinals_of_equal_results_do_not_depend_on_their_commits() {
+    let identities = |commits: [&str; 2]| -> BTreeMap<Option<i64>, String> {
+        let result = |at: usize| {
+            let region = json!({ "startLine": at + 1, "snippet": { "text": "key" } });
+            let place = json!({ "artifactLocation": { "uri": "a.rs" }, "region": region });
+            json!({
+                "ruleId": "r", "message": { "text": "m" },
+                "partialFingerprints": { "commitSha": commits[at] },
+                "locations": [{ "physicalLocation": place }],
+            })
+        };
+        let run =
+            json!({ "tool": { "driver": { "name": "Tool" } }, "results": [result(0), result(1)] });
+        let log = json!({ "version": "2.1.0", "runs": [run] }).to_string();
+        let all = read(log.as_bytes()).expect("a log").remove(0).expect("a run");
+        all.into_iter().map(|one| (one.locations[0].start_line, one.identity)).collect()
+    };
+    assert_eq!(identities(["a", "b"]), identities(["b", "a"]));
+}
+
 /// Formats the parse result: for each run, the number of observations or the code of the refusal.
 fn summary(bytes: &[u8]) -> String {
     match read(bytes) {

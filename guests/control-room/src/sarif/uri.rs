@@ -2,7 +2,7 @@
 //! percent-encoding, normalizes dots and separators, and makes absolute paths relative to the root
 //! of the repository if the run names it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use percent_encoding::percent_decode_str;
 
@@ -44,7 +44,8 @@ impl<'a> BaseLocations<'a> {
         let invocations = run.invocations.iter().flatten();
         let working = invocations.filter_map(|one| self.folder(one.working_directory.as_ref()?));
         let all = mapped.chain(bases.into_iter().map(|(_, folder)| folder)).chain(working);
-        all.filter(|folder| folder != "/").collect()
+        let mut seen = BTreeSet::new();
+        all.filter(|folder| seen.insert(folder.clone())).collect()
     }
 
     /// Returns the absolute path of a folder, with its bases resolved; `None` if it has none.
@@ -62,8 +63,24 @@ impl<'a> BaseLocations<'a> {
         }
         None
     }
+
     /// Returns the path of an artifact location; `None` if it has no URI.
     pub(super) fn path(&self, location: &ArtifactLocation) -> Option<String> {
+        let path = self.resolve(location, |absolute| absolute)?;
+        Some(if is_absolute(&path) { self.in_repository(path) } else { path })
+    }
+
+    /// Returns the path that older versions gave an artifact location. Former identities have it.
+    pub(super) fn former_path(&self, location: &ArtifactLocation) -> Option<String> {
+        self.resolve(location, |absolute| self.below_a_base(&absolute))
+    }
+
+    /// Returns the path of a location. `of_file` converts the path of a `file:` URI.
+    fn resolve(
+        &self,
+        location: &ArtifactLocation,
+        of_file: impl FnOnce(String) -> String,
+    ) -> Option<String> {
         let index = location.index.and_then(|index| usize::try_from(index).ok());
         let listed = || self.artifacts.get(index?)?.location.as_ref();
         let location = if location.uri.is_some() { location } else { listed()? };
@@ -71,20 +88,21 @@ impl<'a> BaseLocations<'a> {
         if is_web(uri) {
             return Some(clean(uri, MOST_BYTES));
         }
-        let path = normal(&self.below_root(decoded(uri), location.uri_base_id.as_deref()));
-        let path = if is_absolute(&path) { self.in_repository(path) } else { path };
+        let uri = decoded(uri);
+        let path = match absolute(&uri) {
+            Some(path) => of_file(path),
+            None => self.below_root(uri, location.uri_base_id.as_deref()),
+        };
+        let path = normal(&path);
         (!path.is_empty()).then_some(path)
     }
 
-    /// Returns the URI as a path relative to its outermost base, because the folder in which a
+    /// Returns a relative URI as a path relative to its outermost base, because the folder in which a
     /// machine checked out the repository does not belong to the finding.
     fn below_root(&self, uri: String, base_id: Option<&str>) -> String {
         let mut path = uri;
         let mut next = base_id;
         for _ in 0..MOST_BASES {
-            if let Some(absolute) = absolute(&path) {
-                return self.below_a_base(&absolute);
-            }
             let Some(base) = next.and_then(|id| self.bases?.get(id)) else { break };
             let Some(prefix) = base.uri.as_deref().map(decoded) else { break };
             if absolute(&prefix).is_some() || prefix.starts_with('/') {
@@ -100,7 +118,10 @@ impl<'a> BaseLocations<'a> {
     /// itself.
     fn in_repository(&self, absolute_path: String) -> String {
         let path = with_upper_drive(absolute_path.clone());
-        let below = |root: &String| path.strip_prefix(root.as_str())?.strip_prefix('/');
+        let below = |root: &String| match path.strip_prefix(root.as_str())? {
+            "" => Some("."),
+            rest => rest.strip_prefix('/'),
+        };
         self.roots.iter().find_map(below).map_or(absolute_path, ToOwned::to_owned)
     }
 
@@ -187,13 +208,11 @@ mod tests {
 
     fn path(location: serde_json::Value, bases: serde_json::Value) -> Option<String> {
         let location: ArtifactLocation = serde_json::from_value(location).expect("a location");
-        let bases: BTreeMap<String, ArtifactLocation> =
-            serde_json::from_value(bases).expect("bases");
-        let artifacts: Vec<Artifact> =
-            serde_json::from_value(json!([{ "location": { "uri": "listed.c" } }]))
-                .expect("artifacts");
-        let roots = Vec::new();
-        BaseLocations { bases: Some(&bases), artifacts: &artifacts, roots }.path(&location)
+        let mut run = json!({ "artifacts": [{ "location": { "uri": "listed.c" } }] });
+        run["originalUriBaseIds"] = bases;
+        let run = run.to_string();
+        let run: Run<'_> = serde_json::from_str(&run).expect("a run");
+        BaseLocations::of(&run).path(&location)
     }
 
     fn plain(uri: &str) -> String {
@@ -256,10 +275,10 @@ mod tests {
             },
         });
         let several = bases(json!({
-            "A": { "uri": "file:///b/acme/src" }, "B": { "uri": "file:///b/acme" },
+            "A": { "uri": "file:///b/acme/src/" }, "B": { "uri": "file:///b/acme/" },
         }));
         let named = bases(json!({
-            "A": { "uri": "file:///b" }, "%SRCROOT%": { "uri": "file:///b/acme" },
+            "A": { "uri": "file:///b/" }, "%SRCROOT%": { "uri": "file:///b/acme/" },
         }));
         let both = json!({
             "versionControlProvenance": [{ "mappedTo": { "uri": "file:///home/ci" } }],
@@ -271,13 +290,15 @@ mod tests {
             (mapped(json!({ "uri": "file:///home/c" })), "/home/ci/a.c", "/home/ci/a.c"),
             (mapped(json!({ "uriBaseId": "GONE" })), "/home/ci/a.c", "/home/ci/a.c"),
             (nested, "/home/app/a.c", "a.c"),
-            (several, "/b/acme/src/a.c", "src/a.c"),
+            (several.clone(), "/b/acme/src/a.c", "src/a.c"),
+            (several, "file:///b/acme/src/a.c", "src/a.c"),
             (named, "/b/acme/src/a.c", "src/a.c"),
             (working("file:///c:/code"), "C:\\code\\src\\a.c", "src/a.c"),
             (working("file:///home/ci"), "file:///home/ci/../x/a.c", "/home/x/a.c"),
             (working("file:///"), "/usr/bin/a", "/usr/bin/a"),
             (working("file:///home/ci"), "home/ci/a.c", "home/ci/a.c"),
             (both, "/home/ci/src/a.c", "src/a.c"),
+            (working("file:///home/ci"), "file:///home/ci/", "."),
         ] {
             let run = run.to_string();
             let run: Run<'_> = serde_json::from_str(&run).expect("a run");

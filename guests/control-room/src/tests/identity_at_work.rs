@@ -1,9 +1,11 @@
 //! Tests of finding identities: an audit recognizes findings of earlier audits, and verifies
 //! findings that the scanner no longer reports.
 
+use area_sdk::testing::WORKSPACE;
 use area_shared::testing::corpus;
 
 use super::*;
+use crate::identity::{ResultKey, identity};
 
 const SERIES: [&str; 4] = [
     "bandit-ggshield-2023-05-31-cff4196951.sarif",
@@ -284,12 +286,75 @@ fn a_decision_about_one_of_equal_results_stays_with_its_file() {
     assert_eq!((&told["counts"]["gone"], &told["facts"]["open"]), (&json!(2), &json!(1)));
     let told = workspace.scan(&equal_lines(&["moved.py"]));
     assert_eq!((&told["counts"]["new"], &told["counts"]["gone"]), (&json!(0), &json!(0)), "moved");
+    let told = workspace.scan(&equal_lines(&["moved.py", "evil.py"]));
+    assert_eq!((&told["counts"]["new"], &told["counts"]["reopened"]), (&json!(0), &json!(1)));
+    let left = [("evil.py", "reopened"), ("good.py", "false_positive"), ("moved.py", "new")];
+    assert_eq!(states(), expected(&left), "the decision does not hide another file");
     let many: Vec<String> = (0..450).map(|number| format!("{number:03}.py")).collect();
     let mut many: Vec<&str> = many.iter().map(String::as_str).collect();
     many.extend(["good.py", "moved.py"]);
     let told = workspace.scan(&equal_lines(&many));
     assert_eq!(told["counts"]["seen"], 452);
-    assert_eq!(told["counts"]["new"], 449, "those of two chunks are not one finding");
+    assert_eq!(told["counts"]["new"], 449, "a chunk has all of them");
+    let settled = Request::to("list_findings").with("limit", 50).with("state", "false_positive");
+    let settled = workspace.list(settled);
+    let paths: Vec<&Value> = settled.iter().map(|one| &one["locations"][0]["path"]).collect();
+    assert_eq!(paths, ["good.py"]);
+}
+
+#[test]
+fn a_gone_false_positive_is_not_taken_by_an_equal_result_in_a_new_file() {
+    let workspace = Workspace::new();
+    workspace.scan(&equal_lines(&["good.py", "more.py"]));
+    let findings = workspace.findings();
+    let good = findings.iter().find(|one| one["locations"][0]["path"] == "good.py").expect("it");
+    let decision = json!({ "to_state": "false_positive" });
+    workspace.host.call(workspace.transition(good, decision).if_match(1)).expect("allowed");
+    workspace.scan(&equal_lines(&["more.py"]));
+    let told = workspace.scan(&equal_lines(&["more.py", "evil.py"]));
+    assert_eq!((&told["counts"]["new"], &told["facts"]["open"]), (&json!(1), &json!(2)));
+}
+
+#[test]
+fn a_failed_run_and_an_older_good_one_report_the_same_findings() {
+    for count in [2, 40] {
+        let workspace = Workspace::new();
+        let places = || {
+            let findings = workspace.findings();
+            let place = |one: &Value| (one["id"].to_string(), one["locations"][0]["path"].clone());
+            let mut places: Vec<_> = findings.iter().map(place).collect();
+            places.sort_by(|(a, _), (b, _)| a.cmp(b));
+            places
+        };
+        let names: Vec<String> = (0..count).map(|number| format!("{number:02}.py")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        workspace.scan(&equal_lines(&names));
+        let more: Vec<&str> = ["added.py"].into_iter().chain(names.iter().copied()).collect();
+        let good = workspace.upload(&equal_lines(&more));
+        workspace.audit(std::slice::from_ref(&good));
+        let before = places();
+        assert_eq!(before.len(), more.len());
+
+        let mut failed: Value = serde_json::from_slice(&equal_lines(&names)).expect("JSON");
+        failed["runs"][0]["invocations"] = json!([{ "executionSuccessful": false }]);
+        let failed = workspace.upload(failed.to_string().as_bytes());
+        let told = workspace.audit(&[failed, good]);
+        assert_eq!((&told["counts"]["new"], &told["counts"]["gone"]), (&json!(0), &json!(0)));
+        assert_eq!(told["counts"]["seen"], more.len());
+        assert_eq!(places(), before);
+    }
+}
+
+#[test]
+fn more_equal_results_than_are_compared_keep_their_ordinals() {
+    let workspace = Workspace::new();
+    let names: Vec<String> = (0..1100).map(|number| format!("{number:04}.py")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (some, new) in [(&names[1..], 1099), (&names[..], 1), (&names[..], 0)] {
+        let told = workspace.scan(&equal_lines(some));
+        assert_eq!((&told["counts"]["new"], &told["counts"]["gone"]), (&json!(new), &json!(0)));
+        assert_eq!(told["counts"]["seen"], some.len());
+    }
 }
 
 #[test]
@@ -330,4 +395,71 @@ fn a_duplicate_that_is_still_reported_is_reopened_when_its_original_is_verified(
     assert_eq!((&told["counts"]["gone"], &told["counts"]["reopened"]), (&json!(2), &json!(1)));
     let state = |rule: &str| workspace.finding(rule)["state"].clone();
     assert_eq!([state("R1"), state("R2"), state("R3")], ["verified", "reopened", "duplicate"]);
+}
+
+#[test]
+fn a_duplicate_that_is_gone_with_its_original_stays_settled() {
+    let workspace = Workspace::new();
+    let inputs = |one: &[(&str, &str, &str)], two: &[(&str, &str, &str)]| {
+        [workspace.upload(&sarif("One", one)), workspace.upload(&sarif("Two", two))]
+    };
+    workspace.audit(&inputs(&[("R1", "a", "one")], &[("R2", "b", "two")]));
+    let original = workspace.finding("R1")["id"].clone();
+    let body = json!({ "to_state": "duplicate", "duplicate_of": original });
+    let request = workspace.transition(&workspace.finding("R2"), body).if_match(1);
+    workspace.host.call(request).expect("allowed");
+    let told = workspace.audit(&inputs(&[], &[]));
+    assert_eq!((&told["counts"]["gone"], &told["counts"]["reopened"]), (&json!(2), &json!(0)));
+    let state = |rule: &str| workspace.finding(rule)["state"].clone();
+    assert_eq!([state("R1"), state("R2")], ["verified", "duplicate"]);
+}
+
+/// Marks the only finding of R1 as triaged.
+fn settle(workspace: &Workspace) {
+    let request = workspace.transition(&workspace.finding("R1"), json!({ "to_state": "triaged" }));
+    workspace.host.call(request.if_match(1)).expect("allowed");
+}
+
+#[test]
+fn a_finding_follows_its_path_below_the_root_of_the_repository() {
+    let workspace = Workspace::new();
+    let results = [("R1", "/home/ci/a.c", "one")];
+    workspace.scan(&sarif("Tool", &results));
+    settle(&workspace);
+    let before = workspace.finding("R1");
+    let mapped =
+        json!({ "versionControlProvenance": [{ "mappedTo": { "uri": "file:///home/ci/" } }] });
+    for _ in 0..2 {
+        let told = workspace.scan(&sarif_with("Tool", &results, mapped.clone()));
+        assert_eq!((&told["counts"]["new"], &told["counts"]["gone"]), (&json!(0), &json!(0)));
+        let after = workspace.finding("R1");
+        assert_eq!((&after["id"], &after["state"]), (&before["id"], &json!("triaged")));
+        assert_eq!(after["locations"][0]["path"], "a.c");
+        assert_ne!(after["identity_fingerprint"], before["identity_fingerprint"]);
+    }
+}
+
+#[test]
+fn a_finding_with_the_identity_of_its_commit_gets_its_new_identity() {
+    let workspace = Workspace::new();
+    let scan = |path: &str| {
+        let log = sarif("Tool", &[("R1", path, "one")]);
+        let mut log: Value = serde_json::from_slice(&log).expect("JSON");
+        log["runs"][0]["results"][0]["partialFingerprints"] = json!({ "commitSha": "1f2e" });
+        workspace.scan(log.to_string().as_bytes())["counts"]["new"].clone()
+    };
+    scan("a.c");
+    settle(&workspace);
+    let new = workspace.finding("R1");
+    let key = ResultKey::Fingerprint([("commitSha".to_owned(), "1f2e".to_owned())].into());
+    let former = identity(WORKSPACE, REPOSITORY, ("Tool", "R1"), &key, 0);
+    let mut stored = workspace.host.documents("findings").remove(0);
+    stored["identity_fingerprint"] = json!(former);
+    let id = new["id"].as_str().expect("an id");
+    workspace.host.put_document("findings", id, stored);
+    assert_eq!(scan("b.c"), 1, "another file");
+    assert_eq!(scan("a.c"), 0);
+    let get = Request::to("get_finding").with("finding_id", new["id"].clone());
+    let found = workspace.host.call(get).expect("found").body;
+    assert_eq!(found["identity_fingerprint"], new["identity_fingerprint"]);
 }

@@ -18,3 +18,20 @@ fn a_large_file_is_imported_in_bounded_steps() {
         lists.map(|event| event.data["findings"].as_array().expect("a list").len()).collect();
     assert_eq!(lengths, [200, 200, 50]);
 }
+
+#[test]
+fn all_duplicates_of_a_verified_finding_are_reopened() {
+    let workspace = Workspace::new();
+    let names: Vec<String> = (0..=205).map(|n| format!("rule{n}")).collect();
+    let results: Vec<(&str, &str, &str)> =
+        names.iter().map(|name| (name.as_str(), "a", name.as_str())).collect();
+    workspace.scan(&sarif("One", &results));
+    let original = workspace.finding("rule0")["id"].clone();
+    for name in &names[1..] {
+        let body = json!({ "to_state": "duplicate", "duplicate_of": original });
+        let request = workspace.transition(&workspace.finding(name), body).if_match(1);
+        workspace.host.call(request).expect("allowed");
+    }
+    let told = workspace.scan(&sarif("One", &results[1..]));
+    assert_eq!((&told["counts"]["gone"], &told["counts"]["reopened"]), (&json!(1), &json!(205)));
+}

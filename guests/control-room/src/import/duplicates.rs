@@ -1,0 +1,81 @@
+//! Reopens duplicates of verified findings that scans still report, because nobody would see them.
+//! Runs after the check of all analyses: before it, a duplicate that is gone too counts as reported.
+
+use std::collections::BTreeMap;
+
+use area_sdk::prelude::*;
+use area_sdk::{JobError, Value};
+
+use super::events::{self, ChangedFinding};
+use super::{ImportFindings, Step};
+use crate::finding::Finding;
+use crate::state::State;
+use crate::transition::{Change, StoredTransition, pass};
+
+/// Maximum number of duplicates checked in one step.
+const STEP: u32 = 200;
+
+/// Checks the next duplicates of the workspace.
+pub(super) fn step(
+    ctx: &JobCtx,
+    job: &mut ImportFindings,
+    cursor: Option<String>,
+) -> Result<Step, JobError> {
+    let all = ctx.documents::<Finding>().query().equals("present", true);
+    let all = all.range("duplicate_of", Some(Value::Text(String::new())), None);
+    let page = all.ascending("duplicate_of").limit(STEP).cursor(cursor).page()?;
+    let next = page.next_cursor;
+    let verified = verified(ctx, &page.items)?;
+    let mut hidden = page.items;
+    hidden.retain(|duplicate| is_hidden(duplicate, &verified));
+    reopen(ctx, job, hidden)?;
+    Ok(match next {
+        Some(_) => Step::Duplicates { cursor: next },
+        None => Step::Finish,
+    })
+}
+
+/// Returns the verified originals of these duplicates, with the time of the verification.
+fn verified(
+    ctx: &JobCtx,
+    duplicates: &[Stored<Finding>],
+) -> Result<BTreeMap<Uuid, Timestamp>, JobError> {
+    let mut originals: Vec<Uuid> = duplicates.iter().filter_map(|one| one.duplicate_of).collect();
+    originals.dedup();
+    let originals = ctx.documents::<Finding>().get_many(originals)?.into_iter();
+    let verified = originals.filter(|original| original.state == State::Verified);
+    Ok(verified.map(|original| (original.uuid(), original.lifecycle_updated_at)).collect())
+}
+
+/// Whether the original was verified after a user declared this finding its duplicate.
+fn is_hidden(duplicate: &Finding, verified: &BTreeMap<Uuid, Timestamp>) -> bool {
+    let verified_at = duplicate.duplicate_of.and_then(|original| verified.get(&original));
+    duplicate.state == State::Duplicate
+        && verified_at.is_some_and(|at| *at > duplicate.lifecycle_updated_at)
+}
+
+fn reopen(
+    ctx: &JobCtx,
+    job: &mut ImportFindings,
+    mut duplicates: Vec<Stored<Finding>>,
+) -> Result<(), JobError> {
+    let mut transitions: Vec<StoredTransition> = Vec::new();
+    let mut reopened: BTreeMap<Uuid, Vec<ChangedFinding>> = BTreeMap::new();
+    for finding in &mut duplicates {
+        let reason = "The finding that it duplicates is verified, and scans still report this.";
+        let change = Change::by_audit(State::Reopened, job.audit.audit_id, reason, &[]);
+        let id = finding.uuid();
+        transitions.push(pass(ctx, id, finding, change));
+        let of_repository = reopened.entry(finding.repository_id).or_default();
+        of_repository.push(ChangedFinding::of(id, finding));
+    }
+    ctx.documents().replace_all(&duplicates)?;
+    let records = transitions.iter().map(|one| (one.record.id, one));
+    ctx.documents::<StoredTransition>().create_all(records)?;
+    let own = reopened.get(&job.audit.repository_id).map_or(0, Vec::len);
+    job.tally.reopened += i64::try_from(own).unwrap_or_default();
+    for (repository_id, findings) in reopened {
+        events::reopened(ctx, job.audit.audit_id, repository_id, findings);
+    }
+    Ok(())
+}
