@@ -7,8 +7,8 @@ use area_sdk::{BlobError, JobError, Scope};
 use crate::sbom::{self, ReassessmentTarget, Sbom};
 
 /// Version of the code that reads files. Increment it when the results change, so that files are
-/// read again.
-const READER: u32 = 3;
+/// read again and replace what an earlier version stored.
+pub(crate) const READER: u32 = 4;
 
 /// Results of reading a file. The document's id is the lower-case hex SHA-256 of the content.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +23,9 @@ pub(crate) struct FileReadResult {
     pub(crate) advisories: usize,
     /// Errors because of which the file, or a part of it, was not imported.
     pub(crate) errors: Vec<UploadedFileError>,
+    /// Number of further errors.
+    #[serde(default)]
+    pub(crate) more_errors: usize,
     /// Identification of an SBOM or VEX document; `None` for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) details: Option<DocumentDetails>,
@@ -68,7 +71,15 @@ impl UploadedFileError {
 
 impl FileReadResult {
     pub(crate) fn new(errors: Vec<UploadedFileError>) -> Self {
-        Self { reader: READER, subject: None, components: 0, advisories: 0, errors, details: None }
+        Self {
+            reader: READER,
+            subject: None,
+            components: 0,
+            advisories: 0,
+            errors,
+            more_errors: 0,
+            details: None,
+        }
     }
 
     /// Returns the results of reading an SBOM, without its components.

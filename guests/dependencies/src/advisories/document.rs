@@ -3,6 +3,7 @@
 
 use area_sdk::prelude::*;
 
+use crate::artifacts::READER;
 use crate::ecosystem::{self, Package};
 use crate::osv::{Affected, Osv, Rating, Reference, Severity};
 use crate::purl::Purl;
@@ -32,6 +33,9 @@ pub(crate) struct StoredAdvisory {
     pub(crate) references: Vec<Reference>,
     /// Lower-case hex SHA-256 of the record's original text.
     pub(crate) artifact_sha256: String,
+    /// [`READER`] of the code that stored the advisory; 0 for code before 4.
+    #[serde(default)]
+    pub(crate) reader: u32,
 }
 
 document!(StoredAdvisory, "advisories");
@@ -103,6 +107,7 @@ impl StoredAdvisory {
             affected: osv.affected,
             references: osv.references,
             artifact_sha256,
+            reader: READER,
         }
     }
 

@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 26_214_400;
 const ROOM: usize = 9_500;
 /// Maximum number of records imported in one step.
 const STEP: usize = 500;
-/// Maximum number of errors that are reported for a file.
+/// Maximum number of errors that are reported for a file; further ones are counted.
 const MOST_ERRORS: usize = 20;
 
 /// Returns the records of a file as unparsed JSON.
@@ -109,7 +109,7 @@ pub(crate) fn import_some(
                 let mistake = if total == 1 { mistake } else { mistake.within(&format!("/{at}")) };
                 artifact.errors.push(UploadedFileError::new("invalid_osv", mistake.to_string()));
             }
-            Err(_) => {}
+            Err(_) => artifact.more_errors += 1,
         }
     }
     changed.settle(scope)?;

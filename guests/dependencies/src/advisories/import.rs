@@ -1,4 +1,5 @@
-//! Imports advisories. A record replaces a stored one only if its `modified` is later.
+//! Imports advisories. A record replaces a stored one that is older, or that an earlier version of
+//! the code stored.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,8 @@ use crate::reevaluate::Reevaluate;
 pub(crate) enum ImportEffect {
     /// The advisory was not stored before.
     Created,
-    /// The record is newer than the stored advisory and replaced it.
+    /// The record is newer than the stored advisory, or an earlier version of the code stored it;
+    /// the record replaced it.
     Updated,
     /// The same or a newer version of the advisory is stored; nothing changed.
     Unchanged,
@@ -66,8 +68,8 @@ pub(crate) fn cost(osv: &Osv) -> usize {
     2 + 2 * (1 + osv.aliases.len()) + 3 * (osv.affected.len() + mentions)
 }
 
-/// Stores an advisory if it is newer than the stored one. `digest` is the SHA-256 of the record's
-/// text.
+/// Stores an advisory, unless a newer one or, by this version of the code, the same one is stored.
+/// `sha256` is that of the record's text.
 pub(crate) fn keep(
     scope: &Scope,
     osv: Osv,
@@ -76,8 +78,11 @@ pub(crate) fn keep(
 ) -> Result<ImportEffect, DocumentError> {
     let new = StoredAdvisory::new(osv, sha256.to_owned());
     let before = scope.documents::<StoredAdvisory>().find(&new.advisory_id)?;
+    let is_same = |old: &StoredAdvisory| {
+        old.artifact_sha256 == new.artifact_sha256 && old.reader == new.reader
+    };
     let change = match &before {
-        Some(old) if old.artifact_sha256 == new.artifact_sha256 || old.modified > new.modified => {
+        Some(old) if is_same(old) || old.modified > new.modified => {
             return Ok(ImportEffect::Unchanged);
         }
         Some(_) => ImportEffect::Updated,

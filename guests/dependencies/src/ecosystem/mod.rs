@@ -131,12 +131,19 @@ impl Package {
     /// if the purl does not name one: `openssl@3.0.11-1` or `openssl`.
     pub(crate) fn of_component(purl: &Purl, source: Option<&str>) -> Self {
         let ecosystem = ecosystem_of(purl);
-        let source = purl.qualifier("upstream").or(source);
-        let source = source.filter(|_| names_sources(&ecosystem)).and_then(source_package);
+        let text = purl.qualifier("upstream").or(source).filter(|_| names_sources(&ecosystem));
+        let source = text.and_then(source_package);
         let name = source.map_or_else(|| name_of(purl), |(name, _)| name.to_owned());
-        let version = source.and_then(|(_, version)| version).or(purl.version.as_deref());
+        let is_file = text.is_some_and(|text| text.ends_with(".rpm"));
         Self {
-            version: version.map(|version| with_epoch(purl, version)),
+            version: match source.and_then(|(_, version)| version) {
+                // `epoch` is the binary package's. A source version has its own, except in the
+                // name of a file.
+                Some(version) if !is_file => Some(version.to_owned()),
+                version => {
+                    version.or(purl.version.as_deref()).map(|version| with_epoch(purl, version))
+                }
+            },
             name: folded(&ecosystem, &name),
             release: purl.qualifier("distro").and_then(DistributionRelease::read),
             ecosystem,
@@ -367,6 +374,14 @@ mod tests {
         let upstream = "pkg:rpm/rocky/b-c@2-1?epoch=1&upstream=b-a-1.0-3.el8.src.rpm";
         assert_eq!(version(upstream).as_deref(), Some("1:1.0-3.el8"));
         assert_eq!(version("pkg:rpm/rocky/b@2-1?upstream=b.src.rpm").as_deref(), Some("2-1"));
+        let upstream = "pkg:deb/debian/a@2-5?epoch=1&upstream=b";
+        assert_eq!(version(upstream).as_deref(), Some("1:2-5"));
+        // The binary package has an epoch that its source package does not have.
+        let upstream = "pkg:deb/debian/bsdutils@2.38.1-5?epoch=1&upstream=util-linux%402.38.1-5";
+        assert_eq!(version(upstream).as_deref(), Some("2.38.1-5"));
+        let purl = Purl::parse("pkg:deb/debian/bsdutils@2.38.1-5?epoch=1").expect("a purl");
+        let package = Package::of_component(&purl, Some("util-linux@2.38.1-5"));
+        assert_eq!(package.version.as_deref(), Some("2.38.1-5"));
         assert_eq!(version("pkg:npm/a"), None);
     }
 

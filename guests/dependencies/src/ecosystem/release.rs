@@ -11,6 +11,9 @@ const TABLES: [&str; 2] =
 /// package of a rolling release.
 const ROLLING: [&str; 2] = ["stream", "tumbleweed"];
 
+/// Builds of Ubuntu that have advisories of their own.
+const BUILDS: [&str; 3] = ["bluefield", "fips", "realtime"];
+
 /// Release number by series name: `[12]` for `bookworm`. Empty for a series without a number, such
 /// as `sid`.
 static SERIES: LazyLock<BTreeMap<&str, Vec<u32>>> = LazyLock::new(|| {
@@ -33,7 +36,7 @@ pub(crate) struct DistributionRelease {
     text: String,
     /// Build of the release for which an advisory is: `fips` for `Pro:FIPS-updates:22.04:LTS`;
     /// `None` for the release itself.
-    variant: Option<String>,
+    variant: Option<&'static str>,
 }
 
 impl DistributionRelease {
@@ -50,31 +53,32 @@ impl DistributionRelease {
     }
 
     /// Parses the release of an OSV ecosystem. Those of Red Hat and SUSE are names of products: the
-    /// release is `elN` in `satellite:6.16::el8`, and the last number in `Linux Enterprise Module
-    /// for Python 3 15 SP6`.
+    /// release is `elN` in `satellite:6.16::el8`, `8.6` in `rhel_e4s:8.6::baseos`, and the last
+    /// number in `Linux Enterprise Module for Python 3 15 SP6`.
     pub(super) fn of_osv(ecosystem: &str, text: &str) -> Option<Self> {
         let mut release = Self::read(text)?;
         let text = release.text.as_str();
         match ecosystem {
             "Red Hat" => {
                 let editions = words(text).filter_map(|word| word.strip_prefix("el"));
-                if let Some(number) = editions.last().and_then(|number| number.parse().ok()) {
-                    release.numbers = vec![number];
-                }
+                let edition = editions.last().and_then(|number| number.parse().ok());
+                let version = || numbers(text.split_once(':').map_or(text, |(_, rest)| rest));
+                release.numbers = edition.map_or_else(version, |number| vec![number]);
             }
             "SUSE" => release.numbers = numbers(from_last_number(text)),
-            "Ubuntu" => release.variant = variant(text),
+            "Ubuntu" => release.variant = words(text).find_map(build),
             _ => {}
         }
         Some(release)
     }
 
     /// Whether an advisory for this release is for the build of a package: one for the FIPS builds
-    /// of Ubuntu only if `fips` occurs in the package's version or release.
-    pub(crate) fn is_for_build(&self, release: &Self, version: Option<&str>) -> bool {
-        self.variant.as_ref().is_none_or(|variant| {
+    /// of Ubuntu only if `fips` occurs in the package's name, version or release. `name` is that in
+    /// the advisory, such as `linux-fips`.
+    pub(crate) fn is_for_build(&self, release: &Self, name: &str, version: Option<&str>) -> bool {
+        self.variant.is_none_or(|variant| {
             let version = version.unwrap_or_default().to_lowercase();
-            version.contains(variant) || release.text.contains(variant)
+            [name, &version, &release.text].iter().any(|text| text.contains(variant))
         })
     }
 
@@ -106,15 +110,9 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
 }
 
-/// Returns the first word of a release of Ubuntu that is neither its number nor its name, `pro` or
-/// `lts`.
-fn variant(text: &str) -> Option<String> {
-    let is_release = |word: &str| {
-        word.chars().all(|c| c.is_ascii_digit())
-            || ["pro", "lts"].contains(&word)
-            || SERIES.contains_key(word)
-    };
-    words(text).find(|word| !is_release(word)).map(ToOwned::to_owned)
+/// Returns the build of Ubuntu with this name.
+fn build(word: &str) -> Option<&'static str> {
+    BUILDS.into_iter().find(|build| *build == word)
 }
 
 /// Returns the rest of a text from the last word on that begins with a digit; without one, the
@@ -173,6 +171,8 @@ mod tests {
             ("Red Hat", "satellite:6.16::el8", "rhel-6.16", false),
             ("Red Hat", "rhel_eus:8.6::baseos", "rhel-8.6", true),
             ("Red Hat", "rhel_eus:8.6::baseos", "rhel-8.4", false),
+            ("Red Hat", "rhel_e4s:8.6::baseos", "rhel-8.6", true),
+            ("Red Hat", "rhel_e4s:8.6::baseos", "rhel-4.8", false),
             ("Red Hat", "enterprise_linux:9::appstream", "rhel-9.2", true),
             ("SUSE", "Linux Enterprise Module for Python 3 15 SP6", "sles-15.6", true),
             ("SUSE", "Linux Enterprise Module for Python 3 15 SP6", "sles-15.5", false),
@@ -187,20 +187,24 @@ mod tests {
 
     #[test]
     fn an_advisory_for_a_build_of_ubuntu_is_for_no_other() {
-        for (theirs, ours, version, expected) in [
-            ("Pro:FIPS-updates:22.04:LTS", "ubuntu-22.04", "3.0.2-0ubuntu1.12", false),
-            ("Pro:FIPS-updates:22.04:LTS", "ubuntu-22.04", "3.0.2-0ubuntu1.12+Fips1.1", true),
-            ("Pro:FIPS-preview:22.04:LTS", "ubuntu-fips-22.04", "1", true),
-            ("Pro:Realtime:22.04:LTS", "ubuntu-22.04", "5.15.0-1", false),
-            ("Pro:18.04:LTS", "ubuntu-18.04", "1", true),
-            ("22.04:LTS", "jammy", "1", true),
-            ("25.04", "plucky", "1", true),
+        for (theirs, ours, name, version, expected) in [
+            ("Pro:FIPS-updates:22.04:LTS", "ubuntu-22.04", "a", "3.0.2-0ubuntu1.12", false),
+            ("Pro:FIPS-updates:22.04:LTS", "ubuntu-22.04", "a", "3.0.2-0ubuntu1.12+Fips1.1", true),
+            ("Pro:FIPS-preview:22.04:LTS", "ubuntu-fips-22.04", "a", "1", true),
+            ("Pro:Realtime:22.04:LTS", "ubuntu-22.04", "linux", "5.15.0-1", false),
+            ("Pro:22.04:LTS:Realtime:Kernel", "ubuntu-22.04", "linux-realtime", "5.15.0-1", true),
+            ("22.04:LTS:for:NVIDIA:BlueField", "ubuntu-22.04", "linux-bluefield", "5.15-1", true),
+            ("22.04:LTS:for:NVIDIA:BlueField", "ubuntu-22.04", "linux", "5.15-1", false),
+            ("Pro:22.04:LTS:of:another:kind", "ubuntu-22.04", "a", "1", true),
+            ("Pro:18.04:LTS", "ubuntu-18.04", "a", "1", true),
+            ("22.04:LTS", "jammy", "a", "1", true),
+            ("25.04", "plucky", "a", "1", true),
         ] {
             let theirs = DistributionRelease::of_osv("Ubuntu", theirs).expect("a release");
             let ours = DistributionRelease::read(ours).expect("a release");
             assert_eq!(theirs.covers(&ours), Some(true), "{theirs:?}");
-            let is_for_build = theirs.is_for_build(&ours, Some(version));
-            assert_eq!(is_for_build, expected, "{theirs:?} {version}");
+            let is_for_build = theirs.is_for_build(&ours, name, Some(version));
+            assert_eq!(is_for_build, expected, "{theirs:?} {name} {version}");
         }
     }
 

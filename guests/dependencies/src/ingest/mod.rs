@@ -113,7 +113,7 @@ struct ImportCounts {
     readable: usize,
     warnings: Vec<String>,
     errors: Vec<InputError>,
-    /// Number of warnings and of errors beyond [`MOST_TOLD`].
+    /// Number of warnings and of errors that are not stored.
     #[serde(default)]
     more_warnings: usize,
     #[serde(default)]
@@ -347,6 +347,7 @@ fn derived_id(scope: &Scope, moment: Timestamp, what: &str) -> Uuid {
 
 fn note(tally: &mut ImportCounts, input: &Input, artifact: FileReadResult) {
     tally.imported_advisories += artifact.advisories;
+    tally.more_errors += artifact.more_errors;
     for error in artifact.errors {
         tally.fail(input, error);
     }

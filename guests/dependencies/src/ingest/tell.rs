@@ -34,8 +34,10 @@ struct Facts {
     direct: usize,
     /// Number of components that at least one advisory affects.
     vulnerable: usize,
-    /// Ids of the advisories that affect these components, without duplicates.
-    advisories: BTreeSet<String>,
+    /// Ids of the advisories that affect these components, without duplicates. `None` if there are
+    /// too many: for predicates, a part of them would mean that the others affect nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advisories: Option<BTreeSet<String>>,
 }
 
 pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
@@ -49,7 +51,9 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
     }
     if tally.lacks_advisories {
         tally.warnings.push(format!(
-            "facts.advisories has only {} of the advisories that affect the components.",
+            "Too many advisories affect the components for `dependencies.advisories`, so \
+             predicates with it fail. Use `dependencies.vulnerable` in them. `counts.advisories` \
+             counts only {} of the advisories.",
             tally.advisories.len()
         ));
     }
@@ -78,7 +82,7 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
             total: tally.total,
             direct: tally.direct,
             vulnerable: tally.vulnerable,
-            advisories: tally.advisories,
+            advisories: (!tally.lacks_advisories).then_some(tally.advisories),
         },
         warnings: tally.warnings,
         errors: tally.errors,

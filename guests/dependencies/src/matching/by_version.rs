@@ -276,7 +276,7 @@ impl AffectedPackage {
             ));
             return false;
         };
-        if !ours.is_for_build(theirs, package.version.as_deref()) {
+        if !ours.is_for_build(theirs, &named.name, package.version.as_deref()) {
             return false;
         }
         ours.covers(theirs).unwrap_or_else(|| {

@@ -79,6 +79,22 @@ fn a_newer_record_takes_the_place_of_an_older_one() {
 }
 
 #[test]
+fn a_record_replaces_what_an_earlier_version_of_the_code_read_in_it() {
+    let world = World::new();
+    let record = advisory("GHSA-1", &[], "2");
+    world.import(&record).expect("imported");
+    let mut stored = world.host.documents("advisories").remove(0);
+    stored["severity"] = Value::Null;
+    stored.as_object_mut().expect("an object").remove("reader");
+    world.host.put_document("advisories", "GHSA-1", stored);
+    for member in ["updated", "unchanged"] {
+        assert_eq!(world.import(&record).expect("imported").body[member], 1);
+        assert_eq!(world.host.documents("advisories")[0]["severity"], "critical");
+    }
+    assert_eq!(world.host.documents("affected_packages").len(), 1);
+}
+
+#[test]
 fn aliases_are_one_vulnerability() {
     let world = World::new();
     world.audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);

@@ -123,6 +123,28 @@ fn errors_beyond_the_limit_are_counted() {
     let told = world.audit_report();
     assert_eq!(told["errors"].as_array().map(Vec::len), Some(100));
     assert_eq!(told["warnings"][1], "2 more errors are not reported.");
+
+    let records = Value::from(vec![json!({ "id": 1 }); 23]).to_string().into_bytes();
+    let file = [Upload { filename: "osv.json", format: "osv", content: records }];
+    // The second audit uses the stored results of reading the file.
+    for _ in 0..2 {
+        world.audit(None, &file);
+        let told = world.audit_report();
+        assert_eq!(told["errors"].as_array().map(Vec::len), Some(20));
+        assert_eq!(told["warnings"][1], "3 more errors are not reported.");
+    }
+}
+
+#[test]
+fn facts_have_all_advisories_or_none() {
+    let world = World::new();
+    let (_, mut steps) = world.begin_audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    steps.payload.as_mut().expect("a job")["tally"]["lacks_advisories"] = json!(true);
+    while steps.step() {}
+    let told = world.audit_report();
+    assert_eq!(told["facts"], json!({ "total": 1, "direct": 1, "vulnerable": 0 }));
+    let warning = told["warnings"][0].as_str().expect("a warning");
+    assert!(warning.starts_with("Too many advisories affect the components"), "{warning}");
 }
 
 #[test]
