@@ -99,12 +99,16 @@ pub(crate) struct Delivery {
 document!(Delivery, "deliveries");
 
 impl Delivery {
-    /// Stores that an e-mail of the invitation was sent now.
-    pub(crate) fn record(scope: &Scope, invitation_id: Uuid) -> Result<(), DocumentError> {
-        let (deliveries, sent_at) = (scope.documents::<Self>(), scope.now());
+    /// Stores that an e-mail of the invitation was sent at this time.
+    pub(crate) fn record(
+        scope: &Scope,
+        invitation_id: Uuid,
+        sent_at: Timestamp,
+    ) -> Result<(), DocumentError> {
+        let deliveries = scope.documents::<Self>();
         match deliveries.find(invitation_id)? {
             Some(mut earlier) => {
-                earlier.sent_at = sent_at;
+                earlier.sent_at = earlier.sent_at.max(sent_at);
                 deliveries.replace(&mut earlier)
             }
             None => deliveries.create(invitation_id, &Self { sent_at }),

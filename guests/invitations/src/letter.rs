@@ -1,5 +1,6 @@
 //! E-mail of an invitation. The job's first step collects the content. The second step signs the
-//! tokens and sends the e-mail, without an open transaction while the mail server responds.
+//! tokens and sends the e-mail, without an open transaction while the mail server responds. The
+//! third step stores the delivery, so that a refused write does not send the e-mail again.
 
 use area_sdk::prelude::*;
 use area_sdk::text::name;
@@ -30,6 +31,9 @@ pub(crate) struct SendInvitation {
     base_url: String,
     /// Content of the e-mail; `None` before the first step.
     letter: Option<MailVariables>,
+    /// Time at which the e-mail was sent; `None` before.
+    #[serde(default)]
+    delivered_at: Option<Timestamp>,
 }
 
 /// Content of an invitation's e-mail without its tokens.
@@ -55,11 +59,16 @@ job!(SendInvitation, "send_invitation");
 pub(crate) fn post(ctx: &Ctx, invitation: &Stored<StoredInvitation>) {
     let (id, base_url) = (invitation.uuid(), ctx.base_url().to_owned());
     let sent = Some(invitation.sent);
-    let job = SendInvitation { invitation_id: id, sent, base_url, letter: None };
+    let job =
+        SendInvitation { invitation_id: id, sent, base_url, letter: None, delivered_at: None };
     ctx.enqueue_with(&job, JobOptions { resource: Some(id), ..JobOptions::default() });
 }
 
 pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitation> {
+    if let Some(sent_at) = job.delivered_at {
+        Delivery::record(ctx, job.invitation_id, sent_at)?;
+        return Ok(Outcome::Done);
+    }
     let found = ctx.documents::<StoredInvitation>().find(job.invitation_id)?;
     let is_due = |found: &Stored<StoredInvitation>| {
         found.status_at(ctx.now()) == Status::Pending
@@ -82,8 +91,8 @@ pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitatio
     };
     match ctx.send_mail(&message) {
         Ok(()) => {
-            Delivery::record(ctx, job.invitation_id)?;
-            Ok(Outcome::Done)
+            let delivered_at = Some(ctx.now());
+            Ok(Outcome::Continue(SendInvitation { delivered_at, ..job }))
         }
         Err(MailError::Unavailable(why)) if ctx.attempt() > QUICK_ATTEMPTS => {
             let at = ctx.now().plus_seconds(PAUSE_SECONDS);

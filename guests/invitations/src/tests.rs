@@ -42,15 +42,16 @@ fn list(host: &FakeHost) -> Value {
     host.call(Request::to("list_invitations").role(Role::Admin)).expect("a list").body
 }
 
-/// Runs both steps of all waiting mail jobs.
+/// Runs all steps of all waiting mail jobs.
 fn send_mail(host: &FakeHost) -> Vec<Result<Outcome, JobError>> {
     let jobs = host.take_jobs().into_iter().filter(|job| job.kind == "send_invitation");
-    jobs.map(|job| match host.run(&job.kind, job.payload, 1) {
-        Ok(Outcome::Continue(next)) => {
+    jobs.map(|job| {
+        let mut outcome = host.run(&job.kind, job.payload, 1);
+        while let Ok(Outcome::Continue(next)) = &outcome {
             assert!(!next.contains("signed."), "no token is kept: {next}");
-            host.run(&job.kind, serde_json::from_str(&next).expect("JSON"), 1)
+            outcome = host.run(&job.kind, serde_json::from_str(next).expect("JSON"), 1);
         }
-        other => other,
+        outcome
     })
     .collect()
 }
@@ -157,6 +158,28 @@ fn a_mail_is_tried_as_long_as_the_invitation_is_valid() {
     }
     assert_eq!(step(attempt), Ok(Outcome::Done));
     assert!(host.now() >= START.plus_seconds(7 * DAY) && attempt <= 100, "{attempt} attempts");
+}
+
+#[test]
+fn a_mail_is_sent_once_however_often_its_delivery_is_stored() {
+    let host = host();
+    invite(&host, EMAIL);
+    let job = host.take_jobs().remove(0);
+    let step = |payload, attempt| match host.run(&job.kind, payload, attempt) {
+        Ok(Outcome::Continue(next)) => serde_json::from_str::<Value>(&next).expect("JSON"),
+        other => panic!("no further step: {other:?}"),
+    };
+    let next = step(job.payload.clone(), 1);
+    host.advance(60);
+    let sent_at = json!(host.now());
+    let delivered = step(next, 1);
+    assert!(host.documents("deliveries").is_empty());
+    host.advance(60);
+    for attempt in [1, 2] {
+        assert_eq!(host.run(&job.kind, delivered.clone(), attempt), Ok(Outcome::Done));
+    }
+    assert_eq!(host.mail().len(), 1);
+    assert_eq!(list(&host)[0]["last_sent_at"], sent_at);
 }
 
 #[test]

@@ -60,10 +60,10 @@ pub fn area() -> Area {
                 .description(
                     "A waiting or running job becomes `failed`. Uncommitted effects of a run are \
                     discarded; requests that it has sent cannot be undone. Its resource stays as \
-                    it is: an audit does not run, a schedule starts no more audits, an accepted \
-                    risk does not expire. Retry the job to continue. The delivery of an \
-                    event to an area (kind `event` without `resource_id`) cannot be cancelled: \
-                    areas rely on it.",
+                    it is: a schedule starts no more audits, an accepted risk does not expire. An \
+                    audit does not run and fails 24 hours after its creation. Retry the job to \
+                    continue, for an audit within that time. The delivery of an event to an area \
+                    (kind `event` without `resource_id`) cannot be cancelled: areas rely on it.",
                 )
                 .role(Role::Admin)
                 .problems(&["job_status", "job_not_cancellable"])

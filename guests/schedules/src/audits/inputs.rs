@@ -34,13 +34,17 @@ const MOST_UPLOADS: usize = 200;
 /// input names.
 const MOST_RECORDS: usize = 500;
 
-/// Maximum number of evidence records of kind `finding`: three full envelopes. With 500 records of
-/// each other kind, [`MOST_REFERENCED`] uploads and 200 uploads of each format, an audit reads
-/// fewer than 10,000 documents (`limits.max_documents`).
+/// Maximum number of evidence records of kind `finding`: three full envelopes.
 const MOST_FINDINGS: usize = 3_000;
 
-/// Maximum number of uploads that evidence records reference.
+/// Maximum number of uploads with a digest of an evidence record that are searched for the audit's
+/// branch.
 const MOST_REFERENCED: usize = 1_500;
+
+/// Maximum number of evidence records and of uploads by format that an audit reads, in whole pages.
+/// Records take at most 5,600. With [`MOST_REFERENCED`] uploads and their last page, an audit reads
+/// fewer than 10,000 documents (`limits.max_documents`).
+const MOST_READ: usize = 8_000;
 
 /// Maximum size of an audit's inputs in bytes of JSON. With the ids of its records they fit into
 /// one event (`limits.max_payload_bytes`, 1 MiB).
@@ -58,6 +62,10 @@ const STEP: u32 = 200;
 
 /// Maximum number of uploads of one format that are searched for the audit's branch.
 const MOST_LOOKED_AT: usize = 2_000;
+
+/// Number of documents of [`MOST_READ`] that are reserved for each format: two pages. Other formats
+/// and records cannot use them.
+const RESERVED: usize = 2 * STEP as usize;
 
 /// An evidence record that references a content.
 struct ReferencingRecord {
@@ -110,9 +118,11 @@ pub(super) fn gather(
     let subjects: Vec<String> =
         std::iter::once(target.repository_id.to_string()).chain(repository).collect();
     let (mut uploads, mut set_aside) = (Vec::new(), SkippedInputs::default());
-    let (findings, evidence) = evidence(scope, &subjects, &mut set_aside)?;
+    let mut left = MOST_READ - FORMATS.len() * RESERVED;
+    let (findings, evidence) = evidence(scope, &subjects, &mut left, &mut set_aside)?;
     for format in FORMATS {
-        uploads.append(&mut of_format(scope, target, format, &mut set_aside)?);
+        left += RESERVED;
+        uploads.append(&mut of_format(scope, target, format, &mut left, &mut set_aside)?);
     }
     uploads.append(&mut carried(scope, target, evidence.keys(), &mut set_aside)?);
     let mut seen = BTreeSet::new();
@@ -155,10 +165,11 @@ type RecordsByContent = BTreeMap<String, Vec<ReferencingRecord>>;
 type FindingRecord = (Uuid, String);
 
 /// Returns the newest evidence about a repository: records of kind `finding`, and the records of
-/// each content, at most [`MOST_RECORDS`].
+/// each content, at most [`MOST_RECORDS`]. Subtracts the documents that it reads from `left`.
 fn evidence(
     scope: &Scope,
     subjects: &[String],
+    left: &mut usize,
     set_aside: &mut SkippedInputs,
 ) -> Result<(Vec<FindingRecord>, RecordsByContent), DocumentError> {
     let mut findings = Vec::new();
@@ -166,8 +177,10 @@ fn evidence(
     for (kind, most) in KINDS {
         let about = scope.documents::<EvidenceRecord>().query().one_of("subject_key", subjects);
         let about = about.equals("kind", kind).descending("observed_at");
+        let mut read = 0;
         for (at, record) in about.limit(STEP).all().enumerate() {
             let record = record?;
+            read = at + 1;
             if at == most {
                 let warning = format!("Of the {kind} records only the latest {most} were read.");
                 set_aside.beyond.push(warning);
@@ -184,25 +197,36 @@ fn evidence(
                 of_content.push(ReferencingRecord { evidence_id, stream });
             }
         }
+        *left -= pages(read);
     }
     Ok((findings, by_content))
 }
 
+/// Returns the number of documents in the pages that contain this number of documents.
+fn pages(read: usize) -> usize {
+    read.next_multiple_of(STEP as usize)
+}
+
 /// Returns the newest uploads of one format that match the audit's repository, branch and commit.
+/// Reads at most `left` documents, a multiple of [`STEP`], and subtracts them from it.
 fn of_format(
     scope: &Scope,
     target: &AuditTarget,
     format: &str,
+    left: &mut usize,
     set_aside: &mut SkippedInputs,
 ) -> Result<Vec<Stored<Upload>>, DocumentError> {
     let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
     let ready = ready.equals("repository_id", target.repository_id).equals("format", format);
-    let mut taken = Vec::new();
+    // The upload after the last one that is searched is read too.
+    let most = MOST_LOOKED_AT.min(*left - 1);
+    let (mut taken, mut read) = (Vec::new(), 0);
     for (at, upload) in ready.limit(STEP).all().enumerate() {
         let upload = upload?;
-        if taken.len() == MOST_UPLOADS || at == MOST_LOOKED_AT {
-            let warning =
-                format!("Of the {format} uploads only the latest {MOST_UPLOADS} were read.");
+        read = at + 1;
+        if taken.len() == MOST_UPLOADS || at == most {
+            let latest = if taken.len() == MOST_UPLOADS { MOST_UPLOADS } else { most };
+            let warning = format!("Of the {format} uploads only the latest {latest} were read.");
             set_aside.beyond.push(warning);
             break;
         }
@@ -215,6 +239,7 @@ fn of_format(
             taken.push(upload);
         }
     }
+    *left -= pages(read);
     Ok(taken)
 }
 
@@ -226,17 +251,22 @@ fn carried<'a>(
     set_aside: &mut SkippedInputs,
 ) -> Result<Vec<Stored<Upload>>, DocumentError> {
     let digests: Vec<&String> = digests.collect();
-    let mut uploads = Vec::new();
+    let (mut uploads, mut read) = (Vec::new(), 0);
     for digests in digests.chunks(STEP as usize) {
-        if uploads.len() >= MOST_REFERENCED {
-            let warning = "Of the uploads that evidence records name not all were read.";
-            set_aside.beyond.push(warning.to_owned());
-            break;
-        }
         let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
         let named = ready.one_of("content_sha256", digests.iter().copied());
-        let named = named.one_of("format", FORMATS).limit(1000);
-        uploads.extend(named.list()?.into_iter().filter(|upload| fits(upload, target)));
+        for upload in named.one_of("format", FORMATS).limit(STEP).all() {
+            let upload = upload?;
+            if read == MOST_REFERENCED {
+                let warning = "Of the uploads that evidence records name not all were read.";
+                set_aside.beyond.push(warning.to_owned());
+                return Ok(uploads);
+            }
+            read += 1;
+            if fits(&upload, target) {
+                uploads.push(upload);
+            }
+        }
     }
     Ok(uploads)
 }

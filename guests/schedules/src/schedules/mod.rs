@@ -239,10 +239,14 @@ fn is_running(scope: &Scope, schedule_id: Uuid) -> Result<bool, DocumentError> {
         .is_some_and(|audit| scope.now().seconds_since(audit.created_at) < ABANDONED_AFTER_SECONDS))
 }
 
-/// Stores the end of an audit with the schedule that started it, if any.
-pub(crate) fn note_end(scope: &Scope, audit: &StoredAudit) -> Result<(), DocumentError> {
+/// Stores the end of an audit with the schedule that started it, if any. Does nothing if the
+/// schedule has started a later audit.
+pub(crate) fn note_end(scope: &Scope, audit: &Stored<StoredAudit>) -> Result<(), DocumentError> {
     let Some(id) = audit.schedule_id else { return Ok(()) };
     let Some(mut schedule) = scope.documents::<StoredSchedule>().find(id)? else { return Ok(()) };
+    if schedule.last_dispatched_at.is_some_and(|at| audit.created_at < at) {
+        return Ok(());
+    }
     schedule.last_run_at = audit.completed_at;
     if audit.state == AuditState::Failed {
         schedule.last_error_code = Some(ScheduledRunError::AuditFailed);

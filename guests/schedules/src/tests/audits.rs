@@ -217,6 +217,25 @@ fn of_more_records_than_are_taken_the_audit_says_so() {
 }
 
 #[test]
+fn many_uploads_of_other_branches_leave_room_for_findings_and_for_other_formats() {
+    let host = host();
+    let formats = ["sarif", "cyclonedx", "spdx", "osv"];
+    for (number, format) in (0..4 * 2_200).zip(formats.iter().cycle()) {
+        put_upload(&host, number, json!({ "branch_ref": "develop", "format": format }));
+    }
+    let ours = put_upload(&host, 9_000, json!({ "format": "path_list" }));
+    for number in 0..1_201 {
+        put_record(&host, number, "finding", "shop", 100_000 + number);
+    }
+    let audit = run_plain(&host);
+    assert_eq!(input_ids(&audit), [ours]);
+    assert_eq!(event(&host, "audit.started")["records"].as_array().map(Vec::len), Some(1_201));
+    let warnings = audit["warnings"].as_array().expect("warnings");
+    assert_eq!(warnings[0], "Of the sarif uploads only the latest 2000 were read.");
+    assert_eq!(warnings.len(), 4, "{warnings:?}");
+}
+
+#[test]
 fn records_of_a_sarif_file_are_not_findings_besides() {
     let host = host();
     put_upload(&host, 1, json!({ "repository_id": null }));

@@ -134,6 +134,27 @@ fn the_end_of_its_audit_is_written_down() {
 }
 
 #[test]
+fn the_end_of_an_earlier_audit_does_not_change_the_schedule() {
+    let world = World::at("2026-05-06T12:00:00Z");
+    let schedule = world.create(json!({}));
+    let [first, ..] = &world.host.take_jobs()[..] else { panic!("a job") };
+    world.host.advance(13 * 3600 + 1800);
+    world.host.run(&first.kind, first.payload.clone(), 1).expect("the first audit");
+    let [_, deadline, second] = &world.host.take_jobs()[..] else { panic!("three jobs") };
+    world.host.advance(24 * 3600);
+    world.host.run(&second.kind, second.payload.clone(), 1).expect("the second audit");
+    let [audit, ..] = &world.host.take_jobs()[..] else { panic!("three jobs") };
+    world.host.run(&audit.kind, audit.payload.clone(), 1).expect("started");
+    world.end_audits("succeeded");
+    let ended = world.show(&schedule);
+    assert_eq!(ended["last_run_at"], json!(world.host.now()));
+    world.host.advance(60);
+    world.host.run(&deadline.kind, deadline.payload.clone(), 1).expect("ended");
+    assert_eq!(world.published("audit.failed").len(), 1);
+    assert_eq!(world.show(&schedule), ended);
+}
+
+#[test]
 fn what_was_missed_is_caught_up_with_once() {
     let mut world = World::at("2026-05-06T12:00:00Z");
     let schedule = world.create(json!({}));
