@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use tracing::Instrument as _;
+
 use super::attempts::{AttemptKeys, AttemptSource};
 use super::sign_in::SignInError;
 use super::{IdentityService, PeopleError, Principal};
@@ -39,11 +41,21 @@ impl IdentityService {
     /// Replaces the password of a signed-in person, ends the person's other
     /// sessions, and deletes the count of failed sign-ins. A wrong current
     /// password counts as a failed sign-in, so that a stolen session cannot be
-    /// used to guess it.
+    /// used to guess it. Runs in its own task, like a sign-in.
     ///
     /// # Errors
     /// The password was not changed; [`ChangePasswordError`] has the reason.
     pub async fn change_password(
+        &self,
+        principal: &Principal,
+        change: PasswordChange,
+    ) -> Result<(), ChangePasswordError> {
+        let (service, principal) = (self.clone(), principal.clone());
+        let changing = async move { service.change_and_log(&principal, change).await };
+        tokio::spawn(changing.in_current_span()).await.map_err(SignInError::from)?
+    }
+
+    async fn change_and_log(
         &self,
         principal: &Principal,
         change: PasswordChange,

@@ -6,6 +6,9 @@
 
 use std::net::IpAddr;
 
+use tokio::task::JoinError;
+use tracing::Instrument as _;
+
 use super::attempts::{AttemptKeys, AttemptRefusal, AttemptSource};
 use super::password::HashError;
 use super::second_factor::CodeError;
@@ -95,12 +98,20 @@ pub(super) struct PasswordProof {
 }
 
 impl IdentityService {
-    /// Signs a person in; always creates a new session.
+    /// Signs a person in; always creates a new session. Runs in its own task, so
+    /// that a disconnect or a timeout of the client does not leave the attempt
+    /// counted as failed.
     ///
     /// # Errors
     /// The reason, without revealing to a caller without the right password
     /// whether the account exists.
     pub async fn sign_in(&self, given: SignInAttempt) -> Result<NewSession, SignInError> {
+        let service = self.clone();
+        let signing_in = async move { service.sign_in_and_log(given).await };
+        tokio::spawn(signing_in.in_current_span()).await?
+    }
+
+    async fn sign_in_and_log(&self, given: SignInAttempt) -> Result<NewSession, SignInError> {
         let account = self.account_label(&given.email);
         let address = given.ip.map(|ip| ip.to_string());
         let answer = self.judge(given).await;
@@ -223,6 +234,12 @@ impl From<AttemptRefusal> for SignInError {
             AttemptRefusal::Until(retry_at) => Self::TooManyAttempts { retry_at },
             AttemptRefusal::Store(error) => Self::Store(error),
         }
+    }
+}
+
+impl From<JoinError> for SignInError {
+    fn from(error: JoinError) -> Self {
+        Self::Host(error.to_string())
     }
 }
 

@@ -47,6 +47,20 @@ people_on_both! {
         assert!(matches!(here, Err(SignInError::TooManyAttempts { .. })), "{here:?}");
     }
 
+    async fn a_change_runs_to_its_end_although_the_client_disconnects(place) {
+        let (made, other) =
+            (place.sign_in(PASSWORD, None).await.unwrap(), place.sign_in(PASSWORD, None).await.unwrap());
+        let changing = place.identity.change_password(&made.principal, change(PASSWORD, NEW));
+        assert!(futures::FutureExt::now_or_never(changing).is_none());
+        let ended = async {
+            while place.identity.authenticate(&other.cookie).await.unwrap().is_some() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ended).await.expect("the password is changed");
+        place.sign_in(NEW, None).await.unwrap();
+    }
+
     async fn a_password_set_meanwhile_stays(place) {
         let made = place.sign_in(PASSWORD, None).await.unwrap();
         let changes = (0..4).map(|n| {

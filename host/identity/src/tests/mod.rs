@@ -170,6 +170,19 @@ people_on_both! {
         assert!(matches!(answer, Err(SignInError::WrongCredentials)), "{answer:?}");
     }
 
+    async fn a_sign_in_runs_to_its_end_although_the_client_disconnects(place) {
+        let made = place.sign_in(PASSWORD, None).await.unwrap();
+        let dropped = futures::FutureExt::now_or_never(place.sign_in(PASSWORD, None));
+        assert!(dropped.is_none());
+        let ended = async {
+            let status = async || place.identity.security_status(&made.principal).await.unwrap();
+            while status().await.sessions.len() < 2 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ended).await.expect("a second session");
+    }
+
     async fn guessing_slows_down_for_known_and_unknown_accounts_alike(place) {
         for email in ["ada@example.org", "nobody@example.org"] {
             for _ in 0..5 {
