@@ -163,8 +163,8 @@ impl CallState {
         if self.host_calls > max { Err(CallStop::HostCalls(max).into()) } else { Ok(()) }
     }
 
-    /// Runs a computation over `bytes` bytes; a large one runs on a
-    /// low-priority thread. The call is charged for its processor time.
+    /// Runs a computation over `bytes` bytes; a large one runs on another
+    /// thread. The call is charged for its processor time.
     pub(super) async fn compute<T: Send + 'static>(
         &mut self,
         bytes: usize,
@@ -173,7 +173,7 @@ impl CallState {
         if bytes <= MAX_INLINE_BYTES {
             return Ok(work());
         }
-        let (done, ran) = self.shared.long_requests.compute(work).await?;
+        let (done, ran) = self.shared.long_requests.compute(self.holds_write_lock(), work).await?;
         self.meter.add(ran);
         Ok(done)
     }

@@ -309,10 +309,12 @@ impl LowPriorityExecutor {
         }
     }
 
-    /// Runs a computation on another thread of the same priority. Returns its
-    /// result and its processor time.
+    /// Runs a computation on another thread: of the same priority, or of the
+    /// normal one if the call holds the write lock, for which other calls wait.
+    /// Returns its result and its processor time.
     pub(super) async fn compute<T: Send + 'static>(
         &self,
+        holds_write_lock: bool,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<(T, Duration), tokio::task::JoinError> {
         let measured = move || {
@@ -320,7 +322,11 @@ impl LowPriorityExecutor {
             let done = work();
             (done, clock.ran(Duration::MAX))
         };
-        self.executor.spawn_blocking(measured).await
+        let task = match holds_write_lock {
+            true => tokio::task::spawn_blocking(measured),
+            false => self.executor.spawn_blocking(measured),
+        };
+        task.await
     }
 
     /// Runs a future on the low-priority thread until its deadline.

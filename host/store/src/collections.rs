@@ -39,14 +39,14 @@ pub(super) fn table(collection: &str) -> Cow<'_, str> {
 /// Use of the version whose collections are created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VersionUse {
-    /// The version goes live.
+    /// The version is live.
     Live,
-    /// The version is tried next to the live one, which may not write the texts
-    /// of its substring indexes. So these are not recorded as complete.
-    Trial,
+    /// The version is prepared or tried. The live version may not write the
+    /// texts of its substring indexes, so these are not recorded as complete.
+    Candidate,
 }
 
-/// Creates missing tables and indexes of the collections of a version that goes
+/// Creates missing tables and indexes of the collections of a version that is
 /// live; see [`ensure_for`].
 pub async fn ensure(store: &Store, collections: &[CollectionScope]) -> Result<(), Error> {
     ensure_for(store, collections, VersionUse::Live).await

@@ -101,8 +101,10 @@ async fn what_the_host_computes_for_a_call_runs_elsewhere_and_is_charged() {
         while processor_ns() - begun < 5_000_000 {}
         std::thread::current().name().unwrap_or_default().to_owned()
     };
-    let (thread, ran) = executor.compute(busy).await.unwrap();
+    let (thread, ran) = executor.compute(false, busy).await.unwrap();
     assert_eq!(thread, "long-calls-compute");
+    let (thread, _) = executor.compute(true, busy).await.unwrap();
+    assert_ne!(thread, "long-calls-compute", "others wait for the write lock");
     assert!(ran >= Duration::from_millis(5), "{ran:?}");
     let meter = meter(50, 1000);
     meter.add(ran);

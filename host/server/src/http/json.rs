@@ -61,7 +61,6 @@ impl ParseFindings {
 /// section 6).
 fn integer(value: f64) -> Option<i64> {
     const MOST: f64 = 9_007_199_254_740_991.0;
-    #[expect(clippy::cast_possible_truncation, reason = "whole and small enough")]
     (value.fract() == 0.0 && value.abs() <= MOST).then_some(value as i64)
 }
 

@@ -11,6 +11,7 @@ use super::call::{AreaRequest, Call, CallRefusal, CommittedResponse};
 use super::{App, shadow};
 use crate::registry::{AreaVersion, OnTrial, RouteMatch, Snapshot, TrialSide};
 use assurance_contract::RouteContract;
+use assurance_core::budgets::BudgetOwner;
 use assurance_core::domain::area::ProblemKind;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::TrialMode;
@@ -70,6 +71,8 @@ enum CallEnd {
     /// The area had no free instance or no budget. This counts as a fault without a latency: a
     /// version that needs more than the other one is refused more often.
     Refused,
+    /// The workspace had used its own budget, which depends on no version.
+    OverWorkspaceBudget,
 }
 
 impl Drop for TrialCallCounter<'_> {
@@ -77,6 +80,7 @@ impl Drop for TrialCallCounter<'_> {
         let (figures, failed) = (&self.trial.figures, self.end == CallEnd::Failed);
         let side = if self.canary { &figures.candidate } else { &figures.live };
         match self.end {
+            CallEnd::OverWorkspaceBudget => return,
             CallEnd::Refused => side.ran(true),
             _ => side.answered(self.operation, self.begun.elapsed(), failed),
         }
@@ -100,6 +104,11 @@ fn candidate<'t>(
 
 fn end_of(answered: &Result<CommittedResponse, CallRefusal>) -> CallEnd {
     match answered {
+        Err(CallRefusal::Failed(CallError::OverBudget(over)))
+            if over.whose == BudgetOwner::Workspace =>
+        {
+            CallEnd::OverWorkspaceBudget
+        }
         Err(CallRefusal::Failed(CallError::Overloaded | CallError::OverBudget(_))) => {
             CallEnd::Refused
         }

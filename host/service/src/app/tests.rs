@@ -16,6 +16,7 @@ use super::{App, KeysInFlight, Limiter, Parts};
 use crate::registry::{AreaTargetState, Registry, RouteMatch, TrialStats};
 use crate::{open, testing};
 use assurance_contract::{ContractLimits, fixtures};
+use assurance_core::budgets::{BudgetExceeded, BudgetOwner, Resource};
 use assurance_core::config::{Config, RecordConfig};
 use assurance_core::domain::area::{Problem, ProblemKind, Reply, Request, RequestBody};
 use assurance_core::domain::id::{UserId, WorkspaceId};
@@ -36,6 +37,7 @@ enum Step {
     LoseRace,
     Refuse,
     Overload,
+    OverBudget,
     Wait(Arc<Notify>),
 }
 
@@ -62,6 +64,12 @@ impl AreaCode for Scripted {
                 Step::LoseRace => Err(CallError::Store(store::Error::RunAgain)),
                 Step::Refuse => Ok(Err(refusal())),
                 Step::Overload => Err(CallError::Overloaded),
+                Step::OverBudget => Err(CallError::OverBudget(BudgetExceeded {
+                    whose: BudgetOwner::Workspace,
+                    name: "w".into(),
+                    resource: Resource::Cpu,
+                    retry_after_s: 1,
+                })),
                 Step::Wait(until) => {
                     until.notified().await;
                     Ok(Ok(reply("\"waited\"")))
@@ -259,7 +267,8 @@ async fn while_the_first_runs_the_second_is_told_to_wait() {
 #[tokio::test]
 async fn a_canary_is_judged_by_refused_and_by_abandoned_calls_too() {
     let wait = Step::Wait(Arc::default());
-    let service = TestService::new(vec![Step::Reply("1"), Step::Overload, wait]).await;
+    let steps = vec![Step::Reply("1"), Step::Overload, Step::OverBudget, wait];
+    let service = TestService::new(steps).await;
     let figures = service.begin_canary();
     let seen = || {
         let stats = figures.candidate.stats();
@@ -270,6 +279,8 @@ async fn a_canary_is_judged_by_refused_and_by_abandoned_calls_too() {
     assert_eq!(seen(), (1, 0, 1));
     service.call_canary().await.unwrap_err();
     assert_eq!(seen(), (2, 1, 1), "a refused call failed, and was not fast");
+    service.call_canary().await.unwrap_err();
+    assert_eq!(seen(), (2, 1, 1), "the budget of a workspace depends on no version");
     let left = tokio::time::timeout(Duration::from_millis(50), service.call_canary()).await;
     assert!(left.is_err());
     assert_eq!(seen(), (3, 1, 2), "an abandoned call took some time, and did not fail");

@@ -9,13 +9,7 @@ pub(super) fn delay_ms(share: LaneConfig, attempt: u32, jitter: f64) -> i64 {
     let doublings = attempt.saturating_sub(1).min(31);
     let doubled = u64::from(share.backoff_first_ms) << doublings;
     let full = doubled.min(u64::from(share.backoff_max_ms));
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        reason = "at most 2^32 milliseconds: exact in an f64, and far from an i64's end"
-    )]
-    let spread = (full as f64 * (0.8 + 0.4 * jitter)) as i64;
-    spread
+    (full as f64 * (0.8 + 0.4 * jitter)) as i64
 }
 
 #[cfg(test)]

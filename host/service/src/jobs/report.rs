@@ -28,7 +28,6 @@ pub(super) fn describe() {
 }
 
 /// Sets the metrics of the lanes' queue lengths and waits.
-#[expect(clippy::cast_precision_loss, reason = "a gauge is an f64")]
 pub(super) fn depths(depths: &BTreeMap<Lane, LaneDepth>, now: Timestamp) {
     for (lane, depth) in depths {
         for (state, count) in [("waiting", depth.waiting), ("running", depth.running)] {
@@ -40,7 +39,6 @@ pub(super) fn depths(depths: &BTreeMap<Lane, LaneDepth>, now: Timestamp) {
 }
 
 /// Sets the metric of jobs that failed for good.
-#[expect(clippy::cast_precision_loss, reason = "a gauge is an f64")]
 pub(super) fn failed(failed: &[(JobStatus, u64)]) {
     for (status, count) in failed {
         gauge!(FAILED, "status" => status.as_str()).set(*count as f64);

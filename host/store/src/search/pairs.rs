@@ -146,7 +146,7 @@ pub(crate) async fn is_complete(
         let declared: BTreeSet<_> = declared(scope).collect();
         let done = match version {
             VersionUse::Live => complete == declared,
-            VersionUse::Trial => complete.is_superset(&declared),
+            VersionUse::Candidate => complete.is_superset(&declared),
         };
         if !done {
             return Ok(false);

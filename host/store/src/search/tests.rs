@@ -217,14 +217,14 @@ async fn pairs_that_the_live_version_did_not_write_are_created_when_another_goes
     let unsearched = [CollectionScope { searched: vec![], ..scope() }];
     ensure(store, &unsearched).await.unwrap();
     put(store, "a").await;
-    ensure_for(store, &searched, VersionUse::Trial).await.unwrap();
+    ensure_for(store, &searched, VersionUse::Candidate).await.unwrap();
     assert_eq!(pairs(store).await, ["a"]);
     put(store, "b").await;
     ensure(store, &searched).await.unwrap();
     assert_eq!(pairs(store).await, ["a", "b"]);
     // Without another live version in between, this runs once.
     put(store, "c").await;
-    ensure_for(store, &unsearched, VersionUse::Trial).await.unwrap();
+    ensure_for(store, &unsearched, VersionUse::Candidate).await.unwrap();
     ensure(store, &searched).await.unwrap();
     assert_eq!(pairs(store).await, ["a", "b"]);
     ensure(store, &unsearched).await.unwrap();

@@ -20,7 +20,6 @@ impl RequestFigures {
         if self.requests == 0 {
             return ["0".to_owned(), NONE.to_owned()];
         }
-        #[expect(clippy::cast_precision_loss, reason = "a share that is shown with one decimal")]
         let percent = 100.0 * self.failed as f64 / self.requests as f64;
         [self.requests.to_string(), format!("{percent:.1}")]
     }

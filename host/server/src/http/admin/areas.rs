@@ -287,7 +287,8 @@ fn code(error: &InstallError) -> Option<Code> {
         | InstallError::OtherTrial { .. }
         | InstallError::AlreadyLive { .. }
         | InstallError::NotWaiting { .. }
-        | InstallError::Overtaken { .. } => Code::Conflict,
+        | InstallError::Overtaken { .. }
+        | InstallError::NotCaughtUp { .. } => Code::Conflict,
         InstallError::Load(_)
         | InstallError::Refused(_)
         | InstallError::SmokeTestFailed { .. }

@@ -202,6 +202,18 @@ pub enum InstallError {
         /// Name of the area.
         area: String,
     },
+    /// Another node decided about another area, and this node does not run its
+    /// version yet; nothing was done.
+    #[error(
+        "this node does not run the live version of area {other:?} yet, so it cannot decide about \
+         area {area:?}; repeat this in some seconds, or at another node"
+    )]
+    NotCaughtUp {
+        /// Name of the area.
+        area: String,
+        /// Name of the other area.
+        other: String,
+    },
     /// The blob store does not have the version's component.
     #[error(
         "the blob store has no {object}, a component of area {area:?}; do all nodes share one \

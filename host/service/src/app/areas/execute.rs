@@ -71,12 +71,15 @@ pub(super) async fn execute(
     let begun = Instant::now();
     loop {
         match decide_locked(app, decision, version.as_ref()).await {
-            Err(InstallError::Overtaken { area: other })
-                if other != *area && begun.elapsed() < CATCH_UP =>
-            {
+            Err(InstallError::NotCaughtUp { .. }) if begun.elapsed() < CATCH_UP => {
                 tokio::time::sleep(CATCH_UP_POLL).await;
             }
-            decided => return decided,
+            decided => {
+                if let (Ok(ActionResult::Live(_)), Some(version)) = (&decided, &version) {
+                    load::complete_collections(app, version).await;
+                }
+                return decided;
+            }
         }
     }
 }
@@ -115,11 +118,7 @@ async fn prepare(
     let Some(digest) = event.loads() else { return Ok(None) };
     let version = load::stored(app, &state.area, digest).await?;
     permit(app, state, event, &version).await?;
-    let used = match event {
-        AreaAction::BeginTrial { .. } => VersionUse::Trial,
-        _ => VersionUse::Live,
-    };
-    load::ensure_collections(app, &version, used).await?;
+    load::ensure_collections(app, &version, VersionUse::Candidate).await?;
     Ok(Some(version))
 }
 
@@ -183,7 +182,7 @@ async fn commit(
     };
     match with_writers_ended(app, area, committed).await {
         Ok(None) => Ok(()),
-        Ok(Some(area)) => Err(InstallError::Overtaken { area }),
+        Ok(Some(other)) => Err(InstallError::NotCaughtUp { area: (*area).to_owned(), other }),
         Err(store::Error::RunAgain) => Err(state.overtaken()),
         Err(error) => Err(error.into()),
     }
@@ -191,14 +190,18 @@ async fn commit(
 
 /// Locks the rows against decisions at other nodes. Returns another area of
 /// which this node does not run the version of its row yet: the decision was
-/// planned without it. A rollback is always permitted.
+/// planned without it. A rollback, the end of a trial and a forced removal are
+/// always permitted.
 async fn changed_elsewhere(
     app: &App,
     tx: &mut Connection,
     decision: &Decision<'_>,
 ) -> Result<Option<String>, store::Error> {
     deployments::lock(tx).await?;
-    if matches!(decision.event, AreaAction::RollBack { .. } | AreaAction::EndTrial { .. }) {
+    if let AreaAction::RollBack { .. }
+    | AreaAction::EndTrial { .. }
+    | AreaAction::Remove { force: true, .. } = decision.event
+    {
         return Ok(None);
     }
     let (live, rows) = (app.registry.snapshot(), rows::desired(tx).await?);

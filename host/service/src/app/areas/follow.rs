@@ -101,7 +101,7 @@ pub(super) async fn catch_up(app: &App) -> Result<bool, store::Error> {
         let _ = tokio::time::timeout(QUICK, join_all(changes)).await;
     } else {
         join_all(changes).await;
-        if !app.node.is_applying() {
+        if reconcile::runs_live(app, &desired) {
             guard.note_read(sent_at);
         }
     }

@@ -66,7 +66,11 @@ impl FolderTarget for App {
         let (InstallError::Store(source) | InstallError::Indexes { source, .. }) = error else {
             return false;
         };
-        !matches!(source, store::Error::UniqueConflict { .. })
+        match source {
+            store::Error::UniqueConflict { .. } => false,
+            store::Error::Unavailable(_) | store::Error::Full(_) => !source.is_timeout(),
+            _ => source.is_write_conflict(),
+        }
     }
 
     fn note_refused(&self, file: &Path, why: &str) {

@@ -114,6 +114,16 @@ pub(super) async fn ensure_collections(
     created.map_err(|source| InstallError::Indexes { area: version.manifest.name.clone(), source })
 }
 
+/// Fills the substring indexes of a version that is live on this node with what
+/// the version before wrote until now, and records them as complete. If this
+/// fails, the next live version does it.
+pub(super) async fn complete_collections(app: &App, version: &AreaVersion) {
+    if let Err(error) = ensure_collections(app, version, VersionUse::Live).await {
+        let area = &version.manifest.name;
+        tracing::warn!(area.name = area, %error, "cannot complete the indexes of a live version");
+    }
+}
+
 /// Returns the SHA-256 of a component in hex, computed on a blocking thread.
 pub(super) async fn digest_of(component: Bytes) -> Result<String, InstallError> {
     let digest = tokio::task::spawn_blocking(move || hex::encode(Sha256::digest(&component))).await;

@@ -200,11 +200,6 @@ impl LocalNode {
         self.known.lock().applying.remove(&(area.to_owned(), revisions));
     }
 
-    /// Returns whether tasks apply rows.
-    pub(super) fn is_applying(&self) -> bool {
-        !self.known.lock().applying.is_empty()
-    }
-
     /// Records that a version on trial could not be loaded.
     pub(super) fn trial_failed(&self, area: &str, digest: &str, why: String) {
         let failure = NodeFailure { digest: digest.to_owned(), why, at: Instant::now() };

@@ -42,6 +42,16 @@ pub(super) fn run(app: &App, desired: &DesiredAreas) -> Vec<JoinHandle<()>> {
     changes.collect()
 }
 
+/// Returns whether this node runs the live versions, or failed to load them.
+pub(super) fn runs_live(app: &App, desired: &DesiredAreas) -> bool {
+    let live = app.registry.snapshot();
+    let is_behind = |(name, area): (&String, &DesiredArea)| {
+        let steps = node_plan(area, &app.node.running(&live, name));
+        steps.iter().any(|step| !matches!(step, NodeStep::BeginTrial(_)))
+    };
+    !desired.iter().any(is_behind)
+}
+
 /// Task that applies the rows of an area.
 struct ApplyTask {
     app: App,
@@ -71,9 +81,14 @@ impl ApplyTask {
                     }
                 }
                 NodeStep::GoLive(pointer) => go_live(app, pointer).await,
-                NodeStep::BeginTrial(trial) => try_trial(app, trial).await,
+                NodeStep::BeginTrial(trial) => return self.try_later(trial.clone()),
             }
         }
+    }
+
+    /// Begins a trial, which no caller waits for.
+    fn try_later(self, trial: Trial) {
+        tokio::spawn(async move { try_trial(&self.app, &trial).await });
     }
 }
 
@@ -130,15 +145,23 @@ async fn go_live_with(
     version: Option<Arc<AreaVersion>>,
 ) -> Result<(), InstallError> {
     if let Some(version) = &version {
-        load::ensure_collections(app, version, VersionUse::Live).await?;
+        load::ensure_collections(app, version, VersionUse::Candidate).await?;
     }
     let target = version.as_ref().map_or(AreaTargetState::Removed, AreaTargetState::Live);
-    execute_step(app, &pointer.area, NodeStep::GoLive(pointer), target).await
+    execute_step(app, &pointer.area, NodeStep::GoLive(pointer), target).await?;
+    let live = app.registry.snapshot();
+    let is_live = |version: &&Arc<AreaVersion>| {
+        live.area(&pointer.area).is_some_and(|now| now.digest == version.digest)
+    };
+    if let Some(version) = version.as_ref().filter(is_live) {
+        load::complete_collections(app, version).await;
+    }
+    Ok(())
 }
 
 pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), InstallError> {
     let version = load::stored(app, &trial.area, &trial.digest).await?;
-    load::ensure_collections(app, &version, VersionUse::Trial).await?;
+    load::ensure_collections(app, &version, VersionUse::Candidate).await?;
     let target = AreaTargetState::Trial(trial, &version);
     execute_step(app, &trial.area, NodeStep::BeginTrial(trial), target).await
 }

@@ -4,20 +4,15 @@
 //! and OpenAPI contains their operations.
 
 use std::sync::Arc;
-use std::time::Duration;
-
-use futures::future::BoxFuture;
 
 use super::super::App;
 use super::error::InstallError;
 use super::install::install_unnamed;
 use super::{load, rows};
 use crate::registry::AreaTargetState;
-use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
 use assurance_core::domain::deployment::LivePointer;
-use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_runtime::{LoadError, LoadedArea};
-use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
+use assurance_work::AreaCode;
 
 /// Placeholder for the code of a version. It is never called, because its area
 /// returns 503.
@@ -27,28 +22,6 @@ impl AreaCode for CodePlaceholder {
     fn is_loaded(&self) -> bool {
         false
     }
-
-    fn handle<'a>(
-        &'a self,
-        unit: UnitOfWork,
-        _: &'a Request,
-        _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
-        Box::pin(async { CallOutcome { unit: Some(unit), result: Err(not_loaded()) } })
-    }
-
-    fn run<'a>(
-        &'a self,
-        unit: UnitOfWork,
-        _: &'a JobRun,
-        _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<JobOutcome, JobFailure>>> {
-        Box::pin(async { CallOutcome { unit: Some(unit), result: Err(not_loaded()) } })
-    }
-}
-
-fn not_loaded() -> CallError {
-    CallError::Host(anyhow::anyhow!("the version is not loaded on this node"))
 }
 
 /// Installs the manifest of each of these live versions, unless the area's code

@@ -52,7 +52,6 @@ fn is_slower(bounds: &CanaryConfig, candidate: &LatencySummary, live: &LatencySu
     both && candidate.p99_ms > bound
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of calls are far below 2^52")]
 fn rate(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
