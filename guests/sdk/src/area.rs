@@ -254,7 +254,6 @@ impl Area {
     /// # Errors
     /// The error that the handler returned. A kind of job that this version does not have fails
     /// permanently.
-    #[expect(clippy::needless_pass_by_value, reason = "as the world exports it")]
     pub fn run(&self, host: Handle, job: wit::Job) -> Result<wit::Outcome, wit::JobError> {
         let ctx = JobCtx::new(host, &job);
         let run = if job.kind == EVENT_KIND {
@@ -282,7 +281,6 @@ impl Area {
     ///
     /// # Errors
     /// The error that the handler returned. A kind of job that does not run in batches fails.
-    #[expect(clippy::needless_pass_by_value, reason = "as the world exports it")]
     pub fn run_batch(
         &self,
         host: Handle,

@@ -11,7 +11,6 @@ const PIECE_BYTES: u32 = 4 << 20;
 #[derive(Debug)]
 pub struct Blobs<'a>(pub(crate) &'a Scope);
 
-#[expect(clippy::missing_errors_doc, reason = "documented with the error in wit/capabilities.wit")]
 impl Blobs<'_> {
     /// Returns size and digest; `None` if the blob does not exist.
     pub fn stat(&self, name: &str) -> Result<Option<BlobInfo>, BlobError> {
@@ -46,7 +45,6 @@ pub struct SharedBlobs<'a> {
     pub(crate) area: &'a str,
 }
 
-#[expect(clippy::missing_errors_doc, reason = "documented with the error in wit/capabilities.wit")]
 impl SharedBlobs<'_> {
     /// Returns size and digest; `None` if the blob does not exist.
     pub fn stat(&self, name: &str) -> Result<Option<BlobInfo>, BlobError> {

@@ -93,7 +93,6 @@ impl Scope {
 
     /// Publishes an event to other areas and webhooks if the call commits. Returns the event's id,
     /// which is the same at every delivery.
-    #[expect(clippy::needless_pass_by_value, reason = "an event is published once")]
     #[track_caller]
     pub fn publish<E: Event>(&self, event: E) -> Uuid {
         match self.host.events_publish(E::NAME, &json(&event)) {

@@ -1,7 +1,6 @@
 //! The host functions of the contract. On wasm32 they are the component's imports. Natively, a
 //! [`Host`] implements them, for a test or a benchmark.
 
-#[allow(clippy::wildcard_imports, reason = "every interface of the contract")]
 use crate::wit::assurance::area::*;
 
 /// Gives access to the host functions of the contract, which `wit/` documents.
@@ -31,7 +30,7 @@ macro_rules! host_functions {
         /// Host of an area that runs natively. A function without an implementation panics, which
         /// ends the call.
         #[cfg(not(target_arch = "wasm32"))]
-        #[allow(missing_docs, clippy::missing_errors_doc, reason = "documented in wit/")]
+        #[allow(missing_docs, reason = "documented in wit/")]
         pub trait Host {
             /// Called before each host function, with the capability to which the function belongs.
             fn enter(&self, capability: manifest::Capability) {
@@ -46,12 +45,7 @@ macro_rules! host_functions {
             })*
         }
 
-        #[allow(
-            missing_docs,
-            clippy::missing_errors_doc,
-            clippy::must_use_candidate,
-            reason = "documented in wit/"
-        )]
+        #[allow(missing_docs, reason = "documented in wit/")]
         impl Handle {
             $($(#[$docs])* pub fn $name(&self, $($argument: $type),*) -> $output {
                 #[cfg(target_arch = "wasm32")]

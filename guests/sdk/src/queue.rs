@@ -19,7 +19,6 @@ impl Scope {
     }
 }
 
-#[expect(clippy::missing_errors_doc, reason = "documented with the error in wit/queue.wit")]
 impl WorkspaceJobs<'_> {
     /// Returns every lane with its load, ordered by name.
     #[must_use]

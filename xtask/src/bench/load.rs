@@ -81,7 +81,6 @@ pub(crate) fn run(
     };
     let summary: Summary = serde_json::from_str(line)?;
     let cpu = server.cpu_us()? - cpu_before;
-    #[expect(clippy::cast_precision_loss, reason = "a count of requests in seconds")]
     let requests = summary.requests as f64;
     Ok(LoadResults {
         requests_per_second: requests / (summary.duration_us / 1e6),

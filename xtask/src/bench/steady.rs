@@ -233,7 +233,6 @@ fn figures(seen: Vec<ConnectionResults>, took: Duration) -> PhaseResults {
     let at = |share: usize| {
         latencies.get((requests * share / 100).min(requests.saturating_sub(1))).copied()
     };
-    #[expect(clippy::cast_precision_loss, reason = "a count of requests in minutes")]
     let requests_per_second = requests as f64 / took.as_secs_f64();
     PhaseResults {
         requests,

@@ -12,7 +12,6 @@ impl FakeHost {
     ///
     /// # Errors
     /// The error that the job returned.
-    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
     pub fn run(&self, kind: &str, payload: Value, attempt: u32) -> Result<Outcome, JobError> {
         let job = wit::Job {
             call: self.circumstances(),
@@ -79,7 +78,6 @@ impl FakeHost {
     ///
     /// # Errors
     /// The error that the subscriber returned.
-    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
     pub fn deliver(&self, id: Uuid, name: &str, data: Value) -> Result<Outcome, JobError> {
         let occurred_at = self.now();
         let event = json!({ "id": id, "name": name, "data": data, "occurred_at": occurred_at });

@@ -226,6 +226,7 @@ impl FakeHost {
 
     /// Runs a call in a transaction: an error restores the previous state.
     fn attempt<T, E>(&self, run: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        self.0.state.borrow_mut().documents.begin_call();
         let before = self.0.state.borrow().clone();
         let result = run();
         if result.is_err() {
@@ -318,7 +319,6 @@ impl FakeHost {
     }
 
     /// Stores a document. The collection may belong to another area (`area.collection`).
-    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
     pub fn put_document(&self, collection: &str, id: &str, body: Value) {
         let now = self.now();
         self.0.state.borrow_mut().documents.put(collection, id, body.to_string(), now);

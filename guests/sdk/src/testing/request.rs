@@ -54,7 +54,6 @@ impl Request {
     }
 
     /// Sets a JSON body.
-    #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
     pub fn json(self, body: Value) -> Self {
         self.json_text(body.to_string())
     }

@@ -21,7 +21,12 @@ const MAX_INDEXED_BYTES: usize = 1_600;
 /// Collections by name. Each call begins with a copy; collections that it does not change stay
 /// shared.
 #[derive(Clone, Default)]
-pub(super) struct Documents(BTreeMap<String, Rc<CollectionDocuments>>);
+pub(super) struct Documents {
+    collections: BTreeMap<String, Rc<CollectionDocuments>>,
+    /// Versions of the documents that the call deleted, by collection and id. A new document with
+    /// the id continues them.
+    deleted: BTreeMap<(String, String), u64>,
+}
 
 /// The documents of a collection, by id.
 type CollectionDocuments = BTreeMap<String, Rc<ParsedDocument>>;
@@ -149,7 +154,7 @@ impl Position {
 
 impl Documents {
     fn of(&self, collection: &str) -> impl Iterator<Item = &ParsedDocument> {
-        self.0.get(collection).into_iter().flat_map(|kept| kept.values()).map(Rc::as_ref)
+        self.collections.get(collection).into_iter().flat_map(|kept| kept.values()).map(Rc::as_ref)
     }
 
     pub(super) fn all(&self, collection: &str) -> Vec<Json> {
@@ -157,16 +162,23 @@ impl Documents {
     }
 
     fn find(&self, collection: &str, id: &str) -> Option<&ParsedDocument> {
-        self.0.get(collection)?.get(id).map(Rc::as_ref)
+        self.collections.get(collection)?.get(id).map(Rc::as_ref)
     }
 
     pub(super) fn get(&self, collection: &str, id: &str) -> Option<Document> {
         self.find(collection, id).map(|found| found.document.clone())
     }
 
+    /// Forgets what the last call deleted.
+    pub(super) fn begin_call(&mut self) {
+        self.deleted.clear();
+    }
+
     pub(super) fn put(&mut self, collection: &str, id: &str, body: String, now: Timestamp) -> u64 {
         let before = self.find(collection, id).map(|found| &found.document);
-        let version = before.map_or(1, |document| document.version + 1);
+        let deleted = || self.deleted.get(&(collection.to_owned(), id.to_owned())).copied();
+        let last = before.map(|document| document.version).or_else(deleted).unwrap_or_default();
+        let version = last + 1;
         let document = Document {
             id: id.to_owned(),
             version,
@@ -174,13 +186,13 @@ impl Documents {
             created_at: before.map_or(now.0, |document| document.created_at),
             updated_at: now.0,
         };
-        let kept = self.0.entry(collection.to_owned()).or_default();
+        let kept = self.collections.entry(collection.to_owned()).or_default();
         Rc::make_mut(kept).insert(id.to_owned(), Rc::new(ParsedDocument::new(document)));
         version
     }
 
     pub(super) fn clear(&mut self, collection: &str) {
-        self.0.remove(collection);
+        self.collections.remove(collection);
     }
 
     fn matching(&self, collection: &str, conditions: &[Condition]) -> Vec<&ParsedDocument> {
@@ -260,8 +272,11 @@ impl Documents {
             }
             Write::Delete((id, expected)) => {
                 self.expect(collection, id, *expected)?;
-                if let Some(kept) = self.0.get_mut(collection) {
-                    Rc::make_mut(kept).remove(id);
+                if let Some(kept) = self.collections.get_mut(collection) {
+                    let gone = Rc::make_mut(kept).remove(id);
+                    let versions = gone.map(|gone| gone.document.version);
+                    self.deleted
+                        .extend(versions.map(|at| ((collection.to_owned(), id.to_owned()), at)));
                 }
                 Ok(0)
             }

@@ -55,7 +55,6 @@ impl TrafficShare {
         }
         let hundredths = percent * 100.0;
         let exact = (hundredths - hundredths.round()).abs() < 1e-6;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 10,000")]
         exact.then(|| Self(hundredths.round() as u16))
     }
 

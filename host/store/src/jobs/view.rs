@@ -66,7 +66,6 @@ pub async fn refresh_statistics(store: &Store, waiting: u64) -> Result<bool, Err
         sqlx::query_scalar("SELECT reltuples FROM pg_class WHERE oid = 'jobs_waiting'::regclass")
             .fetch_one(&mut *c)
             .await?;
-    #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "clamped")]
     let known = known.max(0.0) as u64;
     let is_wrong = known.max(waiting) >= BACKLOG && known.max(waiting) / 4 > known.min(waiting);
     if is_wrong {

@@ -3,7 +3,6 @@
 //! All data is imported through uploads and audits like a client's, so that the areas' own data is
 //! measured.
 
-mod advisories;
 pub(super) mod data;
 mod lists;
 mod report;
@@ -39,7 +38,6 @@ pub(crate) fn run(
     for backend in ["sqlite", "postgres"] {
         let server = Server::start(&plan(programs, "size", backend, &postgres)?)?;
         imports(&server, backend, &mut report)?;
-        report.matched.extend(advisories::measure(&server, backend)?);
         rebuilds(&server, backend, options.findings, &mut report)?;
         // The target is for PostgreSQL; the embedded database is for less data.
         if backend == "postgres" {

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::advisories::MatchingResults;
 use super::lists::DependencyListTimes;
 
 /// Maximum time for one measurement.
@@ -64,7 +63,6 @@ pub(super) struct Report {
     pub(super) imports: Vec<SbomImportTimings>,
     pub(super) rebuilds: Vec<Rebuild>,
     pub(super) lists: Vec<DependencyListTimes>,
-    pub(super) matched: Vec<MatchingResults>,
     /// Maximum memory of the host's process by database, including guests, in bytes.
     pub(super) host_memory_bytes: BTreeMap<&'static str, u64>,
 }
@@ -76,7 +74,6 @@ impl Report {
             imports: Vec::new(),
             rebuilds: Vec::new(),
             lists: Vec::new(),
-            matched: Vec::new(),
             host_memory_bytes: BTreeMap::new(),
         }
     }
@@ -91,18 +88,6 @@ impl Report {
         for DependencyListTimes { filter, first, far_page, far } in &self.lists {
             println!("| dependencies, filter: {filter}, page 1 | postgres | {first} |");
             println!("| the same, page {far_page} | postgres | {far} |");
-        }
-        for MatchingResults { backend, what, default_list, by_advisory, .. } in &self.matched {
-            println!("| {what}: default list | {backend} | {default_list} |");
-            println!("| {what}: filter advisory | {backend} | {by_advisory} |");
-        }
-        for MatchingResults { backend, what, import_seconds, guest_memory_bytes, .. } in
-            &self.matched
-        {
-            let mib = guest_memory_bytes.div_ceil(1 << 20);
-            println!(
-                "\naudit of {what}, {backend}: {import_seconds:.1} s, a call at most {mib} MiB"
-            );
         }
         for SbomImportTimings { backend, components, seconds } in &self.imports {
             println!("\naudits of {components} components, {backend}: {seconds:.2?} s");

@@ -178,11 +178,6 @@ impl<'a> Bench<'a> {
         // A round of its own: in the data of another load, its keys would be known already.
         let service = self.one(now, backend, once + 1, self.options.connections);
         let most = service.posts(1)?.per_second;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a positive rate"
-        )]
         let half = (most / 2.0) as u32;
         let figures = service.posts_at(half.max(1))?;
         self.add("POST support case, half of that rate", backend, "now", figures);

@@ -81,7 +81,6 @@ impl Service<'_> {
         lasting(Duration::from_secs(1))?;
         let (cpu, database) = (server.cpu_us()?, postgres_cpu_us()?);
         let seen = lasting(Duration::from_secs(self.load.seconds.into()))?;
-        #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let requests = seen.requests as f64;
         Ok(Figures {
             per_second: seen.requests_per_second,
@@ -148,7 +147,6 @@ fn drain(server: &Server, jobs: u64) -> anyhow::Result<Figures> {
         std::thread::sleep(POLL);
     }
     let seconds = begun.elapsed().as_secs_f64();
-    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     let count = jobs as f64;
     Ok(Figures {
         per_second: count / seconds,
