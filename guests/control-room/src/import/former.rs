@@ -2,6 +2,7 @@
 //! that reports such a finding again gives it the new identity, so that decisions about it stay.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -35,7 +36,10 @@ pub(super) fn adopt(
 /// Whether the finding has the observation's path, perhaps below another folder.
 fn is_of_same_file(observation: &Observation, finding: &Finding) -> bool {
     match (observation.first_path(), finding.paths.first()) {
-        (Some(path), Some(former)) => former.ends_with(path) || path.ends_with(former),
+        (Some(path), Some(former)) => {
+            let (path, former) = (Path::new(path), Path::new(former));
+            former.ends_with(path) || path.ends_with(former)
+        }
         (path, former) => path == former,
     }
 }

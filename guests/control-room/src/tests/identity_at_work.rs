@@ -457,7 +457,7 @@ fn a_finding_with_the_identity_of_its_commit_gets_its_new_identity() {
     stored["identity_fingerprint"] = json!(former);
     let id = new["id"].as_str().expect("an id");
     workspace.host.put_document("findings", id, stored);
-    assert_eq!(scan("b.c"), 1, "another file");
+    assert_eq!(scan("ba.c"), 1, "another file");
     assert_eq!(scan("a.c"), 0);
     let get = Request::to("get_finding").with("finding_id", new["id"].clone());
     let found = workspace.host.call(get).expect("found").body;
