@@ -2,9 +2,9 @@
 //!
 //! By itself, SQLite does this in the commit after which the log has 1,000
 //! pages, and all writers wait for it. A task on another connection copies the
-//! pages while others write. Only an empty log is written from its start again,
-//! and the task cannot empty the log while others write. So the commit after
-//! which the log has [`WRITER_PAGES`] pages copies what the task has left.
+//! pages while others write. The log is written from its start again only if
+//! all of it is copied when a transaction begins. So when the log is long, the
+//! task copies the few pages of the meantime while no other transaction writes.
 
 use std::time::Duration;
 
@@ -14,8 +14,11 @@ use tokio::time::Instant;
 
 use super::pool::Pool;
 
-/// Pages of the log, of 4 KiB, from which a commit makes a checkpoint.
+/// Pages of the log, of 4 KiB, from which a commit makes a checkpoint, if the
+/// task is too slow.
 pub(super) const WRITER_PAGES: &str = "16000";
+/// Pages of the log from which the task copies all of it.
+const LONG_LOG: i64 = 4_000;
 /// Pages that are not copied yet from which the task makes a checkpoint. Fewer
 /// would be copied several times, because many commits change the same pages.
 const PAGES: i64 = 2_000;
@@ -34,11 +37,11 @@ pub(super) fn describe_metrics() {
 }
 
 /// Makes checkpoints until the pool is closed.
-pub(super) async fn run(readers: Pool<SqliteConnection>) {
+pub(super) async fn run(readers: Pool<SqliteConnection>, writer: Pool<SqliteConnection>) {
     let mut pause = PAUSES[1];
     loop {
         tokio::time::sleep(pause).await;
-        pause = match copy(&readers).await {
+        pause = match copy(&readers, &writer).await {
             Ok(true) => PAUSES[0],
             Ok(false) => PAUSES[1].min(pause * 2),
             Err(sqlx::Error::PoolClosed) => return,
@@ -52,7 +55,10 @@ pub(super) async fn run(readers: Pool<SqliteConnection>) {
 
 /// Makes a checkpoint if the log has many pages that are not copied yet, and
 /// returns whether it did.
-async fn copy(readers: &Pool<SqliteConnection>) -> Result<bool, sqlx::Error> {
+async fn copy(
+    readers: &Pool<SqliteConnection>,
+    writer: &Pool<SqliteConnection>,
+) -> Result<bool, sqlx::Error> {
     let mut connection = readers.acquire().await?;
     let (_, pages, copied) = checkpoint(&mut connection, "NOOP").await?;
     let due = pages - copied >= PAGES;
@@ -60,6 +66,10 @@ async fn copy(readers: &Pool<SqliteConnection>) -> Result<bool, sqlx::Error> {
         let begun = Instant::now();
         checkpoint(&mut connection, "PASSIVE").await?;
         histogram!(CHECKPOINT_SECONDS).record(begun.elapsed().as_secs_f64());
+        if pages >= LONG_LOG {
+            let _turn = writer.turn().await?;
+            checkpoint(&mut connection, "PASSIVE").await?;
+        }
     }
     connection.release();
     Ok(due)
@@ -82,14 +92,18 @@ mod tests {
     use crate::testing::{TestStore, execute, fresh, rows};
     use crate::{Backend, Databases};
 
-    async fn with_table() -> (TestStore, Pool<SqliteConnection>) {
+    type Sqlite = Pool<SqliteConnection>;
+
+    async fn with_table() -> (TestStore, Sqlite, Sqlite) {
         let fresh = fresh(Backend::Sqlite).await.unwrap();
         let mut writer = fresh.store.writer().await.unwrap();
         execute(&mut writer, "CREATE TABLE pages (bytes BLOB)").await;
         writer.release();
-        let Databases::Sqlite { readers, .. } = &fresh.store.0.databases else { unreachable!() };
-        let readers = readers.clone();
-        (fresh, readers)
+        let Databases::Sqlite { readers, writer, .. } = &fresh.store.0.databases else {
+            unreachable!()
+        };
+        let (readers, writer) = (readers.clone(), writer.clone());
+        (fresh, readers, writer)
     }
 
     /// Commits a transaction that writes about this number of pages.
@@ -100,7 +114,7 @@ mod tests {
         writer.release();
     }
 
-    async fn log(readers: &Pool<SqliteConnection>) -> (i64, i64) {
+    async fn log(readers: &Sqlite) -> (i64, i64) {
         let mut connection = readers.acquire().await.unwrap();
         let (_, pages, copied) = checkpoint(&mut connection, "NOOP").await.unwrap();
         connection.release();
@@ -109,14 +123,14 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn many_pages_are_copied_while_another_transaction_writes() {
-        let (fresh, readers) = with_table().await;
+        let (fresh, readers, writer) = with_table().await;
         write(&fresh, PAGES - 500).await;
-        assert!(!copy(&readers).await.unwrap(), "too few pages");
+        assert!(!copy(&readers, &writer).await.unwrap(), "too few pages");
         write(&fresh, 1_000).await;
         let (before, _) = log(&readers).await;
         let mut open = fresh.store.begin(crate::TransactionAccess::WriteLocked).await.unwrap();
         execute(&mut open, "INSERT INTO pages VALUES ('open')").await;
-        assert!(copy(&readers).await.unwrap());
+        assert!(copy(&readers, &writer).await.unwrap());
         assert_eq!(log(&readers).await, (before, before));
         open.commit().await.unwrap();
         let mut reader = fresh.store.reader().await.unwrap();
@@ -124,8 +138,23 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_long_log_is_written_from_its_start_although_others_write() {
+        let (fresh, readers, writer) = with_table().await;
+        write(&fresh, LONG_LOG).await;
+        let mut open = fresh.store.begin(crate::TransactionAccess::WriteLocked).await.unwrap();
+        execute(&mut open, "INSERT INTO pages VALUES (zeroblob(40960))").await;
+        let copying = tokio::spawn(async move { copy(&readers, &writer).await.map(|_| readers) });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        open.commit().await.unwrap();
+        let readers = copying.await.unwrap().unwrap();
+        write(&fresh, 1).await;
+        let (pages, _) = log(&readers).await;
+        assert!(pages < 100, "{pages} pages");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn the_log_stays_short_without_the_task() {
-        let (fresh, readers) = with_table().await;
+        let (fresh, readers, _) = with_table().await;
         for _ in 0..20 {
             write(&fresh, 2_000).await;
         }
