@@ -18,7 +18,7 @@ const EXAMPLE: &str = "announcements";
 
 /// A language of the example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
+pub enum GuestLanguage {
     /// JavaScript, executed by QuickJS.
     JavaScript,
     /// Python, executed by CPython.
@@ -28,11 +28,11 @@ pub enum Language {
 /// The tool that builds components of one language.
 #[derive(Debug)]
 pub struct Tool {
-    language: Language,
+    language: GuestLanguage,
     program: PathBuf,
 }
 
-impl Language {
+impl GuestLanguage {
     /// All languages.
     pub const ALL: [Self; 2] = [Self::JavaScript, Self::Python];
 
@@ -53,7 +53,7 @@ impl Language {
     }
 }
 
-impl Language {
+impl GuestLanguage {
     fn extension(self) -> &'static str {
         match self {
             Self::JavaScript => "js",
@@ -62,7 +62,7 @@ impl Language {
     }
 }
 
-impl fmt::Display for Language {
+impl fmt::Display for GuestLanguage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::JavaScript => "JavaScript",
@@ -98,13 +98,13 @@ impl Tool {
         let out = folder.join(EXAMPLE).with_extension("wasm");
         let mut componentize = Command::new(&self.program);
         match self.language {
-            Language::JavaScript => componentize
+            GuestLanguage::JavaScript => componentize
                 .arg("--wit")
                 .arg(world)
                 .arg("--js")
                 .arg(&main)
                 .args(["--world", EXAMPLE, "--sync", "--opt-size"]),
-            Language::Python => componentize
+            GuestLanguage::Python => componentize
                 .arg("-d")
                 .arg(world)
                 .args(["-w", EXAMPLE, "componentize", EXAMPLE, "-p"])

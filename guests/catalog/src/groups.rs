@@ -13,7 +13,8 @@ use crate::resource::{self, DocumentView, assign, once, versioned};
 
 /// A stored group.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Group {
+#[schemars(rename = "Group")]
+pub(crate) struct UserGroup {
     pub(crate) name: String,
     /// Ids of the users who are members of the group.
     member_ids: Vec<Uuid>,
@@ -23,7 +24,7 @@ pub(crate) struct Group {
     data_classification: DataClassification,
 }
 
-document!(Group, "groups");
+document!(UserGroup, "groups");
 
 /// A request to create a group.
 #[derive(Deserialize, JsonSchema)]
@@ -87,9 +88,9 @@ fn members(scope: &Scope, ids: Vec<Uuid>) -> Result<Vec<Uuid>> {
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewGroup>,
-) -> Result<Created<Versioned<DocumentView<Group>>>> {
+) -> Result<Created<Versioned<DocumentView<UserGroup>>>> {
     let id = ctx.new_id();
-    let group = Group {
+    let group = UserGroup {
         name: new.name,
         member_ids: members(ctx, new.member_ids)?,
         identities: once(new.identities),
@@ -114,9 +115,9 @@ pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
     paging: Paging,
-) -> Result<Page<DocumentView<Group>>> {
+) -> Result<Page<DocumentView<UserGroup>>> {
     let query = ctx
-        .documents::<Group>()
+        .documents::<UserGroup>()
         .query()
         .contains_if(&["name"], params.q.as_deref())
         .equals_if("trust_zone", params.trust_zone)
@@ -142,8 +143,8 @@ pub(crate) fn update(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(changes): Body<GroupChanges>,
-) -> Result<Versioned<DocumentView<Group>>> {
-    let mut group = ctx.documents::<Group>().get(id)?;
+) -> Result<Versioned<DocumentView<UserGroup>>> {
+    let mut group = ctx.documents::<UserGroup>().get(id)?;
     ctx.check_if_match(group.version)?;
     assign(&mut group.name, changes.name);
     assign(&mut group.member_ids, changes.member_ids.map(|ids| members(ctx, ids)).transpose()?);

@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 use area_shared::catalog::resolve;
 
-use crate::groups::Group;
+use crate::groups::UserGroup;
 use crate::repositories::Repository;
 use crate::services::Service;
 
@@ -35,7 +35,7 @@ impl KnownReferences {
         Ok(Self {
             services: services.map(|service| (service.name.clone(), service)).collect(),
             repositories,
-            groups: referred::<Group>(scope, &groups, |found| &found.name)?,
+            groups: referred::<UserGroup>(scope, &groups, |found| &found.name)?,
             people: people(scope),
         })
     }

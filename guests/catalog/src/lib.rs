@@ -12,7 +12,7 @@ use area_sdk::prelude::*;
 use area_shared::evidence::{ENVELOPE_ACCEPTED, EvidenceConsumer};
 use area_shared::uploads::UploadReady;
 
-use groups::{Group, GroupCreated, GroupUpdated};
+use groups::{GroupCreated, GroupUpdated, UserGroup};
 use intake::ServiceEvidenceConsumer;
 use repositories::{Repository, RepositoryCreated, RepositoryUpdated};
 use services::{Service, ServiceCreated, ServiceUpdated};
@@ -60,7 +60,7 @@ fn collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<Group>()
+        Collection::of::<UserGroup>()
             .summary(
                 "Groups with their members, their names in other systems, and their trust zone",
             )
@@ -185,7 +185,7 @@ fn group_routes(area: Area) -> Area {
                 "The `ETag` of the response is the version that a change names in `If-Match`.",
             )
             .example(include_str!("../examples/get_group.json"))
-            .handler(resource::show::<Group>),
+            .handler(resource::show::<UserGroup>),
     )
     .route(
         patch("update_group", GROUP)

@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-use crate::groups::Group;
+use crate::groups::UserGroup;
 use crate::repositories::Repository;
 use crate::resource::{self, DocumentView, assign, once, versioned};
 
@@ -102,7 +102,7 @@ fn check(
             "This user is not a member of the workspace.",
         ));
     }
-    match group_id.map(|id| ctx.documents::<Group>().find(id)).transpose()? {
+    match group_id.map(|id| ctx.documents::<UserGroup>().find(id)).transpose()? {
         Some(None) => Err(Problem::validation("/group_id", "The workspace has no such group.")),
         _ => Ok(()),
     }

@@ -3,7 +3,7 @@
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
-use area_shared::catalog::Group;
+use area_shared::catalog::UserGroup;
 use area_shared::counts::{Deployment, Finding, GroupDependency, component_count};
 use area_shared::evidence::EvidenceRecord;
 
@@ -90,7 +90,7 @@ pub(crate) fn compute(scope: &Scope) -> Result<ContextSummary, DocumentError> {
         coverage_gaps,
         entity_count: landscape.repository_count
             + landscape.service_count
-            + scope.documents::<Group>().query().count()?
+            + scope.documents::<UserGroup>().query().count()?
             + component_count(scope)?
             + scope.documents::<Deployment>().query().equals("current", true).count()?,
         evidence_count: scope.documents::<EvidenceRecord>().query().count()?,

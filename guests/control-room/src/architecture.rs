@@ -3,7 +3,7 @@
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
-use area_shared::catalog::{DataClassification, Group, Repository, Service};
+use area_shared::catalog::{DataClassification, Repository, Service, UserGroup};
 
 use crate::severity::Severity;
 use crate::text::clean;
@@ -34,7 +34,7 @@ impl ArchitectureContext {
         let mut services: Vec<Service> = services.into_iter().map(|kept| kept.value).collect();
         services.retain(|service| service.repository_ids.contains(&repository_id));
         let groups = services.iter().filter_map(|service| service.group_id);
-        let groups = scope.documents::<Group>().get_many(groups)?;
+        let groups = scope.documents::<UserGroup>().get_many(groups)?;
         let classes: Vec<DataClassification> =
             groups.iter().map(|group| group.data_classification).collect();
         let repository = repository.map(|kept| kept.value);

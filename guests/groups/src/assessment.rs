@@ -3,7 +3,7 @@
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, JobOptions};
-use area_shared::catalog::{DataClassification, Group};
+use area_shared::catalog::{DataClassification, UserGroup};
 
 use crate::dependencies::Dependency;
 
@@ -19,7 +19,7 @@ pub(crate) struct DependencyAssessment {
 
 /// Assesses a dependency. Its data classification is the higher one of the two groups, because data
 /// may flow in both directions. It crosses a trust boundary if the trust zones differ.
-pub(crate) fn assess(source: &Group, target: &Group) -> DependencyAssessment {
+pub(crate) fn assess(source: &UserGroup, target: &UserGroup) -> DependencyAssessment {
     DependencyAssessment {
         crosses_trust_boundary: source.trust_zone != target.trust_zone,
         data_classification: source.data_classification.max(target.data_classification),
@@ -83,7 +83,7 @@ pub(crate) fn run(ctx: &JobCtx, job: Reassess) -> JobResult<Reassess> {
 
 fn reassess(ctx: &JobCtx, dependency: &mut Stored<Dependency>) -> Result<(), JobError> {
     let ends = [dependency.source_group_id, dependency.target_group_id];
-    let groups = ctx.documents::<Group>().get_many(ends)?;
+    let groups = ctx.documents::<UserGroup>().get_many(ends)?;
     if let [source, target] = groups.as_slice()
         && dependency.is_otherwise(assess(source, target))
     {

@@ -1,7 +1,7 @@
 //! Dependencies between groups and their operations.
 
 use area_sdk::prelude::*;
-use area_shared::catalog::{DataClassification, Group};
+use area_shared::catalog::{DataClassification, UserGroup};
 
 use crate::assessment::{DependencyAssessment, assess};
 use crate::evidence;
@@ -51,8 +51,8 @@ document!(Dependency, "dependencies");
 impl Dependency {
     /// Returns a new dependency between two groups with its evidence.
     pub(crate) fn between(
-        source: &Stored<Group>,
-        target: &Stored<Group>,
+        source: &Stored<UserGroup>,
+        target: &Stored<UserGroup>,
         relationship_kind: String,
         mut evidence_ids: Vec<Uuid>,
     ) -> Self {
@@ -174,8 +174,8 @@ pub(crate) fn keep(
 }
 
 /// Returns the group that a member of the body references.
-fn group(ctx: &Ctx, member: &str, id: Uuid) -> Result<Stored<Group>> {
-    ctx.documents::<Group>().find(id)?.ok_or_else(|| Problem {
+fn group(ctx: &Ctx, member: &str, id: Uuid) -> Result<Stored<UserGroup>> {
+    ctx.documents::<UserGroup>().find(id)?.ok_or_else(|| Problem {
         detail: format!("The workspace has no group {id}, which {member} names."),
         ..Problem::not_found()
     })

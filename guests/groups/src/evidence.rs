@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
-use area_shared::catalog::{Group, resolve};
+use area_shared::catalog::{UserGroup, resolve};
 use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
 use area_shared::uploads;
 
@@ -85,8 +85,8 @@ fn read(record: &Stored<EvidenceRecord>, content: Option<&str>) -> Option<Stated
 /// Returns the evidence records that state this dependency, newest first.
 pub(crate) fn about(
     ctx: &Ctx,
-    source: &Stored<Group>,
-    target: &Stored<Group>,
+    source: &Stored<UserGroup>,
+    target: &Stored<UserGroup>,
     kind: &str,
 ) -> Result<Vec<Uuid>> {
     let names = [source.id.clone(), source.id.to_uppercase(), source.name.clone()];
@@ -106,7 +106,7 @@ pub(crate) fn about(
 /// workspace.
 fn keep(
     ctx: &JobCtx,
-    groups: &BTreeMap<String, Stored<Group>>,
+    groups: &BTreeMap<String, Stored<UserGroup>>,
     statement: StatedRelationship,
 ) -> Result<(), JobError> {
     let ends = (resolve(groups, &statement.source), resolve(groups, &statement.target));

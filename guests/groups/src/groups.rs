@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
-use area_shared::catalog::Group;
+use area_shared::catalog::UserGroup;
 
 /// Returns the groups that have one of these ids or names, by id and by name.
 pub(crate) fn referred(
     scope: &Scope,
     references: &BTreeSet<&str>,
-) -> Result<BTreeMap<String, Stored<Group>>, DocumentError> {
-    let groups = scope.documents::<Group>();
+) -> Result<BTreeMap<String, Stored<UserGroup>>, DocumentError> {
+    let groups = scope.documents::<UserGroup>();
     let ids = references.iter().filter_map(|text| text.parse::<Uuid>().ok());
     let by_id = groups.get_many(ids)?.into_iter().map(|group| (group.id.clone(), group));
     let names = references.iter().copied();

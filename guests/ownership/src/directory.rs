@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
-use area_shared::catalog::{Group, Service};
+use area_shared::catalog::{Service, UserGroup};
 
 use crate::catalog;
 use crate::codeowners::{Identity, email_local_part};
@@ -54,7 +54,7 @@ impl OwnerDirectory {
             service_ids: services.iter().map(Stored::uuid).collect(),
         };
         directory.add_members(scope);
-        for group in catalog::all::<Group>(scope)? {
+        for group in catalog::all::<UserGroup>(scope)? {
             directory.add_group(&group, &services);
         }
         Ok(directory)
@@ -75,7 +75,7 @@ impl OwnerDirectory {
         self.by_email.values().any(|member| *member == user)
     }
 
-    fn add_group(&mut self, group: &Stored<Group>, services: &[Stored<Service>]) {
+    fn add_group(&mut self, group: &Stored<UserGroup>, services: &[Stored<Service>]) {
         let id = group.uuid();
         let owners = services.iter().filter(|service| service.group_id == Some(id));
         let service_owner =

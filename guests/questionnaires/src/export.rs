@@ -36,7 +36,8 @@ pub(crate) struct ExportParams {
 
 /// A questionnaire as a CSV file, or one part of a large file.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Export {
+#[schemars(rename = "Export")]
+pub(crate) struct QuestionnaireCsv {
     /// Filename: the title with only characters that every file system accepts.
     filename: String,
     content_type: &'static str,
@@ -48,7 +49,7 @@ pub(crate) struct Export {
     next_cursor: Option<String>,
 }
 
-pub(crate) fn export(ctx: &Ctx, Params(params): Params<ExportParams>) -> Result<Export> {
+pub(crate) fn export(ctx: &Ctx, Params(params): Params<ExportParams>) -> Result<QuestionnaireCsv> {
     let questionnaire = ctx.documents::<StoredQuestionnaire>().get(params.questionnaire_id)?;
     let mut sheet = CsvWriter::new();
     if params.cursor.is_none() {
@@ -68,7 +69,7 @@ pub(crate) fn export(ctx: &Ctx, Params(params): Params<ExportParams>) -> Result<
             break;
         }
     }
-    Ok(Export {
+    Ok(QuestionnaireCsv {
         filename: filename(&questionnaire.title),
         content_type: "text/csv; charset=utf-8; header=present",
         csv: sheet.finish()?,

@@ -54,7 +54,7 @@ pub(crate) fn exists(scope: &Scope, subject: EvaluationKey) -> Result<bool, Docu
     Ok(same.equals("order", order).first()?.is_some())
 }
 
-/// Stores the evaluation of a step and returns its status.
+/// Stores the evaluation of a remediation step for an audit. Returns the status of the evaluation.
 pub(crate) fn keep(
     scope: &Scope,
     subject: EvaluationKey,

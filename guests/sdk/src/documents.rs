@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::all::AllDocuments;
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use self::query::MAX_SEARCH_TEXT;
 pub use self::query::Query;
 use crate::context::Scope;
 use crate::time::Timestamp;
@@ -52,6 +54,8 @@ pub enum DocumentError {
     InvalidCursor,
     /// The call has reached its limit of documents or bytes.
     LimitExceeded,
+    /// The text of a `contains` condition has more than 1,000 characters.
+    SearchTextTooLong,
 }
 
 impl From<wit::Error> for DocumentError {

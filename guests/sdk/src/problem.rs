@@ -84,6 +84,9 @@ impl From<DocumentError> for Problem {
             DocumentError::LimitExceeded => {
                 Self::validation("", "This asks for more than one request may touch.")
             }
+            DocumentError::SearchTextTooLong => {
+                Self::validation("", "A search text has more than 1,000 characters; shorten it.")
+            }
         }
     }
 }

@@ -50,7 +50,8 @@ document!(Service, "catalog.services");
 /// A group of users.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Group {
+#[schemars(rename = "Group")]
+pub struct UserGroup {
     /// Name, unique in the workspace.
     pub name: String,
     /// Ids of the users who are members of the group.
@@ -63,7 +64,7 @@ pub struct Group {
     pub data_classification: DataClassification,
 }
 
-document!(Group, "catalog.groups");
+document!(UserGroup, "catalog.groups");
 
 /// Confidentiality of a group's data, least confidential first.
 #[derive(

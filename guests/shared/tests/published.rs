@@ -45,7 +45,7 @@ fn check<T: Document + JsonSchema>(owner: &Area) {
 fn shapes_read_what_their_owners_write() {
     check::<catalog::Repository>(&area_catalog::area());
     check::<catalog::Service>(&area_catalog::area());
-    check::<catalog::Group>(&area_catalog::area());
+    check::<catalog::UserGroup>(&area_catalog::area());
     check::<evidence::EvidenceRecord>(&area_evidence::area());
     check::<uploads::Upload>(&area_uploads::area());
 }

@@ -50,15 +50,15 @@ pub fn area_message(digest: &str) -> Vec<u8> {
 pub struct SigningKeyError(String);
 
 /// An Ed25519 private key; it is never printed.
-pub struct SigningKey(ed25519_dalek::SigningKey);
+pub struct Ed25519PrivateKey(ed25519_dalek::SigningKey);
 
-impl fmt::Debug for SigningKey {
+impl fmt::Debug for Ed25519PrivateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SigningKey(public {})", self.public_key_base64())
+        write!(f, "Ed25519PrivateKey(public {})", self.public_key_base64())
     }
 }
 
-impl SigningKey {
+impl Ed25519PrivateKey {
     /// Generates a key from the operating system's randomness.
     #[must_use]
     pub fn generate() -> Self {
@@ -130,11 +130,11 @@ mod tests {
 
     #[test]
     fn the_private_key_file_is_of_the_version_that_openssl_reads() {
-        let key = SigningKey::generate();
+        let key = Ed25519PrivateKey::generate();
         let pem = key.to_pem().unwrap();
         let body: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
         assert_eq!(STANDARD.decode(body).unwrap().len(), 48, "PKCS#8 version 1, no public key");
-        assert_eq!(SigningKey::from_pem(&pem).unwrap().public_key(), key.public_key());
+        assert_eq!(Ed25519PrivateKey::from_pem(&pem).unwrap().public_key(), key.public_key());
     }
 
     #[test]
@@ -164,13 +164,13 @@ mod tests {
 
     #[test]
     fn a_key_survives_its_file_and_signs_verifiably() {
-        let key = SigningKey::generate();
-        let read = SigningKey::from_pem(&key.to_pem().unwrap()).unwrap();
+        let key = Ed25519PrivateKey::generate();
+        let read = Ed25519PrivateKey::from_pem(&key.to_pem().unwrap()).unwrap();
         let message = dsse_pae(ENVELOPE_TYPE, b"{}");
         let signature = read.sign(&message);
         assert!(verify_ed25519_strict(&key.public_key(), &message, &signature));
         assert!(!verify_ed25519_strict(&key.public_key(), b"{}", &signature));
-        assert!(SigningKey::from_pem("nonsense").is_err());
+        assert!(Ed25519PrivateKey::from_pem("nonsense").is_err());
         assert!(!format!("{key:?}").contains("PRIVATE"));
     }
 

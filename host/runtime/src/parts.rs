@@ -20,10 +20,12 @@ const MAX_DEFINITIONS: u64 = 1_000_000;
 /// Maximum nesting depth of components.
 const MAX_DEPTH: usize = 32;
 
-/// Rejects a component with too many parts.
+/// Rejects a component that, with everything it instantiates, has too many
+/// instances or definitions, or is nested too deep.
 ///
 /// # Errors
-/// A message that names the exceeded limit, or the part that cannot be counted.
+/// Names the exceeded limit, or says that a nested component comes from an
+/// import or an instance and cannot be counted.
 pub(super) fn check(component: &[u8]) -> Result<(), String> {
     let mut levels: Vec<PartCounter> = vec![];
     for payload in Parser::new(0).parse_all(component) {

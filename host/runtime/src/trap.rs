@@ -170,7 +170,8 @@ pub(super) fn turn_exceeded(turn: WriteLockLimit) -> CallError {
     CallError::Turn { cpu: turn.cpu, wall: turn.wall }
 }
 
-/// Converts the reason for a recording; `None` if the guest did not cause it.
+/// Converts an error that ended a host call into a recorded fault; `None` if
+/// the guest did not cause the error.
 pub(super) fn to_fault(error: &wasmtime::Error) -> Option<RecordedFault> {
     let stop = error.downcast_ref::<CallStop>()?;
     let kind = match stop {

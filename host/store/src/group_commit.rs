@@ -189,7 +189,7 @@ async fn apply_in_savepoint(tx: &mut Tx, unit: &Unit) -> Result<Result<u64, Erro
 mod tests {
     use std::time::Duration;
 
-    use crate::apply::Insert;
+    use crate::apply::DocumentInsert;
     use crate::testing::{TestStore, execute, fresh, rows};
     use crate::{Backend, CollectionScope, Store, collections};
     use assurance_core::domain::id::{JobId, WorkspaceId};
@@ -201,7 +201,7 @@ mod tests {
     fn unit(workspace: WorkspaceId, id: &str) -> Effects {
         let mut effects = Effects::new(workspace, "notes", Timestamp(1));
         let (collection, body) = ("notes.note".to_owned(), "{}".to_owned());
-        effects.inserts.push(Insert { collection, id: id.to_owned(), version: 1, body });
+        effects.inserts.push(DocumentInsert { collection, id: id.to_owned(), version: 1, body });
         effects
     }
 

@@ -1,7 +1,7 @@
 //! Stored responses for idempotency keys.
 
 use super::Store;
-use super::apply::{Effects, TransactionKind, apply};
+use super::apply::{CommitMode, Effects, apply};
 use super::connection::{Connection, Tx, execute, fetch_optional};
 use super::error::Error;
 use assurance_core::domain::id::{UserId, WorkspaceId};
@@ -75,7 +75,7 @@ pub async fn keep(tx: &mut Tx, reply: StoredReply, now: Timestamp) -> Result<(),
     let nothing_else = Effects::new(reply.workspace, "", now);
     // No call of an area uses the keys of the host's operations, so the gate is
     // not needed.
-    let within = TransactionKind::Transaction { gated: true };
+    let within = CommitMode::Transaction { gated: true };
     apply(tx, Effects { reply: Some(reply), ..nothing_else }, within).await?;
     Ok(())
 }

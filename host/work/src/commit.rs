@@ -7,7 +7,7 @@ use super::reading::ReadState;
 use super::{CommitAdditions, UnitOfWork, UnitSpec};
 use assurance_core::domain::job::Lane;
 use assurance_core::domain::time::Timestamp;
-use assurance_store::apply::{Effects, TransactionKind, apply};
+use assurance_store::apply::{CommitMode, Effects, apply};
 use assurance_store::idempotency::{self, StoredReply};
 use assurance_store::search::PairColumns;
 use assurance_store::{Backend, Error, TransactionAccess, Tx, indexes, jobs, memberships};
@@ -242,7 +242,7 @@ impl UnitOfWork {
             return self.write_in(tx, effects).await;
         }
         let mut connection = self.store.serializable().await?;
-        let delivered = apply(&mut connection, effects, TransactionKind::Autocommit).await?;
+        let delivered = apply(&mut connection, effects, CommitMode::Autocommit).await?;
         connection.release();
         Ok(delivered)
     }
@@ -339,8 +339,8 @@ impl UnitOfWork {
     }
 }
 
-fn within(tx: &Tx) -> TransactionKind {
-    TransactionKind::Transaction { gated: tx.is_gated() }
+fn within(tx: &Tx) -> CommitMode {
+    CommitMode::Transaction { gated: tx.is_gated() }
 }
 
 impl UnitOfWork {

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use assurance_core::domain::document::{Document, DocumentWrite};
 use assurance_core::domain::time::Timestamp;
-use assurance_store::apply::{Delete, Effects, Insert, ReadDocument, Update};
+use assurance_store::apply::{
+    DocumentDelete, DocumentInsert, DocumentUpdate, Effects, ReadDocument,
+};
 use assurance_store::documents::DocumentHead;
 
 use super::DocumentError;
@@ -261,10 +263,10 @@ impl OverlayEntry {
         let (collection, id) = (collection.to_owned(), id.to_owned());
         match (self.base, &mut self.now) {
             (StoredState::At(from), CurrentState::Absent { .. }) => {
-                effects.deletes.push(Delete { collection, id, from });
+                effects.deletes.push(DocumentDelete { collection, id, from });
             }
             (StoredState::At(from), CurrentState::Whole { document, .. }) => {
-                effects.updates.push(Update {
+                effects.updates.push(DocumentUpdate {
                     collection,
                     id,
                     from,
@@ -274,7 +276,7 @@ impl OverlayEntry {
                 });
             }
             (StoredState::Unknown | StoredState::Absent, CurrentState::Whole { document, .. }) => {
-                effects.inserts.push(Insert {
+                effects.inserts.push(DocumentInsert {
                     collection,
                     id,
                     version: document.version,

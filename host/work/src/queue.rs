@@ -12,7 +12,7 @@ use assurance_core::domain::queue::{JobAction, JobChange, JobFilter, LaneLoad, Q
 use assurance_core::domain::time::Timestamp;
 use assurance_store::{Error, jobs};
 
-type QueueResult<T> = Result<T, OperationError<QueueError>>;
+type QueueOperationResult<T> = Result<T, OperationError<QueueError>>;
 
 /// Maximum number of jobs of one page, or of one lane and status of an
 /// overview.
@@ -29,7 +29,7 @@ impl UnitOfWork {
 
     /// Returns the workspace's jobs by lane and position, then those without a
     /// position.
-    pub async fn queue_overview(&mut self, limit: u32) -> QueueResult<Vec<QueuedJob>> {
+    pub async fn queue_overview(&mut self, limit: u32) -> QueueOperationResult<Vec<QueuedJob>> {
         check_limit(limit)?;
         let (workspace, now) = self.workspace_and_now();
         let jobs =
@@ -44,7 +44,7 @@ impl UnitOfWork {
         filter: &JobFilter,
         cursor: Option<&str>,
         limit: u32,
-    ) -> QueueResult<(Vec<QueuedJob>, Option<String>)> {
+    ) -> QueueOperationResult<(Vec<QueuedJob>, Option<String>)> {
         check_limit(limit)?;
         let scope = self.workspace_and_now();
         let key = self.keys.derive("query cursor");
@@ -82,7 +82,7 @@ impl UnitOfWork {
 
     /// Returns a failed or dead job to its lane with all its attempts. Returns
     /// the job as it will be after the commit.
-    pub async fn retry_job(&mut self, job: JobId) -> QueueResult<QueuedJob> {
+    pub async fn retry_job(&mut self, job: JobId) -> QueueOperationResult<QueuedJob> {
         let mut found = self.job_to_change(job).await?;
         if !matches!(found.status, JobStatus::Failed | JobStatus::Dead) {
             return Err(OperationError::Refused(QueueError::WrongStatus(found.status)));
@@ -104,7 +104,11 @@ impl UnitOfWork {
 
     /// Ends a job that waits or runs. Returns the job as it will be after the
     /// commit.
-    pub async fn cancel_job(&mut self, job: JobId, reason: String) -> QueueResult<QueuedJob> {
+    pub async fn cancel_job(
+        &mut self,
+        job: JobId,
+        reason: String,
+    ) -> QueueOperationResult<QueuedJob> {
         if reason.chars().count() > MAX_REASON || reason.contains('\0') {
             let what = format!("a reason has at most {MAX_REASON} characters, without U+0000");
             return Err(OperationError::Refused(QueueError::Misuse(what)));
@@ -131,7 +135,7 @@ impl UnitOfWork {
         (self.spec.call.workspace, self.spec.call.now)
     }
 
-    async fn job_to_change(&mut self, job: JobId) -> QueueResult<QueuedJob> {
+    async fn job_to_change(&mut self, job: JobId) -> QueueOperationResult<QueuedJob> {
         if !self.spec.writes {
             let what = "the route is read-only; set `writes` to true in the manifest".to_owned();
             return Err(OperationError::Refused(QueueError::Misuse(what)));
@@ -145,7 +149,7 @@ impl UnitOfWork {
     }
 }
 
-fn check_limit(limit: u32) -> QueueResult<()> {
+fn check_limit(limit: u32) -> QueueOperationResult<()> {
     if (1..=MAX_JOBS).contains(&limit) {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use assurance_core::signing::{ENVELOPE_TYPE, SigningKey, dsse_pae};
+use assurance_core::signing::{ENVELOPE_TYPE, Ed25519PrivateKey, dsse_pae};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::Mutex;
@@ -36,7 +36,7 @@ pub struct Tenant {
     /// Documents that many requests change.
     pub contended: HashMap<&'static str, Vec<String>>,
     recent: Mutex<HashMap<&'static str, Vec<String>>>,
-    key: SigningKey,
+    key: Ed25519PrivateKey,
     key_id: String,
 }
 
@@ -132,9 +132,9 @@ async fn request_events(owner: &Client) {
 }
 
 /// Creates a producer with a key that the workspace knows.
-async fn producer(owner: &Client) -> (SigningKey, String) {
+async fn producer(owner: &Client) -> (Ed25519PrivateKey, String) {
     const PRODUCERS: &str = "/v1/workspaces/{ws}/evidence-producers";
-    let (key, key_id) = (SigningKey::generate(), "load".to_owned());
+    let (key, key_id) = (Ed25519PrivateKey::generate(), "load".to_owned());
     let producer = owner.post(PRODUCERS, &json!({ "name": "load" })).await.expect(201);
     let body = json!({ "public_key": key.public_key_base64(), "key_id": key_id });
     owner.post(&format!("{PRODUCERS}/{}/keys", id_of(&producer)), &body).await.expect(201);

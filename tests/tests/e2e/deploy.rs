@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use assurance_core::signing::SigningKey;
+use assurance_core::signing::Ed25519PrivateKey;
 use assurance_tests::components::version;
 use assurance_tests::operators::{digest, items};
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
@@ -255,7 +255,7 @@ async fn a_breaking_version_is_refused_with_what_it_breaks_unless_it_is_forced()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn outside_development_only_what_a_trusted_publisher_signed_is_loaded() {
-    let key = SigningKey::generate();
+    let key = Ed25519PrivateKey::generate();
     let builder = Builder::new(Backend::Sqlite)
         .areas(&["support", "evidence"])
         .set("development", false)

@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use assurance_core::signing::SigningKey;
+use assurance_core::signing::Ed25519PrivateKey;
 use assurance_tests::components::fixture;
 use assurance_tests::operators::{digest, stamped};
 use assurance_tests::registry::{TestRegistry, USER};
@@ -30,7 +30,7 @@ fn push(host: &TestHost, file: &std::path::Path, to: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_travels_through_a_registry_with_its_signature() {
-    let key = SigningKey::generate();
+    let key = Ed25519PrivateKey::generate();
     let builder = Builder::new(Backend::Sqlite)
         .set("development", false)
         .set("areas.publishers.team.public_key", key.public_key_base64())

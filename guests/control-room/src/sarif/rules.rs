@@ -12,7 +12,7 @@ use crate::text::clean;
 /// Maximum size of a stored rule id in bytes. Indexes of the database contain it.
 const MOST_ID_BYTES: usize = 300;
 
-/// The rules that the components of a run's tool list.
+/// Index of the rules that the driver and the extensions of a SARIF run declare.
 pub(super) struct Rules<'a> {
     components: Vec<&'a ToolComponent>,
     /// Rules by id. If several components have the id, the driver's rule, or that of the first

@@ -81,7 +81,8 @@ impl PageDeployments {
         self.more.then_some(text).into_iter().collect()
     }
 
-    /// Returns the deployments of a component, newest first, and the limitations of this search.
+    /// Returns the deployments that contain a dependency (same commit or image digest), newest
+    /// first, and the reasons why deployments may be missing.
     pub(crate) fn of(
         &self,
         component: &StoredComponent,

@@ -17,7 +17,7 @@ use crate::vex::document::{
     ImportedSbom, MatchedComponent, Matches, StatementChunk, StatementSource, branch_key,
     serial_key,
 };
-use crate::vex::{ApplicableStatement, Context, Statement, VersionApplicability};
+use crate::vex::{ApplicableStatement, Statement, VersionApplicability, VexStatementIndex};
 
 /// Maximum number of components in one step.
 const PAGE: u32 = 100;
@@ -91,7 +91,7 @@ pub(super) fn some(
         finish(ctx, audit, tally, (&mut source, &chunks), &mut at.matches)?;
         return Ok(Some(at.next_source()));
     };
-    let mut context = Context::of_chunks(chunks);
+    let mut context = VexStatementIndex::of_chunks(chunks);
     context.load_sboms(ctx, std::iter::once(audit_id))?;
     let components = at.next_components(ctx, audit_id)?;
     at.note_products(&context, audit_id);
@@ -171,7 +171,7 @@ impl VexMatchProgress {
         Ok(page.items)
     }
 
-    fn note_products(&mut self, context: &Context, audit_id: Uuid) {
+    fn note_products(&mut self, context: &VexStatementIndex, audit_id: Uuid) {
         for sbom in context.sboms_of(audit_id) {
             for found in context.on_product(sbom) {
                 let matches = self.matches.entry(found.place).or_default();
@@ -183,7 +183,11 @@ impl VexMatchProgress {
         }
     }
 
-    fn note_components(&mut self, context: &Context, components: &[Stored<StoredComponent>]) {
+    fn note_components(
+        &mut self,
+        context: &VexStatementIndex,
+        components: &[Stored<StoredComponent>],
+    ) {
         for component in components {
             let found = context.all_applicable(component).into_iter();
             let found = found.filter(|found| !found.is_product);
@@ -221,7 +225,7 @@ impl VexMatchProgress {
     fn match_again(
         &mut self,
         ctx: &JobCtx,
-        context: &Context,
+        context: &VexStatementIndex,
         components: Vec<Stored<StoredComponent>>,
     ) -> Result<Vec<Stored<StoredComponent>>, JobError> {
         let concerned = |component: &Stored<StoredComponent>| {

@@ -23,7 +23,7 @@ use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::matching::{self, ComponentAssessment, Vulnerability};
 
-/// Assessment of one component in several steps.
+/// State of assessing one dependency against advisories over several job steps.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AssessmentInSteps {
     component_id: String,

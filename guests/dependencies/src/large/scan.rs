@@ -150,7 +150,8 @@ impl AdvisoryScan {
         Ok((found, self.parts))
     }
 
-    /// Deletes the stored parts of the scan.
+    /// Deletes the vulnerabilities that the steps of this advisory scan stored
+    /// ([`VulnerabilityChunk`] documents).
     pub(crate) fn discard(self, scope: &Scope) -> Result<(), DocumentError> {
         let parts = self.parts(scope)?;
         scope.documents::<VulnerabilityChunk>().delete_all(&parts)

@@ -97,7 +97,7 @@ pub(crate) fn assess(
     if components.is_empty() {
         return Ok(BatchAssessment::Some(Vec::new()));
     }
-    let (context, fits) = vex::Context::load(scope, components)?;
+    let (context, fits) = vex::VexStatementIndex::load(scope, components)?;
     budget.spend(context.read);
     let mut assessments = match by_version::assess(scope, &components[..fits], budget)? {
         BatchAssessment::Some(assessments) => assessments,
@@ -123,7 +123,7 @@ pub(crate) fn complete(
     mut assessment: ComponentAssessment,
     budget: &mut StepBudget,
 ) -> Result<ComponentAssessment, DocumentError> {
-    let (context, _) = vex::Context::load(scope, &[component])?;
+    let (context, _) = vex::VexStatementIndex::load(scope, &[component])?;
     let statements = MatchedStatements::on(component, &context);
     let names = advisory_names(scope, &[component], std::slice::from_ref(&statements))?;
     budget.spend(context.read + names.len());

@@ -23,7 +23,7 @@ const PAGE: u32 = 50;
 
 /// VEX statements that may concern some components, with the SBOMs of these components.
 #[derive(Default)]
-pub(crate) struct Context {
+pub(crate) struct VexStatementIndex {
     /// Imported SBOMs by document id.
     sboms: BTreeMap<String, ImportedSbom>,
     /// Chunks of statements by target key.
@@ -46,7 +46,7 @@ pub(crate) struct ApplicableStatement<'a> {
     pub(crate) is_product: bool,
 }
 
-impl Context {
+impl VexStatementIndex {
     /// Loads the statements that may concern the first of these components, as many as fit into
     /// memory. Returns the number of these components.
     pub(crate) fn load(

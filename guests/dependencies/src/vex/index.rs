@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::context::{ApplicableStatement, Context};
+use super::context::{ApplicableStatement, VexStatementIndex};
 use super::document::{ImportedSbom, StatementChunk};
 use super::statement::{Target, covers};
 use super::versions::VersionApplicability;
@@ -75,7 +75,7 @@ impl IndexedChunk {
     pub(super) fn applicable<'a>(
         &'a self,
         named: &NamedComponent<'_>,
-        context: &Context,
+        context: &VexStatementIndex,
     ) -> Vec<ApplicableStatement<'a>> {
         let mut found = self.on_product(named.sbom);
         let mut seen = BTreeSet::new();
@@ -145,7 +145,12 @@ impl IndexedChunk {
 
     /// Whether the purl in a statement refers to components of this SBOM. If the inventory has the
     /// product of the statement's document, only to that product's components; otherwise to all.
-    fn is_purl_for(&self, at: usize, named: &NamedComponent<'_>, context: &Context) -> bool {
+    fn is_purl_for(
+        &self,
+        at: usize,
+        named: &NamedComponent<'_>,
+        context: &VexStatementIndex,
+    ) -> bool {
         let origin = &self.chunk.origin;
         match self.chunk.statements.get(at).map(|(_, statement)| &statement.target) {
             Some(Target::Link { serial, version, .. }) => named.sbom.is_linked(*serial, *version),

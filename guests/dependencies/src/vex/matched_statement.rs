@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
-use super::context::{ApplicableStatement, Context};
+use super::context::{ApplicableStatement, VexStatementIndex};
 use super::statement::{State, same_name};
 use super::versions::VersionApplicability;
 use crate::inventory::component::{Mention, ReportedAdvisory, StoredComponent};
@@ -61,7 +61,7 @@ impl MatchedStatement {
     fn of_reported(
         reported: &ReportedAdvisory,
         component: &StoredComponent,
-        context: &Context,
+        context: &VexStatementIndex,
     ) -> Option<Self> {
         let state = reported.stated()?;
         let sbom = context.sbom(component, &reported.artifact_sha256);
@@ -115,7 +115,7 @@ impl ApplicableStatement<'_> {
 pub(crate) struct MatchedStatements(Vec<Vec<MatchedStatement>>);
 
 impl MatchedStatements {
-    pub(crate) fn on(component: &StoredComponent, context: &Context) -> Self {
+    pub(crate) fn on(component: &StoredComponent, context: &VexStatementIndex) -> Self {
         let own: Vec<MatchedStatement> = component
             .reported
             .iter()

@@ -12,7 +12,7 @@ mod matched_statement;
 mod statement;
 mod versions;
 
-pub(crate) use context::{ApplicableStatement, Context};
+pub(crate) use context::{ApplicableStatement, VexStatementIndex};
 pub(crate) use matched_statement::MatchedStatements;
 pub(crate) use statement::{State, Statement, Target};
 pub(crate) use versions::{StatedVersion, Status, VersionApplicability, VersionText};

@@ -6,8 +6,8 @@ use area_shared::catalog::Repository;
 
 use super::judge::judge;
 use super::{
-    ItemStatus, NewPreview, OwnershipPreview, POLICY_VERSION, PreviewItem, PreviewSnapshot,
-    PreviewedFinding, SHOWN, StoredPreview,
+    NewPreview, OwnershipPreview, POLICY_VERSION, PreviewItem, PreviewSnapshot, PreviewedFinding,
+    PreviewedFindingStatus, SHOWN, StoredPreview,
 };
 use crate::directory::OwnerDirectory;
 use crate::findings;
@@ -91,7 +91,8 @@ fn preview(
     total: u64,
 ) -> StoredPreview {
     let count = |status| items.iter().filter(|item| item.status == status).count();
-    let (needs_review, unchanged) = (count(ItemStatus::NeedsReview), count(ItemStatus::Unchanged));
+    let (needs_review, unchanged) =
+        (count(PreviewedFindingStatus::NeedsReview), count(PreviewedFindingStatus::Unchanged));
     let audit_id = source.as_ref().map(Stored::uuid);
     let source = source.as_ref();
     let mut warnings = source.map(|source| source.warnings.clone()).unwrap_or_default();

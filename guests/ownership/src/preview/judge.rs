@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-use super::{ItemStatus, PreviewedFinding};
+use super::{PreviewedFinding, PreviewedFindingStatus};
 use crate::codeowners::{Codeowners, from_root};
 use crate::directory::OwnerDirectory;
 use crate::findings::Finding;
@@ -39,7 +39,7 @@ impl FindingOwners {
 }
 
 /// Decision about a finding: status, new assignee, and reason.
-type Verdict = (ItemStatus, Option<Uuid>, Option<String>);
+type Verdict = (PreviewedFindingStatus, Option<Uuid>, Option<String>);
 
 /// Returns the preview item of a finding.
 pub(super) fn judge(
@@ -94,8 +94,8 @@ fn unclaimed(
 /// Decides about a finding without owners: it keeps its assignee, or needs review if it has none.
 fn without_owners(finding: &Finding, reason: &str) -> Verdict {
     let status = match finding.owner_id {
-        Some(_) => ItemStatus::Unchanged,
-        None => ItemStatus::NeedsReview,
+        Some(_) => PreviewedFindingStatus::Unchanged,
+        None => PreviewedFindingStatus::NeedsReview,
     };
     (status, finding.owner_id, Some(reason.to_owned()))
 }
@@ -107,19 +107,19 @@ fn among(identities: &[String], current: Option<Uuid>, directory: &OwnerDirector
     for identity in identities {
         match directory.people(identity) {
             Ok(people) if current.is_some_and(|current| people.all.contains(&current)) => {
-                return (ItemStatus::Unchanged, current, None);
+                return (PreviewedFindingStatus::Unchanged, current, None);
             }
             Ok(people) => assignee = assignee.or(Some(people.assignee)),
             Err(reason) => reasons.push(reason),
         }
     }
     if assignee.is_some() {
-        return (ItemStatus::Ready, assignee, None);
+        return (PreviewedFindingStatus::Ready, assignee, None);
     }
     let beyond = reasons.len().saturating_sub(MOST_REASONS);
     reasons.truncate(MOST_REASONS);
     if beyond > 0 {
         reasons.push(format!("and {beyond} more"));
     }
-    (ItemStatus::NeedsReview, None, Some(reasons.join("; ")))
+    (PreviewedFindingStatus::NeedsReview, None, Some(reasons.join("; ")))
 }

@@ -28,7 +28,8 @@ pub(crate) struct NewPreview {
 /// Status of a finding in a preview.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ItemStatus {
+#[schemars(rename = "ItemStatus")]
+pub(crate) enum PreviewedFindingStatus {
     /// Applying the preview assigns the finding.
     Ready,
     /// The finding keeps its assignee, who is one of the owners or for whom there is no
@@ -61,7 +62,7 @@ pub(crate) struct PreviewedFinding {
     /// Ids of the services that are built from the repository.
     service_ids: Vec<Uuid>,
     severity: String,
-    status: ItemStatus,
+    status: PreviewedFindingStatus,
     title: String,
 }
 
@@ -159,8 +160,8 @@ impl PreviewedFinding {
     /// Changes the status of a ready item to applied if the preview was applied. The stored item
     /// keeps its status.
     fn show(&mut self, applied: bool) {
-        if applied && self.status == ItemStatus::Ready {
-            self.status = ItemStatus::Applied;
+        if applied && self.status == PreviewedFindingStatus::Ready {
+            self.status = PreviewedFindingStatus::Applied;
         }
     }
 }

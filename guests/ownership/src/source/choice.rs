@@ -9,7 +9,7 @@ use crate::codeowners::{Dialect, name_rank, rank, said_by_place};
 
 /// A file that an audit imports, with its detected format.
 #[derive(Deserialize)]
-pub(crate) struct AuditFile {
+pub(crate) struct AuditInputFile {
     format: String,
     #[serde(flatten)]
     input: AuditInput,
@@ -26,7 +26,7 @@ pub(super) struct Choice {
 
 /// Selects the files. `inputs` are sorted newest first; `host` is the dialect of the repository's
 /// hosting service.
-pub(super) fn choose(inputs: Vec<AuditFile>, host: Option<Dialect>) -> Choice {
+pub(super) fn choose(inputs: Vec<AuditInputFile>, host: Option<Dialect>) -> Choice {
     let (files, others): (Vec<_>, Vec<_>) =
         inputs.into_iter().partition(|input| input.format == "code_owners");
     let mut lists = others.into_iter().filter(|input| input.format == "path_list");

@@ -10,7 +10,7 @@ use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, JobOptions, Scope};
 use area_shared::catalog::Repository;
 
-use super::choice::{self, AuditFile};
+use super::choice::{self, AuditInputFile};
 use super::import::ImportOwnership;
 use super::{Source, SourceState, SourceStatus};
 use crate::catalog;
@@ -36,7 +36,7 @@ struct AuditStarted {
     repository_id: Uuid,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
-    inputs: Vec<AuditFile>,
+    inputs: Vec<AuditInputFile>,
 }
 
 pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {

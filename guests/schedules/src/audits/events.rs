@@ -36,7 +36,8 @@ impl AuditStarted {
 
 /// Data of the events that report the end of an audit.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct AuditEnd {
+#[schemars(rename = "AuditEnd")]
+pub(crate) struct AuditEndPayload {
     audit_id: Uuid,
     #[serde(flatten)]
     target: AuditTarget,
@@ -47,7 +48,7 @@ pub(crate) struct AuditEnd {
     facts: Map<String, Value>,
 }
 
-impl AuditEnd {
+impl AuditEndPayload {
     pub(crate) fn of(audit: &Stored<StoredAudit>) -> Self {
         Self {
             audit_id: audit.uuid(),
@@ -62,12 +63,12 @@ impl AuditEnd {
 
 /// Published when all parts of an audit have ended and the audit has not failed.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct AuditCompleted(pub(crate) AuditEnd);
+pub(crate) struct AuditCompleted(pub(crate) AuditEndPayload);
 
 event!(AuditCompleted, "audit.completed");
 
 /// Published when an audit failed: no part succeeded, or the findings could not be imported.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct AuditFailed(pub(crate) AuditEnd);
+pub(crate) struct AuditFailed(pub(crate) AuditEndPayload);
 
 event!(AuditFailed, "audit.failed");

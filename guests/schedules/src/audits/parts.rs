@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::document::{
     AreaAuditResult, AreaAuditResults, AuditState, ImportError, PartStatus, StoredAudit,
 };
-use super::events::{AuditCompleted, AuditEnd, AuditFailed};
+use super::events::{AuditCompleted, AuditEndPayload, AuditFailed};
 use crate::schedules;
 
 /// Maximum number of warnings, and of errors, that are stored for a part.
@@ -118,10 +118,10 @@ pub(crate) fn finish(scope: &Scope, audit: &mut Stored<StoredAudit>) -> Result<(
     audit.facts.insert("audit".to_owned(), facts);
     if audit.error_code.is_some() {
         audit.state = AuditState::Failed;
-        scope.publish(AuditFailed(AuditEnd::of(audit)));
+        scope.publish(AuditFailed(AuditEndPayload::of(audit)));
     } else {
         audit.state = AuditState::Completed;
-        scope.publish(AuditCompleted(AuditEnd::of(audit)));
+        scope.publish(AuditCompleted(AuditEndPayload::of(audit)));
     }
     schedules::note_end(scope, audit)
 }

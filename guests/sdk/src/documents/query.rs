@@ -7,6 +7,9 @@ use super::{AllDocuments, Document, DocumentError, Documents, Page, Stored, Valu
 use crate::context::Scope;
 use crate::paging::Paging;
 
+/// Maximum number of characters of a text that a service searches for.
+pub(crate) const MAX_SEARCH_TEXT: usize = 1_000;
+
 /// A query of a collection. Conditions and orders use fields that the manifest declares; all
 /// conditions must hold.
 #[derive(Debug)]
@@ -53,7 +56,8 @@ impl<'a, T: Document> Query<'a, T> {
         self.test(&[field], wit::Test::Prefix(text.to_owned()))
     }
 
-    /// Requires that the text of one of these fields contains this text, ignoring case.
+    /// Requires that the text of one of these fields contains this text, ignoring case. More than
+    /// 1,000 characters are [`DocumentError::SearchTextTooLong`], a 422 for the client.
     pub fn contains(self, fields: &[&str], text: &str) -> Self {
         self.test(fields, wit::Test::Contains(text.to_owned()))
     }
@@ -113,12 +117,26 @@ impl<'a, T: Document> Query<'a, T> {
         self
     }
 
+    /// Refuses a search text, which may be a client's, before the host reports it as misuse.
+    fn check(&self) -> Result<(), DocumentError> {
+        let is_too_long = |test: &wit::Test| match test {
+            wit::Test::Contains(text) => text.chars().count() > MAX_SEARCH_TEXT,
+            _ => false,
+        };
+        if self.query.conditions.iter().any(|condition| is_too_long(&condition.test)) {
+            return Err(DocumentError::SearchTextTooLong);
+        }
+        Ok(())
+    }
+
     /// Returns one page of matching documents.
     ///
     /// # Errors
-    /// [`DocumentError::InvalidCursor`], and when the call's limits are used up.
+    /// [`DocumentError::InvalidCursor`], [`DocumentError::SearchTextTooLong`], and when the call's
+    /// limits are used up.
     #[track_caller]
     pub fn page(self) -> Result<Page<Stored<T>>, DocumentError> {
+        self.check()?;
         let page = self.scope.host.documents_find(&self.query)?;
         Ok(Page {
             items: page.documents.into_iter().map(Stored::read).collect(),
@@ -169,6 +187,7 @@ impl<'a, T: Document> Query<'a, T> {
     /// When the call's limits are used up.
     #[track_caller]
     pub fn count(self) -> Result<u64, DocumentError> {
+        self.check()?;
         Ok(self.scope.host.documents_count(T::COLLECTION, &self.query.conditions, None)?)
     }
 
@@ -179,6 +198,7 @@ impl<'a, T: Document> Query<'a, T> {
     /// When the call's limits are used up.
     #[track_caller]
     pub fn count_up_to(self, most: u32) -> Result<u64, DocumentError> {
+        self.check()?;
         Ok(self.scope.host.documents_count(T::COLLECTION, &self.query.conditions, Some(most))?)
     }
 
@@ -188,6 +208,7 @@ impl<'a, T: Document> Query<'a, T> {
     /// When the call's limits are used up.
     #[track_caller]
     pub fn count_by(self, fields: &[&str]) -> Result<Vec<(Vec<Value>, u64)>, DocumentError> {
+        self.check()?;
         let fields: Vec<String> = fields.iter().map(|&field| field.to_owned()).collect();
         let groups =
             self.scope.host.documents_count_by(T::COLLECTION, &self.query.conditions, &fields)?;

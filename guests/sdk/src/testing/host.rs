@@ -9,11 +9,12 @@ use jiff::{Timestamp as Instant, civil};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::limits::MAX_BLOB_READ;
 use super::{EnqueuedJob, FakeHost, MOST_DOCUMENTS, PublishedEvent, SignedLink};
 use crate::host::Host;
 use crate::id::Ids;
 use crate::time::Timestamp;
-use crate::wit::assurance::area::manifest::{Capability, Collection, Route, WorkspaceSource};
+use crate::wit::assurance::area::manifest::{Capability, LinkHolder, WorkspaceSource};
 use crate::wit::assurance::area::types::Role;
 use crate::wit::assurance::area::{
     blobs, calendar, directory, documents, egress, events, jobs, links, log, mail, malware,
@@ -24,48 +25,6 @@ use crate::wit::assurance::area::{
 const READ_ONLY: &str = "the route is read-only; set `writes` to true in the manifest";
 
 impl FakeHost {
-    /// Checks that the collection belongs to this area, or that its name has the form
-    /// `area.collection`.
-    fn readable(&self, collection: &str) -> Result<(), documents::Error> {
-        if collection.contains('.') { Ok(()) } else { self.declared(collection).map(drop) }
-    }
-
-    fn declared(&self, collection: &str) -> Result<&Collection, documents::Error> {
-        let mut collections = self.0.manifest.collections.iter();
-        collections
-            .find(|declared| declared.name == collection)
-            .ok_or_else(|| documents::Error::Misuse(format!("no collection {collection}")))
-    }
-
-    fn fields<'a>(
-        &self,
-        collection: &str,
-        mut fields: impl Iterator<Item = &'a String>,
-    ) -> Result<(), documents::Error> {
-        let Ok(declared) = self.declared(collection) else { return Ok(()) };
-        let unknown =
-            fields.find(|field| !declared.fields.iter().any(|known| known.name == **field));
-        unknown.map_or(Ok(()), |field| {
-            Err(documents::Error::Misuse(format!("{collection} has no field {field}")))
-        })
-    }
-
-    fn asked(
-        &self,
-        collection: &str,
-        conditions: &[documents::Condition],
-    ) -> Result<(), documents::Error> {
-        self.readable(collection)?;
-        self.fields(collection, conditions.iter().flat_map(|condition| &condition.fields))
-    }
-
-    /// Counts documents that the call reads or writes, and enforces the limit.
-    fn charge(&self, documents: usize) -> Result<(), documents::Error> {
-        let used = self.0.used.get() + documents;
-        self.0.used.set(used);
-        if used > MOST_DOCUMENTS { Err(documents::Error::LimitExceeded) } else { Ok(()) }
-    }
-
     /// Returns why the call may not write.
     fn may_write(&self) -> Result<(), String> {
         if self.0.writes.get() { Ok(()) } else { Err(READ_ONLY.to_owned()) }
@@ -124,10 +83,7 @@ impl Host for FakeHost {
         query: &documents::Query,
     ) -> Result<documents::Page, documents::Error> {
         self.asked(&query.collection, &query.conditions)?;
-        self.fields(&query.collection, query.order.iter().map(|order| &order.field))?;
-        if !(1..=1000).contains(&query.limit) {
-            return Err(documents::Error::Misuse("a limit is 1 to 1000".to_owned()));
-        }
+        self.check_page(query)?;
         let (documents, next) = self.0.state.borrow().documents.query(query)?;
         self.charge(documents.len())?;
         Ok(documents::Page { documents, next })
@@ -151,7 +107,7 @@ impl Host for FakeHost {
         fields: &[String],
     ) -> Result<Vec<documents::Group>, documents::Error> {
         self.asked(collection, conditions)?;
-        self.fields(collection, fields.iter())?;
+        self.check_groups(collection, fields)?;
         Ok(self.0.state.borrow().documents.groups(collection, conditions, fields))
     }
 
@@ -163,9 +119,7 @@ impl Host for FakeHost {
         let declared = self.declared(collection)?;
         self.may_write().map_err(documents::Error::Misuse)?;
         self.charge(writes.len())?;
-        let now = self.now();
-        let mut state = self.0.state.borrow_mut();
-        writes.iter().map(|write| state.documents.write(declared, write, now)).collect()
+        self.0.state.borrow_mut().documents.apply(declared, writes, self.now())
     }
 
     fn blobs_stat(&self, name: &str) -> Result<Option<blobs::Info>, blobs::Error> {
@@ -210,10 +164,13 @@ impl Host for FakeHost {
         expires_at: i64,
     ) -> Result<String, links::Error> {
         let mut routes = self.0.manifest.routes.iter();
-        let takes_links = |route: &Route| matches!(route.workspace, WorkspaceSource::SignedLink(_));
-        if !routes.any(|route| route.operation_id == operation && takes_links(route)) {
+        let route = routes.find(|route| route.operation_id == operation);
+        let Some(WorkspaceSource::SignedLink(link)) = route.map(|route| &route.workspace) else {
             let what = format!("{operation} takes no signed link");
             return Err(links::Error::Misuse(what));
+        };
+        if self.0.in_job.get() && link.holder != LinkHolder::SignedIn {
+            return Err(links::Error::NoSession);
         }
         let mut state = self.0.state.borrow_mut();
         let token = format!("signed.{}", state.links.len() + 1);
@@ -276,7 +233,8 @@ impl Host for FakeHost {
             job.dedupe_key.is_some()
                 && (&other.kind, &other.dedupe_key) == (&job.kind, &job.dedupe_key)
         };
-        let id = state.jobs.iter().find(same).map_or(job.id, |other| other.id);
+        let taken = self.0.taken_jobs.borrow();
+        let id = state.jobs.iter().chain(&*taken).find(same).map_or(job.id, |other| other.id);
         if id == job.id {
             state.jobs.push(job);
         }
@@ -487,7 +445,7 @@ pub fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
 
 fn slice(content: &[u8], offset: u64, length: u32) -> Vec<u8> {
     let from = usize::try_from(offset).unwrap_or(usize::MAX).min(content.len());
-    let to = from.saturating_add(length as usize).min(content.len());
+    let to = from.saturating_add(length.min(MAX_BLOB_READ) as usize).min(content.len());
     content[from..to].to_vec()
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::FakeHost;
+use super::{EnqueuedJob, FakeHost};
 use crate::host::Handle;
 use crate::wit::{self, JobError, Outcome};
 
@@ -44,13 +44,20 @@ impl FakeHost {
     }
 
     /// Runs all steps of the enqueued jobs, whenever they are due. Jobs that these jobs enqueue
-    /// stay enqueued. Returns the outcome of each job.
+    /// stay enqueued. A job that enqueues another one with its own kind and deduplication key
+    /// enqueues nothing. Returns the outcome of each job.
     ///
     /// # Panics
     /// If a step returns an error.
     pub fn run_jobs(&self) -> Vec<Outcome> {
-        let jobs = self.take_jobs().into_iter();
-        jobs.map(|job| self.run_to_end(&job.kind, job.payload, 1)).collect()
+        let jobs = self.take_jobs();
+        self.0.taken_jobs.borrow_mut().clone_from(&jobs);
+        let run = |job: EnqueuedJob| {
+            let outcome = self.run_to_end(&job.kind, job.payload, 1);
+            self.0.taken_jobs.borrow_mut().remove(0);
+            outcome
+        };
+        jobs.into_iter().map(run).collect()
     }
 
     /// Runs jobs of one kind together, or deliveries of events if `kind` is `event`.

@@ -23,6 +23,7 @@
 mod contract;
 mod host;
 mod jobs;
+mod limits;
 mod queue;
 mod request;
 mod store;
@@ -93,6 +94,8 @@ struct Inner {
     host_calls: Cell<u32>,
     max_host_calls: Cell<u32>,
     in_job: Cell<bool>,
+    /// Jobs that `run_jobs` has taken and not yet finished: one runs, the others wait.
+    taken_jobs: RefCell<Vec<EnqueuedJob>>,
     /// Whether the call may write.
     writes: Cell<bool>,
     state: RefCell<State>,
@@ -197,6 +200,7 @@ impl FakeHost {
             host_calls: Cell::new(0),
             max_host_calls: Cell::new(MAX_HOST_CALLS),
             in_job: Cell::new(false),
+            taken_jobs: RefCell::default(),
             writes: Cell::new(true),
             state: RefCell::default(),
             network: RefCell::new(Box::new(|_| Err(EgressError::Unresolved))),

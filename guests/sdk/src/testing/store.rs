@@ -1,11 +1,12 @@
 //! Documents in memory, with the behavior that `wit/documents.wit` defines.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+use super::limits::MAX_BODY;
 use crate::time::Timestamp;
 use crate::wit::assurance::area::documents::{
     Condition, Document, Error, Group, Order, Query, Start, Test, Value, Write,
@@ -248,7 +249,23 @@ impl Documents {
         Ok((found.into_iter().map(|(_, found)| found.document.clone()).collect(), next))
     }
 
-    pub(super) fn write(
+    /// Applies the writes in order, all or none.
+    pub(super) fn apply(
+        &mut self,
+        declared: &Collection,
+        writes: &[Write],
+        now: Timestamp,
+    ) -> Result<Vec<u64>, Error> {
+        let mut after = self.clone();
+        let versions: Result<Vec<u64>, Error> =
+            writes.iter().map(|write| after.write(declared, write, now)).collect();
+        let versions = versions?;
+        self.check_unique(declared, writes, &after)?;
+        *self = after;
+        Ok(versions)
+    }
+
+    fn write(
         &mut self,
         declared: &Collection,
         write: &Write,
@@ -298,21 +315,12 @@ impl Documents {
         body: &str,
         now: Timestamp,
     ) -> Result<u64, Error> {
+        if body.len() > MAX_BODY {
+            let (name, size) = (&declared.name, body.len());
+            let what = format!("{name}: a document has {size} bytes; use at most {MAX_BODY} bytes");
+            return Err(Error::Misuse(what));
+        }
         let new: Json = serde_json::from_str(body).unwrap_or_default();
         check_indexed(declared, &new)?;
-        for index in declared.indexes.iter().filter(|index| index.unique) {
-            let values = |body: &Json| -> Option<Vec<Value>> {
-                let values = index.fields.iter().map(|field| member(&body[field]));
-                values.map(|value| (value != Value::Null).then_some(value)).collect()
-            };
-            let others = || self.of(&declared.name).filter(|other| other.document.id != id);
-            let taken = values(&new).is_some_and(|ours| {
-                others().any(|other| values(&other.body).as_ref() == Some(&ours))
-            });
-            if taken {
-                return Err(Error::UniqueConflict(index.fields.clone()));
-            }
-        }
         Ok(self.put(&declared.name, id, body.to_owned(), now))
     }
-}

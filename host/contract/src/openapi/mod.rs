@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::contract::RouteContract;
 use assurance_core::domain::manifest::{EventSpec, Manifest, Method, ParameterSpec};
 use assurance_core::domain::role::Role;
-use schemas::{SchemaComponents, SchemaUse};
+use schemas::{SchemaComponents, SchemaNamingContext};
 
 /// A live area, whose operations and events are included in the document.
 #[derive(Clone, Copy, Debug)]
@@ -195,8 +195,12 @@ fn webhooks<'a>(
 /// Returns a reference to the schema of a webhook's request body for this
 /// event.
 fn delivery(manifest: &Manifest, event: &EventSpec, components: &mut SchemaComponents) -> Json {
-    let usage =
-        |name| SchemaUse { owner: &manifest.name, name, in_contract: false, is_request: false };
+    let usage = |name| SchemaNamingContext {
+        owner: &manifest.name,
+        name,
+        in_contract: false,
+        is_request: false,
+    };
     let (data_name, name) = (format!("{}.data", event.name), format!("{}.event", event.name));
     let data = components.hoist(usage(&data_name), &event.schema);
     let schema = json!({

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::HostOperation;
 use super::components::{IF_MATCH, VERSIONED, problem_responses};
-use super::schemas::{SchemaComponents, SchemaUse};
+use super::schemas::{SchemaComponents, SchemaNamingContext};
 use crate::contract::RouteContract;
 use crate::parameters;
 use crate::schema::CompiledSchema;
@@ -42,14 +42,14 @@ pub(super) fn of_host(described: &HostOperation, components: &mut SchemaComponen
     {
         parameters.push(idempotency_key());
     }
-    let usage = SchemaUse {
+    let usage = SchemaNamingContext {
         owner: described.tag.name,
         name: described.operation_id,
         in_contract: described.in_contract,
         is_request: false,
     };
     if let Some(schema) = &described.body {
-        let schema = components.hoist(SchemaUse { is_request: true, ..usage }, schema);
+        let schema = components.hoist(SchemaNamingContext { is_request: true, ..usage }, schema);
         operation["requestBody"] = body(JSON, &schema, given(&described.example["request"]));
     }
     let response = described.response.as_ref().map(|schema| components.hoist(usage, schema));
@@ -73,7 +73,7 @@ pub(super) fn of_area(
     let route = &contract.route;
     let name = &manifest.name;
     let response_name = format!("{}_response", route.operation_id);
-    let usage = SchemaUse {
+    let usage = SchemaNamingContext {
         owner: name,
         name: &response_name,
         in_contract: route.in_contract,
@@ -102,12 +102,13 @@ pub(super) fn of_area(
         BodyKind::Json(declared) => {
             let schema = contract.body.as_ref().map_or(declared, |body| body.schema());
             let name = format!("{}_request", route.operation_id);
-            let usage = SchemaUse { is_request: true, name: &name, ..usage };
+            let usage = SchemaNamingContext { is_request: true, name: &name, ..usage };
             operation["requestBody"] =
                 body(JSON, &components.hoist(usage, schema), example(schema));
         }
         BodyKind::Multipart(parts) => {
-            let usage = SchemaUse { is_request: true, name: &route.operation_id, ..usage };
+            let usage =
+                SchemaNamingContext { is_request: true, name: &route.operation_id, ..usage };
             let form = components.hoist(usage, &form_schema(&route.operation_id, parts));
             operation["requestBody"] = body("multipart/form-data", &form, None);
         }

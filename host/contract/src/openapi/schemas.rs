@@ -22,7 +22,7 @@ const OPEN: &str = "open:";
 
 /// The place where a schema is used; determines the names of its components.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SchemaUse<'a> {
+pub(super) struct SchemaNamingContext<'a> {
     /// Name of the area, or the tag of the host's operation.
     pub(super) owner: &'a str,
     /// Name for the schema if it has no `title`.
@@ -57,7 +57,7 @@ pub(super) struct SchemaComponents {
 impl SchemaComponents {
     /// Moves the object types of a schema into components. Returns the schema with references in
     /// their place. The schema must contain all its definitions (`$defs`).
-    pub(super) fn hoist(&mut self, usage: SchemaUse<'_>, schema: &Json) -> Json {
+    pub(super) fn hoist(&mut self, usage: SchemaNamingContext<'_>, schema: &Json) -> Json {
         let mut reader = ComponentTypeExtractor {
             usage,
             definitions: schema["$defs"].as_object().cloned().unwrap_or_default(),
@@ -122,7 +122,7 @@ impl ComponentType {
 
 /// Reads one schema with its definitions (`$defs`) and adds its types to the components.
 struct ComponentTypeExtractor<'a> {
-    usage: SchemaUse<'a>,
+    usage: SchemaNamingContext<'a>,
     definitions: Map<String, Json>,
     root: &'a Json,
     /// Reference to the component of each definition that was read, by definition id; the root's id
@@ -305,12 +305,12 @@ fn is_object_type(schema: &Json) -> bool {
 mod tests {
     use super::*;
 
-    fn used(owner: &'static str, name: &'static str) -> SchemaUse<'static> {
-        SchemaUse { owner, name, in_contract: false, is_request: false }
+    fn used(owner: &'static str, name: &'static str) -> SchemaNamingContext<'static> {
+        SchemaNamingContext { owner, name, in_contract: false, is_request: false }
     }
 
     /// Returns the components of these schemas, and a document that consists of the schemas.
-    fn published(schemas: &[(SchemaUse<'_>, Json)]) -> (Map<String, Json>, Json) {
+    fn published(schemas: &[(SchemaNamingContext<'_>, Json)]) -> (Map<String, Json>, Json) {
         let mut components = SchemaComponents::default();
         let hoisted = schemas.iter().map(|(usage, schema)| components.hoist(*usage, schema));
         let mut document = Json::Array(hoisted.collect());
@@ -348,8 +348,8 @@ mod tests {
 
     #[test]
     fn of_different_types_with_one_name_the_contracts_keeps_it() {
-        let contract = SchemaUse { in_contract: true, ..used("b", "x") };
-        let request = SchemaUse { is_request: true, ..used("b", "x") };
+        let contract = SchemaNamingContext { in_contract: true, ..used("b", "x") };
+        let request = SchemaNamingContext { is_request: true, ..used("b", "x") };
         let schemas =
             [(used("a_b", "x"), item("one")), (request, item("two")), (contract, item("three"))];
         let (components, document) = published(&schemas);

@@ -31,7 +31,7 @@ pub enum CredentialsError {
          {name} = …"
     )]
     Missing {
-        /// Path of the credentials file.
+        /// Path of the file that `blobs.credentials_file` names.
         path: PathBuf,
         /// Name of the missing entry.
         name: &'static str,

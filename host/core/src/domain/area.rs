@@ -37,7 +37,7 @@ pub enum CallOrigin {
 /// One validated request parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
-    /// Name as the area's manifest declares it.
+    /// Name of the request parameter, as the area's manifest declares it.
     pub name: String,
     /// Value of the declared type, as a JSON scalar.
     pub value: String,
@@ -46,7 +46,7 @@ pub struct Parameter {
 /// One part of a multipart body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartPart {
-    /// Name as the area's manifest declares it.
+    /// Name of the form part, as the area's manifest declares it.
     pub name: String,
     /// File name; `None` for a text field.
     pub filename: Option<String>,
@@ -74,7 +74,7 @@ pub struct ReceivedBlob {
 pub enum RequestBody {
     /// The request has no body.
     None,
-    /// JSON that is valid against the route's schema.
+    /// JSON body, valid against the route's request schema.
     Json(String),
     /// Form parts that are valid against the route's declaration.
     Form(Vec<MultipartPart>),

@@ -4,7 +4,8 @@
 
 use super::id::{UserId, WorkspaceId};
 
-/// A stored encrypted value with its location.
+/// A stored ciphertext with its associated data, read at start to check that
+/// the master key decrypts it.
 #[derive(Clone, Debug)]
 pub struct SealedValue {
     /// Associated data of the encryption: the location of the value.

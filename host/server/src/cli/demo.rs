@@ -17,7 +17,7 @@ use assurance_core::config::{Config, FlagOverrides, files};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::people::{User, Workspace};
 use assurance_core::domain::time::Timestamp;
-use assurance_core::signing::SigningKey;
+use assurance_core::signing::Ed25519PrivateKey;
 use assurance_identity::{IdentityService, NewUser, PeopleError, SESSION_COOKIE};
 use assurance_service::open::{open, open_and_migrate};
 
@@ -261,7 +261,7 @@ async fn first(identity: &IdentityService, data_dir: &Path) -> anyhow::Result<De
     let workspace = workspace(identity, &user).await?;
     let key_file = data_dir.join("demo-producer.pem");
     if !key_file.exists() {
-        files::create_private(&key_file, SigningKey::generate().to_pem()?.as_bytes())?;
+        files::create_private(&key_file, Ed25519PrivateKey::generate().to_pem()?.as_bytes())?;
     }
     let (cookie, csrf_token) = session(identity, EMAIL).await?;
     Ok(DemoState {
@@ -334,7 +334,7 @@ impl DemoClient<'_> {
     async fn key(&self, kept: &DemoState) -> anyhow::Result<Option<String>> {
         let Some(id) = &kept.producer_id else { return Ok(None) };
         let pem = files::read_private(&kept.key_file)?;
-        let key = SigningKey::from_pem(std::str::from_utf8(&pem)?)?;
+        let key = Ed25519PrivateKey::from_pem(std::str::from_utf8(&pem)?)?;
         let public = json!({"public_key": key.public_key_base64()});
         let key = self.post(kept, &format!("evidence-producers/{id}/keys"), &public).await?;
         key.map(|key| text(&key, "key_id")).transpose()

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::input;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::{Clock, Timestamp};
-use assurance_core::signing::{self, SigningKey};
+use assurance_core::signing::{self, Ed25519PrivateKey};
 
 /// Maximum magnitude of an integer that every JSON reader reads exactly.
 const MAX_SAFE: u64 = 1 << 53;
@@ -146,7 +146,7 @@ fn records(given: Json, now: Timestamp) -> anyhow::Result<Vec<Json>> {
     found.into_iter().enumerate().map(filled).collect()
 }
 
-fn sign(mut envelope: Json, key: &SigningKey, key_id: &str) -> anyhow::Result<Json> {
+fn sign(mut envelope: Json, key: &Ed25519PrivateKey, key_id: &str) -> anyhow::Result<Json> {
     let Some(members) = envelope.as_object_mut() else {
         anyhow::bail!("an envelope is a JSON object");
     };
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_signature_covers_the_canonical_form_without_itself() {
-        let key = SigningKey::generate();
+        let key = Ed25519PrivateKey::generate();
         let signed = sign(json!({ "b": 1.0, "a": "é" }), &key, "k1").unwrap();
         assert_eq!(signed["signature"]["key_id"], "k1");
         let signature = STANDARD.decode(signed["signature"]["value"].as_str().unwrap()).unwrap();
@@ -217,14 +217,14 @@ mod tests {
 
     #[test]
     fn signing_again_replaces_the_signature() {
-        let key = SigningKey::generate();
+        let key = Ed25519PrivateKey::generate();
         let once = sign(json!({ "a": 1 }), &key, "k1").unwrap();
         assert_eq!(sign(once.clone(), &key, "k1").unwrap(), once);
     }
 
     #[test]
     fn what_has_no_canonical_form_is_refused() {
-        let key = SigningKey::generate();
+        let key = Ed25519PrivateKey::generate();
         assert!(sign(json!({ "n": 9_007_199_254_740_993_u64 }), &key, "k").is_err());
         assert!(sign(json!([]), &key, "k").is_err());
     }

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::output;
 use assurance_core::config::files;
-use assurance_core::signing::SigningKey;
+use assurance_core::signing::Ed25519PrivateKey;
 
 /// Reads a text file; `-` reads standard input.
 pub(super) fn text(path: &Path) -> anyhow::Result<String> {
@@ -44,10 +44,10 @@ pub(super) fn write_json(value: &Json, out: Option<&Path>) -> anyhow::Result<()>
 }
 
 /// Reads a private key from a PEM file that only this user can read.
-pub(super) fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
+pub(super) fn signing_key(path: &Path) -> anyhow::Result<Ed25519PrivateKey> {
     let pem = files::read_private(path)?;
     let pem = std::str::from_utf8(&pem).context("the key file is not text")?;
-    SigningKey::from_pem(pem).with_context(|| format!("{} cannot be used", path.display()))
+    Ed25519PrivateKey::from_pem(pem).with_context(|| format!("{} cannot be used", path.display()))
 }
 
 /// Reads the first line of standard input as the password, or creates a random

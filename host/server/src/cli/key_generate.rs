@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::CommonOptions;
 use assurance_core::config::files;
-use assurance_core::signing::SigningKey;
+use assurance_core::signing::Ed25519PrivateKey;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -28,7 +28,7 @@ impl Command {
         if out.exists() {
             anyhow::bail!("{} exists; name another file with --out", out.display());
         }
-        let key = SigningKey::generate();
+        let key = Ed25519PrivateKey::generate();
         files::create_private(&out, key.to_pem()?.as_bytes())?;
         common.output().values(&[
             ("private_key_file", json!(out)),

@@ -413,11 +413,11 @@ mod tests {
         is_answered(address).await;
     }
 
-    type Sender = hyper::client::conn::http2::SendRequest<axum::body::Body>;
+    type Http2RequestSender = hyper::client::conn::http2::SendRequest<axum::body::Body>;
 
     /// Opens an HTTP/2 connection that receives few bytes at a time and responds to pings. The task
     /// ends when the connection closes.
-    async fn over_http2(address: SocketAddr) -> (Sender, JoinHandle<()>) {
+    async fn over_http2(address: SocketAddr) -> (Http2RequestSender, JoinHandle<()>) {
         let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
         let mut builder = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
         builder.initial_stream_window_size(1 << 10);

@@ -17,7 +17,7 @@ use assurance_store::{self as store, health, installation};
 
 /// Time for which a report is reused.
 const REPORT_LIFETIME: Duration = Duration::from_secs(1);
-/// Timeout of one check.
+/// Timeout of each health check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of areas that one line names; the rest is counted.
 const AREAS_NAMED: usize = 5;

@@ -37,11 +37,11 @@ pub struct Effects {
     /// changed; on PostgreSQL, the call's transaction isolates them.
     pub seen_blobs: Vec<ReadBlob>,
     /// Documents to create.
-    pub inserts: Vec<Insert>,
+    pub inserts: Vec<DocumentInsert>,
     /// Documents to replace.
-    pub updates: Vec<Update>,
+    pub updates: Vec<DocumentUpdate>,
     /// Documents to delete.
-    pub deletes: Vec<Delete>,
+    pub deletes: Vec<DocumentDelete>,
     /// Jobs to add to the queue.
     pub jobs: Vec<NewJob>,
     /// Jobs that deliver an event if a document of the workspace requests it.
@@ -81,7 +81,7 @@ pub struct ReadBlob {
 
 /// A document to create.
 #[derive(Clone, Debug)]
-pub struct Insert {
+pub struct DocumentInsert {
     /// Full name of the collection, `area.name`.
     pub collection: String,
     /// Id of the document.
@@ -95,7 +95,7 @@ pub struct Insert {
 
 /// A document to replace.
 #[derive(Clone, Debug)]
-pub struct Update {
+pub struct DocumentUpdate {
     /// Full name of the collection, `area.name`.
     pub collection: String,
     /// Id of the document.
@@ -113,7 +113,7 @@ pub struct Update {
 
 /// A document to delete.
 #[derive(Clone, Debug)]
-pub struct Delete {
+pub struct DocumentDelete {
     /// Full name of the collection, `area.name`.
     pub collection: String,
     /// Id of the document.
@@ -126,9 +126,9 @@ pub struct Delete {
 #[derive(Debug, Default)]
 struct CollectionEffects<'e> {
     seen: Vec<&'e ReadDocument>,
-    deletes: Vec<&'e Delete>,
-    updates: Vec<&'e Update>,
-    inserts: Vec<&'e Insert>,
+    deletes: Vec<&'e DocumentDelete>,
+    updates: Vec<&'e DocumentUpdate>,
+    inserts: Vec<&'e DocumentInsert>,
 }
 
 impl Effects {
@@ -187,12 +187,12 @@ impl Effects {
     }
 }
 
-/// Transaction in which effects are written.
+/// How effects are committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TransactionKind {
-    /// None: the statement is a transaction by itself, committed when it ends.
+pub enum CommitMode {
+    /// The statement is a transaction by itself, committed when it ends.
     Autocommit,
-    /// A transaction that the caller has begun.
+    /// The effects are part of a transaction that the caller has begun.
     Transaction {
         /// Whether the transaction holds the workspace's gate, a lock against
         /// other calls of the workspace.
@@ -217,14 +217,14 @@ pub enum TransactionKind {
 pub async fn apply(
     connection: &mut Connection,
     mut effects: Effects,
-    within: TransactionKind,
+    within: CommitMode,
 ) -> Result<u64, Error> {
     if effects.is_empty() {
         return Ok(0);
     }
     let unchecked = match within {
-        TransactionKind::Autocommit => Vec::new(),
-        TransactionKind::Transaction { .. } => std::mem::take(&mut effects.deliveries),
+        CommitMode::Autocommit => Vec::new(),
+        CommitMode::Transaction { .. } => std::mem::take(&mut effects.deliveries),
     };
     let enqueued = unchecked.len() as u64;
     effects.jobs.extend(unchecked.into_iter().map(|delivery| delivery.job));

@@ -15,7 +15,7 @@ use super::super::connection::Connection;
 use super::super::error::Error;
 use super::super::sql::{Sql, SqlParameter, each_row};
 use super::super::{gates::gate_key, idempotency::StoredReply, jobs::push_end};
-use super::{CollectionEffects, Delete, Effects, ReadDocument, TransactionKind};
+use super::{CollectionEffects, CommitMode, DocumentDelete, Effects, ReadDocument};
 use assurance_core::domain::job::{JobEnd, NewJob};
 
 /// Executes the statement. Returns the number of requested deliveries that were
@@ -23,7 +23,7 @@ use assurance_core::domain::job::{JobEnd, NewJob};
 pub(super) async fn apply(
     connection: &mut Connection,
     effects: Effects,
-    within: TransactionKind,
+    within: CommitMode,
 ) -> Result<u64, Error> {
     let mut enqueued = 0;
     // Reads to the end: the commit may fail after the row.
@@ -35,7 +35,7 @@ pub(super) async fn apply(
     Ok(enqueued)
 }
 
-fn statement(effects: Effects, within: TransactionKind) -> Sql {
+fn statement(effects: Effects, within: CommitMode) -> Sql {
     let sql = Sql::new(Backend::Postgres, "WITH ");
     let mut ctes = CteBuilder { sql, checks: Vec::new(), requested: Vec::new() };
     ctes.transaction(within);
@@ -77,8 +77,8 @@ impl CteBuilder {
     /// outside any, as `within` requires. A single statement inside a
     /// transaction that was left open would be reported as committed and rolled
     /// back later.
-    fn transaction(&mut self, within: TransactionKind) {
-        let wanted = u8::from(within != TransactionKind::Autocommit);
+    fn transaction(&mut self, within: CommitMode) {
+        let wanted = u8::from(within != CommitMode::Autocommit);
         self.checks.push(format!(
             "must_match((coalesce(current_setting('assurance.transaction', true), '') = 'open')\
              ::int::bigint, {wanted}, 'AS002')"
@@ -89,9 +89,9 @@ impl CteBuilder {
     /// to this call. All other CTEs select from it, and so run after it. The
     /// test does not wait, because the statement already holds locks on its
     /// tables.
-    fn gate(&mut self, effects: &Effects, within: TransactionKind) {
+    fn gate(&mut self, effects: &Effects, within: CommitMode) {
         self.sql.push("gate AS MATERIALIZED (SELECT ");
-        if within == (TransactionKind::Transaction { gated: true }) {
+        if within == (CommitMode::Transaction { gated: true }) {
             self.sql.push("1");
         } else {
             self.sql.push("pg_try_advisory_xact_lock_shared(");
@@ -139,7 +139,13 @@ impl CteBuilder {
         self.check(&format!("seen_{number} WHERE came"), 0, "40001");
     }
 
-    fn deletes(&mut self, number: usize, collection: &str, gone: &[&Delete], effects: &Effects) {
+    fn deletes(
+        &mut self,
+        number: usize,
+        collection: &str,
+        gone: &[&DocumentDelete],
+        effects: &Effects,
+    ) {
         if gone.is_empty() {
             return;
         }

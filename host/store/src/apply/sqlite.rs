@@ -11,7 +11,10 @@ use super::super::error::Error;
 use super::super::idempotency::StoredReply;
 use super::super::jobs::{self, ROWS_PER_INSERT};
 use super::super::sql::{Row, Sql, SqlParameter};
-use super::{CollectionEffects, Delete, Effects, Insert, ReadBlob, ReadDocument, Update};
+use super::{
+    CollectionEffects, DocumentDelete, DocumentInsert, DocumentUpdate, Effects, ReadBlob,
+    ReadDocument,
+};
 use assurance_core::domain::job::{EventFanOut, RequestedEventsField};
 use assurance_core::domain::sealed::StoredSecret;
 
@@ -271,7 +274,7 @@ impl Script {
         self.require(Expectation::Delivered);
     }
 
-    fn delete(&mut self, collection: &str, gone: &[&Delete], effects: &Effects) {
+    fn delete(&mut self, collection: &str, gone: &[&DocumentDelete], effects: &Effects) {
         let sql = self.begin("DELETE FROM ");
         sql.push_table(collection).push(" WHERE workspace_id = ");
         sql.bind(effects.workspace.0);
@@ -280,7 +283,7 @@ impl Script {
         sql.push(")");
     }
 
-    fn update(&mut self, collection: &str, changed: &[&Update], effects: &Effects) {
+    fn update(&mut self, collection: &str, changed: &[&DocumentUpdate], effects: &Effects) {
         let sql = self.begin("UPDATE ");
         sql.push_table(collection).push(
             " AS d SET version = u.column3, created_at = u.column4, body = u.column5, updated_at = ",
@@ -299,7 +302,7 @@ impl Script {
         sql.push(" AND d.id = u.column1 AND d.version = u.column2");
     }
 
-    fn insert(&mut self, collection: &str, new: &[&Insert], effects: &Effects) {
+    fn insert(&mut self, collection: &str, new: &[&DocumentInsert], effects: &Effects) {
         let sql = self.begin("INSERT INTO ");
         sql.push_table(collection)
             .push(" (workspace_id, id, version, created_at, updated_at, body) VALUES ");

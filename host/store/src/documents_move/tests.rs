@@ -8,7 +8,9 @@ use parking_lot::Mutex;
 use sqlx::migrate::MigrateDatabase as _;
 use sqlx::{Connection as _, PgConnection, Sqlite, SqliteConnection};
 
-use super::super::apply::{Delete, Effects, Insert, TransactionKind, Update, apply};
+use super::super::apply::{
+    CommitMode, DocumentDelete, DocumentInsert, DocumentUpdate, Effects, apply,
+};
 use super::super::connection::Connection;
 use super::super::documents::{CollectionKey, get};
 use super::*;
@@ -130,7 +132,7 @@ async fn change(store: Store, model: Model, step: u32, stop: Arc<Mutex<bool>>) {
             let body = format!(r#"{{"n":{n}}}"#);
             let after = match version {
                 Some(from) if (round + n) % 3 == 0 => {
-                    effects.deletes.push(Delete {
+                    effects.deletes.push(DocumentDelete {
                         collection: collection.into(),
                         id: id.clone(),
                         from,
@@ -140,7 +142,7 @@ async fn change(store: Store, model: Model, step: u32, stop: Arc<Mutex<bool>>) {
                 Some(from) => {
                     let (collection, id) = (collection.into(), id.clone());
                     let created_at = Timestamp(1);
-                    effects.updates.push(Update {
+                    effects.updates.push(DocumentUpdate {
                         collection,
                         id,
                         from,
@@ -152,12 +154,12 @@ async fn change(store: Store, model: Model, step: u32, stop: Arc<Mutex<bool>>) {
                 }
                 None => {
                     let (collection, id) = (collection.into(), id.clone());
-                    effects.inserts.push(Insert { collection, id, version: 1, body });
+                    effects.inserts.push(DocumentInsert { collection, id, version: 1, body });
                     Some(1)
                 }
             };
             let mut writer = store.writer().await.unwrap();
-            match apply(&mut writer, effects, TransactionKind::Autocommit).await {
+            match apply(&mut writer, effects, CommitMode::Autocommit).await {
                 Ok(_) => {
                     let mut model = model.lock();
                     match after {

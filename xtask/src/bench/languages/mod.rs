@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
-use xtask::languages::Language;
+use xtask::languages::GuestLanguage;
 
 use self::report::{Report, Row};
 use super::load::{self, Load, LoadResults, Operation};
@@ -99,7 +99,7 @@ fn candidates(
     let rust = fs::read(&rust).with_context(|| format!("cannot read {}", rust.display()))?;
     let mut candidates = vec![Candidate { language: "Rust".to_owned(), component: rust }];
     let mut not_measured = BTreeMap::new();
-    for language in Language::ALL {
+    for language in GuestLanguage::ALL {
         eprintln!("a component in {language}");
         match language.tool(&workspace.target) {
             Ok(tool) => {

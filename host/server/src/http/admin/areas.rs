@@ -153,7 +153,7 @@ pub(super) async fn activate(
 /// Selects the version whose capabilities are approved.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ApproveBody {
+struct ApproveCapabilitiesBody {
     digest: String,
     reason: Option<String>,
 }
@@ -165,7 +165,7 @@ pub(super) async fn approve(
     operator: AuthenticatedOperator,
     sent: ReceivedBody,
 ) -> Result<Json<DecisionResultView>, Refusal> {
-    let wish: ApproveBody = body(sent)?;
+    let wish: ApproveCapabilitiesBody = body(sent)?;
     let (app, reason) = (&operators.app, wish.reason.as_deref());
     let approved = areas::approve(app, &operator.name, &name, &wish.digest, reason).await;
     Ok(Json(DecisionResultView::approved(approved.map_err(refused)?)))

@@ -14,7 +14,9 @@ use super::reference::DocumentedOperation;
 /// a schema may contain itself.
 const MAX_DEPTH: usize = 5;
 
-/// Part of the page's size limit that one member of an example takes, in units.
+/// Units that each value of an example takes from the page's size limit
+/// (`PAGE_UNITS`). The text of a default, constant or enum value is charged in
+/// addition.
 const SAMPLE_UNITS: usize = 64;
 
 /// Returns the `curl` command, over several lines.

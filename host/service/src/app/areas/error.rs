@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::trust::TrustError;
+use super::trust::ComponentSignatureError;
 use crate::registry::{LostDependency, RegistryError};
 use assurance_contract::compatibility::{Compatibility, CompatibilityReport};
 use assurance_core::domain::deployment::VersionStage;
@@ -14,7 +14,7 @@ use assurance_store as store;
 pub enum InstallError {
     /// The signature is missing or invalid, or its publisher is not trusted.
     #[error(transparent)]
-    Distrusted(#[from] TrustError),
+    Distrusted(#[from] ComponentSignatureError),
     /// This host cannot load the component.
     #[error(transparent)]
     Load(#[from] LoadError),

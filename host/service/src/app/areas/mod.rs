@@ -61,4 +61,4 @@ pub use node::LocalNode;
 pub use overview::{AreaOverview, audit_log, history, manifest, overview};
 pub use plan::TrialRequest;
 pub use staleness_guard::ServingBlocked;
-pub use trust::{Signature, TrustError};
+pub use trust::{ComponentSignatureError, Signature};

@@ -24,7 +24,7 @@ pub struct Signature {
 
 /// Reason why a component's signature is refused.
 #[derive(Debug, thiserror::Error)]
-pub enum TrustError {
+pub enum ComponentSignatureError {
     /// The component is not signed.
     #[error(
         "the component is not signed, and outside development mode only signed ones are taken; \
@@ -82,16 +82,19 @@ impl Signature {
     ///
     /// # Errors
     /// The text is not a signature.
-    pub fn read(text: &[u8]) -> Result<Self, TrustError> {
-        serde_json::from_slice(text).map_err(|error| TrustError::Unreadable(error.to_string()))
+    pub fn read(text: &[u8]) -> Result<Self, ComponentSignatureError> {
+        serde_json::from_slice(text)
+            .map_err(|error| ComponentSignatureError::Unreadable(error.to_string()))
     }
 
     /// Returns the 64 bytes of the signature.
     ///
     /// # Errors
     /// The signature is not base64.
-    pub fn bytes(&self) -> Result<Vec<u8>, TrustError> {
-        STANDARD.decode(&self.signature).map_err(|error| TrustError::Unreadable(error.to_string()))
+    pub fn bytes(&self) -> Result<Vec<u8>, ComponentSignatureError> {
+        STANDARD
+            .decode(&self.signature)
+            .map_err(|error| ComponentSignatureError::Unreadable(error.to_string()))
     }
 }
 
@@ -107,36 +110,39 @@ pub(super) fn publisher_of<'c>(
     config: &'c Config,
     digest: &str,
     signature: Option<&Signature>,
-) -> Result<VerifiedPublisher<'c>, TrustError> {
+) -> Result<VerifiedPublisher<'c>, ComponentSignatureError> {
     let Some(signature) = signature else {
         return if config.development {
             Ok(VerifiedPublisher(None))
         } else {
-            Err(TrustError::Unsigned)
+            Err(ComponentSignatureError::Unsigned)
         };
     };
     let publisher = &signature.publisher;
     let Some((name, trusted)) = config.areas.publishers.get_key_value(publisher) else {
         let (publisher, known) = (publisher.clone(), known(&config.areas));
-        return Err(TrustError::Unknown { publisher, known });
+        return Err(ComponentSignatureError::Unknown { publisher, known });
     };
     let message = signing::area_message(digest);
     let key = STANDARD.decode(&trusted.public_key).unwrap_or_default();
     if !signing::verify_ed25519_strict(&key, &message, &signature.bytes()?) {
-        return Err(TrustError::Wrong { publisher: publisher.clone(), digest: digest.to_owned() });
+        return Err(ComponentSignatureError::Wrong {
+            publisher: publisher.clone(),
+            digest: digest.to_owned(),
+        });
     }
     Ok(VerifiedPublisher(Some((name, trusted))))
 }
 
 impl VerifiedPublisher<'_> {
     /// Refuses an area that the publisher is not trusted with.
-    pub(super) fn may_publish(self, area: &str) -> Result<(), TrustError> {
+    pub(super) fn may_publish(self, area: &str) -> Result<(), ComponentSignatureError> {
         let Some((name, publisher)) = self.0 else { return Ok(()) };
         if publisher.areas.iter().any(|trusted| trusted == "*" || trusted == area) {
             return Ok(());
         }
         let (publisher, areas) = (name.to_owned(), publisher.areas.join(", "));
-        Err(TrustError::OtherAreas { publisher, area: area.to_owned(), areas })
+        Err(ComponentSignatureError::OtherAreas { publisher, area: area.to_owned(), areas })
     }
 }
 
@@ -152,11 +158,11 @@ fn known(areas: &AreasConfig) -> String {
 mod tests {
     use super::*;
     use assurance_core::config::ConfigSource;
-    use assurance_core::signing::SigningKey;
+    use assurance_core::signing::Ed25519PrivateKey;
 
     const DIGEST: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-    fn config(key: &SigningKey) -> Config {
+    fn config(key: &Ed25519PrivateKey) -> Config {
         let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
         let mut config = Config::load(&source).unwrap();
         let publisher =
@@ -165,7 +171,7 @@ mod tests {
         config
     }
 
-    fn signed(key: &SigningKey, publisher: &str) -> Signature {
+    fn signed(key: &Ed25519PrivateKey, publisher: &str) -> Signature {
         let signature = STANDARD.encode(key.sign(&signing::area_message(DIGEST)));
         Signature { publisher: publisher.into(), signature }
     }
@@ -176,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_trusted_key_signs_for_its_areas() {
-        let key = SigningKey::generate();
+        let key = Ed25519PrivateKey::generate();
         let config = config(&key);
         let publisher = publisher_of(&config, DIGEST, Some(&signed(&key, "team"))).unwrap();
         assert!(publisher.may_publish("notes").is_ok());
@@ -185,7 +191,7 @@ mod tests {
 
     #[test]
     fn only_development_mode_takes_what_nobody_signed() {
-        let mut config = config(&SigningKey::generate());
+        let mut config = config(&Ed25519PrivateKey::generate());
         insta::assert_snapshot!(refusal(&config, None));
         config.development = true;
         assert!(publisher_of(&config, DIGEST, None).unwrap().may_publish("any").is_ok());
@@ -193,9 +199,9 @@ mod tests {
 
     #[test]
     fn a_wrong_signature_is_refused_even_in_development_mode() {
-        let key = SigningKey::generate();
+        let key = Ed25519PrivateKey::generate();
         let config = Config { development: true, ..config(&key) };
-        let other = signed(&SigningKey::generate(), "team");
+        let other = signed(&Ed25519PrivateKey::generate(), "team");
         insta::assert_snapshot!(refusal(&config, Some(&other)));
         insta::assert_snapshot!(refusal(&config, Some(&signed(&key, "nobody"))));
         let bad = Signature { signature: "?".into(), ..signed(&key, "team") };
