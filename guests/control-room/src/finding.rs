@@ -84,6 +84,9 @@ pub(crate) struct Finding {
     /// tool reported it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) overlooked_by: BTreeSet<String>,
+    /// Analyses that report the finding and whose latest report suppresses it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) suppressed_by: BTreeSet<String>,
     /// Time at which the newest file that reported the finding became ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shown_at: Option<Timestamp>,
@@ -118,6 +121,7 @@ impl Finding {
     /// Creates a finding from its first observation. The caller adds the first transition.
     pub(crate) fn first_seen(observation: Observation, sighting: &FindingObservation<'_>) -> Self {
         let now = sighting.seen_at;
+        let suppressing = observation.suppressed.is_some().then(|| sighting.analysis_id.to_owned());
         let mut finding = Self {
             repository_id: sighting.repository_id,
             audit_id: sighting.audit_id,
@@ -158,16 +162,19 @@ impl Finding {
             analysis_run: sighting.analysis_run,
             also_seen: BTreeMap::new(),
             overlooked_by: BTreeSet::new(),
+            suppressed_by: suppressing.into_iter().collect(),
             shown_at: Some(sighting.ready_at),
             gone_at: None,
             rule_family: String::new(),
             signature: String::new(),
         };
         finding.describe(observation, sighting);
+        finding.assess(sighting.surroundings);
         finding
     }
 
-    /// Updates the finding from another observation.
+    /// Updates the finding from another observation. An older file than the newest that reported
+    /// the finding does not change its description.
     pub(crate) fn seen_again(
         &mut self,
         observation: Observation,
@@ -180,8 +187,39 @@ impl Finding {
             self.recurring = true;
             self.last_seen_at = self.last_seen_at.max(sighting.seen_at);
         }
+        let is_newest = !self.present || self.shown_at <= Some(sighting.ready_at);
+        self.note_suppression(observation.suppressed.is_some(), sighting);
         self.mark(sighting, first_in_audit);
-        self.describe(observation, sighting);
+        self.suppressed_by.retain(|id| *id == self.analysis_id || self.also_seen.contains_key(id));
+        if is_newest {
+            self.describe(observation, sighting);
+        }
+        self.assess(sighting.surroundings);
+    }
+
+    /// Stores whether the analysis suppresses the finding, unless a newer file of the same run has
+    /// reported it. Called before [`mark`](Self::mark).
+    fn note_suppression(&mut self, suppressed: bool, sighting: &FindingObservation<'_>) {
+        if !self.present {
+            self.suppressed_by.clear();
+        } else if self.suppressed && self.suppressed_by.is_empty() {
+            // Older versions did not store which analyses suppressed the finding.
+            self.suppressed_by = self.reporters().map(|(id, _)| id.to_owned()).collect();
+        }
+        if self.is_reported_by(sighting.analysis_id, sighting.analysis_run) {
+            return;
+        }
+        if suppressed {
+            self.suppressed_by.insert(sighting.analysis_id.to_owned());
+        } else {
+            self.suppressed_by.remove(sighting.analysis_id);
+        }
+    }
+
+    /// Whether [`suppressed_by`](Self::suppressed_by) has to be compared with the analyses that
+    /// report the finding.
+    pub(crate) fn may_be_suppressed(&self) -> bool {
+        self.suppressed || !self.suppressed_by.is_empty()
     }
 
     /// Stores the analysis that reported the finding. The finding belongs to the first analysis of
@@ -207,6 +245,13 @@ impl Finding {
         analysis_id.clone_into(&mut self.analysis_id);
         self.analysis_run = analysis_run;
         self.forget_analyses(analysis_id);
+    }
+
+    /// Returns the ids of the analyses that reported the finding, with the number of their latest
+    /// run that did.
+    pub(crate) fn reporters(&self) -> impl Iterator<Item = (&str, i64)> {
+        let others = self.also_seen.iter().map(|(id, run)| (id.as_str(), *run));
+        others.chain([(self.analysis_id.as_str(), self.analysis_run)])
     }
 
     /// Whether this run of the analysis reported the finding.
@@ -256,23 +301,27 @@ impl Finding {
     }
 
     /// Copies title, locations, severity and further properties from the latest observation.
+    /// [`assess`](Self::assess) derives the others.
     fn describe(&mut self, observation: Observation, sighting: &FindingObservation<'_>) {
-        let surroundings = sighting.surroundings;
         self.paths = observation.paths();
         let revision = observation.revision.as_deref().or(sighting.commit_sha);
         self.evidence_revision = revision.map(ToOwned::to_owned);
         sighting.branch_ref.clone_into(&mut self.branch_ref);
         self.title = observation.title;
         self.locations = observation.locations;
-        self.component_identity = surroundings.component_identity(observation.purl.as_deref());
         self.purl = observation.purl;
-        self.architecture_impact = surroundings.impact(observation.rating.risk_severity);
-        self.architecture_confidence_percent = surroundings.confidence_percent();
         self.rating = observation.rating;
         self.rule_family = observation.rule_family;
         self.signature = observation.sketch.signature();
-        self.risk_rank = risk(&self.rating, surroundings.exposure_percent(), self.audit_count);
         self.name_tool(observation.source);
+    }
+
+    /// Sets impact, risk and due date from severity, architecture and number of audits.
+    fn assess(&mut self, surroundings: &ArchitectureContext) {
+        self.component_identity = surroundings.component_identity(self.purl.as_deref());
+        self.architecture_impact = surroundings.impact(self.rating.risk_severity);
+        self.architecture_confidence_percent = surroundings.confidence_percent();
+        self.risk_rank = risk(&self.rating, surroundings.exposure_percent(), self.audit_count);
         self.set_due_date();
     }
 

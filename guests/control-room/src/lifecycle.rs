@@ -31,6 +31,11 @@ pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can chang
     `duplicate` that scans still report is reopened when the other finding is verified. The date is at most 365 days ahead unless the operator has set \
     `max_risk_acceptance_days` for this area; a critical finding requires the role admin. \
     `duplicate` may name the other finding in `duplicate_of`.\n\n\
+    A finding that scans suppress (`suppressions`, all of them accepted) becomes \
+    `false_positive` if each analysis that reports it suppresses it, on every branch and in every \
+    category; it is reopened when one no longer does. Of the streams of one tool on a branch, \
+    the one with the newest file decides. After a user's decision, only a newer file suppresses \
+    the finding.\n\n\
     `If-Match` requires the finding's lifecycle version. Transitions are never changed; each \
     supersedes the one before.";
 

@@ -94,9 +94,9 @@ impl State {
                 &[Self::Verified, Self::FalsePositive]
             }
             Self::Remediated => &[Self::Verified, Self::FalsePositive, Self::Reopened],
-            Self::Verified | Self::FalsePositive | Self::AcceptedRisk | Self::Duplicate => {
-                &[Self::Reopened]
-            }
+            // Scans may report a verified finding again and suppress it.
+            Self::Verified => &[Self::FalsePositive, Self::Reopened],
+            Self::FalsePositive | Self::AcceptedRisk | Self::Duplicate => &[Self::Reopened],
         }
     }
 }

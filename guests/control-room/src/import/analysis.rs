@@ -55,6 +55,12 @@ impl AnalysisSeries {
         self.group_id.as_deref().unwrap_or(id)
     }
 
+    /// Returns the time at which the newest imported file became ready; that of the last run if no
+    /// time of a file is stored.
+    pub(super) fn newest_file_at(&self) -> Timestamp {
+        self.file_ready_at.unwrap_or(self.last_run_at)
+    }
+
     /// Stores the time at which the file of a run became ready. Returns the time up to which files
     /// were imported or reported by earlier audits.
     fn note_file(&mut self, ready_at: Timestamp) -> Option<Timestamp> {

@@ -8,6 +8,7 @@ use area_sdk::prelude::*;
 use super::chunk::{self, Chunk};
 use super::coverage::GroupCoverage;
 use super::events::{self, ChangedFinding};
+use super::suppression::ReportingAnalyses;
 use super::{ImportFindings, Step, equals, former};
 use crate::finding::{Finding, FindingObservation};
 use crate::matching::{self, NewFinding};
@@ -45,12 +46,15 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     equals::assign(ctx, job, &sighting, &mut observations, &mut known)?;
     former::adopt(ctx, &observations, &mut known)?;
     let siblings = GroupCoverage::of_siblings(ctx, job, part)?;
+    let reporting = ReportingAnalyses::read(ctx, &sighting, &observations, &known)?;
     for observation in observations {
         match known.remove(&observation.identity) {
             Some(finding) if is_outdated(&finding, chunk.ready_at, &siblings) => {
                 outcome.outdated += 1;
             }
-            Some(finding) => again(ctx, &chunk, &sighting, finding, observation, &mut outcome)?,
+            Some(finding) => {
+                again(ctx, &chunk, &sighting, &reporting, finding, observation, &mut outcome)?;
+            }
             None => first(ctx, &chunk, &sighting, observation, &mut outcome),
         }
     }
@@ -153,6 +157,7 @@ fn again(
     ctx: &JobCtx,
     chunk: &Chunk,
     sighting: &FindingObservation<'_>,
+    reporting: &ReportingAnalyses,
     mut finding: Stored<Finding>,
     observation: Observation,
     outcome: &mut FindingWrites,
@@ -167,7 +172,8 @@ fn again(
     if finding.signature != before {
         keep_sketch(ctx, id, sketch)?;
     }
-    if let Some((to, reason)) = consequence(&finding, suppressed.as_deref(), chunk.ready_at) {
+    let settled = reporting.all_suppress(&finding, sighting.analysis_id);
+    if let Some((to, reason)) = consequence(&finding, suppressed.as_deref(), settled, sighting) {
         let change = Change::by_audit(to, sighting.audit_id, reason, &chunk.evidence_ids);
         outcome.add(ctx, id, &mut finding, change);
         if to == State::Reopened {
@@ -188,20 +194,24 @@ fn keep_sketch(ctx: &JobCtx, id: Uuid, sketch: TextFingerprint) -> Result<(), Jo
 }
 
 /// Returns the state to which an observation changes the finding, and the reason; `None` for no
-/// change. `ready_at` is the time at which the evidence became ready.
+/// change. `settled` is whether all analyses that report the finding suppress it. Evidence from
+/// before a user's decision does not contradict that decision.
 fn consequence<'a>(
     finding: &Finding,
     suppressed: Option<&'a str>,
-    ready_at: Timestamp,
+    settled: bool,
+    sighting: &FindingObservation<'_>,
 ) -> Option<(State, &'a str)> {
-    let wanted = match (finding.state, suppressed) {
-        (_, Some(reason)) => Some((State::FalsePositive, reason)),
-        (State::Verified, None) => Some((State::Reopened, "Seen again.")),
-        // Evidence from before the user reported the fix does not contradict the fix.
-        (State::Remediated, None) if ready_at > finding.lifecycle_updated_at => {
+    let is_newer = sighting.ready_at > finding.lifecycle_updated_at;
+    let wanted = match (finding.state, suppressed.filter(|_| settled)) {
+        (_, Some(reason)) if finding.auto_disposition || is_newer => {
+            Some((State::FalsePositive, reason))
+        }
+        (State::Verified, _) => Some((State::Reopened, "Seen again.")),
+        (State::Remediated, _) if is_newer => {
             Some((State::Reopened, "Reported by a scan after the remediation."))
         }
-        (State::FalsePositive, None) if finding.suppressed => {
+        (State::FalsePositive, _) if finding.suppressed && !settled => {
             Some((State::Reopened, "The scan does not suppress it any more."))
         }
         _ => None,

@@ -22,7 +22,7 @@ use serde_path_to_error::Segment;
 
 use crate::identity::IdentityGenerator;
 use crate::text::clean;
-use model::{InlineExternalProperties, Log, Run};
+use model::{ExternalReferences, InlineExternalProperties, Log, Run};
 
 pub(crate) use results::Results;
 pub(crate) use uri::is_absolute;
@@ -153,6 +153,7 @@ impl<'a> ScanRun<'a> {
         inline: &mut InlineExternalResults<'_, 'a>,
     ) -> Result<Self, Refusal> {
         let mut run: Run<'a> = parse(text, &format!("/runs/{at}"))?;
+        refuse_unread(&run, at)?;
         inline.fetch_results(&mut run, at)?;
         let driver = run.tool.as_ref().and_then(|tool| tool.driver.as_ref());
         let name = driver.and_then(|driver| driver.name.as_deref()).unwrap_or_default();
@@ -189,6 +190,21 @@ impl<'a> ScanRun<'a> {
     /// runs. `None` if the run has no list of results.
     pub(crate) fn results(&self, identities: IdentityGenerator) -> Option<Results<'_, 'a>> {
         Results::of(self, identities)
+    }
+}
+
+/// Refuses a run of which a property that findings depend on is outside of the run: a failed
+/// invocation would count as successful, and results would have other severities or paths.
+fn refuse_unread(run: &Run<'_>, at: usize) -> Result<(), Refusal> {
+    match run.elsewhere.as_ref().and_then(ExternalReferences::unread) {
+        None => Ok(()),
+        Some(name) => {
+            let detail = format!(
+                "/runs/{at}/externalPropertyFileReferences/{name} refers to properties outside of \
+                the run, which are not read; write them into the run."
+            );
+            Err(Refusal::new("sarif_properties_elsewhere", detail))
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::Error as _;
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -29,9 +29,28 @@ pub(super) struct InlineExternalProperties<'a> {
 }
 
 /// `externalPropertyFileReferences` of a run: references to properties outside of the run (3.14.2).
+/// Only `results` are read.
 #[derive(Default, Deserialize)]
 pub(super) struct ExternalReferences {
     pub(super) results: Option<Vec<ExternalReference>>,
+    driver: Option<IgnoredAny>,
+    extensions: Option<Vec<IgnoredAny>>,
+    invocations: Option<Vec<IgnoredAny>>,
+    artifacts: Option<Vec<IgnoredAny>>,
+}
+
+impl ExternalReferences {
+    /// Returns the name of a referenced property that findings depend on and that is not read.
+    pub(super) fn unread(&self) -> Option<&'static str> {
+        let is_filled = |list: Option<&Vec<IgnoredAny>>| list.is_some_and(|list| !list.is_empty());
+        let all = [
+            ("driver", self.driver.is_some()),
+            ("extensions", is_filled(self.extensions.as_ref())),
+            ("invocations", is_filled(self.invocations.as_ref())),
+            ("artifacts", is_filled(self.artifacts.as_ref())),
+        ];
+        all.into_iter().find(|(_, is_referenced)| *is_referenced).map(|(name, _)| name)
+    }
 }
 
 #[derive(Deserialize)]

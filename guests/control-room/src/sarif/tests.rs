@@ -377,6 +377,25 @@ fn results_beside_the_run_are_read_and_those_in_other_files_refused() {
 }
 
 #[test]
+fn a_run_whose_severities_or_outcome_are_elsewhere_is_refused() {
+    let read = |references: serde_json::Value| {
+        let mut log = of_result(json!({ "ruleId": "A" }), json!([]));
+        log["runs"][0]["externalPropertyFileReferences"] = references;
+        read(log.to_string().as_bytes()).expect("a log").remove(0)
+    };
+    let reference = json!({ "guid": "cccccccc-0000-4000-8000-000000000003" });
+    assert!(read(json!({ "taxonomies": [reference], "artifacts": [] })).is_ok());
+    for name in ["driver", "extensions", "invocations", "artifacts"] {
+        let list = json!([reference]);
+        let references = json!({ name: if name == "driver" { &reference } else { &list } });
+        let refused = read(references).expect_err(name);
+        assert_eq!(refused.code, "sarif_properties_elsewhere");
+        let place = format!("/runs/0/externalPropertyFileReferences/{name} ");
+        assert!(refused.detail.starts_with(&place), "{}", refused.detail);
+    }
+}
+
+#[test]
 fn results_next_to_the_runs_are_those_of_one_run_and_count_once() {
     let guid = "CCCCCCCC-0000-4000-8000-000000000003";
     let run = json!({

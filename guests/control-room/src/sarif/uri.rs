@@ -48,7 +48,8 @@ impl<'a> BaseLocations<'a> {
         all.filter(|folder| seen.insert(folder.clone())).collect()
     }
 
-    /// Returns the absolute path of a folder, with its bases resolved; `None` if it has none.
+    /// Returns the absolute path of a folder or file, with its bases resolved; `None` if it has
+    /// none.
     fn folder(&self, location: &ArtifactLocation) -> Option<String> {
         let (mut below, mut next) = (String::new(), location);
         for _ in 0..MOST_BASES {
@@ -64,10 +65,18 @@ impl<'a> BaseLocations<'a> {
         None
     }
 
-    /// Returns the path of an artifact location; `None` if it has no URI.
+    /// Returns the path of an artifact location; `None` if it has no URI. A relative path below an
+    /// absolute base becomes relative to the first root that contains it, because files below
+    /// different bases are different files.
     pub(super) fn path(&self, location: &ArtifactLocation) -> Option<String> {
         let path = self.resolve(location, |absolute| absolute)?;
-        Some(if is_absolute(&path) { self.in_repository(path) } else { path })
+        if is_absolute(&path) {
+            return Some(self.below_a_root(&path).unwrap_or(path));
+        }
+        let whole = self.listed(location).filter(|_| !is_web(&path));
+        let whole = whole.and_then(|location| self.folder(location));
+        let within = whole.and_then(|whole| self.below_a_root(&whole));
+        Some(within.unwrap_or(path))
     }
 
     /// Returns the path that older versions gave an artifact location. Former identities have it.
@@ -81,9 +90,7 @@ impl<'a> BaseLocations<'a> {
         location: &ArtifactLocation,
         of_file: impl FnOnce(String) -> String,
     ) -> Option<String> {
-        let index = location.index.and_then(|index| usize::try_from(index).ok());
-        let listed = || self.artifacts.get(index?)?.location.as_ref();
-        let location = if location.uri.is_some() { location } else { listed()? };
+        let location = self.listed(location)?;
         let uri = location.uri.as_deref().map(str::trim).filter(|uri| !uri.is_empty())?;
         if is_web(uri) {
             return Some(clean(uri, MOST_BYTES));
@@ -95,6 +102,15 @@ impl<'a> BaseLocations<'a> {
         };
         let path = normal(&path);
         (!path.is_empty()).then_some(path)
+    }
+
+    /// Returns the location that has the URI: the location itself, or that of the artifact to which
+    /// its index refers.
+    fn listed<'l>(&'l self, location: &'l ArtifactLocation) -> Option<&'l ArtifactLocation> {
+        if location.uri.is_some() {
+            return Some(location);
+        }
+        self.artifacts.get(usize::try_from(location.index?).ok()?)?.location.as_ref()
     }
 
     /// Returns a relative URI as a path relative to its outermost base, because the folder in which a
@@ -114,15 +130,14 @@ impl<'a> BaseLocations<'a> {
         path
     }
 
-    /// Returns an absolute path relative to the first root that contains it; otherwise the path
-    /// itself.
-    fn in_repository(&self, absolute_path: String) -> String {
-        let path = with_upper_drive(absolute_path.clone());
+    /// Returns an absolute path relative to the first root that contains it; `None` if none does.
+    fn below_a_root(&self, absolute_path: &str) -> Option<String> {
+        let path = with_upper_drive(absolute_path.to_owned());
         let below = |root: &String| match path.strip_prefix(root.as_str())? {
             "" => Some("."),
             rest => rest.strip_prefix('/'),
         };
-        self.roots.iter().find_map(below).map_or(absolute_path, ToOwned::to_owned)
+        self.roots.iter().find_map(below).map(ToOwned::to_owned)
     }
 
     /// Removes the longest matching base URI from an absolute path.
@@ -306,6 +321,51 @@ mod tests {
             let location = serde_json::from_value(location).expect("a location");
             let path = BaseLocations::of(&run).path(&location);
             assert_eq!(path.as_deref(), Some(expected), "{uri}");
+        }
+    }
+
+    #[test]
+    fn paths_below_absolute_bases_are_relative_to_the_root_of_the_repository() {
+        let mapped = |mut run: serde_json::Value, to: serde_json::Value| {
+            run["versionControlProvenance"] = json!([{ "mappedTo": to }]);
+            run
+        };
+        let bases = |bases| json!({ "originalUriBaseIds": bases });
+        let two = bases(json!({
+            "FRONT": { "uri": "file:///ci/repo/front/" }, "BACK": { "uri": "file:///ci/repo/back" },
+        }));
+        let repository = mapped(two.clone(), json!({ "uri": "file:///ci/repo/" }));
+        let elsewhere = mapped(two.clone(), json!({ "uri": "file:///other/" }));
+        let named = bases(json!({
+            "REPO": { "uri": "file:///home/ci/repo/" },
+            "SRC": { "uri": "file:///home/ci/repo/src/" },
+        }));
+        let named = mapped(named, json!({ "uriBaseId": "REPO" }));
+        let wide = bases(json!({ "%SRCROOT%": { "uri": "file:///builds/" } }));
+        let wide = mapped(wide, json!({ "uri": "file:///builds/acme/" }));
+        let drive = bases(json!({
+            "%SRCROOT%": { "uri": "file:///C:/agent/_work/1/s/" },
+            "SOLUTION": { "uri": "file:///c:/agent/_work/1/s/backend/" },
+        }));
+        let of_disk = bases(json!({ "ROOTPATH": { "uri": "file:///" } }));
+        for (run, uri, base, expected) in [
+            (repository.clone(), "main.c", "FRONT", "front/main.c"),
+            (repository.clone(), "main.c", "BACK", "back/main.c"),
+            (repository, "../main.c", "BACK", "main.c"),
+            (elsewhere, "main.c", "FRONT", "main.c"),
+            (two, "../main.c", "FRONT", "../main.c"),
+            (named, "a.c", "SRC", "src/a.c"),
+            (wide, "acme/src/a.c", "%SRCROOT%", "src/a.c"),
+            (drive, "app/Foo.cs", "SOLUTION", "backend/app/Foo.cs"),
+            (of_disk, "etc/a.conf", "ROOTPATH", "etc/a.conf"),
+        ] {
+            let run = run.to_string();
+            let run: Run<'_> = serde_json::from_str(&run).expect("a run");
+            let location = json!({ "uri": uri, "uriBaseId": base });
+            let location = serde_json::from_value(location).expect("a location");
+            let places = BaseLocations::of(&run);
+            assert_eq!(places.path(&location).as_deref(), Some(expected), "{uri} {base}");
+            assert_eq!(places.former_path(&location).as_deref(), Some(uri), "{uri} {base}");
         }
     }
 

@@ -440,6 +440,27 @@ fn a_finding_follows_its_path_below_the_root_of_the_repository() {
 }
 
 #[test]
+fn a_finding_below_an_absolute_base_keeps_its_decision_when_its_path_changes() {
+    let workspace = Workspace::new();
+    let results = [("R1", "main.c", "one")];
+    workspace.scan(&sarif("Tool", &results));
+    settle(&workspace);
+    let said = json!({
+        "originalUriBaseIds": { "FRONT": { "uri": "file:///ci/repo/front/" } },
+        "versionControlProvenance": [{ "mappedTo": { "uri": "file:///ci/repo/" } }],
+    });
+    let log = sarif_with("Tool", &results, said);
+    let mut log: Value = serde_json::from_slice(&log).expect("JSON");
+    let location = &mut log["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    location["artifactLocation"]["uriBaseId"] = json!("FRONT");
+    let told = workspace.scan(log.to_string().as_bytes());
+    assert_eq!((&told["counts"]["new"], &told["counts"]["gone"]), (&json!(0), &json!(0)));
+    let finding = workspace.finding("R1");
+    assert_eq!(finding["state"], "triaged");
+    assert_eq!(finding["locations"][0]["path"], "front/main.c");
+}
+
+#[test]
 fn a_finding_with_the_identity_of_its_commit_gets_its_new_identity() {
     let workspace = Workspace::new();
     let scan = |path: &str| {

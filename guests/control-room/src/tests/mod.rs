@@ -4,6 +4,7 @@ mod contract;
 mod identity_at_work;
 mod lifecycle;
 mod matching;
+mod order;
 mod refusals;
 mod scale;
 mod streams;

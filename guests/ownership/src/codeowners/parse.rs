@@ -105,6 +105,9 @@ impl Parser {
         if line.is_empty() || line.starts_with('#') {
             return;
         }
+        if line.starts_with("@@@") {
+            self.warn("read as a rule: groups of Bitbucket (`@@@`) are not supported");
+        }
         match self.file.dialect {
             Dialect::Github => self.read_github(line),
             Dialect::Gitlab => self.read_gitlab(line),

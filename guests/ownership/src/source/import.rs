@@ -203,6 +203,20 @@ fn imported_event(source: &Stored<Source>) -> OwnershipImported {
     }
 }
 
+/// Returns a warning that neither the file's place nor the hosting service implies the dialect.
+fn guessed(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Github => {
+            "The CODEOWNERS file is read as GitHub's, which is a guess: set the repository's \
+             `provider` to `github` or `gitlab`. Dialects of other services are not supported."
+        }
+        Dialect::Gitlab => {
+            "The CODEOWNERS file is read as GitLab's, which is a guess: set the repository's \
+             `provider` to `github` or `gitlab`. Dialects of other services are not supported."
+        }
+    }
+}
+
 /// Returns warnings about the choice of the file, its lines, and rules without effect.
 fn warnings(source: &Source, opened: &ReadOutcome, tally: &PathCounts) -> Vec<String> {
     let mut warnings = source.warnings.clone();
@@ -219,6 +233,9 @@ fn warnings(source: &Source, opened: &ReadOutcome, tally: &PathCounts) -> Vec<St
         SourceStatus::Invalid => {}
         SourceStatus::Available => {
             let file = &opened.file;
+            if source.dialect.is_none() {
+                warnings.push(guessed(file.dialect).to_owned());
+            }
             let idle = if source.path_list.is_some() {
                 tally.warnings(file)
             } else {

@@ -191,6 +191,27 @@ fn the_host_s_place_comes_first_and_the_newest_of_it() {
 }
 
 #[test]
+fn a_guessed_dialect_is_reported() {
+    let host = host();
+    let repository = json!({ "name": "acme/web", "provider": "bitbucket" });
+    host.put_document("catalog.repositories", &REPOSITORY.to_string(), repository);
+    let list = input(&host, "path_list", "p", "a\n");
+    let file = input(&host, "code_owners", ".bitbucket/CODEOWNERS", "@@@Back @alice\n* @@Back\n");
+    start_audit(&host, &[file, list.clone()]);
+    run_jobs(&host);
+    let warnings = last_report(&host)["warnings"].to_string();
+    assert!(warnings.contains("read as GitLab's, which is a guess"), "{warnings}");
+    assert!(warnings.contains("Line 1: read as a rule: groups of Bitbucket"), "{warnings}");
+
+    let file = input(&host, "code_owners", ".github/CODEOWNERS", "* @a\n");
+    start_audit_as(&host, Uuid::from_u128(0x21), &[file, list]);
+    run_jobs(&host);
+    let events = host.events();
+    let told = &events.last().expect("an event").data;
+    assert_eq!(told["warnings"], json!([]), "its place implies the dialect");
+}
+
+#[test]
 fn files_that_cannot_be_read_are_told() {
     for (name, content, status, code) in [
         ("OWNERS", "approvers:\n  - a\n", "unsupported", None),
