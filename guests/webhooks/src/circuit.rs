@@ -2,7 +2,8 @@
 //!
 //! After several failed deliveries the circuit opens. While it is open, deliveries are held without
 //! a job, and one at a time is sent as a probe. Probes follow the retry schedule. A success closes
-//! the circuit, and held deliveries are sent in the order of their events.
+//! the circuit, and held deliveries are enqueued in the order of their events. Several are sent at a
+//! time, so they may arrive in another order.
 //!
 //! Invariant: while the circuit is open, a probe waits or runs. A change of the circuit writes the
 //! subscription, so a concurrent call that held a delivery is run again.

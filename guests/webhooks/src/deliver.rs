@@ -43,12 +43,12 @@ pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a
     `id.timestamp.body` under the bytes that `secret` holds in base64 after `whsec_`). The secret \
     is shown here and after a rotation, once.\n\n\
     Delivered at least once. Only 2xx is success; redirects are not followed; an answer must come \
-    within 15 s. Retries after 5 s, 5 m, 30 m, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h, each up to 20 \
-    % sooner or later, not before what `Retry-After` asks for. 410 disables the webhook, and so \
-    do 120 hours without a success; `webhook.disabled` tells.\n\n\
+    within 15 s and have at most 1 MiB. Retries after 5 s, 5 m, 30 m, 2 h, 5 h, 10 h, 14 h, 20 h \
+    and 24 h, each up to 20 % sooner or later, not before what `Retry-After` asks for. 410 \
+    disables the webhook, and so do 120 hours without a success; `webhook.disabled` tells.\n\n\
     When three different deliveries have failed in a row, further ones are held: one at a time is \
     sent at `retry_at` to find out whether the receiver is back, by the same schedule. After a \
-    success, those that were held are sent in the order of the events.\n\n\
+    success, those that were held are sent, several at a time.\n\n\
     `url` is https, without user information, and has a public address.";
 
 /// Job that sends a stored delivery.
@@ -141,7 +141,8 @@ pub(crate) fn deliver_event(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
 /// Delivers events to the subscription that requests them: one, and if it arrives the others, a few
 /// at the same time. After a failure each of the others waits for a call of its own, so that a
 /// receiver that hangs gets few messages and is waited for once. If the circuit is open, all are held
-/// at once.
+/// at once. The host matched the events when they were published, so a later change of the
+/// subscription's list does not matter.
 pub(crate) fn deliver_events(
     ctx: &JobCtx,
     mut events: Vec<EventDelivery>,
@@ -158,22 +159,15 @@ pub(crate) fn deliver_events(
         return Ok(events.into_iter().map(|_| Outcome::Done).collect());
     };
     let mut known = known(ctx, &events, webhook.uuid())?;
+    if !webhook.active {
+        return give_up(ctx, &mut webhook, events, known);
+    }
     let mut ends = Vec::with_capacity(events.len());
     while !events.is_empty() {
         let together = if ends.is_empty() { 1 } else { TOGETHER };
         let later = events.split_off(events.len().min(together));
-        let wanted: Vec<bool> = events.iter().map(|event| webhook.wants(&event.name)).collect();
-        let sent = events.iter().zip(&wanted).filter(|(_, wanted)| **wanted);
-        let sent = sent.map(|(event, _)| {
-            let id = delivery_id(event.id, webhook.uuid());
-            known.remove(&id).unwrap_or_else(|| new(ctx, event, &webhook))
-        });
-        let sent = sent.collect();
-        let mut retries = attempt(ctx, &mut webhook, sent, false)?.into_iter();
-        ends.extend(wanted.into_iter().map(|wanted| {
-            let retry = if wanted { retries.next().flatten() } else { None };
-            retry.map_or(Outcome::Done, |(at, why)| Outcome::Retry(at, why))
-        }));
+        let due = known_or_new(ctx, &webhook, &events, &mut known);
+        ends.extend(attempt(ctx, &mut webhook, due, false)?.into_iter().map(outcome));
         events = later;
         if webhook.failing_since.is_some() && !webhook.circuit.is_open() {
             break;
@@ -183,15 +177,50 @@ pub(crate) fn deliver_events(
     Ok(ends)
 }
 
+/// Stores the deliveries of an inactive webhook as failed, so that they are listed and can be sent
+/// again. Drops events that were published while it was inactive.
+fn give_up(
+    ctx: &JobCtx,
+    webhook: &mut Stored<Subscription>,
+    mut events: Vec<EventDelivery>,
+    mut known: KnownDeliveries,
+) -> Result<Vec<Outcome<EventDelivery>>, JobError> {
+    let ends = events.iter().map(|_| Outcome::Done).collect();
+    events.retain(|event| {
+        let id = delivery_id(event.id, webhook.uuid());
+        known.contains_key(&id) || webhook.was_active(event.occurred_at)
+    });
+    let due = known_or_new(ctx, webhook, &events, &mut known);
+    attempt(ctx, webhook, due, false)?;
+    Ok(ends)
+}
+
+/// Stored deliveries by id.
+type KnownDeliveries = BTreeMap<Uuid, Stored<StoredDelivery>>;
+
 /// Returns the stored deliveries of these events to the webhook, by id.
 fn known(
     ctx: &JobCtx,
     events: &[EventDelivery],
     webhook: Uuid,
-) -> Result<BTreeMap<Uuid, Stored<StoredDelivery>>, JobError> {
+) -> Result<KnownDeliveries, JobError> {
     let ids = events.iter().map(|event| delivery_id(event.id, webhook));
     let known = ctx.documents::<StoredDelivery>().get_many(ids)?;
     Ok(known.into_iter().map(|delivery| (delivery.uuid(), delivery)).collect())
+}
+
+/// Returns the deliveries of these events to the webhook, new ones if they are not known.
+fn known_or_new(
+    ctx: &JobCtx,
+    webhook: &Stored<Subscription>,
+    events: &[EventDelivery],
+    known: &mut KnownDeliveries,
+) -> Vec<Stored<StoredDelivery>> {
+    let delivery = |event: &EventDelivery| {
+        let id = delivery_id(event.id, webhook.uuid());
+        known.remove(&id).unwrap_or_else(|| new(ctx, event, webhook))
+    };
+    events.iter().map(delivery).collect()
 }
 
 /// Returns a delivery of the event that is not stored yet, with version 0.
@@ -227,9 +256,9 @@ fn delivery_id(event: Uuid, webhook: Uuid) -> Uuid {
 /// Creates and enqueues a delivery of the event for each matching subscription. Skips subscriptions
 /// that already have one, because the event may arrive more than once.
 pub(crate) fn fan_out(ctx: &JobCtx, FanOut(event): FanOut) -> JobResult<FanOut> {
-    let active = ctx.documents::<Subscription>().query().equals("active", true);
-    let mut wanting = active.limit(MOST_WEBHOOKS).list()?;
-    wanting.retain(|webhook| webhook.wants(&event.name));
+    let all = ctx.documents::<Subscription>().query();
+    let mut wanting = all.limit(MOST_WEBHOOKS).list()?;
+    wanting.retain(|webhook| webhook.requests(&event.name, event.occurred_at));
     if wanting.is_empty() {
         return Ok(Outcome::Done);
     }
@@ -255,16 +284,20 @@ pub(crate) fn run(ctx: &JobCtx, job: Deliver) -> JobResult<Deliver> {
     let Some(mut webhook) = ctx.documents::<Subscription>().find(delivery.webhook_id)? else {
         return Ok(Outcome::Done);
     };
-    let retry = attempt(ctx, &mut webhook, vec![delivery], job.at_once)?.pop().flatten();
-    Ok(retry.map_or(Outcome::Done, |(at, why)| Outcome::Retry(at, why)))
+    Ok(outcome(attempt(ctx, &mut webhook, vec![delivery], job.at_once)?.pop().flatten()))
 }
 
 /// Time and reason of the next attempt; `None` if there is none, or if the circuit is open and its
 /// probes decide.
 type NextAttempt = Option<(Timestamp, String)>;
 
-/// Sends the deliveries, except those that were cancelled, and none if the circuit is open. Returns
-/// the next attempt of each.
+/// Returns the end of a job after an attempt.
+fn outcome<J>(next: NextAttempt) -> Outcome<J> {
+    next.map_or(Outcome::Done, |(at, why)| Outcome::Retry(at, why))
+}
+
+/// Sends the deliveries that are pending. If the webhook is inactive, they fail; if the circuit is
+/// open, they are held. Returns the next attempt of each.
 fn attempt(
     ctx: &JobCtx,
     webhook: &mut Stored<Subscription>,
@@ -278,9 +311,7 @@ fn attempt(
             continue;
         }
         if !webhook.active {
-            delivery.status = DeliveryStatus::Failed;
-            delivery.next_attempt_at = None;
-            keep(ctx, &mut delivery)?;
+            fail(ctx, delivery)?;
         } else if webhook.circuit.is_open() && !at_once {
             circuit::hold(ctx, webhook);
             if delivery.version == 0 {
@@ -295,6 +326,15 @@ fn attempt(
         retries[place] = retry;
     }
     Ok(retries)
+}
+
+/// Stores a delivery as failed because its webhook is inactive.
+fn fail(ctx: &JobCtx, mut delivery: Stored<StoredDelivery>) -> Result<(), JobError> {
+    let error = Some("the webhook is disabled".to_owned());
+    delivery.log(Attempt { at: ctx.now(), response_status: None, error });
+    delivery.status = DeliveryStatus::Failed;
+    delivery.next_attempt_at = None;
+    keep(ctx, &mut delivery)
 }
 
 /// Result of one attempt to send a delivery.

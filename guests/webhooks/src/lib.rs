@@ -22,10 +22,7 @@ pub fn area() -> Area {
         .summary("Webhook subscriptions and their deliveries")
         .uses(&[Capability::Secrets, Capability::Crypto, Capability::Egress])
         .collection(
-            Collection::of::<Subscription>()
-                .summary("Webhooks with the events they subscribe to")
-                .boolean("active")
-                .index(&["active"]),
+            Collection::of::<Subscription>().summary("Webhooks with the events they subscribe to"),
         )
         .collection(
             Collection::of::<StoredDelivery>()
@@ -91,7 +88,10 @@ fn subscription_routes(area: Area) -> Area {
             .summary("Change a webhook")
             .description(
                 "Absent members keep their values. A new URL, and activating the webhook again, \
-                 reset its failures.",
+                 reset its failures. New `events` apply to events from then on. If `active` \
+                 becomes false, deliveries that wait become `failed` and can be sent again once it \
+                 is true. Deliveries that are being sent still go to the former URL, for up to \
+                 135 s with a slow receiver.",
             )
             .role(Role::Admin)
             .example(include_str!("../examples/update_webhook.json"))
@@ -115,7 +115,10 @@ fn subscription_routes(area: Area) -> Area {
     .route(
         delete("delete_webhook", WEBHOOK)
             .summary("Delete a webhook")
-            .description("Pending deliveries are cancelled.")
+            .description(
+                "Pending deliveries are cancelled. Those that are being sent still arrive, for up \
+                 to 135 s with a slow receiver.",
+            )
             .role(Role::Admin)
             .handler(subscriptions::remove),
     )

@@ -73,6 +73,10 @@ pub(crate) struct Subscription {
     #[serde(default)]
     pub(crate) circuit: Circuit,
     disabled_reason: Option<DisabledReason>,
+    /// Time of the deactivation; `None` if the webhook is active, or if a version of this area
+    /// without this member deactivated it.
+    #[serde(default)]
+    inactive_since: Option<Timestamp>,
     secret_generation: u32,
     previous_secret_expires_at: Option<Timestamp>,
     created_by: Uuid,
@@ -105,9 +109,15 @@ pub(crate) struct WebhookDisabled {
 event!(WebhookDisabled, "webhook.disabled");
 
 impl Subscription {
-    /// Whether the subscription includes this event name.
-    pub(crate) fn wants(&self, event: &str) -> bool {
-        self.active && self.events.iter().any(|wanted| wanted == event)
+    /// Whether the subscription includes an event with this name that was published at this time.
+    pub(crate) fn requests(&self, event: &str, at: Timestamp) -> bool {
+        self.was_active(at) && self.events.iter().any(|requested| requested == event)
+    }
+
+    /// Whether the webhook is active, or was deactivated only after this time. The host matches
+    /// events with inactive webhooks, too.
+    pub(crate) fn was_active(&self, at: Timestamp) -> bool {
+        self.active || self.inactive_since.is_some_and(|since| at <= since)
     }
 
     /// Returns the generations of the secret that sign at this time, newest first.
@@ -121,6 +131,7 @@ impl Subscription {
 /// Disables a subscription because of its receiver's failures, and publishes the event.
 pub(crate) fn disable(scope: &Scope, webhook: &mut Stored<Subscription>, reason: DisabledReason) {
     webhook.active = false;
+    webhook.inactive_since = Some(scope.now());
     circuit::close(scope, webhook);
     webhook.disabled_reason = Some(reason);
     let (webhook_id, url) = (webhook.uuid(), origin(&webhook.url));
@@ -208,6 +219,7 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewWebhook>) -> Result<Created<W
         failing_since: None,
         circuit: Circuit::default(),
         disabled_reason: None,
+        inactive_since: None,
         secret_generation: 1,
         previous_secret_expires_at: None,
         created_by: ctx.user(),
@@ -262,13 +274,21 @@ pub(crate) fn update(
         webhook.name = name;
     }
     if let Some(active) = changes.active {
-        webhook.active = active;
-        webhook.failing_since = None;
-        circuit::close(ctx, &mut webhook);
-        webhook.disabled_reason = (!active).then_some(DisabledReason::ByRequest);
+        set_active(ctx, &mut webhook, active);
     }
     ctx.documents().replace(&mut webhook)?;
     Ok(versioned(ctx, webhook))
+}
+
+/// Activates or deactivates a webhook by request, and resets its failures.
+fn set_active(scope: &Scope, webhook: &mut Stored<Subscription>, active: bool) {
+    if active != webhook.active {
+        webhook.inactive_since = (!active).then_some(scope.now());
+    }
+    webhook.active = active;
+    webhook.failing_since = None;
+    circuit::close(scope, webhook);
+    webhook.disabled_reason = (!active).then_some(DisabledReason::ByRequest);
 }
 
 pub(crate) fn rotate_secret(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<WebhookDetails>> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use assurance_tests::receiver::{ReceivedRequest, Receiver};
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, python};
+use reqwest::Method;
 use serde_json::{Value, json};
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
@@ -36,6 +37,11 @@ async fn subscribe(client: &Client, url: &str) -> Answer {
 async fn open_case(client: &Client, key: &str) -> Value {
     let body = json!({ "subject": key, "description": "d" });
     client.post_once(CASES, key, &body).await.expect(201)
+}
+
+async fn set_active(client: &Client, path: &str, active: bool) {
+    let version = client.get(path).await.version().expect("a version");
+    client.change(Method::PATCH, path, version, &json!({ "active": active })).await.expect(200);
 }
 
 fn verify(secret: &str, received: &ReceivedRequest) {
@@ -121,6 +127,38 @@ both_backends! {
         ada.base.clone_from(&host.api);
         let received = receiver.wait_for(2, Duration::from_secs(60)).await;
         assert_eq!(received[0].headers["webhook-id"], received[1].headers["webhook-id"]);
+    }
+
+    async fn events_that_wait_for_a_deactivated_webhook_are_listed_and_sent_again(backend) {
+        // Without jobs the events wait.
+        let builder = Builder::new(backend).areas(&["support", "webhooks"]);
+        let builder = builder.set("egress.allow_loopback", true).set("jobs.enabled", false);
+        let (mut host, mut ada) = builder.start_with_owner().await;
+        let receiver = Receiver::content().await;
+        let webhook = subscribe(&ada, &receiver.base).await.expect(201);
+        let path = format!("{WEBHOOKS}/{}", webhook["id"].as_str().expect("an id"));
+        for key in ["waits-long-1", "waits-long-2", "waits-long-3"] {
+            open_case(&ada, key).await;
+        }
+        set_active(&ada, &path, false).await;
+        open_case(&ada, "while-inactive").await;
+        host.terminate().await;
+        host.configure(&[("jobs.enabled", true.into())]);
+        host.start().await;
+        ada.base.clone_from(&host.api);
+        let failed = format!("{path}/deliveries?status=failed");
+        let three = |page: &Value| page["items"].as_array().is_some_and(|items| items.len() == 3);
+        let failed = ada.until(&failed, three).await;
+        assert!(receiver.received().is_empty());
+
+        set_active(&ada, &path, true).await;
+        for delivery in failed["items"].as_array().expect("items") {
+            assert_eq!(delivery["attempts"][0]["error"], "the webhook is disabled");
+            let id = delivery["id"].as_str().expect("an id");
+            ada.post(&format!("{path}/deliveries/{id}/resend"), &json!({})).await.expect(201);
+        }
+        receiver.wait_for(3, SOON).await;
+        ada.until(&format!("{path}/deliveries?status=succeeded"), three).await;
     }
 
     async fn what_cannot_be_subscribed_is_refused(backend) {

@@ -1,5 +1,6 @@
 //! Tests of subscriptions and deliveries through a fake host.
 
+mod inactive;
 mod together;
 
 use std::cell::RefCell;

@@ -1,0 +1,94 @@
+//! Tests of events that wait while their webhook is changed or deactivated.
+
+use super::together::{counted, requested};
+use super::*;
+
+const REASON: &str = "the webhook is disabled";
+
+fn change(host: &FakeHost, webhook: &Value, changes: Value) {
+    let request = Request::to("update_webhook").with("webhook_id", webhook["id"].clone());
+    host.call(request.json(changes)).expect("changed");
+}
+
+#[test]
+fn events_that_wait_when_a_webhook_is_deactivated_fail_and_can_be_sent_again() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    let events: Vec<Value> = (0..3).map(|event| requested(&webhook, event)).collect();
+    change(&host, &webhook, json!({ "active": false }));
+    let outcomes = host.run_batch("event", &events).expect("ended");
+    assert_eq!(counted(&outcomes), [3, 0, 0]);
+    let failed = host.documents("deliveries");
+    assert_eq!((host.sent().len(), failed.len()), (0, 3));
+    for one in &failed {
+        assert_eq!((&one["status"], &one["next_attempt_at"]), (&json!("failed"), &Value::Null));
+        assert_eq!(one["attempts"][0]["error"], REASON);
+    }
+
+    change(&host, &webhook, json!({ "active": true }));
+    host.network(|_| Ok(answer(204, &[])));
+    let list = Request::to("list_webhook_deliveries").with("webhook_id", webhook["id"].clone());
+    let listed = host.call(list).expect("a list").body;
+    for one in listed["items"].as_array().expect("items") {
+        let resend = Request::to("resend_webhook_delivery")
+            .with("webhook_id", webhook["id"].clone())
+            .with("delivery_id", one["id"].clone());
+        host.call(resend).expect("requested");
+        assert_eq!(attempt(&host, &job_of(&host, "deliver"), 1), Outcome::Done);
+    }
+    let mut sent = sent_ids(&host);
+    sent.sort_unstable();
+    assert_eq!(sent, [0, 1, 2]);
+    assert!(host.documents("deliveries").iter().all(|one| one["status"] == "succeeded"));
+}
+
+#[test]
+fn a_delivery_that_waits_for_its_retry_fails_when_its_webhook_is_deactivated() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    host.network(|_| Ok(answer(500, &[])));
+    assert!(matches!(deliver_to(&host, &webhook, 77, 1), Outcome::Retry(_)));
+    change(&host, &webhook, json!({ "active": false }));
+    host.advance(5);
+    assert_eq!(deliver_to(&host, &webhook, 77, 2), Outcome::Done);
+    let delivery = delivery(&host);
+    assert_eq!((&delivery["status"], host.sent().len()), (&json!("failed"), 1));
+    assert_eq!(delivery["attempts"][1]["error"], REASON);
+}
+
+#[test]
+fn an_event_that_waits_to_be_matched_fails_when_the_webhook_is_deactivated() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    host.deliver(EVENT, "note.created", json!({})).expect("taken");
+    let matching = job_of(&host, "fan_out");
+    host.advance(1);
+    change(&host, &webhook, json!({ "active": false }));
+    assert_eq!(host.run("fan_out", matching.payload, 1), Ok(Outcome::Done));
+    assert_eq!(attempt(&host, &job_of(&host, "deliver"), 1), Outcome::Done);
+    assert_eq!((&delivery(&host)["status"], host.sent().len()), (&json!("failed"), 0));
+}
+
+#[test]
+fn an_event_that_was_published_while_the_webhook_was_inactive_leaves_nothing() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    for _ in 0..2 {
+        change(&host, &webhook, json!({ "active": false }));
+        host.advance(1);
+        assert_eq!(deliver_to(&host, &webhook, 77, 1), Outcome::Done);
+        fan_out(&host, EVENT, "note.created", json!({}));
+    }
+    assert!(host.documents("deliveries").is_empty());
+    assert!(host.jobs().is_empty());
+}
+
+#[test]
+fn a_webhook_gets_the_events_that_it_requested_when_they_were_published() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    host.network(|_| Ok(answer(204, &[])));
+    change(&host, &webhook, json!({ "events": ["note.deleted"] }));
+    assert_eq!(deliver_to(&host, &webhook, 77, 1), Outcome::Done);
+    assert_eq!((&delivery(&host)["status"], host.sent().len()), (&json!("succeeded"), 1));
+}
