@@ -2,7 +2,7 @@
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Returns a schema without `$defs`, so that code can read its members directly.
 fn inline<T: JsonSchema>(settings: SchemaSettings) -> Schema {
@@ -37,9 +37,43 @@ pub(crate) fn published<T: JsonSchema>() -> String {
     of::<T>(SchemaSettings::draft2020_12().for_serialize()).to_value().to_string()
 }
 
-/// Returns the schema of a collection's documents, without `$defs`.
+/// Returns the schema of a collection's documents as they are written, without `$defs`. A member
+/// that documents of an earlier version may lack has a `default`, so the host does not refuse it.
 pub(crate) fn stored<T: JsonSchema>() -> String {
-    inline::<T>(SchemaSettings::draft2020_12().for_serialize()).to_value().to_string()
+    let mut written = inline::<T>(SchemaSettings::draft2020_12().for_serialize()).to_value();
+    let read = inline::<T>(SchemaSettings::draft2020_12().for_deserialize()).to_value();
+    add_defaults(&mut written, &read);
+    written.to_string()
+}
+
+/// Adds `"default": null` to each member that `read` does not require, unless it has a default.
+fn add_defaults(written: &mut Value, read: &Value) {
+    match (written, read) {
+        (Value::Object(written), Value::Object(read)) => {
+            let needed = required(read);
+            for name in required(written).iter().filter(|&name| !needed.contains(name)) {
+                match written.get_mut("properties").and_then(|members| members.get_mut(name)) {
+                    Some(Value::Object(schema)) => {
+                        schema.entry("default").or_insert(Value::Null);
+                    }
+                    Some(any) => *any = json!({ "default": null }),
+                    None => {}
+                }
+            }
+            for (name, part) in written {
+                add_defaults(part, read.get(name).unwrap_or(&Value::Null));
+            }
+        }
+        (Value::Array(written), Value::Array(read)) => {
+            written.iter_mut().zip(read).for_each(|(written, read)| add_defaults(written, read));
+        }
+        _ => {}
+    }
+}
+
+fn required(schema: &Map<String, Value>) -> Vec<String> {
+    let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    names.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
 /// Returns the schema with a member added at its root.
@@ -57,5 +91,46 @@ fn for_each_object(value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Va
         }
         Value::Array(items) => items.iter_mut().for_each(|value| for_each_object(value, visit)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Service {
+        name: String,
+        owner: Option<String>,
+        #[serde(default)]
+        tags: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        content: Option<Value>,
+        links: Vec<Link>,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Link {
+        url: String,
+        title: Option<String>,
+    }
+
+    #[test]
+    fn members_that_old_documents_may_lack_have_a_default() {
+        let schema: Value = serde_json::from_str(&stored::<Service>()).expect("JSON");
+        let members = &schema["properties"];
+        let default = |name: &str| members[name].get("default").cloned();
+        assert_eq!(default("name"), None);
+        assert_eq!(default("owner"), Some(Value::Null));
+        assert_eq!(default("tags"), Some(json!([])));
+        assert_eq!(default("content"), Some(Value::Null));
+        let link = &members["links"]["items"]["properties"];
+        assert_eq!(link["title"].get("default"), Some(&Value::Null));
+        assert_eq!(link["url"].get("default"), None);
+        // Readers may rely on what is always written.
+        assert_eq!(schema["required"], json!(["name", "owner", "tags", "content", "links"]));
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Timestamp(pub i64);
 
-/// Error: the text is not an RFC 3339 date and time.
+/// Error: the text is not an RFC 3339 date and time, or its year in UTC is not 0 to 9999.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotATimestamp;
 
@@ -155,7 +155,9 @@ fn parse(text: &[u8]) -> Option<Timestamp> {
         return None;
     }
     let seconds = day_number * 86_400 + i64::from(hour * 3600 + minute * 60 + second) - offset;
-    Some(Timestamp(seconds * 1_000_000 + micros))
+    // The offset can lead to a year that the text of a timestamp cannot express.
+    let (utc_year, _, _) = civil(seconds.div_euclid(86_400));
+    (0..=9999).contains(&utc_year).then_some(Timestamp(seconds * 1_000_000 + micros))
 }
 
 impl FromStr for Timestamp {
@@ -206,6 +208,9 @@ mod tests {
         let moment = Some("2026-02-28T22:59:59.120000Z".to_owned());
         assert_eq!(read("2026-03-01T00:59:59.12+02:00"), moment);
         assert_eq!(read("2026-02-28t22:59:59.1200009z"), moment);
+        let last = Some("9999-12-31T23:59:59.000000Z".to_owned());
+        assert_eq!(read("9999-12-31T23:59:59Z"), last);
+        assert_eq!(read("9999-12-31T22:59:59-01:00"), last);
         for wrong in [
             "2026-02-29T00:00:00Z",
             "2026-13-01T00:00:00Z",
@@ -213,6 +218,9 @@ mod tests {
             "2026-01-01T00:00:00",
             "2026-01-01T00:00:00.Z",
             "2026-01-01T00:00:00+2:00",
+            "9999-12-31T23:59:59-00:01",
+            "0000-01-01T00:00:00+10:00",
+            "9999-12-31T23:59:60Z",
             "2026-01-01",
             "",
         ] {

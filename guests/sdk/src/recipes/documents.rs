@@ -27,8 +27,8 @@
 //!
 //! fn create(ctx: &Ctx, Body(new): Body<NewService>) -> Result<Created<Versioned<Service>>> {
 //!     let service = Service { name: new.name, owner_id: None };
-//!     ctx.documents().create(ctx.new_id(), &service)?;
-//!     Ok(Created(Versioned(service, 1)))
+//!     let service = ctx.documents().create_stored(ctx.new_id(), service)?;
+//!     Ok(Created(Versioned(service.value, service.version)))
 //! }
 //!
 //! fn list(ctx: &Ctx, paging: Paging) -> Result<Page<Service>> {

@@ -37,4 +37,5 @@
 //! ```
 //!
 //! Everybody who has the token can read its claims. If a link may be used only
-//! once, store its use.
+//! once, store its use. A job has no session, so it can sign only links for
+//! [`LinkHolder::SignedIn`](crate::LinkHolder::SignedIn).

@@ -6,10 +6,11 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use hmac::{Hmac, KeyInit, Mac};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp as Instant, civil};
+use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::limits::MAX_BLOB_READ;
+use super::limits::{MAX_BLOB_READ, MAX_KEY, MAX_SECRET};
 use super::{EnqueuedJob, FakeHost, MOST_DOCUMENTS, PublishedEvent, SignedLink};
 use crate::host::Host;
 use crate::id::Ids;
@@ -172,6 +173,7 @@ impl Host for FakeHost {
         if self.0.in_job.get() && link.holder != LinkHolder::SignedIn {
             return Err(links::Error::NoSession);
         }
+        check_object(claims).map_err(links::Error::Misuse)?;
         let mut state = self.0.state.borrow_mut();
         let token = format!("signed.{}", state.links.len() + 1);
         state.links.push(SignedLink {
@@ -209,6 +211,7 @@ impl Host for FakeHost {
             return Err(events::Error::Misuse(format!("no event {name}")));
         }
         self.may_write().map_err(events::Error::Misuse)?;
+        check_object(data).map_err(events::Error::Misuse)?;
         let (id, data) = (self.id(), serde_json::from_str(data).unwrap_or_default());
         let event = PublishedEvent { id, name: name.to_owned(), data };
         self.0.state.borrow_mut().events.push(Rc::new(event));
@@ -220,6 +223,11 @@ impl Host for FakeHost {
             return Err(jobs::Error::Misuse(format!("no kind of job {}", job.kind)));
         }
         self.may_write().map_err(jobs::Error::Misuse)?;
+        check_object(&job.payload).map_err(jobs::Error::Misuse)?;
+        if job.dedupe_key.as_ref().is_some_and(|key| key.chars().count() > MAX_KEY) {
+            let what = format!("a dedupe key has at most {MAX_KEY} characters");
+            return Err(jobs::Error::Misuse(what));
+        }
         let job = EnqueuedJob {
             id: self.id(),
             kind: job.kind.clone(),
@@ -254,6 +262,9 @@ impl Host for FakeHost {
 
     fn secrets_put(&self, name: &str, value: &[u8]) -> Result<(), secrets::Error> {
         self.may_write().map_err(|_| secrets::Error::LimitExceeded)?;
+        if value.is_empty() || value.len() > MAX_SECRET {
+            return Err(secrets::Error::LimitExceeded);
+        }
         self.0.state.borrow_mut().secrets.insert(name.to_owned(), value.to_vec());
         Ok(())
     }
@@ -441,6 +452,13 @@ pub fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length");
     mac.update(message);
     mac.finalize().into_bytes().to_vec()
+}
+
+fn check_object(text: &str) -> Result<(), String> {
+    match serde_json::from_str(text) {
+        Ok(Json::Object(_)) => Ok(()),
+        _ => Err(format!("{text} is not a JSON object")),
+    }
 }
 
 fn slice(content: &[u8], offset: u64, length: u32) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Documents in memory, with the behavior that `wit/documents.wit` defines.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde_json::Value as Json;
@@ -31,6 +31,15 @@ pub(super) struct Documents {
 
 /// The documents of a collection, by id.
 type CollectionDocuments = BTreeMap<String, Rc<ParsedDocument>>;
+
+/// The documents that an `apply` writes, as they were before it, by id.
+type FormerDocuments = BTreeMap<String, FormerDocument>;
+
+struct FormerDocument {
+    document: Option<Rc<ParsedDocument>>,
+    /// Version in [`Documents::deleted`].
+    deleted: Option<u64>,
+}
 
 /// A document and its parsed body.
 struct ParsedDocument {
@@ -101,6 +110,13 @@ fn check_indexed(declared: &Collection, body: &Json) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Returns the values of a unique index as text; `None` if one of them is missing or null.
+fn unique_key(body: &Json, fields: &[String]) -> Option<String> {
+    let values = fields.iter().map(|field| member(&body[field]));
+    let values = values.map(|value| (value != Value::Null).then_some(value));
+    values.collect::<Option<Vec<Value>>>().map(|values| format!("{values:?}"))
 }
 
 fn matches(document: &ParsedDocument, conditions: &[Condition]) -> bool {
@@ -204,6 +220,7 @@ impl Documents {
         self.matching(collection, conditions).len()
     }
 
+    /// Returns the number of documents for each combination of values, ordered by them.
     pub(super) fn groups(
         &self,
         collection: &str,
@@ -218,6 +235,10 @@ impl Documents {
                 None => groups.push(Group { values, count: 1 }),
             }
         }
+        groups.sort_by(|a, b| {
+            let mut orders = a.values.iter().zip(&b.values).map(|(a, b)| compare(a, b));
+            orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        });
         groups
     }
 
@@ -256,13 +277,70 @@ impl Documents {
         writes: &[Write],
         now: Timestamp,
     ) -> Result<Vec<u64>, Error> {
-        let mut after = self.clone();
-        let versions: Result<Vec<u64>, Error> =
-            writes.iter().map(|write| after.write(declared, write, now)).collect();
-        let versions = versions?;
-        self.check_unique(declared, writes, &after)?;
-        *self = after;
-        Ok(versions)
+        let mut former: FormerDocuments = BTreeMap::new();
+        let write = |write: &Write| {
+            let (Write::Create((id, _)) | Write::Replace((id, _, _)) | Write::Delete((id, _))) =
+                write;
+            former.entry(id.clone()).or_insert_with(|| self.former(&declared.name, id));
+            self.write(declared, write, now)
+        };
+        let versions: Result<Vec<u64>, Error> = writes.iter().map(write).collect();
+        let result = versions.and_then(|versions| {
+            self.check_unique(declared, &former)?;
+            Ok(versions)
+        });
+        if result.is_err() {
+            self.restore(&declared.name, former);
+        }
+        result
+    }
+
+    fn former(&self, collection: &str, id: &str) -> FormerDocument {
+        let document = self.collections.get(collection).and_then(|kept| kept.get(id)).cloned();
+        let deleted = self.deleted.get(&(collection.to_owned(), id.to_owned())).copied();
+        FormerDocument { document, deleted }
+    }
+
+    fn restore(&mut self, collection: &str, former: FormerDocuments) {
+        let kept = Rc::make_mut(self.collections.entry(collection.to_owned()).or_default());
+        for (id, FormerDocument { document, deleted }) in former {
+            let key = (collection.to_owned(), id.clone());
+            match deleted {
+                Some(version) => self.deleted.insert(key, version),
+                None => self.deleted.remove(&key),
+            };
+            match document {
+                Some(document) => kept.insert(id, document),
+                None => kept.remove(&id),
+            };
+        }
+    }
+
+    /// Refuses writes that violate a unique index in the order in which a service writes them:
+    /// deletions, then changes by id, then creations.
+    fn check_unique(&self, declared: &Collection, former: &FormerDocuments) -> Result<(), Error> {
+        let now = |id: &String| self.find(&declared.name, id);
+        for index in declared.indexes.iter().filter(|index| index.unique) {
+            let key = |document: &ParsedDocument| unique_key(&document.body, &index.fields);
+            let mut owners: BTreeMap<String, usize> = BTreeMap::new();
+            for values in self.of(&declared.name).filter_map(key) {
+                *owners.entry(values).or_default() += 1;
+            }
+            let mut written = former.keys().filter_map(|id| key(now(id)?));
+            let is_shared = written.any(|values| owners.get(&values).is_some_and(|&n| n > 1));
+            let mut changed = former
+                .iter()
+                .filter_map(|(id, before)| Some((id, before.document.as_deref()?, now(id)?)));
+            let given_up: BTreeMap<String, &String> =
+                changed.clone().filter_map(|(id, before, _)| Some((key(before)?, id))).collect();
+            let is_given_up_later = changed.any(|(id, _, after)| {
+                key(after).and_then(|values| given_up.get(&values)).is_some_and(|other| *other > id)
+            });
+            if is_shared || is_given_up_later {
+                return Err(Error::UniqueConflict(index.fields.clone()));
+            }
+        }
+        Ok(())
     }
 
     fn write(
@@ -321,6 +399,10 @@ impl Documents {
             return Err(Error::Misuse(what));
         }
         let new: Json = serde_json::from_str(body).unwrap_or_default();
+        if !new.is_object() {
+            return Err(Error::Misuse(format!("{}: a document is a JSON object", declared.name)));
+        }
         check_indexed(declared, &new)?;
         Ok(self.put(&declared.name, id, body.to_owned(), now))
     }
+}

@@ -3,8 +3,12 @@
 
 use serde_json::json;
 
-use super::{FakeHost, Request};
+use super::store::Documents;
+use super::{FakeHost, Request, START};
 use crate::prelude::*;
+use crate::wit::assurance::area::documents::{Error, Write};
+use crate::wit::assurance::area::manifest;
+use crate::{Host, JobOptions, LinkHolder};
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct NewThing {
@@ -166,4 +170,145 @@ fn a_text_that_is_too_long_for_its_index_is_a_fault() {
 fn an_id_that_is_too_long_is_a_fault() {
     assert!(host().call(stored(200, 2)).is_ok());
     let _ = host().call(stored(201, 2));
+}
+
+/// Finds the number of things with a name that contains `q`.
+#[derive(Deserialize, JsonSchema)]
+struct Search {
+    q: Option<String>,
+}
+
+fn search(ctx: &Ctx, Params(Search { q }): Params<Search>) -> Result<u64> {
+    Ok(ctx.documents::<NewThing>().query().contains_if(&["name"], q.as_deref()).count()?)
+}
+
+#[derive(Serialize, Deserialize)]
+struct Again {
+    signs: bool,
+}
+
+job!(Again, "again");
+
+fn again(ctx: &JobCtx, job: Again) -> JobResult<Again> {
+    if job.signs {
+        let _ = ctx.sign_link("shared", &json!({}), ctx.now());
+    }
+    ctx.enqueue_with(&job, only_one());
+    Ok(Outcome::Done)
+}
+
+fn begin(ctx: &Ctx, Body(job): Body<Flag>) -> Result<NoContent> {
+    ctx.enqueue_with(&Again { signs: job.signs }, only_one());
+    Ok(NoContent)
+}
+
+fn only_one() -> JobOptions {
+    JobOptions { dedupe_key: Some("one".to_owned()), ..JobOptions::default() }
+}
+
+fn shared(_: &Ctx) -> Result<u32> {
+    Ok(1)
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Flag {
+    signs: bool,
+}
+
+fn working_host() -> FakeHost {
+    FakeHost::new(
+        Area::new("things", "1.0.0")
+            .uses(&[Capability::Links])
+            .collection(Collection::of::<NewThing>().text("name"))
+            .job(Lane::Maintenance, 1, 1_000, again)
+            .route(get("search", "/v1/workspaces/{workspace_id}/things").handler(search))
+            .route(post("begin", "/v1/workspaces/{workspace_id}/begin").handler(begin))
+            .route(
+                get("shared", "/v1/shared")
+                    .signed_link("token", LinkHolder::Bearer)
+                    .handler(shared),
+            ),
+    )
+}
+
+#[test]
+fn a_search_text_that_no_service_takes_is_the_clients_mistake() {
+    let search = |length| Request::to("search").with("q", "x".repeat(length));
+    assert!(working_host().call(search(1_000)).is_ok());
+    let refused = working_host().call(search(1_001)).expect_err("too long");
+    assert_eq!(refused.kind, Problem::validation("", "").kind);
+}
+
+#[test]
+fn the_key_of_a_running_job_is_taken() {
+    let host = working_host();
+    host.call(Request::to("begin").json(json!({ "signs": false }))).expect("a job");
+    assert_eq!(host.run_jobs().len(), 1);
+    assert!(host.jobs().is_empty());
+    host.call(Request::to("begin").json(json!({ "signs": false }))).expect("a job");
+    assert_eq!(host.jobs().len(), 1, "the key is free when the job has ended");
+}
+
+#[test]
+#[should_panic = "a link for shared needs a session"]
+fn a_job_has_no_session_to_sign_a_link_with() {
+    let host = working_host();
+    host.call(Request::to("begin").json(json!({ "signs": true }))).expect("a job");
+    host.run_jobs();
+}
+
+#[test]
+fn one_read_of_a_blob_has_at_most_8_mib() {
+    let host = host();
+    host.put_blob("large", &vec![0; 9 << 20]);
+    assert_eq!(host.blobs_read("large", 0, 10 << 20).map(|read| read.len()), Ok(8 << 20));
+    assert_eq!(host.blobs_read("large", 8 << 20, 10 << 20).map(|read| read.len()), Ok(1 << 20));
+}
+
+/// Returns the documents `a`, `b` and `c` with the unique names `1`, `2` and `3`.
+fn unique_things() -> (Documents, manifest::Collection) {
+    let mut documents = Documents::default();
+    let declared = Collection::of::<NewThing>().text("name").unique(&["name"]).manifest();
+    let all = [created("a", "1"), created("b", "2"), created("c", "3")];
+    assert_eq!(documents.apply(&declared, &all, START), Ok(vec![1, 1, 1]));
+    (documents, declared)
+}
+
+fn created(id: &str, name: &str) -> Write {
+    Write::Create((id.to_owned(), json!({ "name": name }).to_string()))
+}
+
+fn renamed(id: &str, name: &str) -> Write {
+    Write::Replace((id.to_owned(), None, json!({ "name": name }).to_string()))
+}
+
+fn deleted(id: &str) -> Write {
+    Write::Delete((id.to_owned(), None))
+}
+
+#[test]
+fn an_apply_is_all_or_none() {
+    let (mut documents, declared) = unique_things();
+    let before = documents.all("things");
+    let writes = [deleted("b"), renamed("a", "9"), created("d", "4"), deleted("none")];
+    assert_eq!(documents.apply(&declared, &writes, START), Err(Error::NotFound));
+    assert_eq!(documents.all("things"), before);
+    let twice = [created("d", "4"), created("e", "4")];
+    let conflict = Err(Error::UniqueConflict(vec!["name".to_owned()]));
+    assert_eq!(documents.apply(&declared, &twice, START), conflict);
+    assert_eq!(documents.all("things"), before);
+    // It was not deleted, so its version is not continued.
+    assert_eq!(documents.apply(&declared, &[created("d", "4")], START), Ok(vec![1]));
+}
+
+#[test]
+fn unique_values_of_an_apply_are_checked_in_the_order_of_a_service() {
+    let check = |writes: [Write; 2]| {
+        let (mut documents, declared) = unique_things();
+        documents.apply(&declared, &writes, START).is_ok()
+    };
+    assert!(check([renamed("a", "9"), renamed("b", "1")]), "given up before");
+    assert!(!check([renamed("c", "9"), renamed("b", "3")]), "given up after it");
+    assert!(check([created("z", "3"), deleted("c")]), "deletions come first");
+    assert!(check([created("d", "2"), renamed("b", "9")]), "creations come last");
 }

@@ -2,6 +2,8 @@
 //! documents and jobs of the previous version that the new version must still
 //! read.
 
+use serde_json::Value as Json;
+
 use super::schema::SchemaUser;
 use super::{ChangeCollector, ChangeSubject, Comparison, Compatibility};
 use assurance_core::domain::manifest::{CollectionSpec, EventSpec, JobSpec};
@@ -69,7 +71,10 @@ fn for_its_own(
     candidate: &CollectionSpec,
     findings: &mut ChangeCollector<'_>,
 ) {
-    let schemas = (&live.schema, &candidate.schema);
+    let (mut before, mut now) = (live.schema.clone(), candidate.schema.clone());
+    waive_defaults(&mut before);
+    waive_defaults(&mut now);
+    let schemas = (&before, &now);
     findings.schemas(Compatibility::Breaking, "stored documents", SchemaUser::Writers, schemas);
     for field in &candidate.fields {
         let before = live.fields.iter().find(|other| other.name == field.name);
@@ -82,6 +87,23 @@ fn for_its_own(
             let fields = index.fields.join(", ");
             findings.breaking("indexes", "", format!("{fields} must be unique now"));
         }
+    }
+}
+
+/// Removes from `required` each member with a `default`: the area reads stored
+/// documents without it, and every version since then writes it.
+fn waive_defaults(schema: &mut Json) {
+    match schema {
+        Json::Object(schema) => {
+            let members = schema.get("properties").cloned().unwrap_or_default();
+            if let Some(Json::Array(names)) = schema.get_mut("required") {
+                let has_default = |name: &str| members[name].get("default").is_some();
+                names.retain(|name| !name.as_str().is_some_and(has_default));
+            }
+            schema.values_mut().for_each(waive_defaults);
+        }
+        Json::Array(items) => items.iter_mut().for_each(waive_defaults),
+        _ => {}
     }
 }
 

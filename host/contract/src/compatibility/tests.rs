@@ -296,6 +296,28 @@ fn what_nobody_else_reads_is_an_areas_own_affair() {
 }
 
 #[test]
+fn a_member_with_a_default_may_be_added_to_stored_documents() {
+    let with = |tier: Json, required: &[&str]| {
+        let mut own = collection(&["*"]);
+        own.schema = object(json!({"text": {"type": "string"}, "tier": tier}), required);
+        Manifest { collections: vec![own], ..notes() }
+    };
+    let told = |live: &Manifest, candidate: &Manifest| {
+        compare(live, candidate).differences.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let mut former = with(json!({}), &["text"]);
+    former.collections[0].schema = object(json!({"text": {"type": "string"}}), &["text"]);
+    let optional = json!({"type": "integer", "default": 0});
+    let optional = with(optional, &["text", "tier"]);
+    let needed = with(json!({"type": "integer"}), &["text", "tier"]);
+    let missing = ["collection notes, stored documents /tier: is required now"];
+    assert_eq!(told(&former, &optional), [""; 0]);
+    assert_eq!(told(&former, &needed), missing);
+    // Documents of the first version still lack it.
+    assert_eq!(told(&optional, &needed), missing);
+}
+
+#[test]
 fn jobs_that_wait_are_still_run() {
     check(
         |m| m.jobs.clear(),

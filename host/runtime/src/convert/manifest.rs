@@ -17,7 +17,7 @@ type ManifestResult<T> = Result<T, String>;
 
 pub(in super::super) fn manifest(manifest: wit::Manifest) -> ManifestResult<Manifest> {
     Ok(Manifest {
-        name: snake_case(manifest.name, "name")?,
+        name: snake_case(manifest.name, "name", 40)?,
         version: semver::Version::parse(&manifest.version)
             .map_err(|error| format!("version {:?}: {error}", manifest.version))?,
         summary: manifest.summary,
@@ -36,15 +36,15 @@ fn each<A, B>(items: Vec<A>, convert: impl Fn(A) -> ManifestResult<B>) -> Manife
 }
 
 /// Checks names that are used in URLs, SQL and metrics.
-fn snake_case(name: String, what: &str) -> ManifestResult<String> {
+fn snake_case(name: String, what: &str, most: usize) -> ManifestResult<String> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(good)
-        && name.len() <= 60
+        && name.len() <= most
     {
         return Ok(name);
     }
-    Err(format!("{what} {name:?} is not 1 to 60 characters of snake_case"))
+    Err(format!("{what} {name:?} is not 1 to {most} characters of snake_case"))
 }
 
 fn json(text: &str, what: &str) -> ManifestResult<Json> {
@@ -52,7 +52,7 @@ fn json(text: &str, what: &str) -> ManifestResult<Json> {
 }
 
 fn route(route: wit::Route) -> ManifestResult<Route> {
-    let id = snake_case(route.operation_id, "operation id")?;
+    let id = snake_case(route.operation_id, "operation id", 60)?;
     let within = |why: String| format!("route {id}: {why}");
     if !(200..300).contains(&route.success_status) {
         return Err(within(format!("success status {}", route.success_status)));
@@ -141,7 +141,7 @@ fn parameter(parameter: wit::Parameter) -> ManifestResult<ParameterSpec> {
 }
 
 fn collection(collection: wit::Collection) -> ManifestResult<CollectionSpec> {
-    let name = snake_case(collection.name, "collection")?;
+    let name = snake_case(collection.name, "collection", 60)?;
     Ok(CollectionSpec {
         summary: collection.summary,
         schema: json(&collection.schema, "schema")
@@ -158,7 +158,7 @@ fn collection(collection: wit::Collection) -> ManifestResult<CollectionSpec> {
 }
 
 fn field(field: wit::Field) -> ManifestResult<FieldSpec> {
-    Ok(FieldSpec { name: snake_case(field.name, "field")?, kind: field.kind.into() })
+    Ok(FieldSpec { name: snake_case(field.name, "field", 60)?, kind: field.kind.into() })
 }
 
 fn event(event: wit::Event) -> ManifestResult<EventSpec> {
@@ -179,7 +179,7 @@ fn job(job: wit::JobKind) -> ManifestResult<JobSpec> {
         ));
     }
     Ok(JobSpec {
-        name: snake_case(job.name, "job")?,
+        name: snake_case(job.name, "job", 60)?,
         lane,
         max_attempts: job.max_attempts,
         timeout_ms: job.timeout_ms,

@@ -1,7 +1,7 @@
 //! `assurance area check`: runs the checks of a deployment locally, without a
 //! service.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -16,7 +16,7 @@ use super::source::ComponentSource;
 use crate::http;
 use assurance_contract::ContractLimits;
 use assurance_contract::compatibility::{self, Compatibility};
-use assurance_core::config::{Config, FlagOverrides};
+use assurance_core::config::{AREAS_FILE, Config, FlagOverrides};
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::{LoadedArea, Runtime, Settings, this_program};
 use assurance_service::registry::{AreaTargetState, Registry};
@@ -42,7 +42,7 @@ pub(in crate::cli) struct AreaCheck {
 
 impl AreaCheck {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let config = common.load(FlagOverrides::default())?;
+        let config = configuration(common, &self.source)?;
         let loaded = load(&config, &self.source).await?;
         if self.manifest {
             output::line(serde_json::to_string_pretty(&loaded.manifest)?);
@@ -88,6 +88,19 @@ impl AreaCheck {
             "it would break those who rely on the other"
         );
         Ok(())
+    }
+}
+
+/// Loads the configuration. If its `areas.dir` has no `areas.toml`, the one next
+/// to the component applies.
+fn configuration(common: &CommonOptions, source: &ComponentSource) -> anyhow::Result<Config> {
+    let config = common.load(FlagOverrides::default())?;
+    let has_policy = |folder: &Path| folder.join(AREAS_FILE).is_file();
+    match source.folder() {
+        Some(folder) if has_policy(folder) && !has_policy(&config.areas_dir()) => {
+            common.load(FlagOverrides::default().set("areas.dir", Some(folder)))
+        }
+        _ => Ok(config),
     }
 }
 

@@ -56,6 +56,11 @@ impl AreaHistory {
         let name = &self.area.name;
         let path = format!("/areas/{name}/history?limit={}", self.limit);
         let history = operators.get(&path).await?;
+        if items(&history["items"]).is_empty() {
+            // An area from the folder has no history. The request fails if there
+            // is no such area.
+            operators.get(&format!("/areas/{name}")).await?;
+        }
         let messages = if common.json {
             Default::default()
         } else {

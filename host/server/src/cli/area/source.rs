@@ -57,6 +57,17 @@ impl ComponentSource {
         Ok(name.replace('-', "_"))
     }
 
+    /// Returns the folder of the component's file; `None` if it comes from a registry.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        match &self.place {
+            SourceLocation::File(file) => match file.parent() {
+                Some(folder) if folder.as_os_str().is_empty() => Some(Path::new(".")),
+                folder => folder,
+            },
+            SourceLocation::Registry(_) => None,
+        }
+    }
+
     /// Reads or downloads the component, of at most `most_bytes` bytes.
     pub(super) async fn fetch(&self, most_bytes: u64) -> anyhow::Result<FetchedComponent> {
         match &self.place {
