@@ -17,9 +17,10 @@ const APP_URL: &str = "app_url";
 
 /// Text for the OpenAPI document about operation 14.
 pub(crate) const DESCRIPTION: &str = "Send the browser to `installation_url`. It has a `state` \
-    that is valid once, for 15 minutes, in this session and for this workspace. The application \
-    must redirect users to `/v1/repohost/app/callback`. Returns 503 `unavailable` if the operator \
-    has configured no application.";
+    that is valid once, for 15 minutes, in this session and for this workspace. So each request \
+    returns a new URL, also with an `Idempotency-Key` that was used before. The application must \
+    redirect users to `/v1/repohost/app/callback`. Returns 503 `unavailable` if the operator has \
+    configured no application.";
 
 /// Text for the OpenAPI document about the callback.
 pub(crate) const CALLBACK: &str = "The repository host sends the browser here, with the session's \
@@ -60,7 +61,7 @@ pub(crate) struct StartInstall {
 
 /// Response with the URL of the repository host that the user must open.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Install")]
+#[schemars(rename = "Install", extend("x-single-use" = true))]
 pub(crate) struct InstallStarted {
     installation_url: String,
 }

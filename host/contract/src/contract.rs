@@ -14,6 +14,10 @@ use assurance_core::access::StorageAccessPattern;
 use assurance_core::config::{Config, ManifestLimits};
 use assurance_core::domain::manifest::{BodyKind, FormPart, Manifest, Route};
 
+/// JSON Schema keyword of a response body that can be used only once, such as a signed link. The
+/// host does not store such a response for an `Idempotency-Key`; the keyword is not published.
+pub(crate) const SINGLE_USE: &str = "x-single-use";
+
 /// Maximum size of a form's boundaries and part headers, in bytes.
 const FORM_OVERHEAD_BYTES: u64 = 64 << 10;
 
@@ -77,6 +81,15 @@ pub struct RouteContract {
     pub access_pattern: Arc<StorageAccessPattern>,
     /// Request metrics of the route's operation.
     pub meter: Arc<RequestMetrics>,
+}
+
+impl RouteContract {
+    /// Returns whether the host may store the response and return it again to a retry with the
+    /// same `Idempotency-Key`.
+    #[must_use]
+    pub fn is_replayable(&self) -> bool {
+        self.response.as_ref().is_none_or(|response| response.schema()[SINGLE_USE] != true)
+    }
 }
 
 /// A rejected manifest; each complaint names the item and the fix.

@@ -1,6 +1,9 @@
 //! SQL for declared fields and their comparisons. On both databases, nulls sort
 //! first and text is compared by bytes.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::Backend;
 use super::query::QueryError;
 use super::scope::CollectionScope;
@@ -281,18 +284,39 @@ pub(super) fn like_pattern(text: &str) -> String {
 fn glob_pattern(text: &str) -> String {
     let mut pattern = String::from("*");
     for c in text.chars() {
-        let lower = single(c, c.to_lowercase());
-        let upper = single(c, c.to_uppercase());
-        if matches!(c, '*' | '?' | '[') || lower != c || upper != c {
+        let folded = fold(c);
+        let others = CASES.get(&folded).map(Vec::as_slice).unwrap_or_default();
+        if matches!(c, '*' | '?' | '[') || !others.is_empty() {
             pattern.push('[');
-            pattern.extend([c]);
-            pattern.extend([lower, upper].into_iter().filter(|other| *other != c));
+            pattern.push(folded);
+            pattern.extend(others);
             pattern.push(']');
         } else {
             pattern.push(c);
         }
     }
     pattern + "*"
+}
+
+/// All other letters with the same folded letter, by the folded letter.
+static CASES: LazyLock<HashMap<char, Vec<char>>> = LazyLock::new(|| {
+    let mut cases: HashMap<char, Vec<char>> = HashMap::new();
+    // No letter after this range has cases.
+    for c in ('\0'..='\u{1FFFF}').filter(|&c| fold(c) != c) {
+        cases.entry(fold(c)).or_default().push(c);
+    }
+    cases
+});
+
+/// Returns the letter that stands for all cases of `c`: Unicode's simple case
+/// folding, which never turns one character into several.
+fn fold(c: char) -> char {
+    // Its capital is `I`, but the dot distinguishes it from `i`.
+    if c == 'ı' {
+        return c;
+    }
+    let upper = single(c, c.to_uppercase());
+    single(upper, upper.to_lowercase())
 }
 
 /// Returns the character in the other case, or `c` itself if that would be
@@ -310,7 +334,19 @@ mod tests {
     #[test]
     fn patterns_hold_no_wildcard_of_the_text() {
         assert_eq!(like_pattern(r"50%_\"), r"%50\%\_\\%");
-        assert_eq!(glob_pattern("a*É?[]^"), "*[aA][*][Éé][?][[]]^*");
+        assert_eq!(glob_pattern("a*É?[]^"), "*[aA][*][éÉ][?][[]]^*");
+    }
+
+    #[test]
+    fn every_case_of_a_letter_is_found() {
+        for cases in ["σςΣ", "ßẞ", "kK\u{212A}", "ǆǅǄ", "µμΜ", "sſS"] {
+            for c in cases.chars() {
+                let pattern = glob_pattern(&c.to_string());
+                assert!(cases.chars().all(|case| pattern.contains(case)), "{c}: {pattern}");
+                assert_eq!(pattern.chars().count(), cases.chars().count() + 4, "{c}: {pattern}");
+            }
+        }
+        assert_eq!(glob_pattern("iıİ"), "*[iI]ıİ*");
     }
 
     #[test]

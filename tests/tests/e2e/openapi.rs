@@ -57,6 +57,21 @@ async fn it_lists_the_contracts_operations_of_the_live_areas() {
 }
 
 #[tokio::test]
+async fn it_lists_the_headers_of_every_shared_response() {
+    let host = Builder::new(Backend::Sqlite).areas(&["catalog"]).start().await;
+    let document = document(&host).await;
+    let responses = document["components"]["responses"].as_object().expect("responses");
+    assert!(responses.contains_key("NotModified"));
+    for (name, response) in responses {
+        for header in ["X-Request-Id", "RateLimit", "RateLimit-Policy"] {
+            assert!(response["headers"][header].is_object(), "{name}: {header}");
+        }
+        let challenge = &response["headers"]["WWW-Authenticate"];
+        assert_eq!(challenge.is_object(), name == "Unauthenticated", "{name}");
+    }
+}
+
+#[tokio::test]
 async fn every_reference_leads_somewhere_and_every_id_is_unique() {
     let builder = Builder::new(Backend::Sqlite).areas(&["support", "evidence", "webhooks"]);
     let host = builder.start().await;

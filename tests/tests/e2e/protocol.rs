@@ -64,6 +64,39 @@ async fn answers_are_neither_stored_nor_sniffed() {
 }
 
 #[tokio::test]
+async fn encoded_letters_of_a_path_are_the_letters() {
+    let (_host, ada) = host().await;
+    ada.get("/v1/workspaces/{ws}/%73upport/cas%65s").await.expect(200);
+    ada.get("/v1/%61uth/session").await.expect(200);
+    for other in ["%2573upport/cases", "support%2Fcases"] {
+        let answer = ada.get(&format!("/v1/workspaces/{{ws}}/{other}")).await;
+        answer.problem(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_an_operation_without_one_is_refused() {
+    let (_host, ada) = host().await;
+    let case = json!({ "subject": "s", "description": "d" });
+    let case = ada.post_once(CASES, "first-case", &case).await.expect(201);
+    let path = format!("{CASES}/{}/close", case["id"].as_str().expect("an id"));
+    let close = |kind: &str, body: &'static str| {
+        let request = ada.request(Method::POST, &path).header("idempotency-key", "close-case");
+        send(request.header("content-type", kind).body(body))
+    };
+    close("application/json", r#"{"x": 1}"#).await.problem(422, "validation_failed");
+    close("text/plain", "hello").await.problem(422, "validation_failed");
+    close("application/json", "").await.expect(200);
+    for same in ["{}", " { }\n"] {
+        let replayed = close("application/json", same).await;
+        assert_eq!(replayed.header("idempotent-replayed"), Some("true"));
+    }
+    let changed = close("application/json", r#"{"x": 1}"#).await;
+    let problem = changed.problem(422, "validation_failed");
+    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("the body")));
+}
+
+#[tokio::test]
 async fn bodies_may_be_compressed() {
     let (_host, ada) = host().await;
     let case = json!({ "subject": "packed", "description": "d".repeat(5_000) }).to_string();

@@ -77,6 +77,16 @@ both_backends! {
         back(&ada, &state, installed).await.expect(200);
     }
 
+    async fn a_key_that_was_used_does_not_return_a_used_state(backend) {
+        let (_host, ada) = host(backend).await;
+        let body = json!({ "workspace_id": ada.workspace });
+        let first = ada.post_once(INSTALL, "install-key", &body).await;
+        let second = ada.post_once(INSTALL, "install-key", &body).await;
+        assert_eq!(second.header("idempotent-replayed"), None);
+        assert_ne!(first.expect(200), second.expect(200));
+        ada.post_once(INSTALL, "short", &body).await.problem(422, "validation_failed");
+    }
+
     async fn only_admins_of_the_workspace_are_sent(backend) {
         let (mut host, ada) = host(backend).await;
         let member = host.member("mia", &ada.workspace, "member");

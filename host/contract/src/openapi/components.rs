@@ -67,7 +67,25 @@ fn shared_headers() -> Json {
         "RateLimit": text("What is left of each policy."),
         "RateLimitPolicy": text("The policies that applied."),
         "RetryAfter": {"description": "Seconds to wait.", "schema": {"type": "integer"}},
+        "WWWAuthenticate": text("The ways to authenticate."),
     })
+}
+
+/// Returns the headers that every response has: the request id and the rate limits.
+pub(super) fn common_headers() -> Map<String, Json> {
+    [
+        ("X-Request-Id", "RequestId"),
+        ("RateLimit", "RateLimit"),
+        ("RateLimit-Policy", "RateLimitPolicy"),
+    ]
+    .map(|(name, component)| (name.to_owned(), header(component)))
+    .into_iter()
+    .collect()
+}
+
+/// Returns a reference to a shared header.
+pub(super) fn header(component: &str) -> Json {
+    json!({"$ref": format!("#/components/headers/{component}")})
 }
 
 /// Returns references to the shared problem responses of one operation, by
@@ -100,9 +118,12 @@ fn shared_responses() -> Map<String, Json> {
     PROBLEMS
         .iter()
         .map(|(status, name, description)| {
-            let mut headers = json!({"X-Request-Id": {"$ref": "#/components/headers/RequestId"}});
+            let mut headers = common_headers();
+            if *status == "401" {
+                headers.insert("WWW-Authenticate".into(), header("WWWAuthenticate"));
+            }
             if matches!(*status, "429" | "503" | "507") {
-                headers["Retry-After"] = json!({"$ref": "#/components/headers/RetryAfter"});
+                headers.insert("Retry-After".into(), header("RetryAfter"));
             }
             let response = json!({
                 "description": description,
@@ -118,12 +139,11 @@ fn shared_responses() -> Map<String, Json> {
 }
 
 fn not_modified() -> Json {
+    let mut headers = common_headers();
+    headers.insert("ETag".into(), header("ETag"));
     json!({
         "description": "The client has the current version, named by `If-None-Match`. No body.",
-        "headers": {
-            "X-Request-Id": {"$ref": "#/components/headers/RequestId"},
-            "ETag": {"$ref": "#/components/headers/ETag"},
-        },
+        "headers": headers,
     })
 }
 

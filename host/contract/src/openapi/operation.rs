@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::HostOperation;
-use super::components::{IF_MATCH, VERSIONED, problem_responses};
+use super::components::{IF_MATCH, VERSIONED, common_headers, header, problem_responses};
 use super::schemas::{SchemaComponents, SchemaNamingContext};
 use crate::contract::RouteContract;
 use crate::parameters;
@@ -127,7 +127,7 @@ pub(super) fn of_area(
         idempotent: route.idempotency != IdempotencyMode::None,
     }
     .responses(!matches!(route.body, BodyKind::None));
-    if versioned && route.method == Method::Get {
+    if versioned && route.method == Method::Get && !route.writes {
         add_conditional_read(&mut operation);
     }
     operation
@@ -319,19 +319,12 @@ impl Success<'_> {
     /// Returns the OpenAPI responses object: the success and the shared
     /// problems.
     fn responses(self, takes_body: bool) -> Json {
-        let mut headers = Map::new();
-        let mut add = |name: &str, component: &str| {
-            let reference = json!({"$ref": format!("#/components/headers/{component}")});
-            headers.insert(name.to_owned(), reference);
-        };
-        add("X-Request-Id", "RequestId");
-        add("RateLimit", "RateLimit");
-        add("RateLimit-Policy", "RateLimitPolicy");
+        let mut headers = common_headers();
         if self.versioned {
-            add("ETag", "ETag");
+            headers.insert("ETag".into(), header("ETag"));
         }
         if self.idempotent {
-            add("Idempotent-Replayed", "IdempotentReplayed");
+            headers.insert("Idempotent-Replayed".into(), header("IdempotentReplayed"));
         }
         let mut success = json!({"description": "Success", "headers": headers});
         if let Some(schema) = self.schema {
@@ -370,5 +363,21 @@ mod tests {
             assert_eq!(parameters.contains(&reference), listed, "{operation}");
             assert!(!operation["responses"].to_string().contains("x-if-match"), "{operation}");
         }
+    }
+
+    #[test]
+    fn only_reads_are_conditional() {
+        let versioned = Some(json!({"type": "object", "x-versioned": true}));
+        let read = route("get_note", "/v1/workspaces/{workspace_id}/note");
+        let read = Route { response: versioned, ..read };
+        assert!(described(read.clone())["responses"]["304"].is_object());
+        let link = SignedLinkSpec { parameter: "state".into(), holder: LinkHolder::SameSession };
+        let writing = Route {
+            path: "/v1/note/link".into(),
+            workspace: WorkspaceSource::SignedLink(link),
+            writes: true,
+            ..read
+        };
+        assert!(described(writing)["responses"]["304"].is_null());
     }
 }

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::components::{IF_MATCH, VERSIONED};
 use super::names::{camel, variant_name};
+use crate::contract::SINGLE_USE;
 use crate::walk::{for_each_subschema, rewrite_references};
 
 /// JSON Pointer prefix of a reference to a component.
@@ -19,6 +20,10 @@ const COMPONENTS: &str = "#/components/schemas/";
 /// Prefix of a temporary reference to a definition that is still being read, because it is
 /// recursive.
 const OPEN: &str = "open:";
+
+/// Keywords that published schemas do not have.
+const UNPUBLISHED: [&str; 8] =
+    ["$schema", "$id", "$defs", "title", VERSIONED, IF_MATCH, SINGLE_USE, "examples"];
 
 /// The place where a schema is used; determines the names of its components.
 #[derive(Clone, Copy, Debug)]
@@ -206,9 +211,8 @@ impl ComponentTypeExtractor<'_> {
     /// object types are replaced by references.
     fn read(&mut self, mut schema: Json, name: &str) -> Json {
         let Json::Object(members) = &mut schema else { return schema };
-        for said_elsewhere in ["$schema", "$id", "$defs", "title", VERSIONED, IF_MATCH, "examples"]
-        {
-            members.remove(said_elsewhere);
+        for keyword in UNPUBLISHED {
+            members.remove(keyword);
         }
         if let Some(target) = members.get("$ref").and_then(Json::as_str) {
             let target = self.redirected(target);

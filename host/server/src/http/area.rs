@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body as HttpBody;
+use axum::body::{Body as HttpBody, HttpBody as _};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
@@ -166,8 +166,11 @@ struct RequestValidation<'r> {
 impl RequestValidation<'_> {
     /// Checks media type, encoding and announced size, then opens the body.
     fn open(&self, body: HttpBody) -> Result<Option<BodyReader>, Refusal> {
+        let ignored =
+            body.is_end_stream() || matches!(self.route.route.method, Method::Get | Method::Delete);
         let expected = match &self.route.route.body {
-            BodyKind::None => return Ok(None),
+            BodyKind::None if ignored => return Ok(None),
+            BodyKind::None => None,
             BodyKind::Json(_) => Some("application/json"),
             BodyKind::Multipart(_) => Some("multipart/form-data"),
             BodyKind::Blob => None,
@@ -193,7 +196,8 @@ impl RequestValidation<'_> {
             BodyKind::Blob => {
                 Ok(ParsedBody { body: RequestBody::None, json: None, streamed: Some(content) })
             }
-            BodyKind::None | BodyKind::Json(_) => {
+            BodyKind::None => self.refuse_content(content, time).await,
+            BodyKind::Json(_) => {
                 let bytes = content.read(time).await?;
                 let read = if bytes.len() < LONG_BYTES {
                     read_json(bytes)
@@ -211,6 +215,20 @@ impl RequestValidation<'_> {
                 }))
             }
         }
+    }
+
+    /// Reads the body of an operation that has none. It may be empty or `{}`, so the fingerprint of
+    /// an idempotency key need not include it.
+    async fn refuse_content(
+        &mut self,
+        content: BodyReader,
+        time: Duration,
+    ) -> Result<ParsedBody, Refusal> {
+        if !is_blank(&content.read(time).await?) {
+            let message = "must be empty or `{}`, because the operation has none";
+            self.wrong.push(violation("", message));
+        }
+        Ok(ParsedBody { body: RequestBody::None, json: None, streamed: None })
     }
 
     /// Validates parameters, headers and body.
@@ -282,6 +300,12 @@ impl RequestValidation<'_> {
             }
         }
     }
+}
+
+/// Whether a body is empty or an empty JSON object, which some clients send instead of no body.
+fn is_blank(body: &[u8]) -> bool {
+    let mut written = body.iter().filter(|byte| !byte.is_ascii_whitespace()).peekable();
+    written.peek().is_none() || written.eq(b"{}")
 }
 
 /// Parses a JSON body. The area receives the original text. If it writes an integer as `3.0`, the

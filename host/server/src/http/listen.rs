@@ -29,6 +29,7 @@ use super::client_address::is_trusted;
 use super::connections::{ConnectionEntry, Connections, RequestCounter};
 use super::head::MOST_FIELDS;
 use super::pace::{IdleLimits, unused};
+use super::path;
 
 /// Wait after a failed accept. The usual reason is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -290,6 +291,9 @@ fn service(
         let in_flight = requests.begin();
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(PeerAddress(peer));
+        if let Some(uri) = path::normalized(request.uri()) {
+            *request.uri_mut() = uri;
+        }
         let (closing, version) = (closing.clone(), request.version());
         let response = router.clone().oneshot(request);
         async move {

@@ -32,6 +32,7 @@ mod operations;
 mod pace;
 mod pages;
 mod parameters;
+mod path;
 mod problem;
 mod router;
 mod session;

@@ -343,9 +343,14 @@ impl From<CallError> for Refusal {
             CallError::Trap(_)
             | CallError::Panic(_)
             | CallError::OutOfMemory(_)
-            | CallError::Turn { .. }
             | CallError::Limit(_)
             | CallError::Contract(_) => Self::new(Code::AreaFault, fault).caused_by(error),
+            CallError::Turn { .. } => Self::new(Code::AreaFault, fault)
+                .hint(
+                    "The request blocked other changes for too long, and would again. Send less \
+                    at once, such as a smaller file; the operators can find it by request_id.",
+                )
+                .caused_by(error),
         }
     }
 }
@@ -410,6 +415,8 @@ fn name_violations(violations: &[Violation], more: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn render(refusal: Refusal) -> Response {
@@ -456,6 +463,14 @@ mod tests {
         let text = body(render(Refusal::internal(secret))).await;
         assert!(!text.contains("hunter2"));
         assert!(text.contains("internal_error"));
+    }
+
+    #[tokio::test]
+    async fn a_request_that_blocks_others_is_not_to_be_sent_again() {
+        let (cpu, wall) = (Duration::from_millis(250), Duration::from_secs(5));
+        let text = body(render(CallError::Turn { cpu, wall }.into())).await;
+        assert!(text.contains("area_fault") && text.contains("Send less"), "{text}");
+        assert!(!text.contains("again later"), "{text}");
     }
 
     #[test]

@@ -177,7 +177,8 @@ impl Call<'_> {
         let unit = unit.ok_or_else(lost).map_err(CallRefusal::host)?;
         let response = CommittedResponse::new(self.route, reply);
         let now = prepared.request.call.now;
-        let record = guard.map(|guard| guard.record(self.app, &response, now));
+        let record = guard.filter(|_| self.route.is_replayable());
+        let record = record.map(|guard| guard.record(self.app, &response, now));
         match commit(unit, CommitAdditions { reply: record, jobs: Vec::new() }).await? {
             Ok(()) => Ok(AttemptOutcome::Committed(response)),
             Err(store::Error::KeyTaken) => Ok(AttemptOutcome::KeyTaken),
@@ -191,7 +192,7 @@ impl Call<'_> {
         &self,
         guard: Option<&IdempotencyGuard>,
     ) -> Result<Option<Result<CommittedResponse, CallRefusal>>, CallRefusal> {
-        match guard {
+        match guard.filter(|_| self.route.is_replayable()) {
             Some(guard) => guard.stored(self.app).await,
             None => Ok(None),
         }
