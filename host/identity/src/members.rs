@@ -102,10 +102,10 @@ impl IdentityService {
         if let Some(caller) = caller {
             check_caller(&mut tx, workspace, caller, (user, theirs)).await?;
         }
-        let theirs = theirs.ok_or(RemoveMemberError::NotAMember)?;
-        if theirs == Role::Owner && !memberships::has_other_owner(&mut tx, workspace, user).await? {
+        if is_last_owner(&mut tx, workspace, user, theirs).await? {
             return Err(RemoveMemberError::LastOwner);
         }
+        let theirs = theirs.ok_or(RemoveMemberError::NotAMember)?;
         memberships::remove(&mut tx, workspace, user).await?;
         if let Some(reply) = reply {
             idempotency::keep(&mut tx, reply, self.0.clock.now()).await?;
@@ -119,6 +119,18 @@ impl IdentityService {
         self.0.tokens.invalidate_where(|_, known| theirs_here(known));
         Ok(theirs)
     }
+}
+
+/// Returns whether a member with this role is an owner, and no other owner can
+/// sign in. The transaction must have read the role with
+/// [`memberships::lock_role`].
+pub(super) async fn is_last_owner(
+    tx: &mut Tx,
+    workspace: WorkspaceId,
+    user: UserId,
+    role: Option<Role>,
+) -> Result<bool, store::Error> {
+    Ok(role == Some(Role::Owner) && !memberships::has_other_owner(tx, workspace, user).await?)
 }
 
 /// Checks the caller's role: members may always leave; removing somebody else

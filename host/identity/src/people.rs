@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::members::{self, RemoveMemberError};
 use super::password::{HashError, MAX_PASSWORD_BYTES};
 use super::sessions::SessionOrigin;
 use super::{IdentityService, NewSession, email_token};
@@ -91,6 +92,9 @@ pub enum PeopleError {
     /// The person owns the maximum number of workspaces.
     #[error("the person owns {0} workspaces already")]
     TooManyWorkspaces(u32),
+    /// The role of the workspace's last owner who can sign in cannot be lowered.
+    #[error("{}", RemoveMemberError::LastOwner)]
+    LastOwner,
     /// Hashing failed, or too many hashes are waiting.
     #[error("the password could not be hashed: {0}")]
     Hash(String),
@@ -278,16 +282,20 @@ impl IdentityService {
     /// Adds a member, or changes the role of one.
     ///
     /// # Errors
-    /// The database is unavailable.
+    /// [`PeopleError::LastOwner`], or the database is unavailable.
     pub async fn put_member(
         &self,
         workspace: WorkspaceId,
         user: UserId,
         role: Role,
-    ) -> Result<(), store::Error> {
-        let mut writer = self.0.store.writer().await?;
-        memberships::put(&mut writer, workspace, user, role, self.0.clock.now()).await?;
-        writer.release();
+    ) -> Result<(), PeopleError> {
+        let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
+        let before = memberships::lock_role(&mut tx, workspace, user).await?;
+        if role < Role::Owner && members::is_last_owner(&mut tx, workspace, user, before).await? {
+            return Err(PeopleError::LastOwner);
+        }
+        memberships::put(&mut tx, workspace, user, role, self.0.clock.now()).await?;
+        tx.commit().await?;
         self.0.memberships.invalidate(&(user, workspace));
         Ok(())
     }

@@ -38,12 +38,30 @@ fn every_shell_gets_completions_that_know_the_commands() {
     }
 }
 
-#[test]
-fn a_misspelled_configuration_key_is_named() {
+/// Runs `config check` on a configuration that it refuses. Returns the errors.
+fn refused_configuration(text: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("assurance.toml");
-    std::fs::write(&file, "[api]\nlissten = \"127.0.0.1:0\"\n").expect("written");
+    std::fs::write(&file, text).expect("written");
     let output = assurance(&["--config", &file.to_string_lossy(), "config", "check"]);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && errors.contains("lissten"), "{errors}");
+    assert!(!output.status.success(), "{text}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_misspelled_configuration_key_is_named() {
+    let errors = refused_configuration("api.lissten = '127.0.0.1:0'");
+    assert!(errors.contains("lissten"), "{errors}");
+}
+
+#[test]
+fn values_that_only_their_use_can_check_are_checked_before_the_start() {
+    for (text, key) in [
+        ("keys.master_key = 'abc'", "keys.master_key"),
+        ("egress.ca_file = '/etc/hostname'", "egress.ca_file"),
+        ("mail.from = 'nobody'", "mail.from"),
+    ] {
+        let errors = refused_configuration(text);
+        assert!(errors.contains(key), "{text}: {errors}");
+    }
 }

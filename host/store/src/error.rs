@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use metrics::{counter, describe_counter};
+use sqlx::migrate::MigrateError;
 
 /// Metric: errors of the database.
 const ERRORS: &str = "assurance_database_errors_total";
@@ -79,7 +80,8 @@ pub enum Error {
     Seal(#[source] assurance_core::secrets::SealError),
     /// The database schema could not be migrated.
     #[error("{}", refused_schema(.0))]
-    Migration(#[source] sqlx::migrate::MigrateError),
+    // The message has the cause, so it is not repeated as the source.
+    Migration(MigrateError),
     /// The database has only the migrations of an older release.
     #[error(
         "this release needs migration {needed} of the database, which has {applied}; start the \
@@ -222,14 +224,30 @@ pub(super) fn unreadable(column: &str, problem: impl Display) -> Error {
 
 /// Returns the message of a failed migration. A migration that this release
 /// does not contain was applied by a newer release.
-fn refused_schema(cause: &sqlx::migrate::MigrateError) -> String {
+fn refused_schema(cause: &MigrateError) -> String {
     match cause {
-        sqlx::migrate::MigrateError::VersionMissing(version) => format!(
+        MigrateError::VersionMissing(version) => format!(
             "the database is of a newer release (it has migration {version}, which this release \
              does not know); start that release, or restore a backup from before the upgrade"
         ),
+        MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _)
+            if is_permission_denied(cause) =>
+        {
+            format!(
+                "the database's schema could not be migrated: {cause}; the role in database.url \
+                 needs USAGE and CREATE on the schema and must own the service's tables \
+                 (host/OPERATING.md, \"Database\")"
+            )
+        }
         other => format!("the database's schema could not be migrated: {other}"),
     }
+}
+
+/// Returns whether PostgreSQL refused a statement for a lack of privileges
+/// (`insufficient_privilege`).
+fn is_permission_denied(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.as_deref() == Some("42501")
 }
 
 /// Meaning of a database error code for the caller.

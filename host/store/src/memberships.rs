@@ -140,7 +140,7 @@ async fn after_email(
 }
 
 /// Returns the role of a member, who may be disabled. No other transaction can
-/// remove members of the workspace until this one ends.
+/// remove members of the workspace or lower their roles until this one ends.
 pub async fn lock_role(
     connection: &mut Connection,
     workspace: WorkspaceId,

@@ -97,6 +97,19 @@ async fn an_invalid_url_is_refused_without_its_password() {
     }
 }
 
+#[tokio::test]
+async fn a_role_without_privileges_is_refused_once_with_those_it_needs() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    let mut settings = fresh.settings.clone();
+    let separator = if settings.url.contains('?') { '&' } else { '?' };
+    settings.url = format!("{}{separator}options[role]=pg_monitor", settings.url);
+    let refused = Store::open(&settings).await.unwrap_err();
+    assert!(matches!(refused, Error::Migration(_)), "{refused:?}");
+    let text = refused.to_string();
+    assert!(text.contains("permission denied") && text.contains("USAGE and CREATE"), "{text}");
+    assert!(std::error::Error::source(&refused).is_none(), "it would be printed again");
+}
+
 /// Starts a proxy that forwards a session without its startup options, as PgBouncer does with
 /// `ignore_startup_parameters`. Returns its address.
 async fn without_options(server: String) -> std::net::SocketAddr {

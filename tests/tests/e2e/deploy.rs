@@ -159,6 +159,8 @@ both_backends! {
         // A version that was rolled back becomes live only if it is named.
         let nothing = host.refused(&["area", "rollback", "support", "--reason", "again"]);
         assert!(nothing.contains("was live before"), "{nothing}");
+        let unknown = host.refused(&["area", "history", "nosuch"]);
+        assert!(unknown.contains("no area") && unknown.contains("area list"), "{unknown}");
         let log = host.operate(Method::GET, "/audit-log?limit=2").await.expect(200);
         assert_eq!(log["items"][1]["why"], "both are slow");
     }

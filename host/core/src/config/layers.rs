@@ -125,12 +125,13 @@ fn typed(text: String) -> Json {
 const MAX_ERRORS: usize = 50;
 
 /// Merges the layers over the defaults; the last layer wins. Returns the
-/// configuration without its invalid keys, and the errors.
+/// configuration with the defaults of its invalid keys, and the errors.
 pub(super) fn merged(layers: &[ConfigLayer]) -> (Config, Vec<KeyError>) {
-    let mut keys = match serde_json::to_value(Config::default()) {
+    let defaults = match serde_json::to_value(Config::default()) {
         Ok(Json::Object(keys)) => keys,
         _ => Map::new(),
     };
+    let mut keys = defaults.clone();
     for layer in layers {
         merge(&mut keys, layer.keys.clone());
     }
@@ -141,9 +142,9 @@ pub(super) fn merged(layers: &[ConfigLayer]) -> (Config, Vec<KeyError>) {
             Err(error) => {
                 let key = error.path().to_string();
                 let refused = unread(key, error.into_inner().to_string(), layers);
-                let is_gone = remove(&mut keys, &refused.key);
+                let is_reset = reset(&mut keys, Some(&defaults), &refused.key);
                 wrong.push(refused);
-                if !is_gone {
+                if !is_reset {
                     break;
                 }
             }
@@ -152,16 +153,24 @@ pub(super) fn merged(layers: &[ConfigLayer]) -> (Config, Vec<KeyError>) {
     (Config::default(), wrong)
 }
 
-/// Removes a dotted key, or the list that contains an indexed key. Returns
-/// whether the key existed.
-fn remove(keys: &mut Map<String, Json>, key: &str) -> bool {
+/// Sets a dotted key, or the list that contains an indexed key, to its default.
+/// Removes it if it has none, or has it already. Returns whether the key
+/// existed.
+fn reset(keys: &mut Map<String, Json>, defaults: Option<&Map<String, Json>>, key: &str) -> bool {
     let (first, rest) = match key.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
         None => (key, None),
     };
     let first = first.split('[').next().unwrap_or(first);
-    match (keys.get_mut(first), rest) {
-        (Some(Json::Object(inner)), Some(rest)) => remove(inner, rest),
+    let default = defaults.and_then(|defaults| defaults.get(first));
+    match (keys.get_mut(first), rest, default) {
+        (Some(Json::Object(inner)), Some(rest), _) => {
+            reset(inner, default.and_then(Json::as_object), rest)
+        }
+        (Some(value), _, Some(default)) if value != default => {
+            value.clone_from(default);
+            true
+        }
         _ => keys.remove(first).is_some(),
     }
 }

@@ -105,6 +105,7 @@ fn a_wrong_key_is_named_with_the_way_out() {
         ("jobs.lease_ms = 9000", "key jobs.lease_ms: "),
         ("areas.grants.x = ['sockets']", "key areas.grants.x"),
         ("passwords.memory_kib = 1", "key passwords.memory_kib: "),
+        ("passwords.parallelism = 536870912", "key passwords.parallelism: must be 1 to 64"),
         ("areas.limits.x.max_documents = 0", "key areas.limits.x.max_documents: "),
         ("areas.limits.x.max_memory_bytes = 5000000000", "key areas.limits.x.max_memory_bytes: "),
         (
@@ -158,6 +159,16 @@ fn every_wrong_key_is_named_at_once() {
     assert_eq!(sorted(&keys), sorted(&expected), "{refusal}");
     assert_eq!(refusal.matches("assurance.toml)").count(), 7, "{refusal}");
     assert!(refusal.contains("the defaults)"), "nobody set mail.from: {refusal}");
+}
+
+#[test]
+fn a_wrong_value_of_a_lane_is_the_only_error() {
+    let refusal = refusal("jobs.lanes.ingest = { capacity = -3, backoff_max_ms = 'x' }");
+    let mut keys: Vec<&str> =
+        refusal.lines().map(|line| line.split(": ").next().expect(line)).collect();
+    keys.sort_unstable();
+    let lane = "configuration key jobs.lanes.ingest.";
+    assert_eq!(keys, [format!("{lane}backoff_max_ms"), format!("{lane}capacity")], "{refusal}");
 }
 
 #[test]

@@ -54,6 +54,37 @@ people_on_both! {
         }
     }
 
+    async fn the_role_of_the_last_owner_who_can_sign_in_is_not_lowered(place) {
+        let (workspace, bea) = workspace_with(&place, Role::Admin).await;
+        let put = |user, role| place.identity.put_member(workspace, user, role);
+        let ada = place.ada.id;
+        for role in [Role::Viewer, Role::Member, Role::Admin] {
+            let lowered = put(ada, role).await;
+            assert!(matches!(lowered, Err(PeopleError::LastOwner)), "{lowered:?}");
+        }
+        put(ada, Role::Owner).await.unwrap();
+        put(bea, Role::Owner).await.unwrap();
+        place.identity.disable(bea).await.unwrap();
+        assert!(matches!(put(ada, Role::Viewer).await, Err(PeopleError::LastOwner)));
+        place.identity.enable(bea).await.unwrap();
+        put(ada, Role::Viewer).await.unwrap();
+        let seen = place.identity.membership(ada, workspace).await.unwrap().unwrap();
+        assert_eq!(seen.role, Role::Viewer);
+    }
+
+    async fn of_two_owners_who_are_lowered_or_leave_at_the_same_time_one_stays(place) {
+        for _ in 0..5 {
+            let (workspace, bea) = workspace_with(&place, Role::Owner).await;
+            let lower = place.identity.put_member(workspace, place.ada.id, Role::Admin);
+            let leave = place.identity.remove_member(workspace, bea);
+            match tokio::join!(lower, leave) {
+                (Ok(()), Err(RemoveMemberError::LastOwner))
+                | (Err(PeopleError::LastOwner), Ok(())) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
     async fn a_removal_shows_here_at_once_and_elsewhere_within_a_second(place) {
         let (workspace, bea) = workspace_with(&place, Role::Admin).await;
         let other = place.other_node();

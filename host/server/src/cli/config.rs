@@ -5,11 +5,14 @@ use serde_json::json;
 
 use super::{CommonOptions, output};
 use assurance_core::config::{Config, FlagOverrides, credentials, files, ignored_variables};
+use assurance_outside::egress::{self, Egress};
+use assurance_outside::mail::{self, Mailer};
+use assurance_service::open;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Check the configuration and report every error that would prevent the
-    /// service from starting.
+    /// Check the configuration, and the keys and files that it names, without
+    /// starting the service.
     Check,
     /// Print the effective configuration with an explanation of every key.
     /// Secrets are masked; defaults are commented out.
@@ -30,17 +33,16 @@ impl Command {
 }
 
 fn check(config: &Config, common: &CommonOptions) -> anyhow::Result<()> {
-    for file in [config.master_key_file(), config.operators_token_file()] {
-        if file.exists() {
-            files::read_private(&file)?;
-        }
+    open::configured_keys(config)?;
+    let token_file = config.operators_token_file();
+    if token_file.exists() {
+        files::read_private(&token_file)?;
     }
     if let Some(file) = &config.blobs.credentials_file {
         credentials::read(file)?;
     }
-    if let Some(file) = &config.egress.ca_file {
-        anyhow::ensure!(file.is_file(), "egress.ca_file: there is no file {}", file.display());
-    }
+    Egress::new(egress::Settings::from(&config.egress))?;
+    Mailer::new(mail::Settings::from(config))?;
     if let Some(dir) = &config.areas.dir {
         anyhow::ensure!(dir.is_dir(), "areas.dir: there is no folder {}", dir.display());
     }

@@ -62,7 +62,8 @@ impl Command {
             Self::Add(MemberAdd { workspace, user, role }) => {
                 let workspace = identity.workspace(&workspace).await?;
                 let user = identity.user_by_email(&user.email).await?;
-                identity.put_member(workspace.id, user.id, role).await?;
+                let put = identity.put_member(workspace.id, user.id, role).await;
+                put.with_context(|| format!("{} in workspace {}", user.email, workspace.slug))?;
                 common.output().values(&[
                     ("workspace_id", json!(workspace.id)),
                     ("user_id", json!(user.id)),

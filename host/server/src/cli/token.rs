@@ -10,7 +10,6 @@ use assurance_core::config::FlagOverrides;
 use assurance_core::domain::operator::TokenScope;
 use assurance_service::app::operators;
 use assurance_service::open::open;
-use assurance_store as store;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -24,7 +23,7 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct TokenCreate {
-    /// Name of the token's holder in the audit log.
+    /// Name of the token's holder in the audit log, at most 120 characters.
     #[arg(long)]
     name: String,
     /// Scope of the token: read, deploy or approve; may be given more than
@@ -56,13 +55,8 @@ impl Command {
         let (store, now) = (&opened.store, opened.clock.now());
         match self {
             Self::Create(TokenCreate { name, scopes }) => {
-                let made = operators::create(store, now, &name, scopes.into_iter().collect()).await;
-                let made = made.map_err(|error| match error {
-                    store::Error::AlreadyExists => anyhow::anyhow!(
-                        "there is a token {name:?}; revoke it first, or choose another name"
-                    ),
-                    other => other.into(),
-                })?;
+                let scopes = scopes.into_iter().collect();
+                let made = operators::create(store, now, &name, scopes).await?;
                 common.output().values(&[
                     ("id", json!(made.token.id)),
                     ("name", json!(made.token.name)),

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -9,20 +10,39 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::http;
-use crate::http::admin::{self, OperatorsState};
-use crate::http::listen::{self, ShutdownTokens};
+use crate::http::admin::{self, OperatorsState, StartedRouter};
+use crate::http::listen::{self, ListenerSettings, ShutdownTokens};
 use assurance_core::config::{Config, files};
 use assurance_service::app::App;
 
 /// Both listeners. They are bound before anything else is opened, so that a used port is reported
-/// at once.
+/// at once. The API's connections wait until it is served.
 pub(super) struct Listeners {
     api: TcpListener,
     pub(super) api_address: SocketAddr,
-    operators: TcpListener,
+    operators: OperatorsListener,
     operators_address: SocketAddr,
+}
+
+/// The operators' listener. It responds while the service starts, and runs until the last request
+/// and job have ended.
+struct OperatorsListener {
+    task: AbortOnDropHandle<()>,
+    started: StartedRouter,
+    stop: CancellationToken,
+}
+
+impl OperatorsListener {
+    fn serve(listener: TcpListener, config: &Config) -> Self {
+        let (started, stop) = (StartedRouter::default(), CancellationToken::new());
+        let router = admin::until_started(Arc::clone(&started));
+        let stopping = ShutdownTokens { closing: stop.clone(), closed: stop.clone() };
+        let task = listen::serve(listener, router, settings("operators", config), stopping);
+        Self { task: AbortOnDropHandle::new(tokio::spawn(task)), started, stop }
+    }
 }
 
 impl Listeners {
@@ -34,6 +54,7 @@ impl Listeners {
         let (api, api_address) = bind("api.listen", config.api.listen).await?;
         let (operators, operators_address) =
             bind("operators.listen", config.operators.listen).await?;
+        let operators = OperatorsListener::serve(operators, config);
         Ok(Self { api, api_address, operators, operators_address })
     }
 
@@ -43,46 +64,29 @@ impl Listeners {
         operators: &OperatorsState,
         stop: &CancellationToken,
     ) -> RunningListeners {
-        let limits = &app.config.limits;
-        let settings = listen::ListenerSettings {
-            name: "api",
-            max_connections: app.config.api.max_connections,
-            max_per_address: app.config.api.max_connections_per_address,
-            trusted_proxies: app.config.api.trusted_proxies.as_slice().into(),
-            header_timeout: Duration::from_millis(u64::from(limits.header_timeout_ms)),
-            stall_timeout: Duration::from_millis(u64::from(limits.body_timeout_ms)),
-            min_download_rate: limits.min_download_rate,
-            idle_timeout: Duration::from_millis(u64::from(limits.idle_timeout_ms)),
-            max_header_bytes: limits.max_header_bytes,
-            drain: drain_time(&app.config),
-        };
         let closing = CancellationToken::new();
         let stopping = ShutdownTokens { closing: closing.clone(), closed: stop.clone() };
-        let api = listen::serve(self.api, http::api(app), settings.clone(), stopping);
-        let settings = listen::ListenerSettings { name: "operators", ..settings };
-        // The operators' listener runs until the last request and job have ended.
-        let last = CancellationToken::new();
-        let stopping = ShutdownTokens { closing: last.clone(), closed: last.clone() };
-        let admin = listen::serve(self.operators, admin::operators(operators), settings, stopping);
-        RunningListeners { api: tokio::spawn(api), admin: tokio::spawn(admin), closing, last }
+        let api = listen::serve(self.api, http::api(app), settings("api", &app.config), stopping);
+        // It is set only here, so it was not set before.
+        let _ = self.operators.started.set(admin::operators(operators));
+        RunningListeners { api: tokio::spawn(api), operators: self.operators, closing }
     }
 }
 
 /// Both listeners while they serve.
 pub(super) struct RunningListeners {
     api: JoinHandle<()>,
-    admin: JoinHandle<()>,
+    operators: OperatorsListener,
     /// Makes responses of the API end their connections.
     pub(super) closing: CancellationToken,
-    last: CancellationToken,
 }
 
 impl RunningListeners {
     /// Waits for the requests in flight and for the jobs.
     pub(super) async fn finish(self, jobs: impl Future<Output = ()>) {
         let _ = tokio::join!(self.api, jobs);
-        self.last.cancel();
-        let _ = self.admin.await;
+        self.operators.stop.cancel();
+        let _ = self.operators.task.await;
     }
 }
 
@@ -94,8 +98,20 @@ async fn bind(key: &str, address: SocketAddr) -> anyhow::Result<(TcpListener, So
     Ok((listener, bound))
 }
 
-fn drain_time(config: &Config) -> Duration {
-    Duration::from_secs(u64::from(config.api.drain_seconds))
+fn settings(name: &'static str, config: &Config) -> ListenerSettings {
+    let limits = &config.limits;
+    ListenerSettings {
+        name,
+        max_connections: config.api.max_connections,
+        max_per_address: config.api.max_connections_per_address,
+        trusted_proxies: config.api.trusted_proxies.as_slice().into(),
+        header_timeout: Duration::from_millis(u64::from(limits.header_timeout_ms)),
+        stall_timeout: Duration::from_millis(u64::from(limits.body_timeout_ms)),
+        min_download_rate: limits.min_download_rate,
+        idle_timeout: Duration::from_millis(u64::from(limits.idle_timeout_ms)),
+        max_header_bytes: limits.max_header_bytes,
+        drain: Duration::from_secs(u64::from(config.api.drain_seconds)),
+    }
 }
 
 /// The file `serving.json` in the data folder: the addresses of this process, for tests and the

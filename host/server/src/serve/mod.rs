@@ -1,6 +1,7 @@
 //! Starts and stops the service: configuration, stores, runtime, workers and router.
 //!
-//! Everything is opened and checked before a listener is bound, and closed in the opposite order.
+//! Both listeners are bound first. Until everything is opened and checked, only health is served.
+//! What was opened is closed in the opposite order.
 
 mod listeners;
 mod lock;

@@ -19,6 +19,9 @@ use assurance_store::{self as store, Store, TransactionAccess, audit, operator_t
 /// it.
 pub const BOOTSTRAP: &str = "operators.token";
 
+/// Maximum length of a token's name, in characters.
+const MAX_NAME_CHARS: usize = 120;
+
 /// A new token with its secret. The secret cannot be read again.
 #[derive(Debug)]
 pub struct NewToken {
@@ -28,30 +31,57 @@ pub struct NewToken {
     pub secret: Zeroizing<String>,
 }
 
+/// Reason why a token was not created; each message includes the fix.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateTokenError {
+    /// The name is empty, too long, or has control characters.
+    #[error("the name of a token has 1 to {MAX_NAME_CHARS} characters on one line")]
+    InvalidName,
+    /// A valid token has this name.
+    #[error("there is a token {0:?}; revoke it first, or choose another name")]
+    NameTaken(String),
+    /// The database is unavailable.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
 /// Creates a token.
 ///
 /// # Errors
-/// [`store::Error::AlreadyExists`] if a valid token has this name.
+/// See [`CreateTokenError`].
 pub async fn create(
     store: &Store,
     now: Timestamp,
     name: &str,
     scopes: BTreeSet<TokenScope>,
-) -> Result<NewToken, store::Error> {
-    if name == BOOTSTRAP {
-        return Err(store::Error::AlreadyExists);
-    }
+) -> Result<NewToken, CreateTokenError> {
+    check_name(name)?;
     let random: Zeroizing<[u8; 32]> = Zeroizing::new(rand::random());
     let secret = Zeroizing::new(format!("aot_{}", URL_SAFE_NO_PAD.encode(*random)));
     let (id, name) = (Uuid::now_v7(), name.to_owned());
     let token = OperatorTokenInfo { id, name, scopes, created_at: now, revoked_at: None };
     let mut tx = store.begin(TransactionAccess::WriteLocked).await?;
-    operator_tokens::insert(&mut tx, &token, &hash(&secret)).await?;
+    match operator_tokens::insert(&mut tx, &token, &hash(&secret)).await {
+        Err(store::Error::AlreadyExists) => return Err(CreateTokenError::NameTaken(token.name)),
+        other => other?,
+    }
     let line =
         line(now, AuditStep::TokenCreated, json!({"token": token.name, "scopes": token.scopes}));
     audit::append(&mut tx, &line).await?;
     tx.commit().await?;
     Ok(NewToken { token, secret })
+}
+
+fn check_name(name: &str) -> Result<(), CreateTokenError> {
+    if name == BOOTSTRAP {
+        return Err(CreateTokenError::NameTaken(name.to_owned()));
+    }
+    let fits = !name.trim().is_empty() && name.chars().count() <= MAX_NAME_CHARS;
+    if fits && !name.chars().any(char::is_control) {
+        Ok(())
+    } else {
+        Err(CreateTokenError::InvalidName)
+    }
 }
 
 /// Revokes a token on every node.
@@ -93,4 +123,22 @@ pub fn hash(secret: &str) -> [u8; 32] {
 fn line(at: Timestamp, step: AuditStep, changed: serde_json::Value) -> NewAuditEntry {
     let (who, changed) = ("command line".to_owned(), Some(changed));
     NewAuditEntry { at, who, area: None, digest: None, step, why: None, changed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_s_name_has_at_most_120_characters_on_one_line() {
+        for good in ["ci", "Überwachung", &"x".repeat(MAX_NAME_CHARS)] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", " ", "a\nb", &"x".repeat(MAX_NAME_CHARS + 1)] {
+            let refused = check_name(bad);
+            assert!(matches!(refused, Err(CreateTokenError::InvalidName)), "{bad:?}");
+        }
+        let taken = check_name(BOOTSTRAP).unwrap_err().to_string();
+        assert!(taken.contains("choose another name"), "{taken}");
+    }
 }

@@ -38,7 +38,7 @@ pub(super) enum WrongKey {
 
 /// Loads this process's keys. Creates a key file only for an unused database.
 pub(super) async fn keys(config: &Config, store: &Store, clock: &Clock) -> anyhow::Result<Keys> {
-    let (given, mut connection) = (configured(config)?, store.writer().await?);
+    let (given, mut connection) = (configured_keys(config)?, store.writer().await?);
     let stored = installation::key_check(&mut connection).await?;
     let created = given.is_none();
     let keys = match given {
@@ -71,8 +71,11 @@ pub(super) async fn keys(config: &Config, store: &Store, clock: &Clock) -> anyho
     Err(WrongKey::Other { key, database }.into())
 }
 
-/// Returns the key from the configuration or its file; `None` if there is no file.
-fn configured(config: &Config) -> anyhow::Result<Option<Keys>> {
+/// Returns the key from the configuration or its file; `None` if there is no file. Changes nothing.
+///
+/// # Errors
+/// The key is not 32 bytes in base64, or other users can read the file.
+pub fn configured_keys(config: &Config) -> anyhow::Result<Option<Keys>> {
     if let Some(given) = &config.keys.master_key {
         let keys = Keys::from_base64(given.reveal()).map_err(|error| {
             anyhow::anyhow!("keys.master_key: {error}; make one with: openssl rand -base64 32")

@@ -18,6 +18,8 @@ use assurance_identity::{IdentityService, Settings};
 use assurance_store::blobs::{BlobLocation, Bucket};
 use assurance_store::{self as store, Store};
 
+pub use master_key::configured_keys;
+
 /// Resources that commands and the service share.
 #[derive(Clone, Debug)]
 pub struct OpenResources {

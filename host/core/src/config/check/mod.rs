@@ -115,7 +115,8 @@ impl Config {
 
     fn check_passwords(&self, found: &mut Problems) {
         let set = &self.passwords;
-        if set.memory_kib < 8 * set.parallelism.max(1) || set.memory_kib > 4_194_304 {
+        let least_kib = set.parallelism.max(1).saturating_mul(8);
+        if set.memory_kib < least_kib || set.memory_kib > 4_194_304 {
             found.add("passwords.memory_kib", "must be 8 per lane to 4194304");
         }
         if !(1..=64).contains(&set.iterations) {

@@ -272,6 +272,7 @@ fn code(error: &InstallError) -> Option<Code> {
         InstallError::Incompatible(_) | InstallError::NoCanary { .. } => Code::IncompatibleVersion,
         InstallError::NeedsApproval { .. } => Code::ApprovalNeeded,
         InstallError::Refused(registry::RegistryError::NotLive(_))
+        | InstallError::NoSuchArea { .. }
         | InstallError::NotKnown { .. }
         | InstallError::NoneWaits { .. }
         | InstallError::NoTrial { .. } => Code::NotFound,

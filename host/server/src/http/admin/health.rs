@@ -41,10 +41,19 @@ pub(super) async fn live() -> Json<LivenessView> {
 /// Returns the readiness checks of this node.
 pub(super) async fn ready(State(operators): State<OperatorsState>) -> Response {
     if !operators.readiness.get() {
-        let line = "the process is starting or stopping".to_owned();
-        return answer(&HealthReport::new(BTreeMap::from([(HealthCheck::Serving, line)]), &[]));
+        return not_serving("the process is starting or stopping");
     }
     answer(&*health::check(&operators.app).await)
+}
+
+/// Returns the report of a process whose service has not started.
+pub(super) fn starting() -> Response {
+    not_serving("the process is starting: it opens the database and loads the areas")
+}
+
+fn not_serving(line: &str) -> Response {
+    let checks = BTreeMap::from([(HealthCheck::Serving, line.to_owned())]);
+    answer(&HealthReport::new(checks, &[]))
 }
 
 fn answer(report: &HealthReport) -> Response {

@@ -6,6 +6,7 @@ mod health;
 mod logs;
 mod openapi;
 mod parameters;
+mod starting;
 mod token;
 mod trials;
 mod usage;
@@ -17,6 +18,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post, put};
 
 pub use health::ReadinessSwitch;
+pub use starting::{StartedRouter, until_started};
 
 use super::code::Code;
 use super::middleware;

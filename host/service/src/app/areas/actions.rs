@@ -124,7 +124,10 @@ pub async fn begin_trial(
     let TrialRequest { area, digest: named, why, .. } = request;
     let request = match selection::digest_of(app, area, named).await {
         Ok(digest) => TrialRequest { digest, ..request.clone() },
-        Err(error) => return Err(PendingAuditSteps::new(app, who, area, None).refuse(error).await),
+        Err(error) => {
+            let error = if_area_exists(app, area, error).await;
+            return Err(PendingAuditSteps::new(app, who, area, None).refuse(error).await);
+        }
     };
     let event = Ok(AreaAction::BeginTrial { request: &request, who });
     trial(area, decide(app, who, area, why.as_deref(), event).await?)
@@ -164,15 +167,35 @@ async fn decide(
 ) -> Result<ActionResult, InstallError> {
     let event = match event {
         Ok(event) => event,
-        Err(error) => return Err(PendingAuditSteps::new(app, who, area, None).refuse(error).await),
+        Err(error) => {
+            let error = if_area_exists(app, area, error).await;
+            return Err(PendingAuditSteps::new(app, who, area, None).refuse(error).await);
+        }
     };
     let decision = Decision { area, event, who, why, figures: None };
     match execute(app, &decision).await {
         Ok(executed) => Ok(executed),
         Err(error) => {
+            let error = if_area_exists(app, area, error).await;
             Err(PendingAuditSteps::new(app, who, area, decision.event.digest()).refuse(error).await)
         }
     }
+}
+
+/// Returns the error, or [`InstallError::NoSuchArea`] if it says that a version
+/// is missing and there is no such area.
+async fn if_area_exists(app: &App, area: &str, error: InstallError) -> InstallError {
+    let names_no_version = matches!(
+        error,
+        InstallError::NotKnown { .. }
+            | InstallError::NoneWaits { .. }
+            | InstallError::NothingBefore { .. }
+            | InstallError::NoTrial { .. }
+    );
+    if names_no_version && matches!(rows::exists(app, area).await, Ok(false)) {
+        return InstallError::NoSuchArea { area: area.to_owned() };
+    }
+    error
 }
 
 /// Approves the capabilities that a version requests in addition to those of

@@ -155,12 +155,18 @@ pub enum InstallError {
         problem: String,
     },
     /// The indexes of the version's collections could not be created.
-    #[error("the indexes of area {area:?} could not be made: {source}")]
+    #[error("the indexes of area {area:?} could not be made: {source}{}", index_hint(.source))]
     Indexes {
         /// Name of the area.
         area: String,
         /// Error of the database.
         source: store::Error,
+    },
+    /// No area with this name is or was live, and none has a version.
+    #[error("there is no area {area:?}; `assurance area list` lists the areas")]
+    NoSuchArea {
+        /// Name of the area.
+        area: String,
     },
     /// The area has no such version.
     #[error(
@@ -251,6 +257,17 @@ fn lines(dependents: &[LostDependency]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// Returns how to fix the data that an index refuses.
+fn index_hint(source: &store::Error) -> &'static str {
+    match source {
+        store::Error::UniqueConflict { .. } => {
+            " in its workspace; change such documents by the live version's operations, then \
+             deploy the unique index again"
+        }
+        _ => "",
+    }
+}
+
 /// A version that is not compatible with the live one.
 #[derive(Clone, Debug)]
 pub struct IncompatibleVersion {
@@ -284,7 +301,7 @@ impl fmt::Display for IncompatibleVersion {
             }
             _ => f.write_str(
                 "fix them, or force it with a reason that the audit log keeps: `assurance area \
-                 deploy FILE --force REASON`",
+                 deploy FILE --force REASON`; a canary cannot be forced",
             ),
         }
     }

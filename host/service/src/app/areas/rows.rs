@@ -33,6 +33,16 @@ pub(super) async fn area(app: &App, area: &str) -> Result<AreaState, store::Erro
     Ok(AreaState { area: area.to_owned(), now: app.clock.now(), desired, running, dependents })
 }
 
+/// Returns whether the area is or was live, or has a stored version.
+pub(super) async fn exists(app: &App, name: &str) -> Result<bool, store::Error> {
+    let state = area(app, name).await?;
+    if state.desired.pointer.is_some() || state.running.digest.is_some() {
+        return Ok(true);
+    }
+    let newest = read(app, async |c| deployments::history(c, name, i64::MAX, 1).await);
+    Ok(!newest.await?.is_empty())
+}
+
 /// Reads the rows of all areas. Returns them with the time at which the query
 /// was sent. Also measures the difference to the database's clock.
 pub(super) async fn all(app: &App) -> Result<(Instant, DesiredAreas), store::Error> {

@@ -295,6 +295,21 @@ async fn a_version_that_cannot_be_tried_is_told_why() {
 }
 
 #[tokio::test]
+async fn an_area_that_does_not_exist_is_named_before_its_versions() {
+    let (app, _folder) = scene().await;
+    let digest = "0".repeat(64);
+    for named in [None, Some("0.1.0"), Some(digest.as_str())] {
+        let request = ActivationRequest { area: "nosuch", digest: named, why: None, force: None };
+        let refused = activate(&app, "ada", request).await;
+        assert!(matches!(refused, Err(InstallError::NoSuchArea { .. })), "{named:?}: {refused:?}");
+    }
+    let refused = roll_back(&app, "ada", "nosuch", "x", None).await;
+    assert!(matches!(refused, Err(InstallError::NoSuchArea { .. })), "{refused:?}");
+    let from_folder = roll_back(&app, "ada", "notes", "x", None).await;
+    assert!(matches!(from_folder, Err(InstallError::NothingBefore { .. })), "{from_folder:?}");
+}
+
+#[tokio::test]
 async fn a_trial_ends_when_the_live_version_changes() {
     let (app, _folder, _live) = scene_live().await;
     let tried = keep(&app, next(), VersionStage::Staged).await;
