@@ -10,7 +10,7 @@ use crate::purl::Purl;
 use crate::text::bounded;
 use crate::versions::Scheme;
 pub(crate) use release::DistributionRelease;
-pub(crate) use spelling::{SpellingMatch, go_path, has_upper_case};
+pub(crate) use spelling::{SpellingMatch, SubpathMeaning, go_path, has_upper_case};
 
 /// Maximum size of a package key in an index, in bytes.
 const MAX_KEY: usize = 1_000;
@@ -101,7 +101,8 @@ pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
     Some(match ecosystem {
         "Bitnami" => Scheme::Bitnami,
         "ConanCenter" | "crates.io" | "GitHub Actions" | "Go" | "Hex" | "Julia" | "Kubernetes"
-        | "npm" | "Pub" | "SwiftURL" | "VSCode" => Scheme::Semantic,
+        | "npm" | "SwiftURL" | "VSCode" => Scheme::Semantic,
+        "Pub" => Scheme::Pub,
         "NuGet" => Scheme::NuGet,
         "PyPI" => Scheme::Python,
         "Maven" => Scheme::Maven,
@@ -124,16 +125,23 @@ pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
 impl Package {
     /// Returns the package that a purl identifies.
     pub(crate) fn of_purl(purl: &Purl) -> Self {
-        Self::of_component(purl, None)
+        Self::of_component(purl, &name_of(purl), None)
     }
 
-    /// Returns the package that a purl identifies. `source` is its source package in the SBOM, used
+    /// Returns the package of a component. `name` is the component's; it decides whether the purl's
+    /// subpath belongs to the path of a Go module. `source` is its source package in the SBOM, used
     /// if the purl does not name one: `openssl@3.0.11-1` or `openssl`.
-    pub(crate) fn of_component(purl: &Purl, source: Option<&str>) -> Self {
+    pub(crate) fn of_component(purl: &Purl, name: &str, source: Option<&str>) -> Self {
         let ecosystem = ecosystem_of(purl);
         let text = purl.qualifier("upstream").or(source).filter(|_| names_sources(&ecosystem));
         let source = text.and_then(source_package);
-        let name = source.map_or_else(|| name_of(purl), |(name, _)| name.to_owned());
+        let name = match source {
+            Some((name, _)) => name.to_owned(),
+            None if SubpathMeaning::of(purl, name, None) == Some(SubpathMeaning::Module) => {
+                name.to_owned()
+            }
+            None => name_of(purl),
+        };
         let is_file = text.is_some_and(|text| text.ends_with(".rpm"));
         Self {
             version: match source.and_then(|(_, version)| version) {
@@ -380,7 +388,7 @@ mod tests {
         let upstream = "pkg:deb/debian/bsdutils@2.38.1-5?epoch=1&upstream=util-linux%402.38.1-5";
         assert_eq!(version(upstream).as_deref(), Some("2.38.1-5"));
         let purl = Purl::parse("pkg:deb/debian/bsdutils@2.38.1-5?epoch=1").expect("a purl");
-        let package = Package::of_component(&purl, Some("util-linux@2.38.1-5"));
+        let package = Package::of_component(&purl, "bsdutils", Some("util-linux@2.38.1-5"));
         assert_eq!(package.version.as_deref(), Some("2.38.1-5"));
         assert_eq!(version("pkg:npm/a"), None);
     }

@@ -1,6 +1,7 @@
-//! Letter case of Go module paths. Go modules and their advisories are case-sensitive. But
-//! canonical purls are in lower case, and some scanners write only lower case, so a path in lower
-//! case may stand for another spelling.
+//! Paths of Go modules: their letter case, and their last part in the subpath of a purl.
+//!
+//! Go modules and their advisories are case-sensitive. But canonical purls are in lower case, and
+//! some scanners write only lower case, so a path in lower case may stand for another spelling.
 
 use crate::purl::Purl;
 
@@ -28,17 +29,66 @@ impl SpellingMatch {
     }
 }
 
-/// Returns the path of a Go module with the case in the SBOM: from the purl as written, otherwise
-/// from the component's name, otherwise in lower case. `None` for packages other than Go modules.
-pub(crate) fn go_path(purl: &Purl, written: &str, name: &str) -> Option<String> {
+/// Relation of a purl's subpath to a Go module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SubpathMeaning {
+    /// It is the end of the module's path, as Syft wrote it from 2024 to 2025: `pgx@v5.5.0#v5`.
+    Module,
+    /// It names a package within the module.
+    Package,
+    /// It may be either.
+    Unknown,
+}
+
+impl SubpathMeaning {
+    /// Returns the meaning of a purl's subpath for the component with this name and version. `None`
+    /// without a subpath, and for packages other than Go modules.
+    pub(crate) fn of(purl: &Purl, name: &str, version: Option<&str>) -> Option<Self> {
+        let subpath = purl.subpath.as_deref().filter(|_| purl.kind == "golang")?;
+        let (path, name) = (super::name_of(purl), name.trim().to_lowercase());
+        Some(match () {
+            // cyclonedx-gomod names such a component by the package's import path.
+            () if purl.qualifier("type") == Some("package") => Self::Package,
+            () if name == format!("{path}/{subpath}").to_lowercase() => Self::Module,
+            () if is_major(subpath, version) => Self::Module,
+            () if name == path => Self::Package,
+            () => Self::Unknown,
+        })
+    }
+}
+
+/// Whether a text is the major version as the end of a Go module's path: `v5` for `v5.5.0`. Paths
+/// have none for the major versions 0 and 1.
+fn is_major(text: &str, version: Option<&str>) -> bool {
+    let major = version.and_then(|version| version.trim_start_matches('v').split('.').next());
+    let number = text.strip_prefix('v').filter(|number| !matches!(*number, "" | "0" | "1"));
+    number.is_some() && number == major
+}
+
+/// Returns the path of a Go module with the case in the SBOM: from the purl as written or from the
+/// component's name, otherwise in lower case. `None` for packages other than Go modules.
+pub(crate) fn go_path(
+    purl: &Purl,
+    written: &str,
+    name: &str,
+    version: Option<&str>,
+) -> Option<String> {
     if purl.kind != "golang" {
         return None;
     }
-    let canonical = super::name_of(purl);
+    let is_module = SubpathMeaning::of(purl, name, version) == Some(SubpathMeaning::Module);
+    let subpath = purl.subpath.as_deref().filter(|_| is_module);
+    let whole = |path: String| match subpath {
+        Some(subpath) => format!("{path}/{subpath}"),
+        None => path,
+    };
+    let canonical = whole(super::name_of(purl)).to_lowercase();
     let same = |path: &String| path.to_lowercase() == canonical && *path != canonical;
-    let as_written = || path_as_written(written).filter(same);
-    let as_named = || Some(name.trim().to_owned()).filter(same);
-    Some(as_written().or_else(as_named).unwrap_or(canonical))
+    let as_written = path_as_written(written).map(whole).filter(same);
+    let as_named = Some(name.trim().to_owned()).filter(same);
+    // In a purl with a subpath, only the subpath may have kept its case.
+    let found = if is_module { as_named.or(as_written) } else { as_written.or(as_named) };
+    Some(found.unwrap_or(canonical))
 }
 
 /// Whether a text has upper-case letters.
@@ -59,7 +109,41 @@ mod tests {
     use super::*;
 
     fn path(written: &str, name: &str) -> Option<String> {
-        go_path(&Purl::parse(written).expect("a purl"), written, name)
+        let purl = Purl::parse(written).expect("a purl");
+        go_path(&purl, written, name, purl.version.as_deref())
+    }
+
+    #[test]
+    fn a_subpath_belongs_to_the_path_if_name_or_version_say_so() {
+        use SubpathMeaning::{Module, Package, Unknown};
+        let vault = "pkg:golang/github.com/hashicorp/vault@v0.9.0#api/auth";
+        let azure = "pkg:golang/github.com/azure/sdk@v1.0.0#sdk/Core";
+        let package = "pkg:golang/example.com/a@v1.0.0?type=package#b";
+        for (written, name, meaning, expected) in [
+            ("pkg:golang/a.b/pgx@v5.5.0#v5", "a.b/pgx/v5", Module, "a.b/pgx/v5"),
+            ("pkg:golang/a.b/pgx@v5.5.0#v5", "", Module, "a.b/pgx/v5"),
+            ("pkg:golang/a.b/pgx@v5.5.0#v4", "", Unknown, "a.b/pgx"),
+            ("pkg:golang/a.b/pgx@v5.5.0#v", "", Unknown, "a.b/pgx"),
+            ("pkg:golang/a.b/pgx@v1.5.0#v1", "", Unknown, "a.b/pgx"),
+            ("pkg:golang/a.b/pgx#v5", "", Unknown, "a.b/pgx"),
+            (
+                vault,
+                "github.com/hashicorp/vault/api/auth",
+                Module,
+                "github.com/hashicorp/vault/api/auth",
+            ),
+            (vault, "vault", Unknown, "github.com/hashicorp/vault"),
+            (vault, "github.com/hashicorp/vault", Package, "github.com/hashicorp/vault"),
+            (azure, "github.com/Azure/sdk/sdk/Core", Module, "github.com/Azure/sdk/sdk/Core"),
+            (package, "example.com/a/b", Package, "example.com/a"),
+        ] {
+            let purl = Purl::parse(written).expect("a purl");
+            let found = SubpathMeaning::of(&purl, name, purl.version.as_deref());
+            assert_eq!(found, Some(meaning), "{written} {name}");
+            assert_eq!(path(written, name).as_deref(), Some(expected), "{written} {name}");
+        }
+        let purl = Purl::parse("pkg:npm/a@1#v1").expect("a purl");
+        assert_eq!(SubpathMeaning::of(&purl, "a/v1", None), None);
     }
 
     #[test]

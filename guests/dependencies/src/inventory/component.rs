@@ -8,7 +8,7 @@ use crate::ecosystem::Package;
 use crate::matching::AdvisoryMatch;
 use crate::osv::Rating;
 use crate::purl::Purl;
-use crate::sbom::{Component, Format, Scope};
+use crate::sbom::{Component, Format, Scope, merge_versions};
 use crate::text::bounded;
 use crate::vex::State;
 
@@ -159,7 +159,8 @@ impl StoredComponent {
     /// Creates a component of an imported SBOM. The caller adds the advisories.
     pub(crate) fn new(run: &SbomImportProperties, component: Component, identity: String) -> Self {
         let source = component.source_package.as_deref();
-        let package = component.purl.as_ref().map(|purl| Package::of_component(purl, source));
+        let package = component.purl.as_ref();
+        let package = package.map(|purl| Package::of_component(purl, &component.name, source));
         let purl = component.purl.as_ref().map(ToString::to_string);
         let reported = component.reported.into_iter().map(|reported| ReportedAdvisory {
             advisory_id: reported.id,
@@ -244,13 +245,15 @@ impl StoredComponent {
         self.dependencies.sort();
         add_new(&mut self.reported, other.reported);
         add_new(&mut self.limitations, other.limitations);
+        let limitation = merge_versions(&mut self.version, other.version);
+        add_new(&mut self.limitations, limitation.into_iter().collect());
     }
 
     /// Returns the package in the form in which it is compared with advisories; `None` without a
     /// purl.
     pub(crate) fn package(&self) -> Option<Package> {
         let purl = Purl::parse(self.purl.as_deref()?).ok()?;
-        let mut package = Package::of_component(&purl, self.source_package.as_deref());
+        let mut package = Package::of_component(&purl, &self.name, self.source_package.as_deref());
         // If the purl has no version, use the component's.
         package.version = package.version.or_else(|| self.version.clone());
         Some(package)

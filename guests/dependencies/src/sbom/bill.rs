@@ -318,6 +318,7 @@ impl Component {
     fn merge(&mut self, mut other: Self) {
         self.direct |= other.direct;
         self.source_package = self.source_package.take().or(other.source_package);
+        other.limitations.extend(identity::merge_versions(&mut self.version, other.version.take()));
         self.scope = match (self.scope, other.scope) {
             (Some(ours), Some(theirs)) => Some(ours.min(theirs)),
             (ours, theirs) => ours.or(theirs),

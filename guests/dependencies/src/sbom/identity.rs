@@ -1,9 +1,13 @@
 //! Identity of a component: its canonical purl; without a purl, its name and version.
 
 use super::Component;
-use crate::ecosystem;
+use crate::ecosystem::{self, SubpathMeaning};
 use crate::purl::Purl;
 use crate::text;
+
+const UNKNOWN_SUBPATH: &str = "The name of this Go module does not say whether the purl's subpath \
+                               belongs to the module's path, so advisories are matched without \
+                               the subpath.";
 
 /// Properties of a component in an SBOM that name it.
 pub(super) struct NamingProperties<'a> {
@@ -23,6 +27,19 @@ pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -
         Some(purl) => purl.to_string(),
         None => format!("{name}@{}", version.unwrap_or_default()),
     }
+}
+
+/// Merges the version of another mention of a component into its own. Returns a limitation if they
+/// differ, which is possible only if the purl has no version.
+pub(crate) fn merge_versions(ours: &mut Option<String>, theirs: Option<String>) -> Option<String> {
+    let theirs = theirs?;
+    let ours = ours.get_or_insert_with(|| theirs.clone());
+    (*ours != theirs).then(|| {
+        format!(
+            "The purl has no version, and several versions are given for it; only {ours:?} is \
+             compared with advisories."
+        )
+    })
 }
 
 impl NamingProperties<'_> {
@@ -45,19 +62,23 @@ impl NamingProperties<'_> {
                               version.";
             limitations.push(limitation.to_owned());
         }
-        let go_path =
-            purl.as_ref().and_then(|purl| ecosystem::go_path(purl, self.purl?, &self.full_name()));
-        let name = go_path.or_else(|| purl.as_ref().map(ecosystem::name_of));
         let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(bounded);
+        let of_purl = purl.as_ref().and_then(|purl| given(purl.version.as_deref()));
+        let version = of_purl.or_else(|| given(self.version));
+        let name = purl.as_ref().map(|purl| {
+            let (name, version) = (self.full_name(), version.as_deref());
+            if SubpathMeaning::of(purl, &name, version) == Some(SubpathMeaning::Unknown) {
+                limitations.push(UNKNOWN_SUBPATH.to_owned());
+            }
+            let go_path = ecosystem::go_path(purl, self.purl.unwrap_or_default(), &name, version);
+            go_path.unwrap_or_else(|| ecosystem::name_of(purl))
+        });
         Component {
             reference: None,
             name: bounded(&name.unwrap_or_else(|| self.full_name())),
             has_all_references: true,
             other_references: Vec::new(),
-            version: purl
-                .as_ref()
-                .and_then(|purl| given(purl.version.as_deref()))
-                .or(given(self.version)),
+            version,
             purl,
             source_package: None,
             source_unknown: false,

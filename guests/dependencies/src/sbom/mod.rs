@@ -17,7 +17,7 @@ use artifact_formats::packing::Packing;
 use memchr::memmem;
 
 pub(crate) use bill::{GraphCompleteness, Sbom};
-pub(crate) use identity::identify;
+pub(crate) use identity::{identify, merge_versions};
 pub(crate) use subject::{ReassessmentTarget, stream};
 
 use crate::osv::Rating;

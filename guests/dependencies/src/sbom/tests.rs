@@ -304,6 +304,24 @@ fn equal_purls_are_one_component() {
 }
 
 #[test]
+fn several_versions_of_a_purl_without_version_are_a_limitation() {
+    let component = |version: &str| json!({ "type": "library", "name": "col", "version": version, "purl": "pkg:npm/col" });
+    let merged = |versions: &[&str]| {
+        let components: Vec<Value> = versions.iter().map(|version| component(version)).collect();
+        let sbom = read(&json!({
+            "bomFormat": "CycloneDX", "specVersion": "1.6", "components": components,
+        }));
+        let components = sbom.expect("a bill").components(0..2);
+        let [found] = &components[..] else { panic!("one component") };
+        (found.version.clone().unwrap_or_default(), found.limitations.clone())
+    };
+    let (version, limitations) = merged(&["", "3.0.0", "1.0.0", "2.0.0"]);
+    assert_eq!((version.as_str(), limitations.len()), ("3.0.0", 1));
+    assert!(limitations[0].contains("only \"3.0.0\" is compared"), "{limitations:?}");
+    assert_eq!(merged(&["3.0.0", "3.0.0"]), ("3.0.0".to_owned(), vec![]));
+}
+
+#[test]
 fn stored_texts_have_no_nul() {
     let document = |name: &str, value: Value| {
         let mut document = json!({ "bomFormat": "CycloneDX", "specVersion": "1.5" });

@@ -217,3 +217,70 @@ fn a_scanner_that_writes_go_paths_in_lower_case_misses_nothing() {
     world.audit(None, &[sbom("a.json", &bom("shop", &purls))]);
     assert!(results(&world).iter().all(|(_, advisories, _)| advisories.is_empty()));
 }
+
+#[test]
+fn a_go_module_whose_path_ends_in_the_subpath_is_that_module() {
+    let some = range("SEMVER", &json!([{ "introduced": "0" }, { "fixed": "9.0.0" }]));
+    let world = World::new();
+    for (id, name) in [("GO-1", "a.b/pgx"), ("GO-2", "a.b/pgx/v5"), ("GO-3", "a.b/pgx/log")] {
+        world.import(&advisory_of(id, "Go", name, &some)).expect("imported");
+    }
+    let mut document = bom(
+        "shop",
+        &[
+            "pkg:golang/a.b/pgx@v1.0.0#log",
+            "pkg:golang/a.b/pgx@v5.5.0#v5",
+            "pkg:golang/a.b/pgx@v1.0.0#other",
+        ],
+    );
+    document["components"][0]["name"] = json!("a.b/pgx/log");
+    world.audit(None, &[sbom("a.json", &document)]);
+    let mut found = results(&world);
+    found.sort();
+    let [(path, of_path, unknown), (log, of_log, none), (v5, of_v5, nothing)] = &found[..] else {
+        panic!("three components: {found:?}")
+    };
+    assert_eq!([path, log, v5], ["a.b/pgx", "a.b/pgx/log", "a.b/pgx/v5"]);
+    assert_eq!([of_path, of_log, of_v5], [&["GO-1"], &["GO-3"], &["GO-2"]]);
+    assert!(unknown[0].contains("subpath") && none.is_empty() && nothing.is_empty());
+}
+
+#[test]
+fn a_gem_with_a_platform_is_its_version() {
+    let between = |introduced: &str, fixed: &str| {
+        let events = json!([{ "introduced": introduced }, { "fixed": fixed }]);
+        advisory_of("GEM-1", "RubyGems", "nokogiri", &range("ECOSYSTEM", &events))
+    };
+    for platform in ["arm64-darwin", "java", "x64-mingw-ucrt", "x86_64-linux"] {
+        let purl = format!("pkg:gem/nokogiri@1.13.6-{platform}");
+        let affected = result(&purl, &[between("1.13.6", "1.13.7")]);
+        assert_eq!(affected, (vec!["GEM-1".to_owned()], vec![]), "{platform}");
+        assert_eq!(result(&purl, &[between("0", "1.13.6")]), (vec![], vec![]), "{platform}");
+    }
+}
+
+#[test]
+fn a_placeholder_of_maven_is_not_silently_clean() {
+    let some = range("ECOSYSTEM", &json!([{ "introduced": "1.0" }, { "fixed": "2.0" }]));
+    let advisory = advisory_of("GHSA-1", "Maven", "org.a:lib", &some);
+    let limitation = "1 advisory cannot be compared because version \"${lib.version}\" or a bound \
+                      of the range is not a version of Maven: GHSA-1.";
+    let found = result("pkg:maven/org.a/lib@%24%7Blib.version%7D", &[advisory]);
+    assert_eq!(found, (vec![], vec![limitation.to_owned()]));
+}
+
+#[test]
+fn build_identifiers_count_in_pub() {
+    let some = range("ECOSYSTEM", &json!([{ "introduced": "0" }, { "fixed": "1.0.0+2" }]));
+    let advisory = advisory_of("PUB-1", "Pub", "p", &some);
+    let listed = advisory_of("PUB-2", "Pub", "p", &json!({ "versions": ["1.0.0+1"] }));
+    let found = |version: &str| {
+        let purl = format!("pkg:pub/p@{version}");
+        let mut found = result(&purl, &[advisory.clone(), listed.clone()]).0;
+        found.sort();
+        found
+    };
+    assert_eq!(found("1.0.0"), ["PUB-1"]);
+    assert_eq!(found("1.0.0%2B1"), ["PUB-1", "PUB-2"]);
+    assert_eq!(found("1.0.0%2B2"), [""; 0]);
+}

@@ -62,8 +62,11 @@ impl Item {
     }
 }
 
-/// Parses any text; in Maven, every text is a version.
-pub(super) fn parse(text: &str) -> Version {
+/// Parses a version; `None` for a placeholder or a range, which Maven would order like any text.
+pub(super) fn parse(text: &str) -> Option<Version> {
+    if is_unresolved(text) {
+        return None;
+    }
     let mut chain = VersionBuilder { lists: vec![Vec::new()] };
     let text = text.to_lowercase();
     let (mut start, mut digits) = (0, false);
@@ -89,7 +92,18 @@ pub(super) fn parse(text: &str) -> Version {
         chain.nest_before_word(digits);
         chain.push(&text[start..], digits, false);
     }
-    chain.normalised()
+    Some(chain.normalised())
+}
+
+/// Whether a text stands for a version that a build tool chooses: `${revision}`, `[1.0,2.0)`,
+/// `1.+`, `LATEST`.
+fn is_unresolved(text: &str) -> bool {
+    let marks = |c: char| "$}{[](),<>=*".contains(c) || c.is_whitespace();
+    let word = text.to_ascii_lowercase();
+    text.contains(marks)
+        || matches!(word.as_str(), "latest" | "release" | "+")
+        || word.starts_with("latest.")
+        || word.ends_with(".+")
 }
 
 struct VersionBuilder {

@@ -26,6 +26,8 @@ pub(crate) enum Scheme {
     /// Bitnami: as `Semantic`, but digits after a hyphen are a revision: `17.2.0-8` is after
     /// `17.2.0`.
     Bitnami,
+    /// Pub: as `Semantic`, but build metadata counts: `1.0.0+1` is after `1.0.0`.
+    Pub,
     /// NuGet: four numbers; pre-releases are compared without letter case.
     NuGet,
     /// PEP 440.
@@ -67,9 +69,10 @@ enum ParsedVersion {
 impl Scheme {
     /// All schemes, for tests and the fuzzer, which check that each order is total.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Semantic,
         Self::Bitnami,
+        Self::Pub,
         Self::NuGet,
         Self::Python,
         Self::Maven,
@@ -90,9 +93,10 @@ impl Scheme {
         let read = match self {
             Self::Semantic => ParsedVersion::Semantic(semantic::parse(text, false)?),
             Self::Bitnami => ParsedVersion::Semantic(semantic::parse_revision(text)?),
+            Self::Pub => ParsedVersion::Semantic(semantic::parse_with_build(text)?),
             Self::NuGet => ParsedVersion::Semantic(semantic::parse(text, true)?),
             Self::Python => ParsedVersion::Python(Box::new(text.parse().ok()?)),
-            Self::Maven => ParsedVersion::Maven(maven::parse(text)),
+            Self::Maven => ParsedVersion::Maven(maven::parse(text)?),
             Self::Ruby => ParsedVersion::Ruby(ruby::parse(text)?),
             Self::Composer => ParsedVersion::Composer(composer::parse(text)?),
             Self::Debian => ParsedVersion::Debian(debian::parse(text)?),

@@ -1,6 +1,7 @@
 //! Versions of RubyGems (`Gem::Version`): numbers and words separated by dots, and by changes
 //! between digit and letter. A hyphen begins a pre-release. Words sort before numbers. Zeros before
-//! the end or a word are ignored.
+//! the end or a word are ignored. A platform after the version, as in `1.13.6-x86_64-linux`, is no
+//! part of it.
 
 use std::cmp::Ordering;
 
@@ -16,6 +17,43 @@ enum Segment {
     Number(Number),
 }
 
+/// First words of the platforms of gems. Digits or a further word may follow: `mingw32`,
+/// `arm64-darwin`, `x86_64-linux-musl`.
+const PLATFORMS: [&str; 32] = [
+    "aarch",
+    "aix",
+    "amd",
+    "arm",
+    "armhf",
+    "armv5l",
+    "armv5tel",
+    "armv6l",
+    "armv7l",
+    "armv8l",
+    "cygwin",
+    "dalvik",
+    "darwin",
+    "dotnet",
+    "freebsd",
+    "i386",
+    "i486",
+    "i586",
+    "i686",
+    "java",
+    "jruby",
+    "linux",
+    "mingw",
+    "mswin",
+    "powerpc",
+    "ppc64le",
+    "riscv64",
+    "s390x",
+    "solaris",
+    "universal",
+    "x64",
+    "x86",
+];
+
 impl Segment {
     fn is_zero(&self) -> bool {
         matches!(self, Self::Number(number) if number.is_zero())
@@ -23,12 +61,24 @@ impl Segment {
 }
 
 pub(super) fn parse(text: &str) -> Option<Version> {
+    let text = without_platform(text);
     let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
     if !text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(good) {
         return None;
     }
     let text = text.replace('-', ".pre.");
     Some(Version(canonical(split(&text))))
+}
+
+fn without_platform(text: &str) -> &str {
+    let mut hyphens = text.match_indices('-').map(|(at, _)| at);
+    let platform = hyphens.find(|at| is_platform(&text[at + 1..]));
+    platform.map_or(text, |at| &text[..at])
+}
+
+fn is_platform(text: &str) -> bool {
+    let ends = |rest: &str| !rest.starts_with(|c: char| c == '.' || c.is_alphabetic());
+    PLATFORMS.iter().any(|word| text.strip_prefix(word).is_some_and(ends))
 }
 
 fn split(text: &str) -> Vec<Segment> {

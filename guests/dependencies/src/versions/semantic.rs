@@ -1,5 +1,5 @@
 //! Semantic Versioning 2.0.0, parsed as leniently as its ecosystems write versions: optional `v`,
-//! fewer or more than three numbers, leading zeros. Build metadata is ignored.
+//! fewer or more than three numbers, leading zeros. Build metadata is ignored, except in Pub.
 
 use std::cmp::Ordering;
 
@@ -11,6 +11,8 @@ pub(super) struct Version {
     numbers: Vec<Number>,
     /// Pre-release identifiers; empty for a release.
     pre: Vec<String>,
+    /// Build identifiers; empty for all ecosystems but Pub.
+    build: Vec<String>,
 }
 
 /// Parses a version; `None` if it is invalid. `fold_case` ignores letter case, as NuGet does.
@@ -27,7 +29,14 @@ pub(super) fn parse(text: &str, fold_case: bool) -> Option<Version> {
     }
     let fold = |word: &str| if fold_case { word.to_lowercase() } else { word.to_owned() };
     let pre = pre.into_iter().flat_map(|pre| pre.split('.')).map(fold).collect();
-    Some(Version { numbers: read, pre })
+    Some(Version { numbers: read, pre, build: Vec::new() })
+}
+
+/// Parses a version of Pub, where build identifiers decide between versions that are equal without
+/// them: `1.0.0+1` is after `1.0.0`.
+pub(super) fn parse_with_build(text: &str) -> Option<Version> {
+    let build = text.split_once('+').into_iter().flat_map(|(_, build)| build.split('.'));
+    Some(Version { build: build.map(str::to_owned).collect(), ..parse(text, false)? })
 }
 
 /// Parses a version of Bitnami. A revision is the fourth number: `17.2.0-8` is `17.2.0.8`.
@@ -49,6 +58,12 @@ fn revision(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once('-').filter(|(_, revision)| is_number(revision))
 }
 
+/// Compares lists of identifiers; if one begins with the other, the longer list is the later one.
+fn compare_lists(a: &[String], b: &[String]) -> Ordering {
+    let differs = a.iter().zip(b).map(|(a, b)| compare_identifiers(a, b)).find(|o| o.is_ne());
+    differs.unwrap_or_else(|| a.len().cmp(&b.len()))
+}
+
 fn compare_identifiers(a: &str, b: &str) -> Ordering {
     match (is_number(a), is_number(b)) {
         (true, true) => compare_digits(a, b),
@@ -61,16 +76,12 @@ fn compare_identifiers(a: &str, b: &str) -> Ordering {
 impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_numbers = self.numbers.cmp(&other.numbers);
-        by_numbers.then_with(|| match (self.pre.is_empty(), other.pre.is_empty()) {
-            (true, true) => Ordering::Equal,
+        let by_pre = || match (self.pre.is_empty(), other.pre.is_empty()) {
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,
-            (false, false) => {
-                let pairs = self.pre.iter().zip(&other.pre);
-                let differs = pairs.map(|(a, b)| compare_identifiers(a, b)).find(|o| o.is_ne());
-                differs.unwrap_or_else(|| self.pre.len().cmp(&other.pre.len()))
-            }
-        })
+            _ => compare_lists(&self.pre, &other.pre),
+        };
+        by_numbers.then_with(by_pre).then_with(|| compare_lists(&self.build, &other.build))
     }
 }
 

@@ -34,6 +34,15 @@ fn semantic_versions_are_ordered_by_precedence() {
 }
 
 #[test]
+fn pub_versions_are_ordered_by_build_identifiers_too() {
+    check(
+        Scheme::Pub,
+        "1.0.0-rc.1 < 1.0.0-rc.1+1 < 1.0.0 = 1.0 < 1.0.0+1 < 1.0.0+2 < 1.0.0+2.1 < 1.0.0+10 < \
+         1.0.0+a < 1.0.1",
+    );
+}
+
+#[test]
 fn pypi_versions_are_those_of_pep_440() {
     check(
         Scheme::Python,
@@ -82,6 +91,45 @@ fn maven_versions_that_maven_orders_in_a_circle_have_an_order() {
     check(Scheme::Maven, "1.0.b1 < 1 < 1.p.a.1");
     check(Scheme::Maven, "1.0.rc.1 < 1 < 1.xyz.1 < 1-0-1");
     check(Scheme::Maven, "1.0-0-alpha < 1 < 1.xyz.1");
+}
+
+#[test]
+fn placeholders_and_ranges_are_no_maven_versions() {
+    for wrong in [
+        "${lib.version}",
+        "[1.0,2.0)",
+        "[1.5,)",
+        ">= 1.0, < 2.0",
+        "latest.release",
+        "LATEST",
+        "RELEASE",
+        "1.+",
+        "+",
+    ] {
+        assert!(Scheme::Maven.parse(wrong).is_none(), "{wrong}");
+    }
+    check(Scheme::Maven, "1.0 = 1.0-release < 1.0+build");
+}
+
+#[test]
+fn a_platform_is_no_part_of_a_gem_version() {
+    for platform in [
+        "arm64-darwin",
+        "x86_64-linux",
+        "x86_64-linux-gnu",
+        "aarch64-linux-musl",
+        "x64-mingw-ucrt",
+        "mingw32",
+        "mswin64",
+        "universal-darwin-19",
+        "armv7l-linux",
+        "java",
+        "jruby",
+    ] {
+        check(Scheme::Ruby, &format!("1.13.5 < 1.13.6 = 1.13.6-{platform} < 1.13.7"));
+        check(Scheme::Ruby, &format!("2.0-rc1 = 2.0-rc1-{platform} < 2.0"));
+    }
+    check(Scheme::Ruby, "1.0-armada = 1.0.pre.armada < 1.0");
 }
 
 #[test]

@@ -55,8 +55,9 @@ impl fmt::Display for VersError {
 fn scheme(name: &str) -> Option<Scheme> {
     Some(match name {
         "bitnami" => Scheme::Bitnami,
-        "cargo" | "conan" | "github" | "golang" | "hex" | "julia" | "npm" | "pub" | "semver"
-        | "swift" | "vscode-extension" => Scheme::Semantic,
+        "cargo" | "conan" | "github" | "golang" | "hex" | "julia" | "npm" | "semver" | "swift"
+        | "vscode-extension" => Scheme::Semantic,
+        "pub" => Scheme::Pub,
         "nuget" => Scheme::NuGet,
         "pypi" => Scheme::Python,
         "maven" => Scheme::Maven,
@@ -224,6 +225,8 @@ mod tests {
         check("vers:alpine/<1.2.3-r1", &["1.2.3-r0"], &["1.2.3-r1"]);
         check("vers:rpm/<0:1.2-3.el8", &["1.2-2.el8"], &["1.2-3.el8"]);
         check("vers:npm/<1.0.0%2Bbuild", &["0.9.0"], &["1.0.0"]);
+        check("vers:pub/<1.0.0%2B2", &["1.0.0", "1.0.0+1"], &["1.0.0+2"]);
+        check("vers:gem/<1.13.6", &["1.13.5-java"], &["1.13.6-java"]);
         check("vers:golang/>=v1.2.3", &["v1.2.3"], &["v1.2.2"]);
         check("vers:bitnami/<17.2.0", &["17.1.0-3", "17.2.0-rc1"], &["17.2.0-8"]);
         check("vers:bitnami/<=17.2.0", &["17.2.0", "17.2.0-8"], &["17.2.1"]);
