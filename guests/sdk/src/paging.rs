@@ -9,22 +9,13 @@ use crate::wit::assurance::area::manifest::{
     IntegerBounds, Parameter, ParameterPlace, ParameterType, Route, TextBounds,
 };
 
-/// Maximum length of a service's cursor, in characters: Base64 of 1,600 bytes of indexed text and
-/// an id of 200 characters, each byte of them at most 6 bytes in JSON.
-const LONGEST_CURSOR: u32 = 16_000;
-
 /// Argument with the requested page. Declares the query parameters `limit` and `cursor`. Pass it to
 /// [`Query::paging`](crate::Query::paging).
 ///
 /// `LIMIT` is the default of `limit`, `MAX_LIMIT` its maximum. `MAX_CURSOR` is the maximum length
-/// of a cursor in characters. A list ordered by long texts has long cursors; the default fits every
-/// list that an index orders.
+/// of a cursor in characters: a list ordered by long texts has long cursors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paging<
-    const LIMIT: u32 = 50,
-    const MAX_LIMIT: u32 = 100,
-    const MAX_CURSOR: u32 = LONGEST_CURSOR,
-> {
+pub struct Paging<const LIMIT: u32 = 50, const MAX_LIMIT: u32 = 100, const MAX_CURSOR: u32 = 2000> {
     /// Maximum number of items of the page.
     pub limit: u32,
     /// `next_cursor` of the previous page; `None` for the first page.

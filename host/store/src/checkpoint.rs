@@ -66,12 +66,15 @@ async fn copy(
         let begun = Instant::now();
         checkpoint(&mut connection, "PASSIVE").await?;
         histogram!(CHECKPOINT_SECONDS).record(begun.elapsed().as_secs_f64());
-        if pages >= LONG_LOG {
-            let _turn = writer.turn().await?;
-            checkpoint(&mut connection, "PASSIVE").await?;
-        }
     }
     connection.release();
+    if due && pages >= LONG_LOG {
+        // Its connection is the write lock. No other is held meanwhile, because
+        // a transaction may wait for a reader.
+        let mut writer = writer.acquire().await?;
+        checkpoint(&mut writer, "PASSIVE").await?;
+        writer.release();
+    }
     Ok(due)
 }
 
