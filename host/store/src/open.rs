@@ -208,7 +208,8 @@ async fn open_sqlite(
     drop(lock);
     let options = options.pragma("cache_size", READER_CACHE);
     let readers = Pool::new(options, limits(settings.max_connections.saturating_sub(1)));
-    let checkpoints = AbortOnDropHandle::new(tokio::spawn(checkpoint::run(readers.clone(), writer.clone())));
+    let checkpoints =
+        AbortOnDropHandle::new(tokio::spawn(checkpoint::run(readers.clone(), writer.clone())));
     Ok(Databases::Sqlite { readers, writer, _checkpoints: checkpoints })
 }
 
