@@ -1,8 +1,9 @@
 //! The job that creates the answer of a run. One step reads the records and the next calls the
 //! model, so that no transaction is open while the model works.
 
-use area_sdk::JobError;
 use area_sdk::prelude::*;
+use area_sdk::{EventDelivery, JobError};
+use area_shared::queue::JobCancelled;
 use serde_json::{Map, Value, json};
 
 use crate::chat::{self, Completion};
@@ -25,8 +26,13 @@ pub(crate) const JOB_TIMEOUT_MS: u32 = 150_000;
 
 const MOST_RESPONSE_BYTES: u32 = 1024 * 1024;
 
-/// Maximum number of attempts after temporary failures of the model's server.
+/// Maximum number of attempts after temporary failures of the model's server. Later attempts of the
+/// job end the run.
 const MOST_ATTEMPTS: u32 = 3;
+
+/// Number of attempts of the job. A run stays open for ever if none of them can end it: by default
+/// they take an hour and a half, in which a version that cannot run the job can be replaced.
+pub(crate) const JOB_ATTEMPTS: u32 = 100;
 
 /// Delay before the next attempt in seconds, multiplied by the attempt.
 const RETRY_SECONDS: i64 = 3;
@@ -71,6 +77,17 @@ pub(crate) fn run(ctx: &JobCtx, job: CreateAnswer) -> JobResult<CreateAnswer> {
         }
         _ => begin(ctx, job.run_id),
     }
+}
+
+/// Ends the run whose job a user cancelled; it would stay open for ever.
+pub(crate) fn job_cancelled(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let job: JobCancelled = event.data()?;
+    if let Some(id) = job.resource_of::<CreateAnswer>("assistant")
+        && let Some(open) = look_up(ctx, id)?
+    {
+        fail(ctx, open, "cancelled")?;
+    }
+    Ok(Outcome::Done)
 }
 
 /// Returns the run and its conversation; `None` if the run has ended or the conversation was

@@ -37,4 +37,4 @@ pub(crate) const CONVERSATIONS: &str = "`{}` opens an empty conversation. A `mes
     message. `route` is `workspace`, or the endpoint's name, a slash and the model.\n\n\
     Codes of a run's `error_code`: those of a model endpoint's `last_error_code`, and \
     `content_filtered`, `empty_answer`, `endpoint_unavailable` (deleted or switched off \
-    meanwhile), `internal_error`.";
+    meanwhile), `cancelled` (an admin cancelled its job in the queue), `internal_error`.";

@@ -24,6 +24,7 @@ mod validation;
 
 use area_sdk::RateClass;
 use area_sdk::prelude::*;
+use area_shared::queue::JobCancelled;
 
 use answering::CreateAnswer;
 use conversations::{ConversationCreated, DiscardConversationJob, StoredConversation};
@@ -44,8 +45,14 @@ pub fn area() -> Area {
         .event::<ConversationCreated>("A user opened a conversation with the assistant")
         .event::<RunCompleted>("A run of the assistant ended, with or without an answer")
         .job::<Validate>(Lane::Assistant, 5, 30_000, validation::run)
-        .job::<CreateAnswer>(Lane::Assistant, 6, answering::JOB_TIMEOUT_MS, answering::run)
-        .job::<DiscardConversationJob>(Lane::Maintenance, 10, 20_000, conversations::discard);
+        .job::<CreateAnswer>(
+            Lane::Assistant,
+            answering::JOB_ATTEMPTS,
+            answering::JOB_TIMEOUT_MS,
+            answering::run,
+        )
+        .job::<DiscardConversationJob>(Lane::Maintenance, 10, 20_000, conversations::discard)
+        .on(JobCancelled::NAME, answering::job_cancelled);
     message_routes(conversation_routes(endpoint_routes(collections(area))))
 }
 

@@ -25,6 +25,7 @@ mod transition;
 
 use area_sdk::RateClass;
 use area_sdk::prelude::*;
+use area_shared::queue::JobCancelled;
 
 use finding::Finding;
 use import::events::{FindingsCreated, FindingsImported, FindingsReopened, FindingsVerified};
@@ -43,9 +44,15 @@ pub fn area() -> Area {
         .uses(&[Capability::Blobs, Capability::Settings])
         .on("audit.started", import::audit_started)
         .on("ownership.applied", owners::applied)
+        .on(JobCancelled::NAME, lifecycle::job_cancelled)
         .job::<ImportFindings>(Lane::Ingest, 5, 60_000, import::run)
         .job::<AssignOwnersJob>(Lane::Ingest, 5, 30_000, owners::assign)
-        .job::<ExpireAcceptance>(Lane::Maintenance, 10, 10_000, lifecycle::expire);
+        .job::<ExpireAcceptance>(
+            Lane::Maintenance,
+            lifecycle::EXPIRY_ATTEMPTS,
+            10_000,
+            lifecycle::expire,
+        );
     operations(events(collections(findings(area))))
 }
 

@@ -2,7 +2,8 @@
 
 use area_sdk::prelude::*;
 use area_sdk::text::name;
-use area_sdk::{JobOptions, Violation};
+use area_sdk::{DocumentError, EventDelivery, JobOptions, Violation};
+use area_shared::queue::JobCancelled;
 use serde_json::{Map, json};
 
 use crate::finding::Finding;
@@ -43,6 +44,13 @@ pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can chang
 const LONGEST_ACCEPTANCE: &str = "max_risk_acceptance_days";
 const DEFAULT_ACCEPTANCE_DAYS: i64 = 365;
 const DAY_SECONDS: i64 = 86_400;
+
+/// Number of attempts of the job that ends an acceptance. By default they take almost four days, in
+/// which a version that cannot run the job can be replaced.
+pub(crate) const EXPIRY_ATTEMPTS: u32 = 100;
+
+/// Number of attempts to end an acceptance. Later attempts only put the job off for a day.
+const MOST_ATTEMPTS: u32 = 7;
 
 /// Published when a user changed the state of a finding, or the acceptance of a risk ended.
 #[derive(Serialize, JsonSchema)]
@@ -247,26 +255,58 @@ pub(crate) struct ExpireAcceptance {
 
 job!(ExpireAcceptance, "expire_acceptance");
 
-fn expire_later(ctx: &Ctx, accepted: &TransitionRecord) {
-    if let Some(at) = accepted.expires_at {
-        let job = ExpireAcceptance { finding_id: accepted.finding_id, version: accepted.version };
-        let resource = Some(accepted.finding_id);
-        ctx.enqueue_with(&job, JobOptions { at: Some(at), resource, dedupe_key: None });
+impl ExpireAcceptance {
+    fn enqueue(&self, scope: &Scope, at: Timestamp) {
+        let resource = Some(self.finding_id);
+        scope.enqueue_with(self, JobOptions { at: Some(at), resource, dedupe_key: None });
     }
 }
 
+fn expire_later(ctx: &Ctx, accepted: &TransitionRecord) {
+    if let Some(at) = accepted.expires_at {
+        let job = ExpireAcceptance { finding_id: accepted.finding_id, version: accepted.version };
+        job.enqueue(ctx, at);
+    }
+}
+
+/// Enqueues the job that ends an acceptance again if a user cancelled it: no risk is accepted
+/// without an end.
+pub(crate) fn job_cancelled(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let cancelled: JobCancelled = event.data()?;
+    let Some(finding_id) = cancelled.resource_of::<ExpireAcceptance>("control_room") else {
+        return Ok(Outcome::Done);
+    };
+    let finding = ctx.documents::<Finding>().find(finding_id)?;
+    let accepted = finding.filter(|finding| finding.state == State::AcceptedRisk);
+    if let Some(finding) = accepted
+        && let Some(at) = finding.accepted_until
+    {
+        ExpireAcceptance { finding_id, version: finding.lifecycle_version }.enqueue(ctx, at);
+    }
+    Ok(Outcome::Done)
+}
+
 pub(crate) fn expire(ctx: &JobCtx, job: ExpireAcceptance) -> JobResult<ExpireAcceptance> {
+    if ctx.attempt() > MOST_ATTEMPTS {
+        // If the job died, the risk would be accepted without an end.
+        job.enqueue(ctx, ctx.now().plus_seconds(DAY_SECONDS));
+        return Ok(Outcome::Done);
+    }
     let Some(mut finding) = ctx.documents::<Finding>().find(job.finding_id)? else {
         return Ok(Outcome::Done);
     };
     // A user may have reopened the finding meanwhile, and perhaps accepted the risk again.
-    if finding.state != State::AcceptedRisk || finding.lifecycle_version != job.version {
-        return Ok(Outcome::Done);
+    if finding.state == State::AcceptedRisk && finding.lifecycle_version == job.version {
+        reopen(ctx, &mut finding)?;
     }
+    Ok(Outcome::Done)
+}
+
+fn reopen(ctx: &JobCtx, finding: &mut Stored<Finding>) -> Result<(), DocumentError> {
     let transition = pass(
         ctx,
-        job.finding_id,
-        &mut finding,
+        finding.uuid(),
+        finding,
         Change {
             to: State::Reopened,
             actor_id: None,
@@ -278,8 +318,8 @@ pub(crate) fn expire(ctx: &JobCtx, job: ExpireAcceptance) -> JobResult<ExpireAcc
         },
     );
     ctx.documents().create(transition.record.id, &transition)?;
-    ctx.documents().replace(&mut finding)?;
+    ctx.documents().replace(finding)?;
     set_idle(ctx, &finding.analysis_id, false)?;
     ctx.publish(FindingTransitioned::of(&transition.record));
-    Ok(Outcome::Done)
+    Ok(())
 }

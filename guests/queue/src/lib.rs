@@ -59,11 +59,15 @@ pub fn area() -> Area {
                 .summary("Cancel a job")
                 .description(
                     "A waiting or running job becomes `failed`. Uncommitted effects of a run are \
-                    discarded; requests that it has sent cannot be undone. Its resource stays as \
-                    it is: a schedule starts no more audits, an accepted risk does not expire. An \
-                    audit does not run and fails 24 hours after its creation. Retry the job to \
-                    continue, for an audit within that time. The delivery of an event to an area \
-                    (kind `event` without `resource_id`) cannot be cancelled: areas rely on it.",
+                    discarded; requests that it has sent cannot be undone. Retry the job to \
+                    continue.\n\n\
+                    A schedule skips the due time of a cancelled `schedule_dispatch` and waits for \
+                    the next one; to stop it, pause it. A cancelled `expire_acceptance` or \
+                    `audit_deadline` is queued again for its time. The run of a cancelled \
+                    `answer_message` fails with `cancelled`. An audit whose job is cancelled fails \
+                    24 hours after its creation unless the job is retried before. The delivery of \
+                    an event to an area (kind `event` without `resource_id`) cannot be cancelled: \
+                    areas rely on it.",
                 )
                 .role(Role::Admin)
                 .problems(&["job_status", "job_not_cancellable"])

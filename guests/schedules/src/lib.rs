@@ -3,16 +3,22 @@
 //! audit is complete.
 
 mod audits;
+mod cancelled;
 mod repositories;
 mod schedules;
 
 use area_sdk::prelude::*;
+use area_shared::queue::JobCancelled;
 
 use audits::document::StoredAudit;
 use audits::events::{AuditCompleted, AuditFailed, AuditStarted};
 use audits::run::{EndOverdueAudit, RunAudit};
 use schedules::dispatch::{DispatchSchedule, ScheduleDispatched, ScheduleSkipped};
 use schedules::document::StoredSchedule;
+
+/// Number of attempts of jobs that must not be lost. By default they take almost four days, in
+/// which a version that cannot run them can be replaced.
+const TIMER_ATTEMPTS: u32 = 100;
 
 const AUDITS: &str = "/v1/workspaces/{workspace_id}/audits";
 const SCHEDULES: &str = "/v1/workspaces/{workspace_id}/audit-schedules";
@@ -22,6 +28,7 @@ const SCHEDULE: &str = "/v1/workspaces/{workspace_id}/audit-schedules/{schedule_
 pub fn area() -> Area {
     let area = Area::new("schedules", env!("CARGO_PKG_VERSION"))
         .summary("Audits of repositories, and the schedules that start them");
+    let area = area.on(JobCancelled::NAME, cancelled::job_cancelled);
     schedule_routes(schedule_work(audit_routes(audit_work(area))))
 }
 
@@ -43,7 +50,7 @@ fn audit_work(area: Area) -> Area {
     .event::<AuditCompleted>("An audit is complete, with its facts")
     .event::<AuditFailed>("An audit failed")
     .job::<RunAudit>(Lane::Scanner, 10, 30_000, audits::run::run)
-    .job::<EndOverdueAudit>(Lane::Maintenance, 10, 10_000, audits::run::deadline)
+    .job::<EndOverdueAudit>(Lane::Maintenance, TIMER_ATTEMPTS, 10_000, audits::run::deadline)
     .on("audit.findings_imported", audits::parts::findings)
     .on("audit.dependencies_imported", audits::parts::dependencies)
     .on("audit.ownership_imported", audits::parts::ownership)
@@ -90,7 +97,12 @@ fn schedule_work(area: Area) -> Area {
         )
         .event::<ScheduleDispatched>("A schedule has started an audit")
         .event::<ScheduleSkipped>("A schedule was due and started no audit")
-        .job::<DispatchSchedule>(Lane::Maintenance, 30, 10_000, schedules::dispatch::run)
+        .job::<DispatchSchedule>(
+            Lane::Maintenance,
+            TIMER_ATTEMPTS,
+            10_000,
+            schedules::dispatch::run,
+        )
 }
 
 fn schedule_routes(area: Area) -> Area {

@@ -9,6 +9,7 @@ use tokio::net::TcpListener;
 
 const QUEUE: &str = "/v1/workspaces/{ws}/queue";
 const JOBS: &str = "/v1/workspaces/{ws}/queue/jobs";
+const SCHEDULES: &str = "/v1/workspaces/{ws}/audit-schedules";
 const INVITATIONS: &str = "/v1/workspaces/{ws}/invitations";
 
 /// A host on which audits wait, because the lane `scanner` is disabled.
@@ -146,6 +147,26 @@ both_backends! {
         assert_eq!(places, [second, first]);
         let shown = ada.get(&path(&job)).await.expect(200);
         assert_eq!(shown["position"], 2);
+    }
+
+    async fn a_schedule_whose_job_is_cancelled_waits_for_its_next_due_time(backend) {
+        let (_host, ada) = host_where_audits_wait(backend).await;
+        let repository = json!({ "name": "one", "provider": "github" });
+        let made = ada.post("/v1/workspaces/{ws}/repositories", &repository).await.expect(201);
+        let new = json!({
+            "name": "Nightly", "cadence": "daily", "local_hour": 3, "local_minute": 30,
+            "timezone": "UTC", "repository_id": made["id"],
+        });
+        let schedule = ada.post(SCHEDULES, &new).await.expect(201);
+        let timer = job(&ada, "schedule_dispatch", |_| true).await;
+        ada.post(&action(&timer, "cancel"), &json!({})).await.expect(200);
+        let path = format!("{SCHEDULES}/{}", schedule["id"].as_str().expect("an id"));
+        let is_planned = |shown: &Value| shown["next_run_at"] != schedule["next_run_at"];
+        let shown = ada.until(&path, is_planned).await;
+        assert!(shown["next_run_at"].as_str() > schedule["next_run_at"].as_str(), "{shown}");
+        let next = job(&ada, "schedule_dispatch", |_| true).await;
+        assert_eq!(next["id"], shown["engine_schedule_id"]);
+        assert_eq!(next["status"], "queued");
     }
 
     async fn another_workspace_sees_and_changes_nothing_of_this_one(backend) {

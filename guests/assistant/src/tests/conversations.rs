@@ -319,6 +319,24 @@ fn a_run_whose_attempts_end_without_a_word_fails_in_the_end() {
 }
 
 #[test]
+fn a_run_whose_job_is_cancelled_fails_and_the_next_message_is_taken() {
+    let host = host();
+    let made = create(&host, json!({ "message": "Hello" }));
+    let job = host.take_jobs().remove(0);
+    let cancelled = json!({
+        "job_id": job.id, "area": "assistant", "kind": job.kind, "resource_id": job.resource,
+        "actor_id": USER,
+    });
+    host.deliver(Uuid::from_u128(9), "job.cancelled", cancelled).expect("handled");
+    let run = show(&host, &made)["runs"][0].clone();
+    assert_eq!((&run["status"], &run["error_code"]), (&json!("failed"), &json!("cancelled")));
+    assert_eq!(host.events().pop().expect("an event").name, "assistant.run_completed");
+    assert_eq!(host.run_to_end(&job.kind, job.payload, 1), Outcome::Done);
+    assert_eq!(show(&host, &made)["runs"][0], run, "a retried job does nothing");
+    post(&host, &made, json!({ "content": "Again" })).expect("said");
+}
+
+#[test]
 fn an_endpoint_that_went_away_meanwhile_is_told() {
     let host = host();
     let main = endpoint(&host);

@@ -102,6 +102,37 @@ fn an_accepted_risk_takes_reason_and_date_and_ends_by_itself() {
 }
 
 #[test]
+fn the_end_of_an_acceptance_is_neither_cancelled_nor_given_up() {
+    let (workspace, finding) = with_finding();
+    let until = workspace.now().plus_seconds(86_400);
+    let body = json!({ "to_state": "accepted_risk", "reason": "low traffic", "expires_at": until });
+    workspace.host.call(workspace.transition(&finding, body)).expect("accepted");
+    let cancel = || {
+        let job = workspace.host.take_jobs().remove(0);
+        let data = json!({
+            "job_id": job.id, "area": "control_room", "kind": job.kind,
+            "resource_id": job.resource, "actor_id": USER,
+        });
+        workspace.host.deliver(Uuid::from_u128(9), "job.cancelled", data).expect("handled");
+        workspace.host.jobs()
+    };
+    let jobs = cancel();
+    let [job] = &jobs[..] else { panic!("one job") };
+    assert_eq!((job.available_at, job.kind.as_str()), (Some(until), "expire_acceptance"));
+    workspace.host.advance(86_400);
+    let _ = workspace.host.take_jobs();
+    workspace.host.run(&job.kind, job.payload.clone(), 8).expect("put off");
+    assert_eq!(workspace.finding("R1")["state"], "accepted_risk");
+    let jobs = workspace.host.jobs();
+    let [again] = &jobs[..] else { panic!("one job") };
+    let tomorrow = workspace.now().plus_seconds(86_400);
+    assert_eq!((again.available_at, again.resource), (Some(tomorrow), job.resource));
+    workspace.host.run(&again.kind, again.payload.clone(), 1).expect("expired");
+    assert_eq!(workspace.finding("R1")["state"], "reopened");
+    assert!(cancel().is_empty(), "the acceptance has ended");
+}
+
+#[test]
 fn a_risk_is_accepted_for_a_year_at_most_or_as_long_as_the_operator_says() {
     let (workspace, finding) = with_finding();
     let accept = |days: i64| {

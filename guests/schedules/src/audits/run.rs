@@ -2,7 +2,7 @@
 //! for its start and for their results.
 
 use area_sdk::prelude::*;
-use area_sdk::{JobOptions, Scope};
+use area_sdk::{DocumentError, JobOptions, Scope};
 use area_shared::catalog::Repository;
 
 use super::document::{AuditState, ImportError, PartStatus, StoredAudit};
@@ -14,6 +14,12 @@ const PATIENCE_SECONDS: i64 = 5 * 60;
 
 /// Maximum time that an audit is queued, in hours. A long queue alone should not end an audit.
 const MAX_QUEUED_HOURS: i64 = 24;
+
+/// Number of attempts to end an overdue audit. Later attempts only put the job off.
+const MOST_ATTEMPTS: u32 = 7;
+
+/// Delay after the last attempt to end an overdue audit, in seconds.
+const PUT_OFF_SECONDS: i64 = 24 * 3600;
 
 /// Job that collects the inputs of an audit and publishes its start.
 #[derive(Serialize, Deserialize)]
@@ -54,13 +60,21 @@ pub(crate) fn run(ctx: &JobCtx, job: RunAudit) -> JobResult<RunAudit> {
 
 /// Schedules the job that ends the audit for the time from which it is overdue.
 pub(super) fn plan_end(scope: &Scope, audit: &Stored<StoredAudit>) {
-    let audit_id = audit.uuid();
-    let options = JobOptions {
-        at: Some(overdue_at(audit)),
-        resource: Some(audit_id),
-        ..JobOptions::default()
-    };
+    enqueue_end(scope, audit.uuid(), overdue_at(audit));
+}
+
+fn enqueue_end(scope: &Scope, audit_id: Uuid, at: Timestamp) {
+    let options = JobOptions { at: Some(at), resource: Some(audit_id), ..JobOptions::default() };
     scope.enqueue_with(&EndOverdueAudit { audit_id }, options);
+}
+
+/// Enqueues the job that ends an audit again, because a user cancelled it.
+pub(crate) fn restore_deadline(ctx: &JobCtx, audit_id: Uuid) -> Result<(), DocumentError> {
+    let audit = ctx.documents::<StoredAudit>().find(audit_id)?;
+    if let Some(audit) = audit.filter(|audit| !audit.state.is_final()) {
+        plan_end(ctx, &audit);
+    }
+    Ok(())
 }
 
 /// Returns the time from which an audit that has not ended is overdue.
@@ -72,6 +86,10 @@ fn overdue_at(audit: &Stored<StoredAudit>) -> Timestamp {
 }
 
 pub(crate) fn deadline(ctx: &JobCtx, job: EndOverdueAudit) -> JobResult<EndOverdueAudit> {
+    if ctx.attempt() > MOST_ATTEMPTS {
+        enqueue_end(ctx, job.audit_id, ctx.now().plus_seconds(PUT_OFF_SECONDS));
+        return Ok(Outcome::Done);
+    }
     let Some(mut audit) = ctx.documents::<StoredAudit>().find(job.audit_id)? else {
         return Ok(Outcome::Done);
     };
@@ -83,9 +101,18 @@ pub(crate) fn deadline(ctx: &JobCtx, job: EndOverdueAudit) -> JobResult<EndOverd
         plan_end(ctx, &audit);
         return Ok(Outcome::Done);
     }
+    give_up_parts(&mut audit);
+    parts::finish(ctx, &mut audit)?;
+    ctx.documents().replace(&mut audit)?;
+    Ok(Outcome::Done)
+}
+
+/// Marks the parts without a result as missing.
+fn give_up_parts(audit: &mut Stored<StoredAudit>) {
+    let id = audit.uuid();
     let reason = match audit.started_at {
-        Some(_) => not_imported(job.audit_id),
-        None => not_started(job.audit_id),
+        Some(_) => not_imported(id),
+        None => not_started(id),
     };
     for part in audit.parts.each_mut() {
         if part.status == PartStatus::Pending {
@@ -93,9 +120,6 @@ pub(crate) fn deadline(ctx: &JobCtx, job: EndOverdueAudit) -> JobResult<EndOverd
             part.errors = vec![reason.clone()];
         }
     }
-    parts::finish(ctx, &mut audit)?;
-    ctx.documents().replace(&mut audit)?;
-    Ok(Outcome::Done)
 }
 
 /// Returns the error of a part whose area did not report its result in time.

@@ -1,8 +1,11 @@
 //! Starts the audits of schedules. A job waits for each due time, handles it, and enqueues a job
 //! for the next one. A job whose due time is no longer the schedule's next due time does nothing.
+//!
+//! Invariant: an active schedule has a waiting job. So a job that fails again and again enqueues
+//! itself for the next day, and the next due time is planned when a user cancels a job.
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, JobOptions, Scope};
+use area_sdk::{DocumentError, JobError, JobOptions, Scope};
 use area_shared::catalog::Repository;
 
 use super::document::{Pending, ScheduleState, ScheduledRunError, StoredSchedule};
@@ -13,6 +16,12 @@ use crate::repositories;
 
 /// Maximum delay after a due time at which its audit is still started, in seconds.
 const CATCH_UP_SECONDS: i64 = 24 * 3600;
+
+/// Number of attempts to handle a due time. Later attempts only put the job off.
+const MOST_ATTEMPTS: u32 = 20;
+
+/// Delay after the last attempt to handle a due time, in seconds.
+const PUT_OFF_SECONDS: i64 = 24 * 3600;
 
 /// Job that handles one due time of a schedule.
 #[derive(Serialize, Deserialize)]
@@ -55,12 +64,17 @@ pub(crate) fn plan(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Re
         return Ok(());
     }
     let slot = schedule.recurrence.next_after(scope, scope.now(), schedule.done_date)?;
-    let job_id = scope.enqueue_with(
-        &DispatchSchedule { schedule_id: id, due_at: slot.due_at },
-        JobOptions { at: Some(slot.due_at), resource: Some(id), dedupe_key: None },
-    );
-    schedule.pending = Some(Pending { slot, job_id });
+    schedule.pending = Some(enqueue(scope, id, slot, slot.due_at));
     Ok(())
+}
+
+/// Enqueues the job for a due time, to run at `at`.
+fn enqueue(scope: &Scope, schedule_id: Uuid, slot: Slot, at: Timestamp) -> Pending {
+    let job_id = scope.enqueue_with(
+        &DispatchSchedule { schedule_id, due_at: slot.due_at },
+        JobOptions { at: Some(at), resource: Some(schedule_id), dedupe_key: None },
+    );
+    Pending { slot, job_id }
 }
 
 pub(crate) fn run(ctx: &JobCtx, job: DispatchSchedule) -> JobResult<DispatchSchedule> {
@@ -71,12 +85,36 @@ pub(crate) fn run(ctx: &JobCtx, job: DispatchSchedule) -> JobResult<DispatchSche
     let Some(pending) = schedule.pending.filter(|pending| pending.slot.due_at == job.due_at) else {
         return Ok(Outcome::Done);
     };
-    let slot = latest(ctx, &schedule, pending.slot)?;
-    deal_with(ctx, id, &mut schedule, slot)?;
-    schedule.done_date = Some(slot.date);
-    plan(ctx, id, &mut schedule)?;
+    if ctx.attempt() > MOST_ATTEMPTS {
+        area_sdk::warn!(ctx, "schedule {id} is put off for a day: all attempts failed");
+        let tomorrow = ctx.now().plus_seconds(PUT_OFF_SECONDS);
+        schedule.pending = Some(enqueue(ctx, id, pending.slot, tomorrow));
+    } else {
+        let slot = latest(ctx, &schedule, pending.slot).map_err(retried)?;
+        deal_with(ctx, id, &mut schedule, slot)?;
+        schedule.done_date = Some(slot.date);
+        plan(ctx, id, &mut schedule).map_err(retried)?;
+    }
     ctx.documents().replace(&mut schedule)?;
     Ok(Outcome::Done)
+}
+
+/// Plans the due time after the one whose job a user cancelled.
+pub(crate) fn skip_cancelled(ctx: &JobCtx, id: Uuid, job_id: Uuid) -> Result<(), JobError> {
+    let Some(mut schedule) = ctx.documents::<StoredSchedule>().find(id)? else { return Ok(()) };
+    let Some(pending) = schedule.pending.filter(|pending| pending.job_id == job_id) else {
+        return Ok(());
+    };
+    schedule.done_date = Some(pending.slot.date);
+    plan(ctx, id, &mut schedule).map_err(retried)?;
+    ctx.documents().replace(&mut schedule)?;
+    Ok(())
+}
+
+/// Returns the error of a run that is tried again. A job that fails for good would be the
+/// schedule's last.
+fn retried(problem: Problem) -> JobError {
+    JobError::Retry(problem.detail)
 }
 
 /// Returns the date and due time to handle: the latest one that has passed. Reports earlier ones as

@@ -458,3 +458,26 @@ fn a_repository_must_be_there_and_not_archived() {
     host.put_document("catalog.repositories", &archived.to_string(), repository);
     assert_eq!(refused(archived).code.as_deref(), Some("repository_archived"));
 }
+
+#[test]
+fn the_deadline_of_an_audit_is_neither_cancelled_nor_given_up() {
+    let host = host();
+    let audit = run_plain(&host);
+    let deadline = host.take_jobs().remove(0);
+    let cancelled = json!({
+        "job_id": deadline.id, "area": "schedules", "kind": "audit_deadline",
+        "resource_id": audit["id"], "actor_id": Uuid::nil(),
+    });
+    let cancel = || {
+        host.deliver(Uuid::nil(), "job.cancelled", cancelled.clone()).expect("handled");
+        host.take_jobs()
+    };
+    assert_eq!(cancel()[0].available_at, deadline.available_at);
+    host.advance(300);
+    host.run("audit_deadline", deadline.payload.clone(), 8).expect("put off");
+    let again = host.take_jobs().remove(0);
+    assert_eq!(again.available_at, Some(host.now().plus_seconds(86_400)));
+    host.run("audit_deadline", again.payload, 1).expect("ended");
+    assert_eq!(show(&host, &audit["id"])["state"], "failed");
+    assert!(cancel().is_empty(), "the audit has ended");
+}

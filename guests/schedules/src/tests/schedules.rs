@@ -1,7 +1,7 @@
 //! Tests of schedules: responses, started audits and skipped due times.
 
-use area_sdk::Uuid;
 use area_sdk::testing::{Request, USER, WORKSPACE};
+use area_sdk::{JobError, Uuid};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -266,6 +266,55 @@ fn a_deleted_schedule_can_be_read_and_does_nothing() {
     };
     assert_eq!(list(Request::to("list_audit_schedules")), 0);
     assert_eq!(list(Request::to("list_audit_schedules").with("state", "deleted")), 1);
+}
+
+#[test]
+fn a_cancelled_due_time_is_skipped_and_the_next_one_planned() {
+    let mut world = World::at("2026-05-06T12:00:00Z");
+    let schedule = world.create(json!({}));
+    let job = world.host.take_jobs().remove(0);
+    world.cancel(&job);
+    let shown = world.show(&schedule);
+    assert_eq!(shown["next_run_at"], "2026-05-08T01:30:00.000000Z");
+    // The schedule waits for another job by now.
+    world.cancel(&job);
+    world.host.run(&job.kind, job.payload.clone(), 1).expect("retried by a user");
+    assert_eq!(world.show(&schedule), shown);
+    world.go_to("2026-05-07T12:00:00Z");
+    assert!(world.audits().is_empty());
+    world.go_to("2026-05-08T12:00:00Z");
+    assert_eq!(world.audits().len(), 1);
+}
+
+#[test]
+fn a_dispatch_whose_attempts_fail_is_put_off_for_a_day() {
+    let mut world = World::at("2026-05-06T12:00:00Z");
+    let schedule = world.create(json!({ "cadence": "weekly" }));
+    let job = world.host.take_jobs().remove(0);
+    world.be_away_until("2026-05-13T02:30:00Z");
+    world.host.run(&job.kind, job.payload, 21).expect("put off");
+    let jobs = world.host.jobs();
+    let [again] = &jobs[..] else { panic!("one job") };
+    assert_eq!(again.available_at, Some(world.host.now().plus_seconds(86_400)));
+    assert_eq!(world.show(&schedule)["engine_schedule_id"], json!(again.id));
+    world.go_to("2026-05-14T02:30:00Z");
+    assert!(world.audits().is_empty());
+    let shown = world.show(&schedule);
+    assert_eq!(shown["last_error_code"], "missed_window");
+    assert_eq!(shown["next_run_at"], "2026-05-20T01:30:00.000000Z");
+}
+
+#[test]
+fn a_dispatch_that_cannot_plan_is_tried_again() {
+    let mut world = World::at("2026-05-06T12:00:00Z");
+    let schedule = world.create(json!({}));
+    let job = world.host.take_jobs().remove(0);
+    let mut stored = world.host.documents("schedules").remove(0);
+    stored["timezone"] = json!("Mars/Olympus");
+    world.host.put_document("schedules", schedule["id"].as_str().expect("an id"), stored);
+    world.be_away_until("2026-05-07T02:00:00Z");
+    let failed = world.host.run(&job.kind, job.payload, 1);
+    assert!(matches!(failed, Err(JobError::Retry(_))), "{failed:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A fake host with a repository, and a queue that runs due jobs.
 
-use area_sdk::testing::{EnqueuedJob, FakeHost, PublishedEvent, Request};
+use area_sdk::testing::{EnqueuedJob, FakeHost, PublishedEvent, Request, USER};
 use area_sdk::{Timestamp, Uuid};
 use serde_json::{Value, json};
 
@@ -51,6 +51,15 @@ impl World {
         let until: Timestamp = moment.parse().expect("a moment");
         self.host.advance(until.seconds_since(self.host.now()));
         self.go_to(moment);
+    }
+
+    /// Delivers the event that a user cancelled this job.
+    pub(super) fn cancel(&self, job: &EnqueuedJob) {
+        let data = json!({
+            "job_id": job.id, "area": "schedules", "kind": job.kind, "resource_id": job.resource,
+            "actor_id": USER,
+        });
+        self.host.deliver(Uuid::from_u128(6), "job.cancelled", data).expect("handled");
     }
 
     /// Ends every running audit with a result of each part.

@@ -1,0 +1,22 @@
+//! Restores the timers that users cancel in the queue.
+
+use area_sdk::EventDelivery;
+use area_sdk::prelude::*;
+use area_shared::queue::JobCancelled;
+
+use crate::audits::run::{self, EndOverdueAudit};
+use crate::schedules::dispatch::{self, DispatchSchedule};
+
+/// Name of this area in events.
+const AREA: &str = "schedules";
+
+pub(crate) fn job_cancelled(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    let job: JobCancelled = event.data()?;
+    if let Some(id) = job.resource_of::<DispatchSchedule>(AREA) {
+        dispatch::skip_cancelled(ctx, id, job.job_id)?;
+    }
+    if let Some(id) = job.resource_of::<EndOverdueAudit>(AREA) {
+        run::restore_deadline(ctx, id)?;
+    }
+    Ok(Outcome::Done)
+}
