@@ -114,6 +114,8 @@ pub(crate) struct FindingObservation<'a> {
     pub(crate) analysis_run: i64,
     /// Time at which the file became ready, or the newest evidence record was observed.
     pub(crate) ready_at: Timestamp,
+    /// Evidence records that carry the scan or are the finding.
+    pub(crate) evidence_ids: &'a [Uuid],
     pub(crate) surroundings: &'a ArchitectureContext,
 }
 

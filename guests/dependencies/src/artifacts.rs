@@ -8,7 +8,7 @@ use crate::sbom::{self, ReassessmentTarget, Sbom};
 
 /// Version of the code that reads files. Increment it when the results change, so that files are
 /// read again and replace what an earlier version stored.
-pub(crate) const READER: u32 = 5;
+pub(crate) const READER: u32 = 6;
 
 /// Results of reading a file. The document's id is the lower-case hex SHA-256 of the content.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

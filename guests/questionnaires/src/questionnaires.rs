@@ -166,10 +166,6 @@ pub(crate) fn import(
         return Err(Problem::validation("file", "is required"));
     };
     let imported = import::read(&file.content)?;
-    if ctx.documents::<StoredQuestionnaire>().query().count()? >= MOST_QUESTIONNAIRES {
-        let detail = "A workspace has at most 1,000 questionnaires.";
-        return Err(Problem::conflict("too_many_questionnaires", detail).hint("Delete one."));
-    }
     let value = StoredQuestionnaire {
         title,
         question_count: count(&imported.questions),
@@ -183,13 +179,17 @@ pub(crate) fn import(
     keep(ctx, value, imported).map(|made| Created(Versioned(made, 1)))
 }
 
-/// Stores an imported questionnaire with its questions and publishes the event.
+/// Stores an imported questionnaire with its questions and publishes the event. Other writers may
+/// wait from the first query on, so everything that takes time comes before it.
 fn keep(
     ctx: &Ctx,
     value: StoredQuestionnaire,
     imported: ParsedFile,
 ) -> Result<QuestionnaireImportResponse> {
     let id = ctx.new_id();
+    let questions = new_questions(ctx, id, imported.questions);
+    let warnings = ImportWarnings { warnings: imported.warnings };
+    check_count(ctx)?;
     ctx.publish(QuestionnaireImported {
         questionnaire_id: id,
         title: value.title.clone(),
@@ -198,27 +198,35 @@ fn keep(
         imported_by: value.imported_by,
     });
     let stored = ctx.documents().create_stored(id, value)?;
-    let questions = keep_questions(ctx, id, imported.questions)?;
-    let warnings = ImportWarnings { warnings: imported.warnings };
+    for batch in questions.chunks(BATCH as usize) {
+        ctx.documents().create_all(batch.iter().map(|new| (&new.id, &new.value)))?;
+    }
     ctx.documents().create(id, &warnings)?;
+    let questions = questions.into_iter().map(|stored| Question::new(stored, Vec::new())).collect();
     Ok(QuestionnaireImportResponse { questionnaire: view(stored, warnings.warnings), questions })
 }
 
-fn keep_questions(
+/// Returns a 409 if the workspace has the maximum number of questionnaires.
+fn check_count(ctx: &Ctx) -> Result<()> {
+    if ctx.documents::<StoredQuestionnaire>().query().count()? < MOST_QUESTIONNAIRES {
+        return Ok(());
+    }
+    let detail = "A workspace has at most 1,000 questionnaires.";
+    Err(Problem::conflict("too_many_questionnaires", detail).hint("Delete one."))
+}
+
+/// Returns the documents of imported questions, which are not stored yet.
+fn new_questions(
     ctx: &Ctx,
     questionnaire_id: Uuid,
     imported: Vec<ImportedQuestion>,
-) -> Result<Vec<Question>> {
+) -> Vec<Stored<StoredQuestion>> {
     let new = (1..).zip(imported).map(|(position, question)| {
         let value = StoredQuestion::new(questionnaire_id, position, question);
         let (id, now) = (ctx.new_id().to_string(), ctx.now());
         Stored { id, version: 1, created_at: now, updated_at: now, value }
     });
-    let new: Vec<Stored<StoredQuestion>> = new.collect();
-    for batch in new.chunks(BATCH as usize) {
-        ctx.documents().create_all(batch.iter().map(|new| (&new.id, &new.value)))?;
-    }
-    Ok(new.into_iter().map(|stored| Question::new(stored, Vec::new())).collect())
+    new.collect()
 }
 
 pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<QuestionnaireSummary>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::chunk::{self, Chunk};
+use super::chunk;
 use super::coverage::GroupCoverage;
 use super::events::{self, ChangedFinding};
 use super::suppression::ReportingAnalyses;
@@ -41,6 +41,7 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
         group_id: &part.group_id,
         analysis_run: part.run,
         ready_at: chunk.ready_at,
+        evidence_ids: &chunk.evidence_ids,
         surroundings: &surroundings,
     };
     equals::assign(ctx, job, &sighting, &mut observations, &mut known)?;
@@ -53,9 +54,9 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
                 outcome.outdated += 1;
             }
             Some(finding) => {
-                again(ctx, &chunk, &sighting, &reporting, finding, observation, &mut outcome)?;
+                again(ctx, &sighting, &reporting, finding, observation, &mut outcome)?;
             }
-            None => first(ctx, &chunk, &sighting, observation, &mut outcome),
+            None => first(ctx, &sighting, observation, &mut outcome),
         }
     }
     outcome.each_finding().for_each(|finding| siblings.note_overlooked(finding));
@@ -134,7 +135,6 @@ impl FindingWrites {
 
 fn first(
     ctx: &JobCtx,
-    chunk: &Chunk,
     sighting: &FindingObservation<'_>,
     observation: Observation,
     outcome: &mut FindingWrites,
@@ -144,7 +144,7 @@ fn first(
     let sketch = StoredSketch { sketch: observation.sketch.clone() };
     let mut finding = Finding::first_seen(observation, sighting);
     let change =
-        |to, reason: &str| Change::by_audit(to, sighting.audit_id, reason, &chunk.evidence_ids);
+        |to, reason: &str| Change::by_audit(to, sighting.audit_id, reason, sighting.evidence_ids);
     outcome.add(ctx, id, &mut finding, change(State::New, "Reported for the first time."));
     if let Some(reason) = suppressed {
         outcome.add(ctx, id, &mut finding, change(State::FalsePositive, &reason));
@@ -155,7 +155,6 @@ fn first(
 
 fn again(
     ctx: &JobCtx,
-    chunk: &Chunk,
     sighting: &FindingObservation<'_>,
     reporting: &ReportingAnalyses,
     mut finding: Stored<Finding>,
@@ -174,7 +173,7 @@ fn again(
     }
     let settled = reporting.all_suppress(&finding, sighting.analysis_id);
     if let Some((to, reason)) = consequence(&finding, suppressed.as_deref(), settled, sighting) {
-        let change = Change::by_audit(to, sighting.audit_id, reason, &chunk.evidence_ids);
+        let change = Change::by_audit(to, sighting.audit_id, reason, sighting.evidence_ids);
         outcome.add(ctx, id, &mut finding, change);
         if to == State::Reopened {
             outcome.reopened.push(ChangedFinding::of(id, &finding));

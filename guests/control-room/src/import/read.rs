@@ -12,7 +12,11 @@ use super::events::ImportError;
 use super::key::AnalysisKey;
 use super::{AuditInput, ImportFindings, Step, analysis, coverage};
 use crate::identity::IdentityGenerator;
-use crate::sarif::{self, Coverage, Refusal, ScanRun};
+use crate::sarif::{self, Coverage, Refusal, RunKey, ScanRun};
+
+/// Maximum number of analyses of one audit. The job's checkpoint has each of them, and every step
+/// stores it.
+const MOST_ANALYSES: usize = if cfg!(test) { 50 } else { 1_000 };
 
 /// Reads one file and converts its results to chunks of observations.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, input: usize) -> Result<Step, JobError> {
@@ -100,10 +104,26 @@ fn take_run(
             None => unsettled.push(key),
         }
     }
+    let new = unsettled.iter().filter(|key| job.part_of(key).is_none()).count();
+    if new > 0 && job.parts.len() + new > MOST_ANALYSES {
+        file.refused = true;
+        refuse(job, file.artifact, too_many_analyses(&run.subject));
+        return Ok(());
+    }
     if !unsettled.is_empty() {
         warn_of_failure(job, file, run);
     }
     unsettled.into_iter().try_for_each(|key| observe(ctx, job, file, run, key, covered))
+}
+
+fn too_many_analyses(subject: &RunKey) -> Refusal {
+    let RunKey { tool, category } = subject;
+    let detail = format!(
+        "A run of {tool} in category {category:?} is one analysis more than an audit reads; the \
+         maximum is {MOST_ANALYSES}. Give runs of one analysis the same category \
+         (automationDetails.id) and filename."
+    );
+    Refusal { code: "sarif_too_many_analyses", detail }
 }
 
 fn warn_of_failure(job: &mut ImportFindings, file: &File<'_>, run: &ScanRun<'_>) {

@@ -114,6 +114,15 @@ pub(super) struct Text {
 #[derive(Deserialize)]
 pub(super) struct Configuration {
     pub(super) level: Option<String>,
+    #[serde(default)]
+    enabled: Value,
+}
+
+impl Configuration {
+    /// Whether the rule is checked; true without `enabled` (3.50.2).
+    pub(super) fn is_enabled(&self) -> bool {
+        self.enabled != Value::Bool(false)
+    }
 }
 
 #[derive(Deserialize)]

@@ -188,8 +188,9 @@ pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
         let locations = result.locations.iter().flatten();
         paths.extend(locations.filter_map(|location| path(&places, location)));
     }
-    let rules = run.run.tool.as_ref().map(rules::listed).unwrap_or_default();
-    Ok(Coverage { paths, rules: (!rules.is_empty()).then_some(rules) })
+    let invocations = run.run.invocations.as_deref().unwrap_or_default();
+    let rules = run.run.tool.as_ref().and_then(|tool| rules::checked(tool, invocations));
+    Ok(Coverage { paths, rules })
 }
 
 /// Locations, package and advisory of a result.

@@ -6,7 +6,9 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Map, Value};
 
 use super::message::text;
-use super::model::{DescriptorReference, Invocation, ResultObject, Rule, Tool, ToolComponent};
+use super::model::{
+    Configuration, DescriptorReference, Invocation, ResultObject, Rule, Tool, ToolComponent,
+};
 use crate::text::clean;
 
 /// Maximum size of a stored rule id in bytes. Indexes of the database contain it.
@@ -20,15 +22,19 @@ pub(super) struct Rules<'a> {
     by_id: HashMap<&'a str, RulePosition>,
     by_component_and_id: HashMap<(usize, &'a str), RulePosition>,
     by_guid: HashMap<String, RulePosition>,
-    /// For each invocation, the levels in `ruleConfigurationOverrides`, by rule.
-    overrides: Vec<HashMap<RulePosition, &'a str>>,
+    /// For each invocation, the configurations in `ruleConfigurationOverrides`, by rule.
+    overrides: Vec<HashMap<RulePosition, &'a Configuration>>,
 }
 
-/// Returns the ids of all rules that the tool's components list.
-pub(super) fn listed(tool: &Tool) -> BTreeSet<String> {
-    let components = tool.driver.iter().chain(tool.extensions.iter().flatten());
-    let rules = components.flat_map(|component| component.rules.iter().flatten());
-    rules.filter_map(|rule| Some(clean(rule.id.as_deref()?, MOST_ID_BYTES))).collect()
+/// Returns the ids of the rules that the tool's components list, without those that no invocation
+/// enables; `None` if they list none.
+pub(super) fn checked(tool: &Tool, invocations: &[Invocation]) -> Option<BTreeSet<String>> {
+    let rules = Rules::of(tool, invocations);
+    let mut listed = rules.each().filter(|(_, rule)| rule.id.is_some()).peekable();
+    listed.peek()?;
+    let enabled = listed.filter(|(place, rule)| rules.is_enabled(*place, rule));
+    let ids = enabled.filter_map(|(_, rule)| rule.id.as_deref());
+    Some(ids.map(|id| clean(id, MOST_ID_BYTES)).collect())
 }
 
 /// Index of a tool component (0 for the driver), and index of a rule in its `rules`.
@@ -58,6 +64,22 @@ impl<'a> Rules<'a> {
         rules
     }
 
+    /// Returns all rules with their positions.
+    fn each(&self) -> impl Iterator<Item = (RulePosition, &'a Rule)> {
+        self.components.iter().enumerate().flat_map(|(at, component)| {
+            let rules = component.rules.iter().flatten().enumerate();
+            rules.map(move |(index, rule)| ((at, index), rule))
+        })
+    }
+
+    /// Whether an invocation checks a rule, by its override or by the rule's default.
+    fn is_enabled(&self, place: RulePosition, rule: &Rule) -> bool {
+        let default = rule.default_configuration.as_ref().is_none_or(Configuration::is_enabled);
+        let overrides = self.overrides.iter().map(|set| set.get(&place));
+        let mut enabled = overrides.map(|set| set.map_or(default, |set| set.is_enabled()));
+        self.overrides.is_empty() && default || enabled.any(|enabled| enabled)
+    }
+
     fn list(&mut self) {
         for (at, component) in self.components.iter().enumerate() {
             for (index, rule) in component.rules.iter().flatten().enumerate() {
@@ -72,12 +94,12 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn overrides_of(&self, invocation: &'a Invocation) -> HashMap<RulePosition, &'a str> {
+    fn overrides_of(&self, invocation: &'a Invocation) -> HashMap<RulePosition, &'a Configuration> {
         let all = invocation.rule_configuration_overrides.iter().flatten();
         all.filter_map(|set| {
             let descriptor = set.descriptor.as_ref()?;
             let place = self.place(Some(descriptor), descriptor.index, descriptor.id.as_deref())?;
-            Some((place, set.configuration.as_ref()?.level.as_deref()?))
+            Some((place, set.configuration.as_ref()?))
         })
         .collect()
     }
@@ -167,7 +189,7 @@ impl<'a> Rules<'a> {
             (several, Some(index)) => several.get(index),
             (_, None) => None,
         };
-        let set = || overrides?.get(&rule.place?).copied();
+        let set = || overrides?.get(&rule.place?).copied()?.level.as_deref();
         let own = || rule.rule?.default_configuration.as_ref()?.level.as_deref();
         set().or_else(own).unwrap_or("warning")
     }

@@ -30,6 +30,24 @@ fn a_file_of_many_refused_and_failed_runs_is_reported_in_an_event_of_bounded_siz
 }
 
 #[test]
+fn an_audit_reads_a_bounded_number_of_analyses() {
+    let workspace = Workspace::new();
+    let run = |category: usize| {
+        json!({
+            "tool": { "driver": { "name": "T" } }, "results": [],
+            "automationDetails": { "id": format!("{category}/") },
+        })
+    };
+    // The last run is of an analysis that was read before.
+    let runs: Vec<Value> = (0..60).chain([0]).map(run).collect();
+    let log = json!({ "version": "2.1.0", "runs": runs }).to_string();
+    let told = workspace.scan(log.as_bytes());
+    let counts = &told["counts"];
+    assert_eq!((&counts["runs"], &counts["refused"]), (&json!(51), &json!(10)));
+    assert_eq!(told["errors"][0]["code"], "sarif_too_many_analyses");
+}
+
+#[test]
 fn absolute_paths_below_no_root_are_counted() {
     let workspace = Workspace::new();
     let results = [("r", "/home/ci/a.c", "m"), ("r", "src/b.c", "m"), ("s", "file:///x/c.c", "m")];

@@ -140,12 +140,16 @@ fn artifacts_without_results_cover_their_files() {
 }
 
 #[test]
-fn a_run_that_lists_its_rules_looked_for_no_others() {
+fn a_run_that_lists_its_rules_looked_for_those_that_are_enabled() {
     let workspace = Workspace::new();
     workspace.audit(&[workspace.upload_as("security.sarif", &sarif("Semgrep", &[SQLI, XSS]))]);
     let mut said = artifacts(&["front/login.js", "back/page.js"]);
-    let rules = json!([{ "id": "style" }, { "id": "xss" }]);
+    let disabled = |id: &str| json!({ "id": id, "defaultConfiguration": { "enabled": false } });
+    let rules = [json!({ "id": "style" }), disabled("sqli"), disabled("xss")];
     said["tool"] = json!({ "driver": { "name": "Semgrep", "rules": rules } });
+    said["invocations"] = json!([{ "executionSuccessful": true, "ruleConfigurationOverrides": [
+        { "descriptor": { "id": "xss" }, "configuration": { "enabled": true } },
+    ] }]);
     let told =
         workspace.audit(&[workspace.upload_as("style.sarif", &sarif_with("Semgrep", &[], said))]);
     assert_eq!(count(&told, "gone"), 1);

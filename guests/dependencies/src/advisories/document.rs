@@ -47,6 +47,10 @@ pub(crate) struct AffectedPackage {
     pub(crate) advisory_id: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) withdrawn: bool,
+    /// Time from which the advisory is withdrawn; `None` if it is not, or if a reader before 6
+    /// stored it.
+    #[serde(default)]
+    pub(crate) withdrawn_at: Option<Timestamp>,
     pub(crate) severity: Option<Rating>,
     pub(crate) artifact_sha256: String,
     pub(crate) affected: Affected,
@@ -69,9 +73,34 @@ pub(crate) struct AdvisoryReference {
     pub(crate) advisory_id: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) withdrawn: bool,
+    /// As in [`AffectedPackage`].
+    #[serde(default)]
+    pub(crate) withdrawn_at: Option<Timestamp>,
 }
 
 document!(AdvisoryNameEntry, "advisory_names");
+
+/// Whether a withdrawal counts at a time. A withdrawal without a time counts at any.
+fn is_withdrawn(withdrawn: bool, from: Option<Timestamp>, at: Timestamp) -> bool {
+    withdrawn && from.is_none_or(|from| from <= at)
+}
+
+impl AffectedPackage {
+    /// Returns the entry with `withdrawn` as it is at a time.
+    pub(crate) fn at(self, time: Timestamp) -> Self {
+        Self { withdrawn: is_withdrawn(self.withdrawn, self.withdrawn_at, time), ..self }
+    }
+}
+
+impl AdvisoryNameEntry {
+    /// Returns the entry with `withdrawn` of its advisories as it is at a time.
+    pub(crate) fn at(mut self, time: Timestamp) -> Self {
+        for named in &mut self.advisories {
+            named.withdrawn = is_withdrawn(named.withdrawn, named.withdrawn_at, time);
+        }
+        self
+    }
+}
 
 /// Returns the package key of an entry, which components of the package have as well; `None` for an
 /// entry without a package.
@@ -133,6 +162,7 @@ impl StoredAdvisory {
             advisory_id: self.advisory_id.clone(),
             aliases: self.aliases.clone(),
             withdrawn: self.withdrawn.is_some(),
+            withdrawn_at: self.withdrawn,
         }
     }
 
@@ -145,6 +175,7 @@ impl StoredAdvisory {
                 advisory_id: self.advisory_id.clone(),
                 aliases: self.aliases.clone(),
                 withdrawn: self.withdrawn.is_some(),
+                withdrawn_at: self.withdrawn,
                 severity: affected.rating().or(self.severity),
                 artifact_sha256: self.artifact_sha256.clone(),
                 affected: affected.clone(),

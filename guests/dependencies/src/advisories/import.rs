@@ -1,7 +1,7 @@
 //! Imports advisories. A record replaces a stored one that is older, or that an earlier version of
 //! the code stored.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobOptions, Scope};
@@ -44,20 +44,34 @@ event!(AdvisoryImported, "advisory.imported");
 pub(crate) struct ReevaluationTargets {
     packages: BTreeSet<String>,
     names: BTreeSet<String>,
+    /// Packages and names of advisories that are withdrawn at a later time, by that time.
+    withdrawn_later: BTreeMap<Timestamp, (BTreeSet<String>, BTreeSet<String>)>,
 }
 
 impl ReevaluationTargets {
-    /// Enqueues a job that matches the affected components again.
+    /// Enqueues a job that matches the affected components again, and one for each time at which
+    /// advisories will be withdrawn.
     ///
     /// # Errors
     /// If the call has reached its limits.
     pub(crate) fn settle(self, scope: &Scope) -> Result<(), DocumentError> {
         mentions::ensure(scope)?;
-        if !self.packages.is_empty() || !self.names.is_empty() {
-            let job = Reevaluate::new(self.packages, self.names);
-            scope.enqueue_with(&job, JobOptions::default());
+        let now = std::iter::once((None, (self.packages, self.names)));
+        let later = self.withdrawn_later.into_iter().map(|(at, targets)| (Some(at), targets));
+        for (at, (packages, names)) in now.chain(later) {
+            if !packages.is_empty() || !names.is_empty() {
+                let job = Reevaluate::new(packages, names);
+                scope.enqueue_with(&job, JobOptions { at, ..JobOptions::default() });
+            }
         }
         Ok(())
+    }
+
+    fn note_withdrawal(&mut self, advisory: &StoredAdvisory, now: Timestamp) {
+        let Some(at) = advisory.withdrawn.filter(|at| *at > now) else { return };
+        let (packages, names) = self.withdrawn_later.entry(at).or_default();
+        packages.extend(advisory.packages().into_iter().map(|(_, package)| package.package_key));
+        names.extend(advisory.name_keys());
     }
 }
 
@@ -91,6 +105,7 @@ pub(crate) fn keep(
     keep_packages(scope, &new, before.as_ref(), changed)?;
     keep_names(scope, &new, before.as_ref(), changed)?;
     mentions::keep(scope, &new, before.as_ref())?;
+    changed.note_withdrawal(&new, scope.now());
     tell(scope, &new, change);
     match before {
         Some(mut old) => {

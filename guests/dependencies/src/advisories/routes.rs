@@ -25,8 +25,8 @@ pub(crate) const DESCRIPTION: &str = "The body is a record of the OSV format (sc
     (`introduced`, `fixed`, `last_affected`, `limit`), versions compared by the rules of their \
     ecosystem. In ecosystems with an unknown order only explicit versions match. Ranges of \
     commits are not evaluated; a component's `limitations` mention it. Aliases are one \
-    vulnerability; withdrawn advisories match nothing. Names in `upstream` and `related` are not \
-    aliases, but the list of dependencies also finds components by them.";
+    vulnerability; an advisory matches nothing from its time `withdrawn` on. Names in `upstream` \
+    and `related` are not aliases, but the list of dependencies also finds components by them.";
 
 /// One OSV record, or an array of records.
 #[derive(Deserialize)]

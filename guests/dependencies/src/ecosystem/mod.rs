@@ -10,7 +10,7 @@ use crate::purl::Purl;
 use crate::text::bounded;
 use crate::versions::Scheme;
 pub(crate) use release::DistributionRelease;
-pub(crate) use spelling::{SpellingMatch, SubpathMeaning, go_path, has_upper_case};
+pub(crate) use spelling::{SpellingMatch, SubpathMeaning, go_path, has_upper_case, module_purl};
 
 /// Maximum size of a package key in an index, in bytes.
 const MAX_KEY: usize = 1_000;

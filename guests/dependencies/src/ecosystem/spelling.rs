@@ -91,6 +91,20 @@ pub(crate) fn go_path(
     Some(found.unwrap_or(canonical))
 }
 
+/// Returns the purl of a Go module with its whole path, if the subpath belongs to the path; other
+/// purls unchanged.
+pub(crate) fn module_purl(purl: &Purl, name: &str, version: Option<&str>) -> Purl {
+    let subpath = match SubpathMeaning::of(purl, name, version) {
+        Some(SubpathMeaning::Module) => purl.subpath.as_deref(),
+        _ => None,
+    };
+    let Some(subpath) = subpath else { return purl.clone() };
+    let path = format!("{}/{subpath}", super::name_of(purl)).to_lowercase();
+    let (namespace, name) = path.rsplit_once('/').unwrap_or(("", path.as_str()));
+    let (namespace, name) = (Some(namespace.to_owned()), name.to_owned());
+    Purl { namespace, name, subpath: None, ..purl.clone() }
+}
+
 /// Whether a text has upper-case letters.
 pub(crate) fn has_upper_case(text: &str) -> bool {
     text.chars().any(char::is_uppercase)
@@ -144,6 +158,21 @@ mod tests {
         }
         let purl = Purl::parse("pkg:npm/a@1#v1").expect("a purl");
         assert_eq!(SubpathMeaning::of(&purl, "a/v1", None), None);
+    }
+
+    #[test]
+    fn the_purl_of_a_module_has_its_whole_path() {
+        for (written, name, expected) in [
+            ("pkg:golang/a.b/pgx@v5.5.0#v5", "", "pkg:golang/a.b/pgx/v5@v5.5.0"),
+            ("pkg:golang/a.b/c@v1#X/Y", "a.b/c/x/y", "pkg:golang/a.b/c/x/y@v1"),
+            ("pkg:golang/a.b/c@v1#x", "a.b/c", "pkg:golang/a.b/c@v1#x"),
+            ("pkg:golang/a.b/c@v1", "a.b/c", "pkg:golang/a.b/c@v1"),
+            ("pkg:npm/a@5.0#v5", "a", "pkg:npm/a@5.0#v5"),
+        ] {
+            let purl = Purl::parse(written).expect("a purl");
+            let found = module_purl(&purl, name, purl.version.as_deref());
+            assert_eq!(found.to_string(), expected, "{name}");
+        }
     }
 
     #[test]

@@ -163,7 +163,8 @@ impl<'a> EntryPages<'a> {
         let page = entries.cursor(self.cursor.take()).limit(limit).page()?;
         self.is_last = page.next_cursor.is_none();
         self.cursor = page.next_cursor;
-        let entries: Vec<_> = page.items.into_iter().map(|entry| entry.value).collect();
+        let now = self.scope.now();
+        let entries: Vec<_> = page.items.into_iter().map(|entry| entry.value.at(now)).collect();
         self.bytes = entries.iter().map(AffectedPackage::bytes).sum();
         self.limit = (PAGE_BYTES * entries.len()).checked_div(self.bytes).unwrap_or(PAGE);
         self.limit = self.limit.clamp(1, PAGE);

@@ -239,7 +239,7 @@ fn advisory_names(
     let mut names = BTreeMap::new();
     for keys in keys.chunks(1_000) {
         let found = scope.documents::<AdvisoryNameEntry>().get_many(keys)?.into_iter();
-        names.extend(found.map(|name| (name.id, name.value)));
+        names.extend(found.map(|name| (name.id, name.value.at(scope.now()))));
     }
     Ok(names)
 }

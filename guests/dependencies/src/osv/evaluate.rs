@@ -122,8 +122,8 @@ impl CandidateVersion<'_> {
         if listed == self.text {
             return true;
         }
-        let listed = self.scheme.and_then(|scheme| scheme.parse(listed));
-        self.version.is_some() && listed == self.version
+        let (Some(scheme), Some(version)) = (self.scheme, &self.version) else { return false };
+        scheme.parse(listed).as_ref() == Some(version) && scheme.is_same_build(listed, self.text)
     }
 
     fn lies_in(&self, range: &Range) -> Result<bool, ComparisonObstacle> {

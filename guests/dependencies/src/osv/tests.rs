@@ -275,6 +275,17 @@ fn a_revision_of_bitnami_is_after_its_version() {
 }
 
 #[test]
+fn a_listed_gem_of_one_platform_is_not_that_of_another() {
+    let entry = affected("RubyGems", &json!([]), &json!(["1.2.3-x86_64-linux", "1.1"]));
+    check(
+        &entry,
+        "RubyGems",
+        &["1.2.3", "1.2.3-x86_64-linux", "1.1.0-java"],
+        &["1.2.3-arm64-darwin", "1.2.3-java", "1.2.4-x86_64-linux"],
+    );
+}
+
+#[test]
 fn a_severity_is_read_from_the_word_of_a_distribution() {
     let vector =
         json!({ "type": "CVSS_V3", "score": "CVSS:3.1/AV:L/AC:H/PR:H/UI:R/S:U/C:L/I:N/A:N" });

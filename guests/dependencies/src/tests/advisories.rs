@@ -155,6 +155,34 @@ fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
     assert_eq!(ids(&world.list(&[])["items"][0]), [""; 0]);
 }
 
+#[test]
+fn a_withdrawal_counts_from_its_time_on() {
+    let world = World::new();
+    let mut bom = bom("shop", &[LEFT_PAD, "pkg:npm/b@1"]);
+    bom["vulnerabilities"] = json!([{ "id": "CVE-2026-1", "affects": [{ "ref": "pkg:npm/b@1" }] }]);
+    world.audit(None, &[sbom("a.json", &bom)]);
+    let withdrawn = world.host.now().plus_seconds(600);
+    let mut record = advisory("GHSA-1", &["CVE-2026-1"], "2");
+    record["withdrawn"] = json!(withdrawn);
+    world.import(&record).expect("imported");
+    let affected = || {
+        let items = world.list(&[])["items"].clone();
+        items.as_array().expect("items").iter().map(ids).collect::<Vec<_>>()
+    };
+
+    let jobs = world.host.take_jobs();
+    let (later, now): (Vec<_>, Vec<_>) =
+        jobs.into_iter().partition(|job| job.available_at == Some(withdrawn));
+    let run = |jobs: Vec<area_sdk::testing::EnqueuedJob>| {
+        jobs.into_iter().for_each(|job| drop(world.host.run_to_end(&job.kind, job.payload, 1)));
+    };
+    run(now);
+    assert_eq!(affected(), [["CVE-2026-1"], ["GHSA-1"]]);
+    world.host.advance(600);
+    run(later);
+    assert_eq!(affected(), [[""; 0], [""; 0]]);
+}
+
 /// Creates an OSV advisory of Ubuntu, which names the CVE in `upstream` instead of `aliases`.
 fn of_ubuntu(id: &str, cve: &str, fixed: &str) -> Value {
     let mut record = advisory(id, &[], fixed);

@@ -477,3 +477,19 @@ fn many_statements_on_many_components_are_applied_in_steps() {
     assert_eq!(world.audit_report()["facts"]["vulnerable"], 700);
     assert_eq!(world.audit_report()["warnings"], json!([]));
 }
+
+#[test]
+fn a_statement_means_the_go_module_that_its_subpath_names() {
+    let (module, subpath) = ("pkg:golang/a.b/pgx/v5@v5.5.0", "pkg:golang/a.b/pgx@v5.5.0#v5");
+    for (purl, reference, affected) in [
+        (subpath, module, true),
+        (module, subpath, true),
+        (subpath, "pkg:golang/a.b/pgx#v5", true),
+        (subpath, "pkg:golang/a.b/pgx@v5.5.0", false),
+    ] {
+        let world = World::new();
+        let vex = vex(Some("shop"), json!([statement("CVE-2026-1", "exploitable", reference)]));
+        world.audit(None, &[sbom("v.json", &vex), sbom("a.json", &bom("shop", &[purl]))]);
+        assert_eq!(advisories(&world, "a.b/pgx/v5").len(), usize::from(affected), "{reference}");
+    }
+}

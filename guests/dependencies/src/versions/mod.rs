@@ -107,6 +107,11 @@ impl Scheme {
         Some(Version(read))
     }
 
+    /// Whether two equal versions may be of one build. Gems for different platforms are not.
+    pub(crate) fn is_same_build(self, one: &str, other: &str) -> bool {
+        self != Self::Ruby || ruby::may_share_platform(one.trim(), other.trim())
+    }
+
     /// Parses the last version of a range. A version of Bitnami without revision means all its
     /// revisions.
     pub(crate) fn parse_last(self, text: &str) -> Option<Version> {

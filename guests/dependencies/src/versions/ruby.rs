@@ -76,6 +76,17 @@ fn without_platform(text: &str) -> &str {
     platform.map_or(text, |at| &text[..at])
 }
 
+/// Whether two versions have the same platform, or one of them has none and so stands for all.
+pub(super) fn may_share_platform(one: &str, other: &str) -> bool {
+    let (one, other) = (platform(one), platform(other));
+    one.is_empty() || other.is_empty() || one == other
+}
+
+/// Returns the platform of a version with the hyphen before it; empty if it has none.
+fn platform(text: &str) -> &str {
+    &text[without_platform(text).len()..]
+}
+
 fn is_platform(text: &str) -> bool {
     let ends = |rest: &str| !rest.starts_with(|c: char| c == '.' || c.is_alphabetic());
     PLATFORMS.iter().any(|word| text.strip_prefix(word).is_some_and(ends))

@@ -11,7 +11,6 @@ use super::index::{IndexedChunk, NamedComponent};
 use super::statement::Statement;
 use super::versions::VersionApplicability;
 use crate::inventory::component::{Mention, StoredComponent};
-use crate::purl::Purl;
 
 /// Maximum number of chunks of statements in memory for one batch of components, unless a single
 /// component has more.
@@ -151,8 +150,8 @@ impl VexStatementIndex {
             return Vec::new();
         }
         let sbom = self.sbom(component, &mention.artifact_sha256);
-        let purl = component.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
-        let named = NamedComponent { component, mention, sbom: &sbom, purl: purl.as_ref() };
+        let purls = NamedComponent::purls_of(component);
+        let named = NamedComponent { component, mention, sbom: &sbom, purls };
         let branch = branch_key(component.repository_id, component.branch_ref.as_deref());
         let keys = std::iter::once(branch).chain(sbom.serial_key());
         let chunks = keys.filter_map(|key| self.targets.get(&key)).flatten();

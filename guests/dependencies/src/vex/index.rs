@@ -7,6 +7,7 @@ use super::context::{ApplicableStatement, VexStatementIndex};
 use super::document::{ImportedSbom, StatementChunk};
 use super::statement::{Target, covers};
 use super::versions::VersionApplicability;
+use crate::ecosystem;
 use crate::inventory::component::{Mention, StoredComponent};
 use crate::purl::Purl;
 use crate::sbom::ReassessmentTarget;
@@ -16,7 +17,20 @@ pub(super) struct NamedComponent<'a> {
     pub(super) component: &'a StoredComponent,
     pub(super) mention: &'a Mention,
     pub(super) sbom: &'a ImportedSbom,
-    pub(super) purl: Option<&'a Purl>,
+    /// Purl of the component; for a Go module with its whole path, then as in the SBOM if that
+    /// has the end of the path as subpath. Empty without a purl.
+    pub(super) purls: Vec<Purl>,
+}
+
+impl NamedComponent<'_> {
+    /// Returns the purls of a component.
+    pub(super) fn purls_of(component: &StoredComponent) -> Vec<Purl> {
+        let purl = component.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
+        let Some(purl) = purl else { return Vec::new() };
+        let module = ecosystem::module_purl(&purl, &component.name, component.version.as_deref());
+        let as_written = (module != purl).then_some(purl);
+        std::iter::once(module).chain(as_written).collect()
+    }
 }
 
 /// A chunk of VEX statements, indexed by reference.
@@ -48,6 +62,7 @@ impl IndexedChunk {
             };
             new.by_reference.entry(reference.clone()).or_default().push(at);
             if let Ok(purl) = Purl::parse(reference) {
+                let purl = ecosystem::module_purl(&purl, "", purl.version.as_deref());
                 new.by_package.entry(purl.package().to_string()).or_default().push((purl, at));
             }
         }
@@ -84,13 +99,7 @@ impl IndexedChunk {
         for &at in exact.filter(|at| self.is_reference_of(**at, named.sbom)) {
             seen.insert(at);
         }
-        let package = named.purl.map(|purl| (purl, purl.package().to_string()));
-        if let Some((purl, package)) = package {
-            let stated = self.by_package.get(&package).into_iter().flatten();
-            let covering = stated.filter(|(stated, _)| covers(stated, purl));
-            let usable = covering.filter(|(_, at)| self.is_purl_for(*at, named, context));
-            seen.extend(usable.map(|(_, at)| *at));
-        }
+        seen.extend(self.naming_purl(named).filter(|at| self.is_purl_for(*at, named, context)));
         for at in seen {
             let Some((_, statement)) = self.chunk.statements.get(at) else { continue };
             let holds = match self.has_other_version(named.sbom) {
@@ -102,6 +111,18 @@ impl IndexedChunk {
             found.extend(self.found(at, holds, false));
         }
         found
+    }
+
+    /// Returns the indexes of the statements whose purl covers the component's.
+    fn naming_purl(&self, named: &NamedComponent<'_>) -> impl Iterator<Item = usize> {
+        named.purls.iter().enumerate().flat_map(move |(form, purl)| {
+            let stated = self.by_package.get(&purl.package().to_string()).into_iter().flatten();
+            // A purl without the subpath that ends the path of a module is of another module.
+            let covering = stated.filter(move |(stated, _)| {
+                covers(stated, purl) && (form == 0 || stated.subpath.is_some())
+            });
+            covering.map(|(_, at)| *at)
+        })
     }
 
     /// Returns the statements that concern the product of an SBOM as a whole.
