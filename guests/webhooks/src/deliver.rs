@@ -311,7 +311,7 @@ fn attempt(
             continue;
         }
         if !webhook.active {
-            fail(ctx, delivery)?;
+            fail(ctx, webhook, delivery)?;
         } else if webhook.circuit.is_open() && !at_once {
             circuit::hold(ctx, webhook);
             if delivery.version == 0 {
@@ -328,9 +328,19 @@ fn attempt(
     Ok(retries)
 }
 
-/// Stores a delivery as failed because its webhook is inactive.
-fn fail(ctx: &JobCtx, mut delivery: Stored<StoredDelivery>) -> Result<(), JobError> {
-    let error = Some("the webhook is disabled".to_owned());
+/// Stores a delivery as failed because its webhook is inactive. A run that conflicted with the
+/// deactivation runs again with the same time, and may have sent the message before.
+fn fail(
+    ctx: &JobCtx,
+    webhook: &Stored<Subscription>,
+    mut delivery: Stored<StoredDelivery>,
+) -> Result<(), JobError> {
+    let error = if webhook.was_deactivated_after(ctx.now()) {
+        "the webhook was disabled during this attempt; the message may have arrived"
+    } else {
+        "the webhook is disabled"
+    };
+    let error = Some(error.to_owned());
     delivery.log(Attempt { at: ctx.now(), response_status: None, error });
     delivery.status = DeliveryStatus::Failed;
     delivery.next_attempt_at = None;

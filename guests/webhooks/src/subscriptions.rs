@@ -120,6 +120,11 @@ impl Subscription {
         self.active || self.inactive_since.is_some_and(|since| at <= since)
     }
 
+    /// Whether the webhook is inactive, and was still active at this time.
+    pub(crate) fn was_deactivated_after(&self, at: Timestamp) -> bool {
+        self.inactive_since.is_some_and(|since| at < since)
+    }
+
     /// Returns the generations of the secret that sign at this time, newest first.
     pub(crate) fn generations(&self, now: Timestamp) -> Vec<u32> {
         let previous = self.previous_secret_expires_at.is_some_and(|expires| now < expires);

@@ -30,6 +30,7 @@ mod writes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -160,6 +161,9 @@ pub struct UnitOfWork {
     /// Number of requests and mails of this attempt so far, including those
     /// with a response from the log.
     sends: usize,
+    /// Time of the last check whether the documents that the call has read are
+    /// unchanged; at first the beginning of the call.
+    reads_checked_at: Instant,
     read_log: ReadLogMode,
     /// Effects for the comparison with another version, if the call is recorded
     /// for it.
@@ -210,6 +214,7 @@ impl UnitOfWork {
             released_connection: false,
             sent: None,
             sends: 0,
+            reads_checked_at: Instant::now(),
             read_log: ReadLogMode::default(),
             effects: CallEffects::default(),
             recorder: None,

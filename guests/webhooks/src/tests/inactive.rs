@@ -43,6 +43,19 @@ fn events_that_wait_when_a_webhook_is_deactivated_fail_and_can_be_sent_again() {
 }
 
 #[test]
+fn a_run_that_conflicted_with_the_deactivation_says_that_the_message_may_have_arrived() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    host.advance(1);
+    change(&host, &webhook, json!({ "active": false }));
+    // The service runs a call again with the time of its first attempt.
+    host.advance(-1);
+    assert_eq!(deliver_to(&host, &webhook, 77, 1), Outcome::Done);
+    let error = "the webhook was disabled during this attempt; the message may have arrived";
+    assert_eq!(delivery(&host)["attempts"][0]["error"], error);
+}
+
+#[test]
 fn a_delivery_that_waits_for_its_retry_fails_when_its_webhook_is_deactivated() {
     let host = FakeHost::new(crate::area());
     let webhook = create(&host);

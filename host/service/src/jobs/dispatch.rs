@@ -19,7 +19,7 @@ use assurance_core::config::LaneConfig;
 use assurance_core::domain::job::{JobFlow, Lane, LeasedJob};
 use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
-use assurance_store::jobs::{ClaimRequest, OLDEST, WalkPosition};
+use assurance_store::jobs::{ClaimRequest, FlowWalk, OLDEST};
 
 /// Wait after a database error.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -41,9 +41,9 @@ pub(super) struct Dispatcher {
     /// Notified when a job has ended.
     freed: Arc<Notify>,
     scan: Option<QueueScanResult>,
-    /// Position at which paging through the flows continues. It survives a scan, so that every
-    /// workspace is reached.
-    walked_to: Option<WalkPosition>,
+    /// Progress of paging through the flows. It survives a scan, so that every workspace is
+    /// reached.
+    walk: FlowWalk,
     /// Whether paging began at the first flow and nothing was claimed since.
     walked_from_first: bool,
     /// Whether a job was enqueued since the last scan.
@@ -106,7 +106,7 @@ impl Dispatcher {
             turns: Arc::new(Mutex::new(WorkspaceTurns::new(share))),
             freed: Arc::default(),
             scan: None,
-            walked_to: None,
+            walk: FlowWalk::default(),
             walked_from_first: false,
             enqueued: false,
         }
@@ -197,18 +197,18 @@ impl Dispatcher {
     }
 
     /// Reads the next page of the lane's flows (pairs of workspace and resource with waiting jobs).
-    /// Returns true if it was the last page.
+    /// Returns true if it was the last page, and no flows were left out.
     async fn read_flows(&mut self) -> Result<bool, store::Error> {
         let deps = &self.shared.deps;
         let areas = (deps.areas.names)();
-        let (from, now) = (self.walked_to, deps.clock.now());
-        self.walked_from_first |= from.is_none();
+        let now = deps.clock.now();
+        self.walked_from_first |= self.walk.is_at_start();
         let mut connection = deps.store.reader().await?;
-        let walk = store::jobs::walk(&mut connection, self.lane, &areas, from, now).await?;
+        let walk = &mut self.walk;
+        let due = store::jobs::walk(&mut connection, self.lane, &areas, walk, now).await?;
         connection.release();
-        self.turns.lock().note_waiting(&walk.due);
-        self.walked_to = walk.stopped_at;
-        Ok(walk.stopped_at.is_none())
+        self.turns.lock().note_waiting(&due);
+        Ok(self.walk.is_at_start())
     }
 
     /// Claims and starts the chosen jobs. Returns false if none was chosen.

@@ -4,7 +4,7 @@
 //! that range, another index walks through the flows: each step skips all other
 //! jobs of the previous flow.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
@@ -21,9 +21,13 @@ pub const OLDEST: usize = 64;
 const FLOWS_PER_WALK: usize = 32;
 /// Number of jobs per flow that [`walk`] returns.
 const JOBS_PER_FLOW: usize = 4;
-/// Number of consecutive flows of one workspace with due jobs after which the
-/// walk continues with the next workspace, at the end of a page.
-const FLOWS_PER_WORKSPACE: usize = 100;
+/// Number of flows of one workspace with due jobs after which the walk
+/// continues with the next workspace, at the end of a page.
+const DUE_FLOWS_PER_WORKSPACE: usize = 100;
+/// Number of flows of one workspace, due or not, after which the walk continues
+/// with the next workspace, at the end of a page. The next walk reads further
+/// flows.
+const FLOWS_PER_WORKSPACE: usize = 2_000;
 
 /// A waiting job, due or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,22 +38,94 @@ pub struct PendingJob {
     pub available_at: Timestamp,
 }
 
-/// Result of a walk through a lane's flows.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FlowScanResult {
-    /// Due jobs, the oldest of each flow.
-    pub due: Vec<PendingJob>,
-    /// Position for the next page; `None` if the scan reached the end.
-    pub stopped_at: Option<WalkPosition>,
+/// Progress of a walk through all flows of a lane. Workspaces with many flows
+/// take several walks, a part in each.
+#[derive(Debug, Default)]
+pub struct FlowWalk {
+    /// Position of the next page; `None`: the first flow.
+    position: Option<WalkPosition>,
+    /// Last flow that was read of each workspace whose other flows follow in the
+    /// next walk.
+    left: BTreeMap<WorkspaceId, JobFlow>,
 }
 
 /// Position between two pages of a walk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WalkPosition {
+#[derive(Clone, Copy, Debug)]
+struct WalkPosition {
     /// Flow before the first of the next page.
     after: JobFlow,
-    /// Number of flows of this workspace with due jobs that the walk has read.
+    /// Number of flows of this workspace that the walk has read.
+    flows: usize,
+    /// Number of those with due jobs.
     due_flows: usize,
+}
+
+/// Row of a page: workspace, resource (zeros for none), number of the flow in
+/// the page, and the start time of a due job, if there is one.
+type FlowRow = (Uuid, Uuid, i64, Option<i64>);
+
+impl FlowWalk {
+    /// Returns whether the next page begins with the first flow, and no flows
+    /// were left out before.
+    #[must_use]
+    pub fn is_at_start(&self) -> bool {
+        self.position.is_none() && self.left.is_empty()
+    }
+
+    /// Moves to the position after a page.
+    fn advance(&mut self, rows: &[FlowRow]) {
+        let last = rows.iter().max_by_key(|row| row.2);
+        let last = last.filter(|row| usize::try_from(row.2) == Ok(FLOWS_PER_WALK));
+        let last = last.map(|row| flow(row.0, row.1));
+        let from = self.position.take();
+        self.left.retain(|workspace, _| {
+            // Other workspaces were read to their ends by this page.
+            from.is_some_and(|from| end_of(*workspace) <= from.after)
+                || last.is_some_and(|last| last.workspace <= *workspace)
+        });
+        self.position = last.map(|last| self.position_after(from, last, rows));
+    }
+
+    /// Returns the position after a page that began at `from` and ended with
+    /// the flow `last`.
+    fn position_after(
+        &mut self,
+        from: Option<WalkPosition>,
+        last: JobFlow,
+        rows: &[FlowRow],
+    ) -> WalkPosition {
+        let workspace = last.workspace;
+        let in_page = |due: bool| {
+            let rows = rows.iter().filter(|row| row.0 == workspace.0 && (row.3.is_some() || !due));
+            rows.map(|row| row.1).collect::<HashSet<_>>().len()
+        };
+        let before = from.filter(|from| from.after.workspace == workspace);
+        let flows = before.map_or(0, |before| before.flows) + in_page(false);
+        let due_flows = before.map_or(0, |before| before.due_flows) + in_page(true);
+        let after = if due_flows >= DUE_FLOWS_PER_WORKSPACE {
+            self.left.remove(&workspace);
+            end_of(workspace)
+        } else if flows >= FLOWS_PER_WORKSPACE {
+            self.left.insert(workspace, last);
+            end_of(workspace)
+        } else if before.is_none() {
+            self.left.get(&workspace).map_or(last, |left| last.max(*left))
+        } else {
+            last
+        };
+        WalkPosition { after, flows, due_flows }
+    }
+}
+
+/// Returns the position after all flows of a workspace: no resource is greater.
+fn end_of(workspace: WorkspaceId) -> JobFlow {
+    JobFlow { workspace, resource: Some(Uuid::max()) }
+}
+
+/// Returns the flow of a row.
+fn flow(workspace: Uuid, resource: Uuid) -> JobFlow {
+    let resource = Some(resource).filter(|resource| !resource.is_nil());
+    JobFlow { workspace: WorkspaceId(workspace), resource }
 }
 
 /// Returns the first [`OLDEST`] waiting jobs of the areas by start time. The
@@ -78,22 +154,23 @@ pub async fn oldest(
     Ok(rows.into_iter().map(job).collect())
 }
 
-/// Returns the next 32 flows of the lane from a position (`None`: from the
-/// first), with the first due jobs of each.
+/// Reads the next 32 flows of the lane, and moves the walk's position. Returns
+/// the first due jobs of each flow.
 pub async fn walk(
     connection: &mut Connection,
     lane: Lane,
     areas: &[String],
-    from: Option<WalkPosition>,
+    walk: &mut FlowWalk,
     now: Timestamp,
-) -> Result<FlowScanResult, Error> {
+) -> Result<Vec<PendingJob>, Error> {
     let sql = match connection.raw() {
         Raw::Sqlite(_) => walk_sqlite(),
         Raw::Postgres(_) => walk_postgres(),
     };
-    let workspace = from.map_or(Uuid::nil(), |from| from.after.workspace.0);
-    let resource = from.map_or(Uuid::nil(), |from| resource_key(from.after.resource));
-    let rows: Vec<(Uuid, Uuid, i64, Option<i64>)> = fetch_all!(
+    let from = walk.position.map(|from| from.after);
+    let workspace = from.map_or(Uuid::nil(), |after| after.workspace.0);
+    let resource = from.map_or(Uuid::nil(), |after| resource_key(after.resource));
+    let rows: Vec<FlowRow> = fetch_all!(
         connection,
         AssertSqlSafe(sql),
         lane.as_str(),
@@ -102,36 +179,11 @@ pub async fn walk(
         workspace,
         resource
     );
-    let flow = |workspace, resource: Uuid| JobFlow {
-        workspace: WorkspaceId(workspace),
-        resource: Some(resource).filter(|resource| !resource.is_nil()),
-    };
-    let last = rows.iter().max_by_key(|row| row.2);
-    let stopped_at = last
-        .filter(|row| usize::try_from(row.2) == Ok(FLOWS_PER_WALK))
-        .map(|row| position(from, flow(row.0, row.1), &rows));
+    walk.advance(&rows);
     let due = rows.into_iter().filter_map(|(workspace, resource, _, at)| {
         Some(PendingJob { flow: flow(workspace, resource), available_at: Timestamp(at?) })
     });
-    Ok(FlowScanResult { due: due.collect(), stopped_at })
-}
-
-/// Returns the position after a page that began at `from` and ended with a flow.
-fn position(
-    from: Option<WalkPosition>,
-    last: JobFlow,
-    rows: &[(Uuid, Uuid, i64, Option<i64>)],
-) -> WalkPosition {
-    let due = rows.iter().filter(|row| row.0 == last.workspace.0 && row.3.is_some());
-    let in_page = due.map(|row| row.1).collect::<HashSet<_>>().len();
-    let before = from.filter(|from| from.after.workspace == last.workspace);
-    let due_flows = before.map_or(0, |from| from.due_flows) + in_page;
-    let after = match due_flows {
-        // No resource is greater, so the next workspace follows.
-        FLOWS_PER_WORKSPACE.. => JobFlow { resource: Some(Uuid::max()), ..last },
-        _ => last,
-    };
-    WalkPosition { after, due_flows }
+    Ok(due.collect())
 }
 
 /// Returns PostgreSQL's statement of [`walk`]. A flow is the pair of workspace

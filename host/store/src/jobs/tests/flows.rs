@@ -3,9 +3,19 @@
 use super::*;
 
 impl Queue<'_> {
-    async fn walk(&self, from: Option<WalkPosition>) -> FlowScanResult {
+    async fn walk(&self, walk: &mut FlowWalk) -> Vec<PendingJob> {
         let mut c = self.0.reader().await.unwrap();
-        super::walk(&mut c, LANE, &["notes".to_owned()], from, Timestamp(5)).await.unwrap()
+        super::walk(&mut c, LANE, &["notes".to_owned()], walk, Timestamp(5)).await.unwrap()
+    }
+}
+
+/// Returns a job of a resource of its own.
+fn alone(workspace: u128, n: u128, due: i64) -> NewJob {
+    NewJob {
+        workspace: WorkspaceId(Uuid::from_u128(workspace)),
+        resource: Some(Uuid::from_u128(n)),
+        available_at: Timestamp(due),
+        ..job(n)
     }
 }
 
@@ -48,12 +58,13 @@ on_both! {
         jobs.push(of(11, Some(5), 602));
         queue.insert(&jobs).await;
 
-        let first = queue.walk(None).await;
-        assert!(first.stopped_at.is_some());
-        let second = queue.walk(first.stopped_at).await;
-        assert_eq!(second.stopped_at, None);
+        let mut walk = FlowWalk::default();
+        let first = queue.walk(&mut walk).await;
+        assert!(!walk.is_at_start());
+        let second = queue.walk(&mut walk).await;
+        assert!(walk.is_at_start());
         let mut found = BTreeMap::<JobFlow, u32>::new();
-        for due in first.due.iter().chain(&second.due) {
+        for due in first.iter().chain(&second) {
             *found.entry(due.flow).or_default() += 1;
         }
         let mut expected: BTreeMap<JobFlow, u32> = jobs.iter().map(|job| (job.flow(), 1)).collect();
@@ -68,31 +79,43 @@ on_both! {
 
     async fn a_workspace_with_many_due_flows_does_not_delay_the_next_one(store: &Store) {
         let queue = Queue(store);
-        let of = |workspace: u128, n: u128, due: i64| NewJob {
-            workspace: WorkspaceId(Uuid::from_u128(workspace)),
-            resource: Some(Uuid::from_u128(n)),
-            available_at: Timestamp(due),
-            ..job(n)
-        };
         // The jobs of the first workspace are not due, except for the last one.
-        let mut jobs: Vec<NewJob> = (1..200).map(|n| of(6, n, 6)).collect();
-        jobs.push(of(6, 200, 5));
-        jobs.extend((201..=500).map(|n| of(7, n, 5)));
-        jobs.push(of(8, 501, 5));
+        let mut jobs: Vec<NewJob> = (1..200).map(|n| alone(6, n, 6)).collect();
+        jobs.push(alone(6, 200, 5));
+        jobs.extend((201..=500).map(|n| alone(7, n, 5)));
+        jobs.push(alone(8, 501, 5));
         queue.insert(&jobs).await;
-        let (mut found, mut position) = (BTreeMap::<u128, u32>::new(), None);
+        let (mut found, mut walk) = (BTreeMap::<u128, u32>::new(), FlowWalk::default());
         loop {
-            let page = queue.walk(position).await;
-            for due in page.due {
+            for due in queue.walk(&mut walk).await {
                 *found.entry(due.flow.workspace.0.as_u128()).or_default() += 1;
             }
-            position = page.stopped_at;
-            if position.is_none() {
+            if walk.is_at_start() {
                 break;
             }
         }
         // The page with the hundredth due flow is the last one of its workspace.
         assert_eq!(found, [(6, 1), (7, 120), (8, 1)].into());
+    }
+
+    async fn a_workspace_with_many_flows_that_are_not_due_is_read_in_several_walks(store: &Store) {
+        let queue = Queue(store);
+        let mut jobs: Vec<NewJob> = (1..=2_100).map(|n| alone(7, n, 6)).collect();
+        jobs.push(alone(7, 2_101, 5));
+        jobs.push(alone(8, 2_102, 5));
+        queue.insert(&jobs).await;
+        let (mut found, mut walk) = (Vec::new(), FlowWalk::default());
+        for page in 1.. {
+            let due = queue.walk(&mut walk).await;
+            found.extend(due.iter().map(|due| (due.flow.workspace.0.as_u128(), page)));
+            if walk.is_at_start() {
+                break;
+            }
+        }
+        found.sort_unstable();
+        // The first walk leaves the workspace after 63 pages of 32 flows, and
+        // the second one continues there after its first page.
+        assert_eq!(found, [(7, 68), (8, 64), (8, 68)]);
     }
 }
 
