@@ -31,7 +31,7 @@ struct Load {
     minutes: f64,
     /// Database of the nodes
     #[arg(long, default_value = "postgres")]
-    database: Database,
+    database: Backend,
     /// Number of nodes on PostgreSQL
     #[arg(long, default_value_t = 1)]
     nodes: usize,
@@ -64,7 +64,7 @@ struct Faults {
     only: Vec<Fault>,
     /// Use only this database; default: both
     #[arg(long)]
-    database: Option<Database>,
+    database: Option<Backend>,
     /// Seed of the choice of requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -80,22 +80,7 @@ struct Hostile {
     quiet_minutes: f64,
     /// Database of the host
     #[arg(long, default_value = "sqlite")]
-    database: Database,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Database {
-    Sqlite,
-    Postgres,
-}
-
-impl From<Database> for Backend {
-    fn from(database: Database) -> Self {
-        match database {
-            Database::Sqlite => Self::Sqlite,
-            Database::Postgres => Self::Postgres,
-        }
-    }
+    database: Backend,
 }
 
 #[tokio::main]
@@ -109,7 +94,7 @@ async fn main() -> ExitCode {
 }
 
 async fn load(options: &Load) -> bool {
-    let backend = Backend::from(options.database);
+    let backend = options.database;
     let plan = Plan {
         backend,
         nodes: if backend == Backend::Sqlite { 1 } else { options.nodes },
@@ -131,7 +116,7 @@ async fn load(options: &Load) -> bool {
 async fn attack(options: &Hostile) -> bool {
     let minutes = |minutes: f64| Duration::from_secs_f64(minutes * 60.0);
     let week = AttackPlan {
-        backend: options.database.into(),
+        backend: options.database,
         quiet: minutes(options.quiet_minutes),
         attack: minutes(options.minutes),
     };
@@ -148,7 +133,7 @@ async fn inject(options: &Faults) -> bool {
     let all = Fault::value_variants().iter().copied();
     let mut good = true;
     for fault in all.filter(|fault| options.only.is_empty() || options.only.contains(fault)) {
-        let only = options.database.map(Backend::from);
+        let only = options.database;
         let backends = fault.backends().iter().copied();
         for backend in backends.filter(|backend| only.is_none_or(|only| only == *backend)) {
             // Not a separate task: the stage runs blocking commands, and a blocked worker would

@@ -1,5 +1,5 @@
-//! Setup shared by most tests of audits: registers a repository, uploads artifacts, and starts
-//! audits. Everything uses HTTP.
+//! Setup shared by many tests: registers a repository, uploads artifacts, starts audits, opens
+//! support cases, and creates webhooks. Everything uses HTTP.
 
 use std::path::{Path, PathBuf};
 
@@ -95,6 +95,18 @@ impl Client {
         let audit = self.post("/v1/workspaces/{ws}/audits", body).await.expect(201);
         let path = format!("/v1/workspaces/{{ws}}/audits/{}", id_of(&audit));
         self.settled(&path, "state", &["completed", "failed"]).await
+    }
+
+    /// Opens a support case whose subject is its idempotency key.
+    pub async fn open_case(&self, key: &str) -> Answer {
+        let case = json!({ "subject": key, "description": "It does not work." });
+        self.post_once("/v1/workspaces/{ws}/support/cases", key, &case).await
+    }
+
+    /// Creates a webhook for new support cases.
+    pub async fn subscribe(&self, url: &str) -> Answer {
+        let webhook = json!({ "events": ["support_case.created"], "url": url });
+        self.post("/v1/workspaces/{ws}/webhooks", &webhook).await
     }
 }
 

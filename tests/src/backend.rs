@@ -1,9 +1,10 @@
 //! The two databases, and a macro that creates a test case for each.
 
+use clap::ValueEnum;
 use test_database::TestDatabase;
 
 /// Database of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     /// Embedded in the data folder.
     Sqlite,

@@ -2,13 +2,14 @@
 //! implementation that checks signatures and permissions. All tests of a process share one service,
 //! with separate prefixes.
 
-use std::io::{BufRead as _, BufReader, Lines, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::{BufReader, Lines, Write as _};
+use std::process::{ChildStdin, ChildStdout};
 use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::process::ServerProcess;
 use crate::{Builder, python};
 
 const SERVE: &str = include_str!("bucket.py");
@@ -22,7 +23,7 @@ struct Service {
     questions: Mutex<(ChildStdin, Lines<BufReader<ChildStdout>>)>,
     /// Process of the service. It ends when its standard input closes, so it ends with this
     /// process.
-    _process: Child,
+    _process: ServerProcess,
 }
 
 /// A prefix of one test in the bucket `blobs`.
@@ -91,13 +92,9 @@ impl Bucket {
 
 impl Service {
     fn start() -> Self {
-        let python = python::with_packages(&["moto[s3]==5.2.5", "flask", "flask-cors"]);
-        let mut command = Command::new(python);
-        command.args(["-c", SERVE]).stderr(Stdio::null());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut process = command.spawn().expect("python starts");
-        let stdin = process.stdin.take().expect("a pipe");
-        let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let packages = ["moto[s3]==5.2.5", "flask", "flask-cors"];
+        let (mut process, mut lines) = python::serve(&packages, SERVE, &[]);
+        let stdin = process.0.stdin.take().expect("a pipe");
         let told = answer(&mut lines);
         let text = |name: &str| told[name].as_str().expect("text").to_owned();
         Self {
@@ -117,6 +114,5 @@ impl Service {
 }
 
 fn answer(lines: &mut Lines<BufReader<ChildStdout>>) -> Value {
-    let line = lines.next().expect("the service answers").expect("a line");
-    serde_json::from_str(&line).expect("JSON")
+    serde_json::from_str(&python::next_line(lines)).expect("JSON")
 }

@@ -357,8 +357,8 @@ impl TestHost {
 
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
-        kill_process(pid, signal).expect("a running host");
+        let process = self.process.as_ref().expect("a running host");
+        kill_process(Pid::from_child(process), signal).expect("a running host");
     }
 
     /// Waits for the process to end.

@@ -1,13 +1,12 @@
 //! A mail server on a loopback port: `aiosmtpd` from PyPI, an independent implementation of SMTP.
 //! It requires a user and a password and stores the messages.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::process::ServerProcess;
 use crate::{python, within};
 
 /// Python script of the server. It prints its port, and then each message as a line of JSON. Mail
@@ -62,7 +61,7 @@ pub struct MailServer {
     /// Value for `mail.smtp_url`, with user and password.
     pub url: String,
     received: Arc<Mutex<Vec<Value>>>,
-    process: Child,
+    _process: ServerProcess,
 }
 
 impl MailServer {
@@ -72,24 +71,18 @@ impl MailServer {
     /// Starts a server on a free port.
     #[must_use]
     pub fn start() -> Self {
-        let python = python::with_packages(&["aiosmtpd"]);
-        let mut command = Command::new(python);
-        command.args(["-c", SERVE]).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = command.stderr(Stdio::null()).spawn().expect("python starts");
-        let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
-        let mut port = String::new();
-        output.read_line(&mut port).expect("a line");
-        let port: u16 = port.trim().parse().expect("a port");
+        let (process, mut lines) = python::serve(&["aiosmtpd"], SERVE, &[]);
+        let port: u16 = python::next_line(&mut lines).parse().expect("a port");
         let received = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&received);
         std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
+            for line in lines.map_while(Result::ok) {
                 let message = serde_json::from_str(&line).expect("a message in JSON");
                 kept.lock().expect("no panic while holding it").push(message);
             }
         });
         let url = format!("smtp://assurance:{}@127.0.0.1:{port}", Self::PASSWORD[1]);
-        Self { url, received, process }
+        Self { url, received, _process: process }
     }
 
     /// Returns the received messages.
@@ -104,13 +97,5 @@ impl MailServer {
             self.received().into_iter().rev().find(|message| message["to"] == address)
         })
         .await
-    }
-}
-
-impl Drop for MailServer {
-    fn drop(&mut self) {
-        // Fails only if the process has ended.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

@@ -1,9 +1,7 @@
 //! An OpenID Connect provider on a loopback port: `oidc-provider-mock` from PyPI, an independent
 //! implementation, with new keys at each start.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
-
+use crate::process::ServerProcess;
 use crate::python;
 
 /// Python script of the provider. It prints its port and the digest of its keys, then serves.
@@ -27,7 +25,7 @@ pub struct OidcProvider {
     /// SHA-256 of the canonical form of the provider's keys, computed by Python.
     pub jwks_sha256: String,
     port: u16,
-    process: Child,
+    _process: ServerProcess,
 }
 
 impl OidcProvider {
@@ -46,26 +44,11 @@ impl OidcProvider {
     }
 
     fn start_at(port: u16) -> Self {
-        let python = python::with_packages(&["oidc-provider-mock"]);
-        let mut command = Command::new(python);
-        command.args(["-c", SERVE, &port.to_string()]);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut process = command.spawn().expect("python starts");
-        let mut line = String::new();
-        let output = process.stdout.take().expect("a pipe");
-        BufReader::new(output).read_line(&mut line).expect("a line");
-        let told = line.trim().split_once(' ');
-        let (port, jwks_sha256) = told.unwrap_or_else(|| panic!("the provider said {line:?}"));
-        let jwks_sha256 = jwks_sha256.to_owned();
-        let port: u16 = port.parse().expect("a port");
-        Self { issuer: format!("http://127.0.0.1:{port}"), jwks_sha256, port, process }
-    }
-}
-
-impl Drop for OidcProvider {
-    fn drop(&mut self) {
-        // Fails only if the process has ended.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let packages = ["oidc-provider-mock"];
+        let (process, mut lines) = python::serve(&packages, SERVE, &[&port.to_string()]);
+        let line = python::next_line(&mut lines);
+        let (port, jwks_sha256) = line.split_once(' ').expect("a port and a digest");
+        let (port, jwks_sha256) = (port.parse::<u16>().expect("a port"), jwks_sha256.to_owned());
+        Self { issuer: format!("http://127.0.0.1:{port}"), jwks_sha256, port, _process: process }
     }
 }

@@ -59,8 +59,7 @@ impl Postgres {
     /// Stops the server and closes every connection (fast shutdown).
     pub fn stop(&mut self) {
         let Some(mut server) = self.server.take() else { return };
-        let pid = i32::try_from(server.id()).ok().and_then(Pid::from_raw).expect("a process id");
-        kill_process(pid, Signal::INT).expect("a running server");
+        kill_process(Pid::from_child(&server), Signal::INT).expect("a running server");
         server.wait().expect("its end");
     }
 

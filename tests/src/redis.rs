@@ -1,22 +1,21 @@
 //! Debian's `redis-server` on a loopback port, with a password, and with TLS on request.
 
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tempfile::TempDir;
 
 use crate::place;
+use crate::process::{ServerProcess, free_port};
 
-const START_LIMIT: Duration = Duration::from_secs(30);
 const PASSWORD: &str = "a-password-of-the-tests";
 
 /// A running server without persistence; it stops when dropped.
 #[derive(Debug)]
 pub struct TestRedis {
-    process: Child,
+    /// `None` while the server is stopped.
+    process: Option<ServerProcess>,
     port: u16,
     /// `None` without TLS.
     certificate: Option<Certificate>,
@@ -67,20 +66,19 @@ impl TestRedis {
     }
 
     fn start_with(certificate: Option<Certificate>) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = port.expect("a free port").port();
-        Self { process: run(port, certificate.as_ref()), port, certificate }
+        let mut redis = Self { process: None, port: free_port(), certificate };
+        redis.restart();
+        redis
     }
 
     /// Starts the server again after [`stop`](Self::stop).
     pub fn restart(&mut self) {
-        self.process = run(self.port, self.certificate.as_ref());
+        self.process = Some(run(self.port, self.certificate.as_ref()));
     }
 
     /// Stops the server; its content is lost.
     pub fn stop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        drop(self.process.take());
     }
 
     /// Returns the URL with the password.
@@ -100,13 +98,7 @@ impl TestRedis {
     }
 }
 
-impl Drop for TestRedis {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-fn run(port: u16, certificate: Option<&Certificate>) -> Child {
+fn run(port: u16, certificate: Option<&Certificate>) -> ServerProcess {
     let program = place::redis();
     let mut command = Command::new(&program);
     command.args(["--bind", "127.0.0.1", "--save", ""]);
@@ -120,23 +112,15 @@ fn run(port: u16, certificate: Option<&Certificate>) -> Child {
             .arg("--tls-key-file")
             .arg(certificate.key()),
     };
-    command.args(["--requirepass", PASSWORD]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(["--requirepass", PASSWORD]);
     if let Some(libraries) = unpacked_libraries(&program) {
         command.env("LD_LIBRARY_PATH", libraries);
     }
-    let process = command.spawn().unwrap_or_else(|error| {
-        panic!("redis-server: {error}; on Debian: apt-get install redis-server")
-    });
-    let begun = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(begun.elapsed() < START_LIMIT, "redis-server does not start");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    process
+    ServerProcess::start(&mut command, "redis-server", port)
 }
 
 /// Returns the folder of the libraries beside an unpacked program.
-fn unpacked_libraries(program: &Path) -> Option<std::path::PathBuf> {
+fn unpacked_libraries(program: &Path) -> Option<PathBuf> {
     let folders = std::fs::read_dir(program.parent()?.with_file_name("lib")).ok()?;
     let mut folders = folders.flatten().map(|entry| entry.path());
     folders.find(|folder| folder.join("libjemalloc.so.2").exists())

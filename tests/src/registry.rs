@@ -1,18 +1,16 @@
 //! Debian's `docker-registry` on a loopback port: a real OCI registry with a separate folder.
 //! Artifacts are pushed by other means than this project's.
 
-use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use reqwest::Response;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::process::{ServerProcess, free_port};
 use crate::{Client, operators, place};
 
-const START_LIMIT: Duration = Duration::from_secs(30);
 /// User and password of a protected registry.
 pub const USER: [&str; 2] = ["tester", "a password of the tests"];
 /// bcrypt hash of the user's password, for the registry's configuration.
@@ -22,7 +20,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 /// A running registry; it stops when dropped.
 #[derive(Debug)]
 pub struct TestRegistry {
-    process: Child,
+    _process: ServerProcess,
     folder: TempDir,
     /// Host and port.
     pub address: String,
@@ -46,8 +44,8 @@ impl TestRegistry {
 
     fn start_with(auth: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = address.expect("a free port").to_string();
+        let port = free_port();
+        let address = format!("127.0.0.1:{port}");
         let config = format!(
             "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: data}}}}\n\
              http: {{addr: '{address}'}}\n{auth}"
@@ -57,16 +55,8 @@ impl TestRegistry {
         std::fs::write(folder.path().join("users"), users).expect("a user");
         let mut command = Command::new(place::registry());
         command.args(["serve", "config.yml"]).current_dir(folder.path());
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let process = command.spawn().unwrap_or_else(|error| {
-            panic!("docker-registry: {error}; on Debian: apt-get install docker-registry")
-        });
-        let begun = Instant::now();
-        while TcpStream::connect(&address).is_err() {
-            assert!(begun.elapsed() < START_LIMIT, "the registry does not start");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Self { process, folder, address }
+        let process = ServerProcess::start(&mut command, "docker-registry", port);
+        Self { _process: process, folder, address }
     }
 
     /// Returns the file in which the registry stores the content of a digest.
@@ -112,12 +102,4 @@ fn descriptor(kind: &str, content: &[u8]) -> Value {
 
 fn taken(answer: reqwest::Result<Response>) -> Response {
     answer.and_then(Response::error_for_status).expect("the registry takes it")
-}
-
-impl Drop for TestRegistry {
-    fn drop(&mut self) {
-        // Fails only if the process has ended.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Context as _;
 
-use crate::{npm, process, python};
+use crate::{packages, process};
 
 /// npm package with QuickJS that builds components.
 const QUICKJS: &str = "componentize-qjs@0.4.5";
@@ -42,18 +42,12 @@ impl GuestLanguage {
     /// The registry's client is missing or cannot reach the registry.
     pub fn tool(self, folder: &Path) -> anyhow::Result<Tool> {
         let program = match self {
-            Self::JavaScript => {
-                npm::with_packages(folder, &[QUICKJS])?.join(".bin/componentize-qjs")
-            }
-            Self::Python => {
-                python::with_packages(folder, &[CPYTHON])?.with_file_name("componentize-py")
-            }
+            Self::JavaScript => packages::npm(folder, &[QUICKJS])?.join(".bin/componentize-qjs"),
+            Self::Python => packages::pypi(folder, &[CPYTHON])?.with_file_name("componentize-py"),
         };
         Ok(Tool { language: self, program })
     }
-}
 
-impl GuestLanguage {
     fn extension(self) -> &'static str {
         match self {
             Self::JavaScript => "js",

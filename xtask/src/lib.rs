@@ -1,9 +1,7 @@
 //! Code that the end-to-end tests share with these tasks: runs programs, also PostgreSQL, and builds
 //! components of areas that are not written in Rust.
 
-pub mod cargo_install;
 pub mod cluster;
 pub mod languages;
-pub mod npm;
+pub mod packages;
 pub mod process;
-pub mod python;

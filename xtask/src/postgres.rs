@@ -7,9 +7,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use xtask::cluster::{self, Cluster};
 
@@ -17,6 +17,7 @@ use crate::{apt, process};
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(20);
 /// Settings of every server.
 const SETTINGS: [&str; 4] =
     ["max_connections=400", "shared_buffers=128MB", "fsync=on", "synchronous_commit=on"];
@@ -81,17 +82,13 @@ impl Postgres {
     }
 
     fn wait_until_ready(&mut self, programs: &Path) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        while begun.elapsed() < START_LIMIT {
+        let ready = process::until(START_LIMIT, PAUSE, "PostgreSQL responds", || {
             if let Some(status) = self.server.try_wait()? {
-                bail!("PostgreSQL ended at once ({status})\n{}", self.cluster.log());
+                bail!("PostgreSQL ended at once ({status})");
             }
-            if self.answers(programs)? {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        bail!("PostgreSQL did not start within {START_LIMIT:?}\n{}", self.cluster.log())
+            Ok(self.answers(programs)?.then_some(()))
+        });
+        ready.map_err(|error| anyhow!("{error}\n{}", self.cluster.log()))
     }
 
     fn answers(&self, programs: &Path) -> anyhow::Result<bool> {
@@ -107,11 +104,12 @@ impl Drop for Postgres {
     /// (SIGQUIT).
     fn drop(&mut self) {
         for signal in [Signal::INT, Signal::QUIT, Signal::KILL] {
-            if let Some(pid) = i32::try_from(self.server.id()).ok().and_then(Pid::from_raw) {
-                // An error means that the process has ended.
-                let _ = kill_process(pid, signal);
-            }
-            if ends_within(&mut self.server, STOP_LIMIT) {
+            // An error means that the process has ended.
+            let _ = kill_process(Pid::from_child(&self.server), signal);
+            let ended = process::until(STOP_LIMIT, PAUSE, "PostgreSQL ends", || {
+                Ok(self.server.try_wait()?)
+            });
+            if ended.is_ok() {
                 break;
             }
         }
@@ -138,17 +136,6 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
     fs::create_dir(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     Ok(())
-}
-
-fn ends_within(child: &mut Child, limit: Duration) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < limit {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    false
 }
 
 /// Deletes folders of killed tasks.

@@ -3,6 +3,7 @@
 
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -62,6 +63,26 @@ pub fn run_quietly(command: &mut Command) -> anyhow::Result<String> {
         bail!("{} failed ({})\n{text}{errors}", shown(command), output.status);
     }
     Ok(text)
+}
+
+/// Repeats a check until it returns a value. `what` describes the awaited state.
+///
+/// # Errors
+/// The check fails, or returns no value within the limit.
+pub fn until<T>(
+    limit: Duration,
+    pause: Duration,
+    what: &str,
+    mut check: impl FnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<T> {
+    let begun = Instant::now();
+    while begun.elapsed() < limit {
+        if let Some(value) = check()? {
+            return Ok(value);
+        }
+        std::thread::sleep(pause);
+    }
+    bail!("not within {limit:?}: {what}")
 }
 
 /// Formats the command as typed in a shell.

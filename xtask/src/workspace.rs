@@ -4,8 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use serde_json::Value;
+
+use crate::process;
 
 /// The repository of this `xtask`.
 pub(crate) struct Workspace {
@@ -47,17 +49,10 @@ impl Workspace {
     /// Reads cargo's metadata; needs no network.
     pub(crate) fn find() -> anyhow::Result<Self> {
         let manifest = own_folder().join("../Cargo.toml");
-        let output = cargo()
-            .args(["metadata", "--no-deps", "--format-version=1", "--offline", "--manifest-path"])
-            .arg(&manifest)
-            .output()
-            .context("cargo metadata does not start")?;
-        ensure!(
-            output.status.success(),
-            "cargo metadata: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        let metadata: Value = serde_json::from_slice(&output.stdout)?;
+        let mut command = cargo();
+        command.args(["metadata", "--no-deps", "--format-version=1", "--offline"]);
+        let output = process::run_quietly(command.arg("--manifest-path").arg(manifest))?;
+        let metadata: Value = serde_json::from_str(&output)?;
         let root = PathBuf::from(text(&metadata, "workspace_root")?);
         let target = PathBuf::from(text(&metadata, "target_directory")?);
         let packages = metadata["packages"].as_array().context("no packages")?;

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use assurance_tests::cli::Person;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, totp};
+use assurance_tests::{Answer, Backend, Client, TestHost, both_backends, totp};
 use serde_json::{Value, json};
 
-const LOGIN: &str = "/v1/auth/login";
+use crate::sign_in::{self, login};
+
 const PASSWORD: &str = "/v1/auth/password";
 const SESSION: &str = "/v1/auth/session";
 const NEW: &str = "another password that nobody guesses";
@@ -15,15 +16,9 @@ const NEW: &str = "another password that nobody guesses";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 async fn host_with_person(backend: Backend) -> (TestHost, Person) {
-    let mut host = Builder::new(backend).prepare().await;
-    let person = host.create_person("ada");
+    let (mut host, person) = sign_in::host_with_person(backend).await;
     host.keep_secret(NEW);
-    host.start().await;
     (host, person)
-}
-
-async fn login(host: &TestHost, email: &str, password: &str) -> Answer {
-    host.nobody().post(LOGIN, &json!({ "email": email, "password": password })).await
 }
 
 async fn change(client: &Client, current: &str, new: &str) -> Answer {
@@ -56,8 +51,8 @@ both_backends! {
         change(&here, &ada.password, NEW).await.expect(204);
         here.get(SESSION).await.expect(200);
         there.get(SESSION).await.problem(401, "unauthenticated");
-        login(&host, &ada.email, &ada.password).await.problem(401, "invalid_credentials");
-        login(&host, &ada.email, NEW).await.expect(200);
+        login(&host, &ada.email, &ada.password, None).await.problem(401, "invalid_credentials");
+        login(&host, &ada.email, NEW, None).await.expect(200);
         let log = host.log();
         let outcomes = ["invalid_password", "wrong_password", "changed"];
         for outcome in outcomes.map(|outcome| format!("\"outcome\":\"{outcome}\"")) {
@@ -76,10 +71,10 @@ both_backends! {
         late.problem(429, "rate_limited");
         let wait = late.header("retry-after").expect("a Retry-After").parse().expect("seconds");
         // Both ways to try a password share one counter.
-        login(&host, &ada.email, &ada.password).await.problem(429, "rate_limited");
+        login(&host, &ada.email, &ada.password, None).await.problem(429, "rate_limited");
         tokio::time::sleep(Duration::from_secs(wait) + Duration::from_millis(100)).await;
         change(&stolen, &ada.password, NEW).await.expect(204);
-        login(&host, &ada.email, NEW).await.expect(200);
+        login(&host, &ada.email, NEW, None).await.expect(200);
     }
 
     async fn a_disabled_person_is_signed_out_and_cannot_sign_in(backend) {
@@ -91,24 +86,23 @@ both_backends! {
         assert_eq!((&disabled["disabled"], &disabled["ended"]), (&json!(true), &json!(1)));
         ended(&client).await;
 
-        let right = login(&host, &ada.email, &ada.password).await;
-        let unknown = login(&host, "nobody@example.org", "not the password at all").await;
+        let right = login(&host, &ada.email, &ada.password, None).await;
+        let unknown = login(&host, "nobody@example.org", "not the password at all", None).await;
         let mut problems = [right, unknown].map(|answer| answer.problem(401, "invalid_credentials"));
         for problem in &mut problems {
             problem["request_id"] = Value::Null;
         }
         assert_eq!(problems[0], problems[1]);
-        let refused = host.command(&["session", "create", "--user", &ada.email]).output();
-        let errors = String::from_utf8_lossy(&refused.expect("its end").stderr).into_owned();
+        let errors = host.refused(&["session", "create", "--user", &ada.email]);
         assert!(errors.contains("is disabled; enable it with: assurance user enable"), "{errors}");
         // A new password does not enable the account.
         let renewed = host.cli(&["user", "password", "--user", &ada.email]);
         let renewed = renewed["password"].as_str().expect("a password").to_owned();
         host.keep_secret(&renewed);
-        login(&host, &ada.email, &renewed).await.problem(401, "invalid_credentials");
+        login(&host, &ada.email, &renewed, None).await.problem(401, "invalid_credentials");
 
         host.cli(&["user", "enable", "--user", &ada.email]);
-        login(&host, &ada.email, &renewed).await.expect(200);
+        login(&host, &ada.email, &renewed, None).await.expect(200);
         let again = host.sign_in(&ada, &workspace);
         assert_eq!(again.get("/v1/workspaces").await.expect(200)["items"][0]["role"], "owner");
     }
@@ -121,7 +115,7 @@ both_backends! {
         let confirm = json!({ "code": totp::code(&secret, 0) });
         let confirmed = client.post("/v1/auth/mfa/confirm", &confirm).await.expect(200);
         let recovery = confirmed["recovery_codes"][0].as_str().expect("a code").to_owned();
-        login(&host, &ada.email, &ada.password).await.problem(401, "mfa_required");
+        login(&host, &ada.email, &ada.password, None).await.problem(401, "mfa_required");
         let open = host.sign_in(&ada, "");
         open.get(SESSION).await.expect(200);
 
@@ -129,7 +123,7 @@ both_backends! {
         let removed = host.cli(&reset);
         assert_eq!((&removed["removed"], &removed["ended"]), (&json!(true), &json!(2)));
         ended(&open).await;
-        login(&host, &ada.email, &ada.password).await.expect(200);
+        login(&host, &ada.email, &ada.password, None).await.expect(200);
         let fresh = host.sign_in(&ada, "");
         let security = fresh.get("/v1/auth/security").await.expect(200);
         assert_eq!((&security["mfa_enabled"], &security["recovery_codes_remaining"]), (&json!(false), &json!(0)));

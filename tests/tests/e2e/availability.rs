@@ -5,10 +5,8 @@ use std::time::{Duration, Instant};
 
 use assurance_tests::postgres::Postgres;
 use assurance_tests::{Backend, Builder, Client, TestHost};
-use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 /// Budget of a request: deadline of the route plus grace time. [`MARGIN`] is added for busy
 /// machines.
 const BUDGET: Duration = Duration::from_millis(500 + 1_500);
@@ -30,7 +28,6 @@ async fn host(cluster: &Postgres) -> (TestHost, Client) {
 async fn every_request_ends_while_tables_are_locked_and_a_retry_is_carried_out_once() {
     let Some(cluster) = Postgres::start().await else { return };
     let (_host, ada) = host(&cluster).await;
-    let case = json!({ "subject": "s", "description": "d" });
     for table in ["documents", "idempotency", "sessions"] {
         let mut connection = PgConnection::connect(&cluster.url()).await.expect("a connection");
         let mut locks = connection.begin().await.expect("a transaction");
@@ -39,10 +36,7 @@ async fn every_request_ends_while_tables_are_locked_and_a_retry_is_carried_out_o
         let key = format!("while-{table}-is-locked");
         let other_key = format!("{key}-2");
         let begun = Instant::now();
-        let answers = futures::future::join_all([
-            ada.post_once(CASES, &key, &case),
-            ada.post_once(CASES, &other_key, &case),
-        ]);
+        let answers = futures::future::join_all([ada.open_case(&key), ada.open_case(&other_key)]);
         for answer in answers.await {
             if answer.status != 201 {
                 answer.problem(503, "unavailable");
@@ -51,8 +45,8 @@ async fn every_request_ends_while_tables_are_locked_and_a_retry_is_carried_out_o
         }
         assert!(begun.elapsed() < BUDGET + MARGIN, "{table}: {:?}", begun.elapsed());
         locks.rollback().await.expect("the end of the lock");
-        let once = ada.post_once(CASES, &key, &case).await.expect(201);
-        let again = ada.post_once(CASES, &key, &case).await.expect(201);
+        let once = ada.open_case(&key).await.expect(201);
+        let again = ada.open_case(&key).await.expect(201);
         assert_eq!(once, again, "{table}");
     }
     let history = "/v1/workspaces/{ws}/support/case-history?limit=100";

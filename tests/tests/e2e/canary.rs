@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use assurance_tests::client::send;
 use assurance_tests::components::fixture;
 use assurance_tests::operators::{digest, items};
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
@@ -38,7 +37,7 @@ pub(crate) async fn scene(builder: Builder) -> (TestHost, Client, Client) {
 }
 
 async fn put(host: &TestHost, query: &str, component: Vec<u8>) -> assurance_tests::Answer {
-    send(host.operator(Method::PUT, &format!("{AREA}?{query}")).body(component)).await
+    host.put_area(&format!("behaves_as_marked?{query}"), &component).await
 }
 
 async fn told(host: &TestHost) -> Value {

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use assurance_tests::{Backend, Builder, TestHost, artifacts, npm, place, python};
+use assurance_tests::{Backend, Builder, TestHost, artifacts, place, python};
 
 use serde_json::Value;
 
@@ -116,7 +116,7 @@ fn rust_manifest(dependencies: &str) -> String {
 async fn the_rust_client_loses_nothing_and_makes_the_tour() {
     let served = TourHost::start().await;
     let (name, version) = RUST_GENERATOR;
-    let made = xtask::cargo_install::program(&place::tools(), name, version);
+    let made = xtask::packages::crates_io(&place::tools(), name, version);
     let mut generate = Command::new(made.unwrap_or_else(|error| panic!("{error:#}")));
     let folder = served.folder().join("rust");
     let generated = folder.join("src/generated");
@@ -139,10 +139,16 @@ async fn the_rust_client_loses_nothing_and_makes_the_tour() {
     assert_eq!(run(tour).await.trim(), "ok");
 }
 
+/// Returns the folder with the installed tools of npm.
+fn node_modules() -> PathBuf {
+    let made = xtask::packages::npm(&place::tools(), NODE_TOOLS);
+    made.unwrap_or_else(|error| panic!("{error:#}"))
+}
+
 #[tokio::test]
 async fn the_typescript_client_is_typed_and_makes_the_tour() {
     let served = TourHost::start().await;
-    let modules = npm::with_packages(NODE_TOOLS);
+    let modules = node_modules();
     let folder = served.folder().join("typescript");
     fs::create_dir(&folder).expect("a folder");
     symlink(&modules, folder.join("node_modules")).expect("a link");
@@ -169,7 +175,7 @@ async fn spectral_finds_nothing_in_the_document() {
     let served = TourHost::start().await;
     let rules = served.folder().join("spectral.yaml");
     fs::write(&rules, "extends: spectral:oas\n").expect("a rule set");
-    let mut lint = Command::new(npm::with_packages(NODE_TOOLS).join(".bin/spectral"));
+    let mut lint = Command::new(node_modules().join(".bin/spectral"));
     lint.args(["lint", "--fail-severity", "hint", "--ruleset"]).arg(rules).arg(&served.document);
     run(lint).await;
 }

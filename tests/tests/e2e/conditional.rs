@@ -40,8 +40,7 @@ both_backends! {
     async fn a_version_that_the_client_has_is_not_sent_again(backend) {
         let (_host, ada) = Builder::new(backend).areas(&["catalog", "support"]).start_with_owner().await;
         let repository = ada.repository("shop").await;
-        let case = json!({ "subject": "Help", "description": "It does not work." });
-        let case = id_of(&ada.post_once(CASES, "a-case-key", &case).await.expect(201));
+        let case = id_of(&ada.open_case("a-case-key").await.expect(201));
         check_unchanged(&ada, &format!("{CASES}/{case}")).await;
         let path = format!("{REPOSITORIES}/{repository}");
         let before = check_unchanged(&ada, &path).await;

@@ -6,7 +6,6 @@ use assurance_tests::{Backend, Builder, both_backends};
 use serde_json::json;
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
 
 both_backends! {
     async fn answers_have_exactly_the_contracts_fields(backend) {
@@ -30,8 +29,7 @@ both_backends! {
         contract.check(11, &cases);
         assert_eq!(cases.as_array().map(Vec::len), Some(1));
 
-        let body = json!({ "events": ["support_case.created"], "url": "https://example.com/hook" });
-        let webhook = ada.post(WEBHOOKS, &body).await.expect(201);
+        let webhook = ada.subscribe("https://example.com/hook").await.expect(201);
         contract.check(13, &webhook);
         assert_eq!(webhook["kind"], "webhook");
         assert!(webhook["secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")));

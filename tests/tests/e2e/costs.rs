@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use assurance_core::config::ManifestLimits;
-use assurance_tests::client::send;
 use assurance_tests::components::{area, fixture, nested};
 use assurance_tests::operators::{digest, stamped};
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, place, until};
@@ -24,9 +23,7 @@ async fn ask(client: &Client, path: &str, body: Value) -> Answer {
 
 async fn opens_a_case(client: &Client) -> Answer {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let key = format!("a-case-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let case = json!({"subject": "Help", "description": "It is broken."});
-    client.post_once(CASES, &key, &case).await
+    client.open_case(&format!("a-case-{}", NEXT.fetch_add(1, Ordering::Relaxed))).await
 }
 
 /// Starts a call that blocks other writers, without waiting for its response.
@@ -89,9 +86,7 @@ both_backends! {
             .set("jobs.max_timeout_ms", 600_000);
         let (host, ada) = builder.start_with_owner().await;
         let other = stamped(&fixture("holds-turn"), 1);
-        let staged = host.operator(Method::PUT, "/areas/holds_turn?activate=false");
-        let staged = send(staged.header("content-type", "application/wasm").body(other.clone()));
-        staged.await.expect(200);
+        host.put_area("holds_turn?activate=false", &other).await.expect(200);
         // Jobs are tested last, because the next version would run them again.
         for body in [json!({}), json!({"do": "spin"}), json!({"do": "job"})] {
             if body["do"] != "job" {

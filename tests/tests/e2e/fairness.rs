@@ -6,25 +6,18 @@ use std::time::{Duration, Instant};
 use assurance_tests::receiver::Receiver;
 use assurance_tests::{Backend, Builder, Client, both_backends};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::audits::{AREAS, AUDITS};
 
 const CASES: &str = "/v1/workspaces/{ws}/support/cases";
-const WEBHOOKS: &str = "/v1/workspaces/{ws}/webhooks";
 const PATIENCE: Duration = Duration::from_secs(10);
-
-async fn subscribe(client: &Client, url: &str) -> Value {
-    let body = json!({ "events": ["support_case.created"], "url": url });
-    client.post(WEBHOOKS, &body).await.expect(201)
-}
 
 async fn open_cases(client: &Client, numbers: std::ops::Range<u32>) {
     for n in numbers {
-        let body = json!({ "subject": format!("case {n}"), "description": "d" });
-        client.post_once(CASES, &format!("fairness-{n:04}"), &body).await.expect(201);
+        client.open_case(&format!("fairness-{n:04}")).await.expect(201);
     }
 }
 
@@ -64,10 +57,10 @@ both_backends! {
         let bea = host.create_owner("bea", "elsewhere");
         let (silent, healthy, other) =
             (Receiver::silent().await, Receiver::content().await, Receiver::content().await);
-        subscribe(&ada, &silent.base).await;
+        ada.subscribe(&silent.base).await.expect(201);
         open_cases(&ada, 0..40).await;
-        subscribe(&ada, &healthy.base).await;
-        subscribe(&bea, &other.base).await;
+        ada.subscribe(&healthy.base).await.expect(201);
+        bea.subscribe(&other.base).await.expect(201);
         open_cases(&ada, 40..45).await;
         open_cases(&bea, 0..5).await;
         healthy.wait_for(5, PATIENCE).await;

@@ -6,6 +6,8 @@ use assurance_tests::{Backend, Builder, Client, TestHost};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::logs::printed;
+
 const ANNOUNCEMENT: &str = "/v1/workspaces/{ws}/announcement";
 
 async fn publish(client: &Client, text: &str) -> Value {
@@ -62,12 +64,6 @@ async fn refusal(host: &TestHost, language: GuestLanguage, (read, lines): (&str,
     refused.problem(422, "validation_failed")["detail"].as_str().expect("a text").to_owned()
 }
 
-/// Returns the log lines of the example's area as `area logs` prints them, faults included.
-fn printed(host: &TestHost) -> String {
-    let output = host.command(&["area", "logs", "announcements"]).output().expect("it starts");
-    String::from_utf8(output.stdout).expect("text")
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_python_prints_is_logged_and_an_exception_is_the_cause_of_a_fault() {
     let (host, _) = Builder::new(Backend::Sqlite).start_with_owner().await;
@@ -75,7 +71,7 @@ async fn what_python_prints_is_logged_and_an_exception_is_the_cause_of_a_fault()
     let refused = refusal(&host, GuestLanguage::Python, ("def read() -> Reply:\n", lines)).await;
     let cause = "ValueError: nothing announced (File \"/0/announcements.py\", line ";
     assert!(refused.contains(cause), "{refused}");
-    let log = printed(&host);
+    let log = printed(&host, &["area", "logs", "announcements"]);
     assert!(log.contains(" INFO  reading\n"), "{log}");
     assert!(log.contains(" ERROR Traceback (most recent call last):\n"), "{log}");
     assert!(log.contains(&format!(" FAULT {cause}")), "{log}");
@@ -88,7 +84,7 @@ async fn what_javascript_prints_is_logged_and_an_exception_is_the_cause_of_a_fau
     let refused = refusal(&host, GuestLanguage::JavaScript, ("function read() {\n", lines)).await;
     assert!(refused.contains("nothing announced"), "{refused}");
     assert!(refused.contains("at read (/announcements.js:"), "{refused}");
-    let log = printed(&host);
+    let log = printed(&host, &["area", "logs", "announcements"]);
     assert!(log.contains(" INFO  reading 1\n"), "{log}");
     assert!(log.contains(" FAULT ") && log.contains("nothing announced"), "{log}");
 }

@@ -26,7 +26,7 @@ fn messages(page: &Value) -> Vec<&str> {
 }
 
 /// Returns the output of a command in its text form.
-fn printed(host: &TestHost, arguments: &[&str]) -> String {
+pub(crate) fn printed(host: &TestHost, arguments: &[&str]) -> String {
     let output = host.command(arguments).output().expect("the binary starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")

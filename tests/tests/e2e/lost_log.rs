@@ -2,9 +2,6 @@
 
 use assurance_tests::{Backend, Builder};
 use reqwest::Method;
-use serde_json::json;
-
-const CASES: &str = "/v1/workspaces/{ws}/support/cases";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_on_a_full_disk_costs_lines_and_no_answer() {
@@ -15,8 +12,7 @@ async fn a_log_on_a_full_disk_costs_lines_and_no_answer() {
         .start_with_owner()
         .await;
     for count in 0..20 {
-        let body = json!({ "subject": "unlogged", "description": "d" });
-        ada.post_once(CASES, &format!("unlogged-{count}"), &body).await.expect(201);
+        ada.open_case(&format!("unlogged-{count}")).await.expect(201);
     }
     assert_eq!(host.operate(Method::GET, "/health/ready").await.status, 200);
     let dropped = host.metric("assurance_log_lines_dropped_total").await;

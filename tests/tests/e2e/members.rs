@@ -78,8 +78,7 @@ both_backends! {
         let tokenless = Client { csrf: None, ..abe.clone() };
         tokenless.delete(&path).await.problem(403, "csrf_failed");
 
-        let case = json!({ "subject": "Help", "description": "It does not work." });
-        mia.post_once(CASES, "before-removal", &case).await.expect(201);
+        mia.open_case("before-removal").await.expect(201);
         for (client, name) in [(&abe, "vera"), (&abe, "mia"), (&abe, "amy"), (&ada, "abe")] {
             let path = member(&ada, name).await;
             client.delete(&path).await.expect(204);
@@ -88,7 +87,7 @@ both_backends! {
         for removed in [&vera, &mia, &abe, &amy] {
             removed.get(CASES).await.problem(404, "not_found");
             removed.get(MEMBERS).await.problem(404, "not_found");
-            removed.post_once(CASES, "after-removal", &case).await.problem(404, "not_found");
+            removed.open_case("after-removal").await.problem(404, "not_found");
             removed.delete(&owner).await.problem(404, "not_found");
             // The session belongs to the user and not to the workspace.
             assert_eq!(removed.get("/v1/workspaces").await.expect(200)["items"], json!([]));
@@ -143,15 +142,13 @@ both_backends! {
         let listed = host.cli(&["member", "list", "--workspace", "first"]);
         let listed: Vec<_> = listed["members"].as_array().expect("a list").iter().collect();
         assert_eq!((listed.len(), &listed[1]["role"]), (2, &json!("viewer")));
-        let remove = |email: &str| {
-            host.command(&["member", "remove", "--workspace", "first", "--user", email])
-        };
-        assert!(remove("vera@example.org").output().expect("its end").status.success());
+        let remove = |email| ["member", "remove", "--workspace", "first", "--user", email];
+        let removed = host.command(&remove("vera@example.org")).output().expect("its end");
+        assert!(removed.status.success(), "{removed:?}");
         vera.status_within(PATIENCE, CASES, 404).await;
         for (email, why) in [("vera@example.org", "not a member"), ("ada@example.org", "last owner")] {
-            let refused = remove(email).output().expect("its end");
-            let errors = String::from_utf8_lossy(&refused.stderr);
-            assert!(!refused.status.success() && errors.contains(why), "{errors}");
+            let errors = host.refused(&remove(email));
+            assert!(errors.contains(why), "{errors}");
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::process::Command;
 
-use assurance_tests::client::send;
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, place, until};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -51,9 +50,8 @@ async fn metrics_name_faults_live_versions_refusals_and_the_process() {
 async fn metrics_show_a_trial_until_it_ends() {
     let (host, ..) = scene(Builder::new(Backend::Sqlite)).await;
     for (query, mode) in [("canary=5", "canary"), ("shadow=10", "shadow")] {
-        let path = format!("/areas/behaves_as_marked?{query}");
-        let put = host.operator(Method::PUT, &path).body(marked("another."));
-        send(put).await.expect(200);
+        let name = format!("behaves_as_marked?{query}");
+        host.put_area(&name, &marked("another.")).await.expect(200);
         let page = host.operate(Method::GET, "/metrics").await.text();
         let trial = page.lines().find(|line| {
             line.starts_with("assurance_area_trial_info{area=\"behaves_as_marked\"")

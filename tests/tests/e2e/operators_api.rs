@@ -112,16 +112,14 @@ async fn what_is_decided_is_answered_as_the_document_says() {
     let document = Document::of(&host).await;
     let [one, two] = [1, 2].map(|stamp| stamped(&fixture("echo"), stamp));
     document.check("deploy_version", &host.put_area("echo", &one).await);
-    let put = host.operator(Method::PUT, "/areas/echo?shadow=50").body(two.clone());
-    document.check("deploy_version", &assurance_tests::client::send(put).await);
+    document.check("deploy_version", &host.put_area("echo?shadow=50", &two).await);
     let area = host.operate(Method::GET, "/areas/echo").await;
     assert!(document.check("get_area", &area)["trial"]["figures"].is_object());
     document.check("get_differences", &host.operate(Method::GET, "/areas/echo/shadow").await);
 
     for query in ["activate=true", "canary=5"] {
-        let path = format!("/areas/echo?dry_run=true&{query}");
-        let dry = host.operator(Method::PUT, &path).body(stamped(&fixture("echo"), 3));
-        let dry = assurance_tests::client::send(dry).await;
+        let name = format!("echo?dry_run=true&{query}");
+        let dry = host.put_area(&name, &stamped(&fixture("echo"), 3)).await;
         let findings = &document.check("deploy_version", &dry)["findings"];
         // The running shadow prevents a canary.
         assert_eq!(items(findings).len(), usize::from(query == "canary=5"), "{findings}");

@@ -25,11 +25,6 @@ fn hold(client: &Client, calls: u32) -> JoinSet<Answer> {
     held
 }
 
-async fn open_case(client: &Client, key: &str) -> Answer {
-    let case = json!({"subject": "Help", "description": "It is broken."});
-    client.post_once(CASES, key, &case).await
-}
-
 /// Returns whether a request was served. A response with status 503 must have
 /// `Retry-After`.
 fn served(answer: &Answer) -> bool {
@@ -61,7 +56,7 @@ async fn work(client: &Client, held: &mut JoinSet<Answer>) -> Service {
         let begun = Instant::now();
         let read = served(&client.get(CASES).await);
         let key = format!("while-held-{}", service.writes[1]);
-        let wrote = served(&open_case(client, &key).await);
+        let wrote = served(&client.open_case(&key).await);
         service.slowest = service.slowest.max(begun.elapsed());
         for (count, one) in [(&mut service.reads, read), (&mut service.writes, wrote)] {
             *count = [count[0] + u32::from(one), count[1] + 1];
@@ -89,7 +84,7 @@ both_backends! {
             assert_eq!(service.writes[0], service.writes[1], "{service:?}");
         }
         // The workspace whose calls held the connections is served again.
-        open_case(&ada, "after-all-of-them").await.expect(201);
+        ada.open_case("after-all-of-them").await.expect(201);
         let left_open = host.metric("assurance_database_transactions_left_open_total").await;
         assert_eq!(left_open, Some(0.0));
     }

@@ -47,6 +47,7 @@ async fn every_answer_tells_where_its_client_stands() {
     let elsewhere = ada.in_workspace("01939f1a-0000-7000-8000-000000000000");
     // For a session that is no longer cached, the headers show the address's limit.
     let (signed_in, either, by_address) = ("\"session\";q=", "\"s", "\"sign-in\";q=");
+    let of_pages = "\"page\";q=";
     for (answer, status, policy) in [
         (ada.get(CASES).await, 200, signed_in),
         (tokenless.post(CASES, &body).await, 403, either),
@@ -54,9 +55,9 @@ async fn every_answer_tells_where_its_client_stands() {
         (ada.delete("/v1/auth/session").await, 405, either),
         (nobody.get(CASES).await, 401, by_address),
         (nobody.get("/v1/nothing").await, 404, by_address),
-        (nobody.get("/").await, 200, by_address),
-        (nobody.get("/openapi.json").await, 200, by_address),
-        (nobody.get("/problems/not_found").await, 200, by_address),
+        (nobody.get("/").await, 200, of_pages),
+        (nobody.get("/openapi.json").await, 200, of_pages),
+        (ada.get("/problems/not_found").await, 200, of_pages),
         (send(nobody.request(Method::GET, CASES).header("host", "a b")).await, 400, by_address),
     ] {
         assert_eq!(answer.status, status, "{}: {}", answer.path, answer.text());

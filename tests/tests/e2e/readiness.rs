@@ -1,7 +1,6 @@
 //! A node that cannot serve reports it check by check, and responds 503 and not 404 for areas that
 //! it knows but cannot load.
 
-use assurance_tests::client::send;
 use assurance_tests::components::{area, version};
 use assurance_tests::operators::digest;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, until};
@@ -181,16 +180,14 @@ async fn readiness_tells_that_calls_writes_fail_while_others_do_not() {
     only(&until_ready(&host, 200, "ready").await, &[]);
     let mut locks = PgConnection::connect(&database.url()).await.expect("a connection");
     locks.execute("BEGIN; LOCK TABLE documents").await.expect("the lock");
-    let case = serde_json::json!({ "subject": "s", "description": "d" });
     for number in 0..5 {
-        let answer = ada.post_once(CASES, &format!("locked-{number}"), &case).await;
-        answer.problem(503, "unavailable");
+        ada.open_case(&format!("locked-{number}")).await.problem(503, "unavailable");
     }
     let checks = until_ready(&host, 503, "unready").await;
     only(&checks, &["writes"]);
     assert!(checks["writes"].to_string().contains("writes of calls failed"), "{checks}");
     locks.execute("ROLLBACK").await.expect("the end of the lock");
-    ada.post_once(CASES, "unlocked", &case).await.expect(201);
+    ada.open_case("unlocked").await.expect(201);
     only(&until_ready(&host, 200, "ready").await, &[]);
 }
 
@@ -212,9 +209,7 @@ async fn a_node_with_another_clock_than_the_database_is_unready_and_uses_the_dat
     only(&checks, &["clock"]);
     assert!(checks["clock"].to_string().contains("behind"), "{checks}");
 
-    let body = serde_json::json!({ "subject": "s", "description": "d" });
-    let request = ada.request(Method::POST, CASES).header("idempotency-key", "key-00000001");
-    let case = send(request.json(&body)).await.expect(201);
+    let case = ada.open_case("key-00000001").await.expect(201);
     let mut connection = PgConnection::connect(&url).await.expect("a connection");
     let text = case["created_at"].as_str().expect("a time").to_owned();
     let apart: f64 = sqlx::query_scalar(

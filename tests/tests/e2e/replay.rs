@@ -215,8 +215,7 @@ async fn no_secret_is_in_a_recording() {
         "claims_mapping": { "groups": "groups" }, "role_mapping": {},
     });
     let made = ada.post("/v1/workspaces/{ws}/identity/providers", &provider).await;
-    let webhook = json!({ "events": ["support_case.created"], "url": "http://127.0.0.1:9/hook" });
-    let hooked = ada.post("/v1/workspaces/{ws}/webhooks", &webhook).await;
+    let hooked = ada.subscribe("http://127.0.0.1:9/hook").await;
     let files = [recording(&host, &made).await, recording(&host, &hooked).await];
     made.expect(201);
     let shown = hooked.expect(201)["secret"].as_str().expect("a secret").to_owned();
@@ -239,8 +238,7 @@ async fn what_a_job_s_step_made_with_a_secret_is_in_no_recording_of_the_next() {
     let builder = Builder::new(Backend::Sqlite).areas(&["support", "webhooks"]);
     let builder = builder.argument("--record=faults").set("egress.allow_loopback", true);
     let (host, ada) = builder.start_with_owner().await;
-    let webhook = json!({ "events": ["support_case.created"], "url": "http://127.0.0.1:9/hook" });
-    let hooked = ada.post(WEBHOOKS, &webhook).await.expect(201);
+    let hooked = ada.subscribe("http://127.0.0.1:9/hook").await.expect(201);
     // Enough host calls to sign in the first step, but not to store the response in the second.
     host.configure(&[("areas.limits.webhooks.max_host_calls", toml::Value::from(3))]);
     host.signal(Signal::HUP);

@@ -1,7 +1,6 @@
 //! A shadow version executes copies of requests, and operators see the differences between its
 //! responses and the live version's.
 
-use assurance_tests::client::send;
 use assurance_tests::operators::{digest, items};
 use assurance_tests::{Backend, Builder, TestHost, both_backends, until};
 use reqwest::Method;
@@ -13,8 +12,8 @@ const AREA: &str = "/areas/behaves_as_marked";
 const PATH: &str = "/v1/workspaces/{ws}/fixtures/behaves-as-marked";
 
 async fn shadow(host: &TestHost, component: Vec<u8>) {
-    let put = host.operator(Method::PUT, &format!("{AREA}?shadow=100")).body(component);
-    assert_eq!(send(put).await.expect(200)["result"], "shadow");
+    let put = host.put_area("behaves_as_marked?shadow=100", &component).await;
+    assert_eq!(put.expect(200)["result"], "shadow");
 }
 
 /// Returns the comparison after this number of requests.

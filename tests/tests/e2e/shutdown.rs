@@ -91,11 +91,9 @@ async fn host_that_delivers_to(base: &str, cases: usize) -> (TestHost, Client, S
         .set("egress.allow_loopback", true)
         .start_with_owner()
         .await;
-    let hook = json!({ "url": format!("{base}/hooks"), "events": ["support_case.created"] });
-    let hook = ada.post(WEBHOOKS, &hook).await.expect(201);
+    let hook = ada.subscribe(&format!("{base}/hooks")).await.expect(201);
     for count in 0..cases {
-        let body = json!({ "subject": format!("case {count}"), "description": "d" });
-        ada.post_once(CASES, &format!("shutdown-{count}"), &body).await.expect(201);
+        ada.open_case(&format!("shutdown-{count}")).await.expect(201);
     }
     (host, ada, hook["id"].as_str().expect("an id").to_owned())
 }
@@ -164,14 +162,11 @@ async fn a_second_process_on_one_sqlite_database_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_processes_share_a_sqlite_database_where_that_is_allowed() {
-    let mut host = Builder::new(Backend::Sqlite)
+    let (host, ada) = Builder::new(Backend::Sqlite)
         .areas(&["support"])
         .set("database.allow_several_processes", true)
-        .prepare()
+        .start_with_owner()
         .await;
-    let owner = host.create_person("ada");
-    let workspace = host.create_workspace("first", &owner);
-    host.start().await;
     let file = host.folder().join("data/assurance.sqlite");
     let url = format!("sqlite:{}", file.display());
     let other = Builder::new(Backend::Sqlite)
@@ -180,9 +175,7 @@ async fn several_processes_share_a_sqlite_database_where_that_is_allowed() {
         .set("database.allow_several_processes", true)
         .start()
         .await;
-    let ada = host.sign_in(&owner, &workspace);
-    let body = json!({ "subject": "seen by both", "description": "d" });
-    ada.post_once(CASES, "shared-database", &body).await.expect(201);
+    ada.open_case("seen-by-both").await.expect(201);
     let there = Client { base: other.api.clone(), ..ada };
-    assert!(there.get(CASES).await.text().contains("seen by both"));
+    assert!(there.get(CASES).await.text().contains("seen-by-both"));
 }

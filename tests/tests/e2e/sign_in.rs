@@ -9,14 +9,19 @@ use serde_json::{Value, json};
 const LOGIN: &str = "/v1/auth/login";
 const SESSION: &str = "/v1/auth/session";
 
-async fn host_with_person(backend: Backend) -> (TestHost, Person) {
+pub(crate) async fn host_with_person(backend: Backend) -> (TestHost, Person) {
     let mut host = Builder::new(backend).prepare().await;
     let person = host.create_person("ada");
     host.start().await;
     (host, person)
 }
 
-async fn login(host: &TestHost, email: &str, password: &str, code: Option<&str>) -> Answer {
+pub(crate) async fn login(
+    host: &TestHost,
+    email: &str,
+    password: &str,
+    code: Option<&str>,
+) -> Answer {
     let mut body = json!({ "email": email, "password": password });
     if let Some(code) = code {
         body["code"] = json!(code);
@@ -293,8 +298,7 @@ both_backends! {
         login(&host, &ada.email, "a password typed wrong", None).await.expect(401);
         let answer = login(&host, &ada.email, &ada.password, None).await;
         let by_ada = host.signed_in(&answer).in_workspace(&workspace);
-        let hook = json!({ "events": ["support_case.created"], "url": "https://example.com/key" });
-        by_ada.post("/v1/workspaces/{ws}/webhooks", &hook).await.expect(201);
+        by_ada.subscribe("https://example.com/key").await.expect(201);
         let invitation = json!({ "email": eve.email, "role": "viewer" });
         by_ada.post("/v1/workspaces/{ws}/invitations", &invitation).await.expect(201);
         let enrolled = by_ada.post("/v1/auth/mfa/enrol", &json!({})).await.expect(200);

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use assurance_tests::components::{area, version};
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
 use reqwest::Method;
-use serde_json::json;
 
 /// Duration of the swaps under load.
 const SWAPPING: Duration = Duration::from_secs(30);
@@ -99,11 +98,9 @@ both_backends! {
 }
 
 async fn load(number: u32, client: Client, stop: Arc<AtomicBool>, served: Arc<AtomicU64>) {
-    let body = json!({ "subject": "load", "description": "d" });
     let mut count = 0_u32;
     while !stop.load(Ordering::Relaxed) {
-        let key = format!("load-{number}-{count:06}");
-        client.post_once(CASES, &key, &body).await.expect(201);
+        client.open_case(&format!("load-{number}-{count:06}")).await.expect(201);
         client.get(&format!("{CASES}-none")).await.problem(404, "not_found");
         served.fetch_add(2, Ordering::Relaxed);
         count += 1;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use assurance_tests::receiver::Receiver;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, until};
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
 use serde_json::{Value, json};
 
 const FIXTURE: &str = "/v1/workspaces/{ws}/fixtures/runs-together";
@@ -44,18 +44,8 @@ async fn assert_all_succeeded(client: &Client, jobs: usize) {
 
 async fn open_cases(client: &Client, cases: u32) {
     for case in 0..cases {
-        open_case(client, case).await.expect(201);
+        client.open_case(&format!("the-case-{case}")).await.expect(201);
     }
-}
-
-async fn open_case(client: &Client, case: u32) -> Answer {
-    let body = json!({ "subject": format!("case {case}"), "description": "d" });
-    client.post_once(CASES, &format!("the-case-{case}"), &body).await
-}
-
-async fn subscribe(client: &Client, receiver: &Receiver) -> Value {
-    let body = json!({ "events": ["support_case.created"], "url": receiver.base });
-    client.post("/v1/workspaces/{ws}/webhooks", &body).await.expect(201)
 }
 
 /// Returns a host on which no delivery is sent until it is started again, so that many wait.
@@ -87,7 +77,7 @@ both_backends! {
     async fn deliveries_that_wait_are_sent_together_and_once_each(backend) {
         let (mut host, ada) = host_without_deliveries(backend).await;
         let receiver = Receiver::content().await;
-        subscribe(&ada, &receiver).await;
+        ada.subscribe(&receiver.base).await.expect(201);
         open_cases(&ada, 300).await;
         assert!(receiver.received().is_empty());
         host.terminate().await;
@@ -111,7 +101,7 @@ both_backends! {
             "204 No Content",
         ])
         .await;
-        subscribe(&ada, &receiver).await;
+        ada.subscribe(&receiver.base).await.expect(201);
         open_cases(&ada, 60).await;
         host.terminate().await;
         host.configure(&[("jobs.enabled", true.into())]);
@@ -131,14 +121,14 @@ both_backends! {
         let builder = builder.set("jobs.max_waiting_per_area", 20);
         let (mut host, ada) = builder.start_with_owner().await;
         let receiver = Receiver::content().await;
-        subscribe(&ada, &receiver).await;
+        ada.subscribe(&receiver.base).await.expect(201);
         let other = ada.post("/v1/workspaces", &json!({ "name": "other" })).await.expect(201);
         let other = other["id"].as_str().expect("an id").to_owned();
         let other = Client { workspace: other, ..ada.clone() };
         // The queue is counted in the background.
         let mut taken = 0;
         let refused = loop {
-            let answer = open_case(&ada, taken).await;
+            let answer = ada.open_case(&format!("the-case-{taken}")).await;
             if answer.status != 201 {
                 break answer;
             }
@@ -152,16 +142,14 @@ both_backends! {
         let detail = problem["detail"].as_str().expect("a detail");
         assert!(detail.starts_with("Too many jobs of the workspace are waiting"), "{detail}");
         ada.get(CASES).await.expect(200);
-        open_case(&other, 0).await.expect(201);
+        other.open_case("the-case-0").await.expect(201);
 
         host.terminate().await;
         host.configure(&[("jobs.enabled", true.into())]);
         host.start().await;
         let ada = Client { base: host.api.clone(), ..ada };
         receiver.wait_for(taken as usize, SOON).await;
-        until("a case is accepted", async || {
-            open_case(&ada, 1_000 + taken).await.status == 201
-        })
-        .await;
+        let is_accepted = async || ada.open_case("the-last-case").await.status == 201;
+        until("a case is accepted", is_accepted).await;
     }
 }

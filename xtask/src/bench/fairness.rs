@@ -12,9 +12,10 @@ use serde_json::json;
 use super::server::{Plan, Server};
 use super::size::{audit, data, repository, upload};
 use super::steady::{ExpectedRequest, SteadyLoad};
-use super::writes::{Receiver, due, subscribe};
-use super::{CREATE, Programs, machine, plan, report};
+use super::writes::{Receiver, due, subscribe, until_drained};
+use super::{Programs, machine, plan, report};
 use crate::postgres::Postgres;
+use crate::process;
 use crate::workspace::Workspace;
 
 /// Audits of the busy workspace, and the results of its file.
@@ -36,8 +37,8 @@ struct Row {
     backend: &'static str,
     quiet: &'static str,
     busy: &'static str,
-    alone_ms: u64,
-    beside_ms: u64,
+    alone_ms: f64,
+    beside_ms: f64,
     /// Jobs of the busy workspace that waited or ran after the last measurement.
     busy_jobs_left: u64,
 }
@@ -59,7 +60,9 @@ pub(crate) fn run(workspace: &Workspace, programs: &Programs) -> anyhow::Result<
     println!("|---|---|---|---|---|---|");
     for row in &rows {
         let Row { backend, quiet, busy, alone_ms, beside_ms, busy_jobs_left } = row;
-        println!("| {quiet} | {busy} | {backend} | {alone_ms} | {beside_ms} | {busy_jobs_left} |");
+        println!(
+            "| {quiet} | {busy} | {backend} | {alone_ms:.0} | {beside_ms:.0} | {busy_jobs_left} |"
+        );
     }
     report::write(&workspace.target.join("bench-fairness.json"), &rows)
 }
@@ -87,13 +90,13 @@ impl Bench<'_> {
         mut measure: impl FnMut(&Server) -> anyhow::Result<Duration>,
     ) -> anyhow::Result<Row> {
         let noisy = server.enter_new_workspace("quiet")?;
-        let alone = median(&server, &mut measure)?;
+        let alone_ms = median_ms(&server, &mut measure)?;
         let calm = server.enter(noisy);
         let load = begin(&server)?;
         let noisy = server.enter(calm);
-        let mut beside = Duration::ZERO;
+        let mut beside_ms = 0.0;
         let mut measure_beside = || {
-            beside = median(&server, &mut measure)?;
+            beside_ms = median_ms(&server, &mut measure)?;
             Ok(())
         };
         match &load {
@@ -109,15 +112,7 @@ impl Bench<'_> {
             load.is_some() || busy_jobs_left > 0,
             "{busy} ended before the quiet workspace was measured"
         );
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Ok(Row {
-            backend: self.backend,
-            quiet,
-            busy,
-            alone_ms: millis(alone),
-            beside_ms: millis(beside),
-            busy_jobs_left,
-        })
+        Ok(Row { backend: self.backend, quiet, busy, alone_ms, beside_ms, busy_jobs_left })
     }
 
     fn audits(&self) -> anyhow::Result<Row> {
@@ -150,7 +145,7 @@ impl Bench<'_> {
         let silent_url = format!("http://{}/", silent.local_addr()?);
         let begin = |server: &Server| {
             subscribe(server, &silent_url, "support_case.created")?;
-            server.create(CREATE.path, CREATE.body.unwrap_or_default(), EVENTS)?;
+            server.create_cases(EVENTS)?;
             let create = ExpectedRequest::creating_case(server);
             Ok(Some(SteadyLoad::new(server, EVENTS_PER_SECOND, vec![create])))
         };
@@ -161,11 +156,10 @@ impl Bench<'_> {
                 subscribe(server, &receiver.url, "support_case.created")?;
             }
             let (before, begun) = (receiver.received.load(Ordering::Relaxed), Instant::now());
-            server.create(CREATE.path, CREATE.body.unwrap_or_default(), 1)?;
-            while receiver.received.load(Ordering::Relaxed) == before {
-                ensure!(begun.elapsed() < PATIENCE, "no delivery after {PATIENCE:?}");
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            server.create_cases(1)?;
+            process::until(PATIENCE, Duration::from_millis(1), "the event is delivered", || {
+                Ok((receiver.received.load(Ordering::Relaxed) > before).then_some(()))
+            })?;
             Ok(begun.elapsed())
         };
         let names =
@@ -189,22 +183,17 @@ impl Bench<'_> {
         let measure = |server: &Server| {
             let begun = Instant::now();
             server.post(PATH, Some(&json!({ "jobs": 1, "what": "one" })))?;
-            while due(server)? > 0 {
-                ensure!(begun.elapsed() < PATIENCE, "the job did not run after {PATIENCE:?}");
-                std::thread::sleep(Duration::from_millis(2));
-            }
+            until_drained(server, Duration::from_millis(2))?;
             Ok(begun.elapsed())
         };
         self.compare(server, ("one empty job", "10,000 jobs of 50 ms"), begin, measure)
     }
 }
 
-fn median(
+fn median_ms(
     server: &Server,
     measure: &mut impl FnMut(&Server) -> anyhow::Result<Duration>,
-) -> anyhow::Result<Duration> {
-    let times: anyhow::Result<Vec<Duration>> = (0..TIMES).map(|_| measure(server)).collect();
-    let mut times = times?;
-    times.sort_unstable();
-    Ok(times[times.len() / 2])
+) -> anyhow::Result<f64> {
+    let times_ms = (0..TIMES).map(|_| Ok(measure(server)?.as_secs_f64() * 1e3));
+    Ok(report::median(times_ms.collect::<anyhow::Result<_>>()?))
 }

@@ -1,11 +1,11 @@
 //! One load: wrk with one operation, and its cost for the server.
 
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 
+use super::report::Latency;
 use super::server::Server;
 use crate::apt;
 
@@ -22,6 +22,13 @@ pub(crate) struct Operation {
     pub(crate) unique_key: bool,
 }
 
+impl Operation {
+    /// Returns a GET of a path below the workspace.
+    pub(crate) const fn get(name: &'static str, path: &'static str) -> Self {
+        Self { name, method: "GET", path, body: None, unique_key: false }
+    }
+}
+
 /// Number of connections and duration of a load.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
@@ -33,9 +40,8 @@ pub(crate) struct Load {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct LoadResults {
     pub(crate) requests_per_second: f64,
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
-    pub(crate) max_ms: f64,
+    #[serde(flatten)]
+    pub(crate) latency: Latency,
     pub(crate) errors: u64,
     /// Processor time of the server for one request, user and system, in microseconds.
     pub(crate) cpu_us_per_request: f64,
@@ -60,21 +66,14 @@ pub(crate) fn require_wrk() -> anyhow::Result<()> {
     apt::install(&["wrk"], "the benchmark sends its load with wrk")
 }
 
-/// Writes the script for wrk.
-pub(crate) fn write_script(path: &Path) -> anyhow::Result<()> {
-    std::fs::write(path, include_str!("load.lua")).context("cannot write wrk's script")
-}
-
 /// Runs one load.
 pub(crate) fn run(
     server: &Server,
     operation: &Operation,
     load: Load,
-    script: &Path,
 ) -> anyhow::Result<LoadResults> {
     let cpu_before = server.cpu_us()?;
-    let mut wrk = command(server, operation, load, script);
-    let output = wrk.output().context("wrk does not start")?;
+    let output = command(server, operation, load).output().context("wrk does not start")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let Some(line) = text.lines().find_map(|line| line.strip_prefix("RESULT ")) else {
         bail!("wrk gave no figures:\n{text}\n{}", String::from_utf8_lossy(&output.stderr));
@@ -84,26 +83,17 @@ pub(crate) fn run(
     let requests = summary.requests as f64;
     Ok(LoadResults {
         requests_per_second: requests / (summary.duration_us / 1e6),
-        p50_ms: summary.p50_us / 1e3,
-        p99_ms: summary.p99_us / 1e3,
-        max_ms: summary.max_us / 1e3,
+        latency: Latency {
+            p50_ms: summary.p50_us / 1e3,
+            p99_ms: summary.p99_us / 1e3,
+            max_ms: summary.max_us / 1e3,
+        },
         errors: summary.errors,
         cpu_us_per_request: cpu / requests,
     })
 }
 
-/// Runs a load and discards its results.
-pub(crate) fn run_unmeasured(
-    server: &Server,
-    operation: &Operation,
-    load: Load,
-    script: &Path,
-) -> anyhow::Result<()> {
-    let output = command(server, operation, load, script).output();
-    output.map(|_| ()).context("wrk does not start")
-}
-
-fn command(server: &Server, operation: &Operation, load: Load, script: &Path) -> Command {
+fn command(server: &Server, operation: &Operation, load: Load) -> Command {
     let mut wrk = Command::new("wrk");
     wrk.args(["--threads", "1", "--timeout", "10s"])
         .arg("--connections")
@@ -111,7 +101,7 @@ fn command(server: &Server, operation: &Operation, load: Load, script: &Path) ->
         .arg("--duration")
         .arg(format!("{}s", load.seconds))
         .arg("--script")
-        .arg(script)
+        .arg(server.script())
         .arg(server.url(operation.path))
         .env("LOAD_METHOD", operation.method)
         .env("LOAD_COOKIE", server.cookie())

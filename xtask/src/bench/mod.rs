@@ -82,20 +82,9 @@ const CREATE: Operation = Operation {
     ),
     unique_key: true,
 };
-const LIST: Operation = Operation {
-    name: "GET support cases",
-    method: "GET",
-    path: "/support/cases",
-    body: None,
-    unique_key: false,
-};
-const DESCRIBE: Operation = Operation {
-    name: "GET envelope schema (no storage)",
-    method: "GET",
-    path: "/evidence-envelopes/schema",
-    body: None,
-    unique_key: false,
-};
+const LIST: Operation = Operation::get("GET support cases", "/support/cases");
+const DESCRIBE: Operation =
+    Operation::get("GET envelope schema (no storage)", "/evidence-envelopes/schema");
 const LOOP: Operation = Operation {
     name: "an endless loop",
     method: "POST",
@@ -110,7 +99,6 @@ struct Programs {
     twin: PathBuf,
     areas: PathBuf,
     folder: PathBuf,
-    script: PathBuf,
 }
 
 impl Programs {
@@ -151,7 +139,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     let mut start_ms = Vec::new();
     for backend in ["sqlite", "postgres"] {
         let pair = ServerPair::start(&programs, backend, &postgres)?;
-        rows.extend(pair.measure(&programs, options, backend)?);
+        rows.extend(pair.measure(options, backend)?);
         drop(pair);
         start_ms.push(warm_start(&programs, backend, &postgres)?);
     }
@@ -178,14 +166,11 @@ fn prepare(workspace: &Workspace) -> anyhow::Result<Programs> {
     // Files of an earlier run would make the tables larger.
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder)?;
-    let script = folder.join("load.lua");
-    load::write_script(&script)?;
     Ok(Programs {
         host: workspace.target.join("release/assurance"),
         twin: workspace.target.join("release/native-twin"),
         areas: workspace.areas(),
         folder,
-        script,
     })
 }
 
@@ -204,35 +189,26 @@ impl ServerPair {
 
     /// Measures each operation. The list is measured first, with the few cases of a short warm-up,
     /// because a list of thousands would measure JSON.
-    fn measure(
-        &self,
-        programs: &Programs,
-        options: &Options,
-        backend: &'static str,
-    ) -> anyhow::Result<Vec<Row>> {
+    fn measure(&self, options: &Options, backend: &'static str) -> anyhow::Result<Vec<Row>> {
         for server in [&self.component, &self.twin] {
-            server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
+            server.create_cases(10)?;
         }
-        [LIST, DESCRIBE, CREATE]
-            .iter()
-            .map(|operation| self.compare(programs, options, operation, backend))
-            .collect()
+        let operations = [LIST, DESCRIBE, CREATE];
+        operations.iter().map(|operation| self.compare(options, operation, backend)).collect()
     }
 
     fn compare(
         &self,
-        programs: &Programs,
         options: &Options,
         operation: &Operation,
         backend: &'static str,
     ) -> anyhow::Result<Row> {
         let load = Load { connections: options.connections, seconds: options.seconds };
-        let run = |server, load| load::run(server, operation, load, &programs.script);
+        let run = |server, load| load::run(server, operation, load);
         let warm = Load { seconds: 1, ..load };
         run(&self.component, warm)?;
         run(&self.twin, warm)?;
-        let (mut component, mut twin): (Vec<LoadResults>, Vec<LoadResults>) =
-            (Vec::new(), Vec::new());
+        let (mut component, mut twin) = (Vec::<LoadResults>::new(), Vec::<LoadResults>::new());
         for round in 0..options.rounds {
             eprintln!("{backend}, {}: round {} of {}", operation.name, round + 1, options.rounds);
             component.push(run(&self.component, load)?);
@@ -254,24 +230,17 @@ fn plan<'a>(
     postgres: &Postgres,
 ) -> anyhow::Result<Plan<'a>> {
     let name = format!("{kind}_{backend}");
-    let folder = programs.folder.join(&name);
-    let database = match backend {
-        "postgres" if !folder.exists() => Some(postgres.create_database(&name)?),
+    let mut plan = alone(programs, &name, &programs.areas);
+    plan.database = match backend {
+        "postgres" if !plan.folder.exists() => Some(postgres.create_database(&name)?),
         "postgres" => Some(postgres.database_url(&name)),
         _ => None,
     };
-    let (program, arguments): (&Path, &[&str]) =
-        if kind == "twin" { (&programs.twin, &[]) } else { (&programs.host, &["serve"]) };
-    Ok(Plan {
-        program,
-        arguments,
-        host: &programs.host,
-        folder,
-        areas: &programs.areas,
-        database,
-        settings: String::new(),
-        fleet: None,
-    })
+    if kind == "twin" {
+        plan.program = &programs.twin;
+        plan.arguments = &[];
+    }
+    Ok(plan)
 }
 
 /// Returns the plan of a single host with the embedded database and the areas of one folder.
@@ -289,13 +258,10 @@ fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> Plan<'a> {
 }
 
 /// Measures a second start with cached machine code.
-fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow::Result<u64> {
+fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow::Result<f64> {
     let plan = plan(programs, "component", backend, postgres)?;
-    let times: anyhow::Result<Vec<u64>> =
-        (0..5).map(|_| Ok(Server::start(&plan)?.start_ms)).collect();
-    let mut times = times?;
-    times.sort_unstable();
-    Ok(times[times.len() / 2])
+    let times_ms = (0..5).map(|_| Ok(Server::start(&plan)?.start_ms));
+    Ok(median(times_ms.collect::<anyhow::Result<_>>()?))
 }
 
 /// Measures the latency of a healthy area, alone and while clients of another area call an endless
@@ -303,16 +269,17 @@ fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow
 fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<NeighbourLatency> {
     let areas = programs.areas_with("areas", &["support.wasm", "fixtures/infinite-loop.wasm"])?;
     let server = Server::start(&alone(programs, "neighbour", &areas))?;
-    server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
+    server.create_cases(10)?;
     // Far below the machine's maximum, so that latency and not throughput is measured.
     let quick = Load { connections: 2, seconds: options.seconds };
-    let quiet = load::run(&server, &LIST, quick, &programs.script)?;
+    let quiet = load::run(&server, &LIST, quick)?;
     let looping = Load { connections: 16, seconds: options.seconds + 2 };
     let beside_a_loop = std::thread::scope(|scope| {
-        let noise = scope.spawn(|| load::run_unmeasured(&server, &LOOP, looping, &programs.script));
+        let noise = scope.spawn(|| load::run(&server, &LOOP, looping));
         std::thread::sleep(std::time::Duration::from_secs(1));
-        let measured = load::run(&server, &LIST, quick, &programs.script);
-        noise.join().map_err(|_| anyhow::anyhow!("the noise ended early"))??;
+        let measured = load::run(&server, &LIST, quick);
+        // Its figures do not matter.
+        let _ = noise.join();
         measured
     })?;
     Ok(NeighbourLatency { quiet, beside_a_loop })

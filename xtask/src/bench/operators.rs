@@ -1,10 +1,11 @@
 //! HTTP client of the operators' API for benchmarks.
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use minreq::Request;
 use serde_json::Value as Json;
 
-use crate::bench::server::Server;
+use super::client::{send, with_json};
+use super::server::Server;
 
 /// Timeout in seconds; compiling large components takes long.
 const ANSWER_LIMIT_S: u64 = 300;
@@ -38,17 +39,11 @@ impl OperatorsClient {
 
     /// Sends a POST request for an area.
     pub(crate) fn post(&self, area: &str, action: &str, body: &Json) -> anyhow::Result<Json> {
-        let request = minreq::post(format!("{}{area}/{action}", self.url));
-        let json = request.with_header("Content-Type", "application/json");
-        self.call(json.with_body(body.to_string()))
+        self.call(with_json(minreq::post(format!("{}{area}/{action}", self.url)), body))
     }
 
     fn call(&self, request: Request) -> anyhow::Result<Json> {
         let authorization = format!("Bearer {}", self.token);
-        let request = request.with_header("Authorization", authorization);
-        let answer = request.with_timeout(ANSWER_LIMIT_S).send()?;
-        let body = answer.as_str()?;
-        ensure!(answer.status_code < 300, "operators are told {}: {body}", answer.status_code);
-        Ok(serde_json::from_str(body)?)
+        send(request.with_header("Authorization", authorization), ANSWER_LIMIT_S)
     }
 }

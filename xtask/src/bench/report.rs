@@ -7,24 +7,31 @@ use serde::Serialize;
 
 use super::load::LoadResults;
 
-/// Times of one measurement.
-#[derive(Serialize)]
-pub(crate) struct Timings {
-    median_ms: f64,
-    max_ms: f64,
+/// Percentiles of the times of one measurement.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Latency {
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) max_ms: f64,
 }
 
-impl Timings {
+impl Latency {
+    /// Returns the percentiles of these times; zeros if there are none.
     pub(crate) fn of(mut times_ms: Vec<f64>) -> Self {
         times_ms.sort_by(f64::total_cmp);
-        let at = |index: usize| times_ms.get(index).copied().unwrap_or_default();
-        Self { median_ms: at(times_ms.len() / 2), max_ms: at(times_ms.len().saturating_sub(1)) }
+        let last = times_ms.len().saturating_sub(1);
+        let at = |share: usize| {
+            let index = (times_ms.len() * share / 100).min(last);
+            times_ms.get(index).copied().unwrap_or_default()
+        };
+        Self { p50_ms: at(50), p99_ms: at(99), max_ms: at(100) }
     }
 }
 
-impl std::fmt::Display for Timings {
+/// Prints the median and the maximum.
+impl std::fmt::Display for Latency {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:.1} ({:.1})", self.median_ms, self.max_ms)
+        write!(f, "{:.1} ({:.1})", self.p50_ms, self.max_ms)
     }
 }
 
@@ -56,7 +63,7 @@ pub(crate) struct Report {
     pub(crate) rounds: usize,
     pub(crate) connections: u32,
     pub(crate) seconds: u32,
-    pub(crate) start_ms: Vec<u64>,
+    pub(crate) start_ms: Vec<f64>,
     pub(crate) rows: Vec<Row>,
     pub(crate) neighbour: NeighbourLatency,
     pub(crate) in_process: String,
@@ -83,16 +90,16 @@ impl Report {
                 row.twin.requests_per_second,
                 row.ratio,
                 row.extra_cpu_us,
-                row.component.p99_ms,
-                row.twin.p99_ms,
+                row.component.latency.p99_ms,
+                row.twin.latency.p99_ms,
                 row.component.errors + row.twin.errors,
             );
         }
-        println!("\nstart, compiled cache warm: {:?} ms until serving", self.start_ms);
+        println!("\nstart, compiled cache warm: {:.0?} ms until serving", self.start_ms);
         println!(
             "a healthy area's p99: {:.1} ms quiet, {:.1} ms beside an area that loops ({:.0} and {:.0} req/s)",
-            self.neighbour.quiet.p99_ms,
-            self.neighbour.beside_a_loop.p99_ms,
+            self.neighbour.quiet.latency.p99_ms,
+            self.neighbour.beside_a_loop.latency.p99_ms,
             self.neighbour.quiet.requests_per_second,
             self.neighbour.beside_a_loop.requests_per_second,
         );
@@ -119,9 +126,11 @@ pub(crate) fn medians(rounds: &[LoadResults]) -> LoadResults {
     let of = |figure: fn(&LoadResults) -> f64| median(rounds.iter().map(figure).collect());
     LoadResults {
         requests_per_second: of(|m| m.requests_per_second),
-        p50_ms: of(|m| m.p50_ms),
-        p99_ms: of(|m| m.p99_ms),
-        max_ms: of(|m| m.max_ms),
+        latency: Latency {
+            p50_ms: of(|m| m.latency.p50_ms),
+            p99_ms: of(|m| m.latency.p99_ms),
+            max_ms: of(|m| m.latency.max_ms),
+        },
         errors: rounds.iter().map(|m| m.errors).sum(),
         cpu_us_per_request: of(|m| m.cpu_us_per_request),
     }

@@ -2,14 +2,12 @@
 //! session.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 
@@ -51,7 +49,7 @@ pub(crate) struct Server {
     host: PathBuf,
     config: PathBuf,
     /// Time from the start of the process until it serves, in milliseconds.
-    pub(crate) start_ms: u64,
+    pub(crate) start_ms: f64,
 }
 
 /// User with session and workspace, as which the requests are sent.
@@ -138,6 +136,11 @@ impl Server {
         self.api.trim_start_matches("http://")
     }
 
+    /// Returns the script with which wrk sends a load.
+    pub(crate) fn script(&self) -> PathBuf {
+        self.config.with_file_name("load.lua")
+    }
+
     /// Returns the folder of the server's data.
     pub(crate) fn data(&self) -> &Path {
         &self.data
@@ -149,29 +152,6 @@ impl Server {
 
     pub(crate) fn csrf_token(&self) -> &str {
         &self.person.csrf
-    }
-
-    /// Sends the body `times` times, each with a separate key.
-    pub(crate) fn create(&self, path: &str, body: &str, times: u32) -> anyhow::Result<()> {
-        let address = self.address();
-        let target = self.url(path).replace(&self.api, "");
-        for _ in 0..times {
-            let request = format!(
-                "POST {target} HTTP/1.1\r\nHost: {address}\r\nCookie: {}\r\nX-CSRF-Token: {}\r\n\
-                 Idempotency-Key: seed-{}\r\nContent-Type: application/json\r\n\
-                 Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-                self.person.cookie,
-                self.person.csrf,
-                self.next_load(),
-                body.len(),
-            );
-            let mut stream = TcpStream::connect(address)?;
-            stream.write_all(request.as_bytes())?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            ensure!(answer.starts_with("HTTP/1.1 201"), "the server answered {answer}");
-        }
-        Ok(())
     }
 
     /// Returns a unique number for each load, so that idempotency keys never repeat.
@@ -206,27 +186,22 @@ impl Server {
         let kib = kib.with_context(|| format!("no {name} in /proc/PID/status"))?;
         Ok(kib.trim().parse::<u64>()? * 1024)
     }
-
-    fn pid(&self) -> Option<Pid> {
-        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
-    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(pid) = self.pid() {
-            // An error means that the process has ended.
-            let _ = kill_process(pid, Signal::TERM);
-        }
+        // An error means that the process has ended.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let _ = self.child.wait();
     }
 }
 
-/// Writes the configuration. Returns its path.
+/// Writes the configuration, and wrk's script next to it. Returns the configuration's path.
 fn configure(plan: &Plan<'_>) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(&plan.folder)?;
     let config = plan.folder.join("assurance.toml");
     fs::write(&config, configuration(plan))?;
+    fs::write(plan.folder.join("load.lua"), include_str!("load.lua"))?;
     Ok(config)
 }
 
@@ -273,7 +248,7 @@ fn member(answer: &Json, name: &str) -> anyhow::Result<String> {
     Ok(answer[name].as_str().with_context(|| format!("no {name} in {answer}"))?.to_owned())
 }
 
-fn launch(plan: &Plan<'_>, config: &Path) -> anyhow::Result<(Child, String, u64)> {
+fn launch(plan: &Plan<'_>, config: &Path) -> anyhow::Result<(Child, String, f64)> {
     let serving = plan.folder.join("data/serving.json");
     // Remains of a killed process.
     let _ = fs::remove_file(&serving);
@@ -288,17 +263,13 @@ fn launch(plan: &Plan<'_>, config: &Path) -> anyhow::Result<(Child, String, u64)
         .stdin(Stdio::null())
         .spawn()
         .with_context(|| format!("{} does not start", plan.program.display()))?;
-    while begun.elapsed() < START_LIMIT {
-        if let Some(api) = fs::read_to_string(&serving).ok().and_then(|text| api(&text)) {
-            let start_ms = u64::try_from(begun.elapsed().as_millis())?;
-            return Ok((child, api, start_ms));
-        }
+    let api = process::until(START_LIMIT, Duration::from_millis(1), "the server serves", || {
         if let Some(status) = child.try_wait()? {
             bail!("the server ended at once ({status}): {}", plan.folder.join("log").display());
         }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    bail!("the server did not serve within {START_LIMIT:?}")
+        Ok(fs::read_to_string(&serving).ok().and_then(|text| api(&text)))
+    })?;
+    Ok((child, api, begun.elapsed().as_secs_f64() * 1e3))
 }
 
 fn api(serving: &str) -> Option<String> {

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::CREATE;
+use super::report::{Latency, median};
 use super::server::Server;
 
 const CONNECTIONS: u32 = 16;
@@ -20,9 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct PhaseResults {
     pub(crate) requests: usize,
     pub(crate) requests_per_second: f64,
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
-    pub(crate) max_ms: f64,
+    #[serde(flatten)]
+    pub(crate) latency: Latency,
     /// Number of requests of healthy areas with a wrong response.
     pub(crate) wrong: usize,
     /// Number of requests that a faulty canary failed.
@@ -31,17 +31,15 @@ pub(crate) struct PhaseResults {
 
 impl PhaseResults {
     pub(crate) fn of_rounds(rounds: Vec<Self>) -> Self {
-        let median = |of: fn(&Self) -> f64| {
-            let mut all: Vec<f64> = rounds.iter().map(of).collect();
-            all.sort_by(f64::total_cmp);
-            all.get(all.len() / 2).copied().unwrap_or_default()
-        };
+        let median = |of: fn(&Self) -> f64| median(rounds.iter().map(of).collect());
         Self {
             requests: rounds.iter().map(|round| round.requests).sum(),
             requests_per_second: median(|round| round.requests_per_second),
-            p50_ms: median(|round| round.p50_ms),
-            p99_ms: median(|round| round.p99_ms),
-            max_ms: rounds.iter().map(|round| round.max_ms).fold(0.0, f64::max),
+            latency: Latency {
+                p50_ms: median(|round| round.latency.p50_ms),
+                p99_ms: median(|round| round.latency.p99_ms),
+                max_ms: rounds.iter().map(|round| round.latency.max_ms).fold(0.0, f64::max),
+            },
             wrong: rounds.iter().map(|round| round.wrong).sum(),
             failed_by_canaries: rounds.iter().map(|round| round.failed_by_canaries).sum(),
         }
@@ -227,19 +225,12 @@ fn exchange(
 fn figures(seen: Vec<ConnectionResults>, took: Duration) -> PhaseResults {
     let wrong = seen.iter().map(|one| one.wrong).sum();
     let failed_by_canaries = seen.iter().map(|one| one.failed_by_canaries).sum();
-    let mut latencies: Vec<f64> = seen.into_iter().flat_map(|one| one.latencies_ms).collect();
-    latencies.sort_by(f64::total_cmp);
+    let latencies: Vec<f64> = seen.into_iter().flat_map(|one| one.latencies_ms).collect();
     let requests = latencies.len();
-    let at = |share: usize| {
-        latencies.get((requests * share / 100).min(requests.saturating_sub(1))).copied()
-    };
-    let requests_per_second = requests as f64 / took.as_secs_f64();
     PhaseResults {
         requests,
-        requests_per_second,
-        p50_ms: at(50).unwrap_or_default(),
-        p99_ms: at(99).unwrap_or_default(),
-        max_ms: at(100).unwrap_or_default(),
+        requests_per_second: requests as f64 / took.as_secs_f64(),
+        latency: Latency::of(latencies),
         wrong,
         failed_by_canaries,
     }

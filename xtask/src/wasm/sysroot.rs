@@ -8,6 +8,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use xtask::packages::ci_cache_or;
+
 use super::{DebianToolchain, TARGET, clean_cargo, version_line};
 use crate::process;
 use crate::workspace::Workspace;
@@ -40,8 +42,7 @@ pub(super) fn prepare(
     let release = version_line(&debian.rustc, "release: ")?;
     let commit = version_line(&debian.rustc, "commit-hash: ")?;
     let key = format!("{release}-{}", commit.get(..9).unwrap_or(&commit));
-    let kept = std::env::var_os("CI_CACHE_DIR").filter(|folder| !folder.is_empty());
-    let home = kept.map_or_else(|| workspace.target.clone(), PathBuf::from).join("wasm-sysroot");
+    let home = ci_cache_or(&workspace.target).join("wasm-sysroot");
     let sysroot = home.join(&key);
     if !sysroot.exists() {
         eprintln!("compiling the standard library for {TARGET} (once, about a minute)");

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::check;
-use crate::source::root;
+use crate::source::read;
 
 const RULES: &str = "host/deploy/alerts.yml";
 
@@ -16,7 +16,7 @@ const HISTOGRAM_SERIES: [&str; 3] = ["_bucket", "_sum", "_count"];
 
 #[test]
 fn every_alert_has_a_first_step_and_uses_described_metrics() {
-    let (rules, described) = (text(RULES), described_metrics(&text("host/OPERATING.md")));
+    let (rules, described) = (read(RULES), described_metrics(&read("host/OPERATING.md")));
     let alerts: Vec<&str> = rules.split("\n      - alert: ").skip(1).collect();
     assert!(!alerts.is_empty(), "{RULES} has no alert");
     let wrong: Vec<String> =
@@ -51,10 +51,6 @@ fn described_metrics(guide: &str) -> BTreeSet<String> {
         }
     }
     names
-}
-
-fn text(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).expect("a file of the repository")
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::check;
-use crate::source::{Source, root, sources};
+use crate::source::{Source, read, root, sources};
 
 const README_BYTES: usize = 6 * 1024;
 const ARCHITECTURE_WORDS: usize = 2_000;
@@ -39,7 +39,7 @@ fn the_readme_and_the_architecture_are_short() {
 
 #[test]
 fn a_paragraph_of_the_architecture_has_at_most_five_lines() {
-    let text = prose(&architecture().text);
+    let text = prose(&read("ARCHITECTURE.md"));
     let long = text.lines().filter(|line| line.chars().count() > PARAGRAPH_CHARS);
     let wrong: Vec<String> = long.map(|line| line.chars().take(60).collect()).collect();
     check("paragraphs of ARCHITECTURE.md", &wrong);
@@ -47,7 +47,7 @@ fn a_paragraph_of_the_architecture_has_at_most_five_lines() {
 
 #[test]
 fn the_glossary_has_few_terms_in_order() {
-    let text = architecture().text;
+    let text = read("ARCHITECTURE.md");
     let glossary = text.split("\n## Glossary\n").nth(1).expect("a glossary");
     let rows = glossary.lines().filter_map(|line| line.strip_prefix("| "));
     let terms: Vec<&str> = rows.skip(1).filter_map(|row| row.split(" |").next()).collect();
@@ -66,11 +66,6 @@ fn links_and_paths_in_documents_exist() {
         wrong.extend(paths.map(|path| format!("{} names {path}", file.path)));
     }
     check("references", &wrong);
-}
-
-fn architecture() -> Source {
-    let mut files = sources(&["md"]).into_iter();
-    files.find(|file| file.path == "ARCHITECTURE.md").expect("ARCHITECTURE.md")
 }
 
 /// Returns the text without blocks of code.
@@ -147,8 +142,7 @@ fn code_blocks_and_web_addresses_are_not_checked_and_placeholders_by_their_folde
 
 #[test]
 fn every_metric_is_described_for_operators() {
-    let guide = sources(&["md"]).into_iter().find(|file| file.path == "host/OPERATING.md");
-    let guide = guide.expect("host/OPERATING.md").text;
+    let guide = read("host/OPERATING.md");
     let mut wrong = Vec::new();
     for file in sources(&["rs"]).iter().filter(|file| file.path.starts_with("host/")) {
         let code = file.code();

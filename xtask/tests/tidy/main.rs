@@ -10,9 +10,7 @@ mod documents;
 mod source;
 mod words;
 
-use std::collections::BTreeMap;
-
-use source::{Source, root, sources};
+use source::{Source, sources};
 
 /// Pairs of a library and the only packages that may depend on it.
 const WALLS: [(&str, &[&str]); 7] = [
@@ -99,22 +97,19 @@ fn every_fixture_guest_is_named_by_a_test() {
         .filter(|file| file.path.starts_with("tests/") || file.path.starts_with("host/"))
         .collect();
     let wrong: Vec<String> = fixtures()
-        .into_keys()
+        .into_iter()
         .filter(|name| !tests.iter().any(|file| file.text.contains(&format!("\"{name}\""))))
         .map(|name| format!("guests/fixtures/{name} is named by no test"))
         .collect();
     check("fixtures", &wrong);
 }
 
-/// Returns the folders of fixtures that become components, with their manifests.
-fn fixtures() -> BTreeMap<String, String> {
-    let folders = std::fs::read_dir(root().join("guests/fixtures")).into_iter().flatten();
-    folders
-        .flatten()
-        .filter_map(|folder| {
-            let manifest = std::fs::read_to_string(folder.path().join("Cargo.toml")).ok()?;
-            Some((folder.file_name().into_string().ok()?, manifest))
-        })
-        .filter(|(_, manifest)| manifest.contains("cdylib"))
-        .collect()
+/// Returns the folders of fixtures that become components.
+fn fixtures() -> Vec<String> {
+    let manifests = sources(&["toml"]).into_iter().filter(|file| file.text.contains("cdylib"));
+    let name = |file: Source| {
+        let folder = file.path.strip_prefix("guests/fixtures/")?.strip_suffix("/Cargo.toml")?;
+        Some(folder.to_owned())
+    };
+    manifests.filter_map(name).collect()
 }

@@ -42,6 +42,11 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// Returns the text of a file.
+pub(crate) fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).expect("a file of the repository")
+}
+
 /// Returns every file with one of these extensions, sorted by path.
 pub(crate) fn sources(extensions: &[&str]) -> Vec<Source> {
     let mut found = Vec::new();

@@ -24,10 +24,6 @@ async fn host(backend: Backend) -> (TestHost, Client) {
     Builder::new(backend).areas(&["catalog", "support"]).start_with_owner().await
 }
 
-fn case() -> Value {
-    json!({ "subject": "Help", "description": "It does not work." })
-}
-
 fn repository(name: &str) -> Value {
     json!({ "name": name, "provider": "github", "default_branch": "main" })
 }
@@ -76,7 +72,7 @@ both_backends! {
         assert_eq!(listed["items"][0]["last_used_at"], Value::Null);
         assert_eq!(listed["items"][0].get("token"), None);
 
-        let made = ci.post_once(CASES, "by-a-machine", &case()).await.expect(201);
+        let made = ci.open_case("by-a-machine").await.expect(201);
         assert_eq!(ci.get(CASES).await.expect(200)[0]["id"], made["id"]);
         // The machine acts as the member who created the token.
         assert_eq!(ada.get(CASES).await.expect(200)[0]["id"], made["id"]);
@@ -183,7 +179,7 @@ both_backends! {
             ci.get(list).await.expect(200);
             there.get(list).await.problem(404, "not_found");
         }
-        there.post_once(CASES, "elsewhere-1", &case()).await.problem(404, "not_found");
+        there.open_case("elsewhere-1").await.problem(404, "not_found");
 
         let both = Client { token: ci.token.clone(), ..oda };
         let problem = both.get(CASES).await.problem(400, "malformed_request");
@@ -198,9 +194,9 @@ both_backends! {
         let (other, _) = machine(&mut host, &ada, "member").await;
         let mut ids = Vec::new();
         for client in [&ada, &one, &other] {
-            let first = client.post_once(CASES, "the-same-key", &case()).await;
+            let first = client.open_case("the-same-key").await;
             assert_eq!(first.header("idempotent-replayed"), None);
-            let again = client.post_once(CASES, "the-same-key", &case()).await;
+            let again = client.open_case("the-same-key").await;
             assert_eq!(again.header("idempotent-replayed"), Some("true"));
             let id = first.expect(201)["id"].clone();
             assert_eq!(again.expect(201)["id"], id);

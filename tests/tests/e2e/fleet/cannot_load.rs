@@ -5,14 +5,11 @@ use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_deployed_at_one_node_answers_at_all_and_a_node_that_cannot_keeps_the_old() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
     let shape = |number, builder: Builder| match number {
         2 => own_code(builder).areas(&["support"]).set("blobs.dir", "elsewhere"),
         _ => builder.areas(&["support"]),
     };
-    let (fleet, ada) = Fleet::start_fresh(shape).await;
+    let Some((fleet, ada)) = Fleet::start_fresh(shape).await else { return };
     let old = fleet.hosts[2].live_digest("support").await.expect("it is live");
     let new = version(1);
     fleet.hosts[0].put_area("support", &new).await.expect(200);
@@ -64,15 +61,12 @@ impl Drop for HiddenVersion {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_cannot_load_what_replaces_a_withdrawn_version_answers_with_neither() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
     // The third node keeps only the live version in memory.
     let shape = |number, builder: Builder| match number {
         2 => own_code(builder).set("areas.warm_versions", 1),
         _ => own_code(builder),
     };
-    let (fleet, ada) = Fleet::start_fresh(shape).await;
+    let Some((fleet, ada)) = Fleet::start_fresh(shape).await else { return };
     let (old, new) = (version(1), version(2));
     for version in [&old, &new] {
         fleet.hosts[0].put_area("support", version).await.expect(200);

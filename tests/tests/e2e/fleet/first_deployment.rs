@@ -4,10 +4,7 @@ use super::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_deployment_is_complete_only_when_every_node_answers_with_it() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    let (fleet, ada) = Fleet::start_fresh(|_, builder| builder).await;
+    let Some((fleet, ada)) = Fleet::start_fresh(|_, builder| builder).await else { return };
     let file = fleet.hosts[1].folder().join("support.wasm");
     std::fs::write(&file, version(1)).expect("written");
     let file = file.to_str().expect("a path");
@@ -20,14 +17,11 @@ async fn a_first_deployment_is_complete_only_when_every_node_answers_with_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_cannot_load_a_first_version_answers_503_and_is_unready() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
     let shape = |number, builder: Builder| match number {
         2 => own_code(builder).set("blobs.dir", "elsewhere"),
         _ => builder,
     };
-    let (fleet, ada) = Fleet::start_fresh(shape).await;
+    let Some((fleet, ada)) = Fleet::start_fresh(shape).await else { return };
     fleet.hosts[0].put_area("support", &version(1)).await.expect(200);
     let third = fleet.at(2, &ada);
     // 404 only until the node has read of the new area.

@@ -61,16 +61,16 @@ struct Fleet {
 
 impl Fleet {
     /// Starts three hosts that load these areas from their folders. Returns the owner of a
-    /// workspace, who uses the balancer.
-    async fn start(areas: &[&str]) -> (Self, Client) {
+    /// workspace, who uses the balancer; `None` without a PostgreSQL server.
+    async fn start(areas: &[&str]) -> Option<(Self, Client)> {
         Self::start_fresh(|_, builder| builder.areas(areas)).await
     }
 
     /// Starts a fleet on a new database.
-    async fn start_fresh(shape: impl Fn(usize, Builder) -> Builder) -> (Self, Client) {
-        let database = TestDatabase::create().await.expect("a database");
+    async fn start_fresh(shape: impl Fn(usize, Builder) -> Builder) -> Option<(Self, Client)> {
+        let database = TestDatabase::create().await?;
         let (fleet, ada) = Self::start_on(database.url(), shape).await;
-        (Self { _fresh: Some(database), ..fleet }, ada)
+        Some((Self { _fresh: Some(database), ..fleet }, ada))
     }
 
     async fn start_on(
@@ -216,10 +216,7 @@ impl Load {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_hold_at_every_node_and_so_do_their_ends() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    let (mut fleet, ada) = Fleet::start(&["support"]).await;
+    let Some((mut fleet, ada)) = Fleet::start(&["support"]).await else { return };
     let workspace = ada.workspace.clone();
     let bob = fleet.hosts[0].member("bob", &workspace, "member");
     for node in 0..NODES {
@@ -239,10 +236,7 @@ async fn sessions_hold_at_every_node_and_so_do_their_ends() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_node_may_die_under_load_and_every_retried_write_has_one_effect() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    let (mut fleet, ada) = Fleet::start(&["support"]).await;
+    let Some((mut fleet, ada)) = Fleet::start(&["support"]).await else { return };
     let load = Load::start(&ada);
     for round in 0..2 * NODES {
         tokio::time::sleep(Duration::from_millis(700)).await;
@@ -255,10 +249,7 @@ async fn any_node_may_die_under_load_and_every_retried_write_has_one_effect() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_whose_connections_are_ended_under_load_go_on_by_themselves() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    let (fleet, ada) = Fleet::start(&["support"]).await;
+    let Some((fleet, ada)) = Fleet::start(&["support"]).await else { return };
     let load = Load::start(&ada);
     for _ in 0..6 {
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -276,10 +267,7 @@ async fn nodes_whose_connections_are_ended_under_load_go_on_by_themselves() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_cut_off_from_the_database_says_so_and_never_answers_with_a_withdrawn_version() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    let (fleet, ada) = Fleet::start(&["support"]).await;
+    let Some((fleet, ada)) = Fleet::start(&["support"]).await else { return };
     let (old, new) = (version(1), version(2));
     for version in [&old, &new] {
         fleet.hosts[0].put_area("support", version).await.expect(200);
@@ -311,10 +299,7 @@ async fn a_node_cut_off_from_the_database_says_so_and_never_answers_with_a_withd
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_cannot_learn_what_is_live_stops_answering_within_the_bound() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
-    let (fleet, ada) = Fleet::start(&["support"]).await;
+    let Some((fleet, ada)) = Fleet::start(&["support"]).await else { return };
     let mut administrator = PgConnection::connect(&fleet.database).await.expect("a connection");
     let mut lock = administrator.begin().await.expect("a transaction");
     let statement = "LOCK TABLE live_areas IN ACCESS EXCLUSIVE MODE";

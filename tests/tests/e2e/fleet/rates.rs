@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use assurance_tests::redis::TestRedis;
-use assurance_tests::{Backend, Builder, Client};
+use assurance_tests::{Builder, Client};
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection};
 
@@ -78,21 +78,17 @@ fn nodes(fleet: &Fleet, ada: &Client) -> Vec<Client> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_spreads_its_requests_is_limited_as_one() {
-    if !Backend::Postgres.is_there() {
+    let Some((fleet, ada)) = Fleet::start_fresh(|_, builder| limited(builder)).await else {
         return;
-    }
-    let (fleet, ada) = Fleet::start_fresh(|_, builder| limited(builder)).await;
+    };
     is_limited_as_one(&nodes(&fleet, &ada)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_spreads_its_requests_is_limited_as_one_by_redis() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
     let redis = TestRedis::start();
     let shape = |_, builder| limited(builder).set("rates.redis_url", redis.url());
-    let (fleet, ada) = Fleet::start_fresh(shape).await;
+    let Some((fleet, ada)) = Fleet::start_fresh(shape).await else { return };
     is_limited_as_one(&nodes(&fleet, &ada)).await;
     let mut database = PgConnection::connect(&fleet.database).await.expect("a connection");
     let rows = sqlx::query_scalar("SELECT count(*) FROM rate_limits").fetch_one(&mut database);
@@ -101,16 +97,13 @@ async fn a_client_that_spreads_its_requests_is_limited_as_one_by_redis() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tokens_workspaces_and_addresses_are_limited_as_one() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
     let shape = |_, builder| {
         limited(builder)
             .set("rates.workspace_burst", i64::from(2 * BURST))
             .set("rates.workspace_per_minute", 1)
             .set("rates.sign_in_per_minute", i64::from(SIGN_INS))
     };
-    let (mut fleet, ada) = Fleet::start_fresh(shape).await;
+    let Some((mut fleet, ada)) = Fleet::start_fresh(shape).await else { return };
     let soon = assurance_tests::envelope::now().plus_ms(86_400_000).to_rfc3339();
     let body = json!({ "name": "ci", "role": "viewer", "expires_at": soon });
     let created = ada.post("/v1/workspaces/{ws}/access-tokens", &body).await.expect(201);
@@ -140,13 +133,10 @@ async fn tokens_workspaces_and_addresses_are_limited_as_one() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_redis_each_node_limits_alone_until_it_is_back() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
     let mut redis = TestRedis::start();
     let url = redis.url();
     let shape = |_, builder| limited(builder).set("rates.redis_url", url.clone());
-    let (mut fleet, ada) = Fleet::start_fresh(shape).await;
+    let Some((mut fleet, ada)) = Fleet::start_fresh(shape).await else { return };
     let nodes = nodes(&fleet, &ada);
     assert_eq!(spread(&nodes, 6).await, 6);
     redis.stop();
@@ -167,9 +157,6 @@ async fn without_redis_each_node_limits_alone_until_it_is_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_are_shared_over_tls_and_an_unknown_certificate_is_refused() {
-    if !Backend::Postgres.is_there() {
-        return;
-    }
     let redis = TestRedis::start_with_tls();
     // The last node trusts the certificate of another server only.
     let other = TestRedis::start_with_tls();
@@ -178,7 +165,7 @@ async fn limits_are_shared_over_tls_and_an_unknown_certificate_is_refused() {
         let known = if number + 1 < NODES { &redis } else { &other }.certificate_file();
         builder.environment("SSL_CERT_FILE", known.to_str().expect("a path"))
     };
-    let (fleet, ada) = Fleet::start_fresh(trusts).await;
+    let Some((fleet, ada)) = Fleet::start_fresh(trusts).await else { return };
     fleet.at(0, &ada).until_status(CASES, 429).await;
     let elsewhere = fleet.at(1, &ada);
     is_refused_elsewhere(BURST, async || elsewhere.get(CASES).await.status).await;

@@ -16,7 +16,7 @@ use xtask::languages::GuestLanguage;
 use self::report::{Report, Row};
 use super::load::{self, Load, LoadResults, Operation};
 use super::operators::OperatorsClient;
-use super::report::{Timings, medians};
+use super::report::{Latency, medians};
 use super::server::Server;
 use super::versions::numbered;
 use super::{Options, Programs, alone, machine};
@@ -27,13 +27,7 @@ const ANNOUNCEMENT: &str = "/announcement";
 /// Number of timed deployments of each language.
 const VERSIONS: usize = 3;
 
-const READ: Operation = Operation {
-    name: "GET announcement",
-    method: "GET",
-    path: ANNOUNCEMENT,
-    body: None,
-    unique_key: false,
-};
+const READ: Operation = Operation::get("GET announcement", ANNOUNCEMENT);
 const PUBLISH: Operation = Operation {
     name: "PUT announcement",
     method: "PUT",
@@ -65,7 +59,7 @@ pub(crate) fn run(
     stage.server.put(ANNOUNCEMENT, &json!({ "text": "The first one." }))?;
     let fresh = stage.deployments("compiled fresh")?;
     let cached = stage.deployments("cached")?;
-    let measured = stage.loads(programs, options)?;
+    let measured = stage.loads(options)?;
     let figures = fresh.into_iter().zip(cached).zip(measured);
     let rows = stage.candidates.iter().zip(figures);
     let rows = rows.map(|(candidate, ((fresh, cached), [read, write]))| Row {
@@ -132,8 +126,8 @@ impl LanguageBench {
 
     /// Measures the time from the start of the deployment's request to the version's first
     /// response. In the second run all versions are cached on disk and none is in memory.
-    fn deployments(&self, how: &str) -> anyhow::Result<Vec<Timings>> {
-        let times = |candidate: &Candidate| -> anyhow::Result<Timings> {
+    fn deployments(&self, how: &str) -> anyhow::Result<Vec<Latency>> {
+        let times = |candidate: &Candidate| -> anyhow::Result<Latency> {
             eprintln!("{}: deployed, {how}", candidate.language);
             let deployed = (0..VERSIONS).map(|number| {
                 let component = numbered(&candidate.component, number);
@@ -142,17 +136,13 @@ impl LanguageBench {
                 self.server.get(ANNOUNCEMENT)?;
                 Ok(begun.elapsed().as_secs_f64() * 1e3)
             });
-            Ok(Timings::of(deployed.collect::<anyhow::Result<_>>()?))
+            Ok(Latency::of(deployed.collect::<anyhow::Result<_>>()?))
         };
         self.candidates.iter().map(times).collect()
     }
 
     /// Measures each language in turn. Returns the medians of reading and of publishing.
-    fn loads(
-        &self,
-        programs: &Programs,
-        options: &Options,
-    ) -> anyhow::Result<Vec<[LoadResults; 2]>> {
+    fn loads(&self, options: &Options) -> anyhow::Result<Vec<[LoadResults; 2]>> {
         let mut rounds: Vec<[Vec<LoadResults>; 2]> =
             self.candidates.iter().map(|_| Default::default()).collect();
         let reads = Load { connections: options.connections, seconds: options.seconds };
@@ -163,8 +153,7 @@ impl LanguageBench {
                 let language = &candidate.language;
                 eprintln!("{language}: round {} of {}", round + 1, options.rounds);
                 self.deploy(&candidate.component)?;
-                let run =
-                    |operation, load| load::run(&self.server, operation, load, &programs.script);
+                let run = |operation, load| load::run(&self.server, operation, load);
                 run(&READ, warm_up)?;
                 read.push(run(&READ, reads)?);
                 written.push(run(&PUBLISH, writes)?);

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{PUBLISH, READ};
 use crate::bench::load::{LoadResults, Operation};
-use crate::bench::report::Timings;
+use crate::bench::report::Latency;
 
 /// Results of the area in one language; for loads the medians of the rounds.
 #[derive(Serialize)]
@@ -14,8 +14,8 @@ pub(super) struct Row {
     pub(super) language: String,
     pub(super) component_bytes: usize,
     /// From the deployment's request to the first response.
-    pub(super) fresh: Timings,
-    pub(super) cached: Timings,
+    pub(super) fresh: Latency,
+    pub(super) cached: Latency,
     pub(super) read: LoadResults,
     pub(super) write: LoadResults,
 }
@@ -67,8 +67,8 @@ impl Report {
                 operation.name,
                 row.language,
                 seen.requests_per_second,
-                seen.p50_ms,
-                seen.p99_ms,
+                seen.latency.p50_ms,
+                seen.latency.p99_ms,
                 seen.cpu_us_per_request,
                 seen.errors,
             );

@@ -5,7 +5,8 @@ use anyhow::{Context as _, ensure};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::report::LatencyPercentiles;
+use super::report::repeated;
+use crate::bench::report::Latency;
 use crate::bench::server::Server;
 
 /// Number of requests for each page.
@@ -16,10 +17,10 @@ const FAR: usize = 1_000;
 #[derive(Serialize)]
 pub(super) struct DependencyListTimes {
     pub(super) filter: String,
-    pub(super) first: LatencyPercentiles,
+    pub(super) first: Latency,
     /// Number of the page whose times are in `far`, counted from 1.
     pub(super) far_page: usize,
-    pub(super) far: LatencyPercentiles,
+    pub(super) far: Latency,
 }
 
 /// Measures every filter alone, then some combinations.
@@ -52,9 +53,9 @@ fn list(server: &Server, filter: &str, query: &str) -> anyhow::Result<Dependency
     eprintln!("{filter}: page 1, page {far_page}");
     Ok(DependencyListTimes {
         filter: filter.to_owned(),
-        first: LatencyPercentiles::of(SAMPLES, || server.get(&first).map(drop))?,
+        first: repeated(SAMPLES, || server.get(&first))?,
         far_page,
-        far: LatencyPercentiles::of(SAMPLES, || server.get(&far).map(drop))?,
+        far: repeated(SAMPLES, || server.get(&far))?,
     })
 }
 

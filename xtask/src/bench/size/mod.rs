@@ -13,7 +13,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value as Json, json};
 
 use self::lists::DependencyListTimes;
-use self::report::{LatencyPercentiles, Rebuild, Report, SbomImportTimings};
+use self::report::{Rebuild, Report, SbomImportTimings, repeated};
 use super::operators::OperatorsClient;
 use super::server::Server;
 use super::{Options, Programs, machine, plan};
@@ -34,7 +34,7 @@ pub(crate) fn run(
     options: &Options,
 ) -> anyhow::Result<()> {
     let postgres = Postgres::start()?;
-    let mut report = Report::new(machine()?);
+    let mut report = Report { machine: machine()?, ..Report::default() };
     for backend in ["sqlite", "postgres"] {
         let server = Server::start(&plan(programs, "size", backend, &postgres)?)?;
         imports(&server, backend, &mut report)?;
@@ -85,8 +85,7 @@ fn rebuilds(
             ensure!(new == Some((to - there) as u64), "{new:?} findings were imported");
             there = to;
         }
-        let times =
-            LatencyPercentiles::of(20, || server.post("/control-room/rebuild", None).map(drop))?;
+        let times = repeated(20, || server.post("/control-room/rebuild", None))?;
         let guest_memory_bytes = guest_memory_bytes(server, "control_room")?;
         report.rebuilds.push(Rebuild { backend, findings, times, guest_memory_bytes });
     }

@@ -6,17 +6,17 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::json;
 
-use super::HELLO_PATH;
 use super::versions::Versions;
-use super::{DEPLOYMENTS, PATIENCE, VERSIONS};
-use crate::bench::report::Timings;
+use super::{DEPLOYMENTS, HELLO_PATH, PATIENCE, VERSIONS};
+use crate::bench::report::Latency;
 use crate::bench::server::{Plan, Server};
 use crate::bench::{Programs, alone};
 use crate::postgres::Postgres;
+use crate::process;
 
 const NODES: usize = 3;
 /// Wait between two requests of a client.
@@ -36,10 +36,10 @@ pub(super) struct FleetMeasurement {
 pub(super) struct SwapMeasurement {
     /// Time printed by `area deploy --activate`: from its request until the last node reported the
     /// version.
-    pub(super) printed: Timings,
+    pub(super) printed: Latency,
     /// Time from the start of that command until the last node's client got a response of the
     /// version.
-    pub(super) answered: Timings,
+    pub(super) answered: Latency,
 }
 
 /// Starts the fleet, deploys, and measures.
@@ -66,7 +66,7 @@ impl SwapMeasurement {
     /// Splits the pairs of printed and observed times, in milliseconds, into two series.
     fn of(times_ms: Vec<[f64; 2]>) -> Self {
         let (printed, answered) = times_ms.into_iter().map(<(f64, f64)>::from).unzip();
-        Self { printed: Timings::of(printed), answered: Timings::of(answered) }
+        Self { printed: Latency::of(printed), answered: Latency::of(answered) }
     }
 }
 
@@ -129,12 +129,9 @@ impl Nodes {
 /// Returns when a node first responded with this greeting, in milliseconds.
 fn until_answered(node: &Server, greeting: &str, begun: Instant) -> anyhow::Result<f64> {
     let body = json!({ "name": "you" });
-    while begun.elapsed() < PATIENCE {
+    process::until(PATIENCE, LOOK, "a node responds with the new version", || {
         let answer = node.post(HELLO_PATH, Some(&body))?;
-        if answer["text"].as_str().is_some_and(|text| text.starts_with(greeting)) {
-            return Ok(begun.elapsed().as_secs_f64() * 1e3);
-        }
-        std::thread::sleep(LOOK);
-    }
-    bail!("a node did not answer with the new version within {PATIENCE:?}")
+        let is_new = answer["text"].as_str().is_some_and(|text| text.starts_with(greeting));
+        Ok(is_new.then(|| begun.elapsed().as_secs_f64() * 1e3))
+    })
 }

@@ -11,17 +11,18 @@ mod versions;
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use serde_json::{Value as Json, json};
 
 use self::report::{Deployments, OneNode, Report};
 use self::versions::Versions;
 use super::operators::OperatorsClient;
-use super::report::Timings;
+use super::report::Latency;
 use super::server::Server;
 use super::steady::{ExpectedRequest, PhaseResults, SteadyLoad};
-use super::{CREATE, Options, Programs, alone, machine};
+use super::{Options, Programs, alone, machine};
 use crate::postgres::Postgres;
+use crate::process;
 use crate::workspace::Workspace;
 
 /// Number of versions between which the swaps alternate.
@@ -55,7 +56,7 @@ pub(crate) fn run(
     let postgres = Postgres::start()?;
     let areas = programs.areas_with("swapped-areas", &["support.wasm"])?;
     let server = Server::start(&alone(programs, "swaps", &areas))?;
-    server.create(CREATE.path, CREATE.body.unwrap_or_default(), 10)?;
+    server.create_cases(10)?;
     let one_node = SwapBench::set(&server, programs)?.measure(&server, options.rate)?;
     // Frees the processors for the fleet.
     drop(server);
@@ -153,15 +154,11 @@ impl SwapBench {
     }
 
     fn until_rolled_back(&self) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        let pause = Duration::from_millis(5);
+        process::until(PATIENCE, pause, "a faulty canary is rolled back", || {
             let area = self.operators.get(TRIED)?;
-            if area["trial"]["state"] == "rolled_back" {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        bail!("a faulty canary was not rolled back within {PATIENCE:?}")
+            Ok((area["trial"]["state"] == "rolled_back").then_some(()))
+        })
     }
 
     /// Measures the time from the start of the deployment's request to the version's first
@@ -176,9 +173,9 @@ impl SwapBench {
             Ok(begun.elapsed().as_secs_f64() * 1e3)
         };
         let fresh = (0..DEPLOYMENTS).map(|number| deploy(1_000 + number));
-        let fresh = Timings::of(fresh.collect::<anyhow::Result<_>>()?);
+        let fresh = Latency::of(fresh.collect::<anyhow::Result<_>>()?);
         let cached = (0..DEPLOYMENTS).map(|number| deploy(number % VERSIONS));
-        let cached = Timings::of(cached.collect::<anyhow::Result<_>>()?);
+        let cached = Latency::of(cached.collect::<anyhow::Result<_>>()?);
         Ok(Deployments { component_bytes: self.versions.hello(0).len(), fresh, cached })
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::fleet::{FleetMeasurement, SwapMeasurement};
-use crate::bench::report::Timings;
+use crate::bench::report::Latency;
 use crate::bench::steady::PhaseResults;
 
 /// Times from the start of a deployment's request to the version's first
@@ -11,8 +11,8 @@ use crate::bench::steady::PhaseResults;
 #[derive(Serialize)]
 pub(super) struct Deployments {
     pub(super) component_bytes: usize,
-    pub(super) fresh: Timings,
-    pub(super) cached: Timings,
+    pub(super) fresh: Latency,
+    pub(super) cached: Latency,
 }
 
 /// All results of one run.
@@ -48,9 +48,9 @@ impl Report {
             println!(
                 "| {name} | {:.0} | {:.2} | {:.2} | {:.1} | {} | {} |",
                 seen.requests_per_second,
-                seen.p50_ms,
-                seen.p99_ms,
-                seen.max_ms,
+                seen.latency.p50_ms,
+                seen.latency.p99_ms,
+                seen.latency.max_ms,
                 seen.wrong,
                 seen.failed_by_canaries,
             );
@@ -62,7 +62,7 @@ impl Report {
 
     fn print_deployments(&self) {
         println!("| deployed and answering | KiB | ms, median (max) |\n|---|---|---|");
-        let print = |what: &str, bytes: usize, times: &Timings| {
+        let print = |what: &str, bytes: usize, times: &Latency| {
             println!("| {what} | {} | {times} |", bytes >> 10);
         };
         let Deployments { component_bytes, fresh, cached } = &self.one_node.deployments;

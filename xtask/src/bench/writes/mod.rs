@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, ensure};
 
 pub(super) use self::receiver::Receiver;
-pub(super) use self::service::{due, subscribe};
+pub(super) use self::service::{due, subscribe, until_drained};
 
 use self::peers::Peers;
 use self::rows::{Figures, Rows, Subject};
@@ -48,12 +48,13 @@ pub(crate) fn run(
         folder: &programs.folder,
         rows: Rows::default(),
     };
-    for backend in ["sqlite", "postgres"] {
-        bench.measure(backend)?;
-    }
+    // What was measured before a failure is reported too.
+    let measured =
+        ["sqlite", "postgres"].into_iter().try_for_each(|backend| bench.measure(backend));
     println!("\nmachine: {}\n", machine()?);
     bench.rows.print();
-    report::write(&workspace.target.join("bench-writes.json"), &bench.rows)
+    report::write(&workspace.target.join("bench-writes.json"), &bench.rows)?;
+    measured
 }
 
 /// Returns the programs of another build.
@@ -61,8 +62,7 @@ fn build_in(programs: &Programs, folder: &Path) -> anyhow::Result<Programs> {
     let folder = folder.canonicalize().with_context(|| format!("no {}", folder.display()))?;
     let (host, areas) = (folder.join("assurance"), folder.join("areas"));
     ensure!(host.exists() && areas.exists(), "no assurance and areas in {}", folder.display());
-    let (twin, script) = (programs.twin.clone(), programs.script.clone());
-    Ok(Programs { host, areas, twin, script, folder: programs.folder.clone() })
+    Ok(Programs { host, areas, twin: programs.twin.clone(), folder: programs.folder.clone() })
 }
 
 struct Bench<'a> {

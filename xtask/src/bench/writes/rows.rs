@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::bench::load::LoadResults;
-use crate::bench::report::median;
+use crate::bench::report::{Latency, median};
 
 /// What is measured, on which database, and of whom.
 #[derive(Clone, PartialEq, Serialize)]
@@ -29,13 +29,6 @@ pub(super) struct Figures {
     pub(super) errors: u64,
 }
 
-/// Latencies of the requests of a load.
-#[derive(Clone, Copy, Serialize)]
-pub(super) struct Latency {
-    pub(super) p50_ms: f64,
-    pub(super) p99_ms: f64,
-}
-
 impl Figures {
     /// Returns the figures of a load.
     pub(super) fn of_load(load: &LoadResults, database_cpu_us: f64, waiting: u64) -> Self {
@@ -43,7 +36,7 @@ impl Figures {
             per_second: load.requests_per_second,
             cpu_us: load.cpu_us_per_request,
             database_cpu_us,
-            latency: Some(Latency { p50_ms: load.p50_ms, p99_ms: load.p99_ms }),
+            latency: Some(load.latency),
             waiting,
             errors: load.errors,
         }

@@ -11,12 +11,13 @@ use serde_json::json;
 
 use super::postgres_cpu_us;
 use super::receiver::Receiver;
-use super::rows::{Figures, Latency};
+use super::rows::Figures;
 use crate::bench::load::{self, Load};
 use crate::bench::server::{Plan, Server};
 use crate::bench::steady::{ExpectedRequest, SteadyLoad};
 use crate::bench::{CREATE, Programs, plan};
 use crate::postgres::Postgres;
+use crate::process;
 
 /// Number of calls that each enqueue a thousand jobs.
 const BATCHES: u32 = 50;
@@ -58,7 +59,7 @@ impl Service<'_> {
         if workspaces > 1 {
             server.spread_over(workspaces)?;
         }
-        let run = |load| load::run(&server, &CREATE, load, &self.programs.script);
+        let run = |load| load::run(&server, &CREATE, load);
         run(Load { seconds: 1, ..self.load })?;
         let before = postgres_cpu_us()?;
         let posts = run(self.load)?;
@@ -86,7 +87,7 @@ impl Service<'_> {
             per_second: seen.requests_per_second,
             cpu_us: (server.cpu_us()? - cpu) / requests,
             database_cpu_us: (postgres_cpu_us()? - database) / requests,
-            latency: Some(Latency { p50_ms: seen.p50_ms, p99_ms: seen.p99_ms }),
+            latency: Some(seen.latency),
             waiting: due(&server)?,
             errors: seen.wrong.try_into()?,
         })
@@ -97,7 +98,7 @@ impl Service<'_> {
         let receiver = Receiver::start()?;
         let server = Server::start(&self.plan("deliveries", &lane("delivery", 0))?)?;
         subscribe(&server, &receiver.url, "support_case.created")?;
-        load::run(&server, &CREATE, self.load, &self.programs.script)?;
+        load::run(&server, &CREATE, self.load)?;
         let jobs = due(&server)?;
         drop(server);
         let server = Server::start(&self.plan("deliveries", "")?)?;
@@ -142,10 +143,7 @@ fn lane(name: &str, capacity: u32) -> String {
 fn drain(server: &Server, jobs: u64) -> anyhow::Result<Figures> {
     let (begun, cpu_before, database_before) =
         (Instant::now(), server.cpu_us()?, postgres_cpu_us()?);
-    while due(server)? > 0 {
-        ensure!(begun.elapsed() < PATIENCE, "the queue is not empty after {PATIENCE:?}");
-        std::thread::sleep(POLL);
-    }
+    until_drained(server, POLL)?;
     let seconds = begun.elapsed().as_secs_f64();
     let count = jobs as f64;
     Ok(Figures {
@@ -156,6 +154,11 @@ fn drain(server: &Server, jobs: u64) -> anyhow::Result<Figures> {
         waiting: jobs,
         errors: 0,
     })
+}
+
+/// Waits until no job of the workspace is due or runs.
+pub(crate) fn until_drained(server: &Server, pause: Duration) -> anyhow::Result<()> {
+    process::until(PATIENCE, pause, "the queue is empty", || Ok((due(server)? == 0).then_some(())))
 }
 
 /// Returns the number of the workspace's jobs that are due or run.
