@@ -2,6 +2,9 @@
 //! once) and recovery codes (each once). Too many wrong codes lock the recovery
 //! codes.
 
+use tokio::task::JoinError;
+use tracing::Instrument as _;
+
 use super::attempts::{AttemptRefusal, AttemptSource};
 use super::{IdentityService, Principal, recovery, totp};
 use assurance_core::domain::id::UserId;
@@ -51,14 +54,27 @@ impl From<AttemptRefusal> for CodeError {
     }
 }
 
+impl From<JoinError> for CodeError {
+    fn from(error: JoinError) -> Self {
+        Self::Host(error.to_string())
+    }
+}
+
 impl IdentityService {
     /// Verifies a code of a signed-in person. It counts like a sign-in, so that
-    /// a stolen session cannot be used to guess codes.
+    /// a stolen session cannot be used to guess codes. Runs in its own task,
+    /// like a sign-in.
     pub(super) async fn take_code_of(
         &self,
         principal: &Principal,
         code: &str,
     ) -> Result<(), CodeError> {
+        let (service, principal, code) = (self.clone(), principal.clone(), code.to_owned());
+        let taking = async move { service.take_counted_code(&principal, &code).await };
+        tokio::spawn(taking.in_current_span()).await?
+    }
+
+    async fn take_counted_code(&self, principal: &Principal, code: &str) -> Result<(), CodeError> {
         let now = self.0.clock.now();
         let attempt =
             self.begin_attempt(&principal.user.email, AttemptSource::default(), now).await?;

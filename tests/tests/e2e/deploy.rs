@@ -183,6 +183,15 @@ both_backends! {
         let codes: Vec<&Value> = items(&told["findings"]).iter().map(|f| &f["code"]).collect();
         assert_eq!(codes, ["validation_failed", "incompatible_version"], "{told}");
         assert_eq!(told["verdict"], "breaking", "{told}");
+
+        // A component without exports.
+        let path = file(&host, b"\0asm\x0d\0\x01\0");
+        let output = host.command(&["area", "deploy", &path, "--dry-run"]).output();
+        let output = output.expect("the binary starts");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("refused") && !text.contains("safe"), "{text}");
+        assert!(text.contains("not checked:") && text.contains("compatibility"), "{text}");
         assert_eq!(host.live_digest("support").await, before);
         assert_eq!(area(&host).await["staged"], json!([]));
         assert!(steps(&host).await.is_empty(), "nothing is in the audit log");

@@ -140,6 +140,16 @@ async fn the_lines_that_the_demonstration_prints_work_as_typed() {
 }
 
 #[tokio::test]
+async fn the_demonstration_leaves_out_what_needs_a_missing_area() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["webhooks"]).argument("--demo");
+    let host = builder.start().await;
+    host.wait_for_log("missing areas   evidence, support; ", DEMO_LIMIT).await;
+    let script = ". data/demo.env; curl -sS -b \"$DEMO_COOKIE\" $DEMO_API/v1/auth/session";
+    let told = run(&host, script.to_owned()).await;
+    assert!(told.contains("demo@example.com"), "{told}");
+}
+
+#[tokio::test]
 async fn the_session_of_the_demonstration_lasts_and_a_command_renews_it() {
     let builder = Builder::new(Backend::Sqlite).areas(&["support"]).argument("--demo");
     let builder = builder.set("session.absolute_hours", 1).set("session.idle_minutes", 1);

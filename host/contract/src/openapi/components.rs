@@ -30,7 +30,8 @@ pub(super) const VERSIONED: &str = "x-versioned";
 /// `If-Match` although it is a `POST`; the keyword is not published.
 pub(super) const IF_MATCH: &str = "x-if-match";
 
-/// Status codes of problems that occur only in operations with a request body.
+/// Status codes of problems that occur only in operations that read the body of a
+/// request.
 const OF_BODIES: [&str; 2] = ["413", "415"];
 
 /// Returns the `components` object of the OpenAPI document, with these schemas
@@ -90,10 +91,10 @@ pub(super) fn header(component: &str) -> Json {
 
 /// Returns references to the shared problem responses of one operation, by
 /// status code.
-pub(super) fn problem_responses(takes_body: bool) -> Map<String, Json> {
+pub(super) fn problem_responses(reads_body: bool) -> Map<String, Json> {
     PROBLEMS
         .iter()
-        .filter(|(status, ..)| takes_body || !OF_BODIES.contains(status))
+        .filter(|(status, ..)| reads_body || !OF_BODIES.contains(status))
         .map(|(status, name, _)| {
             let reference = json!({"$ref": format!("#/components/responses/{name}")});
             ((*status).to_owned(), reference)

@@ -126,7 +126,7 @@ pub(super) fn of_area(
         schema: schema.map(|schema| components.hoist(usage, schema)),
         idempotent: route.idempotency != IdempotencyMode::None,
     }
-    .responses(!matches!(route.body, BodyKind::None));
+    .responses(reads_body(route));
     if versioned && route.method == Method::Get && !route.writes {
         add_conditional_read(&mut operation);
     }
@@ -156,6 +156,13 @@ fn description(route: &Route) -> String {
 fn by_link_alone(route: &Route) -> bool {
     matches!(&route.workspace,
         WorkspaceSource::SignedLink(link) if link.holder == LinkHolder::Bearer)
+}
+
+/// Returns whether the host reads a body that a client sends. It ignores only the
+/// bodies of GET and DELETE without one; another operation without a body refuses
+/// content, so that it can also find it too large or of an unknown encoding.
+fn reads_body(route: &Route) -> bool {
+    !matches!((&route.body, route.method), (BodyKind::None, Method::Get | Method::Delete))
 }
 
 /// Returns the query parameter for a signed link, with a description of who may
@@ -318,7 +325,7 @@ struct Success<'a> {
 impl Success<'_> {
     /// Returns the OpenAPI responses object: the success and the shared
     /// problems.
-    fn responses(self, takes_body: bool) -> Json {
+    fn responses(self, reads_body: bool) -> Json {
         let mut headers = common_headers();
         if self.versioned {
             headers.insert("ETag".into(), header("ETag"));
@@ -330,7 +337,7 @@ impl Success<'_> {
         if let Some(schema) = self.schema {
             success["content"] = json!({JSON: media(&schema, self.example)});
         }
-        let mut all = problem_responses(takes_body);
+        let mut all = problem_responses(reads_body);
         all.insert(self.status.to_string(), success);
         Json::Object(all)
     }
@@ -362,6 +369,27 @@ mod tests {
             let parameters = operation["parameters"].as_array().unwrap();
             assert_eq!(parameters.contains(&reference), listed, "{operation}");
             assert!(!operation["responses"].to_string().contains("x-if-match"), "{operation}");
+        }
+    }
+
+    #[test]
+    fn the_problems_of_bodies_are_listed_where_a_body_is_read() {
+        const NOTE: &str = "/v1/workspaces/{workspace_id}/note";
+        let read = route("get_note", NOTE);
+        let post = creating("close_note", NOTE);
+        let without = |method| Route { method, body: BodyKind::None, ..post.clone() };
+        for (route, listed) in [
+            (read, false),
+            (without(Method::Delete), false),
+            (without(Method::Post), true),
+            (without(Method::Put), true),
+            (without(Method::Patch), true),
+            (post.clone(), true),
+        ] {
+            let operation = described(route);
+            for status in ["413", "415"] {
+                assert_eq!(operation["responses"][status].is_object(), listed, "{operation}");
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Loads the configuration from its sources.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json};
 
@@ -89,6 +89,8 @@ pub struct ConfigSource {
     pub without_environment: bool,
     /// Command-line flags, which override all other sources.
     pub flags: FlagOverrides,
+    /// Folder whose `areas.toml` applies if `areas.dir` has none.
+    pub areas_folder: Option<PathBuf>,
 }
 
 /// The loaded configuration, and its defaults: the values without the
@@ -108,7 +110,7 @@ pub(super) fn load(source: &ConfigSource) -> Result<LoadedConfig, ConfigError> {
     }
     layers.push(ConfigLayer::new("the flags", source.flags.0.clone()));
     let (before, _) = layers::merged(&layers);
-    let (policy, mut wrong) = match areas_policy(&before) {
+    let (policy, mut wrong) = match areas_policy(&before, source.areas_folder.as_deref()) {
         Ok(policy) => (policy, Vec::new()),
         Err(ConfigError::Keys(wrong)) => (None, wrong),
         Err(error) => return Err(error),
@@ -129,14 +131,14 @@ pub(super) fn load(source: &ConfigSource) -> Result<LoadedConfig, ConfigError> {
     Ok(LoadedConfig { config, defaults })
 }
 
-/// Reads `areas.toml` from the folder of components: the `grants`, `limits` and
-/// `settings` of its areas, which are keys of the section `areas`. `None` if
-/// there is no such file.
-fn areas_policy(config: &Config) -> Result<Option<ConfigLayer>, ConfigError> {
-    let file = config.areas_dir().join(AREAS_FILE);
-    if !file.is_file() {
+/// Reads `areas.toml` from the folder of components, or else from `other`: the
+/// `grants`, `limits` and `settings` of its areas, which are keys of the section
+/// `areas`. `None` if there is no such file.
+fn areas_policy(config: &Config, other: Option<&Path>) -> Result<Option<ConfigLayer>, ConfigError> {
+    let files = [Some(config.areas_dir().join(AREAS_FILE)), other.map(|dir| dir.join(AREAS_FILE))];
+    let Some(file) = files.into_iter().flatten().find(|file| file.is_file()) else {
         return Ok(None);
-    }
+    };
     ConfigLayer::file(&file)?.within("areas", &["grants", "limits", "settings"]).map(Some)
 }
 

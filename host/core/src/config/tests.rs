@@ -15,7 +15,13 @@ fn load_with(text: &str, flags: FlagOverrides) -> Result<Config, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("assurance.toml");
     std::fs::write(&file, text).unwrap();
-    Config::load(&ConfigSource { file: Some(file), without_environment: true, flags })
+    let source = ConfigSource {
+        file: Some(file),
+        without_environment: true,
+        flags,
+        ..ConfigSource::default()
+    };
+    Config::load(&source)
 }
 
 fn refusal(text: &str) -> String {
@@ -264,6 +270,29 @@ fn the_file_next_to_the_components_grants_and_the_configuration_wins() {
     assert_eq!((limits.max_documents, limits.max_cpu_ms), (Some(7), Some(5)));
     let config = load_beside(areas, "areas.grants.hooks = ['log']").unwrap();
     assert!(!config.areas.granted("hooks").contains(&Capability::Egress));
+}
+
+#[test]
+fn another_folder_s_file_grants_only_if_the_components_have_none() {
+    let [components, other] = [(), ()].map(|()| tempfile::tempdir().unwrap());
+    let flags = FlagOverrides::default().set("areas.dir", Some(components.path()));
+    let source = ConfigSource {
+        without_environment: true,
+        flags,
+        areas_folder: Some(other.path().to_path_buf()),
+        ..ConfigSource::default()
+    };
+    let granted = || {
+        let config = Config::load(&source).unwrap();
+        assert_eq!(config.areas_dir(), components.path());
+        config.areas.granted("hooks")
+    };
+    let ordinary = granted();
+    assert!(!ordinary.contains(&Capability::Egress));
+    std::fs::write(other.path().join(AREAS_FILE), "grants.hooks = ['egress']").unwrap();
+    assert!(granted().contains(&Capability::Egress));
+    std::fs::write(components.path().join(AREAS_FILE), "").unwrap();
+    assert_eq!(granted(), ordinary);
 }
 
 #[test]

@@ -123,6 +123,23 @@ people_on_both! {
         assert!(matches!(answer, Err(CodeError::TooManyAttempts { .. })), "{answer:?}");
     }
 
+    async fn a_right_code_is_no_failure_although_the_client_disconnects(place) {
+        let (session, _, codes) = place.with_second_factor().await;
+        let asking = place.identity.disable_totp(&session.principal, &codes[0]);
+        assert!(futures::FutureExt::now_or_never(asking).is_none());
+        let taken = async {
+            let status = async || place.identity.security_status(&session.principal).await.unwrap();
+            while status().await.recovery_codes_remaining > 9 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, taken).await.expect("the code is checked");
+        for _ in 0..5 {
+            let answer = place.identity.disable_totp(&session.principal, "999999").await;
+            assert!(matches!(answer, Err(CodeError::Wrong)), "{answer:?}");
+        }
+    }
+
     async fn disabling_removes_everything_of_the_second_factor(place) {
         let (session, secret, _) = place.with_second_factor().await;
         let enrolled = place.identity.enroll_totp(&session.principal).await;

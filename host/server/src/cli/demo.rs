@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Subcommand;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -19,6 +19,7 @@ use assurance_core::domain::people::{User, Workspace};
 use assurance_core::domain::time::Timestamp;
 use assurance_core::signing::Ed25519PrivateKey;
 use assurance_identity::{IdentityService, NewUser, PeopleError, SESSION_COOKIE};
+use assurance_service::app::App;
 use assurance_service::open::{open, open_and_migrate};
 
 use super::operators::serving;
@@ -29,6 +30,14 @@ const WORKSPACE: &str = "Demonstration";
 /// URL of the webhook subscription. Nothing listens there unless a developer
 /// starts a receiver.
 const RECEIVER: &str = "http://127.0.0.1:8090/hooks";
+/// Areas that the demonstration uses: `evidence` for the producer, `webhooks` for the subscription,
+/// `support` for the event of the subscription and for a printed command.
+const AREAS: [&str; 3] = ["evidence", "support", "webhooks"];
+/// Command that opens a support case, for a shell that has read `demo.env`.
+const SUPPORT_CASE: &str = r#"
+  curl -s -b "$DEMO_COOKIE" -H "X-CSRF-Token: $DEMO_CSRF_TOKEN" -H 'Idempotency-Key: first-case' \
+    -H 'Content-Type: application/json' -d '{"subject":"Hello","description":"My first case"}' \
+    "$DEMO_API/v1/workspaces/$DEMO_WORKSPACE_ID/support/cases""#;
 /// Timeout of a request to the service that was just started.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -66,6 +75,12 @@ impl Command {
         ]);
         Ok(())
     }
+}
+
+/// Returns the areas that the demonstration uses and the service does not have.
+pub(super) fn missing_areas(app: &App) -> Vec<&'static str> {
+    let live = app.registry.snapshot();
+    AREAS.into_iter().filter(|area| live.area(area).is_none()).collect()
 }
 
 /// Adds the demonstration's settings: plain HTTP and webhook receivers on loopback, and long
@@ -147,32 +162,38 @@ impl PreparedDemo {
     }
 
     /// Creates the missing parts through the API of the running service, and prints how to use
-    /// them.
-    pub(super) async fn finish(mut self, api: &str) -> anyhow::Result<()> {
-        self.create_missing(api).await.with_context(|| {
+    /// them. Leaves out what needs one of the areas `missing`, until a start with that area.
+    pub(super) async fn finish(mut self, api: &str, missing: &[&str]) -> anyhow::Result<()> {
+        self.create_missing(api, missing).await.with_context(|| {
             let file = self.file.display();
             format!("to make another demonstration, remove {file} and start the service again")
         })?;
         self.write_variables(api)?;
-        self.print_next_steps(api);
+        if let Err(error) = output::try_line(self.next_steps(api, missing)) {
+            tracing::warn!(%error, "cannot print how to call the demonstration");
+        }
         Ok(())
     }
 
     /// Creates the producer, its key and the webhook subscription. Each id is stored at once,
     /// because the API refuses a second producer with the name.
-    async fn create_missing(&mut self, api: &str) -> anyhow::Result<()> {
+    async fn create_missing(&mut self, api: &str, missing: &[&str]) -> anyhow::Result<()> {
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
         let client = DemoClient { http, api };
-        if self.kept.key_id.is_none() && self.kept.producer_id.is_none() {
-            self.kept.producer_id = client.producer(&self.kept).await?;
+        let has = |area: &str| !missing.contains(&area);
+        if has("evidence") && self.kept.key_id.is_none() && self.kept.producer_id.is_none() {
+            self.kept.producer_id = Some(client.producer(&self.kept).await?);
             self.keep()?;
         }
-        if self.kept.key_id.is_none() {
-            self.kept.key_id = client.key(&self.kept).await?;
+        if has("evidence")
+            && self.kept.key_id.is_none()
+            && let Some(producer) = &self.kept.producer_id
+        {
+            self.kept.key_id = Some(client.key(&self.kept, producer).await?);
             self.keep()?;
         }
-        if self.kept.webhook_secret.is_none() {
-            self.kept.webhook_secret = client.webhook(&self.kept).await?;
+        if has("webhooks") && has("support") && self.kept.webhook_secret.is_none() {
+            self.kept.webhook_secret = Some(client.webhook(&self.kept).await?);
             self.keep()?;
         }
         Ok(())
@@ -190,31 +211,33 @@ impl PreparedDemo {
         replace_private(&self.file, &serde_json::to_vec_pretty(&self.kept)?)
     }
 
-    fn print_next_steps(&self, api: &str) {
+    /// Returns the text that shows how to call the demonstration.
+    fn next_steps(&self, api: &str, missing: &[&str]) -> String {
         let DemoState { workspace_id, email, password, .. } = &self.kept;
         let had = if self.made { "made" } else { "found, unchanged" };
-        let written = output::try_line(format_args!(
+        let left_out = if missing.is_empty() {
+            String::new()
+        } else {
+            let areas = missing.join(", ");
+            format!("\n  missing areas   {areas}; start with them to create what needs them")
+        };
+        let support_case = if missing.contains(&"support") { "" } else { SUPPORT_CASE };
+        format!(
             "
 The Workspace Assurance Service answers on {api}
   documentation   {api}/reference  and  {api}/openapi.json
   demonstration   workspace {workspace_id} ({had})
-  sign-in         {email}  {password}
+  sign-in         {email}  {password}{left_out}
   all of it is kept in {file}, and as shell variables in {variables}
 
 Next, in another terminal with sh, bash or zsh:
 
   . {variables}
-  curl -s -b \"$DEMO_COOKIE\" \"$DEMO_API/v1/auth/session\"
-  curl -s -b \"$DEMO_COOKIE\" -H \"X-CSRF-Token: $DEMO_CSRF_TOKEN\" -H 'Idempotency-Key: first-case' \\
-    -H 'Content-Type: application/json' -d '{{\"subject\":\"Hello\",\"description\":\"My first case\"}}' \\
-    \"$DEMO_API/v1/workspaces/$DEMO_WORKSPACE_ID/support/cases\"
+  curl -s -b \"$DEMO_COOKIE\" \"$DEMO_API/v1/auth/session\"{support_case}
 ",
             file = self.file.display(),
             variables = quoted(&self.variables().to_string_lossy()),
-        ));
-        if let Err(error) = written {
-            tracing::warn!(%error, "cannot print how to call the demonstration");
-        }
+        )
     }
 }
 
@@ -323,47 +346,38 @@ struct DemoClient<'a> {
 }
 
 impl DemoClient<'_> {
-    /// Creates a producer and returns its id; `None` if the area is not loaded.
-    async fn producer(&self, kept: &DemoState) -> anyhow::Result<Option<String>> {
+    /// Creates a producer and returns its id.
+    async fn producer(&self, kept: &DemoState) -> anyhow::Result<String> {
         let name = json!({"name": "demo-scanner", "description": "Signs demonstration evidence"});
         let producer = self.post(kept, "evidence-producers", &name).await?;
-        producer.map(|producer| text(&producer, "id")).transpose()
+        text(&producer, "id")
     }
 
-    /// Adds the key to the producer and returns the key's id; `None` without a producer.
-    async fn key(&self, kept: &DemoState) -> anyhow::Result<Option<String>> {
-        let Some(id) = &kept.producer_id else { return Ok(None) };
+    /// Adds the key to the producer and returns the key's id.
+    async fn key(&self, kept: &DemoState, producer: &str) -> anyhow::Result<String> {
         let pem = files::read_private(&kept.key_file)?;
         let key = Ed25519PrivateKey::from_pem(std::str::from_utf8(&pem)?)?;
         let public = json!({"public_key": key.public_key_base64()});
-        let key = self.post(kept, &format!("evidence-producers/{id}/keys"), &public).await?;
-        key.map(|key| text(&key, "key_id")).transpose()
+        let key = self.post(kept, &format!("evidence-producers/{producer}/keys"), &public).await?;
+        text(&key, "key_id")
     }
 
-    /// Creates a webhook subscription and returns its secret; `None` if the area is not loaded.
-    async fn webhook(&self, kept: &DemoState) -> anyhow::Result<Option<String>> {
+    /// Creates a webhook subscription and returns its secret.
+    async fn webhook(&self, kept: &DemoState) -> anyhow::Result<String> {
         let wish = json!({"url": RECEIVER, "events": ["support_case.created"]});
         let made = self.post(kept, "webhooks", &wish).await?;
-        made.map(|made| text(&made, "secret")).transpose()
+        text(&made, "secret")
     }
 
-    async fn post(
-        &self,
-        kept: &DemoState,
-        path: &str,
-        body: &Json,
-    ) -> anyhow::Result<Option<Json>> {
+    async fn post(&self, kept: &DemoState, path: &str, body: &Json) -> anyhow::Result<Json> {
         let url = format!("{}/v1/workspaces/{}/{path}", self.api, kept.workspace_id);
         let request = self.http.post(url).header("Cookie", &kept.cookie);
         let request = request.header("X-CSRF-Token", &kept.csrf_token).json(body);
         let response = request.send().await?;
-        let status = response.status().as_u16();
+        let is_success = response.status().is_success();
         let answer: Json = response.json().await?;
-        match status {
-            200..=299 => Ok(Some(answer)),
-            404 => Ok(None),
-            _ => bail!("the demonstration's POST {path} was refused: {answer}"),
-        }
+        anyhow::ensure!(is_success, "the demonstration's POST {path} was refused: {answer}");
+        Ok(answer)
     }
 }
 
@@ -386,6 +400,18 @@ mod tests {
         assert!(again.made && again.kept.workspace_id != first.kept.workspace_id);
         let found = PreparedDemo::prepare(&config).await.unwrap();
         assert!(!found.made && found.kept.workspace_id == again.kept.workspace_id);
+    }
+
+    #[tokio::test]
+    async fn the_steps_need_no_area_that_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = Config { data_dir: folder.path().join("data"), ..Config::default() };
+        let demo = PreparedDemo::prepare(&config).await.unwrap();
+        let whole = demo.next_steps("http://127.0.0.1:1", &[]);
+        assert!(whole.ends_with("/support/cases\"\n") && !whole.contains("missing"), "{whole}");
+        let part = demo.next_steps("http://127.0.0.1:1", &["evidence", "support"]);
+        assert!(part.ends_with("/v1/auth/session\"\n"), "{part}");
+        assert!(part.contains("missing areas   evidence, support; "), "{part}");
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl CommonOptions {
         let flags = flags
             .set("data_dir", self.data_dir.as_ref())
             .set("database.url", self.database_url.as_ref());
-        ConfigSource { file: self.config.clone(), without_environment: false, flags }
+        ConfigSource { file: self.config.clone(), flags, ..ConfigSource::default() }
     }
 
     fn output(&self) -> OutputFormat {

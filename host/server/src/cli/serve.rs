@@ -111,9 +111,10 @@ async fn demonstrate(config: &Config) -> anyhow::Result<Hooks> {
     let lock = DatabaseLock::take(config)?;
     let demo = PreparedDemo::prepare(config).await?;
     drop(lock);
-    let finish = move |_: &App, api: String| {
+    let finish = move |app: &App, api: String| {
+        let missing = demo::missing_areas(app);
         tokio::spawn(async move {
-            if let Err(error) = demo.finish(&api).await {
+            if let Err(error) = demo.finish(&api, &missing).await {
                 tracing::error!(error = format!("{error:#}"), "cannot create the demonstration");
             }
         });

@@ -254,9 +254,7 @@ impl RequestValidation<'_> {
             more = beyond;
         }
         if !self.wrong.is_empty() {
-            let named = self.wrong.len().min(MOST_VIOLATIONS);
-            let more = more + self.wrong.len() - named;
-            return Err(Refusal::invalid(&self.wrong[..named], more));
+            return Err(Refusal::invalid(&self.wrong, more));
         }
         Ok(CheckedRequest { parameters, read, idempotency_key, if_match })
     }

@@ -30,7 +30,8 @@ pub(super) fn respond(request: &HeaderMap, answered: CommittedResponse) -> Respo
 
 /// Returns the response to a GET or HEAD, or 304 if `If-None-Match` contains its `ETag`. Tags are
 /// compared weakly, because a compressing proxy may have weakened them. An invalid header is
-/// ignored.
+/// ignored. The 304 has the `Vary` of the body that is not sent, which may have been compressed
+/// (RFC 9110, section 15.4.5).
 pub(super) fn unless_known(request: &HeaderMap, mut response: Response) -> Response {
     let tag = response.headers().typed_get::<ETag>();
     let known = request.typed_get::<IfNoneMatch>();
@@ -42,6 +43,8 @@ pub(super) fn unless_known(request: &HeaderMap, mut response: Response) -> Respo
         for of_the_body in [header::CONTENT_TYPE, header::CONTENT_LENGTH] {
             response.headers_mut().remove(of_the_body);
         }
+        let vary = const { HeaderValue::from_static("accept-encoding") };
+        response.headers_mut().append(header::VARY, vary);
     }
     response
 }
@@ -64,6 +67,7 @@ mod tests {
         }
         let response = unless_known(&request, response);
         assert_eq!(response.headers().contains_key(header::CONTENT_TYPE), response.status() == 200);
+        assert_eq!(response.headers().contains_key(header::VARY), response.status() == 304);
         response.status().as_u16()
     }
 

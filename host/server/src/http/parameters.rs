@@ -170,9 +170,11 @@ pub(super) fn page(query: &str) -> Result<PageParameters, Refusal> {
     let pairs = split_query(query)?;
     let mut seen = HashSet::new();
     for (name, value) in &pairs {
+        let is_first = seen.insert(name);
         let read = match specs.iter().find(|spec| spec.name == *name) {
+            None if !is_first => continue,
             None => Err(unknown_parameter(name, specs.iter().map(|spec| spec.name.as_str()))),
-            Some(_) if !seen.insert(name) => Err("is given more than once".to_owned()),
+            Some(_) if !is_first => Err("is given more than once".to_owned()),
             Some(_) if value.is_empty() || value == "null" => continue,
             Some(spec) => assurance_contract::decode(&spec.kind, value),
         };
@@ -302,6 +304,17 @@ mod tests {
         let meant = "limt is not a parameter of this operation (did you mean `limit`?)";
         assert_eq!(read("limt=5").1, [meant]);
         assert_eq!(read("q=%00").1, ["q must not contain U+0000"]);
+    }
+
+    #[test]
+    fn a_list_names_ten_wrong_parameters_each_once_and_counts_the_rest() {
+        let detail = |query: &str| format!("{:?}", page(query).err().expect("a refusal"));
+        assert_eq!(detail("x=1&x=2").matches("is not a parameter").count(), 1);
+        assert!(detail("limit=1&limit=2").contains("limit: is given more than once"));
+        let unknown = (0..12).map(|n| format!("u{n}=")).collect::<Vec<_>>().join("&");
+        let detail = detail(&unknown);
+        assert!(detail.contains("u9: ") && !detail.contains("u10"), "{detail}");
+        assert!(detail.contains("and 2 more"), "{detail}");
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Refusal {
         }))
     }
 
-    /// Creates a 422 with a list of violations; `more` counts those not listed.
+    /// Creates a 422 with a list of violations; `more` counts further ones.
     pub(super) fn invalid(violations: &[Violation], more: usize) -> Self {
         Self::new(Code::ValidationFailed, name_violations(violations, more))
     }
@@ -384,21 +384,23 @@ impl From<RateLimited> for Refusal {
 }
 
 fn area_detail(problem: &Problem) -> String {
-    let named = problem.violations.len().min(MOST_VIOLATIONS);
-    let (violations, rest) = problem.violations.split_at(named);
+    let violations = &problem.violations;
     if violations.is_empty() {
         return problem.detail.clone();
     }
-    let named = name_violations(violations, rest.len());
+    let named = name_violations(violations, 0);
     // Many areas repeat their only violation in the detail; it is not added again.
     let said = violations.iter().any(|violation| violation.message == problem.detail);
     if said || problem.detail.is_empty() { named } else { format!("{} {named}", problem.detail) }
 }
 
-/// Lists violations: `/title: is required; /n: must be …; and 3 more`.
+/// Lists violations: `/title: is required; /n: must be …; and 3 more`. Counts those after
+/// [`MOST_VIOLATIONS`] with `more`.
 fn name_violations(violations: &[Violation], more: usize) -> String {
+    let (named, rest) = violations.split_at(violations.len().min(MOST_VIOLATIONS));
+    let more = more + rest.len();
     let mut text = String::new();
-    for violation in violations {
+    for violation in named {
         if !text.is_empty() {
             text.push_str("; ");
         }
@@ -475,12 +477,12 @@ mod tests {
 
     #[test]
     fn the_eleventh_violation_is_only_counted() {
-        let violations: Vec<_> = (0..MOST_VIOLATIONS)
+        let violations: Vec<_> = (0..=MOST_VIOLATIONS)
             .map(|n| Violation { pointer: format!("/{n}"), message: "is wrong".into() })
             .collect();
         let refusal = Refusal::invalid(&violations, 3);
         assert!(refusal.0.detail.starts_with("/0: is wrong; /1"));
-        assert!(refusal.0.detail.ends_with("/9: is wrong; and 3 more"));
+        assert!(refusal.0.detail.ends_with("/9: is wrong; and 4 more"));
     }
 
     #[test]

@@ -106,10 +106,18 @@ async fn check_database(app: &App) -> Result<DatabaseHealth, String> {
                 "a newer release has applied migration {version}; upgrade this node to that release"
             ))
         }),
-        migration: moving.map(|MoveProgress { copied, total }| {
-            format!("{copied} of {total} documents are copied into tables of their collections")
-        }),
+        migration: moving.map(moving_line),
     })
+}
+
+/// Describes the progress of a move. The database may not have estimated the total yet.
+fn moving_line(MoveProgress { copied, total }: MoveProgress) -> String {
+    if total == 0 {
+        return "documents are being copied into tables of their collections; their number is not \
+            known yet"
+            .to_owned();
+    }
+    format!("{copied} of {total} documents are copied into tables of their collections")
 }
 
 async fn check_blobs(app: &App) -> Result<(), String> {
@@ -196,5 +204,17 @@ fn log_changes(before: Option<&HealthReport>, now: &HealthReport) {
             (false, true) => tracing::info!(?check, "a readiness check passes again"),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_move_is_described_without_figures_until_its_total_is_known() {
+        assert!(!moving_line(MoveProgress { copied: 0, total: 0 }).contains('0'));
+        let line = moving_line(MoveProgress { copied: 3, total: 8 });
+        assert!(line.starts_with("3 of 8 documents"), "{line}");
     }
 }

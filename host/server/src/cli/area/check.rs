@@ -16,7 +16,7 @@ use super::source::ComponentSource;
 use crate::http;
 use assurance_contract::ContractLimits;
 use assurance_contract::compatibility::{self, Compatibility};
-use assurance_core::config::{AREAS_FILE, Config, FlagOverrides};
+use assurance_core::config::{Config, ConfigSource, FlagOverrides};
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::{LoadedArea, Runtime, Settings, this_program};
 use assurance_service::registry::{AreaTargetState, Registry};
@@ -94,14 +94,9 @@ impl AreaCheck {
 /// Loads the configuration. If its `areas.dir` has no `areas.toml`, the one next
 /// to the component applies.
 fn configuration(common: &CommonOptions, source: &ComponentSource) -> anyhow::Result<Config> {
-    let config = common.load(FlagOverrides::default())?;
-    let has_policy = |folder: &Path| folder.join(AREAS_FILE).is_file();
-    match source.folder() {
-        Some(folder) if has_policy(folder) && !has_policy(&config.areas_dir()) => {
-            common.load(FlagOverrides::default().set("areas.dir", Some(folder)))
-        }
-        _ => Ok(config),
-    }
+    let areas_folder = source.folder().map(Path::to_path_buf);
+    let source = ConfigSource { areas_folder, ..common.source(FlagOverrides::default()) };
+    Ok(Config::load(&source)?)
 }
 
 /// Loads the component as the service does: compiled in a child process with

@@ -17,6 +17,9 @@ use assurance_core::config::FlagOverrides;
 const FLEET: Duration = Duration::from_secs(30);
 /// Interval between two requests for the state of the nodes.
 const LOOK: Duration = Duration::from_millis(10);
+/// Checks of a dry run that need a valid manifest.
+const WITHOUT_MANIFEST: [&str; 3] =
+    ["compatibility with the live version", "conflicts with other areas", "calls of the version"];
 /// Time after which a waiting command prints what it waits for.
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -147,9 +150,11 @@ async fn patient<T>(answer: impl Future<Output = T>) -> T {
 fn checked(area: &str, answer: &Json, common: &CommonOptions) -> anyhow::Result<()> {
     let findings = items(&answer["findings"]);
     let mut told = vec![("result", answer["result"].clone()), ("area", json!(area))];
-    for name in ["digest", "verdict"] {
-        told.push((name, answer[name].clone()));
-    }
+    told.push(("digest", answer["digest"].clone()));
+    told.push(match &answer["verdict"] {
+        Json::Null if !common.json => ("not_checked", json!(WITHOUT_MANIFEST)),
+        verdict => ("verdict", verdict.clone()),
+    });
     if common.json {
         told.extend(["differences", "findings"].map(|name| (name, answer[name].clone())));
     }

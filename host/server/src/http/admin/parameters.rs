@@ -20,20 +20,21 @@ const MAX_PAGE: u32 = 200;
 pub(super) struct AdminQueryParams(BTreeMap<String, String>);
 
 impl AdminQueryParams {
-    /// Parses a query string. Refuses parameters that are not in `known`.
+    /// Parses a query string. Refuses parameters that are not in `known`, or that are repeated.
     pub(super) fn of(query: Option<&str>, known: &[&str]) -> Result<Self, Refusal> {
         let pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
-        let sent: BTreeMap<String, String> = pairs.into_owned().collect();
-        match sent.keys().find(|name| !known.contains(&name.as_str())) {
-            None => Ok(Self(sent)),
-            Some(name) => {
+        let mut sent = BTreeMap::new();
+        for (name, value) in pairs.into_owned() {
+            if !known.contains(&name.as_str()) {
                 let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-                Err(Refusal::invalid_one(
-                    name,
-                    &format!("is not a parameter of this operation; known: {known}"),
-                ))
+                let message = format!("is not a parameter of this operation; known: {known}");
+                return Err(Refusal::invalid_one(&name, &message));
+            }
+            if sent.insert(name.clone(), value).is_some() {
+                return Err(Refusal::invalid_one(&name, "is given more than once"));
             }
         }
+        Ok(Self(sent))
     }
 
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
@@ -118,6 +119,8 @@ mod tests {
     #[test]
     fn what_is_not_known_or_out_of_bounds_is_refused() {
         assert!(AdminQueryParams::of(Some("activat=false"), &["activate"]).is_err());
+        let repeated = Some("dry_run=true&dry_run=false");
+        assert!(AdminQueryParams::of(repeated, &["dry_run"]).is_err());
         for wrong in ["limit=0", "limit=201", "limit=x", "cursor=x"] {
             let mut sent = AdminQueryParams::of(Some(wrong), &["limit", "cursor"]).unwrap();
             assert!(sent.page().is_err(), "{wrong}");

@@ -187,8 +187,10 @@ pub(super) struct DeployResultView {
     decided: DecisionResultView,
     /// SHA-256 of the component, lower-case hex.
     digest: String,
-    /// The most severe compatibility class of the differences.
-    verdict: Compatibility,
+    /// The most severe compatibility class of the differences. Null if a dry run could not load
+    /// the component or its manifest is invalid: compatibility, conflicts with other areas and
+    /// calls of the version are not checked then.
+    verdict: Option<Compatibility>,
     /// Differences from the former live version.
     differences: Vec<compatibility::ContractChange>,
     /// Reasons for which the deployment would be refused; only in the response to a dry run.
@@ -352,7 +354,7 @@ impl DeployResultView {
             DeployOutcome::OnTrial(trial) => DecisionResultView::tried(begun(trial.mode), trial),
         };
         decided.area = answers.map(VersionView::of);
-        let verdict = deployed.report.verdict();
+        let verdict = Some(deployed.report.verdict());
         let differences = deployed.report.differences;
         Self { decided, digest: deployed.digest, verdict, differences, findings: None }
     }
@@ -360,7 +362,7 @@ impl DeployResultView {
     /// Returns the view of a dry run.
     pub(super) fn dry(
         digest: String,
-        report: compatibility::CompatibilityReport,
+        report: Option<compatibility::CompatibilityReport>,
         findings: Vec<RefusalReasonView>,
     ) -> Self {
         let result = if findings.is_empty() {
@@ -368,9 +370,10 @@ impl DeployResultView {
         } else {
             OperatorActionResultView::Refused
         };
-        let (decided, verdict) = (DecisionResultView::just(result), report.verdict());
-        let findings = Some(findings);
-        Self { decided, digest, verdict, differences: report.differences, findings }
+        let verdict = report.as_ref().map(compatibility::CompatibilityReport::verdict);
+        let differences = report.map(|report| report.differences).unwrap_or_default();
+        let decided = DecisionResultView::just(result);
+        Self { decided, digest, verdict, differences, findings: Some(findings) }
     }
 }
 

@@ -25,7 +25,7 @@ use serde_json::Value as Json;
 
 use super::client_address::address_of;
 use super::conditional;
-use super::context::report_limit;
+use super::context::RequestContext;
 use super::problem::Refusal;
 use assurance_service::app::App;
 use assurance_service::registry::Snapshot;
@@ -41,12 +41,18 @@ pub(super) use reference::{index as reference, one as reference_page};
 /// sign-in and are compressed at each request.
 pub(super) async fn limited(
     State(app): State<App>,
+    context: RequestContext,
     request: Request,
     next: Next,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    let page = app.limiter.page(address_of(&parts, &app));
-    page.inspect_err(|spent| report_limit(&parts, spent))?;
+    match app.limiter.page(address_of(&parts, &app)) {
+        Ok(status) => context.set_limit_status(status),
+        Err(spent) => {
+            context.set_limit_status(Some(spent.status));
+            return Err(spent.into());
+        }
+    }
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 

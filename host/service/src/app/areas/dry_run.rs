@@ -21,8 +21,9 @@ use assurance_runtime::{LoadError, LoadedArea};
 pub struct DryRunReport {
     /// SHA-256 of the component, lower-case hex.
     pub digest: String,
-    /// Differences from the live version.
-    pub report: CompatibilityReport,
+    /// Differences from the live version; `None` if a finding prevented the
+    /// comparison. The checks after it did not run then either.
+    pub report: Option<CompatibilityReport>,
     /// Every reason for which the deployment would be refused.
     pub findings: Vec<InstallError>,
 }
@@ -39,13 +40,7 @@ pub async fn dry_run(
     received: &ReceivedComponent,
 ) -> Result<DryRunReport, InstallError> {
     let digest = load::digest_of(received.component.clone()).await?;
-    let mut run = DryRun {
-        app,
-        received,
-        digest,
-        report: CompatibilityReport::default(),
-        findings: Vec::new(),
-    };
+    let mut run = DryRun { app, received, digest, report: None, findings: Vec::new() };
     let loaded = run.load().await;
     if let Some(loaded) = run.keep(loaded)? {
         let named = run.name(&loaded);
@@ -63,7 +58,7 @@ struct DryRun<'a> {
     app: &'a App,
     received: &'a ReceivedComponent,
     digest: String,
-    report: CompatibilityReport,
+    report: Option<CompatibilityReport>,
     findings: Vec<InstallError>,
 }
 
@@ -81,7 +76,7 @@ impl DryRun<'_> {
             ) => Err(error),
             Err(error) => {
                 if let InstallError::Incompatible(IncompatibleVersion { report, .. }) = &error {
-                    self.report = report.clone();
+                    self.report = Some(report.clone());
                 }
                 self.findings.push(error);
                 Ok(None)
@@ -121,7 +116,7 @@ impl DryRun<'_> {
         let force = self.received.force.as_deref();
         let as_live = PlannedUse::Live { force };
         let checked = checks::check(self.app, &desired, version, as_live).await?;
-        self.report = checked.report.clone();
+        self.report = Some(checked.report.clone());
         if let DeployAction::Try(TrialMode::Canary, ..) = self.received.then {
             checks::check(self.app, &desired, version, PlannedUse::Canary).await?;
         }

@@ -15,10 +15,10 @@ use super::audit_trail::PendingAuditSteps;
 use super::checks::{self, PlannedUse};
 use super::error::InstallError;
 use super::install::{install, with_writers_ended};
-use super::node_plan::{NodeStep, node_plan};
+use super::node_plan::NodeStep;
 use super::plan::{AreaAction, Transition, plan, stage_after_trial, stage_on_trial};
-use super::state::{AreaState, DesiredArea};
-use super::{load, rows};
+use super::state::AreaState;
+use super::{load, reconcile, rows};
 use crate::registry::{AreaTargetState, AreaVersion, LiveChange};
 use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::trial::{Trial, TrialMode};
@@ -205,12 +205,10 @@ async fn changed_elsewhere(
         return Ok(None);
     }
     let (live, rows) = (app.registry.snapshot(), rows::desired(tx).await?);
-    let is_behind = |name: &str, area: &DesiredArea| {
-        let steps = node_plan(area, &app.node.running(&live, name));
-        steps.iter().any(|step| !matches!(step, NodeStep::EndTrial))
-    };
+    let ignored = |step: &NodeStep<'_>| matches!(step, NodeStep::EndTrial);
     let mut others = rows.into_iter().filter(|(name, _)| name != decision.area);
-    Ok(others.find(|(name, area)| is_behind(name, area)).map(|(name, _)| name))
+    let behind = others.find(|(name, area)| reconcile::has_steps(app, &live, name, area, ignored));
+    Ok(behind.map(|(name, _)| name))
 }
 
 /// Returns the changed values for the audit log entry.

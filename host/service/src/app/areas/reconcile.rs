@@ -14,7 +14,7 @@ use super::install::install;
 use super::node_plan::{NodeStep, node_plan};
 use super::state::{DesiredArea, DesiredAreas};
 use super::{load, rows, unloaded};
-use crate::registry::{AreaTargetState, AreaVersion};
+use crate::registry::{AreaTargetState, AreaVersion, Snapshot};
 use assurance_core::domain::deployment::{LivePointer, VersionStage};
 use assurance_core::domain::trial::Trial;
 use assurance_store::{self as store, collections::VersionUse};
@@ -45,11 +45,20 @@ pub(super) fn run(app: &App, desired: &DesiredAreas) -> Vec<JoinHandle<()>> {
 /// Returns whether this node runs the live versions, or failed to load them.
 pub(super) fn runs_live(app: &App, desired: &DesiredAreas) -> bool {
     let live = app.registry.snapshot();
-    let is_behind = |(name, area): (&String, &DesiredArea)| {
-        let steps = node_plan(area, &app.node.running(&live, name));
-        steps.iter().any(|step| !matches!(step, NodeStep::BeginTrial(_)))
-    };
-    !desired.iter().any(is_behind)
+    let ignored = |step: &NodeStep<'_>| matches!(step, NodeStep::BeginTrial(_));
+    !desired.iter().any(|(name, area)| has_steps(app, &live, name, area, ignored))
+}
+
+/// Returns whether this node has to do steps for the area, other than the
+/// ignored ones.
+pub(super) fn has_steps(
+    app: &App,
+    live: &Snapshot,
+    name: &str,
+    area: &DesiredArea,
+    ignored: impl Fn(&NodeStep<'_>) -> bool,
+) -> bool {
+    node_plan(area, &app.node.running(live, name)).iter().any(|step| !ignored(step))
 }
 
 /// Task that applies the rows of an area.
