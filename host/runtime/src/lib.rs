@@ -24,6 +24,7 @@ mod instance;
 mod limits;
 mod loader;
 mod log;
+mod long_calls;
 mod parts;
 mod replay;
 mod settings;

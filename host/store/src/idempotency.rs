@@ -2,7 +2,7 @@
 
 use super::Store;
 use super::apply::{CommitMode, Effects, apply};
-use super::connection::{Connection, Tx, execute, fetch_optional};
+use super::connection::{Connection, Tx, execute, fetch_optional, scalar};
 use super::error::Error;
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::time::Timestamp;
@@ -78,6 +78,16 @@ pub async fn keep(tx: &mut Tx, reply: StoredReply, now: Timestamp) -> Result<(),
     let within = CommitMode::Transaction { gated: true };
     apply(tx, Effects { reply: Some(reply), ..nothing_else }, within).await?;
     Ok(())
+}
+
+/// Returns the number of bytes of a workspace's stored responses.
+pub(super) async fn stored_bytes(
+    connection: &mut Connection,
+    workspace: WorkspaceId,
+) -> Result<i64, Error> {
+    let sql = "SELECT CAST(coalesce(sum(octet_length(body)), 0) AS bigint) FROM idempotency \
+               WHERE workspace_id = $1";
+    Ok(scalar!(connection, sql, workspace.0))
 }
 
 /// Deletes at most `limit` expired responses. Returns their number.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::connection::{Connection, fetch_all};
 use super::documents::{CollectionKey, push_from};
 use super::sql::{Sql, one_row};
-use super::{Error, Store, collections};
+use super::{Error, Store, collections, idempotency};
 use assurance_core::domain::id::WorkspaceId;
 
 /// Interval between two measurements of a workspace with a full quota.
@@ -20,6 +20,9 @@ const MEASURE_FRACTION: u64 = 16;
 /// Maximum number of workspaces in memory. Beyond it, those without a
 /// measurement are reset to zero.
 const MOST_KNOWN: usize = 10_000;
+/// Key of the responses stored for idempotency keys, next to the areas. No area
+/// can have this name.
+const STORED_RESPONSES: &str = "stored responses";
 /// Maximum number of documents that one statement measures.
 const PAGE: u32 = 20_000;
 
@@ -140,7 +143,8 @@ impl Store {
         });
     }
 
-    /// Returns the bytes of documents and blobs by area.
+    /// Returns the bytes of documents and blobs by area, and those of the
+    /// responses stored for idempotency keys.
     ///
     /// # Errors
     /// The database is unavailable.
@@ -157,6 +161,8 @@ impl Store {
         for (area, bytes) in self.in_time(blobs).await? {
             add(&area, bytes);
         }
+        let responses = self.read(async |c| idempotency::stored_bytes(c, workspace).await);
+        add(STORED_RESPONSES, self.in_time(responses).await?);
         for collection in self.read(async |c| collections::names(c).await).await? {
             let bytes = self.collection_bytes(workspace, &collection).await?;
             add(collection.split('.').next().unwrap_or_default(), bytes);

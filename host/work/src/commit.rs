@@ -37,7 +37,8 @@ impl UnitOfWork {
         }
         let checked = self.released_connection || !matches!(reading, ReadState::In(_));
         let mut effects = self.effects(checked);
-        let bytes = self.check_quota(&effects)?;
+        let response = end.reply.as_ref().and_then(|reply| reply.body.as_ref());
+        let bytes = self.check_quota(&effects)? + response.map_or(0, |body| body.len() as u64);
         self.check_queues(&effects)?;
         self.note_effects(&effects);
         effects.reply.clone_from(&end.reply);
@@ -193,6 +194,8 @@ impl UnitOfWork {
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
         if checked {
             self.documents.checks(&mut effects);
+        }
+        if checked || self.read_blob_first {
             effects.seen_blobs = std::mem::take(&mut self.seen_blobs);
         }
         self.documents.take(&mut effects);

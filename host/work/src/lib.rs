@@ -143,6 +143,8 @@ pub struct UnitOfWork {
     shared_blobs: BTreeMap<(String, String), Option<StoredBlob>>,
     /// Rows of blobs as read from the database.
     seen_blobs: Vec<ReadBlob>,
+    /// Whether the row of a blob was read before the call's transaction.
+    read_blob_first: bool,
     new_members: Vec<(UserId, Role)>,
     job_changes: Vec<JobChange>,
     progress: Option<JobProgress>,
@@ -204,6 +206,7 @@ impl UnitOfWork {
             blobs: BTreeMap::new(),
             shared_blobs: BTreeMap::new(),
             seen_blobs: Vec::new(),
+            read_blob_first: false,
             new_members: Vec::new(),
             job_changes: Vec::new(),
             progress: None,

@@ -100,67 +100,71 @@ impl AnalysisIds {
     }
 }
 
-/// Starts a run of an analysis, unless this audit has one. Returns the index of the audit's part
-/// for the run. `file` is `None` for evidence records.
-pub(super) fn begin(
-    ctx: &JobCtx,
-    job: &mut ImportFindings,
-    key: &AnalysisKey,
-    file: Option<&AuditInput>,
-) -> Result<usize, JobError> {
+/// Returns the index of the audit's part for an analysis. Adds the part if there is none; [`begin`]
+/// starts its run.
+pub(super) fn part(job: &mut ImportFindings, key: &AnalysisKey) -> Result<usize, JobError> {
     if let Some(at) = job.part_of(key) {
         return Ok(at);
     }
-    let branch_ref = job.branch()?;
-    let ids = AnalysisIds::of(job.audit.repository_id, key, &branch_ref);
-    let found = ctx.documents::<AnalysisSeries>().find(&ids.analysis)?;
+    let ids = AnalysisIds::of(job.audit.repository_id, key, &job.branch()?);
+    job.parts.push(PresentAnalysis::new(key, ids.analysis, ids.group));
+    Ok(job.parts.len() - 1)
+}
+
+/// Starts a run for each of the audit's parts from this index on. `file` is `None` for evidence
+/// records.
+pub(super) fn begin(
+    ctx: &JobCtx,
+    job: &mut ImportFindings,
+    from: usize,
+    file: Option<&AuditInput>,
+) -> Result<(), JobError> {
+    (from..job.parts.len()).try_for_each(|part| begin_run(ctx, job, part, file))
+}
+
+fn begin_run(
+    ctx: &JobCtx,
+    job: &mut ImportFindings,
+    part: usize,
+    file: Option<&AuditInput>,
+) -> Result<(), JobError> {
+    let id = job.parts[part].analysis_id.clone();
+    let found = ctx.documents::<AnalysisSeries>().find(&id)?;
     let mut analysis = match &found {
         Some(found) => found.value.clone(),
-        None => AnalysisSeries::new(ctx, job, key, &ids, branch_ref)?,
+        None => AnalysisSeries::new(ctx, job, &job.parts[part])?,
     };
     let reported_until = file.and_then(|file| analysis.note_file(file.ready_at));
     analysis.run += 1;
     analysis.idle = false;
     analysis.last_audit_id = job.audit.audit_id;
     analysis.last_run_at = job.audit.started_at;
-    job.parts.push(PresentAnalysis::new(
-        key,
-        ids.analysis.clone(),
-        ids.group,
-        analysis.run,
-        reported_until,
-    ));
+    job.parts[part].start(analysis.run, reported_until);
     match found {
-        None => ctx.documents().create(&ids.analysis, &analysis)?,
+        None => ctx.documents().create(&id, &analysis)?,
         Some(mut found) => {
             found.value = analysis;
             ctx.documents().replace(&mut found)?;
         }
     }
-    Ok(job.parts.len() - 1)
+    Ok(())
 }
 
 impl AnalysisSeries {
     /// Creates an analysis without a run. Files up to the last run of the tool's analysis from
     /// before artifact streams existed count as imported.
-    fn new(
-        ctx: &JobCtx,
-        job: &ImportFindings,
-        key: &AnalysisKey,
-        ids: &AnalysisIds,
-        branch_ref: String,
-    ) -> Result<Self, JobError> {
-        let former = match key.stream {
-            Some(_) => ctx.documents::<Self>().find(&ids.group)?,
+    fn new(ctx: &JobCtx, job: &ImportFindings, part: &PresentAnalysis) -> Result<Self, JobError> {
+        let former = match part.stream {
+            Some(_) => ctx.documents::<Self>().find(&part.group_id)?,
             None => None,
         };
         Ok(Self {
             repository_id: job.audit.repository_id,
-            tool: key.tool.clone(),
-            category: key.category.clone(),
-            stream: key.stream.clone(),
-            group_id: key.stream.as_ref().map(|_| ids.group.clone()),
-            branch_ref,
+            tool: part.tool.clone(),
+            category: part.category.clone(),
+            stream: part.stream.clone(),
+            group_id: part.stream.as_ref().map(|_| part.group_id.clone()),
+            branch_ref: job.branch()?,
             run: 0,
             good_run: 0,
             last_audit_id: job.audit.audit_id,

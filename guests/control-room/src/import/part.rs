@@ -19,6 +19,7 @@ pub(super) struct PresentAnalysis {
     pub(super) category: String,
     #[serde(default)]
     pub(super) stream: Option<String>,
+    /// Number of the analysis's run, from 1; 0 before it was started.
     pub(super) run: i64,
     /// Whether a run of the analysis was successful. Only then can its findings be gone.
     pub(super) successful: bool,
@@ -69,27 +70,26 @@ pub(super) struct SkippedFiles {
 }
 
 impl PresentAnalysis {
-    pub(super) fn new(
-        key: &AnalysisKey,
-        analysis_id: String,
-        group_id: String,
-        run: i64,
-        reported_until: Option<Timestamp>,
-    ) -> Self {
+    pub(super) fn new(key: &AnalysisKey, analysis_id: String, group_id: String) -> Self {
         Self {
             analysis_id,
             group_id,
             tool: key.tool.clone(),
             category: key.category.clone(),
             stream: key.stream.clone(),
-            run,
+            run: 0,
             successful: false,
             file: None,
             partial: false,
             coverages: Vec::new(),
-            reported_until,
+            reported_until: None,
             set_aside: SkippedFiles::default(),
         }
+    }
+
+    /// Stores the number of the analysis's run, and the time up to which files were reported.
+    pub(super) fn start(&mut self, run: i64, reported_until: Option<Timestamp>) {
+        (self.run, self.reported_until) = (run, reported_until);
     }
 
     pub(super) fn key(&self) -> AnalysisKey {

@@ -67,6 +67,7 @@ fn take_in(
     if runs.len() == 0 {
         job.tally.warn(format!("Upload {} has no runs.", artifact.upload_id));
     }
+    let known = job.parts.len();
     let mut file =
         File { artifact, identities: BTreeMap::new(), failed: BTreeSet::new(), refused: false };
     for run in runs.iter() {
@@ -81,7 +82,8 @@ fn take_in(
     for part in job.parts.iter_mut().filter(|part| part.is_of(artifact.upload_id)) {
         part.partial = file.refused || file.failed.contains(&part.key());
     }
-    Ok(())
+    // Documents are used only now, because from then on this call may keep others from writing.
+    analysis::begin(ctx, job, known, Some(artifact))
 }
 
 /// Imports a run for each of its analyses, unless a newer file has a successful run of the
@@ -152,7 +154,7 @@ fn observe(
     let Some(mut results) = run.results(counted) else { return Ok(()) };
     job.tally.imported += 1;
     let artifact = file.artifact;
-    let part = analysis::begin(ctx, job, &key, Some(artifact))?;
+    let part = analysis::part(job, &key)?;
     if run.successful {
         let number = coverage::keep(ctx, job, covered)?;
         job.parts[part].note_success(artifact, number);

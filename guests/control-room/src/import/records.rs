@@ -53,8 +53,11 @@ fn observe(
 ) -> Result<(), JobError> {
     let key = AnalysisKey::of_category(tool, "evidence");
     let Some(latest) = records.iter().map(|record| record.observed_at).max() else { return Ok(()) };
+    let known = job.parts.len();
+    let part = analysis::part(job, &key)?;
+    analysis::begin(ctx, job, known, None)?;
     let mut chunk = Chunk {
-        part: analysis::begin(ctx, job, &key, None)?,
+        part,
         ready_at: latest,
         commit_sha: job.audit.commit_sha.clone(),
         evidence_ids: Vec::new(),

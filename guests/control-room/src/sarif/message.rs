@@ -6,6 +6,9 @@ use crate::text::clean;
 
 /// Maximum size of a stored message, in bytes.
 const MOST_BYTES: usize = 2000;
+/// Size of a message in bytes from which no more arguments are inserted. It is larger than
+/// [`MOST_BYTES`], because white space at the beginning is removed.
+const MOST_FILLED_BYTES: usize = 20 * MOST_BYTES;
 
 /// Returns the text of a result's `message`; empty if there is none.
 pub(super) fn resolve(
@@ -26,14 +29,14 @@ pub(super) fn text(text: Option<&Text>) -> Option<&str> {
 }
 
 /// Replaces `{0}`, `{1}`, … by the arguments, and `{{` and `}}` by braces. Without arguments,
-/// returns the text unchanged.
+/// returns the text unchanged. Of a long text, the end may stay unchanged too.
 fn fill(text: &str, arguments: &[String]) -> String {
     if arguments.is_empty() {
         return text.to_owned();
     }
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find(['{', '}']) {
+    while let Some(at) = rest.find(['{', '}']).filter(|_| filled.len() < MOST_FILLED_BYTES) {
         let (before, from) = rest.split_at(at);
         filled.push_str(before);
         if let Some((argument, after)) = placeholder(from, arguments) {
@@ -51,9 +54,12 @@ fn fill(text: &str, arguments: &[String]) -> String {
 
 /// Parses a placeholder at the beginning of a text. Returns its argument and the rest of the text.
 fn placeholder<'a>(text: &'a str, arguments: &'a [String]) -> Option<(&'a str, &'a str)> {
-    let (number, after) = text.strip_prefix('{')?.split_once('}')?;
+    let text = text.strip_prefix('{')?;
+    // Only digits are searched, since the closing brace of another text may be far away.
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, after) = text.split_at(digits);
     let argument = arguments.get(number.parse::<usize>().ok()?)?;
-    Some((argument, after))
+    Some((argument, after.strip_prefix('}')?))
 }
 
 #[cfg(test)]
@@ -67,5 +73,12 @@ mod tests {
         assert_eq!(fill("{", &arguments), "{");
         assert_eq!(fill("{ż}{0", &arguments), "{ż}{0");
         assert_eq!(fill("{0} {{", &[]), "{0} {{");
+        assert_eq!(fill("{+0} {0 } {}", &arguments), "{+0} {0 } {}");
+    }
+
+    #[test]
+    fn a_long_message_gets_no_more_arguments() {
+        let filled = fill(&"{0}".repeat(100), &["x".repeat(1 << 20)]);
+        assert!(filled.len() < 2 << 20, "{}", filled.len());
     }
 }

@@ -17,10 +17,14 @@ const MOST_ID_BYTES: usize = 300;
 /// Index of the rules that the driver and the extensions of a SARIF run declare.
 pub(super) struct Rules<'a> {
     components: Vec<&'a ToolComponent>,
+    /// Indexes of the components by lower-case GUID and by name; the first of equal ones.
+    component_by_guid: HashMap<String, usize>,
+    component_by_name: HashMap<&'a str, usize>,
     /// Rules by id. If several components have the id, the driver's rule, or that of the first
     /// extension.
-    by_id: HashMap<&'a str, RulePosition>,
-    by_component_and_id: HashMap<(usize, &'a str), RulePosition>,
+    by_id: RuleTree<'a>,
+    /// Rules by id, for each component.
+    by_component: Vec<RuleTree<'a>>,
     by_guid: HashMap<String, RulePosition>,
     /// For each invocation, the configurations in `ruleConfigurationOverrides`, by rule.
     overrides: Vec<HashMap<RulePosition, &'a Configuration>>,
@@ -32,13 +36,53 @@ pub(super) fn checked(tool: &Tool, invocations: &[Invocation]) -> Option<BTreeSe
     let rules = Rules::of(tool, invocations);
     let mut listed = rules.each().filter(|(_, rule)| rule.id.is_some()).peekable();
     listed.peek()?;
-    let enabled = listed.filter(|(place, rule)| rules.is_enabled(*place, rule));
+    let overridden = rules.overridden();
+    let enabled = listed.filter(|(place, rule)| {
+        rules.is_enabled(rule, overridden.get(place).copied().unwrap_or_default())
+    });
     let ids = enabled.filter_map(|(_, rule)| rule.id.as_deref());
     Some(ids.map(|id| clean(id, MOST_ID_BYTES)).collect())
 }
 
 /// Index of a tool component (0 for the driver), and index of a rule in its `rules`.
 type RulePosition = (usize, usize);
+
+/// Number of invocations that override a rule's configuration, and whether one of them enables it.
+type RuleOverrides = (usize, bool);
+
+/// Rules by id. Ids are hierarchical (3.52.4): a node is a part between slashes. So a search takes
+/// one look-up for each part of an id, however long the id is.
+#[derive(Default)]
+struct RuleTree<'a> {
+    /// Nodes by their parent and part. The root is 0.
+    nodes: HashMap<(usize, &'a str), usize>,
+    rules: HashMap<usize, RulePosition>,
+}
+
+impl<'a> RuleTree<'a> {
+    /// Adds a rule, unless another rule has its id.
+    fn add(&mut self, id: &'a str, place: RulePosition) {
+        let node = id.split('/').fold(0, |node, part| {
+            let next = self.nodes.len() + 1;
+            *self.nodes.entry((node, part)).or_insert(next)
+        });
+        self.rules.entry(node).or_insert(place);
+    }
+
+    /// Returns the nodes of an id from the first part on, up to the first unknown part.
+    fn path(&self, id: &str) -> impl Iterator<Item = usize> {
+        id.split('/').scan(0, move |node, part| {
+            *node = *self.nodes.get(&(*node, part))?;
+            Some(*node)
+        })
+    }
+
+    /// Returns the rule with this id, or with the longest prefix of a hierarchical id (`CA1000` for
+    /// `CA1000/1`).
+    fn find(&self, id: &str) -> Option<RulePosition> {
+        self.path(id).filter_map(|node| self.rules.get(&node).copied()).last()
+    }
+}
 
 /// Rule of a result: its id, and its definition in the log if there is one.
 pub(super) struct FoundRule<'a> {
@@ -54,8 +98,10 @@ impl<'a> Rules<'a> {
         let components: Vec<&ToolComponent> = tool.driver.iter().chain(extensions).collect();
         let mut rules = Self {
             components,
-            by_id: HashMap::new(),
-            by_component_and_id: HashMap::new(),
+            component_by_guid: HashMap::new(),
+            component_by_name: HashMap::new(),
+            by_id: RuleTree::default(),
+            by_component: Vec::new(),
             by_guid: HashMap::new(),
             overrides: Vec::new(),
         };
@@ -72,25 +118,43 @@ impl<'a> Rules<'a> {
         })
     }
 
+    /// Returns the rules that invocations override.
+    fn overridden(&self) -> HashMap<RulePosition, RuleOverrides> {
+        let mut overridden = HashMap::<_, RuleOverrides>::new();
+        for (place, configuration) in self.overrides.iter().flatten() {
+            let (invocations, is_enabled) = overridden.entry(*place).or_default();
+            *invocations += 1;
+            *is_enabled |= configuration.is_enabled();
+        }
+        overridden
+    }
+
     /// Whether an invocation checks a rule, by its override or by the rule's default.
-    fn is_enabled(&self, place: RulePosition, rule: &Rule) -> bool {
+    fn is_enabled(&self, rule: &Rule, (overriding, is_enabled): RuleOverrides) -> bool {
         let default = rule.default_configuration.as_ref().is_none_or(Configuration::is_enabled);
-        let overrides = self.overrides.iter().map(|set| set.get(&place));
-        let mut enabled = overrides.map(|set| set.map_or(default, |set| set.is_enabled()));
-        self.overrides.is_empty() && default || enabled.any(|enabled| enabled)
+        let by_default = self.overrides.is_empty() || overriding < self.overrides.len();
+        is_enabled || default && by_default
     }
 
     fn list(&mut self) {
         for (at, component) in self.components.iter().enumerate() {
+            if let Some(guid) = &component.guid {
+                self.component_by_guid.entry(guid.to_ascii_lowercase()).or_insert(at);
+            }
+            if let Some(name) = component.name.as_deref() {
+                self.component_by_name.entry(name).or_insert(at);
+            }
+            let mut of_component = RuleTree::default();
             for (index, rule) in component.rules.iter().flatten().enumerate() {
                 if let Some(id) = rule.id.as_deref() {
-                    self.by_id.entry(id).or_insert((at, index));
-                    self.by_component_and_id.entry((at, id)).or_insert((at, index));
+                    self.by_id.add(id, (at, index));
+                    of_component.add(id, (at, index));
                 }
                 if let Some(guid) = &rule.guid {
                     self.by_guid.entry(guid.to_ascii_lowercase()).or_insert((at, index));
                 }
             }
+            self.by_component.push(of_component);
         }
     }
 
@@ -128,10 +192,9 @@ impl<'a> Rules<'a> {
         let by_guid = || self.by_guid.get(&guid?.to_ascii_lowercase()).copied();
         let in_named = || {
             let named = reference.filter(|rule| rule.tool_component.is_some())?;
-            let component = self.component(Some(named))?;
-            by_beginning(id?, |id| self.by_component_and_id.get(&(component, id)).copied())
+            self.by_component.get(self.component(Some(named))?)?.find(id?)
         };
-        let anywhere = || by_beginning(id?, |id| self.by_id.get(id).copied());
+        let anywhere = || self.by_id.find(id?);
         let by_index = self.at_index(reference, index);
         by_index.or_else(by_guid).or_else(in_named).or_else(anywhere)
     }
@@ -159,15 +222,10 @@ impl<'a> Rules<'a> {
         if let Some(index) = named.index.and_then(|index| usize::try_from(index).ok()) {
             return index.checked_add(1);
         }
-        let same = |own: Option<&str>, other: Option<&str>| {
-            other.is_some_and(|other| own.is_some_and(|own| own.eq_ignore_ascii_case(other)))
-        };
-        let (guid, name) = (named.guid.as_deref(), named.name.as_deref());
-        let by_guid = self.components.iter().position(|one| same(one.guid.as_deref(), guid));
-        by_guid.or_else(|| {
-            let name = name?;
-            self.components.iter().position(|component| component.name.as_deref() == Some(name))
-        })
+        let guid = named.guid.as_ref().map(|guid| guid.to_ascii_lowercase());
+        let by_guid = guid.and_then(|guid| self.component_by_guid.get(&guid));
+        let by_name = || self.component_by_name.get(named.name.as_deref()?);
+        by_guid.or_else(by_name).copied()
     }
 
     /// Returns the message string with this id: of the rule, otherwise of its component
@@ -195,17 +253,6 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// Returns the rule with this id, or with the longest prefix of a hierarchical id (`CA1000` for
-/// `CA1000/1`).
-fn by_beginning(mut id: &str, find: impl Fn(&str) -> Option<RulePosition>) -> Option<RulePosition> {
-    loop {
-        if let Some(place) = find(id) {
-            return Some(place);
-        }
-        id = id.rsplit_once('/')?.0;
-    }
-}
-
 impl FoundRule<'_> {
     /// Returns the rule's short or full description; `None` if the log has none.
     pub(super) fn heading(&self) -> Option<&str> {
@@ -219,5 +266,30 @@ impl FoundRule<'_> {
 
     pub(super) fn properties(&self) -> Option<&Map<String, Value>> {
         self.rule?.properties.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_found_by_the_longest_prefix_of_its_id() {
+        let mut rules = RuleTree::default();
+        for (index, id) in ["A", "A/b", "A", "A/b/c/d", ""].into_iter().enumerate() {
+            rules.add(id, (0, index));
+        }
+        let found = |id| rules.find(id).map(|(_, index)| index);
+        assert_eq!((found("A"), found("A/b"), found("A/b/c")), (Some(0), Some(1), Some(1)));
+        assert_eq!((found("A/b/c/d/e"), found("A/x/b"), found("A/")), (Some(3), Some(0), Some(0)));
+        assert_eq!((found("/A"), found("Ab"), found("b/A")), (Some(4), None, None));
+    }
+
+    #[test]
+    fn an_id_of_many_parts_is_looked_up_once_for_each_known_part() {
+        let mut rules = RuleTree::default();
+        rules.add("A", (0, 0));
+        let id = format!("A{}", "/".repeat(900_000));
+        assert_eq!((rules.path(&id).count(), rules.find(&id)), (1, Some((0, 0))));
     }
 }

@@ -19,8 +19,9 @@ use super::code::Code;
 use super::context::RequestContext;
 use super::parameters::RawParameters;
 use super::problem::{MOST_VIOLATIONS, Refusal};
-use super::{caller, conditional, forms, headers, json, session};
-use assurance_contract::RouteContract;
+use super::received_content::ReceivedContent;
+use super::{caller, conditional, forms, headers, json, long_arrays, session};
+use assurance_contract::{CompiledSchema, RouteContract};
 use assurance_core::domain::area::{Parameter, ReceivedBlob, RequestBody, Violation};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::{BodyKind, IdempotencyMode, Method, WorkspaceSource};
@@ -80,14 +81,17 @@ pub(super) async fn answer(
         }
     };
     let (mut request, streamed) = area_request(&context, admitted, shaped);
-    // If the call is refused, no row references the blob, and it is deleted later.
     if let Some(content) = streamed {
         let stored = stream(&app, &found.area.manifest.name, request.workspace, content).await?;
         request.body = RequestBody::Blob(received(&stored, &parts));
         request.stored = Some(stored);
     }
+    let content = request.stored.as_ref().map(|blob| ReceivedContent::new(&app.store, blob));
     let answering = Box::pin(async {
         let answered = answer::answer(&app, &snapshot, &found, request).await;
+        if let Some(content) = content {
+            content.end(&answered);
+        }
         answered.map_err(|refused| Refusal::of_call(found.route, refused))
     });
     let answered = budget.spend(answering).await?;
@@ -245,9 +249,9 @@ impl RequestValidation<'_> {
             let room = MOST_VIOLATIONS.saturating_sub(self.wrong.len());
             let ((wrong, beyond), json) = if self.is_long(&read.body) {
                 let schema = Arc::clone(schema);
-                self.away(move || (schema.violations(&json, room), json)).await?
+                self.away(move || (violations(&schema, &json, room), json)).await?
             } else {
-                (schema.violations(&json, room), json)
+                (violations(schema, &json, room), json)
             };
             read.json = Some(json);
             self.wrong.extend(wrong);
@@ -298,6 +302,17 @@ impl RequestValidation<'_> {
             }
         }
     }
+}
+
+/// Returns at most `most` violations of a body's schema, and the number of further ones.
+fn violations(schema: &CompiledSchema, body: &Json, most: usize) -> (Vec<Violation>, usize) {
+    let mut too_long = long_arrays::find(schema.schema(), body);
+    if too_long.is_empty() {
+        return schema.violations(body, most);
+    }
+    let more = too_long.len().saturating_sub(most);
+    too_long.truncate(most);
+    (too_long, more)
 }
 
 /// Whether a body is empty or an empty JSON object, which some clients send instead of no body.

@@ -25,7 +25,7 @@ use super::error::Error;
 use assurance_core::domain::id::WorkspaceId;
 
 pub use bucket::Bucket;
-pub use sweep::{sweep, sweep_partial};
+pub use sweep::{discard, sweep, sweep_partial};
 pub use upload::Upload;
 
 /// Number of bytes that are hashed before the task yields to others.

@@ -33,18 +33,31 @@ pub async fn sweep(store: &Store, written_before: Timestamp) -> Result<u64, Erro
     let mut swept = 0;
     while let Some(batch) = batches.next().await {
         let batch = batch.map_err(|error| Error::from(error.1))?;
-        let names: Vec<String> = batch.iter().map(ToString::to_string).collect();
-        let named = store.read(async |c| named(c, &names).await).await?;
-        for object in batch.into_iter().filter(|object| !named.contains(&object.to_string())) {
-            match objects.delete(&object).await {
-                Ok(()) => swept += 1,
-                // Another host runs the sweep too and has deleted the object.
-                Err(object_store::Error::NotFound { .. }) => {}
-                Err(failed) => return Err(failed.into()),
-            }
-        }
+        swept += delete_unreferenced(store, batch).await?;
     }
     Ok(swept)
+}
+
+/// Deletes an object unless a row refers to it. Call it only when no call that
+/// could still commit such a row is running. Returns the number of deleted
+/// objects.
+pub async fn discard(store: &Store, object: &str) -> Result<u64, Error> {
+    delete_unreferenced(store, vec![Path::from(object)]).await
+}
+
+async fn delete_unreferenced(store: &Store, objects: Vec<Path>) -> Result<u64, Error> {
+    let names: Vec<String> = objects.iter().map(ToString::to_string).collect();
+    let named = store.read(async |c| named(c, &names).await).await?;
+    let mut deleted = 0;
+    for object in objects.into_iter().filter(|object| !named.contains(&object.to_string())) {
+        match store.0.blobs.objects.delete(&object).await {
+            Ok(()) => deleted += 1,
+            // Another host has deleted the object.
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(failed) => return Err(failed.into()),
+        }
+    }
+    Ok(deleted)
 }
 
 /// Deletes the files of incomplete writes that a killed process left in a blob

@@ -128,6 +128,28 @@ on_both! {
         assert!((500..1_000).contains(&measured["test"]), "{measured:?}");
     }
 
+    async fn stored_responses_count_for_the_quota_of_the_workspace(store: &Store) {
+        let area = Area::installed(store).await;
+        let unit = || area.with(|spec| spec.limits.quota.workspace = 1_000);
+        let reply = StoredReply { body: Some("x".repeat(1_000)), ..area.reply("k-12345678") };
+        let end = CommitAdditions { reply: Some(reply), ..CommitAdditions::default() };
+        unit().commit(end).await.unwrap();
+        let measured = store.stored_by_area(area.workspace).await.unwrap();
+        assert_eq!(measured.values().sum::<u64>(), 1_000, "{measured:?}");
+        // The workspace is measured in the background, so this waits.
+        let begun = std::time::Instant::now();
+        let refused = loop {
+            let mut more = unit();
+            let id = begun.elapsed().as_nanos().to_string();
+            more.write("items", vec![create(&id, "{}")]).await.unwrap();
+            match more.commit(CommitAdditions::default()).await {
+                Err(error) => break error,
+                Ok(()) => assert!(begun.elapsed().as_secs() < 10, "more bytes are kept"),
+            }
+        };
+        assert!(refused.to_string().contains("max_stored_bytes_per_workspace"), "{refused}");
+    }
+
     async fn blobs_are_bounded_in_bytes_and_read_in_pieces(store: &Store) {
         const PIECE: usize = 8 << 20;
         let area = Area::installed(store).await;

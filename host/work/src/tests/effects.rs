@@ -415,6 +415,18 @@ on_both! {
         assert_eq!(area.unit().blob_read("dir/x", 0, 3).await.unwrap(), b"012");
     }
 
+    async fn content_is_discarded_unless_a_row_refers_to_it(store: &Store) {
+        let area = Area::installed(store).await;
+        let mut unit = area.unit();
+        let stored = unit.blob_write("x", b"0".to_vec()).await.unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
+        let refused = area.unit().blob_write("x", b"1".to_vec()).await.unwrap();
+        for (blob, discarded) in [(&stored, 0), (&refused, 1), (&refused, 0)] {
+            assert_eq!(blobs::discard(store, &blob.object).await.unwrap(), discarded);
+        }
+        assert_eq!(area.unit().blob_read("x", 0, 9).await.unwrap(), b"0");
+    }
+
     async fn a_route_that_reads_once_opens_no_transaction(store: &Store) {
         let area = Area::installed(store).await;
         area.put(vec![create("a", "{}"), create("b", "{}")]).await.unwrap();
