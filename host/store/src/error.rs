@@ -286,7 +286,7 @@ fn postgres_meaning(code: &str) -> ErrorClass {
         // Connection errors; out of memory, connections or other resources.
         _ if code.starts_with("08") || code.starts_with("53") => ErrorClass::Unavailable,
         // In order: not in the expected transaction (the store's own code);
-        // read-only standby; idle transaction timeout; lock timeout; canceled,
+        // read-only session or standby; idle transaction timeout; lock timeout; canceled,
         // for example by the statement timeout; shutdown; crash; starting up;
         // idle session timeout; disk errors.
         "AS002" | "25006" | "25P03" | "55P03" | "57014" | "57P01" | "57P02" | "57P03" | "57P05"

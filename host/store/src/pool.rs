@@ -7,7 +7,7 @@
 //! Invariant: a connection is lent only while the server has no transaction
 //! open on it. A connection that is dropped during its work is reset by a task
 //! of its own: everything is rolled back, and the server must confirm that no
-//! transaction is open. Otherwise it is closed.
+//! transaction is open and that the session can write. Otherwise it is closed.
 //!
 //! Connections belong to the runtime that created the pool. A connection opened
 //! by a low-priority call can later serve other requests, so it must not depend
@@ -93,6 +93,8 @@ struct Inner<C: DatabaseSession> {
     /// Time of the last connection failure. Connections that have been idle
     /// since before it are pinged before they are lent.
     distrusted: Mutex<Instant>,
+    /// Connections opened until this time are closed when they are returned.
+    expired: Mutex<Instant>,
     /// Runtime on which connections are opened and reset.
     runtime: Handle,
 }
@@ -131,8 +133,8 @@ impl<C: DatabaseSession> Pool<C> {
     pub(super) fn new(options: C::Options, limits: PoolLimits) -> Self {
         let permits = Arc::new(Semaphore::new(limits.connections.max(1) as usize));
         let (idle, runtime) = (Mutex::default(), Handle::current());
-        let distrusted = Mutex::new(Instant::now());
-        Self(Arc::new(Inner { options, limits, permits, idle, distrusted, runtime }))
+        let (distrusted, expired) = (Mutex::new(Instant::now()), Mutex::new(Instant::now()));
+        Self(Arc::new(Inner { options, limits, permits, idle, distrusted, expired, runtime }))
     }
 
     /// Waits for a connection, at most for the pool's timeout.
@@ -238,6 +240,14 @@ impl<C: DatabaseSession> Inner<C> {
         *self.distrusted.lock() = Instant::now();
     }
 
+    /// Closes the idle connections, and the borrowed ones when they are
+    /// returned: PostgreSQL decides at the start of a session whether it is
+    /// read-only, so they would stay so after the database is writable again.
+    fn expire(&self) {
+        *self.expired.lock() = Instant::now();
+        self.idle.lock().clear();
+    }
+
     /// Rolls back or closes a connection that its borrower left inside a
     /// transaction.
     async fn settle(&self, mut connection: C, made: Instant, state: TransactionStatus) {
@@ -253,8 +263,8 @@ impl<C: DatabaseSession> Inner<C> {
             }
             Ok(Ok(false)) => report_open("a rollback did not end its transaction"),
             Ok(Err(error)) => {
-                tracing::debug!(%error, "closing a connection that cannot be rolled back");
-                self.distrust();
+                tracing::debug!(%error, "closing a connection that cannot be reset");
+                if is_read_only(&error) { self.expire() } else { self.distrust() }
             }
             Err(_) => {
                 tracing::debug!("closing a connection whose last statement still runs");
@@ -285,8 +295,9 @@ impl<C: DatabaseSession> Inner<C> {
     /// Keeps a connection for the next borrower; the most recently returned one
     /// is lent first. Closes connections that were idle for too long.
     fn put_back(&self, connection: C, made: Instant) {
-        let old = self.limits.lifetime.is_some_and(|lifetime| made.elapsed() > lifetime);
         let mut idle = self.idle.lock();
+        let old = made <= *self.expired.lock()
+            || self.limits.lifetime.is_some_and(|lifetime| made.elapsed() > lifetime);
         idle.retain(|one| one.since.elapsed() < IDLE_FOR);
         if !old && !self.permits.is_closed() {
             idle.push(IdleConnection { connection, made, since: Instant::now() });
@@ -305,6 +316,12 @@ async fn is_usable<C: DatabaseSession>(connection: &mut C) -> bool {
         }
         Ok(Err(_)) | Err(_) => false,
     }
+}
+
+/// Returns whether PostgreSQL reported `read_only_sql_transaction`.
+fn is_read_only(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.as_deref() == Some("25006")
 }
 
 fn report_open(what: &'static str) {
@@ -390,7 +407,7 @@ mod tests {
     use sqlx::Executor as _;
 
     use crate::connection::{Connection, on};
-    use crate::testing::fresh;
+    use crate::testing::{execute, fresh};
     use crate::{Backend, Store};
 
     use super::*;
@@ -422,6 +439,40 @@ mod tests {
         tokio::time::sleep(PATIENCE * 3 / 2).await;
         let mut again = store.reader().await.unwrap();
         assert_eq!(server_of(&mut again).await, server);
+    }
+
+    /// Changes a setting of the test's database, for sessions from then on.
+    async fn alter_database(operator: &mut Connection, change: &str) {
+        let alter = format!(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I {change}', current_database()); END $$"
+        );
+        execute(operator, &alter).await;
+    }
+
+    async fn write(connection: &mut Connection) -> Result<(), sqlx::Error> {
+        on!(connection, c => c.execute("DELETE FROM idempotency").await.map(drop))
+    }
+
+    #[tokio::test]
+    async fn sessions_of_a_read_only_phase_are_not_reused_after_it() {
+        let Some(fresh) = fresh(Backend::Postgres).await else { return };
+        let store = &fresh.store;
+        let mut operator = store.reader().await.unwrap();
+        alter_database(&mut operator, "SET default_transaction_read_only = on").await;
+        let (idle, borrowed) = (store.reader().await.unwrap(), store.reader().await.unwrap());
+        let mut failing = store.reader().await.unwrap();
+        idle.release();
+        write(&mut failing).await.expect_err("the session is read-only");
+        alter_database(&mut operator, "RESET default_transaction_read_only").await;
+        drop(failing);
+        tokio::time::sleep(PATIENCE).await;
+        borrowed.release();
+        let mut renewed = Vec::new();
+        for _ in 0..3 {
+            let mut connection = store.reader().await.unwrap();
+            write(&mut connection).await.expect("a session that was opened after the phase");
+            renewed.push(connection);
+        }
     }
 
     #[tokio::test]

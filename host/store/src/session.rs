@@ -20,7 +20,8 @@ pub(super) trait DatabaseSession: Connection + 'static {
 
     /// Rolls back any open transaction, releases the session's advisory locks,
     /// resets its settings, and returns whether the server reports that no
-    /// transaction is open.
+    /// transaction is open. Fails with SQLSTATE 25006 if transactions of the
+    /// PostgreSQL session are read-only by default.
     fn settle(&mut self) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
 }
 
@@ -45,7 +46,10 @@ impl DatabaseSession for PgConnection {
 
     async fn settle(&mut self) -> Result<bool, sqlx::Error> {
         const END: &str = "ROLLBACK; RESET statement_timeout; RESET lock_timeout; \
-             SELECT pg_advisory_unlock_all()";
+             SELECT pg_advisory_unlock_all(); \
+             DO $$ BEGIN IF current_setting('default_transaction_read_only') = 'on' THEN \
+             RAISE read_only_sql_transaction USING MESSAGE = 'the session is read-only'; \
+             END IF; END $$";
         let begun = PostgresTransactionManager::begin(self, Some(statement(END))).await;
         forget_begin(self, &begun);
         reported(begun)
