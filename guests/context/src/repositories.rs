@@ -56,11 +56,18 @@ struct AuditParts {
 #[derive(Serialize, Deserialize)]
 struct AuditPart {
     status: String,
+    #[serde(default)]
+    counts: BTreeMap<String, i64>,
 }
 
 impl AuditPart {
     fn succeeded(&self) -> bool {
         self.status == "succeeded"
+    }
+
+    /// Whether the part imported at least one of these.
+    fn has(&self, counted: &str) -> bool {
+        self.succeeded() && self.counts.get(counted).is_some_and(|count| *count > 0)
     }
 }
 
@@ -74,7 +81,8 @@ impl Audit {
         let there = [
             ("dependencies", self.parts.dependencies.succeeded() && has(&["cyclonedx", "spdx"])),
             ("findings", self.parts.findings.succeeded() && findings),
-            ("ownership", self.parts.ownership.succeeded() && has(&["code_owners"])),
+            // A file without rules, or in another format, was read but says nothing.
+            ("ownership", self.parts.ownership.has("rules")),
         ];
         there.into_iter().filter(|(_, there)| *there).map(|(name, _)| name.to_owned()).collect()
     }

@@ -18,8 +18,8 @@ pub(crate) const DESCRIPTION: &str = "A stored snapshot, renewed within seconds 
     `evidence_count` evidence records. `source_count` counts all sources, of which the newest 500 \
     repositories and 200 others are listed.\n\n\
     A source of kind `repository` has the signals `dependencies`, `findings` and `ownership` \
-    where its latest completed audit imported such artifacts, `deployments` where it is deployed, \
-    `services` where a service is built from it; `coverage` is their share of the five, and \
+    where its latest completed audit imported such artifacts (of CODEOWNERS files, at least one \
+    rule), `deployments` where it is deployed, `services` where a service is built from it; `coverage` is their share of the five, and \
     `status` `complete`, `partial` or `missing`. Sources of kind `mcp` and `evidence` are those \
     that sent evidence; their signals are the kinds of records they sent, `coverage` the accepted \
     share of the latest envelope. `coverage_gaps` lists the signals that the listed \

@@ -189,6 +189,24 @@ fn first_source(host: &FakeHost) -> Value {
 }
 
 #[test]
+fn a_code_owners_file_without_rules_is_no_signal() {
+    for (rules, signals) in [(0, json!([])), (2, json!(["ownership"]))] {
+        let host = host();
+        repository(&host, WEB, "acme/web");
+        let part = json!({ "status": "succeeded" });
+        let ownership = json!({ "status": "succeeded", "counts": { "rules": rules } });
+        let body = json!({
+            "repository_id": WEB, "commit_sha": null, "completed_at": START, "state": "completed",
+            "inputs": [{ "format": "code_owners" }], "records": [],
+            "parts": { "findings": part, "dependencies": part, "ownership": ownership },
+        });
+        host.put_document("schedules.audits", &AUDIT.to_string(), body);
+        tell(&host, "audit.completed", json!({ "audit_id": AUDIT }));
+        assert_eq!(first_source(&host)["signals"], signals);
+    }
+}
+
+#[test]
 fn evidence_is_a_source_with_its_latest_ingestion() {
     let host = host();
     repository(&host, WEB, "acme/web");

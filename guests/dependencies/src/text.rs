@@ -46,6 +46,15 @@ pub(crate) fn advisory_key(id: &str) -> String {
     bounded(&id.trim().to_uppercase(), 160)
 }
 
+/// Returns the advisory id that has a key, as databases write it: in upper case, but for the ids of
+/// GitHub (`GHSA-jfh8-c2jp-5v3q`).
+pub(crate) fn advisory_id_of(key: &str) -> String {
+    match key.strip_prefix("GHSA-") {
+        Some(rest) => format!("GHSA-{}", rest.to_lowercase()),
+        None => key.to_owned(),
+    }
+}
+
 /// Whether a text is a commit id: 40 or 64 hexadecimal digits.
 pub(crate) fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -62,6 +71,8 @@ mod tests {
         let json = r#"["a\u0000b\\u0000", "\\\u0000\n"]"#;
         assert_eq!(without_nul(json), r#"["ab\\u0000", "\\\n"]"#);
         assert_eq!(advisory_key(" cve-2021-1 "), "CVE-2021-1");
+        assert_eq!(advisory_id_of("CVE-2021-1"), "CVE-2021-1");
+        assert_eq!(advisory_id_of("GHSA-JFH8-C2JP-5V3Q"), "GHSA-jfh8-c2jp-5v3q");
         assert!(is_commit(&"a1".repeat(20)) && !is_commit("a1") && !is_commit(&"g".repeat(40)));
     }
 }

@@ -150,7 +150,7 @@ impl StoredAdvisory {
     }
 
     /// Returns the approximate size of the advisory in memory, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let versions = |affected: &Affected| 200 + 40 * affected.versions.len();
         let names = self.related.len() + self.upstream.len() + self.references.len();
         let affected: usize = self.affected.iter().map(versions).sum();

@@ -47,7 +47,7 @@ fn id(scope: &Scope, name_key: &str, advisory_id: &str) -> String {
 
 impl StoredAdvisory {
     /// Returns the keys of the ids in `upstream` and `related`, without duplicates.
-    fn mention_keys(&self) -> BTreeSet<String> {
+    pub(crate) fn mention_keys(&self) -> BTreeSet<String> {
         let names = self.upstream.iter().chain(&self.related);
         names.map(|name| advisory_key(name)).filter(|key| !key.is_empty()).collect()
     }

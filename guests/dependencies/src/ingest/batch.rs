@@ -1,7 +1,7 @@
 //! Batches of components that are matched with advisories and stored together. The size of a batch
 //! is limited by the limits of a call, because a package may have many advisories.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
@@ -14,6 +14,7 @@ use crate::inventory::component::StoredComponent;
 use crate::inventory::matches;
 use crate::large::AssessmentInSteps;
 use crate::matching::{self, BatchAssessment, ComponentAssessment, Vulnerability};
+use crate::text::{advisory_id_of, advisory_key};
 
 /// Components of an SBOM that were matched together.
 pub(super) struct Batch {
@@ -226,8 +227,8 @@ fn alert(
     Ok(())
 }
 
-/// Maximum number of advisory ids in the audit's facts, and their maximum size in bytes. An event
-/// has at most 1 MiB.
+/// Maximum number of ids and aliases of advisories in the audit's facts, and their maximum size in
+/// bytes. An event has at most 1 MiB.
 const MOST_ADVISORIES: usize = 15_000;
 const MAX_ADVISORY_BYTES: usize = 384 * 1024;
 
@@ -243,25 +244,59 @@ impl ImportCounts {
     pub(super) fn add_known(&mut self, component: &StoredComponent) {
         self.add(component);
         self.lacks_advisories |= component.advisory_count.is_some();
-        component.advisories.iter().for_each(|found| self.add_advisory(&found.advisory_id));
+        let ids = component.advisories.iter().map(|found| found.advisory_id.as_str());
+        self.add_named(ids, &component.advisory_keys);
     }
 
     /// Counts the advisories of a component.
     pub(super) fn add_advisories(&mut self, found: &[Vulnerability]) {
-        found.iter().for_each(|found| self.add_advisory(&found.entry.advisory_id));
+        for found in found {
+            self.add_named(std::iter::once(found.entry.advisory_id.as_str()), &found.names);
+        }
+    }
+
+    /// Counts advisories. `keys` has the keys of all their names.
+    fn add_named<'a>(
+        &mut self,
+        ids: impl Iterator<Item = &'a str>,
+        keys: impl IntoIterator<Item = &'a String>,
+    ) {
+        let mut own = BTreeSet::new();
+        for id in ids {
+            self.add_advisory(id);
+            own.insert(advisory_key(id));
+        }
+        self.add_aliases(keys.into_iter().filter(|key| !own.contains(*key)));
     }
 
     fn add_advisory(&mut self, id: &str) {
-        if self.advisories.contains(id) {
-            return;
-        }
-        let bytes = self.advisory_bytes + id.len();
-        if self.advisories.len() < MOST_ADVISORIES && bytes <= MAX_ADVISORY_BYTES {
+        if !self.advisories.contains(id) && self.reserve(id) {
             self.advisories.insert(id.to_owned());
+        }
+    }
+
+    /// Adds further names of advisories, by their keys.
+    pub(super) fn add_aliases<'a>(&mut self, keys: impl IntoIterator<Item = &'a String>) {
+        for name in keys.into_iter().map(|key| advisory_id_of(key)) {
+            let is_known = self.advisories.contains(&name) || self.aliases.contains(&name);
+            if !is_known && self.reserve(&name) {
+                self.aliases.insert(name);
+            }
+        }
+    }
+
+    /// Subtracts a new name from the room for names in the facts. Returns false, and notes that
+    /// names are missing, if it does not fit.
+    fn reserve(&mut self, name: &str) -> bool {
+        let bytes = self.advisory_bytes + name.len();
+        let names = self.advisories.len() + self.aliases.len();
+        let fits = names < MOST_ADVISORIES && bytes <= MAX_ADVISORY_BYTES;
+        if fits {
             self.advisory_bytes = bytes;
         } else {
             self.lacks_advisories = true;
         }
+        fits
     }
 
     /// Subtracts a component that is counted again after a change.
@@ -286,6 +321,8 @@ mod tests {
             tally.lacks_advisories = false;
             tally.add_advisory(&format!("{:0length$}", 0));
             assert!(!tally.lacks_advisories, "it is in the facts");
+            tally.add_aliases(&["CVE-2026-1".repeat(50)]);
+            assert!(tally.lacks_advisories && tally.aliases.is_empty());
         }
     }
 }

@@ -10,6 +10,7 @@ mod batch;
 mod claim;
 mod former;
 mod imports;
+mod mentioned;
 mod prepare;
 mod retire;
 mod select;
@@ -90,6 +91,9 @@ enum Stage {
     Retire(RetirementProgress),
     /// Match components with the VEX statements that refer to them.
     Walk(VexMatchProgress),
+    /// Add the ids that the audit's advisories mention to the facts, those of the advisories with
+    /// an id after `after`.
+    Mentioned { after: Option<String> },
     /// Publish the result for the audit.
     Tell,
 }
@@ -101,13 +105,20 @@ struct ImportCounts {
     total: usize,
     direct: usize,
     vulnerable: usize,
+    /// Ids of the advisories that affect the components.
     advisories: BTreeSet<String>,
-    /// Size of the ids in `advisories`, in bytes.
+    /// Other names of these advisories: aliases, and ids that they mention.
+    #[serde(default)]
+    aliases: BTreeSet<String>,
+    /// Size of the ids in `advisories` and `aliases`, in bytes.
     #[serde(default)]
     advisory_bytes: usize,
-    /// Whether advisories affect the components that are not in `advisories`.
+    /// Whether `advisories` and `aliases` lack a name of an advisory that affects the components.
     #[serde(default)]
     lacks_advisories: bool,
+    /// Number of SBOMs and VEX documents of the audit that were refused.
+    #[serde(default)]
+    refused: usize,
     imported_advisories: usize,
     /// Number of inputs whose format this area imports.
     readable: usize,
@@ -182,6 +193,7 @@ impl ImportCounts {
     }
 
     fn fail(&mut self, input: &Input, error: UploadedFileError) {
+        self.refused += usize::from(input.is_sbom());
         if self.errors.len() < MOST_TOLD {
             let UploadedFileError { code, detail } = error;
             self.errors.push(InputError { upload_id: input.upload_id, code, detail });
@@ -252,6 +264,10 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
         },
         Stage::Walk(walking) => match walk::some(ctx, audit, tally, walking)? {
             Some(rest) => Stage::Walk(rest),
+            None => Stage::Mentioned { after: None },
+        },
+        Stage::Mentioned { after } => match mentioned::some(ctx, tally, after)? {
+            Some(after) => Stage::Mentioned { after: Some(after) },
             None => Stage::Tell,
         },
         Stage::Tell => {
@@ -264,8 +280,10 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
 
 /// Ends an import that failed in all attempts. Lists do not show the components that it stored.
 fn give_up(job: &mut ImportDependencies) {
-    let is_written =
-        matches!(job.stage, Stage::Switch | Stage::Retire(_) | Stage::Walk(_) | Stage::Tell);
+    let is_written = matches!(
+        job.stage,
+        Stage::Switch | Stage::Retire(_) | Stage::Walk(_) | Stage::Mentioned { .. } | Stage::Tell
+    );
     if is_written {
         return;
     }

@@ -27,17 +27,47 @@ enum Status {
     Failed,
 }
 
-/// Facts of an audit for predicates of remediation programs.
+/// Facts of an audit for predicates of remediation programs. The audit drops them if the counts
+/// show that they are not those of a whole inventory; see [`ImportCounts::is_whole`].
 #[derive(Serialize, JsonSchema)]
 struct Facts {
     total: usize,
     direct: usize,
     /// Number of components that at least one advisory affects.
     vulnerable: usize,
-    /// Ids of the advisories that affect these components, without duplicates. `None` if there are
-    /// too many: for predicates, a part of them would mean that the others affect nothing.
+    /// Ids of the advisories that affect these components, their aliases, and the ids in their
+    /// `upstream` and `related`, without duplicates. `None` if there are too many: for predicates,
+    /// a part of them would mean that the others affect nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     advisories: Option<BTreeSet<String>>,
+}
+
+/// Warning of an audit whose facts have no advisories.
+const TOO_MANY: &str = "Too many advisories affect the components for `dependencies.advisories`, \
+                        so predicates with it fail. Use `dependencies.vulnerable` in them. \
+                        `counts.advisories` may count only some of the advisories.";
+
+/// Warning of an audit without facts about dependencies.
+const NO_FACTS: &str = "The audit has no facts about dependencies, because it imported no SBOM or \
+                        could not import all of them. Predicates with `dependencies` fail.";
+
+impl ImportCounts {
+    /// Whether the counts are those of a whole inventory: all SBOMs of the audit, or the inventory
+    /// before, whose components a VEX document had counted again.
+    fn is_whole(&self) -> bool {
+        (self.sboms > 0 || self.total > 0) && self.refused == 0
+    }
+
+    fn take_facts(&mut self) -> Facts {
+        let mut advisories = std::mem::take(&mut self.advisories);
+        advisories.append(&mut self.aliases);
+        Facts {
+            total: self.total,
+            direct: self.direct,
+            vulnerable: self.vulnerable,
+            advisories: (!self.lacks_advisories).then_some(advisories),
+        }
+    }
 }
 
 pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
@@ -50,12 +80,7 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
         }
     }
     if tally.lacks_advisories {
-        tally.warnings.push(format!(
-            "Too many advisories affect the components for `dependencies.advisories`, so \
-             predicates with it fail. Use `dependencies.vulnerable` in them. `counts.advisories` \
-             counts only {} of the advisories.",
-            tally.advisories.len()
-        ));
+        tally.warnings.push(TOO_MANY.to_owned());
     }
     // Imported advisories do not compensate for SBOMs that cannot be read.
     let advisories_alone = audit.inputs.iter().all(|input| input.format == "osv");
@@ -65,6 +90,7 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
     let failed = nothing && tally.readable > 0 && !tally.errors.is_empty();
     let counts = BTreeMap::from([
         ("sboms", tally.sboms),
+        ("refused", tally.refused),
         ("components", tally.total),
         ("direct", tally.direct),
         ("vulnerable", tally.vulnerable),
@@ -74,16 +100,14 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
         ("statements", tally.statements),
         ("unmatched_statements", tally.unmatched_statements),
     ]);
+    if !failed && !tally.is_whole() {
+        tally.warnings.push(NO_FACTS.to_owned());
+    }
     ctx.publish(DependenciesImported {
         audit_id: audit.audit_id,
         status: if failed { Status::Failed } else { Status::Succeeded },
         counts,
-        facts: Facts {
-            total: tally.total,
-            direct: tally.direct,
-            vulnerable: tally.vulnerable,
-            advisories: (!tally.lacks_advisories).then_some(tally.advisories),
-        },
+        facts: tally.take_facts(),
         warnings: tally.warnings,
         errors: tally.errors,
     });

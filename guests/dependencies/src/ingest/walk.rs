@@ -271,6 +271,7 @@ impl ImportCounts {
         if self.sboms == 0 && is_of_branch(audit, source) {
             (self.total, self.direct, self.vulnerable) = (0, 0, 0);
             self.advisories.clear();
+            self.aliases.clear();
             (self.advisory_bytes, self.lacks_advisories) = (0, false);
         }
     }

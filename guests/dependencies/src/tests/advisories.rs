@@ -37,7 +37,7 @@ fn an_advisory_finds_what_is_imported_before_and_after_it() {
     );
 
     world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
-    assert_eq!(world.audit_report()["facts"]["advisories"], json!(["GHSA-1"]));
+    assert_eq!(world.audit_report()["facts"]["advisories"], json!(["CVE-2026-1", "GHSA-1"]));
     assert_eq!(world.events("dependency.vulnerable").len(), 1, "it is not new");
     world.audit(Some("next"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
     assert_eq!(world.events("dependency.vulnerable").len(), 2, "it is new to this branch");
@@ -47,6 +47,30 @@ fn an_advisory_finds_what_is_imported_before_and_after_it() {
         assert_eq!(names(&world.list(&history)).len(), 3, "{name}");
     }
     assert_eq!(names(&world.list(&[("advisory", json!("CVE-2026-2"))])), [""; 0]);
+}
+
+#[test]
+fn facts_have_every_name_of_an_advisory() {
+    let world = World::new();
+    let mut record = advisory("DSA-1", &["CVE-2026-1", "GHSA-35jh-r3h4-6jhm"], "1.2.0");
+    record["upstream"] = json!(["CVE-2026-2"]);
+    world.import(&record).expect("imported");
+    world.import(&advisory("GHSA-35jh-r3h4-6jhn", &["CVE-2026-3"], "0.1")).expect("imported");
+    let vex = json!({
+        "bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
+        "vulnerabilities": [{
+            "id": "CVE-2026-1", "analysis": { "state": "in_triage" },
+            "affects": [{ "ref": LEFT_PAD }],
+        }],
+    });
+    // The VEX document has the stored components counted again.
+    for upload in [sbom("a.json", &bom("shop", &[LEFT_PAD])), sbom("a.vex.json", &vex)] {
+        world.audit(Some("main"), &[upload]);
+        let told = world.audit_report();
+        let names = json!(["CVE-2026-1", "CVE-2026-2", "DSA-1", "GHSA-35jh-r3h4-6jhm"]);
+        assert_eq!(told["facts"]["advisories"], names, "{told}");
+        assert_eq!(told["counts"]["advisories"], 1);
+    }
 }
 
 #[test]

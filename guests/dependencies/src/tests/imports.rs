@@ -99,7 +99,9 @@ fn a_wrong_file_stops_neither_the_others_nor_the_audit() {
     wrong["components"][0]["type"] = json!("thing");
     world.audit(None, &[sbom("wrong.json", &wrong), sbom("a.json", &bom("admin", &[LEFT_PAD]))]);
     let told = world.audit_report();
-    assert_eq!((&told["status"], &told["facts"]["total"]), (&json!("succeeded"), &json!(1)));
+    assert_eq!((&told["status"], &told["counts"]["components"]), (&json!("succeeded"), &json!(1)));
+    assert_eq!(told["counts"]["refused"], 1, "the components of one SBOM are unknown");
+    no_facts(&told);
     assert_eq!(told["errors"][0]["code"], "invalid_sbom");
     let detail = told["errors"][0]["detail"].as_str().expect("a text");
     assert!(detail.starts_with("/components/0/type: unknown variant `thing`"), "{detail}");
@@ -111,6 +113,32 @@ fn a_wrong_file_stops_neither_the_others_nor_the_audit() {
     world.audit(None, &[]);
     assert_eq!(world.audit_report()["status"], "succeeded");
     assert!(world.audit_report()["warnings"][0].as_str().is_some_and(|w| w.contains("no SBOM")));
+}
+
+#[test]
+fn an_audit_that_imports_no_sbom_has_no_facts() {
+    let world = World::new();
+    world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    assert_eq!(world.audit_report()["facts"]["total"], 1);
+    let content = advisory("GHSA-1", &[], "2").to_string().into_bytes();
+    let osv = Upload { filename: "osv.json", format: "osv", content };
+    let mut empty = bom("shop", &[LEFT_PAD]);
+    empty["components"] = json!([]);
+    empty["dependencies"] = json!([]);
+    for uploads in [vec![], vec![osv], vec![sbom("a.json", &empty)]] {
+        world.audit(Some("main"), &uploads);
+        let told = world.audit_report();
+        assert_eq!((&told["status"], &told["counts"]["sboms"]), (&json!("succeeded"), &json!(0)));
+        assert_eq!(told["counts"]["components"], 0, "{told}");
+        no_facts(&told);
+    }
+}
+
+/// Asserts that the last warning of an audit reports that there are no facts.
+fn no_facts(told: &Value) {
+    let last = told["warnings"].as_array().and_then(|warnings| warnings.last());
+    let last = last.and_then(Value::as_str).expect("a warning");
+    assert!(last.starts_with("The audit has no facts about dependencies"), "{last}");
 }
 
 #[test]

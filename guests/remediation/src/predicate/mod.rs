@@ -17,8 +17,9 @@ pub(crate) const HINT: &str = "\
 Send a CEL expression that is true or false, over `audit` {id, repository_id, branch_ref, \
 commit_sha}, `findings` {total, open, new, reopened, gone, by_severity, by_rule}, where \
 `by_severity` has {critical, high, medium, low, none}, `dependencies` {total, direct, vulnerable, \
-advisories} and `ownership` {rules, paths, unowned}; such as \
-`findings.by_severity.critical == 0 && !('js/sql-injection' in findings.by_rule)`.";
+advisories} and `ownership` {rules, paths, unowned}. `advisories` has the ids of advisories and \
+their aliases, such as CVE ids. A predicate with a fact that the audit does not have is an error. \
+An example is `findings.by_severity.critical == 0 && !('js/sql-injection' in findings.by_rule)`.";
 
 /// Maximum length of the error text of an evaluation, in characters.
 const MAX_ERROR_CHARS: usize = 500;

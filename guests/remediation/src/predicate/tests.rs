@@ -83,6 +83,25 @@ fn what_the_facts_do_not_say_is_an_error_of_the_evaluation_only() {
 }
 
 #[test]
+fn facts_that_are_absent_decide_nothing() {
+    let mut facts = facts();
+    facts["dependencies"] = json!({});
+    for source in [
+        "dependencies.vulnerable == 0",
+        "!(dependencies.vulnerable > 0)",
+        "dependencies['total'] >= 0",
+        "dependencies.advisories.size() == 0",
+        "!('CVE-1' in dependencies.advisories)",
+        "!dependencies.advisories.exists(id, id == 'CVE-1')",
+        "findings.by_severity.critical == 0 && dependencies.vulnerable == 0",
+    ] {
+        assert_eq!(check(source), Ok(()), "{source}");
+        let verdict = evaluate(source, &facts);
+        assert!(matches!(verdict, Verdict::Error(_)), "{source}: {verdict:?}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let refused = [
         (

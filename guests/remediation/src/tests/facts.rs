@@ -8,10 +8,29 @@ use serde_json::{Value, json};
 use super::world::REPOSITORY;
 use crate::{create, predicate};
 
+/// Format and content of the files that the audit imports: one for each part, without findings.
+const FILES: [(&str, &str); 3] = [
+    ("sarif", r#"{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"t"}},"results":[]}]}"#),
+    (
+        "cyclonedx",
+        r#"{"bomFormat":"CycloneDX","specVersion":"1.5","version":1,"components":[
+            {"type":"library","name":"left-pad","purl":"pkg:npm/left-pad@1.0.0"}]}"#,
+    ),
+    ("path_list", "src/a.rs\n"),
+];
+
+/// Returns the name of the blob with the content of a file.
+fn blob(at: usize) -> String {
+    format!("{at:064x}")
+}
+
 fn host(area: Area) -> FakeHost {
     let host = FakeHost::new(area);
     let repository = json!({ "name": "shop", "default_branch": "main", "archived": false, "provider": "github" });
     host.put_document("catalog.repositories", &REPOSITORY.to_string(), repository);
+    for (at, (_, content)) in FILES.iter().enumerate() {
+        host.put_shared_blob("uploads", &blob(at), content.as_bytes());
+    }
     host
 }
 
@@ -26,14 +45,29 @@ fn hear(host: &FakeHost, events: &[PublishedEvent]) -> Vec<PublishedEvent> {
     told
 }
 
-/// Returns the facts of an audit of an empty repository.
+/// Returns the audit's inputs.
+fn inputs(ready_at: &Value) -> Value {
+    let input = |(at, (format, content)): (usize, &(&str, &str))| {
+        json!({
+            "upload_id": Uuid::from_u128(0xb000), "blob": blob(at), "format": format,
+            "filename": format, "content_sha256": blob(at), "bytes": content.len(),
+            "ready_at": ready_at, "commit_sha": null, "evidence_ids": [],
+        })
+    };
+    FILES.iter().enumerate().map(input).collect()
+}
+
+/// Returns the facts of an audit of a repository without findings.
 fn facts() -> Value {
     let audits = host(area_schedules::area());
     let start = Request::to("start_audit").json(json!({ "repository_id": REPOSITORY }));
     let audit = audits.call(start).expect("an audit").body;
     let run = audits.take_jobs().remove(0);
     audits.run(&run.kind, run.payload, 1).expect("running");
-    let started = audits.events();
+    let mut started = audits.events();
+    for event in &mut started {
+        event.data["inputs"] = inputs(&event.data["started_at"]);
+    }
     let findings = hear(&host(area_control_room::area()), &started);
     let dependencies = hear(&host(area_dependencies::area()), &started);
     let heard = [started, findings.clone()].concat();

@@ -274,7 +274,9 @@ pub(crate) struct Audit {
     /// Files that the audit imports, newest first.
     inputs: Vec<AuditInputFile>,
     /// Results of the audit; empty until it has ended. `findings`, `dependencies` and `ownership`
-    /// are present if that part succeeded.
+    /// are present if that part succeeded. They lack members for which nothing was read: all of
+    /// `findings` without a scan, all of `dependencies` without an SBOM or if one was refused, and
+    /// `ownership.unowned` without paths.
     facts: Map<String, Value>,
 }
 

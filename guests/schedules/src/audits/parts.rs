@@ -68,7 +68,7 @@ fn take_in(
         return Ok(Outcome::Done);
     }
     if imported.status == ImportStatus::Succeeded {
-        audit.facts.insert(name.to_owned(), Value::Object(imported.facts.clone()));
+        audit.facts.insert(name.to_owned(), Value::Object(imported.supported_facts(name)));
     }
     *part(&mut audit.parts) = imported.into_part(event.occurred_at);
     if audit.parts.named().iter().all(|(_, part)| part.status != PartStatus::Pending) {
@@ -79,6 +79,30 @@ fn take_in(
 }
 
 impl AreaResult {
+    /// Returns the facts of a part; none if nothing supports them. For predicates, zero would mean
+    /// that something was checked and is clean.
+    fn supported_facts(&self, part: &str) -> Map<String, Value> {
+        let is_zero = |count: &str| self.counts.get(count) == Some(&0);
+        let is_unsupported = match part {
+            // No scan, and no finding of an earlier one.
+            "findings" => is_zero("runs") && self.facts.get("total") == Some(&json!(0)),
+            // No SBOM and no inventory of an earlier one, or an SBOM whose components are unknown.
+            "dependencies" => {
+                let is_refused = self.counts.get("refused").is_some_and(|count| *count > 0);
+                is_refused || (is_zero("sboms") && is_zero("components"))
+            }
+            _ => false,
+        };
+        if is_unsupported {
+            return Map::new();
+        }
+        let mut facts = self.facts.clone();
+        if part == "ownership" && is_zero("paths") {
+            facts.remove("unowned");
+        }
+        facts
+    }
+
     fn into_part(mut self, completed_at: Timestamp) -> AreaAuditResult {
         let beyond = |length: usize| length.saturating_sub(MOST_KEPT);
         let (warnings, errors) = (beyond(self.warnings.len()), beyond(self.errors.len()));
@@ -148,4 +172,36 @@ fn warnings(parts: &AreaAuditResults) -> Vec<String> {
         }
     };
     parts.named().iter().filter_map(warning).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_that_nothing_supports_are_left_out() {
+        let facts = |part, counts: Value, facts: Value| {
+            let result = json!({
+                "audit_id": Uuid::from_u128(1), "status": "succeeded", "counts": counts,
+                "facts": facts,
+            });
+            let result: AreaResult = serde_json::from_value(result).expect("a result");
+            Value::Object(result.supported_facts(part))
+        };
+        let (none, some) = (json!({ "total": 0 }), json!({ "total": 2 }));
+        let owned = json!({ "paths": 0, "unowned": 0 });
+        assert_eq!(facts("ownership", json!({ "paths": 0 }), owned), json!({ "paths": 0 }));
+        for (part, counts, given, is_kept) in [
+            ("findings", json!({ "runs": 0 }), &none, false),
+            ("findings", json!({ "runs": 1 }), &none, true),
+            ("findings", json!({ "runs": 0 }), &some, true),
+            ("dependencies", json!({ "sboms": 0, "components": 0 }), &none, false),
+            ("dependencies", json!({ "sboms": 0, "components": 2, "refused": 0 }), &some, true),
+            ("dependencies", json!({ "sboms": 1, "components": 0, "refused": 0 }), &none, true),
+            ("dependencies", json!({ "sboms": 1, "components": 2, "refused": 1 }), &some, false),
+        ] {
+            let expected = if is_kept { given.clone() } else { json!({}) };
+            assert_eq!(facts(part, counts.clone(), given.clone()), expected, "{part} {counts}");
+        }
+    }
 }
