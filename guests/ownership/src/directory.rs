@@ -81,9 +81,13 @@ impl OwnerDirectory {
         let service_owner =
             owners.filter_map(|service| service.owner_id).find(|owner| self.is_member(*owner));
         let members = group.member_ids.iter().copied().filter(|id| self.is_member(*id)).collect();
+        let place = self.teams.len();
         for identity in &group.identities {
-            let place = self.teams.len();
-            self.by_identity.entry(identity.to_lowercase()).or_default().push(place);
+            let places = self.by_identity.entry(identity.to_lowercase()).or_default();
+            // A group may have a name in two spellings.
+            if places.last() != Some(&place) {
+                places.push(place);
+            }
         }
         self.teams.push(Team { name: group.name.clone(), members, service_owner });
     }

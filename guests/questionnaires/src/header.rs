@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use area_sdk::text::ellipsize;
 
 use crate::names::{
-    ANSWER, ANSWER_ENDS, COUNTS, OTHER_ANSWERS, QUESTION, QUESTION_ENDS, REFERENCE, VAGUE_QUESTION,
+    ANSWER, ANSWER_ENDS, COUNTS, NOUN, OTHER_ANSWERS, QUESTION, QUESTION_ENDS, REFERENCE,
+    VAGUE_QUESTION,
 };
 use crate::refused::FileRefusal;
 use crate::rows::{DELIMITERS, Row, Rows, is_blank};
@@ -33,18 +34,29 @@ pub(crate) struct Header {
     pub(crate) columns: Columns,
     /// Column names in the header row, for messages.
     pub(crate) names: Vec<String>,
+    /// Indexes of other columns with names of questions or answers.
+    pub(crate) rivals: Vec<usize>,
 }
 
-/// Returns the letters and digits of a column name in lower case, without text in brackets at its
-/// end ("Question (required)").
+/// Delimiters as characters. A column name with one of them may be several columns, or not.
+const SEPARATORS: [char; 3] = [',', ';', '\t'];
+
+/// Returns the letters, digits and delimiters of a column name in lower case, without text in
+/// brackets at its end ("Question (required)").
 fn plain(name: &str) -> String {
     let name = name.trim().trim_end_matches(['*', ':']);
     let name = match (name.rfind(['(', '[']), name.ends_with([')', ']'])) {
         (Some(at), true) if at > 0 => &name[..at],
         _ => name,
     };
-    let kept = |c: &char| c.is_alphanumeric() || *c == '#';
+    let kept = |c: &char| c.is_alphanumeric() || *c == '#' || SEPARATORS.contains(c);
     name.chars().filter(kept).flat_map(char::to_lowercase).collect()
+}
+
+/// Returns the letters and digits before the first comma of a column name ("Question, in full").
+/// Other delimiters in a name more likely delimit columns.
+fn plain_beginning(name: &str) -> String {
+    plain(name.split(',').next().unwrap_or_default())
 }
 
 /// Column names in the form that [`plain`] returns. Computed once, because every row is compared
@@ -52,6 +64,7 @@ fn plain(name: &str) -> String {
 type KnownColumnNames = LazyLock<Vec<String>>;
 
 static QUESTIONS: KnownColumnNames = LazyLock::new(|| plain_names(&QUESTION));
+static NOUNS: KnownColumnNames = LazyLock::new(|| plain_names(&NOUN));
 static VAGUE_QUESTIONS: KnownColumnNames = LazyLock::new(|| plain_names(&VAGUE_QUESTION));
 static REFERENCES: KnownColumnNames = LazyLock::new(|| plain_names(&REFERENCE));
 static ANSWERS: KnownColumnNames = LazyLock::new(|| plain_names(&ANSWER));
@@ -68,16 +81,38 @@ fn named(columns: &[String], names: &[String]) -> Option<usize> {
 /// Returns the index of a column whose name has one of these suffixes ("Security question", "Vendor
 /// answers") and none of the prefixes that give it another meaning.
 fn ending(columns: &[String], ends: &[&str], others: &[&[&str]]) -> Option<usize> {
-    let other = |name: &str| others.iter().copied().flatten().any(|begin| name.starts_with(begin));
-    columns.iter().position(|name| ends.iter().any(|end| name.ends_with(end)) && !other(name))
+    columns.iter().position(|name| ends_with(name, ends, others))
+}
+
+fn ends_with(name: &str, ends: &[&str], others: &[&[&str]]) -> bool {
+    let other = others.iter().copied().flatten().any(|begin| name.starts_with(begin));
+    ends.iter().any(|end| name.ends_with(end)) && !other && !name.contains(SEPARATORS)
+}
+
+fn is_answer(name: &str) -> bool {
+    ANSWERS.iter().any(|known| known == name)
+        || ends_with(name, &ANSWER_ENDS, &[&COUNTS, &OTHER_ANSWERS])
+}
+
+/// Returns the reference column. Without a name of references, this is the column of a noun that
+/// the name of the question column begins with ("Control" next to "Control description").
+fn reference(names: &[String], question: usize) -> Option<usize> {
+    let begins = |name: &String| names[question].starts_with(name.as_str());
+    let noun = |(at, name): (usize, &String)| {
+        let is_noun = NOUNS.contains(name) || name == "question";
+        (at != question && is_noun && begins(name)).then_some(at)
+    };
+    named(names, &REFERENCES).or_else(|| names.iter().enumerate().find_map(noun))
 }
 
 /// Certainty that a row is the header.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum HeaderCertainty {
-    /// The row names only a question column, as a row above the header also may.
+    /// The row names only a question column, or one by an ambiguous name and no answer column, as
+    /// a row above the header also may.
     Perhaps,
-    /// The row names a question column by an ambiguous name, and a reference or answer column.
+    /// The row names a question column by its suffix and a reference or answer column, or a
+    /// question column by an ambiguous name and an answer column.
     Likely,
     /// The row names a question column by an unambiguous name, and a reference or answer column.
     Sure,
@@ -86,33 +121,61 @@ enum HeaderCertainty {
 impl Columns {
     /// Returns the columns that a row names; `None` if the row cannot be a header.
     fn of(row: &Row) -> Option<(Self, HeaderCertainty)> {
+        if let Some(found) = Self::by_names(row, plain) {
+            return Some(found);
+        }
+        if !row.cells().any(|name| name.contains(',')) {
+            return None;
+        }
+        let (columns, surety) = Self::by_names(row, plain_beginning)?;
+        let accompanied = surety > HeaderCertainty::Perhaps;
+        accompanied.then_some((columns, HeaderCertainty::Likely))
+    }
+
+    fn by_names(row: &Row, plain: fn(&str) -> String) -> Option<(Self, HeaderCertainty)> {
         let filled = row.filled();
         if filled < 2 {
             return None;
         }
         let names: Vec<String> = row.cells().map(plain).collect();
-        let reference = named(&names, &REFERENCES);
-        let answer = named(&names, &ANSWERS)
-            .or_else(|| ending(&names, &ANSWER_ENDS, &[&COUNTS, &OTHER_ANSWERS]));
-        let accompanied = reference.is_some() || answer.is_some();
+        let answer =
+            named(&names, &ANSWERS).or_else(|| names.iter().position(|name| is_answer(name)));
+        let accompanied = answer.is_some() || named(&names, &REFERENCES).is_some();
+        let enough = |_: &usize| filled > 2 || accompanied;
         let exact = named(&names, &QUESTIONS);
-        let loose = || {
-            ending(&names, &QUESTION_ENDS, &[&COUNTS])
-                .or_else(|| named(&names, &VAGUE_QUESTIONS))
-                .filter(|_| filled > 2 || accompanied)
+        let suffixed = ending(&names, &QUESTION_ENDS, &[&COUNTS]).filter(enough);
+        let noun = named(&names, &NOUNS);
+        let vague = || named(&names, &VAGUE_QUESTIONS).filter(enough);
+        let question = exact.or(suffixed).or(noun).or_else(vague)?;
+        let surety = match (exact, suffixed, noun) {
+            _ if !accompanied => HeaderCertainty::Perhaps,
+            (Some(_), ..) | (None, None, Some(_)) => HeaderCertainty::Sure,
+            (None, None, None) if answer.is_none() => HeaderCertainty::Perhaps,
+            _ => HeaderCertainty::Likely,
         };
-        let question = exact.or_else(loose)?;
-        let surety = match (exact, accompanied) {
-            (_, false) => HeaderCertainty::Perhaps,
-            (None, true) => HeaderCertainty::Likely,
-            (Some(_), true) => HeaderCertainty::Sure,
-        };
+        let reference = reference(&names, question);
         Some((Self { question, reference, answer, width: names.len() }, surety))
     }
 
     /// Whether a row repeats the header, for example at the top of each page of a long table.
     pub(crate) fn repeated_by(&self, row: &Row) -> bool {
-        Self::of(row).is_some_and(|(columns, _)| columns == *self)
+        Self::by_names(row, plain).is_some_and(|(columns, _)| columns == *self)
+    }
+
+    /// Returns the indexes of other columns with names of questions or answers. An ambiguous name
+    /// counts where the question column has the name of a noun.
+    fn rivals(&self, header: &Row) -> Vec<usize> {
+        let names: Vec<String> = header.cells().map(plain).collect();
+        let by_noun = NOUNS.contains(&names[self.question]);
+        let is_rival = |name: &String| {
+            QUESTIONS.contains(name)
+                || NOUNS.contains(name)
+                || ends_with(name, &QUESTION_ENDS, &[&COUNTS])
+                || by_noun && VAGUE_QUESTIONS.contains(name)
+                || is_answer(name)
+        };
+        let taken = [Some(self.question), self.reference, self.answer];
+        (0..names.len()).filter(|&at| !taken.contains(&Some(at)) && is_rival(&names[at])).collect()
     }
 }
 
@@ -123,7 +186,8 @@ fn under(text: &str, delimiter: u8) -> Option<(Header, HeaderCertainty)> {
     let mut headers = rows.filter_map(|row| {
         let (columns, surety) = Columns::of(&row)?;
         let names = row.cells().map(listed).collect();
-        Some((Header { delimiter, row: row.number, columns, names }, surety))
+        let rivals = columns.rivals(&row);
+        Some((Header { delimiter, row: row.number, columns, names, rivals }, surety))
     });
     let first = headers.next()?;
     if first.1 > HeaderCertainty::Perhaps {
@@ -209,6 +273,16 @@ mod tests {
             ("№,ВОПРОС,Ответ", (1, None, Some(2))),
             ("Ref,Description", (1, Some(0), None)),
             ("Title,Description,Guidance", (1, None, None)),
+            ("Control,Control Description,Response", (1, Some(0), Some(2))),
+            ("Question,Question Text,Response", (1, Some(0), Some(2))),
+            ("Requirement,Requirement Description,Response", (1, Some(0), Some(2))),
+            ("Criteria,Criteria Description,Response", (1, Some(0), Some(2))),
+            ("Requirement,PCI DSS Question,Response", (1, None, Some(2))),
+            ("Control ID,Control,Control Question", (2, Some(0), None)),
+            ("ID,Question,Possible Answers", (1, Some(0), None)),
+            ("ID,Question,Required Response,Type of response", (1, Some(0), None)),
+            ("ID,Question,Acceptable Answer,Vendor Answer", (1, Some(0), Some(3))),
+            ("ID,Question,Default Answer,Answer", (1, Some(0), Some(3))),
         ] {
             assert_eq!(columns(header), Some(expected), "{header}");
         }
@@ -230,6 +304,8 @@ mod tests {
             "Questions,45",
             "Instructions,Please answer every question",
             "Scope,Production,Vendor questions,0",
+            "Subject:,Vendor security review 2026,Ref:,VS-17",
+            "Item,Cloud CRM,No.,4711",
         ] {
             let header = find(&format!("{title}\n\nID,Question,Answer\n1,Do you?,Yes\n"));
             assert_eq!(header.map(|header| header.row), Ok(3), "{title}");
@@ -253,6 +329,22 @@ mod tests {
     }
 
     #[test]
+    fn a_comma_in_a_column_name_does_not_delimit() {
+        for (text, expected) in [
+            ("Nr;Frage, ausführlich;Antwort\n1;Auch, hier?;Ja\n", (1, Some(0), Some(2))),
+            ("ID;Security question, mandatory;Vendor response, free text", (1, Some(0), Some(2))),
+            ("Question, or request;Answer\n", (0, None, Some(1))),
+        ] {
+            let header = find(text).expect(text);
+            let columns = header.columns;
+            let found = (columns.question, columns.reference, columns.answer);
+            assert_eq!((header.delimiter, found), (b';', expected), "{text}");
+        }
+        assert!(find("Nr;Unsere Frage, ausführlich;Antwort, kurz\n").is_ok());
+        assert!(find("Nr;Worum es geht, als Frage;Antwort\n").is_err(), "no column of questions");
+    }
+
+    #[test]
     fn a_file_without_a_question_column_is_refused_with_its_headers() {
         let refused = find("Notes\nName;Colour, shade;\"a\nb\"\n1;2;3\n").expect_err("refused");
         assert_eq!(
@@ -269,7 +361,8 @@ mod tests {
 
     #[test]
     fn no_name_stands_for_two_things() {
-        let all = || QUESTION.iter().chain(&VAGUE_QUESTION).chain(&REFERENCE).chain(&ANSWER);
+        let questions = || QUESTION.iter().chain(&NOUN).chain(&VAGUE_QUESTION);
+        let all = || questions().chain(&REFERENCE).chain(&ANSWER);
         for name in all() {
             assert_eq!(all().filter(|other| plain(other) == plain(name)).count(), 1, "{name}");
         }

@@ -180,19 +180,29 @@ impl QuestionnaireParser {
         self.untaken.extend(filled.map(|(at, _)| at));
     }
 
-    /// If the file has no answer column, warns that an ignored column may have the answers.
+    /// Warns of ignored columns that may have questions or answers: without an answer column, all
+    /// of them, otherwise those with such names.
     fn tell_untaken(&mut self, header: &Header) {
-        if self.columns.answer.is_some() || self.untaken.is_empty() {
+        let unanswered = self.columns.answer.is_none();
+        let untaken = self.untaken.iter().filter(|at| unanswered || header.rivals.contains(at));
+        let columns = untaken.filter_map(|&at| header.names.get(at));
+        let names: Vec<&str> = columns.map(String::as_str).take(MOST_LISTED).collect();
+        if names.is_empty() {
             return;
         }
-        let columns = self.untaken.iter().filter_map(|&at| header.names.get(at));
-        let names: Vec<&str> = columns.map(String::as_str).take(MOST_LISTED).collect();
-        self.warn(format!(
-            "Row {}: no column has a known name for answers, so no answers are imported. The \
-            ignored columns are {}; rename the one with the answers to \"Answer\".",
-            header.row,
-            names.join(", ")
-        ));
+        let (row, names) = (header.row, names.join(", "));
+        self.warn(if unanswered {
+            format!(
+                "Row {row}: no column has a known name for answers, so no answers are imported. \
+                The ignored columns are {names}; rename the one with the answers to \"Answer\"."
+            )
+        } else {
+            format!(
+                "Row {row}: one column with questions and one with answers are imported. The \
+                ignored columns with such names are {names}; to import one, rename it to \
+                \"Question\" or \"Answer\", and the other."
+            )
+        });
     }
 
     /// Returns the warnings about the row of a question.
@@ -365,6 +375,21 @@ mod tests {
         );
         assert_eq!(imported("ID,Question,Notes\n1,One?,\n").warnings, [""; 0]);
         assert_eq!(imported("ID,Question,Notes,Answer\n1,One?,x,\n").warnings, [""; 0]);
+    }
+
+    #[test]
+    fn ignored_columns_with_names_of_questions_or_answers_are_named() {
+        for (text, named) in [
+            ("ID,Question,Answer,Vendor Answer\n1,Do you?,,Yes we do\n", "\"Vendor Answer\""),
+            ("Control,Description,Response\nAC-1,Limit access?,Yes\n", "\"Description\""),
+            ("Ref,Question,Question Details,Answer\n1,A?,B?,\n", "\"Question Details\""),
+        ] {
+            let warnings = imported(text).warnings;
+            assert_eq!(warnings.len(), 1, "{text}: {warnings:?}");
+            assert!(warnings[0].starts_with("Row 1: one column with questions"), "{warnings:?}");
+            assert!(warnings[0].contains(&format!("such names are {named};")), "{warnings:?}");
+        }
+        assert_eq!(imported("ID,Question,Answer,Vendor Answer\n1,A?,Yes,\n").warnings, [""; 0]);
     }
 
     #[test]

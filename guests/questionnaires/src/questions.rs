@@ -190,7 +190,8 @@ pub(crate) fn show(ctx: &Ctx, Params(path): Params<QuestionPath>) -> Result<Vers
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct QuestionChanges {
     #[serde(default)]
-    #[schemars(length(max = 10_000))]
+    /// At most as long as an answer in a file, which a user confirms by sending it.
+    #[schemars(length(max = 32_767))]
     answer: Patch<String>,
     #[serde(default)]
     #[schemars(length(max = 4_000))]
@@ -320,4 +321,26 @@ pub(crate) fn withdraw_approval(
         ctx.documents().replace(&mut question)?;
     }
     versioned(ctx, question)
+}
+
+#[cfg(test)]
+mod tests {
+    use area_sdk::testing::FakeHost;
+    use serde_json::json;
+
+    use crate::rows::MOST_CELL_CHARACTERS;
+    use crate::tests::{about, send};
+
+    #[test]
+    fn the_longest_answer_of_a_file_can_be_confirmed() {
+        let host = FakeHost::new(crate::area());
+        let answer = "é".repeat(MOST_CELL_CHARACTERS);
+        let file = format!("ID,Question,Answer\n1,Why?,{answer}\n");
+        let made = send(&host, "Long", file.as_bytes()).expect("imported");
+        let confirm = |answer: &str| {
+            host.call(about("answer_question", &made, 0).json(json!({ "answer": answer })))
+        };
+        assert_eq!(confirm(&answer).expect("confirmed").body["status"], "answered");
+        assert!(confirm(&format!("{answer}é")).is_err());
+    }
 }

@@ -1,7 +1,8 @@
 //! Splits CSV text into rows (RFC 4180), numbered as in a spreadsheet: a blank line is a row, and a
 //! cell with several lines is part of one row.
 
-use std::io::{Chain, Read as _};
+use std::borrow::Cow;
+use std::io::{Chain, Cursor, Read as _};
 
 use csv::{Reader, ReaderBuilder, StringRecord};
 
@@ -74,19 +75,27 @@ pub(crate) fn is_blank(cell: &str) -> bool {
     cell.chars().all(invisible)
 }
 
+/// Bytes of a text, followed by those of [`LAST_ROW`].
+type TextAndLastRow<'a> = Chain<Cursor<Cow<'a, [u8]>>, &'static [u8]>;
+
 /// Iterator over the rows of a text.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
-    text: &'a str,
+    text: Cow<'a, str>,
     delimiter: u8,
-    reader: Reader<Chain<&'a [u8], &'a [u8]>>,
+    reader: Reader<TextAndLastRow<'a>>,
     number: usize,
     ended: bool,
 }
 
 impl<'a> Rows<'a> {
     pub(crate) fn new(text: &'a str, delimiter: u8) -> Self {
-        let source = text.as_bytes().chain(LAST_ROW.as_bytes());
+        let text = without_blanks_before_quotes(text, delimiter);
+        let bytes = match &text {
+            Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+            Cow::Owned(text) => Cow::Owned(text.clone().into_bytes()),
+        };
+        let source = Cursor::new(bytes).chain(LAST_ROW.as_bytes());
         let reader = ReaderBuilder::new()
             .delimiter(delimiter)
             .has_headers(false)
@@ -150,6 +159,44 @@ impl<'a> Rows<'a> {
         row.check()?;
         Ok(Some(row))
     }
+}
+
+/// Removes the blanks between a delimiter and a quoted cell, as spreadsheets do. A cell with text
+/// after its closing quotation mark is not quoted, and keeps them.
+fn without_blanks_before_quotes(text: &str, delimiter: u8) -> Cow<'_, str> {
+    if !text.contains(" \"") && !text.contains("\t\"") {
+        return Cow::Borrowed(text);
+    }
+    let blank = |c: char| c == ' ' || (c == '\t' && delimiter != b'\t');
+    let ends = |c: char| c == char::from(delimiter) || matches!(c, '\r' | '\n');
+    let is_quoted = |cell: &str| {
+        let after = closing_quote(cell).map(|end| cell[end..].trim_start_matches(blank));
+        after.is_some_and(|after| after.is_empty() || after.starts_with(ends))
+    };
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while !rest.is_empty() {
+        let trimmed = rest.trim_start_matches(blank);
+        let cell = if is_quoted(trimmed) { trimmed } else { rest };
+        let quoted = if cell.starts_with('"') { closing_quote(cell) } else { Some(0) };
+        let from = quoted.unwrap_or(cell.len());
+        let end = cell[from..].find(ends).map_or(cell.len(), |at| from + at + 1);
+        kept.push_str(&cell[..end]);
+        rest = &cell[end..];
+    }
+    Cow::Owned(kept)
+}
+
+/// Returns the offset after the closing quotation mark of a cell that begins with one; `None` if
+/// the cell does not begin with one, or does not end.
+fn closing_quote(cell: &str) -> Option<usize> {
+    let inside = cell.strip_prefix('"')?;
+    let mut quotes = inside.match_indices('"').map(|(at, _)| at).peekable();
+    while let Some(at) = quotes.next() {
+        if quotes.next_if_eq(&(at + 1)).is_none() {
+            return Some(at + 2);
+        }
+    }
+    None
 }
 
 /// Whether a cell of an unparsed row has text after its closing quotation mark.
@@ -224,6 +271,27 @@ mod tests {
         }
         assert_eq!(read("a,5\" disk\n"), Ok(vec![row(1, &["a", "5\" disk"])]));
         assert_eq!(read("a,\"\""), Ok(vec![row(1, &["a", ""])]));
+    }
+
+    #[test]
+    fn blanks_before_a_quoted_cell_are_skipped() {
+        for (text, cells) in [
+            ("1, \"a, b\", c\n", &["1", "a, b", " c"][..]),
+            (" \"a\nb\" ,\t\"\"\n", &["a\nb ", ""]),
+            ("1, \"a \"\"b\"\", c\"\n", &["1", "a \"b\", c"]),
+            ("1, \"a\" and \"b\", c\n", &["1", " \"a\" and \"b\"", " c"]),
+            ("1, \"open, c\n", &["1", " \"open", " c"]),
+            ("\"x, \"\"y\"\"\",é, \"z\"", &["x, \"y\"", "é", "z"]),
+        ] {
+            assert_eq!(read(text), Ok(vec![row(1, cells)]), "{text:?}");
+        }
+        assert_eq!(
+            read("a, \"b\nc\"\r\n\r\nd, \"e\"\r\n"),
+            Ok(vec![row(1, &["a", "b\nc"]), row(3, &["d", "e"])])
+        );
+        let tabs: Vec<usize> =
+            Rows::new("\t\"a\"\n", b'\t').map(|row| row.expect("a row").cells().count()).collect();
+        assert_eq!(tabs, [2]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ const EVIDENCE: Uuid = Uuid::from_u128(0xe1);
 const AUDIT: Uuid = Uuid::from_u128(0xa1);
 const REPOSITORY: Uuid = Uuid::from_u128(0x51);
 
-fn send(host: &FakeHost, title: &str, file: &[u8]) -> Result<Value, Problem> {
+pub(crate) fn send(host: &FakeHost, title: &str, file: &[u8]) -> Result<Value, Problem> {
     let part = |name: &str, filename: Option<&str>, content: &[u8]| Part {
         name: name.to_owned(),
         filename: filename.map(ToOwned::to_owned),
@@ -35,7 +35,7 @@ fn three(host: &FakeHost) -> Value {
 }
 
 /// Builds a request about the nth question of an import.
-fn about(operation: &str, import: &Value, nth: usize) -> Request {
+pub(crate) fn about(operation: &str, import: &Value, nth: usize) -> Request {
     Request::to(operation)
         .with("questionnaire_id", import["questionnaire"]["id"].clone())
         .with("question_id", import["questions"][nth]["id"].clone())
@@ -470,7 +470,8 @@ fn the_vectors_of_csv_spectrum_hold_and_none_of_them_is_a_questionnaire() {
 fn the_documentation_names_every_column_name() {
     let description = names::DESCRIPTION.to_lowercase();
     let words: Vec<&str> = description.split([':', ';', ',', '.']).map(str::trim).collect();
-    for name in names::QUESTION.iter().chain(&names::VAGUE_QUESTION).chain(&names::ANSWER) {
+    let questions = names::QUESTION.iter().chain(&names::NOUN);
+    for name in questions.chain(&names::VAGUE_QUESTION).chain(&names::ANSWER) {
         let plural = ["(s)", "(n)", "(en)"].iter().any(|end| {
             let (open, letters) = (end, &end[1..end.len() - 1]);
             words.iter().any(|word| {

@@ -16,11 +16,12 @@ pub(crate) const DESCRIPTION: &str = "By lane and position. Of each lane the fir
     of an event (kind `event`) not at all.\n\n\
     The lane `events` delivers events to the areas of the service, `delivery` messages to the \
     outside. Workspaces take turns in a lane, and none can use all of its capacity.\n\n\
-    `capacity` is how many jobs of the lane run at a time in one process of the service; `active` \
-    and `queued` count this workspace's jobs that run and those that are due. `position` is a \
-    job's place among the workspace's queued jobs of its lane that are due, from 1, otherwise \
-    null. `dispatch_status` is `scheduled` before `available_at`, `waiting` for a place in the \
-    lane, `dispatched` to a worker, or `settled`.";
+    `capacity` is how many calls of the lane run at a time in one process of the service. A call \
+    runs one job, in the lane `delivery` up to 64 together, so `active` can exceed `capacity` \
+    there. `active` and `queued` count this workspace's jobs that run and those that are due. \
+    `position` is a job's place among the workspace's queued jobs of its lane that are due, from \
+    1, otherwise null. `dispatch_status` is `scheduled` before `available_at`, `waiting` for a \
+    place in the lane, `dispatched` to a worker, or `settled`.";
 
 /// Overview of the workspace's job queue.
 #[derive(Serialize, JsonSchema)]

@@ -10,13 +10,17 @@
 
 use area_sdk::prelude::*;
 use area_sdk::text::name;
-use area_sdk::{JobError, JobOptions, Scope};
+use area_sdk::{EventDelivery, JobError, JobOptions, Scope};
+use area_shared::queue::JobCancelled;
 use schemars::JsonSchema;
 
 use crate::deliver;
 use crate::deliveries::{DeliveryStatus, StoredDelivery};
 use crate::schedule;
 use crate::subscriptions::Subscription;
+
+/// Name of this area in events.
+const AREA: &str = "webhooks";
 
 /// Number of different deliveries that must fail in a row before the circuit opens.
 const FAILURES_TO_OPEN: u32 = 3;
@@ -98,9 +102,29 @@ pub(crate) fn failed(
 /// Closes the circuit after a success, or after a change of the subscription.
 pub(crate) fn close(scope: &Scope, webhook: &mut Stored<Subscription>) {
     if webhook.circuit.is_open() {
-        scope.enqueue(&Drain { webhook_id: webhook.uuid(), cursor: None });
+        enqueue_drain(scope, webhook.uuid(), None, None);
     }
     webhook.circuit = Circuit::default();
+}
+
+fn enqueue_drain(scope: &Scope, webhook_id: Uuid, cursor: Option<String>, at: Option<Timestamp>) {
+    let later = JobOptions { at, resource: Some(webhook_id), ..JobOptions::default() };
+    scope.enqueue_with(&Drain { webhook_id, cursor }, later);
+}
+
+/// Enqueues a probe or drain again that an admin cancelled: held deliveries have no job of their
+/// own.
+pub(crate) fn restore_cancelled(ctx: &JobCtx, event: &EventDelivery) -> Result<(), JobError> {
+    let job: JobCancelled = event.data()?;
+    if let Some(id) = job.resource_of::<CircuitProbe>(AREA)
+        && let Some(webhook) = ctx.documents::<Subscription>().find(id)?
+    {
+        hold(ctx, &webhook);
+    }
+    if let Some(id) = job.resource_of::<Drain>(AREA) {
+        enqueue_drain(ctx, id, None, None);
+    }
+    Ok(())
 }
 
 /// Enqueues a probe for a held delivery, unless the circuit already waits for one.
@@ -162,9 +186,7 @@ pub(crate) fn drain(ctx: &JobCtx, job: Drain) -> JobResult<Drain> {
         crate::deliveries::enqueue_at(ctx, delivery.uuid(), webhook_id, at);
     }
     if let Some(cursor) = page.next_cursor {
-        let later =
-            JobOptions { at: Some(ctx.now().plus_ms(DRAIN_PAUSE_MS)), ..JobOptions::default() };
-        ctx.enqueue_with(&Drain { webhook_id, cursor: Some(cursor) }, later);
+        enqueue_drain(ctx, webhook_id, Some(cursor), Some(ctx.now().plus_ms(DRAIN_PAUSE_MS)));
     }
     Ok(Outcome::Done)
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
 use area_sdk::{EventDelivery, JobError, JobOptions, Scope};
+use area_shared::queue::JobCancelled;
 
 use crate::circuit;
 use crate::deliveries::{self, Attempt, DeliveryStatus, StoredDelivery};
@@ -152,15 +153,16 @@ pub(crate) fn deliver_events(
         return Err(JobError::Retry("events for different webhooks".to_owned()));
     }
     let Some(requested_by) = requested_by else {
-        let fan_out = |event| ctx.enqueue(&FanOut(event));
-        return Ok(events.into_iter().map(fan_out).map(|_| Outcome::Done).collect());
+        return events.into_iter().map(|event| match_later(ctx, event)).collect();
     };
     let Some(mut webhook) = ctx.documents::<Subscription>().find(requested_by)? else {
         return Ok(events.into_iter().map(|_| Outcome::Done).collect());
     };
     let mut known = known(ctx, &events, webhook.uuid())?;
     if !webhook.active {
-        return give_up(ctx, &mut webhook, events, known);
+        // The deliveries are stored as failed, so that they are listed and can be sent again.
+        let due = known_or_new(ctx, &webhook, &events, &mut known);
+        return Ok(attempt(ctx, &mut webhook, due, false)?.into_iter().map(outcome).collect());
     }
     let mut ends = Vec::with_capacity(events.len());
     while !events.is_empty() {
@@ -177,22 +179,13 @@ pub(crate) fn deliver_events(
     Ok(ends)
 }
 
-/// Stores the deliveries of an inactive webhook as failed, so that they are listed and can be sent
-/// again. Drops events that were published while it was inactive.
-fn give_up(
-    ctx: &JobCtx,
-    webhook: &mut Stored<Subscription>,
-    mut events: Vec<EventDelivery>,
-    mut known: KnownDeliveries,
-) -> Result<Vec<Outcome<EventDelivery>>, JobError> {
-    let ends = events.iter().map(|_| Outcome::Done).collect();
-    events.retain(|event| {
-        let id = delivery_id(event.id, webhook.uuid());
-        known.contains_key(&id) || webhook.was_active(event.occurred_at)
-    });
-    let due = known_or_new(ctx, webhook, &events, &mut known);
-    attempt(ctx, webhook, due, false)?;
-    Ok(ends)
+/// Enqueues the job that matches an event with the subscriptions.
+fn match_later(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
+    if event.name == JobCancelled::NAME {
+        circuit::restore_cancelled(ctx, &event)?;
+    }
+    ctx.enqueue(&FanOut(event));
+    Ok(Outcome::Done)
 }
 
 /// Stored deliveries by id.
@@ -209,16 +202,17 @@ fn known(
     Ok(known.into_iter().map(|delivery| (delivery.uuid(), delivery)).collect())
 }
 
-/// Returns the deliveries of these events to the webhook, new ones if they are not known.
+/// Returns the deliveries of these events to the webhook, new ones if they are not known; `None` for
+/// an event that was published while the webhook was inactive.
 fn known_or_new(
     ctx: &JobCtx,
     webhook: &Stored<Subscription>,
     events: &[EventDelivery],
     known: &mut KnownDeliveries,
-) -> Vec<Stored<StoredDelivery>> {
+) -> Vec<Option<Stored<StoredDelivery>>> {
     let delivery = |event: &EventDelivery| {
-        let id = delivery_id(event.id, webhook.uuid());
-        known.remove(&id).unwrap_or_else(|| new(ctx, event, webhook))
+        let created = || webhook.was_active(event.occurred_at).then(|| new(ctx, event, webhook));
+        known.remove(&delivery_id(event.id, webhook.uuid())).or_else(created)
     };
     events.iter().map(delivery).collect()
 }
@@ -284,7 +278,7 @@ pub(crate) fn run(ctx: &JobCtx, job: Deliver) -> JobResult<Deliver> {
     let Some(mut webhook) = ctx.documents::<Subscription>().find(delivery.webhook_id)? else {
         return Ok(Outcome::Done);
     };
-    Ok(outcome(attempt(ctx, &mut webhook, vec![delivery], job.at_once)?.pop().flatten()))
+    Ok(outcome(attempt(ctx, &mut webhook, vec![Some(delivery)], job.at_once)?.pop().flatten()))
 }
 
 /// Time and reason of the next attempt; `None` if there is none, or if the circuit is open and its
@@ -301,15 +295,14 @@ fn outcome<J>(next: NextAttempt) -> Outcome<J> {
 fn attempt(
     ctx: &JobCtx,
     webhook: &mut Stored<Subscription>,
-    deliveries: Vec<Stored<StoredDelivery>>,
+    deliveries: Vec<Option<Stored<StoredDelivery>>>,
     at_once: bool,
 ) -> Result<Vec<NextAttempt>, JobError> {
     let mut retries: Vec<NextAttempt> = vec![None; deliveries.len()];
     let (mut places, mut sendable) = (Vec::new(), Vec::new());
-    for (place, mut delivery) in deliveries.into_iter().enumerate() {
-        if delivery.status != DeliveryStatus::Pending {
-            continue;
-        }
+    for (place, delivery) in deliveries.into_iter().enumerate() {
+        let pending = delivery.filter(|one| one.status == DeliveryStatus::Pending);
+        let Some(mut delivery) = pending else { continue };
         if !webhook.active {
             fail(ctx, webhook, delivery)?;
         } else if webhook.circuit.is_open() && !at_once {

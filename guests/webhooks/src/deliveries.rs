@@ -10,6 +10,10 @@ use crate::subscriptions::Subscription;
 /// Maximum number of attempts that are stored with a delivery.
 const LOGGED: usize = 20;
 
+/// Time after its next attempt from which a pending delivery can be sent again, in seconds. A job
+/// that waits for its turn or for the receiver begins and ends its attempt before.
+const OVERDUE_SECONDS: i64 = 300;
+
 /// Status of a delivery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -213,7 +217,9 @@ pub(crate) fn resend(ctx: &Ctx, Params(path): Params<DeliveryPath>) -> Result<Cr
     if delivery.webhook_id != webhook.uuid() {
         return Err(Problem::not_found());
     }
-    if delivery.status == DeliveryStatus::Pending {
+    let due = webhook.circuit.retry_at.or(delivery.next_attempt_at);
+    let overdue = due.is_some_and(|due| ctx.now().seconds_since(due) > OVERDUE_SECONDS);
+    if delivery.status == DeliveryStatus::Pending && !overdue {
         let detail = "This delivery is still being tried.";
         return Err(Problem::conflict("delivery_pending", detail));
     }

@@ -10,6 +10,7 @@ mod signing;
 mod subscriptions;
 
 use area_sdk::prelude::*;
+use area_shared::queue::JobCancelled;
 
 use circuit::{CircuitProbe, Drain};
 use deliver::{Deliver, FanOut, ForgetOld, ForgetSecret};
@@ -41,6 +42,8 @@ pub fn area() -> Area {
             "A subscription was disabled because its receiver did not respond",
         )
         .on("*", deliver::deliver_event)
+        // Arrives also if no webhook requests it.
+        .on(JobCancelled::NAME, deliver::deliver_event)
         .events_in(Lane::Delivery, 30, 20_000)
         .event_batch(deliver::BATCH, deliver::deliver_events)
         .job::<Deliver>(Lane::Delivery, 30, 20_000, deliver::run)
@@ -153,7 +156,11 @@ fn delivery_routes(area: Area) -> Area {
             "/v1/workspaces/{workspace_id}/webhooks/{webhook_id}/deliveries/{delivery_id}/resend",
         )
         .summary("Deliver an event again")
-        .description("The `webhook-id` stays the same; the retries start again.")
+        .description(
+            "The `webhook-id` stays the same; the retries start again. A pending delivery is \
+             accepted if its `next_attempt_at` is more than five minutes ago, for example because \
+             an admin cancelled its job.",
+        )
         .role(Role::Admin)
         .problems(&["webhook_disabled", "delivery_pending"])
         .example(include_str!("../examples/resend_webhook_delivery.json"))

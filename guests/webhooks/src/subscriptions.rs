@@ -11,6 +11,9 @@ use crate::signing;
 /// Maximum number of webhooks of a workspace.
 pub(crate) const MOST_WEBHOOKS: u32 = 100;
 
+/// Number of former inactive times that are stored with a webhook.
+const MOST_INACTIVE_TIMES: usize = 20;
+
 /// Time for which the former secret also signs after a rotation, in seconds (24 hours).
 const OVERLAP_SECONDS: i64 = 24 * 3600;
 
@@ -77,12 +80,22 @@ pub(crate) struct Subscription {
     /// without this member deactivated it.
     #[serde(default)]
     inactive_since: Option<Timestamp>,
+    /// Former inactive times, oldest first. Events of these times may still wait in the queue.
+    #[serde(default)]
+    inactive_times: Vec<InactiveTime>,
     secret_generation: u32,
     previous_secret_expires_at: Option<Timestamp>,
     created_by: Uuid,
 }
 
 document!(Subscription, "subscriptions");
+
+/// A time for which a webhook was inactive.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct InactiveTime {
+    since: Timestamp,
+    until: Timestamp,
+}
 
 /// Reason why a webhook was disabled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -114,10 +127,21 @@ impl Subscription {
         self.was_active(at) && self.events.iter().any(|requested| requested == event)
     }
 
-    /// Whether the webhook is active, or was deactivated only after this time. The host matches
-    /// events with inactive webhooks, too.
+    /// Whether the webhook was active at this time. The host matches events with inactive webhooks,
+    /// too.
     pub(crate) fn was_active(&self, at: Timestamp) -> bool {
-        self.active || self.inactive_since.is_some_and(|since| at <= since)
+        let mut former = self.inactive_times.iter();
+        !former.any(|time| time.since < at && at < time.until)
+            && (self.active || self.inactive_since.is_some_and(|since| at <= since))
+    }
+
+    /// Ends an inactive time and stores it. Removes the oldest one if the maximum number is stored.
+    fn end_inactive_time(&mut self, until: Timestamp) {
+        let Some(since) = self.inactive_since.take() else { return };
+        if self.inactive_times.len() >= MOST_INACTIVE_TIMES {
+            self.inactive_times.remove(0);
+        }
+        self.inactive_times.push(InactiveTime { since, until });
     }
 
     /// Whether the webhook is inactive, and was still active at this time.
@@ -225,6 +249,7 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewWebhook>) -> Result<Created<W
         circuit: Circuit::default(),
         disabled_reason: None,
         inactive_since: None,
+        inactive_times: Vec::new(),
         secret_generation: 1,
         previous_secret_expires_at: None,
         created_by: ctx.user(),
@@ -287,8 +312,10 @@ pub(crate) fn update(
 
 /// Activates or deactivates a webhook by request, and resets its failures.
 fn set_active(scope: &Scope, webhook: &mut Stored<Subscription>, active: bool) {
-    if active != webhook.active {
-        webhook.inactive_since = (!active).then_some(scope.now());
+    if active {
+        webhook.end_inactive_time(scope.now());
+    } else if webhook.active {
+        webhook.inactive_since = Some(scope.now());
     }
     webhook.active = active;
     webhook.failing_since = None;

@@ -5,6 +5,7 @@
 //! skipped with a warning.
 
 mod evaluate;
+mod glob;
 mod owner;
 mod parse;
 mod pattern;

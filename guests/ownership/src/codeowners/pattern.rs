@@ -1,5 +1,4 @@
-//! Compiles patterns of CODEOWNERS files to globs of the `fast-glob` crate, which backtracks at
-//! most to the last `*` and the last `**`.
+//! Compiles patterns of CODEOWNERS files to the globs that `glob` matches.
 //!
 //! GitHub's patterns follow gitignore. A slash at the beginning or in the middle anchors a pattern
 //! to the root. A match of a folder matches everything in it, except for a `*` at the end of an
@@ -8,9 +7,8 @@
 //! GitLab's patterns follow Ruby's `File.fnmatch` over the whole path. Only a leading slash anchors
 //! a pattern to the root, and only a trailing slash matches the content of a folder.
 
-use fast_glob::glob_match;
-
 use super::Dialect;
+use super::glob::path_matches;
 
 /// Maximum size of a pattern in bytes; the time of a match grows with the size.
 pub(crate) const MOST_PATTERN_BYTES: usize = 1024;
@@ -52,7 +50,7 @@ impl Pattern {
 
     /// Whether the pattern matches this path, which is relative to the repository's root.
     pub(crate) fn matches(&self, path: &str) -> bool {
-        path.len() <= MOST_PATH_BYTES && self.globs.iter().any(|glob| glob_match(glob, path))
+        path.len() <= MOST_PATH_BYTES && self.globs.iter().any(|glob| path_matches(glob, path))
     }
 
     /// Whether the pattern matches every path.
@@ -116,7 +114,7 @@ fn segment(raw: &str, dialect: Dialect) -> Segment {
     }
 }
 
-/// Converts a segment to the syntax of `fast-glob`.
+/// Converts a segment to the syntax of globs.
 fn translate(raw: &str, dialect: Dialect) -> String {
     let mut glob = String::with_capacity(raw.len() + 4);
     let mut rest = raw;
@@ -150,7 +148,7 @@ fn translate(raw: &str, dialect: Dialect) -> String {
 
 /// Appends a literal character, escaped if necessary.
 fn literal(glob: &mut String, letter: char) {
-    if "\\*?[]{}!".contains(letter) {
+    if "\\*?[".contains(letter) {
         glob.push('\\');
     }
     glob.push(letter);
@@ -177,7 +175,7 @@ fn class(after: &str) -> Option<(String, &str)> {
 }
 
 fn class_member(class: &mut String, letter: char) {
-    if "\\]^!-[".contains(letter) {
+    if "\\]!-".contains(letter) {
         class.push('\\');
     }
     class.push(letter);

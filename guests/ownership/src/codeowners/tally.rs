@@ -59,12 +59,17 @@ impl PathCounts {
     /// Returns warnings about rules that matched no path, and about rules that later rules
     /// override.
     pub(crate) fn warnings(&self, file: &Codeowners) -> Vec<Warning> {
-        let rules = file.sections.iter().flat_map(|s| s.rules.iter().chain(&s.exclusions));
+        let rules = file.sections.iter().flat_map(|section| {
+            section.rules.iter().chain(&section.exclusions).map(move |rule| (section, rule))
+        });
         let mut warnings: Vec<Warning> = rules
             .zip(self.usages(file))
-            .filter_map(|(rule, usage)| {
+            .filter_map(|((section, rule), usage)| {
                 let why = match usage {
                     RuleUsage::Unmatched => "matches no path",
+                    RuleUsage::Hidden if !section.exclusions.is_empty() => {
+                        "is hidden by exclusions or later rules"
+                    }
                     RuleUsage::Hidden => "is hidden by later rules",
                     RuleUsage::Used => return None,
                 };

@@ -226,8 +226,26 @@ fn gitlab_patterns_are_those_of_fnmatch() {
         ("a{b,c}", "ab", false),
         ("path\\ with\\ spaces/", "path with spaces/a", true),
         ("\\#x", "#x", true),
+        ("/[äö]x/", "öx/a", true),
+        ("/[!a]x", "äx", true),
+        ("/[!ä]x", "äx", false),
+        ("/[а-я]", "б", true),
+        ("[a-]b", "-b", true),
+        ("[a\\]]b", "]b", true),
     ] {
         assert_eq!(matches(text, path), expected, "{text} on {path}");
+    }
+}
+
+#[test]
+fn a_question_mark_matches_one_character_of_any_alphabet() {
+    for dialect in [Dialect::Github, Dialect::Gitlab] {
+        let matches = |text: &str, path: &str| Pattern::compile(text, dialect).matches(path);
+        for name in ["docs", "döcs", "d本cs", "d🦀cs"] {
+            assert!(matches("/d?cs/", &format!("{name}/x")), "{name}");
+        }
+        assert!(matches("/r?sum?.txt", "résumé.txt"));
+        assert!(!matches("/d??cs/", "döcs/x"));
     }
 }
 
@@ -286,6 +304,11 @@ fn rules_that_do_nothing_are_told() {
         ["Line 2: `/gone/` matches no path", "Line 3: `*.rs` is hidden by later rules"]
     );
     assert_eq!((tally.paths, tally.unowned), (3, 0));
+    let excluded = read("[S] @d\n!*.rb\n*.rb\n", Dialect::Gitlab);
+    let mut tally = PathCounts::default();
+    tally.count(&excluded, ["a.rb"]);
+    let told: Vec<String> = tally.warnings(&excluded).iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["Line 3: `*.rb` is hidden by exclusions or later rules"]);
     let sure = tally::hidden_for_sure(&read("a @x\n* @y\na @z\nb @z\na @z\n", Dialect::Github));
     let sure: Vec<String> = sure.iter().map(ToString::to_string).collect();
     assert_eq!(sure, ["Line 1: `a` is hidden by line 2", "Line 3: `a` is hidden by line 5"]);
@@ -343,6 +366,19 @@ proptest! {
         for dialect in [Dialect::Github, Dialect::Gitlab] {
             let pattern = Pattern::compile(&text, dialect);
             prop_assert_eq!(pattern.matches(&path), by_globset(&pattern, &path), "{:?}", pattern);
+        }
+    }
+
+    #[test]
+    fn letters_outside_ascii_match_as_others_do(
+        text in "/?([ab.]|\\*|\\?|\\[!?ab\\]|\\*\\*/|/){1,8}/?",
+        path in "[ab.]{1,2}(/[ab.]{1,2}){0,4}",
+    ) {
+        let foreign = |text: &str| text.replace('a', "ä").replace('b', "🦀");
+        for dialect in [Dialect::Github, Dialect::Gitlab] {
+            let pattern = Pattern::compile(&foreign(&text), dialect);
+            let expected = Pattern::compile(&text, dialect).matches(&path);
+            prop_assert_eq!(pattern.matches(&foreign(&path)), expected, "{:?}", pattern);
         }
     }
 

@@ -90,7 +90,7 @@ fn names_stand_for_people_as_the_rules_say() {
         let host = host();
         host.put_member(cal, "twins@example.org", Role::Member);
         host.put_member(Uuid::from_u128(0x32), "twins@example.com", Role::Member);
-        group(&host, 41, &["@ACME/web", "@both"], &[Uuid::from_u128(0x99), BEA, USER]);
+        group(&host, 41, &["@ACME/web", "@acme/Web", "@both"], &[Uuid::from_u128(0x99), BEA, USER]);
         group(&host, 42, &["@both"], &[BEA]);
         group(&host, 43, &["@empty"], &[Uuid::from_u128(0x99)]);
         import(&host, &format!("* {owners}\n"));

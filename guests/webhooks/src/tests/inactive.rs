@@ -97,6 +97,41 @@ fn an_event_that_was_published_while_the_webhook_was_inactive_leaves_nothing() {
 }
 
 #[test]
+fn an_event_of_an_inactive_time_is_not_delivered_after_it() {
+    let host = FakeHost::new(crate::area());
+    let webhook = create(&host);
+    host.network(|_| Ok(answer(204, &[])));
+    let event = |number: u128, by: &Value| {
+        json!({
+            "id": Uuid::from_u128(1000 + number), "name": "note.created", "data": {},
+            "occurred_at": host.now(), "requested_by": by,
+        })
+    };
+    let (mut matched, mut unmatched) = (Vec::new(), Vec::new());
+    for number in 0..3 {
+        host.advance(1);
+        change(&host, &webhook, json!({ "active": false }));
+        host.advance(1);
+        matched.push(event(number, &webhook["id"]));
+        unmatched.push(event(10 + number, &Value::Null));
+        host.advance(1);
+        change(&host, &webhook, json!({ "active": true }));
+    }
+    matched.push(event(3, &webhook["id"]));
+    unmatched.push(event(13, &Value::Null));
+    let outcomes = host.run_batch("event", &matched).expect("ended");
+    assert_eq!(counted(&outcomes), [4, 0, 0]);
+    for event in unmatched {
+        host.run("event", event, 1).expect("taken");
+        let matching = job_of(&host, "fan_out");
+        assert_eq!(host.run("fan_out", matching.payload, 1), Ok(Outcome::Done));
+    }
+    assert_eq!(attempt(&host, &job_of(&host, "deliver"), 1), Outcome::Done);
+    assert_eq!(sent_ids(&host), [3, 13]);
+    assert_eq!(host.documents("deliveries").len(), 2);
+}
+
+#[test]
 fn a_webhook_gets_the_events_that_it_requested_when_they_were_published() {
     let host = FakeHost::new(crate::area());
     let webhook = create(&host);

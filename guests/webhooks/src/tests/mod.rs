@@ -1,5 +1,6 @@
 //! Tests of subscriptions and deliveries through a fake host.
 
+mod cancelled;
 mod inactive;
 mod together;
 
