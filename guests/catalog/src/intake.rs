@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
-use area_shared::uploads;
+use area_shared::uploads::{self, UploadContent};
 
 use crate::known::KnownReferences;
 use crate::resource::assign;
@@ -16,7 +16,8 @@ use crate::services::{Service, ServiceCreated, ServiceUpdated};
 pub(crate) const DESCRIPTION: &str = "Services also come from evidence. A record of kind \
     `service` is about the service its `subject_key` names (a leading `service:` is dropped). Its \
     description is a JSON object: the content of the upload whose SHA-256 is the record's \
-    `content_sha256`, otherwise the record's `summary`. Members: `name`, `description`, \
+    `content_sha256`, otherwise the record's `summary`. Content above 1,048,576 bytes is not read, \
+    and such a record changes nothing. Members: `name`, `description`, \
     `repositories` (ids or names), `group` (id or name), `owner` (user id or e-mail), \
     `environment`, `tier`. A `summary` that is not such an object becomes the `description`. \
     Absent members keep their values, unknown references are ignored, and a record older than the \
@@ -32,11 +33,12 @@ pub(crate) struct ServiceEvidenceConsumer;
 impl EvidenceConsumer for ServiceEvidenceConsumer {
     const JOB: &'static str = "import_services";
     const RECORD_KINDS: &'static [&'static str] = &["service"];
-    const STEP: u32 = 100;
+    /// The parsed contents of a step, at most 1 MiB each, are in memory together.
+    const STEP: u32 = 20;
 
     fn import(ctx: &JobCtx, records: Vec<Stored<EvidenceRecord>>) -> Result<(), JobError> {
         let digests = records.iter().map(|record| record.content_sha256.as_str());
-        let contents = uploads::contents(ctx, digests)?;
+        let contents = uploads::contents(ctx, digests, object)?;
         let statements: Vec<ServiceEvidence> =
             records.into_iter().filter_map(|record| read(ctx, record.value, &contents)).collect();
         let mut known = look_up(ctx, &statements)?;
@@ -48,7 +50,7 @@ impl EvidenceConsumer for ServiceEvidenceConsumer {
 }
 
 /// Content of an evidence record about a service.
-#[derive(Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 struct ServiceDescription {
     name: Option<String>,
@@ -71,13 +73,18 @@ struct ServiceEvidence {
     said: ServiceDescription,
 }
 
-/// Parses an evidence record; `None` if it names no service.
+/// Parses an evidence record; `None` if it names no service or its content is too large.
 fn read(
     scope: &Scope,
     record: EvidenceRecord,
-    contents: &BTreeMap<String, String>,
+    contents: &BTreeMap<String, UploadContent<Option<ServiceDescription>>>,
 ) -> Option<ServiceEvidence> {
-    let content = contents.get(&record.content_sha256).and_then(|content| object(content));
+    let content = match contents.get(&record.content_sha256) {
+        // The summary of such a record is for people.
+        Some(UploadContent::TooLarge) => return None,
+        Some(UploadContent::Parsed(said)) => said.clone(),
+        None => None,
+    };
     let said = content.or_else(|| object(&record.summary)).unwrap_or_else(|| ServiceDescription {
         description: (!record.summary.trim_start().starts_with('{')).then_some(record.summary),
         ..ServiceDescription::default()

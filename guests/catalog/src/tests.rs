@@ -231,6 +231,35 @@ fn the_content_of_an_upload_says_more_than_the_summary() {
     assert_eq!(names, ["service.created", "service.updated"]);
 }
 
+/// Stores an upload with the content of the record with this id.
+fn put_content(host: &FakeHost, id: u128, content: &str, content_bytes: usize) {
+    let (blob, number) = (format!("content-{id}"), id.to_string());
+    host.put_shared_blob("uploads", &blob, content.as_bytes());
+    let upload = json!({
+        "validation_stage": "ready", "content_sha256": format!("{id:064x}"), "blob": blob,
+        "content_bytes": content_bytes,
+    });
+    host.put_document("uploads.uploads", &number, upload);
+}
+
+#[test]
+fn content_up_to_1_mib_is_read_and_no_summary_replaces_larger_content() {
+    let host = host();
+    let described = |bytes: usize| format!("{:<bytes$}", "{\"tier\": \"1\"}");
+    let most = 1 << 20;
+    put_content(&host, 1, &described(most), most);
+    put_content(&host, 2, &described(most + 1), most + 1);
+    // Stored packed.
+    put_content(&host, 3, "packed", 26_214_401);
+    for id in 1..=3 {
+        evidence(&host, id, &format!("service:{id}"), "For people.", 10);
+    }
+    let services = host.documents("services");
+    assert_eq!(services.len(), 1);
+    assert_eq!((&services[0]["name"], &services[0]["tier"]), (&json!("1"), &json!("1")));
+    assert_eq!(services[0]["description"], Value::Null);
+}
+
 #[test]
 fn evidence_of_odd_form_is_passed_over() {
     let host = host();

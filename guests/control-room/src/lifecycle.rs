@@ -1,8 +1,11 @@
 //! Transitions of findings that users request, and the automatic end of accepted risks.
 
+use std::collections::BTreeSet;
+
 use area_sdk::prelude::*;
 use area_sdk::text::name;
 use area_sdk::{DocumentError, EventDelivery, JobOptions, Violation};
+use area_shared::evidence::EvidenceRecord;
 use area_shared::queue::JobCancelled;
 use serde_json::{Map, json};
 
@@ -88,7 +91,7 @@ pub(crate) struct TransitionRequest {
     reason: Option<String>,
     /// Time at which the acceptance ends and the finding is reopened; only for `accepted_risk`.
     expires_at: Option<Timestamp>,
-    /// Ids of evidence records that support the transition.
+    /// Ids of evidence records of this workspace that support the transition.
     #[serde(default)]
     #[schemars(length(max = 100))]
     evidence_ids: Vec<Uuid>,
@@ -150,6 +153,7 @@ pub(crate) fn create(
     check_allowed(finding.state, wanted.to_state)?;
     check_acceptance(ctx, &finding, &wanted)?;
     check_original(ctx, id, wanted.duplicate_of)?;
+    check_evidence(ctx, &wanted.evidence_ids)?;
     let transition = pass(ctx, id, &mut finding, wanted.change(ctx.user()));
     if wanted.to_state == State::Reopened {
         set_idle(ctx, &finding.analysis_id, false)?;
@@ -229,6 +233,22 @@ fn check_original(ctx: &Ctx, id: Uuid, original: Option<Uuid>) -> Result<()> {
         None => wrong("the workspace has no such finding"),
         Some(other) if other.state == State::Duplicate => wrong("is a duplicate itself"),
         Some(_) => Ok(()),
+    }
+}
+
+fn check_evidence(ctx: &Ctx, ids: &[Uuid]) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let records = ctx.documents::<EvidenceRecord>().get_many(ids)?;
+    let known: BTreeSet<Uuid> = records.iter().map(Stored::uuid).collect();
+    match ids.iter().position(|id| !known.contains(id)) {
+        None => Ok(()),
+        Some(unknown) => Err(Problem::validation(
+            format!("/evidence_ids/{unknown}"),
+            "is not evidence of this workspace",
+        )
+        .hint("Name evidence from an accepted envelope.")),
     }
 }
 

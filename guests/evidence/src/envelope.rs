@@ -63,7 +63,8 @@ pub(crate) struct EnvelopeSource {
 pub(crate) struct EvidenceRecord {
     /// Confidence of the producer, from 0 to 1.
     pub(crate) confidence: f64,
-    /// SHA-256 of the referenced content, lower-case hex.
+    /// SHA-256 of the referenced content, lower-case hex. Of an upload it is the digest of the
+    /// unpacked content, which differs from that of a packed file as sent.
     pub(crate) content_sha256: String,
     /// Id of the record; the same id always has the same content.
     pub(crate) evidence_id: Uuid,

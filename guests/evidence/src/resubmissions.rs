@@ -1,12 +1,12 @@
-//! Envelopes that were submitted again under another idempotency key. The new key is then used up
-//! like the first one, and its retries get the same receipt.
+//! Envelopes that were submitted again under another idempotency key or by another user. The new
+//! key is then used up like the first one, and its retries get the same receipt.
 
 use area_sdk::prelude::*;
 
 use crate::envelope::EvidenceEnvelope;
 use crate::receipts::Digests;
 
-/// Another idempotency key under which an envelope that already has a receipt was submitted.
+/// Another idempotency key, or that of another user, under which an envelope that already has a receipt was submitted.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Resubmission {
     submitted_by: Uuid,
@@ -39,8 +39,10 @@ pub(crate) fn has(ctx: &Ctx, digests: &Digests) -> Result<bool> {
     Ok(same.equals("signed_envelope_sha256", &digests.signed).first()?.is_some())
 }
 
-/// Whether the caller submitted any envelope again under this idempotency key.
-pub(crate) fn used(ctx: &Ctx, idempotency_key: &str) -> Result<bool> {
+/// Returns the digest of the signed envelope that the caller submitted again under this idempotency
+/// key.
+pub(crate) fn sent_under(ctx: &Ctx, idempotency_key: &str) -> Result<Option<String>> {
     let own = ctx.documents::<Resubmission>().query().equals("submitted_by", ctx.user());
-    Ok(own.equals("idempotency_key", idempotency_key).first()?.is_some())
+    let found = own.equals("idempotency_key", idempotency_key).first()?;
+    Ok(found.map(|found| found.value.signed_envelope_sha256))
 }

@@ -18,8 +18,13 @@ pub(crate) struct EnvelopeSchemaInfo {
     clock_tolerance_seconds: i64,
     compressed_request_bodies_supported: bool,
     current_version: &'static str,
+    /// Maximum size of an artifact as sent, packed or not, in bytes. An upload above it is refused.
     max_artifact_bytes: u64,
+    /// Maximum total size in bytes of the artifacts that the records of one envelope reference, as
+    /// sent. A bound for producers: the service does not check it, because records may be submitted
+    /// before their artifacts.
     max_artifact_total_bytes: u64,
+    /// Maximum size of a decompressed envelope, in bytes.
     max_bytes: u64,
     maximum_lifetime_seconds: i64,
     publication_feature_flag: &'static str,

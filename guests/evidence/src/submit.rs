@@ -27,7 +27,8 @@ of the envelope without `signature`; Ed25519, verified strictly, by any active k
 workspace's producers.\n\n\
 Checked in this order: shape; `workspace_id` is the path's; `Idempotency-Key` is the body's \
 `idempotency_key`, and a retry answers with the first receipt, even of an envelope that has \
-expired since (another body under the key: 422 `idempotency_key_reused`); signature (422 \
+expired since (another body under the key: 422 `idempotency_key_reused`; the key is the user's, \
+also where several access tokens of the user send it); signature (422 \
 `signature_invalid`, for an unknown key too); envelope id (the same content under another key \
 answers with the first receipt, other content: 409 `envelope_conflict`); time (issued at most \
 300 s ahead, expired at most 300 s ago, good for at most a day); records.\n\n\
@@ -104,30 +105,38 @@ fn same_envelope(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<Option<Stored
 
 /// Returns the receipt of exactly this envelope, if it was submitted before. The signature was
 /// verified then and is not verified again: the key may have been revoked, or the envelope may have
-/// expired.
+/// expired. Refuses another envelope under an idempotency key of the caller.
 fn retried(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
     digests: &Digests,
     same_id: Option<&Stored<StoredReceipt>>,
 ) -> Result<Option<EnvelopeReceipt>> {
-    if let Some(earlier) = same_id
-        && (earlier.receipt.signed_envelope_sha256 == digests.signed
-            || resubmissions::has(ctx, digests)?)
-    {
-        return Ok(Some(earlier.receipt.clone()));
-    }
-    let same_key = ctx
-        .documents::<StoredReceipt>()
-        .query()
-        .equals("submitted_by", ctx.user())
-        .equals("idempotency_key", &envelope.idempotency_key)
-        .first()?;
-    if same_key.is_some() || resubmissions::used(ctx, &envelope.idempotency_key)? {
+    let under_key = sent_under(ctx, &envelope.idempotency_key)?;
+    if under_key.as_ref().is_some_and(|digest| *digest != digests.signed) {
         let detail = "This key was sent before, with another envelope.";
         return Err(Problem::unprocessable("idempotency_key_reused", detail));
     }
-    Ok(None)
+    let Some(earlier) = same_id else { return Ok(None) };
+    let receipt = &earlier.receipt;
+    if receipt.signed_envelope_sha256 != digests.signed && !resubmissions::has(ctx, digests)? {
+        return Ok(None);
+    }
+    if under_key.is_none() {
+        // Another user submitted the envelope before. From now on the key is the caller's too.
+        resubmissions::keep(ctx, envelope, receipt.id, digests)?;
+    }
+    Ok(Some(receipt.clone()))
+}
+
+/// Returns the digest of the signed envelope that the caller submitted under an idempotency key;
+/// `None` if the key is unused.
+fn sent_under(ctx: &Ctx, idempotency_key: &str) -> Result<Option<String>> {
+    let receipts = ctx.documents::<StoredReceipt>().query().equals("submitted_by", ctx.user());
+    match receipts.equals("idempotency_key", idempotency_key).first()? {
+        Some(stored) => Ok(Some(stored.value.receipt.signed_envelope_sha256)),
+        None => resubmissions::sent_under(ctx, idempotency_key),
+    }
 }
 
 /// Returns the response for an envelope with a valid signature whose id already has a receipt.

@@ -145,6 +145,27 @@ fn a_second_key_of_an_envelope_is_kept_like_the_first() {
 }
 
 #[test]
+fn one_key_of_a_user_is_of_one_envelope_also_after_a_replay() {
+    let (host, _) = host();
+    let by = |user: u128, envelope: &Value| {
+        let request = Request::to("submit_evidence_envelope").key("key-00001");
+        host.call(request.json(envelope.clone()).by(Uuid::from_u128(user)))
+    };
+    let first = sign(unsigned("key-00001"));
+    let mut second = unsigned("key-00001");
+    second["envelope_id"] = json!(Uuid::from_u128(501));
+    let second = sign(second);
+    assert!(!by(41, &first).expect("a receipt").replayed);
+    for _ in 0..2 {
+        assert!(by(42, &first).expect("the receipt").replayed);
+        assert_eq!(code(by(42, &second)), "idempotency_key_reused");
+    }
+    assert!(!by(43, &second).expect("another receipt").replayed);
+    assert_eq!(code(by(41, &second)), "idempotency_key_reused");
+    assert_eq!(code(by(43, &first)), "idempotency_key_reused");
+}
+
+#[test]
 fn a_key_that_could_verify_nothing_is_refused() {
     let (host, key) = host();
     let request = Request::to("create_evidence_producer_key")
@@ -187,6 +208,19 @@ fn revoking_a_producer_revokes_its_keys() {
         .with("producer_id", key["producer_id"].clone())
         .json(json!({ "public_key": STANDARD.encode([1; 32]) }));
     assert_eq!(code(host.call(request)), "producer_revoked");
+}
+
+#[test]
+fn a_time_outside_the_years_0_to_9999_is_pointed_at() {
+    let (host, _) = host();
+    for pointer in ["/issued_at", "/source/observed_at", "/records/1/observed_at"] {
+        let mut envelope = unsigned("key-00001");
+        *envelope.pointer_mut(pointer).expect("a time") = json!("9999-12-31T23:59:59-01:00");
+        let problem = submit(&host, &sign(envelope)).expect_err("a refusal");
+        let [violation] = &problem.violations[..] else { panic!("one violation") };
+        assert_eq!(violation.pointer, pointer);
+        assert!(violation.message.ends_with("UTC of 0 to 9999"), "{}", violation.message);
+    }
 }
 
 #[test]

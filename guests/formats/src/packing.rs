@@ -215,6 +215,18 @@ mod tests {
     }
 
     #[test]
+    fn a_zstd_frame_has_the_size_that_its_header_declares() {
+        // A single segment with one raw block of five bytes.
+        let declared =
+            |size: u8| [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, size, 0x29, 0, 0], &b"hello"[..]].concat();
+        assert_eq!(unpack(&declared(5)).as_deref(), Ok(&b"hello"[..]));
+        for wrong in [0, 4, 6, 200] {
+            assert!(unpack(&declared(wrong)).is_err(), "{wrong}");
+        }
+        assert!(unpack(&[declared(5), declared(200)].concat()).is_err());
+    }
+
+    #[test]
     fn a_window_that_takes_too_much_memory_is_refused() {
         // Frame header with a window of 2^31 bytes and without a content size.
         let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 21 << 3, 1, 0, 0];

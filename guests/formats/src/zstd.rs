@@ -9,6 +9,11 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 /// MiB at level 19, and 128 MiB at level 22 for a large file.
 const MAX_WINDOW: u64 = 32 << 20;
 
+/// Offset of the frame header descriptor in a frame, after the magic number, and its bits that
+/// declare a content size: `Frame_Content_Size_flag` and `Single_Segment_flag`.
+const DESCRIPTOR: usize = 4;
+const HAS_CONTENT_SIZE: u8 = 0b1110_0000;
+
 /// Size of a skippable frame's header, in bytes.
 const SKIPPABLE_HEADER: usize = 8;
 
@@ -16,17 +21,27 @@ const SKIPPABLE_HEADER: usize = 8;
 pub(crate) struct Decoder<'a> {
     rest: &'a [u8],
     frame: Option<StreamingDecoder<&'a [u8], FrameDecoder>>,
+    /// Size of the frame's content by its header; `None` if the header has none.
+    declared: Option<u64>,
+    /// Number of bytes that were read of the frame's content.
+    read: u64,
 }
 
 impl<'a> Decoder<'a> {
     pub(crate) fn new(packed: &'a [u8]) -> Self {
-        Self { rest: packed, frame: None }
+        Self { rest: packed, frame: None, declared: None, read: 0 }
     }
 
     /// Starts the next frame. Skips a skippable one.
     fn begin(&mut self) -> io::Result<()> {
         match StreamingDecoder::new_with_max_window_size(self.rest, MAX_WINDOW) {
-            Ok(frame) => self.frame = Some(frame),
+            Ok(frame) => {
+                let descriptor = self.rest.get(DESCRIPTOR).copied().unwrap_or_default();
+                let has_size = descriptor & HAS_CONTENT_SIZE != 0;
+                self.declared = has_size.then(|| frame.decoder.content_size());
+                self.read = 0;
+                self.frame = Some(frame);
+            }
             Err(FrameDecoderError::ReadFrameHeaderError(ReadFrameHeaderError::SkipFrame {
                 length,
                 ..
@@ -49,6 +64,9 @@ impl<'a> Decoder<'a> {
         if given.is_some() && given != found {
             return Err(io::Error::other("the checksum of a frame is wrong"));
         }
+        if self.declared.is_some_and(|declared| declared != self.read) {
+            return Err(io::Error::other("a frame has another size than its header declares"));
+        }
         Ok(())
     }
 }
@@ -60,7 +78,10 @@ impl Read for Decoder<'_> {
                 match frame.read(buffer)? {
                     0 if buffer.is_empty() => return Ok(0),
                     0 => self.end()?,
-                    read => return Ok(read),
+                    read => {
+                        self.read += read as u64;
+                        return Ok(read);
+                    }
                 }
             }
             if self.rest.is_empty() && self.frame.is_none() {

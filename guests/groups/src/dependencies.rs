@@ -16,8 +16,8 @@ pub(crate) const DESCRIPTION: &str = "`relationship_kind` is a lower-case word: 
     `declared`. A record of kind `relationship` is about the group its `subject_key` names, by id \
     or name (a leading `group:` is dropped). Its description is a JSON object with `target` (a \
     group's id or name) and `relationship_kind`: the content of the upload whose SHA-256 is the \
-    record's `content_sha256`, otherwise its `summary`. Such a record creates the dependency if \
-    there is none; records that arrived before the groups were created count when it is declared. \
+    record's `content_sha256`, otherwise its `summary`. Content above 1,048,576 bytes is not read, \
+    and such a record states nothing. A record creates the dependency if there is none; records that arrived before the groups were created count when it is declared. \
     The newest 100 records are listed.";
 
 /// Maximum number of evidence records whose ids a dependency lists.

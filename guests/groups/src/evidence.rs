@@ -7,10 +7,13 @@ use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 use area_shared::catalog::{UserGroup, resolve};
 use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
-use area_shared::uploads;
+use area_shared::uploads::{self, UploadContent};
 
 use crate::dependencies::{self, Dependency};
 use crate::groups;
+
+/// Maximum size of the name of a relationship's target, in bytes. No group has a longer name.
+const MAX_TARGET_BYTES: usize = 1_000;
 
 /// Maximum number of evidence records searched when a user declares a dependency.
 const LOOKED_THROUGH: u32 = 200;
@@ -35,7 +38,7 @@ impl EvidenceConsumer for RelationshipConsumer {
 }
 
 /// Content of an evidence record of kind `relationship`.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct RelationshipDescription {
     #[serde(alias = "target_group", alias = "target_group_id")]
     target: String,
@@ -60,21 +63,33 @@ fn read_all(
     records: &[Stored<EvidenceRecord>],
 ) -> Result<Vec<StatedRelationship>, JobError> {
     let digests = records.iter().map(|record| record.content_sha256.as_str());
-    let contents = uploads::contents(scope, digests)?;
-    let content =
-        |record: &EvidenceRecord| contents.get(&record.content_sha256).map(String::as_str);
+    let contents = uploads::contents(scope, digests, description)?;
+    let content = |record: &EvidenceRecord| contents.get(&record.content_sha256);
     Ok(records.iter().filter_map(|record| read(record, content(record))).collect())
 }
 
-fn read(record: &Stored<EvidenceRecord>, content: Option<&str>) -> Option<StatedRelationship> {
-    let said = content.and_then(|content| serde_json::from_str(content).ok());
-    let said: RelationshipDescription =
-        said.or_else(|| serde_json::from_str(&record.summary).ok())?;
+/// Parses the description of a relationship; `None` if the text is not a valid one.
+fn description(text: &str) -> Option<RelationshipDescription> {
+    let said: RelationshipDescription = serde_json::from_str(text).ok()?;
     let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let is_word = (1..=100).contains(&said.relationship_kind.len())
         && said.relationship_kind.starts_with(|first: char| first.is_ascii_lowercase())
         && said.relationship_kind.bytes().all(letters);
-    is_word.then(|| StatedRelationship {
+    (is_word && said.target.len() <= MAX_TARGET_BYTES).then_some(said)
+}
+
+fn read(
+    record: &Stored<EvidenceRecord>,
+    content: Option<&UploadContent<Option<RelationshipDescription>>>,
+) -> Option<StatedRelationship> {
+    let said = match content {
+        // The summary of such a record is for people.
+        Some(UploadContent::TooLarge) => return None,
+        Some(UploadContent::Parsed(said)) => said.clone(),
+        None => None,
+    };
+    let said = said.or_else(|| description(&record.summary))?;
+    Some(StatedRelationship {
         evidence_id: record.uuid(),
         source: without_prefix(&record.subject_key).to_owned(),
         target: without_prefix(&said.target).to_owned(),

@@ -170,6 +170,27 @@ fn the_content_of_an_upload_goes_before_the_summary() {
 }
 
 #[test]
+fn content_up_to_1_mib_is_read_and_no_summary_replaces_larger_content() {
+    let host = host();
+    let said = json!({ "target": "Operations", "relationship_kind": "shares_data" }).to_string();
+    for (number, bytes) in [(100, 1 << 20), (101, (1_usize << 20) + 1)] {
+        record(&host, number, "Web", "Payments");
+        let content = format!("{said:<bytes$}");
+        host.put_shared_blob("uploads", &number.to_string(), content.as_bytes());
+        let upload = json!({
+            "validation_stage": "ready", "content_sha256": format!("{number:064x}"),
+            "blob": number.to_string(), "content_bytes": bytes,
+        });
+        host.put_document("uploads.uploads", &number.to_string(), upload);
+    }
+    accept(&host);
+    let all = host.documents("dependencies");
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0]["target_group_id"], json!(OPS));
+    assert_eq!(all[0]["evidence_ids"], json!([Uuid::from_u128(100)]));
+}
+
+#[test]
 fn summaries_of_odd_form_are_passed_over() {
     let host = host();
     let ids: Vec<Uuid> = (0..4).map(|n| record(&host, 200 + n, "Web", "Payments")).collect();

@@ -118,8 +118,10 @@ fn with_management(area: Area) -> Area {
         )
         .summary("Revoke an invitation")
         .description(
-            "Its link stops working. An invitation that is not pending is refused with \
-             `invitation_not_pending`.",
+            "Its links to accept and decline stop working. The mail's token for `POST \
+             /v1/auth/register` is valid for the rest of the seven days: it proves access to the \
+             address and creates an account, which is not a member of this workspace. An \
+             invitation that is not pending is refused with `invitation_not_pending`.",
         )
         .role(Role::Admin)
         .problems(&["invitation_not_pending"])

@@ -171,7 +171,14 @@ fn pending(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredInvitation>> {
 }
 
 pub(crate) fn not_pending(scope: &Scope, invitation: &StoredInvitation) -> Problem {
-    let status = name(&invitation.status_at(scope.now()));
-    Problem::conflict("invitation_not_pending", format!("The invitation is already {status}."))
-        .hint("An admin of the workspace can invite the address again.")
+    let status = invitation.status_at(scope.now());
+    let hint = match status {
+        Status::Accepted => {
+            "The person became a member. If they were removed since, an admin can invite the \
+             address again."
+        }
+        _ => "An admin of the workspace can invite the address again.",
+    };
+    let detail = format!("The invitation is already {}.", name(&status));
+    Problem::conflict("invitation_not_pending", detail).hint(hint)
 }

@@ -227,7 +227,10 @@ fn who_accepts_becomes_a_member_once() {
     for operation in ["accept_invitation", "decline_invitation"] {
         let again = answer(&host, operation, &made).expect_err("answered already");
         assert_eq!(again.code.as_deref(), Some("invitation_not_pending"));
+        assert!(again.hint.is_some_and(|hint| hint.starts_with("The person became a member.")));
     }
+    let again = on(&host, "resend_invitation", &made).expect_err("answered already");
+    assert!(again.hint.is_some_and(|hint| hint.starts_with("The person became a member.")));
     let member = invite_as(&host, Role::Admin, EMAIL, "viewer").expect_err("a member");
     assert_eq!(member.code.as_deref(), Some("already_member"));
     // The mail job of an answered invitation does not send a mail.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 use crate::context::Ctx;
 use crate::manifest;
@@ -39,6 +40,29 @@ fn refused(error: &serde_json::Error) -> Problem {
     Problem::validation("", error.to_string())
 }
 
+/// Parses a body. If the type does not accept it, the problem has the pointer to the refused value.
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    serde_json::from_str(text).map_err(|error| {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let Err(located) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
+            return refused(&error);
+        };
+        let message = error.to_string();
+        let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
+        Problem::validation(pointer(located.path()), message)
+    })
+}
+
+/// Returns the JSON Pointer (RFC 6901) of a path.
+fn pointer(path: &serde_path_to_error::Path) -> String {
+    path.iter().fold(String::new(), |pointer, segment| match segment {
+        Segment::Seq { index } => format!("{pointer}/{index}"),
+        Segment::Map { key } => format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")),
+        // These are no places in the document.
+        Segment::Enum { .. } | Segment::Unknown => pointer,
+    })
+}
+
 fn json_body(input: &mut RequestContent) -> String {
     match std::mem::replace(&mut input.body, WitBody::None) {
         WitBody::Json(text) => text,
@@ -52,7 +76,7 @@ pub struct Body<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema> FromRequest for Body<T> {
     fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
-        serde_json::from_str(&json_body(input)).map(Self).map_err(|error| refused(&error))
+        parse(&json_body(input)).map(Self)
     }
 
     fn describe(route: &mut Route) {
@@ -73,8 +97,7 @@ pub struct Verbatim<T> {
 impl<T: DeserializeOwned + JsonSchema> FromRequest for Verbatim<T> {
     fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
         let text = json_body(input);
-        let value = serde_json::from_str(&text).map_err(|error| refused(&error))?;
-        Ok(Self { value, text })
+        Ok(Self { value: parse(&text)?, text })
     }
 
     fn describe(route: &mut Route) {

@@ -177,7 +177,9 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(|NotATimestamp| D::Error::custom("not an RFC 3339 date and time"))
+        text.parse().map_err(|NotATimestamp| {
+            D::Error::custom("must be an RFC 3339 date and time with a year in UTC of 0 to 9999")
+        })
     }
 }
 

@@ -22,7 +22,8 @@ pub struct EvidenceRecord {
     pub subject_key: String,
     /// Summary, at most 4,000 characters.
     pub summary: String,
-    /// Lower-case hex SHA-256 of the record's content. An upload with this digest has the content.
+    /// Lower-case hex SHA-256 of the record's content. An upload whose unpacked content has this
+    /// digest has the content.
     pub content_sha256: String,
     /// Confidence of the producer, from 0 to 1.
     pub confidence: f64,

@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, Scope};
 
 /// Maximum size of contents that [`contents`] reads, in bytes.
-const MAX_CONTENT_BYTES: u64 = 64 * 1024;
+const MAX_CONTENT_BYTES: u64 = 1 << 20;
 
 /// An upload. It has a content once its `validation_stage` is `ready`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -52,34 +52,64 @@ impl UploadReady {
     pub const NAME: &'static str = "upload.ready";
 }
 
-/// Returns the contents of ready uploads, by digest. A digest is absent if no ready upload has it,
-/// or if its content exceeds 64 KiB.
+/// Content of a ready upload.
+#[derive(Clone, Debug)]
+pub enum UploadContent<T> {
+    /// What the parser made of the content.
+    Parsed(T),
+    /// The content exceeds 1 MiB and was not read.
+    TooLarge,
+}
+
+/// Returns the parsed contents of ready uploads, by digest. A digest is absent if no ready upload
+/// has it. One content at a time is in memory. Logs contents that are too large.
 ///
 /// # Errors
 /// The job is retried while the blob store is unavailable.
-pub fn contents<'a>(
+pub fn contents<'a, T>(
     scope: &Scope,
     digests: impl Iterator<Item = &'a str>,
-) -> Result<BTreeMap<String, String>, JobError> {
+    parse: impl Fn(&str) -> T,
+) -> Result<BTreeMap<String, UploadContent<T>>, JobError> {
     let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
     let mut contents = BTreeMap::new();
     for upload in ready.one_of("content_sha256", digests).limit(1000).list()? {
-        let Upload { content_sha256: Some(digest), blob: Some(blob), .. } = upload.value else {
-            continue;
-        };
+        let Some(digest) = upload.content_sha256.clone() else { continue };
         if contents.contains_key(&digest) {
             continue;
         }
-        match scope.shared_blobs("uploads").read_all(&blob, MAX_CONTENT_BYTES) {
-            Ok(content) => {
-                contents.insert(digest, String::from_utf8_lossy(&content).into_owned());
-            }
-            Err(BlobError::Unavailable) => {
-                return Err(JobError::Retry("the blob store is unavailable".to_owned()));
-            }
-            // The content was deleted or exceeds the limit.
-            Err(_) => {}
+        if let Some(content) = content(scope, &upload, &parse)? {
+            contents.insert(digest, content);
         }
     }
     Ok(contents)
+}
+
+/// Reads and parses the content of an upload; `None` if it was deleted.
+fn content<T>(
+    scope: &Scope,
+    upload: &Stored<Upload>,
+    parse: impl Fn(&str) -> T,
+) -> Result<Option<UploadContent<T>>, JobError> {
+    let Some(blob) = &upload.blob else { return Ok(None) };
+    // Large content is stored packed: its blob can be small.
+    let read = match upload.content_bytes {
+        Some(bytes) if bytes > MAX_CONTENT_BYTES => Err(BlobError::LimitExceeded),
+        _ => scope.shared_blobs("uploads").read_all(blob, MAX_CONTENT_BYTES),
+    };
+    match read {
+        Ok(content) => Ok(Some(UploadContent::Parsed(parse(&String::from_utf8_lossy(&content))))),
+        Err(BlobError::Unavailable) => {
+            Err(JobError::Retry("the blob store is unavailable".to_owned()))
+        }
+        Err(BlobError::LimitExceeded) => {
+            let id = &upload.id;
+            area_sdk::warn!(
+                scope,
+                "upload {id} exceeds {MAX_CONTENT_BYTES} bytes; evidence that names it is not read"
+            );
+            Ok(Some(UploadContent::TooLarge))
+        }
+        Err(_) => Ok(None),
+    }
 }

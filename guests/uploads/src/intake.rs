@@ -24,8 +24,10 @@ const MAX_BRANCH_BYTES: usize = 255;
 pub(crate) const DESCRIPTION: &str = "\
 Answers with `upload_url` and `upload_headers`: PUT the content there, with no session, within an \
 hour, then complete the upload. At most 26,214,400 bytes are sent. Unpacked, CycloneDX, SPDX and \
-OSV have at most 268,435,456 bytes, SARIF 67,108,864, and all else 26,214,400. Content with \
-the purpose `audit` must be SARIF 2.1.0, CycloneDX, SPDX or OSV as JSON, a CODEOWNERS file, or a \
+OSV have at most 268,435,456 bytes, SARIF 67,108,864, and all else 26,214,400. From \
+1,048,576 bytes on, content has at most 200 times the bytes that are sent. Audits read no \
+CODEOWNERS file of more than 3,145,728 bytes, 20,000 rules or 1,000 sections. Content with the \
+purpose `audit` must be SARIF 2.1.0, CycloneDX, SPDX or OSV as JSON, a CODEOWNERS file, or a \
 list of paths, one a line, as `git ls-files` writes it; with the purpose `evidence` it may be \
 anything. A file whose name has `codeowners` in it is a CODEOWNERS file; under another name, rules are told by most of \
 them having owners.";
@@ -58,7 +60,8 @@ pub(crate) struct NewUpload {
     /// Lower-case hex SHA-256 of the content as sent. If given, the content must have this digest.
     #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     content_sha256: Option<String>,
-    /// Id of the repository to which the content belongs.
+    /// Id of the repository to which the content belongs. It cannot be added later. Without it, an
+    /// audit reads the content only if an evidence record about its repository names the digest.
     repository_id: Option<Uuid>,
     /// Branch to which the content belongs, at most 255 bytes; if absent, the content belongs to
     /// all branches.

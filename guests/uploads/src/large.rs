@@ -12,8 +12,15 @@ use crate::shape::JsonShape;
 use crate::unpack::{self, MAX_RATIO};
 use crate::upload::{Format, Refusal};
 
+/// Maximum nesting of large content, as in the parsers of audits. The parser needs memory for each
+/// level.
+const MAX_DEPTH: usize = 128;
+
 /// Number of first bytes that are checked for an archive within the archive.
 const HEAD: usize = 512;
+
+/// Code of the refusal of content above a size limit.
+const TOO_LARGE: &str = "content_too_large";
 
 /// Format, digest and size of large content after it was checked.
 pub(crate) struct LargeContentMetadata {
@@ -22,20 +29,24 @@ pub(crate) struct LargeContentMetadata {
     pub(crate) bytes: u64,
 }
 
-/// Checks large content and detects its format. Content for audits must be JSON in a format that
+/// Checks large content and detects its format. For any purpose it must be JSON in a format that
 /// audits import.
 pub(crate) fn recognize(sent: &[u8], for_audit: bool) -> Result<LargeContentMetadata, Refusal> {
     let most = MAX_STREAM_BYTES.min((sent.len() as u64).saturating_mul(MAX_RATIO));
     let mut seen = StreamProperties::default();
-    let limits = Limits { bytes: most, depth: None, is_text: for_audit };
+    let limits = Limits { bytes: most, depth: Some(MAX_DEPTH), is_text: for_audit };
     let observe = |piece: &[u8]| seen.read(piece);
     let read = stream::parse(sent, limits, observe, |json| serde_json::from_reader(json));
-    let read = read.map_err(refused)?;
-    seen.check()?;
+    let read = read.map_err(|breach| match breach {
+        LimitExceeded::TooDeep(_) if !for_audit => too_large(),
+        breach => refused(breach),
+    })?;
+    seen.check(for_audit)?;
     let format = match format_of(read.result, read.depth, read.bytes) {
-        Err(refusal) if for_audit => return Err(refusal),
+        Err(refusal) if for_audit || refusal.code == TOO_LARGE => return Err(refusal),
         Ok(Format::Unknown) if for_audit => return Err(unsupported()),
-        recognised => recognised.unwrap_or(Format::Unknown),
+        Ok(Format::Unknown) | Err(_) => return Err(too_large()),
+        Ok(format) => format,
     };
     Ok(LargeContentMetadata { format, sha256: seen.sha256(), bytes: read.bytes })
 }
@@ -51,7 +62,7 @@ fn format_of(
             "It unpacks to {bytes} bytes; the maximum for SARIF is {MAX_SARIF_BYTES}. Split it, \
             with one category (automationDetails.id) for each part."
         );
-        return Err(refusal("content_too_large", detail));
+        return Err(refusal(TOO_LARGE, detail));
     }
     Ok(format)
 }
@@ -70,11 +81,22 @@ impl StreamProperties {
         self.head.extend(piece.iter().take(room));
     }
 
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&self, for_audit: bool) -> Result<(), Refusal> {
         if Packing::of(&self.head) != Packing::None {
             return Err(unpack::nested_archive());
         }
-        unpack::check_tar(&self.head)
+        unpack::check_tar(&self.head)?;
+        if for_audit && !self.may_be_json() {
+            return Err(unsupported());
+        }
+        Ok(())
+    }
+
+    /// Whether the first bytes after a byte order mark begin an object or array, or are white space
+    /// only.
+    fn may_be_json(&self) -> bool {
+        let head = self.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.head);
+        matches!(head.trim_ascii_start().first(), None | Some(b'{' | b'['))
     }
 
     fn sha256(self) -> String {
@@ -87,7 +109,7 @@ impl StreamProperties {
 
 fn refused(breach: LimitExceeded) -> Refusal {
     let code = match &breach {
-        LimitExceeded::TooLarge(MAX_STREAM_BYTES) => "content_too_large",
+        LimitExceeded::TooLarge(MAX_STREAM_BYTES) => TOO_LARGE,
         LimitExceeded::TooLarge(_) => return unpack::ratio_too_high(),
         LimitExceeded::TooDeep(_) => "nested_too_deeply",
         LimitExceeded::NotUtf8(_) => "not_utf8",
@@ -97,11 +119,19 @@ fn refused(breach: LimitExceeded) -> Refusal {
 }
 
 fn unsupported() -> Refusal {
-    let detail = format!(
+    refusal("unsupported_format", must_be_known())
+}
+
+/// Returns the refusal of large content of no known format that is not for audits.
+fn too_large() -> Refusal {
+    refusal(TOO_LARGE, must_be_known())
+}
+
+fn must_be_known() -> String {
+    format!(
         "Unpacked it has more than {MAX_WHOLE_BYTES} bytes. So large a file must be SARIF 2.1.0, \
          CycloneDX, SPDX or OSV as JSON."
-    );
-    refusal("unsupported_format", detail)
+    )
 }
 
 fn refusal(code: &str, detail: String) -> Refusal {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use area_sdk::text::truncate_chars;
-use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::upload::Format;
@@ -11,6 +11,9 @@ use crate::upload::Format;
 /// Versions of CycloneDX (`specVersion`) and SPDX (`spdxVersion`) that audits import.
 const CYCLONEDX: [&str; 6] = ["1.2", "1.3", "1.4", "1.5", "1.6", "1.7"];
 const SPDX: [&str; 2] = ["SPDX-2.2", "SPDX-2.3"];
+
+/// Number of levels of arrays and objects that identify a format: `{"vulns": [{"id": …}]}`.
+const LEVELS: usize = 3;
 
 /// Maximum length of a document's version in a message, in characters.
 const MOST_SHOWN: usize = 50;
@@ -42,11 +45,31 @@ pub(crate) struct FormatMembers {
 
 impl<'de> Deserialize<'de> for JsonShape {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ShapeVisitor)
+        ShapeVisitor { levels: LEVELS }.deserialize(deserializer)
     }
 }
 
-struct ShapeVisitor;
+/// Reads this number of levels of arrays and objects. Deeper ones are skipped as [`IgnoredAny`],
+/// which does not recurse: an area's stack is small.
+#[derive(Clone, Copy)]
+struct ShapeVisitor {
+    levels: usize,
+}
+
+impl ShapeVisitor {
+    /// Returns the visitor of the next level; `None` if it is skipped.
+    fn inner(self) -> Option<Self> {
+        Some(Self { levels: self.levels.checked_sub(1)? })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ShapeVisitor {
+    type Value = JsonShape;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<JsonShape, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for ShapeVisitor {
     type Value = JsonShape;
@@ -56,20 +79,23 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonShape, A::Error> {
+        let Some(inner) = self.inner() else {
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(JsonShape::Other);
+        };
         let mut members = FormatMembers::default();
         while let Some(name) = map.next_key::<String>()? {
             match name.as_str() {
-                "bomFormat" => members.bom_format = map.next_value::<JsonShape>()?.text(),
-                "specVersion" => members.spec_version = map.next_value::<JsonShape>()?.text(),
+                "bomFormat" => members.bom_format = map.next_value_seed(inner)?.text(),
+                "specVersion" => members.spec_version = map.next_value_seed(inner)?.text(),
                 "version" => {
-                    members.version =
-                        Some(map.next_value::<JsonShape>()?.text().unwrap_or_default());
+                    members.version = Some(map.next_value_seed(inner)?.text().unwrap_or_default());
                 }
-                "spdxVersion" => members.spdx_version = map.next_value::<JsonShape>()?.text(),
-                "$schema" => members.schema = map.next_value::<JsonShape>()?.text(),
-                "id" => members.id = map.next_value::<JsonShape>()?.text(),
+                "spdxVersion" => members.spdx_version = map.next_value_seed(inner)?.text(),
+                "$schema" => members.schema = map.next_value_seed(inner)?.text(),
+                "id" => members.id = map.next_value_seed(inner)?.text(),
                 // `vulns` is the member of osv.dev's response to a query.
-                "vulns" => members.advisories = map.next_value::<JsonShape>()?.is_advisories(),
+                "vulns" => members.advisories = map.next_value_seed(inner)?.is_advisories(),
                 other => {
                     members.runs |= other == "runs";
                     members.advisory |= matches!(other, "modified" | "affected" | "schema_version");
@@ -81,8 +107,12 @@ impl<'de> Visitor<'de> for ShapeVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<JsonShape, A::Error> {
+        let Some(inner) = self.inner() else {
+            while items.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(JsonShape::Other);
+        };
         let (mut some, mut all) = (false, true);
-        while let Some(item) = items.next_element::<JsonShape>()? {
+        while let Some(item) = items.next_element_seed(inner)? {
             some = true;
             all &= matches!(item, JsonShape::Object(members) if members.is_advisory());
         }

@@ -5,6 +5,7 @@ use std::io::Read;
 use artifact_formats::MAX_WHOLE_BYTES;
 use artifact_formats::packing::{self, Packing, PackingError};
 
+use crate::MAX_BYTES;
 use crate::upload::Refusal;
 
 /// Maximum ratio of unpacked to sent bytes. It applies to unpacked content of at least 1 MiB.
@@ -61,7 +62,10 @@ fn read(source: impl Read, sent: usize) -> Result<Option<Vec<u8>>, Refusal> {
 pub(crate) fn ratio_too_high() -> Refusal {
     refusal(
         "compression_ratio_too_high",
-        format!("It unpacks to more than {MAX_RATIO} times its size. Send it unpacked."),
+        format!(
+            "It unpacks to more than {MAX_RATIO} times its size. Pack it with a lower compression \
+             level, send it unpacked if it has at most {MAX_BYTES} bytes, or split it."
+        ),
     )
 }
 

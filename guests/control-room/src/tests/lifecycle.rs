@@ -17,17 +17,41 @@ fn with_finding() -> (Workspace, Value) {
     (workspace, finding)
 }
 
+/// Stores an evidence record and returns its id.
+fn with_evidence(workspace: &Workspace) -> Uuid {
+    let id = Uuid::from_u128(0xe1);
+    let record = json!({ "evidence_id": id, "kind": "finding", "content_sha256": "" });
+    workspace.host.put_document("evidence.records", &id.to_string(), record);
+    id
+}
+
+#[test]
+fn only_evidence_of_the_workspace_supports_a_transition() {
+    let (workspace, finding) = with_finding();
+    let evidence = with_evidence(&workspace);
+    let before = workspace.transitions();
+    let ids = json!([evidence, evidence, finding["id"]]);
+    let body = json!({ "to_state": "triaged", "evidence_ids": ids });
+    let refused = workspace.host.call(workspace.transition(&finding, body)).expect_err("refused");
+    assert_eq!(refused.violations[0].pointer, "/evidence_ids/2");
+    assert_eq!(workspace.transitions(), before);
+    assert_eq!(workspace.finding("R1")["state"], "new");
+    let body = json!({ "to_state": "triaged", "evidence_ids": [evidence, evidence] });
+    workspace.host.call(workspace.transition(&finding, body)).expect("made");
+}
+
 #[test]
 fn a_transition_is_recorded_and_supersedes_the_one_before() {
     let (workspace, finding) = with_finding();
     workspace.host.advance(7200);
-    let body = json!({ "to_state": "triaged", "reason": "real", "evidence_ids": [Uuid::nil()] });
+    let evidence = with_evidence(&workspace);
+    let body = json!({ "to_state": "triaged", "reason": "real", "evidence_ids": [evidence] });
     let made = workspace.host.call(workspace.transition(&finding, body).if_match(1)).expect("made");
     assert_eq!((made.status, made.version), (201, Some(2)));
     let record = &made.body;
     assert_eq!(record["actor_id"], json!(USER));
     assert_eq!((&record["from_state"], &record["to_state"]), (&json!("new"), &json!("triaged")));
-    assert_eq!(record["evidence_ids"], json!([Uuid::nil()]));
+    assert_eq!(record["evidence_ids"], json!([evidence]));
     let all = Request::to("list_finding_transitions")
         .with("finding_id", finding["id"].clone())
         .with("limit", 50);

@@ -54,7 +54,7 @@ const MOST_INPUT_BYTES: usize = 768 * 1024;
 /// uploads with any other purpose without such a record.
 const EVIDENCE: &str = "evidence";
 
-/// Maximum number of filenames in a warning.
+/// Maximum number of filenames, or of names of records, in a warning.
 const MOST_NAMED: usize = 5;
 
 /// Number of uploads, of records, or of digests in one page of a query.
@@ -71,6 +71,9 @@ const RESERVED: usize = 2 * STEP as usize;
 struct ReferencingRecord {
     evidence_id: Uuid,
     stream: String,
+    /// Reference of the record within its system of origin.
+    source_ref: String,
+    is_finding: bool,
 }
 
 /// Uploads and records that an audit does not import, for warnings.
@@ -79,6 +82,8 @@ struct SkippedInputs {
     /// Uploads with the purpose `evidence`; those that a record references are imported
     /// nevertheless.
     evidence: Vec<Stored<Upload>>,
+    /// Warning about records whose content no upload has; `None` if there are none.
+    unread: Option<String>,
     /// Warnings about formats and kinds with more uploads or records than the maximum.
     beyond: Vec<String>,
 }
@@ -89,16 +94,22 @@ impl SkippedInputs {
         let evidence = self.evidence.iter().filter(|upload| !taken.contains(&upload.id));
         let names: Vec<&str> = evidence.map(|upload| upload.filename.as_str()).collect();
         let of_evidence = (!names.is_empty()).then(|| {
-            let rest = names.len().saturating_sub(MOST_NAMED);
-            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-            let shown = names.iter().take(MOST_NAMED).copied().collect::<Vec<_>>().join(", ");
+            let names = listed(&names);
             format!(
                 "Not read, because their purpose is `evidence` and no evidence record names \
-                 them: {shown}{more}. Upload what audits should read with the purpose `audit`."
+                 them: {names}. Upload what audits should read with the purpose `audit`."
             )
         });
-        of_evidence.into_iter().chain(self.beyond.iter().cloned()).collect()
+        of_evidence.into_iter().chain(self.unread.clone()).chain(self.beyond.clone()).collect()
     }
+}
+
+/// Returns the first [`MOST_NAMED`] names, and the number of the others.
+fn listed(names: &[&str]) -> String {
+    let rest = names.len().saturating_sub(MOST_NAMED);
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let shown: Vec<&str> = names.iter().take(MOST_NAMED).copied().collect();
+    format!("{}{more}", shown.join(", "))
 }
 
 /// The inputs collected for an audit.
@@ -124,7 +135,7 @@ pub(super) fn gather(
         left += RESERVED;
         uploads.append(&mut of_format(scope, target, format, &mut left, &mut set_aside)?);
     }
-    uploads.append(&mut carried(scope, target, evidence.keys(), &mut set_aside)?);
+    uploads.append(&mut carried(scope, target, &evidence, &mut set_aside)?);
     let mut seen = BTreeSet::new();
     uploads.retain(|upload| seen.insert(upload.id.clone()));
     let mut inputs: Vec<AuditInputFile> =
@@ -194,7 +205,8 @@ fn evidence(
             let of_content = by_content.entry(content_sha256).or_default();
             if of_content.len() < MOST_RECORDS {
                 let stream = format!("evidence:{provider}:{source_ref}");
-                of_content.push(ReferencingRecord { evidence_id, stream });
+                let is_finding = kind == FINDING;
+                of_content.push(ReferencingRecord { evidence_id, stream, source_ref, is_finding });
             }
         }
         *left -= pages(read);
@@ -243,15 +255,16 @@ fn of_format(
     Ok(taken)
 }
 
-/// Returns the ready uploads with one of these digests that match the audit's branch and commit.
-fn carried<'a>(
+/// Returns the ready uploads with the content of evidence records that match the audit's branch and
+/// commit.
+fn carried(
     scope: &Scope,
     target: &AuditTarget,
-    digests: impl Iterator<Item = &'a String>,
+    evidence: &RecordsByContent,
     set_aside: &mut SkippedInputs,
 ) -> Result<Vec<Stored<Upload>>, DocumentError> {
-    let digests: Vec<&String> = digests.collect();
-    let (mut uploads, mut read) = (Vec::new(), 0);
+    let digests: Vec<&String> = evidence.keys().collect();
+    let (mut uploads, mut read, mut found) = (Vec::new(), 0, BTreeSet::new());
     for digests in digests.chunks(STEP as usize) {
         let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
         let named = ready.one_of("content_sha256", digests.iter().copied());
@@ -263,12 +276,31 @@ fn carried<'a>(
                 return Ok(uploads);
             }
             read += 1;
+            found.extend(upload.content_sha256.clone());
             if fits(&upload, target) {
                 uploads.push(upload);
             }
         }
     }
+    set_aside.unread = unread(evidence, &found);
     Ok(uploads)
+}
+
+/// Returns the warning about records whose content is not among the `found` ones. Records of kind
+/// `finding` need no content.
+fn unread(evidence: &RecordsByContent, found: &BTreeSet<String>) -> Option<String> {
+    let records = evidence.iter().filter(|(digest, _)| !found.contains(*digest));
+    let records = records.flat_map(|(_, records)| records).filter(|record| !record.is_finding);
+    let names: Vec<&str> = records.map(|record| record.source_ref.as_str()).collect();
+    let distinct: Vec<&str> = names.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Not read, because no ready upload in a format that audits read has their \
+             content_sha256 (the digest of the unpacked content): {} evidence records ({}).",
+            names.len(),
+            listed(&distinct)
+        )
+    })
 }
 
 /// Returns the short name of a branch, without `refs/heads/`.

@@ -183,6 +183,18 @@ fn uploads_for_evidence_are_read_only_if_evidence_names_them() {
 }
 
 #[test]
+fn records_whose_content_is_in_no_upload_are_warned_of() {
+    let host = host();
+    put_upload(&host, 1, json!({ "purpose": "evidence", "format": "unknown" }));
+    put_upload(&host, 2, json!({ "branch_ref": "develop" }));
+    for (number, kind) in (0..).zip(["scan_report", "sbom", "finding", "advisory"]) {
+        put_record(&host, number, kind, "shop", number + 1);
+    }
+    let warnings = run_plain(&host)["warnings"].to_string();
+    assert_eq!(warnings.matches("2 evidence records (lint 0, lint 3)").count(), 1, "{warnings}");
+}
+
+#[test]
 fn of_more_uploads_than_are_taken_the_audit_says_so() {
     let host = host();
     for number in 1..=201 {
@@ -202,6 +214,9 @@ fn of_more_records_than_are_taken_the_audit_says_so() {
         ("sbom", 501, json!(["Of the sbom records only the latest 500 were read."])),
     ] {
         let host = host();
+        for number in (1..most).filter(|_| kind == "sbom") {
+            put_upload(&host, number, json!({ "repository_id": null }));
+        }
         put_record(&host, 0, kind, "shop", 0);
         host.advance(1);
         let new: Vec<Uuid> =

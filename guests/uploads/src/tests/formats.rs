@@ -101,8 +101,10 @@ fn what_an_audit_cannot_read_is_refused_with_what_to_send_instead() {
     for (content, code) in refused {
         assert_eq!(fate("file.json", content), code, "{}", String::from_utf8_lossy(content));
     }
-    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    assert_eq!(fate("deep.json", deep.as_bytes()), "malformed_json");
+    for depth in [68, 129, 100_000] {
+        let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(fate("deep.json", deep.as_bytes()), "unsupported_format");
+    }
     let prose = b"This is a sentence.\nAnd another one.\n";
     assert_eq!(fate("notes.txt", prose), "unsupported_format");
     assert_eq!(fate("README.md", b"README\n"), "unsupported_format");
@@ -117,6 +119,18 @@ fn evidence_may_be_anything() {
         let upload = upload_as(&host, wish, content);
         assert_eq!(upload["validation_stage"], "ready");
         assert_eq!(stored(&host)["format"], "unknown");
+    }
+}
+
+#[test]
+fn members_of_any_depth_are_skipped() {
+    for member in ["version", "vulns", "id", "other"] {
+        for depth in [1, 68, 1_000] {
+            let (begin, end) = ("{\"vulns\":[".repeat(depth), "]}".repeat(depth));
+            let content =
+                format!("{{\"runs\":[],\"{member}\":{begin}{end},\"version\":\"2.1.0\"}}");
+            assert_eq!(fate("deep.sarif", content.as_bytes()), "sarif", "{member} {depth}");
+        }
     }
 }
 

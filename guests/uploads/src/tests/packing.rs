@@ -105,6 +105,8 @@ fn bombs_are_refused() {
     assert_eq!(fate("spaces.zip", &zip(&[("a.json", &spaces)])), "compression_ratio_too_high");
     let huge = vec![b' '; 26_214_401];
     assert_eq!(fate("huge.gz", &gzip(&huge)), "compression_ratio_too_high");
+    let detail = detail("spaces.gz", &gzip(&spaces));
+    assert!(detail.contains("Pack it with a lower compression level"), "{detail}");
     // Small content may have any compression ratio.
     spaces.truncate(900_000);
     assert_eq!(fate("dull.gz", &gzip(&spaces)), "sarif");
@@ -181,4 +183,36 @@ fn large_content_is_recognised_or_refused() {
     assert_eq!(fate("bytes.gz", &fast_gzip(&cut)), "not_utf8");
     let packed = large(CYCLONEDX, 26_214_401);
     assert_eq!(fate("damaged.gz", &packed[..packed.len() - 3]), "content_damaged");
+    let deep = format!("\"a\":{}0{}", "[".repeat(128), "]".repeat(128));
+    assert_eq!(fate("deep.gz", &large(&deep, 26_214_401)), "nested_too_deeply");
+}
+
+#[test]
+fn large_content_that_is_no_json_is_refused_by_its_size() {
+    let mut paths = String::new();
+    while paths.len() <= 26_214_400 {
+        paths.push_str(&format!("src/module{}/file.rs\n", paths.len()));
+    }
+    let detail = detail("paths.txt.gz", &fast_gzip(paths.as_bytes()));
+    assert!(detail.starts_with("Unpacked it has more than 26214400 bytes."), "{detail}");
+    let marked = [&b"\xef\xbb\xbf"[..], &[b' '; 600], &large(CYCLONEDX, 26_214_401)].concat();
+    assert_eq!(fate("marked.gz", &fast_gzip(&marked)), "cyclonedx");
+}
+
+#[test]
+fn large_content_for_evidence_must_have_a_known_format() {
+    let stage = |content: &[u8]| {
+        let (host, packed) = (host(), fast_gzip(content));
+        let mut announced = announcement("proof.gz", &packed);
+        announced["purpose"] = json!("evidence");
+        let upload = upload_as(&host, announced, &packed);
+        [&upload["validation_stage"], &upload["validation_error_code"]].map(Value::clone)
+    };
+    let refused = [json!("rejected"), json!("content_too_large")];
+    let mut unknown = large(r#""a":1"#, 26_214_401);
+    assert_eq!(stage(&unknown), refused);
+    unknown[0] = 0xff;
+    assert_eq!(stage(&unknown), refused);
+    assert_eq!(stage(&large(r#""version":"2.1.0","runs":[]"#, 67_108_865)), refused);
+    assert_eq!(stage(&large(CYCLONEDX, 26_214_401)), [json!("ready"), Value::Null]);
 }
