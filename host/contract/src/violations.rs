@@ -41,18 +41,48 @@ impl CompiledSchema {
         let mut named = Vec::new();
         let mut more = 0;
         for error in self.validator.iter_errors(value) {
-            // Similar names are looked for only in violations that are named.
-            let schema = (named.len() < most).then_some(&self.schema);
-            for violation in explain(schema, &error) {
-                if named.len() < most {
-                    named.push(violation);
-                } else {
-                    more += 1;
+            for_each_cause(&error, &mut |cause| {
+                // Similar names are looked for only in violations that are named.
+                let schema = (named.len() < most).then_some(&self.schema);
+                for violation in explain(schema, cause) {
+                    if named.len() < most {
+                        named.push(violation);
+                    } else {
+                        more += 1;
+                    }
                 }
-            }
+            });
         }
         (named, more)
     }
+}
+
+/// Calls `report` with the errors of the only alternative that allows the value's type, if there is
+/// exactly one such alternative; otherwise with the error itself.
+fn for_each_cause(error: &ValidationError<'_>, report: &mut dyn FnMut(&ValidationError<'_>)) {
+    match branch_of_type(error) {
+        Some(errors) => errors.iter().for_each(|inner| for_each_cause(inner, report)),
+        None => report(error),
+    }
+}
+
+/// Returns the errors of the only `anyOf` or `oneOf` branch that allows the value's type; `None` if
+/// none or several do, or if the branches are a list of values.
+fn branch_of_type<'e>(error: &'e ValidationError<'_>) -> Option<&'e Vec<ValidationError<'static>>> {
+    let (ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context }) =
+        error.kind()
+    else {
+        return None;
+    };
+    if options(error).is_some() {
+        return None;
+    }
+    let is_type = |inner: &ValidationError<'_>| {
+        matches!(inner.kind(), ValidationErrorKind::Type { .. })
+            && inner.instance_path() == error.instance_path()
+    };
+    let mut fitting = context.iter().filter(|errors| !errors.iter().any(is_type));
+    fitting.next().filter(|_| fitting.next().is_none())
 }
 
 /// Returns one violation for each missing or unknown member; one for any other error. The invalid
@@ -212,6 +242,26 @@ mod tests {
         );
         let shapes = json!({"oneOf": [{"type": "object", "required": ["a"]}, {"const": 1}]});
         assert_eq!(messages(shapes, json!({})), [" matches none of the allowed schemas"]);
+    }
+
+    #[test]
+    fn the_alternative_of_the_value_s_type_is_explained() {
+        let record = json!({"type": "object", "required": ["id", "modified"], "properties": {
+            "id": {"type": "string"}, "modified": {"type": "string", "format": "date-time"},
+        }});
+        let schema = json!({"oneOf": [record, {"type": "array", "minItems": 1, "items": record}]});
+        let told = |value: Json| messages(schema.clone(), value);
+        assert_eq!(told(json!({"id": "X"})), ["/modified is required"]);
+        assert_eq!(told(json!([{"id": "X"}])), ["/0/modified is required"]);
+        let dated = json!({"id": "X", "modified": "yesterday"});
+        assert_eq!(told(dated), ["/modified must be a valid date-time"]);
+        assert_eq!(told(json!("X")), [" matches none of the allowed schemas"]);
+        let optional = json!({"type": "object", "properties": {
+            "inner": {"anyOf": [schema, {"type": "null"}]},
+        }});
+        let found = messages(optional, json!({"inner": {"id": 1, "modified": null}}));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found.iter().all(|message| message.contains(" is not of type")), "{found:?}");
     }
 
     #[test]

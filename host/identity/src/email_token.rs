@@ -1,6 +1,7 @@
 //! Vouchers: signed tokens, sent by mail, that prove access to an address. The
 //! holder can create an account with this address. A voucher has no effect once
-//! the account exists.
+//! the account exists. It cannot be revoked: it does not name the invitation for
+//! which it was sent.
 
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use hmac::{Hmac, KeyInit as _, Mac as _};

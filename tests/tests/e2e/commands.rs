@@ -134,6 +134,20 @@ async fn a_component_is_checked_in_a_process_with_limits() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_is_compared_with_the_live_version_if_there_is_one() {
+    let host = Builder::new(Backend::Sqlite).areas(&["support"]).start().await;
+    let check = |name: &str| {
+        let file = place::areas().join(name);
+        host.cli(&["area", "check", file.to_str().expect("a path"), "--live"])
+    };
+    let known = check("support.wasm");
+    assert_eq!((&known["area"], &known["against"]), (&"support".into(), &known["version"]));
+    let new = check("dependencies.wasm");
+    assert_eq!((&new["area"], new["against"].is_null()), (&"dependencies".into(), true));
+    assert!(new.get("against").is_some() && new.get("verdict").is_none(), "{new}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reload_names_the_keys_it_applied_and_those_that_need_a_restart() {
     let host = Builder::new(Backend::Sqlite).start().await;
     assert!(host.log().contains(r#""listen":"127.0.0.1:"#), "{}", host.log());

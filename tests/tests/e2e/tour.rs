@@ -84,6 +84,7 @@ async fn the_tour_calls_every_operation_and_runs_as_it_is_written() {
     let host = Builder::new(Backend::Sqlite).areas(AREAS).argument("--demo").start().await;
     let printed = run(&host, script).await;
     assert!(printed.contains(r#""replayed":true"#), "{printed}");
+    assert!(!printed.contains("/content?signature="), "a signed URL is printed: {printed}");
 }
 
 #[tokio::test]
@@ -109,7 +110,8 @@ async fn a_pipeline_uploads_and_audits_with_an_access_token_as_the_guide_says() 
     bash.current_dir(artifacts::samples());
     bash.envs([("API", host.api.as_str()), ("WORKSPACE_ID", &ada.workspace)]);
     bash.envs([("REPOSITORY_ID", repository.as_str()), ("ASSURANCE_TOKEN", token)]);
-    run_lines(bash, shell_lines(&document("host/docs/uploads.md"))).await;
+    let printed = run_lines(bash, shell_lines(&document("host/docs/uploads.md"))).await;
+    assert!(!printed.contains("/content?signature="), "a signed URL is printed: {printed}");
     let findings = ada.get("/v1/workspaces/{ws}/findings?limit=1").await.expect(200);
     assert_eq!(findings["items"].as_array().map(Vec::len), Some(1), "{findings}");
 }

@@ -180,6 +180,21 @@ both_backends! {
         }
     }
 
+    async fn content_of_any_depth_is_judged_at_once(backend) {
+        let (_host, ada) = host(backend).await;
+        let nested = |begin: &str, depth: usize, end: &str| format!("{}0{}", begin.repeat(depth), end.repeat(depth));
+        for content in [nested("[", 68, "]"), nested("[", 127, "]"), nested("{\"vulns\":", 120, "}"), nested("[", 100_000, "]")] {
+            let mut wish = announcement("deep.json", content.as_bytes());
+            wish["purpose"] = json!("evidence");
+            let made = ada.post(UPLOADS, &wish).await.expect(201);
+            ada.put_content(&made, content.as_bytes()).await.expect(200);
+            ada.complete_upload(&made).await.expect(200);
+            assert_eq!(settled(&ada, &made).await["validation_stage"], "ready");
+            let rejected = upload(&ada, "deep.json", content.as_bytes()).await;
+            assert_eq!(rejected["validation_error_code"], "unsupported_format");
+        }
+    }
+
     async fn a_scanner_is_asked_where_there_is_one(backend) {
         let clamd = clamd::start().await;
         let builder = Builder::new(backend).areas(&["uploads"]).set("malware.clamd", clamd);

@@ -8,7 +8,9 @@ use serde_json::{Value as Json, json};
 use zeroize::Zeroizing;
 
 use super::output;
+use crate::http::json as strict_json;
 use assurance_core::config::files;
+use assurance_core::domain::area::Violation;
 use assurance_core::signing::Ed25519PrivateKey;
 
 /// Reads a text file; `-` reads standard input.
@@ -22,11 +24,14 @@ pub(super) fn text(path: &Path) -> anyhow::Result<String> {
         .with_context(|| format!("{} cannot be read; is the path right?", path.display()))
 }
 
-/// Reads a JSON file; `-` reads standard input.
+/// Reads a JSON file as strictly as the service reads requests; `-` reads standard input.
 pub(super) fn json(path: &Path) -> anyhow::Result<Json> {
     let text = text(path)?;
-    serde_json::from_str(&text)
-        .with_context(|| format!("{} is not JSON; fix the file", path.display()))
+    let parsed = strict_json::parse(&text).map_err(|Violation { pointer, message }| {
+        let place = if pointer.is_empty() { "the document" } else { pointer.as_str() };
+        anyhow::anyhow!("{}: {place} {message}; fix the file", path.display())
+    });
+    Ok(parsed?.value)
 }
 
 /// Writes a JSON document to a file, or to standard output without `out`.
@@ -84,4 +89,20 @@ pub(super) fn generated_password() -> Zeroizing<String> {
     const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
     let random: Zeroizing<[u8; 24]> = Zeroizing::new(rand::random());
     Zeroizing::new(random.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_that_is_given_twice_is_refused_with_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("envelope.json");
+        std::fs::write(&file, r#"{"records": [{"summary": "a", "summary": "b"}]}"#).unwrap();
+        let error = json(&file).unwrap_err().to_string();
+        assert!(error.contains("/records/0/summary is given more than once"), "{error}");
+        std::fs::write(&file, r#"{"a": "b"}"#).unwrap();
+        assert_eq!(json(&file).unwrap()["a"], "b");
+    }
 }

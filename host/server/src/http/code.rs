@@ -144,11 +144,11 @@ codes! {
         "A parameter, a header or the body does not have the shape or content this operation \
          needs. `detail` names each violation by JSON Pointer or parameter.",
         "Fix what `detail` names and send the request again.";
-    /// The idempotency key was used with another body.
+    /// The idempotency key was used with another body or for another resource.
     IdempotencyKeyReused = "idempotency_key_reused", UNPROCESSABLE_ENTITY,
-        "This Idempotency-Key was already used with another body. Use a new key for a new request, \
-         and the same body for a retry.",
-        "Use a new key for a new request, and the same body for a retry.";
+        "This Idempotency-Key was already used with another body or for another resource. Use a \
+         new key for a new request. A retry has the same path and body.",
+        "Use a new key for a new request; a retry has the same path and body.";
     /// A rate limit is exceeded.
     RateLimited = "rate_limited", TOO_MANY_REQUESTS,
         "Too many requests. Wait for the seconds in Retry-After. The RateLimit header shows the \

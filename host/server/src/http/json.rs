@@ -12,18 +12,18 @@ use assurance_core::domain::area::Violation;
 
 /// A parsed body.
 #[derive(Debug)]
-pub(super) struct ParsedJson {
-    pub(super) value: Json,
+pub(crate) struct ParsedJson {
+    pub(crate) value: Json,
     /// False if the text has an integer in a notation such as `3.0`, which many readers do not
     /// accept as an integer.
-    pub(super) as_written: bool,
+    pub(crate) as_written: bool,
 }
 
 /// Parses one JSON text.
 ///
 /// # Errors
 /// Names the error and, if known, its position.
-pub(super) fn parse(text: &str) -> Result<ParsedJson, Violation> {
+pub(crate) fn parse(text: &str) -> Result<ParsedJson, Violation> {
     let mut notes = ParseFindings::default();
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = StrictVisitor(&mut notes).deserialize(&mut reader).and_then(|value| {

@@ -152,7 +152,8 @@ impl Refusal {
             CallRefusal::Problem(problem) => Self::internal(anyhow::anyhow!("{problem:?}")),
             CallRefusal::KeyReused => Self::new(
                 Code::IdempotencyKeyReused,
-                "Idempotency-Key: was already used for this operation with another body.",
+                "Idempotency-Key: was already used for this operation with another body or for \
+                 another resource.",
             ),
             CallRefusal::InProgress => Self::new(
                 Code::IdempotencyInProgress,
@@ -457,6 +458,9 @@ mod tests {
     async fn a_problem_without_a_hint_of_its_own_has_its_codes() {
         let plain = body(render(Refusal::invalid_one("/title", "is required"))).await;
         assert!(plain.contains("/reference/create_note has the expected request."), "{plain}");
+        let reused = body(render(Refusal::of_host_call(CallRefusal::KeyReused))).await;
+        assert!(reused.contains("with another body or for another resource."), "{reused}");
+        assert!(reused.contains("a retry has the same path and body."), "{reused}");
     }
 
     #[tokio::test]

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::super::CommonOptions;
 use super::super::operators::OperatorsApiArgs;
 use super::super::output;
+use super::super::table::items;
 use super::shown;
 use super::source::ComponentSource;
 use crate::http;
@@ -67,7 +68,12 @@ impl AreaCheck {
             ("capabilities", json!(manifest.capabilities)),
         ];
         let (mut verdict, mut differences) = (Compatibility::Safe, Vec::new());
-        if let Some(other) = other(self.target, self.against, self.live, &manifest, common).await? {
+        let other = other(self.target, self.against, self.live, &manifest, common).await?;
+        if self.live && other.is_none() {
+            output::note(format!("no area {:?} is live to compare with", manifest.name));
+            told.push(("against", Json::Null));
+        }
+        if let Some(other) = other {
             let report = compatibility::compare(&other, &manifest);
             verdict = report.verdict();
             told.push(("against", json!(other.version)));
@@ -109,7 +115,8 @@ async fn load(config: &Config, source: &ComponentSource) -> anyhow::Result<Loade
     Ok(runtime.load(component, |area| config.areas.granted(area)).await?)
 }
 
-/// Returns the manifest to compare with; `None` if the options name none.
+/// Returns the manifest to compare with; `None` if the options name none, or no
+/// version is live.
 async fn other(
     target: OperatorsApiArgs,
     against: Option<PathBuf>,
@@ -119,11 +126,27 @@ async fn other(
 ) -> anyhow::Result<Option<Manifest>> {
     let other = match against {
         Some(file) => super::super::input::json(&file)?,
-        None if live => {
-            target.connect(common)?.get(&format!("/areas/{}/manifest", manifest.name)).await?
-        }
+        None if live => match live_manifest(target, &manifest.name, common).await? {
+            Some(other) => other,
+            None => return Ok(None),
+        },
         None => return Ok(None),
     };
     let other = serde_json::from_value(other);
     Ok(Some(other.context("that is not a manifest as this version of assurance writes them")?))
+}
+
+/// Returns the manifest of the live version; `None` if no version is live.
+async fn live_manifest(
+    target: OperatorsApiArgs,
+    area: &str,
+    common: &CommonOptions,
+) -> anyhow::Result<Option<Json>> {
+    let operators = target.connect(common)?;
+    let areas = operators.get("/areas").await?;
+    let serves = |one: &Json| one["name"] == area && one["digest"].is_string();
+    if !items(&areas["areas"]).iter().any(serves) {
+        return Ok(None);
+    }
+    operators.get(&format!("/areas/{area}/manifest")).await.map(Some)
 }
