@@ -38,22 +38,13 @@ impl Receiver {
     /// Responds to the nth request with the nth of these heads (status line and headers, without
     /// the empty line), and to further ones with the last. Without heads, it never responds.
     pub async fn start(heads: &'static [&'static str]) -> Self {
-        Self::start_with_delay(heads, Duration::ZERO).await
-    }
-
-    /// Starts a receiver that accepts everything, each time after this delay.
-    pub async fn slow(delay: Duration) -> Self {
-        Self::start_with_delay(&["204 No Content"], delay).await
-    }
-
-    async fn start_with_delay(heads: &'static [&'static str], delay: Duration) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
         let received = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&received);
         let server = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, Arc::clone(&kept), heads, delay));
+                tokio::spawn(answer(stream, Arc::clone(&kept), heads));
             }
         });
         Self { base, received, server }
@@ -102,12 +93,7 @@ impl Drop for Receiver {
     }
 }
 
-async fn answer(
-    stream: TcpStream,
-    kept: Arc<Mutex<Vec<ReceivedRequest>>>,
-    heads: &[&str],
-    delay: Duration,
-) {
+async fn answer(stream: TcpStream, kept: Arc<Mutex<Vec<ReceivedRequest>>>, heads: &[&str]) {
     let mut stream = BufReader::new(stream);
     while let Some(request) = read(&mut stream).await {
         let count = {
@@ -118,7 +104,6 @@ async fn answer(
         if heads.is_empty() {
             continue;
         }
-        tokio::time::sleep(delay).await;
         let head = heads[count.min(heads.len()) - 1];
         let length = if head.starts_with("204") { "" } else { "content-length: 0\r\n" };
         let text = format!("HTTP/1.1 {head}\r\n{length}\r\n");

@@ -245,7 +245,10 @@ fn put_content(host: &FakeHost, id: u128, content: &str, content_bytes: usize) {
 #[test]
 fn content_up_to_1_mib_is_read_and_no_summary_replaces_larger_content() {
     let host = host();
-    let described = |bytes: usize| format!("{:<bytes$}", "{\"tier\": \"1\"}");
+    let described = |bytes: usize| {
+        let content = "{\"tier\": \"1\"}";
+        content.to_owned() + &" ".repeat(bytes - content.len())
+    };
     let most = 1 << 20;
     put_content(&host, 1, &described(most), most);
     put_content(&host, 2, &described(most + 1), most + 1);

@@ -175,7 +175,7 @@ fn content_up_to_1_mib_is_read_and_no_summary_replaces_larger_content() {
     let said = json!({ "target": "Operations", "relationship_kind": "shares_data" }).to_string();
     for (number, bytes) in [(100, 1 << 20), (101, (1_usize << 20) + 1)] {
         record(&host, number, "Web", "Payments");
-        let content = format!("{said:<bytes$}");
+        let content = said.clone() + &" ".repeat(bytes - said.len());
         host.put_shared_blob("uploads", &number.to_string(), content.as_bytes());
         let upload = json!({
             "validation_stage": "ready", "content_sha256": format!("{number:064x}"),

@@ -93,8 +93,8 @@ fn subscription_routes(area: Area) -> Area {
                 "Absent members keep their values. A new URL, and activating the webhook again, \
                  reset its failures. New `events` apply to events from then on. If `active` \
                  becomes false, deliveries that wait become `failed` and can be sent again once it \
-                 is true. Messages that are being sent still go to the former URL, for up to \
-                 17 s with a slow receiver.",
+                 is true. Deliveries that are being sent still go to the former URL, for up to \
+                 135 s with a slow receiver.",
             )
             .role(Role::Admin)
             .example(include_str!("../examples/update_webhook.json"))
@@ -119,8 +119,8 @@ fn subscription_routes(area: Area) -> Area {
         delete("delete_webhook", WEBHOOK)
             .summary("Delete a webhook")
             .description(
-                "Pending deliveries are cancelled. Messages that are being sent still arrive, for \
-                 up to 17 s with a slow receiver.",
+                "Pending deliveries are cancelled. Those that are being sent still arrive, for up \
+                 to 135 s with a slow receiver.",
             )
             .role(Role::Admin)
             .handler(subscriptions::remove),

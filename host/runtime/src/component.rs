@@ -17,7 +17,6 @@ use super::instance::{
     self, AreaLogContext, BatchLimitsCall, CallState, DescribeCall, FinishedCall, Invocation,
     JobBatch, JobBatchLimit,
 };
-use super::long_calls::LongCallPlaces;
 use super::time_slice::CallMeter;
 use super::trap;
 use assurance_core::budgets::{BudgetExceeded, BudgetPermit};
@@ -40,8 +39,8 @@ pub(super) struct Component {
     /// Number of `running` permits that one call takes: the instances of the
     /// pool that it occupies.
     places: u32,
-    /// Places for calls that have exceeded several time slices.
-    long_calls: Arc<LongCallPlaces>,
+    /// Permits for concurrent calls that have exceeded the first time slice.
+    long_calls: Arc<Semaphore>,
     stops: watch::Sender<CallStopSignal>,
     /// Maximum number of jobs of one call by kind; set when it is described.
     batches: OnceLock<BTreeMap<String, u32>>,
@@ -71,7 +70,7 @@ impl Component {
         Self {
             running: Semaphore::new(most),
             places: places.min(u32::try_from(most).unwrap_or(u32::MAX)),
-            long_calls: Arc::new(LongCallPlaces::new(shared.settings.max_long_calls_per_area)),
+            long_calls: Arc::new(Semaphore::new(shared.settings.max_long_calls_per_area)),
             area: Arc::new(AreaLogContext::new(digest, Arc::clone(&shared.area_logs))),
             exports: Arc::new(exports),
             batches: OnceLock::new(),
@@ -188,10 +187,8 @@ impl Component {
         meter: &Arc<CallMeter>,
         invocation: I,
     ) -> FinishedCall<I::Answer> {
-        let workspace = state.workspace();
         let call = instance::run(self.exports.clone(), state, invocation).boxed();
-        let executor = I::long(&self.shared);
-        let ended = executor.run(call, meter.clone(), &self.long_calls, workspace).await;
+        let ended = I::long(&self.shared).run(call, meter.clone(), &self.long_calls).await;
         ended
             .unwrap_or_else(|lost| FinishedCall::not_begun(None, lost.into_error(meter.deadline())))
     }

@@ -20,7 +20,6 @@ use super::trap::{CallStop, TrapReport, turn_exceeded};
 use super::wasi::{EmptyWasi, wasi_seed};
 use assurance_core::area_log::{AreaLog, AreaLogs};
 use assurance_core::budgets::{BudgetPermit, Usage};
-use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::time::Timestamp;
 use assurance_core::recordings::{Player, Recorder};
@@ -141,11 +140,6 @@ impl CallState {
     pub(super) fn enter(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
         self.count(capability)?;
         self.unit.as_mut().ok_or_else(|| CallStop::InDescribe(capability).into())
-    }
-
-    /// Returns the workspace of the call; `None` in `describe` and in a replay.
-    pub(super) fn workspace(&self) -> Option<WorkspaceId> {
-        self.unit.as_ref().map(|unit| unit.spec().call.workspace)
     }
 
     /// Returns the unit of work, for a host call that was counted before.

@@ -24,7 +24,6 @@ mod instance;
 mod limits;
 mod loader;
 mod log;
-mod long_calls;
 mod parts;
 mod replay;
 mod settings;

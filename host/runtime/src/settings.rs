@@ -20,7 +20,7 @@ pub struct Settings {
     /// Concurrent calls of one area; further ones are refused as overloaded.
     pub max_concurrent_per_area: usize,
     /// Concurrent calls of one area that have exceeded four times the first
-    /// time slice. One workspace has at most half of them (rounded up).
+    /// time slice.
     pub max_long_calls_per_area: usize,
     /// Interval of wasmtime's epoch ticks, at which running guests yield, in milliseconds.
     pub epoch_tick_ms: u32,

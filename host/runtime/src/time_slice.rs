@@ -24,14 +24,12 @@ use anyhow::Context as _;
 use futures::future::BoxFuture;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 use wasmtime::UpdateDeadline;
 
-use super::long_calls::LongCallPlaces;
 use super::settings::{Settings, WriteLockLimit};
-use assurance_core::domain::id::WorkspaceId;
 use assurance_work::TimeLimit;
 
 /// Extra time before the host abandons a call that does not reach an epoch
@@ -230,7 +228,7 @@ fn processor_ns() -> u64 {
 /// Reason why a call's future did not end by itself.
 #[derive(Debug)]
 pub(super) enum AbandonReason {
-    /// The area, or the workspace in it, has too many long calls.
+    /// The area has too many long calls.
     Overloaded,
     /// The guest never yielded after its deadline; the host abandoned the call.
     Deadline,
@@ -270,18 +268,17 @@ impl LowPriorityExecutor {
     }
 
     /// Runs a call here for its first time slice, then on the low-priority
-    /// thread, where a long call needs a place. While the workspace gets no
-    /// place, its calls start on the low-priority thread. Otherwise many endless
-    /// loops would occupy all ordinary threads with first time slices.
+    /// thread, where a long call needs a place. If the area has reached its limit of long calls, further calls
+    /// start on the low-priority thread. Otherwise many endless loops would
+    /// occupy all ordinary threads with first time slices.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         mut call: BoxFuture<'static, T>,
         meter: Arc<CallMeter>,
-        places: &Arc<LongCallPlaces>,
-        workspace: Option<WorkspaceId>,
+        places: &Arc<Semaphore>,
     ) -> Result<T, AbandonReason> {
         let mut place = None;
-        let mut is_aside = !places.has_place_for(workspace);
+        let mut is_aside = places.available_permits() == 0;
         loop {
             let (has_place, clock) = (place.is_some(), Arc::clone(&meter));
             let paused = if is_aside {
@@ -305,7 +302,9 @@ impl LowPriorityExecutor {
             };
             is_aside = !meter.holds_write_lock();
             if is_aside && meter.is_long() && place.is_none() {
-                place = Some(places.take(workspace).ok_or(AbandonReason::Overloaded)?);
+                place = Some(
+                    places.clone().try_acquire_owned().map_err(|_| AbandonReason::Overloaded)?,
+                );
             }
         }
     }

@@ -108,7 +108,7 @@ async fn healthy_calls_are_answered_while_others_loop() {
     let mut loops = Vec::new();
     for fixture in ["infinite-loop", "bulk-memory-loop"] {
         let looping = sandbox.load(fixture).await.unwrap();
-        for _ in 0..2 {
+        for _ in 0..3 {
             let (sandbox, looping) = (sandbox.clone(), looping.clone());
             loops.push(tokio::spawn(async move {
                 sandbox.handle(&looping, "loop", "{}", 2000).await.result

@@ -24,26 +24,21 @@ impl UnitOfWork {
     ) -> Result<Option<StoredBlob>, OperationError<BlobError>> {
         check_name(name)?;
         if !self.blobs.contains_key(name) {
+            let workspace = self.spec.call.workspace;
             let area = Arc::clone(&self.spec.area);
-            let now = self.blob_row(&area.area, name).await?;
+            let mut lease = self.lease(ReadKind::Blobs, 1).await?;
+            let now = blobs::find(lease.connection(), workspace, &area.area, name).await?;
+            self.done(lease);
+            self.note_blob(&area.area, name, now.as_ref());
             self.blobs.insert(name.to_owned(), ContentState { now, changed: false });
         }
         Ok(self.blobs.get(name).and_then(|kept| kept.now.clone()))
     }
 
-    /// Reads the row of a blob and remembers it, for the check at the commit.
-    async fn blob_row(&mut self, area: &str, name: &str) -> Result<Option<StoredBlob>, Error> {
-        let workspace = self.spec.call.workspace;
-        let found = if self.reads_blob_first() {
-            self.read_blob_first = true;
-            self.store.read(async |c| blobs::find(c, workspace, area, name).await).await?
-        } else {
-            self.read(ReadKind::Blobs, async |c| blobs::find(c, workspace, area, name).await)
-                .await?
-        };
-        let object = found.as_ref().map(|blob| blob.object.clone());
+    /// Remembers the row of a blob, for the check at the commit.
+    fn note_blob(&mut self, area: &str, name: &str, found: Option<&StoredBlob>) {
+        let object = found.map(|blob| blob.object.clone());
         self.seen_blobs.push(ReadBlob { area: area.to_owned(), name: name.to_owned(), object });
-        Ok(found)
     }
 
     /// Reads at most `length` bytes, and at most 8 MiB, from `offset`; returns
@@ -91,7 +86,11 @@ impl UnitOfWork {
         if let Some(found) = self.shared_blobs.get(&key) {
             return Ok(found.clone());
         }
-        let found = self.blob_row(area, name).await?;
+        let mut lease = self.lease(ReadKind::Blobs, 1).await?;
+        let workspace = self.spec.call.workspace;
+        let found = blobs::find(lease.connection(), workspace, area, name).await?;
+        self.done(lease);
+        self.note_blob(area, name, found.as_ref());
         self.shared_blobs.insert(key, found.clone());
         Ok(found)
     }

@@ -194,8 +194,6 @@ impl UnitOfWork {
         let mut effects = Effects::new(call.workspace, &self.spec.area.area, call.now);
         if checked {
             self.documents.checks(&mut effects);
-        }
-        if checked || self.read_blob_first {
             effects.seen_blobs = std::mem::take(&mut self.seen_blobs);
         }
         self.documents.take(&mut effects);

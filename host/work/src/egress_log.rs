@@ -6,16 +6,8 @@
 //! again: the step receives the responses of the first attempt, and the
 //! receiver gets each message once.
 //!
-//! A call may wait long for slow receivers. Before it sends more, it checks
-//! every two seconds whether the documents that it has read are unchanged.
-//! Otherwise it runs again, because its commit would fail.
-//!
 //! Invariant: no transaction is open while a request is sent, unless the step
 //! has written into one.
-
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use futures::stream::FuturesOrdered;
@@ -26,16 +18,9 @@ use super::{OperationError, UnitOfWork};
 use assurance_outside::egress::{Egress, EgressError, EgressRequest, EgressResponse};
 use assurance_outside::mail::{MailError, Mailer, Message};
 use assurance_store::Error;
-use assurance_store::documents::{self, CollectionKey};
 
 /// Maximum number of requests that one call sends at the same time.
 const SENT_TOGETHER: usize = 16;
-/// Minimum time between two checks whether the documents that a call has read
-/// are unchanged.
-pub(super) const CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// Maximum number of times that a step runs again after such a check, so that
-/// it ends although others change a document all the time.
-const MAX_RESTARTS: u32 = 8;
 
 /// Response to a network request, or the result of sending a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,10 +32,7 @@ enum EgressResult {
 /// Responses to a job step's requests, in order; shared by all attempts of the
 /// step.
 #[derive(Debug, Default)]
-pub struct EgressResponseCache {
-    responses: Mutex<Vec<(RequestFingerprint, EgressResult)>>,
-    restarts: AtomicU32,
-}
+pub struct EgressResponseCache(Mutex<Vec<(RequestFingerprint, EgressResult)>>);
 
 /// Hash of a request or mail. Its content is not stored, because it may contain
 /// a secret.
@@ -63,15 +45,13 @@ impl UnitOfWork {
     /// in the order of the requests.
     ///
     /// # Errors
-    /// A write conflict before the requests were sent, or [`Error::RunAgain`] if
-    /// a document that the call has read has changed.
+    /// A write conflict before the requests were sent.
     pub async fn send(
         &mut self,
         egress: &Egress,
         requests: Vec<EgressRequest>,
     ) -> Result<Vec<Result<EgressResponse, EgressError>>, Error> {
         self.release_connection().await?;
-        self.stop_if_outdated().await?;
         let mut answers = Vec::with_capacity(requests.len());
         let mut requests = requests.into_iter().map(|one| (of_request(&one), one)).peekable();
         while let Some((fingerprint, _)) = requests.peek()
@@ -84,46 +64,6 @@ impl UnitOfWork {
         self.sends += requests.len().saturating_sub(1);
         self.send_new(egress, requests, &mut answers).await;
         Ok(answers)
-    }
-
-    /// Returns [`Error::RunAgain`] if a document that the call has read has
-    /// changed. The next attempt receives the responses of this one, unless it
-    /// sends other requests.
-    async fn stop_if_outdated(&mut self) -> Result<(), Error> {
-        // A call that has flushed holds a transaction and reads its own writes.
-        if self.reads_checked_at.elapsed() < CHECK_INTERVAL || self.flushed {
-            return Ok(());
-        }
-        let Some(sent) = self.sent.clone() else { return Ok(()) };
-        // After an error the call continues: its responses would be lost, and
-        // the commit verifies the documents.
-        let may_restart = sent.restarts() < MAX_RESTARTS;
-        if may_restart && self.is_outdated().await.unwrap_or_default() {
-            sent.restarts.fetch_add(1, Ordering::Relaxed);
-            return Err(Error::RunAgain);
-        }
-        self.reads_checked_at = Instant::now();
-        Ok(())
-    }
-
-    /// Returns whether a document that the call has read has another version in
-    /// the database now. Locks nothing.
-    async fn is_outdated(&self) -> Result<bool, Error> {
-        let workspace = self.spec.call.workspace;
-        let mut connection = self.store.reader().await?;
-        for (collection, read) in self.documents.read_versions() {
-            let ids: Vec<String> = read.keys().cloned().collect();
-            let place = CollectionKey { workspace, collection: &collection };
-            let heads = documents::heads(&mut connection, place, &ids).await?;
-            let now: BTreeMap<String, u64> =
-                heads.into_iter().map(|head| (head.id, head.version)).collect();
-            if read.iter().any(|(id, version)| now.get(id) != version.as_ref()) {
-                connection.release();
-                return Ok(true);
-            }
-        }
-        connection.release();
-        Ok(false)
     }
 
     /// Sends requests that no earlier attempt has sent, and stores the responses.
@@ -203,18 +143,11 @@ impl UnitOfWork {
 }
 
 impl EgressResponseCache {
-    /// Returns how many attempts have ended because a document that they had
-    /// read changed while they waited for responses.
-    #[must_use]
-    pub fn restarts(&self) -> u32 {
-        self.restarts.load(Ordering::Relaxed)
-    }
-
     /// Returns the stored response of the nth request if the request is the
     /// same. If an attempt sends a different request, later responses are
     /// discarded.
     fn answer(&self, nth: usize, fingerprint: &RequestFingerprint) -> Option<EgressResult> {
-        let mut sent = self.responses.lock();
+        let mut sent = self.0.lock();
         match sent.get(nth) {
             Some((known, answer)) if known == fingerprint => Some(answer.clone()),
             _ => {
@@ -226,12 +159,12 @@ impl EgressResponseCache {
 
     /// Returns the number of bytes of all responses.
     fn bytes(&self) -> u64 {
-        self.responses.lock().iter().map(|(_, answer)| answer.bytes()).sum()
+        self.0.lock().iter().map(|(_, answer)| answer.bytes()).sum()
     }
 
     /// Stores the response to the next request.
     fn keep(&self, fingerprint: RequestFingerprint, answer: EgressResult) {
-        self.responses.lock().push((fingerprint, answer));
+        self.0.lock().push((fingerprint, answer));
     }
 }
 

@@ -30,7 +30,6 @@ mod writes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -143,8 +142,6 @@ pub struct UnitOfWork {
     shared_blobs: BTreeMap<(String, String), Option<StoredBlob>>,
     /// Rows of blobs as read from the database.
     seen_blobs: Vec<ReadBlob>,
-    /// Whether the row of a blob was read before the call's transaction.
-    read_blob_first: bool,
     new_members: Vec<(UserId, Role)>,
     job_changes: Vec<JobChange>,
     progress: Option<JobProgress>,
@@ -163,9 +160,6 @@ pub struct UnitOfWork {
     /// Number of requests and mails of this attempt so far, including those
     /// with a response from the log.
     sends: usize,
-    /// Time of the last check whether the documents that the call has read are
-    /// unchanged; at first the beginning of the call.
-    reads_checked_at: Instant,
     read_log: ReadLogMode,
     /// Effects for the comparison with another version, if the call is recorded
     /// for it.
@@ -206,7 +200,6 @@ impl UnitOfWork {
             blobs: BTreeMap::new(),
             shared_blobs: BTreeMap::new(),
             seen_blobs: Vec::new(),
-            read_blob_first: false,
             new_members: Vec::new(),
             job_changes: Vec::new(),
             progress: None,
@@ -217,7 +210,6 @@ impl UnitOfWork {
             released_connection: false,
             sent: None,
             sends: 0,
-            reads_checked_at: Instant::now(),
             read_log: ReadLogMode::default(),
             effects: CallEffects::default(),
             recorder: None,

@@ -235,20 +235,6 @@ impl Overlay {
         }
     }
 
-    /// Returns the versions in the database of the documents that the call has
-    /// read, by collection and id; `None` for a document that did not exist.
-    pub(super) fn read_versions(&self) -> BTreeMap<String, BTreeMap<String, Option<u64>>> {
-        let read = |known: &BTreeMap<String, OverlayEntry>| -> BTreeMap<String, Option<u64>> {
-            let versions = known.iter().filter_map(|(id, entry)| match entry.base {
-                StoredState::At(version) => Some((id.clone(), Some(version))),
-                StoredState::Absent => Some((id.clone(), None)),
-                StoredState::Unknown => None,
-            });
-            versions.collect()
-        };
-        self.0.iter().map(|(collection, known)| (collection.clone(), read(known))).collect()
-    }
-
     fn entry(&self, collection: &str, id: &str) -> Option<&OverlayEntry> {
         self.0.get(collection)?.get(id)
     }

@@ -195,35 +195,22 @@ impl UnitOfWork {
         }
     }
 
-    /// Returns whether this read, as the first of the call, begins a transaction.
-    fn begins_transaction(&self, what: ReadKind) -> bool {
-        if !self.spec.writes || self.is_replaying() {
-            return false;
-        }
-        let access_pattern = self.spec.access_pattern.as_ref().filter(|_| !self.spec.locked);
-        access_pattern.is_none_or(|access_pattern| {
-            self.needs_transaction(what) || access_pattern.needs_transaction()
-        })
-    }
-
-    /// Returns whether the row of a blob is read before the call's transaction begins. On SQLite, a
-    /// call that computes over a blob would otherwise hold the write lock meanwhile, or lose to
-    /// every other write. The commit verifies that the row is unchanged.
-    pub(super) fn reads_blob_first(&self) -> bool {
-        self.store.backend() == Backend::Sqlite
-            && matches!(self.reading, ReadState::NotYet)
-            && self.begins_transaction(ReadKind::Blobs)
-    }
-
     async fn first_lease(
         &self,
         what: ReadKind,
         statements: usize,
     ) -> Result<ReadConnection, Error> {
-        if self.begins_transaction(what) {
+        let access_pattern = self.spec.access_pattern.as_ref().filter(|_| !self.spec.locked);
+        let light = match access_pattern {
+            _ if !self.spec.writes || self.is_replaying() => true,
+            Some(access_pattern) => {
+                !self.needs_transaction(what) && !access_pattern.needs_transaction()
+            }
+            None => false,
+        };
+        if !light {
             return Ok(ReadConnection::In(self.begin().await?));
         }
-        let access_pattern = self.spec.access_pattern.as_ref().filter(|_| !self.spec.locked);
         if statements == 1
             && access_pattern.is_some_and(|access_pattern| !access_pattern.needs_snapshot())
         {

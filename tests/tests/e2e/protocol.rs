@@ -268,7 +268,7 @@ async fn head_and_options_are_answered() {
 async fn sigterm_lets_requests_in_flight_end() {
     let builder = Builder::new(Backend::Sqlite).fixtures(&["infinite-loop"]);
     let (mut host, ada) = builder.start_with_owner().await;
-    let slow: Vec<_> = (0..2)
+    let slow: Vec<_> = (0..4)
         .map(|_| {
             let ada = ada.clone();
             let path = "/v1/workspaces/{ws}/fixtures/infinite-loop";

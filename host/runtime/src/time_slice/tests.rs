@@ -28,7 +28,7 @@ async fn compute(meter: Arc<CallMeter>, ticks: u32, holds_write_lock: bool) -> S
 async fn run(ticks: u32, meter: Arc<CallMeter>, places: usize) -> Result<String, AbandonReason> {
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
     let call = compute(meter.clone(), ticks, false).boxed();
-    executor.run(call, meter, &Arc::new(LongCallPlaces::new(places)), None).await
+    executor.run(call, meter, &Arc::new(Semaphore::new(places))).await
 }
 
 #[tokio::test]
@@ -77,8 +77,8 @@ async fn a_long_call_comes_back_while_it_keeps_others_from_writing() {
         }
         threads
     };
-    let places = Arc::new(LongCallPlaces::new(1));
-    let threads = executor.run(call.boxed(), meter, &places, None).await.unwrap();
+    let places = Arc::new(Semaphore::new(1));
+    let threads = executor.run(call.boxed(), meter, &places).await.unwrap();
     let aside = threads.iter().map(|name| name == "long-calls").collect::<Vec<_>>();
     assert_eq!(aside, [false, true, false]);
 }
@@ -132,8 +132,8 @@ async fn waiting_for_the_host_is_not_running() {
         std::thread::current().name().unwrap_or_default().to_owned()
     };
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
-    let places = Arc::new(LongCallPlaces::new(1));
-    assert_ne!(executor.run(waiting.boxed(), meter, &places, None).await.unwrap(), "long-calls");
+    let places = Arc::new(Semaphore::new(1));
+    assert_ne!(executor.run(waiting.boxed(), meter, &places).await.unwrap(), "long-calls");
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn a_call_that_does_not_notice_its_deadline_is_given_up() {
         std::future::pending::<()>().await;
     };
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
-    let places = Arc::new(LongCallPlaces::new(1));
-    let ended = executor.run(stubborn.boxed(), meter, &places, None).await;
+    let places = Arc::new(Semaphore::new(1));
+    let ended = executor.run(stubborn.boxed(), meter, &places).await;
     assert!(matches!(ended, Err(AbandonReason::Deadline)));
 }

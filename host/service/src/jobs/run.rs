@@ -143,19 +143,13 @@ impl JobStep<'_> {
         // All attempts use the same `JobRun`s, so that they create the same ids.
         let runs = self.job_runs();
         // Requests that one attempt has sent are not sent again by the next.
-        let sent = Arc::<EgressResponseCache>::default();
+        let sent = Arc::default();
         let begun = Instant::now();
         let mut conflicts = 0;
         loop {
             let locked = conflicts >= CONFLICTS_BEFORE_LOCK;
-            let restarts = sent.restarts();
             if let RunAttempt::Ended(ends) = self.attempt(&area, &runs, &sent, locked).await {
                 return ends;
-            }
-            // Not counted: the waits for responses are longer than the time for conflicts, after
-            // which the responses are lost.
-            if sent.restarts() > restarts {
-                continue;
             }
             if locked && begun.elapsed() >= MAX_CONFLICT_TIME {
                 tracing::warn!(

@@ -134,31 +134,6 @@ on_both! {
         }
     }
 
-    async fn a_locked_call_computes_over_a_blob_before_it_holds_the_lock(store: &Store) {
-        if store.backend() == assurance_store::Backend::Postgres {
-            return;
-        }
-        let area = Area::installed(store).await;
-        let put = async || {
-            area.commit(async |unit| unit.blob_write("x", b"1".to_vec()).await.unwrap()).await;
-        };
-        put().await;
-        for (id, changes) in [("a", false), ("b", true)] {
-            let mut slow = area.with(|spec| spec.locked = true);
-            assert_eq!(slow.blob_read("x", 0, 9).await.unwrap(), b"1");
-            assert!(!slow.turn().is_held());
-            area.put(vec![create(&format!("other-{id}"), "{}")]).await.unwrap();
-            if changes {
-                put().await;
-            }
-            slow.write("items", vec![create(id, "{}")]).await.unwrap();
-            assert!(slow.turn().is_held());
-            let committed = slow.commit(CommitAdditions::default()).await;
-            let lost = matches!(committed, Err(Error::RunAgain));
-            assert_eq!((committed.is_ok(), lost), (!changes, changes), "{id}: {committed:?}");
-        }
-    }
-
     async fn a_route_that_asks_has_a_transaction_from_then_on(store: &Store) {
         let area = Area::installed(store).await;
         let access_pattern = route();

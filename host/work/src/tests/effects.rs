@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::*;
-use crate::egress_log::CHECK_INTERVAL;
-use crate::{
-    BlobError, EgressResponseCache, EventOrJobError, JobRequest, SecretError, SendSecretError,
-};
+use crate::{BlobError, EventOrJobError, JobRequest, SecretError, SendSecretError};
 use assurance_core::domain::id::JobId;
 use assurance_core::domain::job::{JobEnd, JobEndKind};
 use assurance_outside::egress::{self, Egress, EgressError, EgressRequest};
@@ -355,35 +352,6 @@ on_both! {
         assert_eq!(area.get("d").await, None);
         unit.commit(CommitAdditions::default()).await.unwrap();
         assert!(area.get("d").await.is_some());
-    }
-
-    async fn a_step_sends_nothing_more_after_a_document_that_it_read_has_changed(store: &Store) {
-        let area = Area::installed(store).await;
-        area.put(vec![create("a", "{}")]).await.unwrap();
-        let egress = Egress::new(egress::Settings::default()).unwrap();
-        let sent = Arc::<EgressResponseCache>::default();
-        let stops = async |changes: Vec<DocumentWrite>| {
-            let mut unit = area.with(|spec| spec.in_job = true).with_egress_log(&sent);
-            unit.get_many("items", &["a".to_owned(), "b".to_owned()]).await.unwrap();
-            unit.write("items", vec![replace("a", None, "{}")]).await.unwrap();
-            unit.send(&egress, vec![to_nowhere()]).await.unwrap();
-            if !changes.is_empty() {
-                area.put(changes).await.unwrap();
-            }
-            unit.reads_checked_at -= CHECK_INTERVAL;
-            let ended = unit.send(&egress, vec![to_nowhere()]).await;
-            matches!(ended, Err(Error::RunAgain))
-        };
-        assert!(!stops(Vec::new()).await, "its own writes are no change");
-        assert!(stops(vec![create("b", "{}")]).await);
-        for _ in 0..6 {
-            assert!(stops(vec![replace("a", None, "{}")]).await);
-        }
-        assert!(stops(vec![delete("a")]).await);
-        // A step ends although others change a document all the time.
-        assert_eq!(sent.restarts(), 8);
-        area.put(vec![create("a", "{}")]).await.unwrap();
-        assert!(!stops(vec![replace("a", None, "{}")]).await);
     }
 
     async fn a_blob_is_seen_with_the_commit_and_swept_without_its_row(store: &Store) {
