@@ -17,7 +17,7 @@ use super::instance::{
     self, AreaLogContext, BatchLimitsCall, CallState, DescribeCall, FinishedCall, Invocation,
     JobBatch, JobBatchLimit,
 };
-use super::time_slice::CallMeter;
+use super::time_slice::{CallMeter, LongCallPlaces};
 use super::trap;
 use assurance_core::budgets::{BudgetExceeded, BudgetPermit};
 use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
@@ -26,23 +26,24 @@ use assurance_core::domain::manifest::Manifest;
 use assurance_core::recordings::Player;
 use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit, UnitOfWork};
 
-/// Maximum number of jobs of one call, whatever the component says.
+/// Maximum number of jobs that run in one call, whatever the component returns.
 const MAX_BATCH: u32 = 64;
 
-/// A component, compiled and linked.
+/// A component, compiled and linked, with the state that its calls share.
 pub(super) struct Component {
     exports: Arc<Exports>,
     shared: Arc<RuntimeState>,
     area: Arc<AreaLogContext>,
-    /// Permits for concurrent calls.
+    /// Permits for concurrent calls of the component.
     running: Semaphore,
     /// Number of `running` permits that one call takes: the instances of the
     /// pool that it occupies.
     places: u32,
-    /// Permits for concurrent calls that have exceeded the first time slice.
-    long_calls: Arc<Semaphore>,
+    long_requests: LongCallPlaces,
+    long_jobs: LongCallPlaces,
     stops: watch::Sender<CallStopSignal>,
-    /// Maximum number of jobs of one call by kind; set when it is described.
+    /// Maximum number of jobs of one call by kind of job; set when the
+    /// component is described.
     batches: OnceLock<BTreeMap<String, u32>>,
 }
 
@@ -70,7 +71,8 @@ impl Component {
         Self {
             running: Semaphore::new(most),
             places: places.min(u32::try_from(most).unwrap_or(u32::MAX)),
-            long_calls: Arc::new(Semaphore::new(shared.settings.max_long_calls_per_area)),
+            long_requests: LongCallPlaces::for_requests(shared.settings.max_long_calls_per_area),
+            long_jobs: LongCallPlaces::for_jobs(shared.settings.max_long_calls_per_area),
             area: Arc::new(AreaLogContext::new(digest, Arc::clone(&shared.area_logs))),
             exports: Arc::new(exports),
             batches: OnceLock::new(),
@@ -180,7 +182,7 @@ impl Component {
         Arc::new(CallMeter::new(&self.shared.settings, deadline, max_cpu, write_lock_limit))
     }
 
-    /// Runs a call with the prepared state.
+    /// Runs a call with the prepared call state.
     pub(super) async fn run_in<I: Invocation>(
         &self,
         state: CallState,
@@ -188,7 +190,11 @@ impl Component {
         invocation: I,
     ) -> FinishedCall<I::Answer> {
         let call = instance::run(self.exports.clone(), state, invocation).boxed();
-        let ended = I::long(&self.shared).run(call, meter.clone(), &self.long_calls).await;
+        let (executor, places) = match I::IS_JOB {
+            true => (&self.shared.long_jobs, &self.long_jobs),
+            false => (&self.shared.long_requests, &self.long_requests),
+        };
+        let ended = executor.run(call, meter.clone(), places).await;
         ended
             .unwrap_or_else(|lost| FinishedCall::not_begun(None, lost.into_error(meter.deadline())))
     }

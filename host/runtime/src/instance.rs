@@ -15,7 +15,7 @@ use super::component::CallStopSignal;
 use super::exports::{Exports, UntypedExport};
 use super::limits::InstanceMemory;
 use super::log::GuestLog;
-use super::time_slice::{CallMeter, LowPriorityExecutor};
+use super::time_slice::CallMeter;
 use super::trap::{CallStop, TrapReport, turn_exceeded};
 use super::wasi::{EmptyWasi, wasi_seed};
 use assurance_core::area_log::{AreaLog, AreaLogs};
@@ -39,7 +39,7 @@ pub(super) struct AreaLogContext {
 }
 
 impl AreaLogContext {
-    /// Creates the name; before `describe`, only the digest is known.
+    /// Creates the context of a component, of which only the digest is known before `describe`.
     pub(super) fn new(digest: String, area_logs: Arc<AreaLogs>) -> Self {
         Self { name: OnceLock::new(), digest, area_logs, area_log: OnceLock::new() }
     }
@@ -67,11 +67,11 @@ impl AreaLogContext {
     }
 }
 
-/// State of one call for its host functions.
+/// State of one guest call, which its host functions use.
 pub(super) struct CallState {
     pub(super) shared: Arc<RuntimeState>,
     pub(super) area: Arc<AreaLogContext>,
-    /// `None` in `describe`, which has no capabilities, and in a replay.
+    /// Unit of work of the call; `None` in `describe`, which has no capabilities, and in a replay.
     unit: Option<UnitOfWork>,
     player: Option<Arc<Player>>,
     /// Budget that the call is charged to; `None` in `describe` and after the
@@ -123,7 +123,7 @@ impl CallState {
         self.unit.as_ref().is_some_and(|unit| unit.turn().is_held())
     }
 
-    /// Creates the state of a replay.
+    /// Creates the call state for the replay of a recorded call.
     pub(super) fn replay(
         shared: Arc<RuntimeState>,
         area: Arc<AreaLogContext>,
@@ -135,19 +135,20 @@ impl CallState {
         state
     }
 
-    /// Must be called first by every host function that uses the unit of work.
-    /// Counts the host call. Fails in `describe`, which may not call any.
+    /// Counts a host call and returns the unit of work. Must be called first by every host function
+    /// that uses the unit of work. Fails in `describe`, which may not call any.
     pub(super) fn enter(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
         self.count(capability)?;
         self.unit.as_mut().ok_or_else(|| CallStop::InDescribe(capability).into())
     }
 
-    /// Returns the unit of work, for a host call that was counted before.
+    /// Returns the unit of work, for a host call that was counted before; `None` in `describe`.
     pub(super) fn unit(&mut self) -> Option<&mut UnitOfWork> {
         self.unit.as_mut()
     }
 
-    /// Must be called first by host functions that do not use the unit of work.
+    /// Counts a host call. Must be called first by host functions that do not use the unit of work.
+    /// Fails in `describe`.
     pub(super) fn count(&mut self, capability: Capability) -> wasmtime::Result<()> {
         self.count_in_describe()?;
         if self.unit.is_none() && self.player.is_none() {
@@ -156,7 +157,7 @@ impl CallState {
         Ok(())
     }
 
-    /// Must be called first by host functions that `describe` may call.
+    /// Counts a host call. Must be called first by host functions that `describe` may call.
     pub(super) fn count_in_describe(&mut self) -> wasmtime::Result<()> {
         let max = self.max_host_calls;
         self.host_calls += 1;
@@ -234,7 +235,7 @@ impl CallState {
 }
 
 impl Drop for CallState {
-    /// A dropped call is charged too.
+    /// Charges the usage of a call that was dropped before its end.
     fn drop(&mut self) {
         self.charge();
     }
@@ -242,21 +243,18 @@ impl Drop for CallState {
 
 /// An export to call, with its arguments.
 pub(super) trait Invocation: Send + Sync + 'static {
-    /// Result type of the export.
+    /// Type of the called export's result.
     type Answer: Send + 'static;
-    /// Where the deadline comes from, for the report of a call that exceeds it.
+    /// Setting that the deadline comes from, for the report of a call that exceeds it.
     const DEADLINE_SETTING: &'static str;
+    /// Whether the call belongs with the long jobs after its first time slice,
+    /// instead of the long requests.
+    const IS_JOB: bool = false;
 
-    /// Limit of the processor time; `None` if only the deadline limits it.
+    /// Returns the limit of the call's processor time; `None` if only the deadline limits it.
     fn max_cpu(shared: &RuntimeState, area: &AreaLogContext) -> Option<TimeLimit> {
         let setting = "areas.limits.AREA.max_cpu_ms";
         shared.limits_of(area.name()).cpu.map(|time| TimeLimit { time, setting })
-    }
-
-    /// Returns the executor for the rest of the call after its first time
-    /// slice.
-    fn long(shared: &RuntimeState) -> &LowPriorityExecutor {
-        &shared.long_requests
     }
 
     /// Calls the export in a new instance.
@@ -291,8 +289,8 @@ impl Invocation for DescribeCall {
 /// Call of the export `batches`.
 pub(super) struct BatchLimitsCall;
 
-/// Kind of a job and the maximum number of jobs of one call, as `batches`
-/// returns them.
+/// Kind of a job and the maximum number of such jobs that run in one call, as `batches` returns
+/// them.
 #[derive(ComponentType, Lift)]
 #[component(record)]
 pub(super) struct JobBatchLimit {
@@ -339,10 +337,7 @@ impl Invocation for Job {
     type Answer = Result<Outcome, JobError>;
     const DEADLINE_SETTING: &'static str =
         "`timeout_ms` of its job kind, at most jobs.max_timeout_ms";
-
-    fn long(shared: &RuntimeState) -> &LowPriorityExecutor {
-        &shared.long_jobs
-    }
+    const IS_JOB: bool = true;
 
     async fn invoke(
         &self,
@@ -355,16 +350,13 @@ impl Invocation for Job {
     }
 }
 
-/// Jobs of one kind and workspace that run in one call.
+/// Jobs of one kind and workspace that run together in one call.
 pub(super) struct JobBatch(pub(super) Vec<Job>);
 
 impl Invocation for JobBatch {
     type Answer = Result<Vec<Outcome>, JobError>;
     const DEADLINE_SETTING: &'static str = Job::DEADLINE_SETTING;
-
-    fn long(shared: &RuntimeState) -> &LowPriorityExecutor {
-        Job::long(shared)
-    }
+    const IS_JOB: bool = true;
 
     async fn invoke(
         &self,
@@ -392,7 +384,7 @@ impl<T> FinishedCall<T> {
     }
 }
 
-/// Runs one call to its end.
+/// Runs one call of a guest to its end, in a new instance and within its limits.
 pub(super) async fn run<I: Invocation>(
     exports: Arc<Exports>,
     state: CallState,
@@ -467,7 +459,7 @@ async fn ended_early(
     }
 }
 
-/// Sets the call's limits on its store.
+/// Sets the limits of a call on its wasmtime store.
 fn set_limits(store: &mut Store<CallState>, meter: Arc<CallMeter>) {
     store.set_hostcall_fuel(store.data().shared.settings.max_host_call_bytes);
     store.limiter(|state| state.limiter());

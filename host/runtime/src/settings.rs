@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::compiler::CompileLimits;
 use assurance_core::config::{AreaLimits, BudgetsConfig, Config, LanesConfig, MalwareConfig};
 
-/// Limits of single calls and of concurrent calls.
+/// Settings of the runtime: limits of single calls and of concurrent calls,
+/// compiler and cache.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Maximum linear memory of one instance, in bytes.
@@ -15,17 +16,18 @@ pub struct Settings {
     /// Linear memory of all instances together beyond the first MiB of each,
     /// in bytes.
     pub max_total_memory_bytes: usize,
-    /// Concurrent instances of all areas.
+    /// Maximum number of concurrent instances of all areas together.
     pub max_instances: u32,
-    /// Concurrent calls of one area; further ones are refused as overloaded.
+    /// Maximum number of concurrent calls of one area; further ones are refused
+    /// as overloaded.
     pub max_concurrent_per_area: usize,
-    /// Concurrent calls of one area that have exceeded four times the first
-    /// time slice.
+    /// Maximum number of concurrent requests of one area that have exceeded
+    /// four times the first time slice; the same number applies to its jobs.
     pub max_long_calls_per_area: usize,
     /// Interval of wasmtime's epoch ticks, at which running guests yield, in milliseconds.
     pub epoch_tick_ms: u32,
-    /// First time slice, in milliseconds. A guest that runs for longer
-    /// continues at lower priority.
+    /// First time slice of a call, in milliseconds. A guest that runs for
+    /// longer continues at lower priority.
     pub first_slice_ms: u32,
     /// Niceness of the thread for requests after their first time slice. They
     /// get about a tenth of a busy processor. Not less, because on SQLite such
@@ -40,13 +42,14 @@ pub struct Settings {
     pub max_reply_bytes: usize,
     /// Maximum bytes that a guest may pass in one host call: the largest blob plus overhead.
     pub max_host_call_bytes: usize,
-    /// Maximum number of host calls of one call.
+    /// Maximum number of host calls that a guest makes in one call.
     pub max_host_calls: u32,
     /// Limit of the time for which one call may block other writers.
     pub write_lock_limit: WriteLockLimit,
-    /// Maximum number of log lines of one call; further ones are counted and dropped.
+    /// Maximum number of log lines that a guest writes in one call; further
+    /// ones are counted and dropped.
     pub max_log_lines: u32,
-    /// Longest log line, in bytes; the rest is cut off.
+    /// Longest log line of a guest, in bytes; the rest is cut off.
     pub max_log_line_bytes: usize,
     /// Largest component, in bytes.
     pub max_component_bytes: usize,
@@ -59,14 +62,14 @@ pub struct Settings {
     pub lanes: LanesConfig,
     /// Limits of compiling one component.
     pub compile: CompileLimits,
-    /// Program to run as the compiler's child process (this one); `None`:
+    /// Program whose child process compiles components (this program); `None`:
     /// compile in this process.
     pub compiler: Option<PathBuf>,
     /// Folder of compiled components; `None`: no cache.
     pub cache_dir: Option<PathBuf>,
     /// Budgets of areas and workspaces.
     pub budgets: BudgetsConfig,
-    /// Initial limits of single areas.
+    /// Limits of single areas at start, by name of the area.
     pub areas: BTreeMap<String, AreaLimits>,
     /// The operator's settings for areas, by area and key.
     pub values: BTreeMap<String, BTreeMap<String, String>>,
@@ -74,14 +77,15 @@ pub struct Settings {
     pub malware: MalwareConfig,
 }
 
-/// Limits of one call.
+/// Limits of one call of an area.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallLimits {
-    /// Maximum linear memory of the instance, in bytes.
+    /// Maximum linear memory of the call's instance, in bytes.
     pub(super) memory_bytes: usize,
-    /// Maximum number of host calls.
+    /// Maximum number of host calls in one call of the area.
     pub(super) host_calls: u32,
-    /// Maximum processor time; `None` if only the deadline limits it.
+    /// Maximum processor time of one call; `None` if only the deadline limits
+    /// it.
     pub(super) cpu: Option<Duration>,
     /// Limit of the time for which the call may block other writers.
     pub(super) turn: WriteLockLimit,
@@ -91,9 +95,9 @@ pub(super) struct CallLimits {
 /// write in the database to its commit.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteLockLimit {
-    /// Maximum processor time.
+    /// Maximum processor time for which a call blocks other writers.
     pub cpu: Duration,
-    /// Maximum total time.
+    /// Maximum total time for which a call blocks other writers.
     pub wall: Duration,
 }
 
@@ -174,7 +178,7 @@ impl Settings {
         }
     }
 
-    /// Returns the maximum memory of any area's instance.
+    /// Returns the maximum memory of an instance of any area, in bytes.
     pub(super) fn most_memory_bytes(&self) -> usize {
         let areas = self.areas.values().filter_map(|limits| limits.max_memory_bytes);
         areas.max().map_or(self.max_memory_bytes, |most| bytes(most).max(self.max_memory_bytes))

@@ -24,8 +24,9 @@ use anyhow::Context as _;
 use futures::future::BoxFuture;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tracing::Instrument as _;
 use wasmtime::UpdateDeadline;
 
@@ -47,8 +48,9 @@ const LONG_SLICES: u32 = 4;
 /// at one tick.
 const MAX_YIELDS: u128 = 50;
 
-/// Clock of one call. It counts the processor time of the call. Waiting for the
-/// host or for a processor counts only towards the deadline.
+/// Measures the time of one call and compares it with the call's limits.
+/// Waiting for the host or for a processor counts only towards the deadline,
+/// not as processor time.
 #[derive(Debug)]
 pub(super) struct CallMeter {
     born: Instant,
@@ -126,19 +128,21 @@ impl CallMeter {
         Duration::from_nanos(self.ran_ns.load(Ordering::Relaxed))
     }
 
-    /// Adds processor time of another thread.
+    /// Adds processor time that a computation of the call has used on another
+    /// thread.
     pub(super) fn add(&self, ran: Duration) {
         let ran_ns = u64::try_from(ran.as_nanos()).unwrap_or(u64::MAX);
         self.ran_ns.fetch_add(ran_ns, Ordering::Relaxed);
     }
 
-    /// Returns the limit of processor time if the call has exceeded it.
+    /// Returns the call's limit of processor time if the call has exceeded it;
+    /// otherwise `None`.
     pub(super) fn exceeded(&self) -> Option<TimeLimit> {
         self.max_cpu.filter(|max| self.ran() >= max.time)
     }
 
-    /// Handles a tick: traps a guest that has exceeded its deadline or
-    /// processor time, lets any other yield.
+    /// Handles a tick of the epoch timer: traps a guest that has exceeded its
+    /// deadline or processor time, lets any other yield.
     pub(super) fn tick(&self, holds_write_lock: bool) -> UpdateDeadline {
         let ticks = self.ticks.fetch_add(1, Ordering::Relaxed);
         self.note_write_lock(holds_write_lock);
@@ -160,7 +164,7 @@ impl CallMeter {
         if holds_write_lock { 1 } else { (1 + slices).min(MAX_YIELDS) }
     }
 
-    /// Returns whether the first time slice is exceeded.
+    /// Returns whether the call has exceeded its first time slice.
     fn exceeds_first_slice(&self) -> bool {
         self.exceeds_slices(1)
     }
@@ -170,10 +174,10 @@ impl CallMeter {
         self.exceeds_slices(LONG_SLICES)
     }
 
-    /// Returns whether this number of time slices is exceeded. Both time and
-    /// ticks must have passed: a thread that was not scheduled sees much time
-    /// but few ticks, a guest that waits for the host sees many ticks but
-    /// little time.
+    /// Returns whether the call has exceeded this number of time slices. Both
+    /// time and ticks must have passed: a thread that was not scheduled sees
+    /// much time but few ticks, a guest that waits for the host sees many ticks
+    /// but little time.
     fn exceeds_slices(&self, slices: u32) -> bool {
         self.ticks.load(Ordering::Relaxed) >= self.slice_ticks.saturating_mul(slices)
             && self.ran() >= self.slice * slices
@@ -191,13 +195,15 @@ impl CallMeter {
     }
 }
 
-/// Clock for one poll of a call.
+/// Measures the processor time of one poll of a call.
 #[derive(Debug)]
 enum PollClock {
-    /// Before the first tick, which covers most calls: elapsed time. It takes a
-    /// fortieth of the microsecond that the thread's time takes.
+    /// Before the call's first tick, which covers most calls: the start time.
+    /// Reading it takes a fortieth of the microsecond that the thread's
+    /// processor time takes.
     Wall(Instant),
-    /// After the first tick: processor time of the thread, in nanoseconds.
+    /// After the call's first tick: the thread's processor time at the start,
+    /// in nanoseconds.
     Thread(u64),
 }
 
@@ -206,9 +212,9 @@ impl PollClock {
         if ticks == 0 { Self::Wall(Instant::now()) } else { Self::Thread(processor_ns()) }
     }
 
-    /// Returns the processor time. Elapsed time counts as at most one tick: a
-    /// guest that runs for longer yields, so the rest was spent waiting for a
-    /// processor.
+    /// Returns the processor time of the poll. Elapsed time counts as at most
+    /// one tick: a guest that runs for longer yields, so the rest was spent
+    /// waiting for a processor.
     fn ran(&self, tick: Duration) -> Duration {
         match self {
             Self::Wall(began) => began.elapsed().min(tick),
@@ -225,15 +231,51 @@ fn processor_ns() -> u64 {
     u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).unwrap_or_default()
 }
 
-/// Reason why a call's future did not end by itself.
+/// Reason why the host ended a call that did not end by itself.
 #[derive(Debug)]
 pub(super) enum AbandonReason {
-    /// The area has too many long calls.
+    /// The area has too many long requests.
     Overloaded,
-    /// The guest never yielded after its deadline; the host abandoned the call.
+    /// The guest never yielded after its deadline, or waited until then for a
+    /// place among the long jobs; the host abandoned the call.
     Deadline,
     /// The host panicked in the call.
     Panicked(String),
+}
+
+/// Places for the long calls of one area: of its requests, or of its jobs.
+#[derive(Debug)]
+pub(super) struct LongCallPlaces {
+    free: Arc<Semaphore>,
+    /// Whether a call waits for a place instead of being refused.
+    waits: bool,
+}
+
+impl LongCallPlaces {
+    /// Creates places for long requests. A request without a place is refused:
+    /// its client can try again, and while it waited it would keep its
+    /// connection.
+    pub(super) fn for_requests(count: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(count)), waits: false }
+    }
+
+    /// Creates places for long jobs. A job waits for a place: if it were
+    /// refused, its next run would send again what this one has sent.
+    pub(super) fn for_jobs(count: usize) -> Self {
+        Self { free: Arc::new(Semaphore::new(count)), waits: true }
+    }
+
+    /// Takes a place for the call that this meter belongs to.
+    async fn take(&self, meter: &CallMeter) -> Result<OwnedSemaphorePermit, AbandonReason> {
+        let free = Arc::clone(&self.free);
+        if !self.waits {
+            return free.try_acquire_owned().map_err(|_| AbandonReason::Overloaded);
+        }
+        match timeout(meter.left(), free.acquire_owned()).await {
+            Ok(place) => place.map_err(|_| AbandonReason::Overloaded),
+            Err(_) => Err(AbandonReason::Deadline),
+        }
+    }
 }
 
 /// A low-priority thread with an executor.
@@ -245,7 +287,7 @@ pub(super) struct LowPriorityExecutor {
 }
 
 impl LowPriorityExecutor {
-    /// Starts a thread with this name.
+    /// Starts a low-priority thread with this name and niceness.
     pub(super) fn start(name: &str, niceness: i32) -> anyhow::Result<Self> {
         // Checks timers and other tasks after every poll.
         let runtime = Builder::new_current_thread()
@@ -268,17 +310,18 @@ impl LowPriorityExecutor {
     }
 
     /// Runs a call here for its first time slice, then on the low-priority
-    /// thread, where a long call needs a place. If the area has reached its limit of long calls, further calls
-    /// start on the low-priority thread. Otherwise many endless loops would
-    /// occupy all ordinary threads with first time slices.
+    /// thread, where a long call needs one of its area's `places`. While no
+    /// place is free, calls of the area start on the low-priority thread.
+    /// Otherwise many endless loops would occupy all ordinary threads with
+    /// first time slices.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         mut call: BoxFuture<'static, T>,
         meter: Arc<CallMeter>,
-        places: &Arc<Semaphore>,
+        places: &LongCallPlaces,
     ) -> Result<T, AbandonReason> {
         let mut place = None;
-        let mut is_aside = places.available_permits() == 0;
+        let mut is_aside = places.free.available_permits() == 0;
         loop {
             let (has_place, clock) = (place.is_some(), Arc::clone(&meter));
             let paused = if is_aside {
@@ -302,16 +345,14 @@ impl LowPriorityExecutor {
             };
             is_aside = !meter.holds_write_lock();
             if is_aside && meter.is_long() && place.is_none() {
-                place = Some(
-                    places.clone().try_acquire_owned().map_err(|_| AbandonReason::Overloaded)?,
-                );
+                place = Some(places.take(&meter).await?);
             }
         }
     }
 
-    /// Runs a computation on another thread: of the same priority, or of the
-    /// normal one if the call holds the write lock, for which other calls wait.
-    /// Returns its result and its processor time.
+    /// Runs a computation of a call on another thread: with low priority, or
+    /// with normal priority if the call holds the write lock, for which other
+    /// calls wait. Returns its result and its processor time.
     pub(super) async fn compute<T: Send + 'static>(
         &self,
         holds_write_lock: bool,
@@ -357,7 +398,8 @@ enum PollOutcome<T> {
     Paused(BoxFuture<'static, T>),
 }
 
-/// Runs a call until it ends, or until `moves` returns true.
+/// Polls a call until it ends, or until `moves` returns true because the call
+/// has to move to another thread.
 async fn run_until<T>(
     mut call: BoxFuture<'static, T>,
     meter: &CallMeter,
@@ -402,8 +444,8 @@ pub(super) fn lower_priority(niceness: i32) {
     }
 }
 
-/// On other systems the niceness belongs to the whole process, with its short
-/// calls: it is not changed.
+/// Does nothing on systems other than Linux: there the niceness belongs to the
+/// whole process, with its short calls.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn lower_priority(_niceness: i32) {}
 

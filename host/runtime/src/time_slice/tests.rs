@@ -28,7 +28,7 @@ async fn compute(meter: Arc<CallMeter>, ticks: u32, holds_write_lock: bool) -> S
 async fn run(ticks: u32, meter: Arc<CallMeter>, places: usize) -> Result<String, AbandonReason> {
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
     let call = compute(meter.clone(), ticks, false).boxed();
-    executor.run(call, meter, &Arc::new(Semaphore::new(places))).await
+    executor.run(call, meter, &LongCallPlaces::for_requests(places)).await
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_long_call_comes_back_while_it_keeps_others_from_writing() {
         }
         threads
     };
-    let places = Arc::new(Semaphore::new(1));
+    let places = LongCallPlaces::for_requests(1);
     let threads = executor.run(call.boxed(), meter, &places).await.unwrap();
     let aside = threads.iter().map(|name| name == "long-calls").collect::<Vec<_>>();
     assert_eq!(aside, [false, true, false]);
@@ -91,6 +91,24 @@ async fn a_call_of_a_few_slices_needs_no_place() {
 #[tokio::test]
 async fn without_a_place_a_long_call_is_given_up() {
     assert!(matches!(run(60, meter(5, 5000), 0).await, Err(AbandonReason::Overloaded)));
+}
+
+#[tokio::test]
+async fn a_long_job_waits_for_a_place_until_its_deadline() {
+    let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
+    let places = LongCallPlaces::for_jobs(1);
+    let run = async |deadline_ms| {
+        let meter = meter(5, deadline_ms);
+        executor.run(compute(meter.clone(), 60, false).boxed(), meter, &places).await
+    };
+    let held = places.take(&meter(5, 5000)).await.unwrap();
+    assert!(matches!(run(200).await, Err(AbandonReason::Deadline)));
+    let free = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        drop(held);
+    };
+    let (ended, ()) = tokio::join!(run(5000), free);
+    assert_eq!(ended.unwrap(), "long-calls");
 }
 
 #[tokio::test]
@@ -132,7 +150,7 @@ async fn waiting_for_the_host_is_not_running() {
         std::thread::current().name().unwrap_or_default().to_owned()
     };
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
-    let places = Arc::new(Semaphore::new(1));
+    let places = LongCallPlaces::for_requests(1);
     assert_ne!(executor.run(waiting.boxed(), meter, &places).await.unwrap(), "long-calls");
 }
 
@@ -148,7 +166,7 @@ async fn a_call_that_does_not_notice_its_deadline_is_given_up() {
         std::future::pending::<()>().await;
     };
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
-    let places = Arc::new(Semaphore::new(1));
+    let places = LongCallPlaces::for_requests(1);
     let ended = executor.run(stubborn.boxed(), meter, &places).await;
     assert!(matches!(ended, Err(AbandonReason::Deadline)));
 }

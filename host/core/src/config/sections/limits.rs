@@ -84,7 +84,7 @@ section! {
         /// milliseconds: waiting for the database, retries after write conflicts,
         /// committing. Then it is answered with 503.
         pub request_grace_ms: u32 = 9_000,
-        /// Maximum number of retries after write conflicts.
+        /// Maximum number of retries of one request after write conflicts.
         pub max_reruns: u32 = 8,
         /// Documents one call may read and write.
         pub max_documents: u32 = 10_000; min 1,
@@ -117,7 +117,7 @@ section! {
 section! {
     /// How long responses are kept for idempotency keys.
     pub struct IdempotencyConfig {
-        /// Hours for which the response of a key is kept.
+        /// Hours for which the response to a request with an idempotency key is kept.
         pub keep_hours: u32 = 24; min 1,
     }
 }
@@ -135,8 +135,9 @@ section! {
         /// Concurrent instances of one area. An instance with several memories, or
         /// with more than three tables, counts as several.
         pub max_concurrent_per_area: u32 = 256; min 1,
-        /// Concurrent calls of one area that have exceeded four times the first
-        /// time slice.
+        /// Concurrent requests of one area that have exceeded four times the first
+        /// time slice, and as many concurrent jobs. Further requests are refused as
+        /// overloaded; further jobs wait.
         #[serde(alias = "max_overstaying_per_area")]
         pub max_long_calls_per_area: u32 = 4; min 1,
         /// Interval of wasmtime's epoch ticks, at which running guests yield, in milliseconds.
