@@ -7,7 +7,7 @@ use anyhow::bail;
 
 use crate::process;
 
-/// Installs packages and prints a note.
+/// Installs Debian packages and prints a note that names them and says why.
 ///
 /// # Errors
 /// Installing is not possible; has the command for a person to run.
@@ -26,7 +26,7 @@ pub(crate) fn install(packages: &[&str], why: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Unpacks the files of packages below a folder without installing them.
+/// Unpacks the files of Debian packages below a folder without installing them.
 ///
 /// # Errors
 /// Unpacking is not possible; says what a person must do.

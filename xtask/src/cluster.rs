@@ -14,25 +14,26 @@ use anyhow::Context as _;
 
 use crate::process;
 
-/// Folder of the installed versions.
+/// Folder in which Debian installs the versions of PostgreSQL.
 pub const HOME: &str = "/usr/lib/postgresql";
 
-/// Settings of every server.
+/// Settings of every PostgreSQL server that this module starts.
 const SETTINGS: [&str; 2] = ["listen_addresses=127.0.0.1", "unix_socket_directories="];
 
-/// A cluster. Its folder is deleted by the caller.
+/// A temporary PostgreSQL cluster: a data folder with its server. The caller deletes the folder.
 #[derive(Debug)]
 pub struct Cluster {
     programs: PathBuf,
     folder: PathBuf,
-    /// User and group of the server; `None` for those of this process.
+    /// Ids of the user and group that run the server; `None` for those of this process.
     user: Option<(u32, u32)>,
-    /// Port of the server.
+    /// TCP port of the PostgreSQL server.
     pub port: u16,
 }
 
 impl Cluster {
-    /// Creates a cluster in an existing folder, with the programs of this folder.
+    /// Creates a PostgreSQL cluster in an existing folder, with the programs in the folder
+    /// `programs`.
     ///
     /// # Errors
     /// `initdb` fails, or this process is root and there is no user `postgres`.
@@ -49,7 +50,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Starts the server with further settings, each `NAME=VALUE`.
+    /// Starts the PostgreSQL server with further settings, each `NAME=VALUE`.
     ///
     /// # Errors
     /// `setpriv` does not start.
@@ -66,7 +67,7 @@ impl Cluster {
         server.spawn().context("setpriv (of util-linux) does not start")
     }
 
-    /// Returns the log of the last started server.
+    /// Returns the log of the PostgreSQL server that was started last.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
@@ -78,7 +79,7 @@ impl Cluster {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Returns a command that ends with this process.
+    /// Returns a command that runs a PostgreSQL program and ends with this process.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("setpriv");
         command.current_dir(&self.folder).args(["--pdeathsig", "INT"]);
@@ -91,7 +92,8 @@ impl Cluster {
     }
 }
 
-/// Returns the folder of the newest installed version's programs.
+/// Returns the folder of the programs of the newest installed PostgreSQL; `None` if none is
+/// installed.
 #[must_use]
 pub fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir(HOME).ok()?.flatten();

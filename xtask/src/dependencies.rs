@@ -9,7 +9,8 @@ use crate::guests;
 use crate::wasm;
 use crate::workspace::Workspace;
 
-/// Returns the folders into which cargo compiles, one for each profile and target.
+/// Returns the folders below the target folder into which cargo compiles, one for each profile and
+/// target.
 fn built(target: &Path) -> [PathBuf; 4] {
     let wasm = target.join("wasm");
     [
@@ -20,7 +21,7 @@ fn built(target: &Path) -> [PathBuf; 4] {
     ]
 }
 
-/// Prints the paths relative to the target folder, one on each line.
+/// Prints the paths of compiled registry crates, relative to the target folder, one on each line.
 pub(crate) fn list(workspace: &Workspace) -> anyhow::Result<()> {
     for folder in built(&workspace.target) {
         for kind in [".fingerprint", "build", "deps"] {

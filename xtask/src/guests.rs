@@ -12,7 +12,7 @@ use crate::process;
 use crate::wasm::{TARGET, Toolchain};
 use crate::workspace::{Guest, GuestKind, Workspace};
 
-/// The cargo profile of guests.
+/// The cargo profile with which guests are built.
 pub(crate) const PROFILE: &str = "guest";
 
 #[derive(Args, Clone, Copy, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     pub(crate) beside_host: bool,
 }
 
-/// Builds the guests and copies them to the host's folder.
+/// Builds the guests and copies their components to the folder that the host loads.
 pub(crate) fn build(workspace: &Workspace, options: Options) -> anyhow::Result<()> {
     let wanted: Vec<&Guest> = workspace
         .guests

@@ -8,18 +8,18 @@ use std::path::PathBuf;
 use crate::process;
 use crate::workspace::{Workspace, cargo};
 
-/// Cargo profile of the binary.
+/// Cargo profile with which the program `assurance` is built.
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
-    /// That of the tests.
+    /// Profile of the tests: `dev`.
     Dev,
-    /// The quickest to build.
+    /// Profile that builds in the shortest time.
     Quick,
-    /// The quickest to run.
+    /// Profile whose program runs fastest.
     Release,
 }
 
-/// Builds `assurance`. Returns its path.
+/// Builds the program `assurance`. Returns its path.
 pub(crate) fn build(workspace: &Workspace, profile: Profile) -> anyhow::Result<PathBuf> {
     let (profile, folder) = match profile {
         Profile::Dev => ("dev", "debug"),

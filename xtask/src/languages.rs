@@ -13,10 +13,10 @@ use crate::{packages, process};
 const QUICKJS: &str = "componentize-qjs@0.4.5";
 /// PyPI package with CPython that builds components.
 const CPYTHON: &str = "componentize-py==0.25.1";
-/// The example in each language, and the name of its world.
+/// Name of the example area in each language, and of its world.
 const EXAMPLE: &str = "announcements";
 
-/// A language of the example.
+/// A language other than Rust in which the example area is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuestLanguage {
     /// JavaScript, executed by QuickJS.
@@ -25,7 +25,7 @@ pub enum GuestLanguage {
     Python,
 }
 
-/// The tool that builds components of one language.
+/// The installed tool that builds components of one language.
 #[derive(Debug)]
 pub struct Tool {
     language: GuestLanguage,
@@ -33,10 +33,11 @@ pub struct Tool {
 }
 
 impl GuestLanguage {
-    /// All languages.
+    /// All languages other than Rust that have the example.
     pub const ALL: [Self; 2] = [Self::JavaScript, Self::Python];
 
-    /// Returns the tool below this folder, and installs it if it is missing.
+    /// Returns the tool that builds components of this language, installed below the folder.
+    /// Installs it if it is missing.
     ///
     /// # Errors
     /// The registry's client is missing or cannot reach the registry.

@@ -46,8 +46,8 @@ pub fn pypi(folder: &Path, packages: &[&str]) -> anyhow::Result<PathBuf> {
     Ok(python)
 }
 
-/// Installs a set unless its folder has it. One at a time, because concurrent tests may need the
-/// same set.
+/// Installs a set of packages unless its folder has it. One at a time, because concurrent tests may
+/// need the same set.
 fn install_once(
     folder: &Path,
     packages: &[&str],

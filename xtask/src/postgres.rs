@@ -18,13 +18,13 @@ use crate::{apt, process};
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
-/// Settings of every server.
+/// Settings of every temporary PostgreSQL server of a task.
 const SETTINGS: [&str; 4] =
     ["max_connections=400", "shared_buffers=128MB", "fsync=on", "synchronous_commit=on"];
-/// Prefix of temporary folders; the process id of the task follows.
+/// Prefix of the temporary folders of PostgreSQL servers; the process id of the task follows.
 const FOLDER: &str = "assurance-postgres-";
 
-/// A running server.
+/// A running temporary PostgreSQL server.
 pub(crate) struct Postgres {
     server: Child,
     cluster: Cluster,
@@ -33,13 +33,13 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Starts a server with PostgreSQL's default log settings and waits until it responds.
+    /// Starts a PostgreSQL server with the default log settings and waits until it responds.
     pub(crate) fn start() -> anyhow::Result<Self> {
         Self::start_with(&[])
     }
 
-    /// Starts a server with a small write-ahead log, for the many small databases of the tests,
-    /// which would fill the disk otherwise.
+    /// Starts a PostgreSQL server with a small write-ahead log, for the many small databases of the
+    /// tests, which would fill the disk otherwise.
     pub(crate) fn start_small() -> anyhow::Result<Self> {
         Self::start_with(&["max_wal_size=256MB"])
     }
@@ -57,12 +57,12 @@ impl Postgres {
         Ok(postgres)
     }
 
-    /// Returns the URL for clients: a superuser without a password.
+    /// Returns the URL of the PostgreSQL server for clients: a superuser without a password.
     pub(crate) fn url(&self) -> String {
         self.database_url("postgres")
     }
 
-    /// Returns the URL of one database.
+    /// Returns the URL of one database of the server.
     pub(crate) fn database_url(&self, name: &str) -> String {
         self.cluster.url(name)
     }
@@ -76,7 +76,7 @@ impl Postgres {
         Ok(self.database_url(name))
     }
 
-    /// Returns the server's version.
+    /// Returns the version of the PostgreSQL server.
     pub(crate) fn version(&self) -> &str {
         &self.version
     }
@@ -100,8 +100,8 @@ impl Postgres {
 }
 
 impl Drop for Postgres {
-    /// Stops the server with a fast shutdown (SIGINT), or after a timeout with an immediate one
-    /// (SIGQUIT).
+    /// Stops the PostgreSQL server with a fast shutdown (SIGINT), or after a timeout with an
+    /// immediate one (SIGQUIT).
     fn drop(&mut self) {
         for signal in [Signal::INT, Signal::QUIT, Signal::KILL] {
             // An error means that the process has ended.
@@ -119,7 +119,7 @@ impl Drop for Postgres {
     }
 }
 
-/// Returns the folder of the newest installed version's programs.
+/// Returns the folder of the programs of the newest PostgreSQL; installs it if none is there.
 fn programs() -> anyhow::Result<PathBuf> {
     if cluster::programs().is_none() {
         apt::install(&["postgresql"], "the tests need a PostgreSQL server")?;
@@ -138,7 +138,7 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Deletes folders of killed tasks.
+/// Deletes temporary PostgreSQL folders of tasks that were killed.
 fn sweep() {
     let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
     for entry in entries.flatten() {

@@ -9,10 +9,11 @@ use anyhow::{Context as _, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// Process id of the running program, or 0.
+/// Process id of the program that the task runs at the moment, or 0.
 static RUNNING: AtomicI32 = AtomicI32::new(0);
 
-/// Makes interruptions stop only the running program, so that the caller can clean up.
+/// Makes interruptions (Ctrl-C) stop only the program that the task runs, so that the task can
+/// clean up.
 ///
 /// # Errors
 /// The process has a handler already.
@@ -27,7 +28,7 @@ pub fn outlive_interruptions() -> anyhow::Result<()> {
     .context("no signal handler")
 }
 
-/// Waits for a program.
+/// Waits for a program to end.
 ///
 /// # Errors
 /// There was an interruption.

@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::apt;
 use crate::workspace::Workspace;
 
-/// Installs npm and Python's virtual environments, with which tests install packages of both
-/// registries, unless they work.
+/// Installs npm and Python's virtual environments unless they work; tests install packages of both
+/// registries with them.
 pub(crate) fn package_managers() -> anyhow::Result<()> {
     let checks =
         [("npm", "npm", "--version"), ("python3-venv", "python3", "-cimport ensurepip, venv")];
@@ -24,24 +24,25 @@ pub(crate) fn package_managers() -> anyhow::Result<()> {
     apt::install(&missing, &format!("the tests need {}", missing.join(" and ")))
 }
 
-/// Returns the OCI registry.
+/// Returns the path of an OCI registry's server program.
 pub(crate) fn registry(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     find(workspace, "docker-registry", &["docker-registry"])
 }
 
-/// Returns the program that checks alert rules.
+/// Returns the path of `promtool`, which checks alert rules.
 pub(crate) fn promtool(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     find(workspace, "promtool", &["prometheus"])
 }
 
-/// Returns the server for shared rate limits, unpacked with the libraries that Debian has for it.
+/// Returns the path of a Redis server program for shared rate limits, unpacked with the libraries
+/// that it needs.
 pub(crate) fn redis(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let packages = ["redis-server", "redis-tools", "libjemalloc2", "liblzf1"];
     find(workspace, "redis-server", &packages)
 }
 
-/// Returns a program: the installed one, otherwise one of the unpacked packages, the first of which
-/// names the folder.
+/// Returns the path of a program: the installed one, otherwise one in the unpacked packages, the
+/// first of which names the folder.
 fn find(workspace: &Workspace, name: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
     let installed = Path::new("/usr/bin").join(name);
     if installed.exists() {

@@ -35,7 +35,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     Err(error.into())
 }
 
-/// Builds areas and host side by side, because each ends with crates that keep one processor busy.
+/// Builds areas and host at the same time, because each ends with crates that keep one processor
+/// busy. Returns the path of the host's program.
 fn build(workspace: &Workspace, profile: Profile) -> anyhow::Result<PathBuf> {
     std::thread::scope(|scope| {
         let options = guests::Options { beside_host: true, ..guests::Options::default() };

@@ -64,8 +64,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     Ok(())
 }
 
-/// Returns the number of concurrent tests: one more than there are cores, because most end-to-end
-/// tests wait more than they compute.
+/// Returns the number of tests to run at the same time: one more than there are cores, because most
+/// end-to-end tests wait more than they compute.
 fn side_by_side() -> usize {
     1 + std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -76,7 +76,7 @@ fn cargo_test(workspace: &Workspace) -> Command {
     command
 }
 
-/// Runs cargo, shows its output and counts results.
+/// Runs cargo, shows its output and counts the results of its tests.
 fn follow(command: &mut Command) -> anyhow::Result<(TestCounts, bool)> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("cargo does not start")?;
     let output = child.stdout.take().context("no output")?;
@@ -94,7 +94,7 @@ fn follow(command: &mut Command) -> anyhow::Result<(TestCounts, bool)> {
 }
 
 impl TestCounts {
-    /// Counts one line of the test harness's output.
+    /// Adds the results in one line of the test harness's output.
     fn count(&mut self, line: &str) {
         if let Some((name, ending)) =
             line.strip_prefix("test ").and_then(|rest| rest.rsplit_once(" ... "))

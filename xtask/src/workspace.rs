@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::process;
 
-/// The repository of this `xtask`.
+/// The cargo workspace of the repository to which this `xtask` belongs.
 pub(crate) struct Workspace {
-    /// The folder of the workspace's `Cargo.toml`.
+    /// Folder of the workspace's `Cargo.toml`.
     pub(crate) root: PathBuf,
     /// Cargo's target directory; respects `CARGO_TARGET_DIR`.
     pub(crate) target: PathBuf,
-    /// Every guest crate.
+    /// Every crate below `guests/` that becomes a component.
     pub(crate) guests: Vec<Guest>,
     /// Names of the workspace's packages and targets, as they occur in file names of build
     /// products.
@@ -24,29 +24,29 @@ pub(crate) struct Workspace {
 
 /// A crate below `guests/` that becomes a component.
 pub(crate) struct Guest {
-    /// The cargo package.
+    /// Name of the guest's cargo package.
     pub(crate) package: String,
-    /// The library file's stem: `area_support`.
+    /// Stem of the guest's library file, for example `area_support`.
     pub(crate) library: String,
-    /// Name of the component: the crate's folder.
+    /// Name of the guest's component: the name of the crate's folder.
     pub(crate) name: String,
-    /// Kind of the guest.
+    /// Kind of the guest, by its folder.
     pub(crate) kind: GuestKind,
 }
 
 /// Kind of a guest, by its folder below `guests/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GuestKind {
-    /// A served area: `guests/<area>`.
+    /// An area that is served: `guests/<area>`.
     Area,
-    /// An example: `guests/examples/<name>`, and `guests/notes`.
+    /// An example area: `guests/examples/<name>`, and `guests/notes`.
     Example,
     /// A hostile, broken or test-specific guest: `guests/fixtures/<name>`.
     Fixture,
 }
 
 impl Workspace {
-    /// Reads cargo's metadata; needs no network.
+    /// Finds the workspace and its guests in cargo's metadata; needs no network.
     pub(crate) fn find() -> anyhow::Result<Self> {
         let manifest = own_folder().join("../Cargo.toml");
         let mut command = cargo();
@@ -62,12 +62,12 @@ impl Workspace {
         Ok(Self { root, target, guests, names })
     }
 
-    /// Returns the folder of built areas, which `serve` loads.
+    /// Returns the folder of built areas, which `cargo xtask serve` loads.
     pub(crate) fn areas(&self) -> PathBuf {
         self.target.join("areas")
     }
 
-    /// Returns the folder of built guests of a kind.
+    /// Returns the folder of built guests of this kind.
     pub(crate) fn components(&self, kind: GuestKind) -> PathBuf {
         match kind {
             GuestKind::Area => self.areas(),
@@ -84,7 +84,7 @@ fn own_folder() -> PathBuf {
     told.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
 }
 
-/// Returns the cargo that runs this task.
+/// Returns the path of the cargo that runs this task.
 pub(crate) fn cargo_program() -> PathBuf {
     std::env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }

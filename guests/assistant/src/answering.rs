@@ -17,34 +17,37 @@ use crate::runs::{AnswerCreator, RunCompleted, RunStatus, StoredRun};
 use crate::specialist;
 use crate::upstream::{self, Failure};
 
-/// Timeout of a request to a model.
+/// Timeout of one request to a language model, in milliseconds.
 const TIMEOUT_MS: u32 = 60_000;
 
-/// Timeout of the job: two requests (the second one if the model needs `max_completion_tokens`) and
-/// a margin.
+/// Timeout of the job that creates an answer, in milliseconds: two requests (the second one if the
+/// model needs `max_completion_tokens`) and a margin.
 pub(crate) const JOB_TIMEOUT_MS: u32 = 150_000;
 
 const MOST_RESPONSE_BYTES: u32 = 1024 * 1024;
 
-/// Maximum number of attempts after temporary failures of the model's server. Later attempts of the
-/// job end the run.
+/// Maximum number of attempts to get an answer after temporary failures of the model's server.
+/// Later attempts of the job end the run.
 const MOST_ATTEMPTS: u32 = 3;
 
-/// Number of attempts of the job. A run stays open for ever if none of them can end it: by default
-/// they take an hour and a half, in which a version that cannot run the job can be replaced.
+/// Maximum number of attempts of the job that creates an answer. A run stays open forever if none
+/// of them can end it: by default they take an hour and a half, in which a version that cannot run
+/// the job can be replaced.
 pub(crate) const JOB_ATTEMPTS: u32 = 100;
 
-/// Delay before the next attempt in seconds, multiplied by the attempt.
+/// Delay before the next attempt to get an answer, in seconds, multiplied by the number of the
+/// attempt.
 const RETRY_SECONDS: i64 = 3;
 
-/// Job that creates the answer of a run.
+/// Job that creates the answer to a user's message (a run).
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct CreateAnswer {
     run_id: Uuid,
     prepared: Option<PreparedRequest>,
 }
 
-/// A request that is ready to send to the model. Only the attempt that prepared it sends it.
+/// A request for an answer that is ready to send to the model. Only the attempt that prepared it
+/// sends it.
 #[derive(Clone, Serialize, Deserialize)]
 struct PreparedRequest {
     attempt: u32,
@@ -63,7 +66,7 @@ impl CreateAnswer {
     }
 }
 
-/// A run with its conversation.
+/// A run that has not ended, with its conversation.
 struct OpenRun {
     run: Stored<StoredRun>,
     conversation: Stored<StoredConversation>,
@@ -79,7 +82,8 @@ pub(crate) fn run(ctx: &JobCtx, job: CreateAnswer) -> JobResult<CreateAnswer> {
     }
 }
 
-/// Ends the run whose job a user cancelled; it would stay open for ever.
+/// Handles the event `job.cancelled`: ends the run whose job a user cancelled, which would
+/// otherwise stay open forever.
 pub(crate) fn job_cancelled(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let job: JobCancelled = event.data()?;
     if let Some(id) = job.resource_of::<CreateAnswer>("assistant")
@@ -221,7 +225,7 @@ fn note(
     succeed(ctx, open, completion.content, structured)
 }
 
-/// Schedules the next attempt after a temporary failure.
+/// Schedules the next attempt to get an answer after a temporary failure.
 fn again(ctx: &JobCtx, mut open: OpenRun, failure: &Failure) -> JobResult<CreateAnswer> {
     open.run.status = RunStatus::Queued;
     open.run.error_code = Some(failure.code.to_owned());
@@ -230,7 +234,8 @@ fn again(ctx: &JobCtx, mut open: OpenRun, failure: &Failure) -> JobResult<Create
     Ok(Outcome::Retry(ctx.now().plus_seconds(wait), failure.code.to_owned()))
 }
 
-/// Returns the citations in an answer and how the answer was created.
+/// Returns the member `structured` of an answer: the records that it cites, and how the answer was
+/// created.
 fn structured(text: &str, sources: &[Source], how: Value) -> Map<String, Value> {
     let mut structured = match how {
         Value::Object(how) => how,

@@ -18,7 +18,7 @@ const MOST_WORD_CHARACTERS: usize = 200;
 /// older name; other servers support only the older one.
 const BOUNDS: [&str; 2] = ["max_tokens", "max_completion_tokens"];
 
-/// One message of the prompt.
+/// One message of the prompt: author and text.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct PromptMessage {
     pub(crate) role: MessageAuthor,
@@ -53,14 +53,14 @@ pub(crate) fn renamed_bound(
     Some(body)
 }
 
-/// The answer in a model's response.
+/// The answer in a model's response, with the model's name and the token counts.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Completion {
     pub(crate) content: String,
-    /// Model named by the server; `None` if it names none.
+    /// Name of the model, as the server's response has it; `None` if the response names none.
     pub(crate) model: Option<String>,
     pub(crate) finish_reason: Option<String>,
-    /// Token counts; `None` if the server does not report them.
+    /// Token counts of the request; `None` if the server does not report them.
     pub(crate) tokens: Option<Tokens>,
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, Failure> {
     })
 }
 
-/// Parses token counts; `None` if they are invalid.
+/// Parses the token counts in a model's response; `None` if they are invalid.
 fn tokens(usage: Value) -> Option<Tokens> {
     let usage: Usage = serde_json::from_value(usage).ok()?;
     let cached = usage.prompt_tokens_details.and_then(|details| details.cached_tokens);
@@ -127,7 +127,7 @@ fn tokens(usage: Value) -> Option<Tokens> {
     })
 }
 
-/// Removes characters that documents cannot store, and limits the length.
+/// Removes characters that documents cannot store from a text, and limits the length of the text.
 fn clean(text: &str, most_characters: usize) -> String {
     ellipsize(&text.trim().replace('\0', "\u{fffd}"), most_characters)
 }

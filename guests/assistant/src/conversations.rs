@@ -26,12 +26,12 @@ pub(crate) struct NewConversation {
     /// Title of the conversation; by default the beginning of the first message.
     #[schemars(length(min = 1, max = 200))]
     title: Option<String>,
-    /// The first message.
+    /// Text of the user's first message; without it, the conversation begins empty.
     #[schemars(length(min = 1, max = 20_000))]
     message: Option<String>,
     /// Id of the model endpoint that answers the first message.
     model_endpoint_id: Option<Uuid>,
-    /// Id of a model of that endpoint.
+    /// Id of the model that answers the first message; `model_endpoint_id` must have it.
     #[schemars(length(min = 1, max = 200))]
     model: Option<String>,
 }
@@ -138,7 +138,7 @@ impl From<Stored<StoredConversation>> for ConversationSummary {
     }
 }
 
-/// Trims a title and checks its length.
+/// Trims the title of a conversation and checks its length.
 fn title(given: &str) -> Result<String> {
     let title = given.trim();
     if title.is_empty() {
@@ -147,7 +147,7 @@ fn title(given: &str) -> Result<String> {
     Ok(title.to_owned())
 }
 
-/// Returns the beginning of a message, for use as a title.
+/// Returns the beginning of a message, for use as the title of its conversation.
 fn beginning(message: &str) -> String {
     ellipsize(first_line(message), MOST_TITLE_CHARACTERS)
 }
@@ -262,7 +262,7 @@ pub(crate) struct NewMessage {
     content: String,
     /// Id of the model endpoint that answers the message.
     model_endpoint_id: Option<Uuid>,
-    /// Id of a model of that endpoint.
+    /// Id of the model that answers the message; `model_endpoint_id` must have it.
     #[schemars(length(min = 1, max = 200))]
     model: Option<String>,
 }

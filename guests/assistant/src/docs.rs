@@ -1,6 +1,6 @@
 //! Descriptions of both operations for OpenAPI.
 
-/// Description of operation 5.
+/// Text for the OpenAPI document about operation 5, model endpoints.
 pub(crate) const ENDPOINTS: &str = "An OpenAI-compatible server: `GET {base_url}/models` and \
     `POST {base_url}/chat/completions`. `api_key` is encrypted when it is received and never \
     returned. It is sent as a bearer token, only to `base_url`, and may be omitted if the server \
@@ -16,7 +16,7 @@ pub(crate) const ENDPOINTS: &str = "An OpenAI-compatible server: `GET {base_url}
     (5xx), `timeout`, `unresolved`, `unreachable`, `address_refused`, `answer_too_large`, \
     `invalid_answer`.";
 
-/// Description of operation 8.
+/// Text for the OpenAPI document about operation 8, conversations.
 pub(crate) const CONVERSATIONS: &str = "`{}` opens an empty conversation. A `message`, here or \
     later, starts a run: a job that collects the workspace's records about it and calls the \
     chosen model endpoint. A run is `queued`, `running`, then `succeeded` with an \

@@ -5,13 +5,13 @@ use area_sdk::prelude::*;
 
 use crate::validation;
 
-/// Maximum number of endpoints of a workspace.
+/// Maximum number of model endpoints of a workspace.
 pub(crate) const MOST_ENDPOINTS: u32 = 50;
 
-/// Maximum length of an endpoint's name and of a model id, in characters.
+/// Maximum length of a model endpoint's name and of a model id, in characters.
 const MOST_NAME_CHARACTERS: usize = 200;
 
-/// Maximum size of an API key, in bytes.
+/// Maximum size of the API key of a model endpoint, in bytes.
 const MOST_KEY_BYTES: usize = 4096;
 
 /// Id of a model, as its server names it.
@@ -28,7 +28,7 @@ pub(crate) struct NewModelEndpoint {
     /// URL below which `/models` and `/chat/completions` exist: https with a public address.
     #[schemars(length(min = 1, max = 2000), extend("format" = "uri"))]
     base_url: String,
-    /// Model ids. The first is the default.
+    /// Ids of the models that the endpoint offers. The first is the default.
     #[schemars(length(min = 1, max = 50), extend("uniqueItems" = true))]
     model_ids: Vec<ModelId>,
     #[schemars(length(min = 1, max = 200))]
@@ -38,7 +38,7 @@ pub(crate) struct NewModelEndpoint {
 /// A model endpoint: an OpenAI-compatible server with its models.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ModelEndpoint {
-    /// Whether conversations may use the endpoint.
+    /// Whether conversations may use the model endpoint.
     active: bool,
     base_url: String,
     created_at: Timestamp,
@@ -65,8 +65,8 @@ pub(crate) struct StoredEndpoint {
     pub(crate) last_validated_at: Option<Timestamp>,
     pub(crate) model_ids: Vec<ModelId>,
     pub(crate) name: String,
-    /// Incremented at each change of address, key or models. Results of validations for an earlier
-    /// generation are discarded.
+    /// Incremented at each change of the endpoint's address, key or models. Results of validations
+    /// for an earlier generation are discarded.
     pub(crate) generation: u32,
     created_by: Uuid,
 }
@@ -103,12 +103,12 @@ impl StoredEndpoint {
         self.has_credential.then(|| credential_name(id))
     }
 
-    /// Whether the endpoint has this model.
+    /// Whether the endpoint offers the model with this id.
     pub(crate) fn offers(&self, model: &str) -> bool {
         self.model_ids.iter().any(|id| id.0 == model)
     }
 
-    /// Discards the results of earlier validations and starts a new generation.
+    /// Discards the results of earlier validations of the endpoint and starts a new generation.
     fn renew(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.last_validated_at = None;
@@ -145,8 +145,8 @@ fn check_url(ctx: &Ctx, url: &str) -> Result<()> {
     })
 }
 
-/// Requires the API key when scheme, host or port of the address change, because a stored key must
-/// never be sent to another server.
+/// Refuses a new address on another server (scheme, host or port) if the change contains no API
+/// key, because the stored key must never be sent to another server.
 fn check_same_origin(before: &str, after: &str) -> Result<()> {
     if origin(before) == origin(after) {
         return Ok(());
@@ -156,8 +156,8 @@ fn check_same_origin(before: &str, after: &str) -> Result<()> {
         .hint("Send the new server's `api_key` with it, or `null` to remove the key."))
 }
 
-/// Returns scheme, host and port. Equal origins may be spelled differently; the host compares the
-/// addresses to which it sends keys.
+/// Returns scheme, host and port of a URL. Equal origins may be spelled differently; the host
+/// compares the addresses to which it sends keys.
 fn origin(url: &str) -> Option<String> {
     let (scheme, rest) = url.trim().split_once("://")?;
     let authority = rest.split(['/', '\\']).next()?;

@@ -13,26 +13,26 @@ use area_shared::evidence::EvidenceRecord;
 use crate::records::{AdvisoryMatch, Audit, Component, Finding, Questionnaire};
 use crate::redact::redact;
 
-/// Maximum number of repositories that are searched for names in the question.
+/// Maximum number of repositories whose names are searched for in the question.
 const REPOSITORIES: u32 = 500;
 
-/// Maximum number of findings collected.
+/// Maximum number of findings that are collected for an answer.
 const FINDINGS: u32 = 8;
 
-/// Maximum number of components collected, once for names in the question and once for advisories
-/// in it.
+/// Maximum number of components that are collected for an answer, once for names in the question
+/// and once for advisories in the question.
 const COMPONENTS: u32 = 8;
 
 /// Maximum number of words of a question that are compared with names.
 const WORDS: usize = 40;
 
-/// Maximum number of questionnaires and of audits collected.
+/// Maximum number of questionnaires, and of audits, that are collected for an answer.
 const LATEST: u32 = 3;
 
-/// Number of evidence kinds whose latest record is collected.
+/// Number of evidence kinds of which the latest record is collected for an answer.
 const KINDS: usize = 5;
 
-/// Maximum length of a title or detail, in characters.
+/// Maximum length of the title or detail of a collected record, in characters.
 const MOST_CHARACTERS: usize = 300;
 
 /// Severities, worst first.
@@ -41,7 +41,7 @@ pub(crate) const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "
 /// Number of records by the value of a property, for example by severity.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// Counts of the workspace's records.
+/// Numbers of the workspace's records, by kind of record.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct RecordCounts {
     pub(crate) repositories: u64,
@@ -85,7 +85,7 @@ impl SourceKind {
     }
 }
 
-/// A record that an answer can cite.
+/// A record of the workspace that an answer can cite.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Source {
     /// Label in citations: a letter for the kind and a number, for example `F1`.
@@ -96,14 +96,14 @@ pub(crate) struct Source {
     pub(crate) detail: String,
 }
 
-/// Input for an answer: counts and sources.
+/// Records from which an answer is created: counts, and the records that it can cite.
 #[derive(Debug, Default)]
 pub(crate) struct CollectedRecords {
     pub(crate) facts: RecordCounts,
     pub(crate) sources: Vec<Source>,
 }
 
-/// Names of repositories, by id.
+/// Names of the workspace's repositories, by id.
 type RepositoryNames = BTreeMap<String, String>;
 
 type RecordsResult<T> = Result<T, DocumentError>;
@@ -116,19 +116,19 @@ impl CollectedRecords {
         self.sources.push(Source { label, kind, id, title, detail });
     }
 
-    /// Returns the sources of a kind.
+    /// Returns the collected records of one kind.
     pub(crate) fn of(&self, kind: SourceKind) -> impl Iterator<Item = &Source> {
         self.sources.iter().filter(move |source| source.kind == kind)
     }
 }
 
-/// Shortens a text to one line and replaces credentials.
+/// Shortens a text to one line and replaces credentials in it.
 fn shortened(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     ellipsize(&redact(&text), MOST_CHARACTERS)
 }
 
-/// Collects the records for a question.
+/// Collects the workspace's records that help to answer a question.
 pub(crate) fn collect(scope: &Scope, question: &str) -> RecordsResult<CollectedRecords> {
     let names = repository_names(scope)?;
     let named = named_in(question, &names);

@@ -33,7 +33,7 @@ use messages::StoredMessage;
 use runs::{RunCompleted, StoredRun};
 use validation::{EndpointFailed, EndpointValidated, Validate};
 
-/// Declares the area.
+/// Declares the area `assistant`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("assistant", env!("CARGO_PKG_VERSION"))
         .summary("Model endpoints and conversations with the assistant")

@@ -14,16 +14,16 @@ pub(crate) const MOST_ANSWER_CHARACTERS: usize = 20_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MessageAuthor {
-    /// A person of the workspace.
+    /// A user of the workspace wrote the message.
     User,
-    /// The assistant.
+    /// The assistant wrote the message.
     Assistant,
 }
 
 /// A message of a conversation.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Message {
-    /// User who wrote it; null for the assistant.
+    /// Id of the user who wrote the message; null if the assistant did.
     author_id: Option<Uuid>,
     content: String,
     conversation_id: Uuid,
@@ -41,7 +41,7 @@ pub(crate) struct StoredMessage {
     pub(crate) author_id: Option<Uuid>,
     pub(crate) content: String,
     pub(crate) conversation_id: Uuid,
-    /// Position in the conversation, from 0.
+    /// Position of the message in the conversation, from 0.
     pub(crate) position: u32,
     pub(crate) role: MessageAuthor,
     pub(crate) structured: Option<Map<String, Value>>,
@@ -82,7 +82,7 @@ pub(crate) fn content(pointer: &str, given: String) -> Result<String> {
     Ok(given)
 }
 
-/// Stores a user's message.
+/// Stores a user's message in a conversation.
 pub(crate) fn say(
     ctx: &Ctx,
     conversation_id: Uuid,

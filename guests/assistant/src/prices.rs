@@ -24,10 +24,10 @@ struct Price {
     output: String,
 }
 
-/// Token counts of a run.
+/// Token counts of a request to a model.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Tokens {
-    /// Input tokens, including cached ones.
+    /// Number of input tokens, including cached ones.
     pub(crate) input: u32,
     pub(crate) cached_input: u32,
     pub(crate) output: u32,

@@ -8,12 +8,12 @@ use crate::facts::{CollectedRecords, Source};
 use crate::messages::{MessageAuthor, StoredMessage};
 use crate::redact::redact;
 
-/// Maximum number of earlier messages in the prompt, and maximum sum of their characters.
+/// Maximum number of earlier messages of the conversation in the prompt.
 pub(crate) const MOST_EARLIER: u32 = 20;
 const MOST_EARLIER_CHARACTERS: usize = 30_000;
 
-/// System message. The records are a separate message, so that the model does not read them as
-/// rules.
+/// System message of the prompt. The records are a separate message, so that the model does not
+/// read them as rules.
 const RULES: &str = "\
 You are the assistant of a security assurance workspace. Answer the user's last message from the \
 workspace records, which are the JSON in the first message. The records were written by scanners, \
@@ -23,7 +23,7 @@ label that is not in the records. Where the records do not tell, say so. You hav
 change nothing. Never ask for passwords or keys. Answer in the language of the user, in plain \
 text, in at most 400 words.";
 
-/// Returns the body of the request to the model.
+/// Returns the body of the request to the model that answers a message.
 pub(crate) fn body(
     model: &str,
     known: &CollectedRecords,

@@ -3,7 +3,7 @@
 
 use area_sdk::prelude::*;
 
-/// A finding of a scanner.
+/// A finding of a scanner, with the members that the assistant reads.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Finding {
@@ -17,7 +17,7 @@ pub(crate) struct Finding {
 
 document!(Finding, "control_room.findings");
 
-/// An audit of a repository.
+/// An audit of a repository, with the members that the assistant reads.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Audit {
@@ -28,7 +28,7 @@ pub(crate) struct Audit {
 
 document!(Audit, "schedules.audits");
 
-/// A component of the dependency inventory.
+/// A component of the dependency inventory, with the members that the assistant reads.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Component {
@@ -54,7 +54,7 @@ pub(crate) struct AdvisoryMatch {
 
 document!(AdvisoryMatch, "dependencies.matches");
 
-/// A questionnaire.
+/// A questionnaire, with the members that the assistant reads.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Questionnaire {

@@ -32,7 +32,7 @@ const CREDENTIALS: [(&str, usize); 22] = [
 const KEY_BEGINS: &str = "-----BEGIN ";
 const KEY_ENDS: &str = "-----END ";
 
-/// Whether credentials may contain this character.
+/// Whether a credential may contain this character.
 fn inside(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+' | '=')
 }

@@ -43,7 +43,7 @@ pub(crate) enum AnswerCreator {
 /// Value of `route` for a run without a model.
 const WORKSPACE_ROUTE: &str = "workspace";
 
-/// A run: the execution of one answer.
+/// A run: the creation of one answer to a user's message.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Run {
     assistant_message_id: Option<Uuid>,
@@ -255,7 +255,7 @@ pub(crate) fn list(
     Ok(runs.paging(paging).page()?.map(Run::from))
 }
 
-/// Path of a run in a conversation.
+/// Path parameters of a run: ids of the conversation and the run.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct RunPath {
     conversation_id: Uuid,
@@ -274,7 +274,7 @@ pub(crate) fn show(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Versioned
     Ok(Versioned(run.into(), version))
 }
 
-/// Answers the message of a failed run again, with the endpoint that is the default now.
+/// Answers the message of a failed run again, with the model endpoint that is the default now.
 pub(crate) fn retry(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Created<Run>> {
     let run = find(ctx, &path)?;
     if run.status != RunStatus::Failed {

@@ -3,13 +3,13 @@
 use area_sdk::Scope;
 use area_sdk::prelude::*;
 
-/// A snapshot; only its id is used.
+/// A snapshot of the workspace context; only its id is used.
 #[derive(Serialize, Deserialize)]
 struct Snapshot {}
 
 document!(Snapshot, "context.snapshots");
 
-/// Returns the id of the newest snapshot; `None` if there is none.
+/// Returns the id of the newest snapshot of the workspace context; `None` if there is none.
 pub(crate) fn latest(scope: &Scope) -> Result<Option<Uuid>> {
     let newest = scope.documents::<Snapshot>().query().descending("generated_at").first()?;
     Ok(newest.map(|snapshot| snapshot.uuid()))

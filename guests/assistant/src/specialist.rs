@@ -7,7 +7,7 @@ use crate::facts::{CollectedRecords, Counts, SEVERITIES, Source, SourceKind};
 pub(crate) const NOTICE: &str = "No model endpoint is ready, so this answer comes from the \
                                  workspace's own records, without a language model.";
 
-/// A topic that a question can have.
+/// A topic of the workspace's records that a question can be about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Topic {
     Findings,
@@ -57,7 +57,7 @@ fn about(question: &str, known: &CollectedRecords) -> Vec<Topic> {
     topics
 }
 
-/// Returns the answer to a question.
+/// Returns the answer to a question, created from the collected records without a model.
 pub(crate) fn answer(question: &str, known: &CollectedRecords) -> String {
     let mut parts = vec![NOTICE.to_owned()];
     for topic in about(question, known) {
@@ -94,12 +94,13 @@ fn listed(counts: &Counts) -> String {
     counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats sources as a list, one on each line.
+/// Formats records as a list, one on each line.
 fn lines<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
     sources.map(|s| format!("\n- [{}] {}: {}", s.label, s.title, s.detail)).collect()
 }
 
-/// Formats the sum of counts and its parts.
+/// Formats the sum of counts with its noun, and the given parts: "5 audits (4 completed, 1
+/// failed)".
 fn sum(counts: &Counts, one: &str, many: &str, parts: &str) -> String {
     let total: u64 = counts.values().sum();
     let number = number(total, one, many);

@@ -4,17 +4,17 @@ use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
 use serde_json::Value;
 
-/// Maximum value of `Retry-After` that is obeyed, in seconds.
+/// Maximum value of a model server's `Retry-After` that is obeyed, in seconds.
 const MOST_RETRY_AFTER_SECONDS: i64 = 60;
 
-/// A failed request to a model server.
+/// Reason why a request to a model server failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Failure {
-    /// One of the error codes in the operations' documentation.
+    /// Error code for the client, one of those in the operations' documentation.
     pub(crate) code: &'static str,
-    /// Whether the failure is temporary, so that a retry may succeed.
+    /// Whether the failure is temporary, so that another attempt may succeed.
     pub(crate) transient: bool,
-    /// Value of `Retry-After` in the server's response, in seconds.
+    /// Value of `Retry-After` in the server's response, in seconds; `None` if there is none.
     pub(crate) retry_after: Option<i64>,
 }
 
@@ -27,12 +27,12 @@ impl Failure {
         Self { code, transient: true, retry_after: None }
     }
 
-    /// Returns the failure for a response that violates the protocol.
+    /// Returns the failure for a response that violates the model server's protocol.
     pub(crate) fn invalid() -> Self {
         Self::lasting("invalid_answer")
     }
 
-    /// Converts an error of the host's HTTP client.
+    /// Converts an error of the host's HTTP client to a failure of the request.
     fn of(error: &EgressError) -> Self {
         match error {
             EgressError::Refused(_) => Self::lasting("address_refused"),
@@ -45,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// Converts a response with a status other than 2xx.
+    /// Converts a model server's response with a status other than 2xx to a failure.
     fn of_status(answer: &Incoming) -> Self {
         let said = error_code(&answer.body);
         let said = said.as_deref().unwrap_or_default();
@@ -82,12 +82,12 @@ fn retry_after(answer: &Incoming) -> Option<i64> {
     Some(seconds.clamp(1, MOST_RETRY_AFTER_SECONDS))
 }
 
-/// Returns the URL of a server's resource.
+/// Returns the URL of a resource below a model server's base URL.
 pub(crate) fn url(base_url: &str, resource: &str) -> String {
     format!("{}/{resource}", base_url.trim_end_matches('/'))
 }
 
-/// Builds a request. The host adds the credential with that name.
+/// Builds a request to a model server. The host sends the secret named `bearer` as bearer token.
 pub(crate) fn request(
     url: String,
     bearer: Option<String>,
@@ -110,7 +110,8 @@ pub(crate) fn request(
     }
 }
 
-/// Sends a request and returns the body of a 2xx response.
+/// Sends a request to a model server and returns the body of a 2xx response; otherwise the failure
+/// with the body of the response.
 pub(crate) fn send(ctx: &JobCtx, request: &Outgoing) -> Result<Vec<u8>, (Failure, Vec<u8>)> {
     let answer = ctx.send(request).map_err(|error| (Failure::of(&error), Vec::new()))?;
     if (200..300).contains(&answer.status) {

@@ -11,23 +11,24 @@ use crate::upstream::{self, Failure};
 const TIMEOUT_MS: u32 = 15_000;
 const MOST_RESPONSE_BYTES: u32 = 4 * 1024 * 1024;
 
-/// Maximum number of attempts after temporary failures.
+/// Maximum number of attempts to validate a model endpoint after temporary failures.
 const MOST_ATTEMPTS: u32 = 3;
 
-/// Delay before the next attempt, in seconds.
+/// Delay before the next attempt to validate a model endpoint, in seconds.
 const RETRY_SECONDS: i64 = 30;
 
-/// Job that validates an endpoint.
+/// Job that validates a model endpoint: checks that its server lists all of its models.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Validate {
     model_endpoint_id: Uuid,
     generation: u32,
-    /// Request that is ready to send; `None` before the first step has read the endpoint.
+    /// Request that is ready to send; `None` before the first step of the job has read the
+    /// endpoint.
     prepared: Option<PreparedRequest>,
 }
 
-/// A request that is ready to send. Only the attempt that prepared it sends it; a later one reads
-/// the endpoint again.
+/// A request for a server's models that is ready to send. Only the attempt that prepared it sends
+/// it; a later one reads the endpoint again.
 #[derive(Clone, Serialize, Deserialize)]
 struct PreparedRequest {
     attempt: u32,
@@ -55,7 +56,7 @@ pub(crate) struct EndpointFailed {
 
 event!(EndpointFailed, "model_endpoint.failed");
 
-/// Enqueues the validation of an endpoint, at most once for each generation.
+/// Enqueues the validation of a model endpoint, at most once for each generation.
 pub(crate) fn enqueue(ctx: &Ctx, model_endpoint_id: Uuid, generation: u32) {
     let later = JobOptions {
         resource: Some(model_endpoint_id),
@@ -75,7 +76,8 @@ pub(crate) fn run(ctx: &JobCtx, job: Validate) -> JobResult<Validate> {
     }
 }
 
-/// Returns the endpoint; `None` if it was changed or deleted after the job was enqueued.
+/// Returns the model endpoint to validate; `None` if it was changed or deleted after the job was
+/// enqueued.
 fn look_up(ctx: &JobCtx, job: &Validate) -> Result<Option<Stored<StoredEndpoint>>, JobError> {
     let found = ctx.documents::<StoredEndpoint>().find(job.model_endpoint_id)?;
     Ok(found.filter(|endpoint| endpoint.generation == job.generation))
@@ -92,7 +94,7 @@ fn prepare(ctx: &JobCtx, job: Validate) -> JobResult<Validate> {
     Ok(Outcome::Continue(Validate { prepared: Some(prepared), ..job }))
 }
 
-/// Checks that the server lists all models of the endpoint.
+/// Checks that the server lists all models of the model endpoint.
 fn ask(ctx: &JobCtx, prepared: &PreparedRequest) -> Result<(), Failure> {
     let (url, credential) = (prepared.url.clone(), prepared.credential.clone());
     let request = upstream::request(url, credential, None, TIMEOUT_MS, MOST_RESPONSE_BYTES);

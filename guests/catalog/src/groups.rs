@@ -11,7 +11,7 @@ use area_shared::catalog::DataClassification;
 
 use crate::resource::{self, DocumentView, assign, once, versioned};
 
-/// A stored group.
+/// A stored group of users.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Group")]
 pub(crate) struct UserGroup {
@@ -26,10 +26,10 @@ pub(crate) struct UserGroup {
 
 document!(UserGroup, "groups");
 
-/// A request to create a group.
+/// A request to create a group of users.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewGroup {
-    /// Name, unique in the workspace.
+    /// Name of the group, unique in the workspace.
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
     name: String,
     /// Ids of the users who are members of the group.
@@ -72,7 +72,7 @@ pub(crate) struct GroupUpdated {
 
 event!(GroupUpdated, "group.updated");
 
-/// Removes duplicates and checks that every user is in the workspace.
+/// Removes duplicate user ids and checks that every user is a member of the workspace.
 fn members(scope: &Scope, ids: Vec<Uuid>) -> Result<Vec<Uuid>> {
     if ids.is_empty() {
         return Ok(ids);

@@ -24,16 +24,18 @@ pub(crate) const DESCRIPTION: &str = "Services also come from evidence. A record
     last one changes nothing. Content that is uploaded after the record is imported when it is \
     ready.";
 
-/// Maximum number of repositories taken from one record; further ones are ignored.
+/// Maximum number of a service's repositories taken from one evidence record; further ones are
+/// ignored.
 const MOST_REPOSITORIES: usize = 100;
 
-/// Consumes evidence records of kind `service`.
+/// Imports evidence records of kind `service` as services of the catalog.
 pub(crate) struct ServiceEvidenceConsumer;
 
 impl EvidenceConsumer for ServiceEvidenceConsumer {
     const JOB: &'static str = "import_services";
     const RECORD_KINDS: &'static [&'static str] = &["service"];
-    /// The parsed contents of a step, at most 1 MiB each, are in memory together.
+    /// Maximum number of records of one step. Their parsed contents, at most 1 MiB each, are in
+    /// memory together.
     const STEP: u32 = 20;
 
     fn import(ctx: &JobCtx, records: Vec<Stored<EvidenceRecord>>) -> Result<(), JobError> {
@@ -154,8 +156,8 @@ fn register(scope: &Scope, value: Service) -> Result<Stored<Service>, JobError> 
     Ok(stored)
 }
 
-/// Copies the content of a record to the service, without references to unknown repositories,
-/// groups or users.
+/// Copies the content of an evidence record to a service, without references to unknown
+/// repositories, groups or users.
 fn renew(service: &mut Service, known: &KnownReferences, statement: ServiceEvidence) {
     let said = statement.said;
     let short = |text: Option<String>, most: usize| {

@@ -14,7 +14,8 @@ use crate::services::Service;
 /// Maximum number of names in one database query.
 const NAMES: usize = 500;
 
-/// Services by name; repositories and groups by id and name; users by id and lower-case e-mail.
+/// Documents and users to which evidence records refer: services by name; repositories and groups
+/// by id and name; users by id and lower-case e-mail.
 pub(crate) struct KnownReferences {
     pub(crate) services: BTreeMap<String, Stored<Service>>,
     repositories: BTreeMap<String, Uuid>,
@@ -23,7 +24,7 @@ pub(crate) struct KnownReferences {
 }
 
 impl KnownReferences {
-    /// Loads the documents and users that have these names or ids.
+    /// Loads the services, repositories and groups with these names or ids, and all users.
     pub(crate) fn load(
         scope: &Scope,
         services: BTreeSet<&str>,
@@ -48,14 +49,15 @@ impl KnownReferences {
         self.people.get(&name.to_lowercase()).copied()
     }
 
-    /// Returns the ids of known repositories, without duplicates.
+    /// Returns the ids of the repositories with these names or ids, without duplicates. Ignores
+    /// unknown ones.
     pub(crate) fn repositories(&self, names: &[String]) -> Vec<Uuid> {
         let known = names.iter().filter_map(|name| resolve(&self.repositories, name));
         known.copied().collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
-/// Returns the documents that have one of these names, by name.
+/// Returns the documents that have one of these names.
 fn named<T: Document>(
     scope: &Scope,
     names: &BTreeSet<&str>,
@@ -69,7 +71,7 @@ fn named<T: Document>(
     Ok(found)
 }
 
-/// Returns the ids of documents, by id and by name.
+/// Returns the ids of the documents that have one of these names or ids, by id and by name.
 fn referred<T: Document>(
     scope: &Scope,
     references: &BTreeSet<&str>,

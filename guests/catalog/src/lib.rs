@@ -17,7 +17,7 @@ use intake::ServiceEvidenceConsumer;
 use repositories::{Repository, RepositoryCreated, RepositoryUpdated};
 use services::{Service, ServiceCreated, ServiceUpdated};
 
-/// Declares the area.
+/// Declares the area `catalog`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("catalog", env!("CARGO_PKG_VERSION"))
         .summary("Repositories, services and groups of a workspace")

@@ -26,14 +26,14 @@ document!(Repository, "repositories");
 /// A request to create a repository.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewRepository {
-    /// Name, unique in the workspace; by convention `organisation/repository`.
+    /// Name of the repository, unique in the workspace; by convention `organisation/repository`.
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
     name: String,
     /// Hosting service: `github`, `gitlab`, or any other lower-case word.
     #[serde(default = "default_provider")]
     #[schemars(length(min = 1, max = 50), regex(pattern = "^[a-z][a-z0-9_-]*$"))]
     provider: String,
-    /// At most 255 bytes.
+    /// Name of the default branch, at most 255 bytes.
     #[serde(default = "default_branch")]
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^\S+$"))]
     default_branch: String,
@@ -141,7 +141,7 @@ pub(crate) struct RepositoryChanges {
     name: Option<String>,
     #[schemars(length(min = 1, max = 50), regex(pattern = "^[a-z][a-z0-9_-]*$"))]
     provider: Option<String>,
-    /// At most 255 bytes.
+    /// Name of the default branch, at most 255 bytes.
     #[schemars(length(min = 1, max = 255), regex(pattern = r"^\S+$"))]
     default_branch: Option<String>,
     #[serde(default)]

@@ -42,7 +42,7 @@ pub(crate) fn create<T: Document>(
     Ok(Created(versioned(ctx.documents().create_stored(id, value)?)))
 }
 
-/// Returns the document with this id, the handler of all three kinds.
+/// Handler that returns one document of the catalog: a repository, service or group.
 pub(crate) fn show<T: Document>(
     ctx: &Ctx,
     Path(id): Path<Uuid>,

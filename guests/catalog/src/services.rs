@@ -45,7 +45,7 @@ impl Service {
 /// A request to create a service.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewService {
-    /// Name, unique in the workspace.
+    /// Name of the service, unique in the workspace.
     #[schemars(length(min = 1, max = 200), regex(pattern = r"^\S(?:.*\S)?$"))]
     name: String,
     #[schemars(length(max = 4000))]
@@ -57,10 +57,10 @@ pub(crate) struct NewService {
     /// User of the workspace who owns the service.
     owner_id: Option<Uuid>,
     group_id: Option<Uuid>,
-    /// Deployment environment, for example `production`.
+    /// Deployment environment of the service, for example `production`.
     #[schemars(length(min = 1, max = 100))]
     environment: Option<String>,
-    /// Importance, in the organization's own words.
+    /// Importance of the service, in the organization's own words.
     #[schemars(length(min = 1, max = 50))]
     tier: Option<String>,
 }

@@ -11,7 +11,7 @@ use crate::gaps::{self, CoverageGap};
 use crate::ingestions::{self, StoredIngestion};
 use crate::repositories::{self, WorkspaceRepositories};
 
-/// Version of the rules that compute the content.
+/// Version of the rules that compute the content of a workspace context.
 const SCHEMA_VERSION: &str = "workspace-context-v1";
 
 /// Content of a workspace context.
@@ -33,11 +33,11 @@ pub(crate) struct ContextSummary {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceKind {
-    /// A repository and its latest audit.
+    /// The source is a repository with its latest audit.
     Repository,
-    /// Evidence collected with the Model Context Protocol.
+    /// The source is evidence collected with the Model Context Protocol.
     Mcp,
-    /// Other evidence.
+    /// The source is evidence collected in any other way.
     Evidence,
 }
 
@@ -45,11 +45,11 @@ pub(crate) enum SourceKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceStatus {
-    /// All expected signals are present.
+    /// All signals that are expected of the source are present.
     Complete,
-    /// Some expected signals are present.
+    /// Some signals that are expected of the source are present.
     Partial,
-    /// No expected signal is present.
+    /// No signal that is expected of the source is present.
     Missing,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn share(part: usize, whole: usize) -> f64 {
     f64::from(u32::try_from(hundredths).unwrap_or(100)) / 100.0
 }
 
-/// Computes the current content of the workspace.
+/// Computes the current content of the workspace context.
 pub(crate) fn compute(scope: &Scope) -> Result<ContextSummary, DocumentError> {
     let landscape = WorkspaceRepositories::load(scope)?;
     let ingestions = ingestions::listed(scope)?;

@@ -5,20 +5,20 @@ use area_sdk::prelude::*;
 use crate::content::ContextSource;
 use crate::repositories::SIGNALS;
 
-/// Maximum number of repository ids in a gap.
+/// Maximum number of repository ids that a coverage gap lists.
 const NAMED: usize = 20;
 
 /// A signal that some repositories lack, or the gap that there are no repositories.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CoverageGap {
-    /// Code of the gap: `missing_` and the signal, or `no_repositories`.
+    /// Code of the coverage gap: `missing_` and the signal, or `no_repositories`.
     code: String,
     signal: Option<String>,
     /// Number of listed repositories (the newest 500) that lack the signal.
     repository_count: usize,
     /// Ids of the newest 20 repositories that lack the signal.
     repository_ids: Vec<Uuid>,
-    /// How to close the gap.
+    /// How to close the coverage gap.
     detail: String,
 }
 

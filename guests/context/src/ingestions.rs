@@ -8,11 +8,11 @@ use area_shared::evidence::EvidenceRecord;
 
 use crate::snapshots::id_of;
 
-/// Maximum number of sources of evidence in a snapshot.
+/// Maximum number of sources of evidence in a snapshot of the workspace context.
 pub(crate) const LISTED: usize = 200;
 
-/// Maximum number of ingestion runs that are read once, if they ended before this area was
-/// installed.
+/// Maximum number of evidence ingestion runs that ended before this area was installed and are read
+/// once.
 const CAUGHT_UP: u32 = 500;
 
 /// The latest ingestion from a source of evidence.
@@ -26,7 +26,7 @@ pub(crate) struct StoredIngestion {
     pub(crate) observed_at: Timestamp,
     pub(crate) accepted: usize,
     pub(crate) rejected: usize,
-    /// Kinds of all records that came from this source.
+    /// Kinds of all evidence records that came from this source.
     pub(crate) signals: BTreeSet<String>,
 }
 
@@ -56,7 +56,7 @@ struct EvidenceIngestionRun {
 
 document!(EvidenceIngestionRun, "evidence.ingestion_runs");
 
-/// Stores an ingestion run as the latest one of its source.
+/// Stores an ingestion run as the latest one of its source of evidence.
 pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {
     match scope.documents::<EvidenceIngestionRun>().find(run_id)? {
         Some(run) => Ok(take_in(scope, run.value)?),

@@ -18,7 +18,7 @@ use renew::{Renew, RenewAfterEvents};
 use repositories::LatestAudit;
 use snapshots::StoredSnapshot;
 
-/// Declares the area.
+/// Declares the area `context`: its operations, collections and jobs.
 pub fn area() -> Area {
     let area = Area::new("context", env!("CARGO_PKG_VERSION"))
         .summary("What the service knows of a workspace")

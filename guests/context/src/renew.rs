@@ -10,13 +10,14 @@ use crate::{ingestions, repositories, snapshots};
 /// Maximum number of repositories whose audits one step reads.
 const STEP: usize = 100;
 
-/// Job that computes the content and stores a snapshot if the content changed.
+/// Job that computes the workspace context and stores it as a snapshot if it has changed.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Renew {}
 
 job!(Renew, "renew_context");
 
-/// Job that renews the snapshot after events without data for it.
+/// Job that renews the snapshot of the workspace context after events whose data this area does not
+/// read.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RenewAfterEvents {}
 

@@ -9,7 +9,7 @@ use area_shared::counts::Deployment;
 
 use crate::content::{ContextSource, SourceKind, SourceStatus, share};
 
-/// Maximum number of repositories in a snapshot.
+/// Maximum number of repositories in a snapshot of the workspace context.
 const LISTED: u32 = 500;
 
 /// Signals expected of every repository, in alphabetical order.
@@ -65,7 +65,7 @@ impl AuditPart {
         self.status == "succeeded"
     }
 
-    /// Whether the part imported at least one of these.
+    /// Whether this part of an audit imported at least one item of this kind, for example `rules`.
     fn has(&self, counted: &str) -> bool {
         self.succeeded() && self.counts.get(counted).is_some_and(|count| *count > 0)
     }
@@ -132,13 +132,13 @@ pub(crate) fn catch_up(scope: &Scope, most: usize) -> Result<bool, DocumentError
     Ok(unknown.len() <= most)
 }
 
-/// Repositories and the documents that refer to them.
+/// Repositories for the workspace context, and what links services to them.
 pub(crate) struct WorkspaceRepositories {
     pub(crate) repository_count: u64,
     pub(crate) service_count: u64,
     /// Number of links from services to repositories, groups and owners.
     pub(crate) service_links: u64,
-    /// Repositories in the snapshot, newest first.
+    /// Newest repositories of the workspace, at most 500, newest first.
     repositories: Vec<Stored<Repository>>,
     with_service: BTreeSet<Uuid>,
     by_name: BTreeMap<String, Uuid>,

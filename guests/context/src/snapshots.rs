@@ -25,17 +25,17 @@ pub(crate) const DESCRIPTION: &str = "A stored snapshot, renewed within seconds 
     share of the latest envelope. `coverage_gaps` lists the signals that the listed \
     repositories lack.";
 
-/// Maximum number of snapshots that are stored; older ones are deleted.
+/// Maximum number of snapshots of the workspace context that are stored; older ones are deleted.
 const KEPT: u64 = 200;
 
-/// Maximum number of old snapshots deleted by one renewal.
+/// Maximum number of old snapshots that one renewal of the context deletes.
 const PRUNED: u32 = 20;
 
 /// A stored snapshot.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSnapshot {
     content_hash: String,
-    /// Time at which this content last became the current one.
+    /// Time at which the snapshot's content last became the current one.
     generated_at: Timestamp,
     #[serde(flatten)]
     content: ContextSummary,
@@ -76,7 +76,7 @@ fn snapshot_id(scope: &Scope, content_hash: &str) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-/// Computes the current content and its hash.
+/// Computes the current content of the workspace context, and its hash.
 fn compute(scope: &Scope) -> Result<StoredSnapshot, DocumentError> {
     let content = content::compute(scope)?;
     let canonical = serde_json_canonicalizer::to_vec(&content).expect("content is plain data");
@@ -88,7 +88,8 @@ fn newest(scope: &Scope) -> Result<Option<Stored<StoredSnapshot>>, DocumentError
     scope.documents::<StoredSnapshot>().query().descending("generated_at").first()
 }
 
-/// Stores a snapshot of the current content, unless the newest snapshot has equal content.
+/// Stores a snapshot of the current workspace context, unless the newest snapshot has equal
+/// content.
 pub(crate) fn renew(scope: &Scope) -> Result<(), DocumentError> {
     let snapshot = compute(scope)?;
     let snapshots = scope.documents::<StoredSnapshot>();
@@ -107,7 +108,7 @@ pub(crate) fn renew(scope: &Scope) -> Result<(), DocumentError> {
     prune(scope)
 }
 
-/// Deletes the oldest snapshots beyond the stored number.
+/// Deletes the oldest snapshots if more than the maximum number is stored.
 fn prune(scope: &Scope) -> Result<(), DocumentError> {
     let snapshots = scope.documents::<StoredSnapshot>();
     let beyond = snapshots.query().count()?.saturating_sub(KEPT);
@@ -128,7 +129,7 @@ pub(crate) fn current(ctx: &Ctx) -> Result<Versioned<WorkspaceContext>> {
     Ok(versioned(WorkspaceContext { id, snapshot }))
 }
 
-/// Returns a snapshot with its version: the first 64 bits of the content's hash.
+/// Returns a snapshot with its version: the first 64 bits of its content's hash.
 fn versioned(context: WorkspaceContext) -> Versioned<WorkspaceContext> {
     let digits = context.snapshot.content_hash.get(..16).unwrap_or_default();
     let version = u64::from_str_radix(digits, 16).unwrap_or_default();

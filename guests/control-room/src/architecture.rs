@@ -8,26 +8,30 @@ use area_shared::catalog::{DataClassification, Repository, Service, UserGroup};
 use crate::severity::Severity;
 use crate::text::clean;
 
-/// Maximum number of services that are read from the catalog.
+/// Maximum number of the catalog's services that are read to find those built from a repository.
 const MOST_SERVICES: u32 = 1000;
 
-/// Architecture context of a repository.
+/// What the catalog knows about the architecture around a repository: its services, their exposure
+/// and data classes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ArchitectureContext {
-    /// Component of findings without a package: `service:NAME` or `repository:NAME`.
+    /// Component to which findings without a package belong: `service:NAME` or `repository:NAME`.
     component: String,
-    /// Exposure in percent; 100 if the catalog has no service for the repository.
+    /// Exposure of the repository in percent, from 100 to 180; 100 if the catalog has no service
+    /// for it.
     exposure_percent: i64,
-    /// Share of the context that the catalog knows, in percent.
+    /// Confidence in the context, in percent: 25 without a service, 60 with a service, 80 with a
+    /// service and its group.
     confidence_percent: i64,
     default_branch: Option<String>,
 }
 
-/// Minimum exposure, in percent, at which the architecture impact is one band above the severity.
+/// Minimum exposure of a repository, in percent, at which the architecture impact of its findings
+/// is one band above their severity.
 const EXPOSED_PERCENT: i64 = 150;
 
 impl ArchitectureContext {
-    /// Reads the context of a repository from the catalog.
+    /// Reads the architecture context of a repository from the catalog.
     pub(crate) fn of(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
         let repository = scope.documents::<Repository>().find(repository_id)?;
         let services = scope.documents::<Service>().query().limit(MOST_SERVICES).list()?;
@@ -67,8 +71,8 @@ impl ArchitectureContext {
         }
     }
 
-    /// Returns the component of a finding: its package URL; without one, the service or the
-    /// repository.
+    /// Returns the component to which a finding belongs: its package URL; without one, the service
+    /// or the repository.
     pub(crate) fn component_identity(&self, purl: Option<&str>) -> String {
         purl.unwrap_or(&self.component).to_owned()
     }
@@ -81,22 +85,23 @@ impl ArchitectureContext {
         self.confidence_percent
     }
 
-    /// Returns the short name of a branch; without a branch, of the default branch.
+    /// Returns the short name of a branch (without `refs/heads/`); without a branch, of the default
+    /// branch.
     pub(crate) fn branch(&self, named: Option<&str>) -> String {
         let branch = named.or(self.default_branch.as_deref()).unwrap_or_default();
         branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned()
     }
 
-    /// Returns the architecture impact: the severity, or one band above it if the repository is
-    /// exposed.
+    /// Returns the architecture impact of a finding with this severity: the severity, or one band
+    /// above it if the repository is exposed.
     pub(crate) fn impact(&self, severity: Severity) -> Severity {
         if self.exposure_percent >= EXPOSED_PERCENT { severity.raised() } else { severity }
     }
 }
 
-/// Returns the exposure in percent: 100; plus 20 if a service is built from the repository; plus 30
-/// if one of them runs in production; plus 10 if one handles confidential data, or 30 for
-/// restricted data.
+/// Returns the exposure of a repository in percent: 100; plus 20 if a service is built from the
+/// repository; plus 30 if one of these services runs in production; plus 10 if one handles
+/// confidential data, or 30 for restricted data.
 fn exposure(services: &[Service], classes: &[DataClassification]) -> i64 {
     let in_production = |service: &Service| {
         let environment = service.environment.as_deref().unwrap_or_default();

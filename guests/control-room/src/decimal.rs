@@ -1,6 +1,6 @@
 //! Exact decimal arithmetic on integers, formatted without an exponent.
 
-/// Formats a decimal. `value` is in units of 10^-`places`.
+/// Formats a decimal number with `places` decimals. `value` is the number in units of 10^-`places`.
 pub(crate) fn fixed(value: i64, places: u32) -> String {
     let unit = 10_u64.pow(places);
     let (sign, value) = (if value < 0 { "-" } else { "" }, value.unsigned_abs());
@@ -11,13 +11,13 @@ pub(crate) fn fixed(value: i64, places: u32) -> String {
     format!("{sign}{}.{:0width$}", value / unit, value % unit)
 }
 
-/// Returns the quotient with `places` decimals, rounded half away from zero; `None` if the divisor
-/// is zero.
+/// Returns the quotient as text with `places` decimals, rounded half away from zero; `None` if the
+/// divisor is zero.
 pub(crate) fn quotient(dividend: i64, divisor: i64, places: u32) -> Option<String> {
     Some(fixed(rounded(i128::from(dividend) * 10_i128.pow(places), i128::from(divisor))?, places))
 }
 
-/// Divides and rounds half away from zero; `None` if the divisor is zero.
+/// Divides and rounds the quotient half away from zero; `None` if the divisor is zero.
 fn rounded(dividend: i128, divisor: i128) -> Option<i64> {
     if divisor == 0 {
         return None;
@@ -26,7 +26,8 @@ fn rounded(dividend: i128, divisor: i128) -> Option<i64> {
     i64::try_from((dividend + half * divisor.signum()) / divisor).ok()
 }
 
-/// Formats the mean of `count` durations as hours with four decimals; `None` if there are none.
+/// Formats the mean of `count` durations as hours with four decimals; `None` if there are no
+/// durations.
 pub(crate) fn hours(total_seconds: i64, count: i64) -> Option<String> {
     quotient(total_seconds, count.checked_mul(3600)?, 4)
 }

@@ -11,12 +11,13 @@ use crate::observation::{FindingLocation, Observation, SourceKind, SourceTool};
 use crate::severity::{Rating, Severity};
 use crate::state::State;
 
-/// Maximum number of other analyses that a finding stores.
+/// Maximum number of other analyses that a finding stores as reporting it, and as overlooking it.
 const MOST_ANALYSES: usize = 16;
-/// Stands for any analysis, if there are more than the maximum.
+/// Stands for any analysis in `overlooked_by`, if more analyses than the maximum overlooked the
+/// finding.
 const ANY: &str = "*";
 
-/// A stored finding.
+/// A finding as stored: what scans reported, its state, and which analyses report it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Finding {
     pub(crate) repository_id: Uuid,
@@ -24,7 +25,7 @@ pub(crate) struct Finding {
     pub(crate) audit_id: Uuid,
     pub(crate) state: State,
     pub(crate) open: bool,
-    /// Incremented at each transition. Audits that only report the finding again change the
+    /// Number of the finding's transitions. Audits that only report the finding again change the
     /// document's version and not this one.
     #[serde(rename = "version")]
     pub(crate) lifecycle_version: i64,
@@ -34,7 +35,7 @@ pub(crate) struct Finding {
     pub(crate) title: String,
     #[serde(flatten)]
     pub(crate) rating: Rating,
-    /// Risk in hundredths; `risk_total` in responses.
+    /// Risk of the finding in hundredths; `risk_total` in responses.
     pub(crate) risk_rank: i64,
     pub(crate) source_family: SourceKind,
     pub(crate) source_tools: Vec<SourceTool>,
@@ -51,7 +52,8 @@ pub(crate) struct Finding {
     pub(crate) sla_due_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accepted_until: Option<Timestamp>,
-    /// Id of the match group: findings that users declared to be the same.
+    /// Id of the match group to which the finding belongs: findings that users declared to be the
+    /// same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) match_group_id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,9 +61,9 @@ pub(crate) struct Finding {
     pub(crate) lifecycle_started_at: Timestamp,
     pub(crate) lifecycle_updated_at: Timestamp,
     pub(crate) last_transition_id: Option<Uuid>,
-    /// Whether the service, and not a user, made the latest transition.
+    /// Whether the service, and not a user, made the finding's latest transition.
     pub(crate) auto_disposition: bool,
-    /// Whether the service settled the finding because the scan suppressed it.
+    /// Whether the service marked the finding as a false positive because the scan suppresses it.
     pub(crate) suppressed: bool,
     pub(crate) last_seen_at: Timestamp,
     /// Number of audits that reported the finding.
@@ -71,26 +73,28 @@ pub(crate) struct Finding {
     pub(crate) branch_ref: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) evidence_revision: Option<String>,
-    /// Whether the latest runs that checked for the finding reported it.
+    /// Whether the finding was reported by the latest runs that checked its files.
     pub(crate) present: bool,
-    /// Id of the analysis to which the finding belongs; the next member is the number of the latest
-    /// run that reported it.
+    /// Id of the analysis to which the finding belongs; `analysis_run` is the number of the latest
+    /// run of that analysis that reported the finding.
     pub(crate) analysis_id: String,
     pub(crate) analysis_run: i64,
-    /// Other analyses that reported the finding, with the number of their latest run that did.
+    /// Ids of other analyses that reported the finding, each with the number of its latest run that
+    /// did.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) also_seen: BTreeMap<String, i64>,
-    /// Analyses that scanned the finding's files without reporting it, while another stream of the
-    /// tool reported it.
+    /// Ids of analyses that scanned the finding's files without reporting the finding, while
+    /// another artifact stream of the tool reported it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) overlooked_by: BTreeSet<String>,
-    /// Analyses that report the finding and whose latest report suppresses it.
+    /// Ids of the analyses that report the finding and whose latest report suppresses it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) suppressed_by: BTreeSet<String>,
     /// Time at which the newest file that reported the finding became ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shown_at: Option<Timestamp>,
-    /// Time at which the file became ready whose run no longer reported the finding.
+    /// Time at which the file became ready whose run no longer reported the finding; `None` while
+    /// the finding is present, or if older versions did not store the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) gone_at: Option<Timestamp>,
     pub(crate) rule_family: String,
@@ -99,22 +103,25 @@ pub(crate) struct Finding {
 
 document!(Finding, "findings");
 
-/// Audit, analysis and run that observed a finding.
+/// Where an observation of a finding comes from: audit, analysis, run and file.
 #[derive(Clone, Debug)]
 pub(crate) struct FindingObservation<'a> {
     pub(crate) repository_id: Uuid,
     pub(crate) audit_id: Uuid,
     pub(crate) seen_at: Timestamp,
     pub(crate) branch_ref: &'a str,
-    /// Commit of the file or the audit, used if the scan does not contain a revision.
+    /// Commit of the file or the audit; used if the scan itself names no revision.
     pub(crate) commit_sha: Option<&'a str>,
     pub(crate) analysis_id: &'a str,
-    /// Id of the group that all streams of a tool without a category share.
+    /// Id of the group of analyses to which the observing analysis belongs: all artifact streams of
+    /// a tool without a category.
     pub(crate) group_id: &'a str,
     pub(crate) analysis_run: i64,
-    /// Time at which the file became ready, or the newest evidence record was observed.
+    /// Time at which the observed file became ready, or at which the newest evidence record was
+    /// observed.
     pub(crate) ready_at: Timestamp,
-    /// Evidence records that carry the scan or are the finding.
+    /// Ids of the evidence records that contain the scan, or that are the observed finding
+    /// themselves.
     pub(crate) evidence_ids: &'a [Uuid],
     pub(crate) surroundings: &'a ArchitectureContext,
 }
@@ -175,8 +182,8 @@ impl Finding {
         finding
     }
 
-    /// Updates the finding from another observation. An older file than the newest that reported
-    /// the finding does not change its description.
+    /// Updates the finding from another observation of it. A file older than the newest one that
+    /// reported the finding does not change the finding's description.
     pub(crate) fn seen_again(
         &mut self,
         observation: Observation,
@@ -199,8 +206,8 @@ impl Finding {
         self.assess(sighting.surroundings);
     }
 
-    /// Stores whether the analysis suppresses the finding, unless a newer file of the same run has
-    /// reported it. Called before [`mark`](Self::mark).
+    /// Stores whether the observing analysis suppresses the finding, unless a newer file of the
+    /// same run has reported the finding. Called before [`mark`](Self::mark).
     fn note_suppression(&mut self, suppressed: bool, sighting: &FindingObservation<'_>) {
         if !self.present {
             self.suppressed_by.clear();
@@ -218,15 +225,15 @@ impl Finding {
         }
     }
 
-    /// Whether [`suppressed_by`](Self::suppressed_by) has to be compared with the analyses that
-    /// report the finding.
+    /// Whether scans suppress the finding, or did. Only then [`suppressed_by`](Self::suppressed_by)
+    /// has to be compared with the analyses that report the finding.
     pub(crate) fn may_be_suppressed(&self) -> bool {
         self.suppressed || !self.suppressed_by.is_empty()
     }
 
-    /// Stores the analysis that reported the finding. The finding belongs to the first analysis of
-    /// an audit that reports it. An analysis from before artifact streams existed is replaced by
-    /// the stream.
+    /// Stores which analysis reported the finding. The finding belongs to the first analysis of an
+    /// audit that reports it. An analysis from before artifact streams existed is replaced by its
+    /// stream.
     fn mark(&mut self, sighting: &FindingObservation<'_>, first_in_audit: bool) {
         let FindingObservation { analysis_id, group_id, analysis_run, .. } = *sighting;
         self.shown_at = self.shown_at.max(Some(sighting.ready_at));
@@ -249,21 +256,21 @@ impl Finding {
         self.forget_analyses(analysis_id);
     }
 
-    /// Returns the ids of the analyses that reported the finding, with the number of their latest
-    /// run that did.
+    /// Returns the ids of the analyses that reported the finding, each with the number of its
+    /// latest run that did.
     pub(crate) fn reporters(&self) -> impl Iterator<Item = (&str, i64)> {
         let others = self.also_seen.iter().map(|(id, run)| (id.as_str(), *run));
         others.chain([(self.analysis_id.as_str(), self.analysis_run)])
     }
 
-    /// Whether this run of the analysis reported the finding.
+    /// Whether the run with this number of this analysis reported the finding.
     pub(crate) fn is_reported_by(&self, analysis_id: &str, run: i64) -> bool {
         self.analysis_id == analysis_id && self.analysis_run == run
             || self.also_seen.get(analysis_id) == Some(&run)
     }
 
-    /// Removes stored analyses above the maximum number, because filenames may change with every
-    /// run.
+    /// Removes other analyses above the maximum number, except `latest`. There may be many, because
+    /// filenames may change with every run.
     fn forget_analyses(&mut self, latest: &str) {
         while self.also_seen.len() > MOST_ANALYSES {
             let first = self.also_seen.keys().find(|id| *id != latest).cloned();
@@ -271,8 +278,8 @@ impl Finding {
         }
     }
 
-    /// Stores that an analysis scanned the finding's files without reporting it. Above the maximum
-    /// number of analyses, stores a marker for any analysis.
+    /// Stores that an analysis scanned the finding's files without reporting the finding. Above the
+    /// maximum number of analyses, stores a marker for any analysis instead.
     pub(crate) fn overlooked_by(&mut self, analysis_id: &str) {
         if self.analysis_id == analysis_id || self.also_seen.contains_key(analysis_id) {
             return;
@@ -281,20 +288,20 @@ impl Finding {
         self.overlooked_by.insert(if full { ANY } else { analysis_id }.to_owned());
     }
 
-    /// Whether this analysis scanned the finding's files without reporting it, while another
-    /// analysis reported it.
+    /// Whether this analysis scanned the finding's files without reporting the finding, while
+    /// another analysis reported it.
     pub(crate) fn is_overlooked_by(&self, analysis_id: &str) -> bool {
         self.overlooked_by.contains(analysis_id) || self.overlooked_by.contains(ANY)
     }
 
-    /// Whether all files that reported the finding became ready before this time. True if the times
-    /// were not stored.
+    /// Whether all files that reported the finding became ready before this time. True if no such
+    /// time was stored.
     pub(crate) fn was_shown_before(&self, ready_at: Timestamp) -> bool {
         self.shown_at.is_none_or(|shown_at| shown_at < ready_at)
     }
 
-    /// Whether the finding is gone according to a file at least as new as this time. `None` if it
-    /// is gone and the time of that file was not stored.
+    /// Whether the finding is gone according to a file that is not older than this time. `None` if
+    /// the finding is gone and the time of that file was not stored.
     pub(crate) fn was_gone_at(&self, ready_at: Timestamp) -> Option<bool> {
         if self.present {
             return Some(false);
@@ -302,8 +309,8 @@ impl Finding {
         self.gone_at.map(|gone_at| ready_at <= gone_at)
     }
 
-    /// Copies title, locations, severity and further properties from the latest observation.
-    /// [`assess`](Self::assess) derives the others.
+    /// Copies title, locations, severity and further properties from the latest observation into
+    /// the finding. [`assess`](Self::assess) derives the others.
     fn describe(&mut self, observation: Observation, sighting: &FindingObservation<'_>) {
         self.paths = observation.paths();
         let revision = observation.revision.as_deref().or(sighting.commit_sha);
@@ -318,7 +325,8 @@ impl Finding {
         self.name_tool(observation.source);
     }
 
-    /// Sets impact, risk and due date from severity, architecture and number of audits.
+    /// Sets impact, risk and due date of the finding from its severity, the architecture and the
+    /// number of audits.
     fn assess(&mut self, surroundings: &ArchitectureContext) {
         self.component_identity = surroundings.component_identity(self.purl.as_deref());
         self.architecture_impact = surroundings.impact(self.rating.risk_severity);
@@ -327,7 +335,8 @@ impl Finding {
         self.set_due_date();
     }
 
-    /// Stores the tool of the latest observation first; tools of merged findings follow.
+    /// Stores the tool of the latest observation as the finding's first tool; tools of merged
+    /// findings follow.
     fn name_tool(&mut self, source: SourceTool) {
         match self.source_tools.first_mut() {
             Some(own) => *own = source,
@@ -335,22 +344,23 @@ impl Finding {
         }
     }
 
-    /// Sets the due date, counted from the beginning of the lifecycle; `None` for a settled
-    /// finding.
+    /// Sets the finding's due date, counted from the beginning of its lifecycle; `None` for a
+    /// settled finding.
     pub(crate) fn set_due_date(&mut self) {
         let days = self.rating.risk_severity.sla_days().filter(|_| self.open);
         self.sla_due_at = days.map(|days| self.lifecycle_started_at.plus_seconds(days * 86_400));
     }
 }
 
-/// Maximum number of further audits that increase the risk.
+/// Maximum number of further audits that increase the risk of a finding.
 const MOST_RECURRENCES: i64 = 5;
 
-/// Returns `risk_total` in hundredths: severity times exposure times recurrence.
+/// Returns the risk of a finding (`risk_total`) in hundredths: severity times exposure times
+/// recurrence.
 ///
 /// Severity is the CVSS score, or 9.5, 8.0, 5.5, 2.0 and 0.0 for the bands. Exposure is 1.0 to 1.8
-/// (see [`ArchitectureContext`]). Recurrence is 1.0 plus 0.1 for each further audit that showed the
-/// finding, up to 1.5.
+/// (see [`ArchitectureContext`]). Recurrence is 1.0 plus 0.1 for each further audit that reported
+/// the finding, up to 1.5.
 pub(crate) fn risk(rating: &Rating, exposure_percent: i64, audit_count: i64) -> i64 {
     let recurrence_percent = 100 + 10 * (audit_count - 1).clamp(0, MOST_RECURRENCES);
     // Tenths times percent times percent give hundred-thousandths.

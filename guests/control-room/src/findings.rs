@@ -11,11 +11,11 @@ use crate::observation::{FindingLocation, SourceKind, SourceTool};
 use crate::severity::{Severity, SeveritySource};
 use crate::state::State;
 
-/// Disposition of a finding in the architecture, derived from its state.
+/// Disposition of a finding, derived from its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Disposition {
-    /// The finding waits for a decision since it was opened (`new`, `reopened`).
+    /// The finding waits for a user's decision (`new`, `reopened`).
     Pending,
     /// The finding is confirmed and open (`triaged`, `in_progress`, `remediated`).
     Confirmed,
@@ -39,7 +39,7 @@ impl Disposition {
     }
 }
 
-/// A finding as the control room returns it.
+/// A finding as the control room returns it; the list of findings adds members to it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RecurringFinding")]
 pub(crate) struct FindingDetails {
@@ -47,16 +47,17 @@ pub(crate) struct FindingDetails {
     /// service, 0.60 with a service, 0.80 with a service and its group.
     architecture_confidence: String,
     architecture_disposition: Disposition,
-    /// Severity, or one band above it if the repository is exposed.
+    /// Impact of the finding: its severity, or one band above it if the repository is exposed.
     architecture_impact: Severity,
     /// Id of the latest audit that reported the finding.
     audit_id: Uuid,
-    /// Whether the service, and not a user, made the latest transition.
+    /// Whether the service, and not a user, made the finding's latest transition.
     auto_disposition: bool,
-    /// Component: the package URL; without one, the service or the repository.
+    /// Component to which the finding belongs: the package URL; without one, the service or the
+    /// repository.
     component_identity: String,
     cvss_score: Option<String>,
-    /// Revision of the latest scan that reported the finding.
+    /// Revision of the code that the latest scan which reported the finding checked.
     evidence_revision: Option<String>,
     fingerprint_algorithm_version: String,
     id: Uuid,
@@ -70,17 +71,17 @@ pub(crate) struct FindingDetails {
     owner_id: Option<Uuid>,
     repository_id: Uuid,
     risk_severity: Severity,
-    /// Risk: severity (the CVSS score, or 9.5, 8.0, 5.5, 2.0, 0.0 for the bands) times exposure
-    /// (1.0; plus 0.2 if a service is built from the repository, plus 0.3 if one runs in
-    /// production, plus 0.1 or 0.3 if one handles confidential or restricted data) times recurrence
-    /// (1.0; plus 0.1 for each further audit that reported the finding, up to 1.5).
+    /// Risk of the finding: severity (the CVSS score, or 9.5, 8.0, 5.5, 2.0, 0.0 for the bands)
+    /// times exposure (1.0; plus 0.2 if a service is built from the repository, plus 0.3 if one
+    /// runs in production, plus 0.1 or 0.3 if one handles confidential or restricted data) times
+    /// recurrence (1.0; plus 0.1 for each further audit that reported the finding, up to 1.5).
     risk_total: String,
     rule_id: String,
-    /// Severity as the scanner writes it.
+    /// Severity of the finding as the scanner writes it.
     scanner_severity: String,
     severity_source: SeveritySource,
-    /// Due date: 7, 30, 90 or 120 days after the beginning of the lifecycle, by severity; null if
-    /// the finding is settled.
+    /// Due date of the finding: 7, 30, 90 or 120 days after the beginning of its lifecycle, by
+    /// severity; null if the finding is settled or has severity `none`.
     sla_due_at: Option<Timestamp>,
     source_family: SourceKind,
     source_tools: Vec<SourceTool>,
@@ -128,14 +129,15 @@ impl From<Stored<Finding>> for FindingDetails {
     }
 }
 
-/// A finding, with the members that lists and decisions need in addition.
+/// A finding as lists and operations on single findings return it: the control room's members and
+/// more.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Finding")]
 pub(crate) struct FindingView {
     #[serde(flatten)]
     details: FindingDetails,
-    /// Time at which the acceptance of the risk ends and the finding is reopened; null unless
-    /// accepted.
+    /// Time at which the acceptance of the finding's risk ends and the finding is reopened; null
+    /// unless the risk is accepted.
     accepted_until: Option<Timestamp>,
     /// Number of audits that reported the finding.
     audit_count: i64,
@@ -145,7 +147,7 @@ pub(crate) struct FindingView {
     match_group_id: Option<Uuid>,
     open: bool,
     paths: Vec<String>,
-    /// Whether the latest runs that checked for the finding reported it.
+    /// Whether the finding was reported by the latest runs that checked its files.
     present: bool,
     purl: Option<String>,
     recurring: bool,
@@ -202,11 +204,11 @@ pub(crate) struct FindingPage {
     #[serde(flatten)]
     page: Page<FindingView>,
     /// Files that the latest audit of each branch skipped or could not read, and analyses whose
-    /// findings no run of it checked.
+    /// findings no run of that audit checked.
     limitations: Vec<String>,
 }
 
-/// Text for the OpenAPI document about `limitations`.
+/// Text for the OpenAPI document: what `limitations` of the list of findings contains.
 pub(crate) const DESCRIPTION: &str = "`limitations` names, for the latest audit of each branch of \
     the repository (of all repositories without `repository_id`), the files that were skipped or \
     refused, and the analyses whose findings were not updated because no run scanned their files. \

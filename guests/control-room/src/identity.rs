@@ -14,27 +14,28 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Name of the identity algorithm, returned as `fingerprint_algorithm_version`.
+/// Name and version of the algorithm for identities of findings, returned as
+/// `fingerprint_algorithm_version`.
 pub(crate) const ALGORITHM: &str = "finding-v1";
 
-/// Key that identifies a result among the results of its rule.
+/// Key that identifies a result among a tool's results of the same rule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ResultKey {
-    /// The tool's own fingerprint: one of `fingerprints`, or all of `partialFingerprints` that
-    /// depend on the result.
+    /// The tool's own fingerprint of the result: one of `fingerprints`, or all of
+    /// `partialFingerprints` that do not describe a commit.
     Fingerprint(BTreeMap<String, String>),
-    /// `primaryLocationLineHash` of GitHub: a hash of the line and its context.
+    /// `primaryLocationLineHash` of GitHub: a hash of the result's line and its context.
     LineHash(String),
-    /// A vulnerable package and its advisory.
+    /// The vulnerable package and its advisory.
     Package { purl: String, advisory: String },
-    /// Path, and the code at the location without white space.
+    /// Path of the result, and the code at its location without white space.
     Snippet { path: String, snippet: String },
-    /// Path, and the message without digits.
+    /// Path of the result, and its message without digits.
     Message { path: String, message: String },
 }
 
-/// Properties of a SARIF result from which its key is chosen.
+/// Properties of a SARIF result from which its [`ResultKey`] is chosen.
 pub(crate) struct Traits<'a> {
     pub(crate) fingerprints: &'a BTreeMap<String, Value>,
     pub(crate) partial_fingerprints: &'a BTreeMap<String, Value>,
@@ -45,19 +46,21 @@ pub(crate) struct Traits<'a> {
     pub(crate) message: &'a str,
 }
 
-/// Names of GitHub's partial fingerprints. The column's fingerprint identifies no result by itself.
+/// Name of GitHub's partial fingerprint of a result's line.
 const LINE_HASH: &str = "primaryLocationLineHash";
+/// Name of GitHub's partial fingerprint of a result's column, which identifies no result by itself.
 const COLUMN: &str = "primaryLocationStartColumnFingerprint";
 
-/// Names under which Gitleaks and KICS describe the commit that introduced a result. Rewriting the
-/// history changes them, and all results of a commit have the same.
+/// Names of partial fingerprints in which Gitleaks and KICS describe the commit that introduced a
+/// result. They are no identity: rewriting the history changes them, and all results of a commit
+/// have the same.
 const COMMIT: [&str; 5] = ["commitSha", "email", "author", "date", "commitMessage"];
 
 /// Value that Semgrep writes instead of a fingerprint for users who are not signed in.
 const NO_FINGERPRINT: &str = "requires login";
 
 impl ResultKey {
-    /// Whether equal results may be in different files.
+    /// Whether results with an equal key may be in different files.
     pub(crate) fn is_without_path(&self) -> bool {
         match self {
             Self::Fingerprint(_) | Self::LineHash(_) | Self::Package { .. } => true,
@@ -65,13 +68,13 @@ impl ResultKey {
         }
     }
 
-    /// Returns the first key that the result has.
+    /// Returns the key of a result: the first kind of key for which the result has a value.
     pub(crate) fn of(traits: &Traits<'_>) -> Self {
         Self::without(&COMMIT, traits)
     }
 
-    /// Returns the key that older versions gave the result: the description of the commit was a
-    /// fingerprint.
+    /// Returns the key that older versions gave the result. They used the description of the commit
+    /// as a fingerprint.
     pub(crate) fn former(traits: &Traits<'_>) -> Self {
         Self::without(&[], traits)
     }
@@ -95,8 +98,8 @@ pub(crate) fn is_of_commit(name: &str) -> bool {
     COMMIT.contains(&without_version(name))
 }
 
-/// Returns the first of `fingerprints` by name; without one, all `partialFingerprints` other than
-/// GitHub's and the ignored ones.
+/// Returns the result's first `fingerprints` entry by name; without one, all `partialFingerprints`
+/// other than GitHub's and the ignored ones; `None` if there is none.
 fn fingerprint(ignored: &[&str], traits: &Traits<'_>) -> Option<ResultKey> {
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let whole = traits.fingerprints.iter().find_map(text).map(owned);
@@ -139,7 +142,8 @@ fn message(traits: &Traits<'_>) -> ResultKey {
     ResultKey::Message { path: traits.path.to_owned(), message }
 }
 
-/// Returns the identity of the result with this ordinal among equal ones.
+/// Returns the identity of the finding for a result. `ordinal` is the result's number among equal
+/// ones.
 pub(crate) fn identity(
     workspace: Uuid,
     repository: Uuid,
@@ -150,7 +154,8 @@ pub(crate) fn identity(
     named_by(&(workspace, repository, tool, rule, key, ordinal))
 }
 
-/// Computes the identities of one analysis in one file. Equal results get consecutive ordinals.
+/// Computes the identities of one analysis's results in one file. Equal results get consecutive
+/// ordinals.
 #[derive(Debug)]
 pub(crate) struct IdentityGenerator {
     workspace: Uuid,
@@ -163,7 +168,8 @@ impl IdentityGenerator {
         Self { workspace, repository, seen: HashMap::new() }
     }
 
-    /// Returns the identity of the next result and its ordinal, and counts the result.
+    /// Returns the identity of the next result and its ordinal among equal results, and counts the
+    /// result.
     pub(crate) fn next(&mut self, tool: &str, rule: &str, key: &ResultKey) -> (String, u64) {
         let equals = (self.workspace, self.repository, tool, rule, key);
         let count = self.seen.entry(digest(&equals)).or_default();
@@ -179,7 +185,7 @@ fn digest(value: &impl Serialize) -> [u8; 32] {
     Sha256::digest(canonical).into()
 }
 
-/// Returns an id derived from a value: the lower-case hex SHA-256 of its canonical JSON.
+/// Returns an id derived from a value: the lower-case hex SHA-256 of the value's canonical JSON.
 pub(crate) fn named_by(parts: &impl Serialize) -> String {
     hex(&digest(parts))
 }

@@ -15,7 +15,7 @@ use crate::severity::Severity;
 use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, TransitionRecord, pass};
 
-/// Text for the OpenAPI document: which transitions are allowed.
+/// Text for the OpenAPI document: which transitions of a finding are allowed.
 pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can change a finding to \
     `triaged`, `in_progress`, `remediated`, `false_positive`, `accepted_risk` or `duplicate`; \
     from `triaged` and `in_progress` to each other or to the last four of these; from \
@@ -43,19 +43,21 @@ pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can chang
     `If-Match` requires the finding's lifecycle version. Transitions are never changed; each \
     supersedes the one before.";
 
-/// Name of the operator's setting with the maximum number of days for which a risk can be accepted.
+/// Name of the operator's setting with the maximum number of days for which the risk of a finding
+/// can be accepted.
 const LONGEST_ACCEPTANCE: &str = "max_risk_acceptance_days";
 const DEFAULT_ACCEPTANCE_DAYS: i64 = 365;
 const DAY_SECONDS: i64 = 86_400;
 
-/// Number of attempts of the job that ends an acceptance. By default they take almost four days, in
-/// which a version that cannot run the job can be replaced.
+/// Number of attempts of the job that reopens a finding when the acceptance of its risk ends. By
+/// default they take almost four days, in which a version that cannot run the job can be replaced.
 pub(crate) const EXPIRY_ATTEMPTS: u32 = 100;
 
-/// Number of attempts to end an acceptance. Later attempts only put the job off for a day.
+/// Number of attempts in which the job tries to end the acceptance of a risk. Later attempts only
+/// put the job off for a day.
 const MOST_ATTEMPTS: u32 = 7;
 
-/// Published when a user changed the state of a finding, or the acceptance of a risk ended.
+/// Published when a user changed the state of a finding, or the acceptance of its risk ended.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingTransitioned {
     finding_id: Uuid,
@@ -89,18 +91,19 @@ pub(crate) struct TransitionRequest {
     /// Reason of the transition; required for `accepted_risk`.
     #[schemars(length(min = 1, max = 4000))]
     reason: Option<String>,
-    /// Time at which the acceptance ends and the finding is reopened; only for `accepted_risk`.
+    /// Time at which the acceptance of the risk ends and the finding is reopened; required for
+    /// `accepted_risk`, and only allowed for it.
     expires_at: Option<Timestamp>,
     /// Ids of evidence records of this workspace that support the transition.
     #[serde(default)]
     #[schemars(length(max = 100))]
     evidence_ids: Vec<Uuid>,
-    /// Id of the finding that stays open; only for `duplicate`.
+    /// Id of the finding that this one duplicates and that stays open; only for `duplicate`.
     duplicate_of: Option<Uuid>,
 }
 
 impl TransitionRequest {
-    /// Returns the violations that do not depend on the finding.
+    /// Returns the violations in the request that do not depend on the finding.
     fn violations(&self, now: Timestamp) -> Vec<Violation> {
         let mut violations = Vec::new();
         let mut wrong = |pointer: &str, message: &str| {
@@ -185,8 +188,8 @@ impl TransitionRequest {
     }
 }
 
-/// Refuses acceptances that are too long, and acceptances of critical findings by users other than
-/// admins.
+/// Refuses to accept a risk for too long, or, unless the user is an admin, the risk of a critical
+/// finding.
 fn check_acceptance(ctx: &Ctx, finding: &Finding, wanted: &TransitionRequest) -> Result<()> {
     if wanted.to_state != State::AcceptedRisk {
         return Ok(());
@@ -205,8 +208,8 @@ fn check_acceptance(ctx: &Ctx, finding: &Finding, wanted: &TransitionRequest) ->
     Ok(())
 }
 
-/// Returns the maximum number of days for which a risk can be accepted: the operator's setting if it
-/// is from 1 to 36,500, otherwise 365.
+/// Returns the maximum number of days for which the risk of a finding can be accepted: the
+/// operator's setting if it is from 1 to 36,500, otherwise 365.
 fn longest_acceptance_days(ctx: &Ctx) -> i64 {
     let set = ctx.setting(LONGEST_ACCEPTANCE).and_then(|text| text.trim().parse().ok());
     set.filter(|days| (1..=36_500).contains(days)).unwrap_or(DEFAULT_ACCEPTANCE_DAYS)
@@ -289,8 +292,8 @@ fn expire_later(ctx: &Ctx, accepted: &TransitionRecord) {
     }
 }
 
-/// Enqueues the job that ends an acceptance again if a user cancelled it: no risk is accepted
-/// without an end.
+/// Handles the cancellation of a job: if it was to end the acceptance of a risk, enqueues it again,
+/// because no risk is accepted without an end.
 pub(crate) fn job_cancelled(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let cancelled: JobCancelled = event.data()?;
     let Some(finding_id) = cancelled.resource_of::<ExpireAcceptance>("control_room") else {

@@ -12,20 +12,22 @@ use crate::finding::Finding;
 use crate::similarity::{Overlap, StoredSketch, TextFingerprint};
 use crate::suggestions::{MatchSuggestion, SuggestionState};
 
-/// Minimum similarity of a suggested pair, in ten-thousandths.
+/// Minimum similarity of two findings that are suggested as a match, in ten-thousandths.
 const LEAST_SIMILARITY: i64 = 8000;
-/// Number of the newest findings of a family with which a new finding is compared, in addition to
-/// those with an equal signature.
+/// Number of the newest findings of a rule family with which a new finding is compared, in addition
+/// to those with an equal signature.
 const FAMILY: u32 = 40;
-/// Maximum number of stored findings with an equal signature that one step reads.
+/// Maximum number of stored findings with the signature of a new finding that one job step reads.
 const SIGNATURES: u32 = 400;
-/// Maximum number of suggestions for one new finding, for one rule family in one audit, and for one
-/// audit. Users must decide about each suggestion.
+/// Maximum number of match suggestions for one new finding. Users must decide about each
+/// suggestion.
 const MOST_EACH: usize = 3;
+/// Maximum number of match suggestions for one rule family in one audit.
 const MOST_OF_A_FAMILY: usize = 20;
+/// Maximum number of match suggestions in one audit.
 const MOST_OF_AN_AUDIT: usize = 500;
 
-/// Text for the OpenAPI document: how pairs of findings are selected.
+/// Text for the OpenAPI document: how pairs of findings are selected as match suggestions.
 pub(crate) const DESCRIPTION: &str = "A pair is suggested if both findings are open and have the \
     same repository and rule family (the advisory, else the weakness of MITRE's list, else the \
     last segment of the rule's id), differ in path or tool, and share at least 0.80 of their \
@@ -83,14 +85,14 @@ pub(crate) fn suggestions(
     Ok(all)
 }
 
-/// Returns how many more suggestions a rule family may have in this audit.
+/// Returns how many more match suggestions a rule family may get in this audit.
 fn room(made: &BTreeMap<String, usize>, family: &str) -> usize {
     let in_audit = MOST_OF_AN_AUDIT.saturating_sub(made.values().sum());
     let of_family = made.get(family).copied().unwrap_or_default();
     MOST_OF_A_FAMILY.saturating_sub(of_family).min(in_audit)
 }
 
-/// Returns the stored findings that have the signature of a new one.
+/// Returns the stored findings of a repository whose signature equals that of a new finding.
 fn with_signatures<'a>(
     scope: &Scope,
     repository_id: Uuid,
@@ -103,8 +105,8 @@ fn with_signatures<'a>(
     Ok(query.limit(SIGNATURES).list()?)
 }
 
-/// Returns the stored open findings of a rule family with which new ones are compared, with their
-/// sketches.
+/// Returns the stored open findings of a rule family with which new findings are compared, with
+/// their text sketches.
 fn kept(
     scope: &Scope,
     repository_id: Uuid,
@@ -126,7 +128,7 @@ fn kept(
     Ok(found.into_iter().filter_map(with_sketch).collect())
 }
 
-/// Returns stored and new findings together, oldest first.
+/// Returns stored and new findings together, oldest first, as candidates for a match.
 fn in_order<'a>(
     kept: &'a [(Stored<Finding>, TextFingerprint)],
     newcomers: &[&'a NewFinding],
@@ -143,8 +145,8 @@ fn in_order<'a>(
     all
 }
 
-/// Returns suggestions for the most similar older findings, at most `most`; of equally similar
-/// ones, the older first.
+/// Returns match suggestions of a new finding with the most similar older findings, at most `most`;
+/// of equally similar ones, the older first.
 fn best(
     scope: &Scope,
     newcomer: &NewFinding,

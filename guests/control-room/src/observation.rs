@@ -8,23 +8,23 @@ use crate::sarif::is_absolute;
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 
-/// Maximum number of locations stored with a finding.
+/// Maximum number of locations that are stored with a finding.
 pub(crate) const MOST_LOCATIONS: usize = 10;
 
 /// A location of a finding. Lines and columns count from 1.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct FindingLocation {
-    /// Path within the repository, or a URL.
+    /// Path of the file within the repository, or a URL.
     pub(crate) path: Option<String>,
     pub(crate) start_line: Option<i64>,
     pub(crate) start_column: Option<i64>,
     pub(crate) end_line: Option<i64>,
     pub(crate) end_column: Option<i64>,
-    /// Name of a function, class or package (`logicalLocation` in SARIF).
+    /// Name of the function, class or package at the location (`logicalLocation` in SARIF).
     pub(crate) logical_name: Option<String>,
 }
 
-/// A tool that reported a finding, with its rule.
+/// A tool that reported a finding, with its version and the id of its rule.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SourceTool {
     pub(crate) rule_id: String,
@@ -32,15 +32,17 @@ pub(crate) struct SourceTool {
     pub(crate) version: Option<String>,
 }
 
-/// One result of a scan, or one evidence record, as input for a finding.
+/// One result of a scan, or one evidence record, in the form in which it is matched with stored
+/// findings.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Observation {
-    /// Identity by the algorithm `finding-v1`.
+    /// Identity of the finding that is observed, by the algorithm `finding-v1`.
     pub(crate) identity: String,
-    /// Identity that older versions gave the result, if it is another one.
+    /// Identity that older versions of this area gave the result, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) former_identity: Option<String>,
-    /// Place among equal results, which may have other paths; `None` if the key has the path.
+    /// Key and number of the result among equal results, which may be in other files; `None` if the
+    /// key contains the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) equals: Option<EqualOrdinal>,
     pub(crate) source: SourceTool,
@@ -53,11 +55,11 @@ pub(crate) struct Observation {
     /// Text about why the scan suppresses the result; `None` if it is not suppressed.
     pub(crate) suppressed: Option<String>,
     pub(crate) sketch: TextFingerprint,
-    /// Scanned revision; `None` if the file does not contain it.
+    /// Revision of the code that was scanned; `None` if the file does not contain it.
     pub(crate) revision: Option<String>,
 }
 
-/// Key of a result and its number among the results of the file with the same key.
+/// Key of a result, and the result's number among the results of the file with the same key.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct EqualOrdinal {
     pub(crate) key: ResultKey,
@@ -76,7 +78,7 @@ pub(crate) enum SourceKind {
 }
 
 impl Observation {
-    /// Whether the first path is absolute, so not within the repository.
+    /// Whether the path of the first location is absolute, and so not within the repository.
     pub(crate) fn is_outside(&self) -> bool {
         self.first_path().is_some_and(|path| is_absolute(path))
     }
@@ -85,13 +87,13 @@ impl Observation {
         self.locations.first().and_then(|place| place.path.as_ref())
     }
 
-    /// Whether both are equal results, which differ by their ordinals only.
+    /// Whether both observations are equal results, whose identities differ by their ordinals only.
     pub(crate) fn is_equal_to(&self, other: &Self) -> bool {
         let (Some(ours), Some(theirs)) = (&self.equals, &other.equals) else { return false };
         ours.key == theirs.key && self.source.rule_id == other.source.rule_id
     }
 
-    /// Returns the paths of the locations, without duplicates.
+    /// Returns the paths of the observation's locations, without duplicates.
     pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();
         for path in self.locations.iter().filter_map(|place| place.path.as_ref()) {

@@ -5,10 +5,10 @@ use area_sdk::prelude::*;
 
 use crate::finding::Finding;
 
-/// Maximum number of findings to which one step assigns owners.
+/// Maximum number of findings to which one job step assigns owners.
 const STEP: usize = 500;
 
-/// A finding and its new owner.
+/// A finding, and its new owner by a preview of the area `ownership`; `None` for no owner.
 #[derive(Clone, Serialize, Deserialize)]
 struct Assignment {
     finding_id: Uuid,
@@ -20,7 +20,7 @@ struct OwnershipApplied {
     assignments: Vec<Assignment>,
 }
 
-/// Job that assigns owners to findings.
+/// Job that assigns owners to findings, after a preview of the area `ownership` was applied.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AssignOwnersJob {
     assignments: Vec<Assignment>,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::text::clean;
 
-/// A severity band.
+/// A severity band of findings.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -28,7 +28,7 @@ impl Severity {
     pub(crate) const ALL: [Self; 5] =
         [Self::Critical, Self::High, Self::Medium, Self::Low, Self::None];
 
-    /// Returns the band of a CVSS score, given in tenths.
+    /// Returns the severity band of a CVSS score, given in tenths.
     fn of_score(tenths: i64) -> Self {
         match tenths {
             90.. => Self::Critical,
@@ -39,7 +39,7 @@ impl Severity {
         }
     }
 
-    /// Returns the band of a SARIF `level`.
+    /// Returns the severity band of a result's SARIF `level`.
     fn of_level(level: &str) -> Self {
         match level {
             "error" => Self::High,
@@ -61,7 +61,7 @@ impl Severity {
         })
     }
 
-    /// Returns the next higher band; `Critical` and `None` stay.
+    /// Returns the next higher band; the severities `Critical` and `None` stay.
     pub(crate) fn raised(self) -> Self {
         match self {
             Self::Critical | Self::High => Self::Critical,
@@ -71,7 +71,8 @@ impl Severity {
         }
     }
 
-    /// Returns the number of days in which a finding must be settled; `None` for severity `none`.
+    /// Returns the number of days within which a finding of this severity must be settled; `None`
+    /// for severity `none`.
     pub(crate) fn sla_days(self) -> Option<i64> {
         match self {
             Self::Critical => Some(7),
@@ -82,7 +83,8 @@ impl Severity {
         }
     }
 
-    /// Returns the score, in tenths, that stands for the band when a finding has no CVSS score.
+    /// Returns the score, in tenths, that stands for the band in the risk of a finding without CVSS
+    /// score.
     pub(crate) fn weight_tenths(self) -> i64 {
         match self {
             Self::Critical => 95,
@@ -94,33 +96,34 @@ impl Severity {
     }
 }
 
-/// Source from which a severity was taken.
+/// Source from which the severity of a finding was taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SeveritySource {
-    /// A CVSS score, a CVSS vector, or `security-severity`.
+    /// A CVSS score or vector of the result or its rule, or the property `security-severity`.
     Cvss,
     /// The scanner's own word, for example `HIGH`.
     Scanner,
-    /// The SARIF `level`.
+    /// The SARIF `level` of the result.
     Level,
 }
 
-/// Severity of a result, and the source of the severity.
+/// Severity of a finding, with its source and the CVSS score.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Rating {
     pub(crate) risk_severity: Severity,
     pub(crate) severity_source: SeveritySource,
-    /// Severity as the scanner writes it.
+    /// Severity of the result as the scanner writes it.
     pub(crate) scanner_severity: String,
-    /// CVSS score in tenths; `None` if there is none.
+    /// CVSS score of the result in tenths; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cvss_tenths: Option<i64>,
 }
 
 impl Rating {
-    /// Rates a result by the first of `properties` with a score or word: those of the result, then
-    /// those of its rule; otherwise by its SARIF level.
+    /// Rates a SARIF result: by the first CVSS score in `properties` (those of the result, then
+    /// those of its rule), otherwise by the first severity word in them, otherwise by the SARIF
+    /// level.
     pub(crate) fn of(properties: [&Map<String, Value>; 2], level: &str) -> Self {
         let word = properties.iter().find_map(|properties| scanner_word(properties));
         let score = properties.iter().find_map(|properties| score_tenths(properties));
@@ -133,13 +136,14 @@ impl Rating {
         Self { risk_severity, severity_source, scanner_severity, cvss_tenths: score }
     }
 
-    /// Returns the CVSS score in tenths, or the score that stands for the band.
+    /// Returns the finding's CVSS score in tenths; without one, the score that stands for the
+    /// severity band.
     pub(crate) fn weight_tenths(&self) -> i64 {
         self.cvss_tenths.unwrap_or_else(|| self.risk_severity.weight_tenths())
     }
 }
 
-/// Names of properties with a CVSS score or vector, most specific first.
+/// Names of SARIF properties with a CVSS score or vector, most specific first.
 const SCORES: [&str; 12] = [
     "cvssv4_baseScore",
     "cvssv4_vector",
@@ -159,7 +163,7 @@ fn score_tenths(properties: &Map<String, Value>) -> Option<i64> {
     SCORES.iter().find_map(|&name| tenths(properties.get(name)?))
 }
 
-/// Parses a score from 0.0 to 10.0 and rounds it down to tenths.
+/// Parses a CVSS score from 0.0 to 10.0 and rounds it down to tenths.
 #[expect(clippy::cast_possible_truncation, reason = "0 to 100")]
 fn tenths(value: &Value) -> Option<i64> {
     let score = match value {
@@ -174,7 +178,7 @@ fn tenths(value: &Value) -> Option<i64> {
     (0.0..=10.0).contains(&score).then(|| (score * 10.0 + 1e-6).floor() as i64)
 }
 
-/// Names of properties with the scanner's own severity word.
+/// Names of SARIF properties with the scanner's own severity word.
 const WORDS: [&str; 5] =
     ["severity", "issue_severity", "Severity", "problem.severity", "problem_severity"];
 

@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 
 use area_sdk::prelude::*;
 
-/// Maximum number of hashes in a sketch.
+/// Maximum number of word hashes in the sketch of a text.
 const MOST_WORDS: usize = 64;
-/// Number of minimum hashes in a signature. Texts that share 80 % of their words have equal
-/// signatures in 40 % of all cases; equal texts always have equal signatures.
+/// Number of minimum hashes in the signature of a text. Texts that share 80 % of their words have
+/// equal signatures in 40 % of all cases; equal texts always have equal signatures.
 const SIGNED_BY: u32 = 4;
 
 /// Sketch of a text: the smallest hashes of its words. Serialized as eight hexadecimal digits for
@@ -21,7 +21,7 @@ const SIGNED_BY: u32 = 4;
 pub(crate) struct TextFingerprint(Vec<u32>);
 
 impl TextFingerprint {
-    /// Returns the sketch of several texts, as if they were one.
+    /// Returns the sketch of several texts, as if they were one text.
     pub(crate) fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let texts = texts.into_iter().map(str::to_lowercase).collect::<Vec<_>>();
         let words = texts.iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
@@ -59,7 +59,7 @@ impl TextFingerprint {
     }
 }
 
-/// The stored sketch of a finding; the document's id is the finding's.
+/// The sketch of a finding's text, as stored; the document's id is the finding's.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSketch {
     pub(crate) sketch: TextFingerprint,
@@ -67,7 +67,8 @@ pub(crate) struct StoredSketch {
 
 document!(StoredSketch, "sketches");
 
-/// Number of words that both texts have (`shared`) and that at least one text has (`either`).
+/// Number of words that both of two texts have (`shared`), and number of words that at least one
+/// has (`either`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Overlap {
     pub(crate) shared: usize,
@@ -75,7 +76,7 @@ pub(crate) struct Overlap {
 }
 
 impl Overlap {
-    /// Returns the share of common words in ten-thousandths, rounded.
+    /// Returns the share of common words of the two texts in ten-thousandths, rounded.
     pub(crate) fn similarity(self) -> i64 {
         if self.either == 0 {
             return 0;
@@ -90,7 +91,7 @@ fn hash(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Returns the word mixed by the finalizer of MurmurHash3.
+/// Returns a word's hash, mixed by the finalizer of MurmurHash3.
 fn mix(mut word: u32) -> u32 {
     word = (word ^ (word >> 16)).wrapping_mul(0x85eb_ca6b);
     word = (word ^ (word >> 13)).wrapping_mul(0xc2b2_ae35);

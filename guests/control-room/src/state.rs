@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-/// State of a finding.
+/// The state of a finding in its lifecycle.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
@@ -20,7 +20,7 @@ pub(crate) enum State {
     Verified,
     /// A user, or a suppression in the scan, marked the finding as a false positive.
     FalsePositive,
-    /// A user accepted the risk until a date.
+    /// A user accepted the risk of the finding until a date.
     AcceptedRisk,
     /// The finding is a duplicate of another one.
     Duplicate,
@@ -50,7 +50,8 @@ impl State {
         Self::Reopened,
     ];
 
-    /// Whether the finding is open. A remediated finding is open until an audit verifies it.
+    /// Whether a finding in this state is open. A remediated finding is open until an audit
+    /// verifies it.
     pub(crate) fn is_open(self) -> bool {
         match self {
             Self::New | Self::Triaged | Self::InProgress | Self::Remediated | Self::Reopened => {
@@ -60,12 +61,12 @@ impl State {
         }
     }
 
-    /// Whether the finding waits for a user's first decision.
+    /// Whether a finding in this state waits for a user's first decision.
     pub(crate) fn awaits_decision(self) -> bool {
         matches!(self, Self::New | Self::Reopened)
     }
 
-    /// Returns the states to which this actor may change the finding.
+    /// Returns the states to which this actor may change a finding that is in this state.
     pub(crate) fn next(self, mover: Actor) -> &'static [Self] {
         match mover {
             Actor::Person => self.next_by_person(),

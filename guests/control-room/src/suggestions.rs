@@ -14,16 +14,17 @@ use crate::transition::{Change, pass};
 const ALGORITHM: &str = "match-v1";
 const METHOD: &str = "token_jaccard";
 
-/// Maximum number of members of a match group that are moved to another group.
+/// Maximum number of findings in a match group that are moved to another group when the groups are
+/// joined.
 const MOST_OF_A_GROUP: u32 = 1000;
-/// Maximum number of tools stored with a finding.
+/// Maximum number of tools that are stored with a finding.
 const MOST_TOOLS: usize = 20;
 
-/// State of a match suggestion.
+/// Whether a user has decided about a match suggestion, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SuggestionState {
-    /// No user has decided about the suggestion.
+    /// No user has decided about the match suggestion yet.
     Pending,
     /// A user decided that both findings are the same.
     Accepted,
@@ -31,10 +32,10 @@ pub(crate) enum SuggestionState {
     Rejected,
 }
 
-/// A stored match suggestion.
+/// A stored suggestion that two findings may be the same, with the user's decision about it.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct MatchSuggestion {
-    /// Id of the older finding.
+    /// Id of the older of the two findings.
     pub(crate) left_finding_id: Uuid,
     pub(crate) right_finding_id: Uuid,
     pub(crate) similarity: String,
@@ -47,7 +48,7 @@ pub(crate) struct MatchSuggestion {
 
 document!(MatchSuggestion, "match_suggestions");
 
-/// A suggestion that two findings may be the same.
+/// A suggestion that two findings may be the same, as responses contain it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "MatchSuggestion")]
 pub(crate) struct MatchSuggestionDetails {
@@ -56,7 +57,8 @@ pub(crate) struct MatchSuggestionDetails {
     decided_at: Option<Timestamp>,
     decided_by: Option<Uuid>,
     id: Uuid,
-    /// Id of the older finding. If the suggestion is accepted, the right one becomes its duplicate.
+    /// Id of the older finding. If the suggestion is accepted and both findings are open, the right
+    /// one becomes its duplicate.
     left_finding_id: Uuid,
     method: String,
     rationale: String,
@@ -123,13 +125,13 @@ fn versioned(suggestion: Stored<MatchSuggestion>) -> Versioned<MatchSuggestionDe
     Versioned(suggestion.into(), version)
 }
 
-/// A user's decision about a match suggestion.
+/// A user's verdict on a match suggestion.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// Both findings are the same.
+    /// The user says that both findings of the match suggestion are the same.
     Accepted,
-    /// The findings are different.
+    /// The user says that the findings of the match suggestion are different.
     Rejected,
 }
 
@@ -137,7 +139,7 @@ pub(crate) enum Verdict {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Decision {
     decision: Verdict,
-    /// Reason of the decision; stored with the transition of the duplicate.
+    /// Reason of the decision; stored with the transition of the finding that becomes a duplicate.
     #[schemars(length(min = 1, max = 4000))]
     reason: Option<String>,
 }
@@ -174,9 +176,9 @@ pub(crate) fn decide(
     Ok(versioned(suggestion))
 }
 
-/// Puts both findings into one match group. If both are open, the newer one becomes a duplicate of
-/// the older one. If one is settled, neither becomes a duplicate, because that would hide the open
-/// one.
+/// Puts both findings of an accepted match suggestion into one match group. If both are open, the
+/// newer one becomes a duplicate of the older one. If one is settled, neither becomes a duplicate,
+/// because that would hide the open one.
 fn merge(ctx: &Ctx, id: Uuid, suggestion: &MatchSuggestion, reason: Option<String>) -> Result<()> {
     let mut left = ctx.documents::<Finding>().get(suggestion.left_finding_id)?;
     let mut right = ctx.documents::<Finding>().get(suggestion.right_finding_id)?;
@@ -214,7 +216,7 @@ fn add_tools(to: &mut Vec<SourceTool>, from: &[SourceTool]) {
     }
 }
 
-/// Returns the match group of both findings. If they have different groups, moves the members of
+/// Returns the match group for both findings. If they have different groups, moves the members of
 /// the right one's group to the left one's.
 fn join_groups(ctx: &Ctx, left: &Stored<Finding>, right: &Stored<Finding>) -> Result<Uuid> {
     let (ours, theirs) = match (left.match_group_id, right.match_group_id) {

@@ -2,8 +2,8 @@
 
 use area_sdk::text::truncate_bytes;
 
-/// Removes control characters (PostgreSQL cannot store U+0000), trims the text and limits its size
-/// in bytes.
+/// Replaces control characters of a text by spaces (PostgreSQL cannot store U+0000), trims the text
+/// and limits its size in bytes.
 pub(crate) fn clean(text: &str, most_bytes: usize) -> String {
     let keep = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { ' ' } else { c };
     let clipped = truncate_bytes(text.trim(), most_bytes);

@@ -12,14 +12,15 @@ use crate::state::State;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Transition")]
 pub(crate) struct TransitionRecord {
-    /// Id of the user who made the transition; null if the service did.
+    /// Id of the user who made the transition of the finding; null if the service did.
     pub(crate) actor_id: Option<Uuid>,
     pub(crate) created_at: Timestamp,
     pub(crate) evidence_ids: Vec<Uuid>,
-    /// Time at which the acceptance of a risk ends; null for other states.
+    /// Time at which the acceptance of the finding's risk ends; null for states other than
+    /// `accepted_risk`.
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) finding_id: Uuid,
-    /// State before the transition; null for the first transition.
+    /// The finding's state before the transition; null for the first transition.
     pub(crate) from_state: Option<State>,
     pub(crate) id: Uuid,
     pub(crate) metadata_json: Map<String, Value>,
@@ -33,24 +34,25 @@ pub(crate) struct TransitionRecord {
     pub(crate) version: i64,
 }
 
-/// A stored transition, with the values that the database counts.
+/// A stored transition of a finding, with the values that the database counts.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredTransition {
     #[serde(flatten)]
     pub(crate) record: TransitionRecord,
-    /// Whole hours since the beginning of the lifecycle; the next member has the remaining seconds.
-    /// They are separate because the database counts how often each value occurs, and each has few
-    /// values.
+    /// Whole hours from the beginning of the finding's lifecycle to the transition;
+    /// `elapsed_seconds` has the remaining seconds. They are separate because the database counts
+    /// how often each value occurs, and each has few values.
     pub(crate) elapsed_hours: i64,
     pub(crate) elapsed_seconds: i64,
-    /// Whether this is a user's first decision about the finding since it was opened.
+    /// Whether the transition is a user's first decision about the finding since the finding was
+    /// opened.
     pub(crate) decision: bool,
     pub(crate) by_person: bool,
 }
 
 document!(StoredTransition, "transitions");
 
-/// A change of a finding's state, before it becomes a transition.
+/// A requested change of a finding's state, from which a transition is made.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     pub(crate) to: State,
@@ -63,7 +65,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Returns a change that the service makes because of an audit.
+    /// Returns a change of a finding's state that the service makes because of an audit.
     pub(crate) fn by_audit(to: State, audit_id: Uuid, reason: &str, evidence: &[Uuid]) -> Self {
         Self {
             to,
@@ -118,8 +120,8 @@ pub(crate) fn pass(
 }
 
 impl Finding {
-    /// Sets the state. Reopening a settled finding starts a new lifecycle; reopening a remediated
-    /// one continues the lifecycle.
+    /// Sets the finding's state. Reopening a settled finding starts a new lifecycle; reopening a
+    /// remediated one continues the lifecycle.
     fn enter(
         &mut self,
         to: State,
@@ -144,7 +146,7 @@ impl Finding {
     }
 
     /// Marks a finding that was gone as present, so that the next run of its analysis decides about
-    /// it again. Files from before a person reopened it do not contradict that person.
+    /// it again. Files from before a person reopened the finding do not contradict that person.
     fn expect_next_run(&mut self, now: Timestamp, by_person: bool) {
         if self.present {
             return;

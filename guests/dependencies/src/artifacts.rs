@@ -6,16 +6,16 @@ use area_sdk::{BlobError, JobError, Scope};
 
 use crate::sbom::{self, ReassessmentTarget, Sbom};
 
-/// Version of the code that reads files. Increment it when the results change, so that files are
-/// read again and replace what an earlier version stored.
+/// Version of the code that reads uploaded files. Increment it when the results change, so that
+/// files are read again and replace what an earlier version stored.
 pub(crate) const READER: u32 = 6;
 
-/// Results of reading a file. The document's id is the lower-case hex SHA-256 of the content.
+/// Result of reading an uploaded file. The document's id is the lower-case hex SHA-256 of the file.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Artifact")]
 pub(crate) struct FileReadResult {
     reader: u32,
-    /// Key of the SBOM's subject; `None` for other files.
+    /// Key of the product that the SBOM describes; `None` if it names none, and for other files.
     pub(crate) subject: Option<String>,
     /// Number of components of an SBOM; 0 for other files.
     pub(crate) components: usize,
@@ -23,30 +23,32 @@ pub(crate) struct FileReadResult {
     pub(crate) advisories: usize,
     /// Errors because of which the file, or a part of it, was not imported.
     pub(crate) errors: Vec<UploadedFileError>,
-    /// Number of further errors.
+    /// Number of errors of the file that are not in `errors`.
     #[serde(default)]
     pub(crate) more_errors: usize,
-    /// Identification of an SBOM or VEX document; `None` for other files.
+    /// Subject, serial number and kind of an SBOM or VEX document; `None` for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) details: Option<DocumentDetails>,
 }
 
-/// Identification of an SBOM or VEX document.
+/// Identification of an SBOM or VEX document: its subject and serial number, and whether it has VEX
+/// statements.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct DocumentDetails {
     pub(crate) subject: Option<ReassessmentTarget>,
-    /// CycloneDX serial number, and version of the document under it.
+    /// CycloneDX serial number, and version of the document under that number; `None` for SPDX and
+    /// for documents without one.
     pub(crate) serial: Option<(Uuid, u64)>,
     /// Number of VEX statements in the document.
     pub(crate) statements: usize,
-    /// Whether the document has `vulnerabilities` and no components.
+    /// Whether the document is only a VEX document: it has `vulnerabilities` and no components.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_vex: bool,
 }
 
 impl DocumentDetails {
-    /// Returns the key of the sequence of documents to which the document belongs; see
-    /// [`sbom::stream`].
+    /// Returns the key of the stream to which the document belongs: the sequence of documents about
+    /// one product, of which the newest is imported. See [`sbom::stream`].
     pub(crate) fn stream(&self, filename: &str) -> String {
         sbom::stream(self.subject.as_ref(), filename)
     }
@@ -54,7 +56,7 @@ impl DocumentDetails {
 
 document!(FileReadResult, "artifacts");
 
-/// An error in an uploaded file.
+/// An error because of which an uploaded file, or a part of it, was not imported.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ArtifactError")]
 pub(crate) struct UploadedFileError {
@@ -82,7 +84,8 @@ impl FileReadResult {
         }
     }
 
-    /// Returns the results of reading an SBOM, without its components.
+    /// Returns the result of reading an SBOM file: counts and identification, or the error. The
+    /// components are not part of it.
     pub(crate) fn of_sbom(read: Result<Sbom<'_>, UploadedFileError>) -> Self {
         match read {
             Ok(sbom) => Self {
@@ -100,14 +103,14 @@ impl FileReadResult {
         }
     }
 
-    /// Returns the stored results for a content; `None` if they do not exist or another version of
-    /// the code read the file.
+    /// Returns the stored result of reading the file with this SHA-256; `None` if there is none, or
+    /// if another version of the code ([`READER`]) stored it.
     pub(crate) fn known(scope: &Scope, sha256: &str) -> Result<Option<Self>, JobError> {
         let known = scope.documents::<Self>().find(sha256)?;
         Ok(known.map(|known| known.value).filter(|known| known.reader == READER))
     }
 
-    /// Stores the results for the content with this digest.
+    /// Stores this result of reading the file with this SHA-256.
     pub(crate) fn keep(&self, scope: &Scope, sha256: &str) -> Result<(), JobError> {
         match scope.documents::<Self>().find(sha256)? {
             Some(mut known) => {
@@ -119,8 +122,8 @@ impl FileReadResult {
     }
 }
 
-/// Returns the content of an SBOM upload. The inner `Err` means that the content is permanently
-/// unavailable.
+/// Returns the content of an uploaded SBOM. The inner `Err` means that the content was deleted or
+/// is too large.
 pub(crate) fn sbom_content(
     scope: &Scope,
     blob: &str,
@@ -128,8 +131,8 @@ pub(crate) fn sbom_content(
     content(scope, blob, sbom::MAX_BYTES)
 }
 
-/// Returns the content of an upload. The inner `Err` means that the content is permanently
-/// unavailable.
+/// Returns the content of an uploaded file of at most `most_bytes` bytes. The inner `Err` means
+/// that the content was deleted or is too large; the outer one lets the job be retried.
 pub(crate) fn content(
     scope: &Scope,
     blob: &str,
@@ -151,7 +154,7 @@ pub(crate) fn content(
     }
 }
 
-/// Parses the content of an upload as an SBOM.
+/// Parses the content of an upload as an SBOM. Returns the given error if there is no content.
 pub(crate) fn sbom(
     content: &Result<Vec<u8>, UploadedFileError>,
 ) -> Result<Sbom<'_>, UploadedFileError> {

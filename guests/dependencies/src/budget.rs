@@ -5,18 +5,19 @@ use area_sdk::prelude::*;
 
 use crate::inventory::component::StoredComponent;
 
-/// Remaining documents and bytes of a step.
+/// Documents and bytes that the current step of a job may still read and write.
 #[derive(Debug)]
 pub(crate) struct StepBudget {
     documents: usize,
     bytes: usize,
 }
 
-/// Maximum number of documents in one step; the limit of a call is 10,000.
+/// Maximum number of documents that a job step reads and writes; the limit of a call is 10,000.
 const DOCUMENTS: usize = 9_500;
-/// Maximum size of the documents in one step, estimated in bytes; the limit of a call is 64 MiB.
+/// Maximum size of the documents that a job step reads and writes, estimated in bytes; the limit of
+/// a call is 64 MiB.
 const BYTES: usize = 40 << 20;
-/// Minimum number of remaining documents and bytes with which a step begins another piece of work.
+/// Documents and bytes that must remain in a step's budget for the step to begin more work.
 const AMPLE: (usize, usize) = (4_500, 16 << 20);
 
 impl Default for StepBudget {
@@ -26,12 +27,12 @@ impl Default for StepBudget {
 }
 
 impl StepBudget {
-    /// Whether enough of the budget remains for another piece of work.
+    /// Whether enough of the budget remains for the step to begin more work.
     pub(crate) fn is_ample(&self) -> bool {
         self.documents >= AMPLE.0 && self.bytes >= AMPLE.1
     }
 
-    /// Whether this number of documents fits into the budget.
+    /// Whether this number of documents fits into the budget. False if no bytes are left.
     pub(crate) fn has(&self, documents: usize) -> bool {
         self.documents >= documents && self.bytes > 0
     }
@@ -56,11 +57,12 @@ impl StepBudget {
     }
 }
 
-/// Number of components in the first page, when their sizes are unknown.
+/// Number of components in the first page that a step reads, when their sizes are unknown; after a
+/// failed attempt, also the maximum of later pages.
 const FIRST_PAGE: u32 = 10;
-/// Maximum number of components in a further page.
+/// Maximum number of components in each later page that a step reads.
 const LATER_PAGE: u32 = 500;
-/// Approximate maximum size of a further page, in bytes.
+/// Approximate maximum size of each later page of components, in bytes.
 const BYTES_OF_PAGE: usize = 4 << 20;
 
 /// Number of components to read in the next page. It adapts to their sizes, because some components
@@ -72,7 +74,8 @@ pub(crate) struct AdaptiveBatchSize {
 }
 
 impl AdaptiveBatchSize {
-    /// Returns the initial page size of a step. The maximum is smaller after a failed attempt.
+    /// Returns the page size at the beginning of a step. Its maximum is smaller after a failed
+    /// attempt.
     pub(crate) fn of(ctx: &JobCtx) -> Self {
         let most = if ctx.attempt() > 1 { FIRST_PAGE } else { LATER_PAGE };
         Self { limit: FIRST_PAGE, most }
@@ -83,7 +86,8 @@ impl AdaptiveBatchSize {
         self.limit
     }
 
-    /// Adapts the page size to the sizes of these components, and subtracts them from the budget.
+    /// Adapts the page size to the sizes of the components just read, and subtracts these
+    /// components from the budget.
     pub(crate) fn learn(&mut self, page: &[Stored<StoredComponent>], budget: &mut StepBudget) {
         let bytes: usize = page.iter().map(|component| component.bytes()).sum();
         budget.spend(page.len());

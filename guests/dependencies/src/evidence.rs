@@ -10,7 +10,7 @@ use crate::advisories::{file, mentions};
 use crate::artifacts::{self, FileReadResult};
 use crate::deployments::take;
 
-/// Maximum size of the content of a deployment record, in bytes.
+/// Maximum size of the content that an evidence record of kind `deployment` references, in bytes.
 const MAX_DEPLOYMENT_BYTES: usize = 1 << 20;
 
 /// Consumer of evidence records of the kinds `deployment` and `advisory`.
@@ -26,7 +26,7 @@ impl EvidenceConsumer for DependencyEvidenceConsumer {
     }
 }
 
-/// Job that imports an OSV file.
+/// Job that imports the advisories in an uploaded OSV file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ImportAdvisories {
     blob: String,
@@ -38,14 +38,14 @@ pub(crate) struct ImportAdvisories {
 job!(ImportAdvisories, "import_advisories");
 
 /// Handles [`ENVELOPE_ACCEPTED`](area_shared::evidence::ENVELOPE_ACCEPTED): enqueues the import of
-/// the envelope's records.
+/// the evidence records in the accepted envelope.
 pub(crate) fn accepted(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     mentions::ensure(ctx)?;
     DependencyEvidenceConsumer::accepted(ctx, event)
 }
 
-/// Handles [`UploadReady`]: enqueues the import of an OSV file, or of the records that reference
-/// the content.
+/// Handles [`UploadReady`]: enqueues the import of an uploaded OSV file, and of the evidence
+/// records that reference the uploaded content.
 pub(crate) fn ready(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let ready: UploadReady = event.data()?;
     mentions::ensure(ctx)?;
@@ -63,14 +63,15 @@ fn import_file(ctx: &JobCtx, upload_id: Uuid) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Enqueues the import of an OSV file. `resource` is the id that the queue shows.
+/// Enqueues the import of an OSV file. `resource` is the id of the upload or evidence record; the
+/// queue shows it with the job.
 fn enqueue(ctx: &JobCtx, blob: String, content_sha256: String, resource: Uuid) {
     let dedupe_key = Some(content_sha256.clone());
     let later = JobOptions { at: None, resource: Some(resource), dedupe_key };
     ctx.enqueue_with(&ImportAdvisories { blob, content_sha256, offset: 0, artifact: None }, later);
 }
 
-/// Imports some records of an OSV file, unless it was imported before.
+/// Imports the next records of an OSV file, unless the file was imported before.
 pub(crate) fn import_advisories(
     ctx: &JobCtx,
     job: ImportAdvisories,
@@ -109,7 +110,7 @@ fn import_record(ctx: &JobCtx, record: &EvidenceRecord) -> Result<(), JobError> 
     }
 }
 
-/// Returns the name of the blob of a ready upload with this content; `None` if there is none.
+/// Returns the name of the blob of a ready upload with this SHA-256; `None` if there is none.
 fn blob_of(ctx: &JobCtx, sha256: &str) -> Result<Option<String>, JobError> {
     let uploads = ctx.documents::<Upload>().query().equals("content_sha256", sha256);
     let upload = uploads.equals("validation_stage", "ready").first()?;

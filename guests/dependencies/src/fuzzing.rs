@@ -10,8 +10,8 @@ use crate::sbom::Sbom;
 use crate::versions::vers::VersRange;
 use crate::versions::{Scheme, Version};
 
-/// Parses an SBOM in CycloneDX or SPDX, and its components. Returns the total size of their texts
-/// in bytes.
+/// Fuzzes the SBOM parser: parses an SBOM in CycloneDX or SPDX, and its components. Returns the
+/// total size of their texts in bytes.
 pub fn sbom(bytes: &[u8]) -> usize {
     let Ok(sbom) = Sbom::read(bytes) else { return 0 };
     let components = sbom.components(0..sbom.len());
@@ -22,8 +22,8 @@ pub fn sbom(bytes: &[u8]) -> usize {
     texts.sum::<usize>() + sbom.warnings.concat().len()
 }
 
-/// Parses an OSV record and compares it with a version of each of its packages. Returns the total
-/// size of its ids in bytes.
+/// Fuzzes the advisory parser: parses an OSV record and compares it with a version of each of its
+/// packages. Returns the total size of its ids in bytes.
 pub fn osv(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let Ok(osv) = Osv::read(&text) else { return 0 };
@@ -37,10 +37,10 @@ pub fn osv(bytes: &[u8]) -> usize {
     osv.aliases.concat().len() + osv.related.concat().len()
 }
 
-/// Parses a package URL. Returns the size of its canonical form in bytes.
+/// Fuzzes the parser of package URLs. Returns the size of the URL's canonical form in bytes.
 ///
 /// # Panics
-/// The canonical form changes when it is parsed again.
+/// If the canonical form changes when it is parsed again.
 pub fn purl(bytes: &[u8]) -> usize {
     let Ok(purl) = Purl::parse(&String::from_utf8_lossy(bytes)) else { return 0 };
     let canonical = purl.to_string();
@@ -50,7 +50,7 @@ pub fn purl(bytes: &[u8]) -> usize {
     canonical.len()
 }
 
-/// Parses a CVSS vector and computes its score.
+/// Fuzzes the CVSS parser: parses a vector and computes its score. Returns 0.
 pub fn cvss(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let Ok(vector) = text.parse::<cvss::Cvss>() else { return 0 };
@@ -58,11 +58,11 @@ pub fn cvss(bytes: &[u8]) -> usize {
     0
 }
 
-/// Parses lines as versions by every scheme, compares three at a time, and parses the input as a
-/// `vers` range.
+/// Fuzzes the version orders: parses lines as versions by every scheme, compares three at a time,
+/// and parses the input as a `vers` range. Returns 0.
 ///
 /// # Panics
-/// A scheme is no total order.
+/// If an order is not total.
 pub fn versions(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(range) = VersRange::parse(&text) {

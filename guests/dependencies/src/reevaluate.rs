@@ -13,15 +13,16 @@ use crate::inventory::matches::{self, StoredMatch};
 use crate::large::{self, ReassessmentTarget};
 use crate::matching::{self, BatchAssessment, ComponentAssessment};
 
-/// Estimated cost of a query, in documents.
+/// Estimated cost of a query, counted in documents of a step's budget.
 const QUESTION: usize = 100;
 
-/// Job that assesses components again after advisories changed.
+/// Job that assesses components again after advisories for their packages, or with names that they
+/// match, changed.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Reevaluate {
-    /// Keys of the remaining packages; the first one is the current one.
+    /// Keys of the packages whose components remain; the first one is the current one.
     packages: Vec<String>,
-    /// Keys of the remaining advisory names.
+    /// Advisory names whose matching components remain; searched after all packages.
     names: Vec<String>,
     cursor: Option<String>,
     /// Ids of components that were read and not assessed yet.
@@ -41,7 +42,7 @@ impl Reevaluate {
         Self { packages, names, cursor: None, components: Vec::new(), looked_at: BTreeSet::new() }
     }
 
-    /// Returns the next components; `None` if no component is left.
+    /// Returns the next components to assess; `None` if no component is left.
     fn next(
         &mut self,
         ctx: &JobCtx,
@@ -97,7 +98,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: Reevaluate) -> JobResult<Reevaluate> {
     Ok(if done { Outcome::Done } else { Outcome::Continue(job) })
 }
 
-/// Components of a page, and the cursor of the next page.
+/// Components on one page of a query, and the cursor of the next page.
 type ComponentPage = (Vec<Stored<StoredComponent>>, Option<String>);
 
 fn of_package(
@@ -125,8 +126,8 @@ fn under_name(
     Ok((ctx.documents::<StoredComponent>().get_many(ids)?, page.next_cursor))
 }
 
-/// Assesses components again as far as the budget permits, and stores changes. Returns the ids of
-/// the components that are left. Large components are assessed by a separate job.
+/// Assesses components against advisories again as far as the budget permits, and stores changes.
+/// Returns the ids of the components that are left. Large components are left to a separate job.
 pub(crate) fn look_again(
     ctx: &JobCtx,
     mut components: Vec<Stored<StoredComponent>>,
@@ -150,7 +151,8 @@ pub(crate) fn look_again(
     Ok(components.split_off(looked).into_iter().map(|left| left.id).collect())
 }
 
-/// Stores the changes of the first components, which were assessed. Returns how many are finished.
+/// Stores the changed assessments of the first components. Returns the number of components that
+/// are finished.
 fn keep_changes(
     ctx: &JobCtx,
     components: &mut [Stored<StoredComponent>],
@@ -194,7 +196,7 @@ fn keep_change(
     Ok(ctx.documents().replace(component)?)
 }
 
-/// Enqueues the job that assesses a large first component in several steps; if its package is
+/// Enqueues the job that assesses a large first component again in several steps; if its package is
 /// large, for all components of the package. Returns the number of components that are finished.
 fn leave_large(
     ctx: &JobCtx,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Payload type of signed envelopes.
+/// Payload type of signed evidence envelopes, for their DSSE signature.
 pub const PAYLOAD_TYPE: &str = "application/vnd.workspace-assurance.evidence-envelope.v1+json";
 
 /// Returns canonical JSON: members sorted by UTF-16 code units, numbers as ECMAScript writes the

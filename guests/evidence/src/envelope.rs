@@ -3,7 +3,7 @@
 
 use area_sdk::prelude::*;
 
-/// The only supported value of `schema_version`.
+/// The only supported value of `schema_version` in an evidence envelope.
 pub(crate) const SCHEMA_VERSION: &str = "evidence-envelope-v1";
 
 /// An envelope: evidence records of one source, and their signature.
@@ -22,7 +22,7 @@ pub(crate) struct EvidenceEnvelope {
     /// Idempotency key; must equal the header `Idempotency-Key`.
     #[schemars(length(min = 8, max = 255))]
     pub(crate) idempotency_key: String,
-    /// Time of the signature.
+    /// Time at which the producer signed the envelope.
     pub(crate) issued_at: Timestamp,
     #[schemars(length(min = 1, max = 1000))]
     pub(crate) records: Vec<EvidenceRecord>,
@@ -32,7 +32,7 @@ pub(crate) struct EvidenceEnvelope {
     pub(crate) workspace_id: Uuid,
 }
 
-/// An Ed25519 signature of the envelope without this member.
+/// An Ed25519 signature of the envelope without the member `signature`.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct EnvelopeSignature {
     /// Id of the key that signed. A hint only: any active key that verifies the signature is

@@ -25,7 +25,7 @@ use resubmissions::Resubmission;
 
 const PRODUCERS: &str = "/v1/workspaces/{workspace_id}/evidence-producers";
 
-/// Declares the area.
+/// Declares the area `evidence`: its operations, collections and events.
 pub fn area() -> Area {
     let area = Area::new("evidence", env!("CARGO_PKG_VERSION"))
         .summary("Signed evidence envelopes, their producers and keys")

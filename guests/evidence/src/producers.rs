@@ -43,7 +43,7 @@ impl From<Stored<Producer>> for ProducerView {
 /// A request to create a producer of evidence.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewProducer {
-    /// Name, unique in the workspace.
+    /// Name of the producer, unique in the workspace.
     #[schemars(length(min = 1, max = 200))]
     name: String,
     #[serde(default)]

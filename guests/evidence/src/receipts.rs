@@ -114,7 +114,7 @@ struct EnvelopeOutcome {
     status: ReceiptStatus,
     accepted_count: usize,
     rejected_count: usize,
-    /// Kinds of the accepted records.
+    /// Kinds of the accepted records of the envelope.
     kinds: BTreeSet<String>,
 }
 

@@ -64,7 +64,8 @@ impl StoredRecord {
     }
 }
 
-/// A violated rule: the record's member, the code of the rule, and a description for people.
+/// A rule that an evidence record violates: the record's member, the code of the rule, and a
+/// description for people.
 type SchemaViolation = (&'static str, &'static str, String);
 
 fn length(member: &'static str, text: &str, least: usize, most: usize) -> Option<SchemaViolation> {
@@ -163,7 +164,8 @@ pub(crate) struct EnvelopeResults {
     new: Vec<usize>,
 }
 
-/// Checks every record of an envelope.
+/// Checks every record of an envelope. Returns which records were accepted, and the errors of the
+/// others.
 pub(crate) fn sort(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<EnvelopeResults> {
     let ids = envelope.records.iter().map(|record| record.evidence_id);
     let kept = ctx.documents::<StoredRecord>().get_many(ids)?.into_iter();

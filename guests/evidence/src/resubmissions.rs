@@ -6,7 +6,8 @@ use area_sdk::prelude::*;
 use crate::envelope::EvidenceEnvelope;
 use crate::receipts::Digests;
 
-/// Another idempotency key, or that of another user, under which an envelope that already has a receipt was submitted.
+/// A further submission of an envelope that already has a receipt, under another idempotency key or
+/// by another user.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Resubmission {
     submitted_by: Uuid,
@@ -17,7 +18,7 @@ pub(crate) struct Resubmission {
 
 document!(Resubmission, "resubmissions");
 
-/// Stores the idempotency key of an envelope with a valid signature that already has a receipt.
+/// Stores the further submission of an envelope that has a valid signature and already a receipt.
 pub(crate) fn keep(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
@@ -33,7 +34,7 @@ pub(crate) fn keep(
     Ok(ctx.documents().create(ctx.new_id(), &resubmission)?)
 }
 
-/// Whether exactly this envelope was submitted before, with its other idempotency key.
+/// Whether a further submission of exactly this envelope is stored.
 pub(crate) fn has(ctx: &Ctx, digests: &Digests) -> Result<bool> {
     let same = ctx.documents::<Resubmission>().query();
     Ok(same.equals("signed_envelope_sha256", &digests.signed).first()?.is_some())

@@ -10,7 +10,7 @@ pub fn depth(text: &[u8]) -> usize {
     scan.deepest()
 }
 
-/// Measures the nesting depth of a text that arrives in pieces.
+/// Measures the nesting depth of a JSON text that arrives in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scan {
     depth: usize,
@@ -28,7 +28,7 @@ enum ScanState {
 }
 
 impl Scan {
-    /// Reads the next piece.
+    /// Measures the next piece of the JSON text.
     pub fn read(&mut self, piece: &[u8]) {
         let mut rest = piece;
         loop {
@@ -47,7 +47,7 @@ impl Scan {
         }
     }
 
-    /// Returns the maximum depth so far.
+    /// Returns the maximum nesting depth of the pieces read so far.
     pub fn deepest(&self) -> usize {
         self.deepest
     }

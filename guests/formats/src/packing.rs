@@ -11,27 +11,27 @@ use crate::zstd;
 /// Maximum number of entries read in a zip archive.
 const MAX_ENTRIES: usize = 1_000;
 
-/// Packing of content.
+/// Compression or archive format in which a client sent content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Not packed.
+    /// The content is not packed.
     None,
-    /// gzip (RFC 1952).
+    /// The content is packed with gzip (RFC 1952).
     Gzip,
-    /// Zstandard (RFC 8878).
+    /// The content is packed with Zstandard (RFC 8878).
     Zstd,
-    /// A zip archive with one file.
+    /// The content is a zip archive with one file.
     Zip,
-    /// An unsupported packing, with its name.
+    /// An unsupported format, with its name.
     Other(&'static str),
 }
 
-/// Why packed content cannot be read.
+/// Reason why packed content cannot be unpacked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackingError {
-    /// Machine-readable code: `content_damaged`, `unsupported_archive`, …
+    /// Machine-readable code of the error: `content_damaged`, `unsupported_archive`, …
     pub code: &'static str,
-    /// The error and how to fix it.
+    /// Description of the error and how to fix the content.
     pub detail: String,
 }
 
@@ -46,23 +46,23 @@ impl PackingError {
         Self::new("content_damaged", detail)
     }
 
-    /// Returns the error for unsupported archives.
+    /// Returns the error for an archive that is not supported.
     pub fn unsupported(detail: impl Into<String>) -> Self {
         Self::new("unsupported_archive", detail)
     }
 }
 
-/// Result of [`read`].
+/// Result of reading unpacked content with [`read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnpackResult<T> {
-    /// Value that the given function returned.
+    /// Value that the function passed to [`read`] returned.
     pub result: T,
     /// Name of the file in the zip archive; `None` for other packings.
     pub filename: Option<String>,
 }
 
 impl Packing {
-    /// Detects a packing by the first bytes.
+    /// Detects how content is packed by its first bytes.
     pub fn of(content: &[u8]) -> Self {
         const MAGIC: [(&[u8], Packing); 8] = [
             (&[0x1f, 0x8b], Packing::Gzip),

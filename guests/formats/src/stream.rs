@@ -10,10 +10,10 @@ use crate::packing::{self, PackingError};
 /// Number of bytes read at a time from the unpacked stream.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Limits of a stream.
+/// Limits of content that is unpacked and read as a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Maximum size of the content, in bytes.
+    /// Maximum size of the unpacked content, in bytes.
     pub bytes: u64,
     /// Maximum nesting of arrays and objects; `None` means no limit.
     pub depth: Option<usize>,
@@ -24,20 +24,20 @@ pub struct Limits {
 /// Result of a stream that was read to its end within its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParsedStream<T> {
-    /// Value that the parser returned.
+    /// Value that the parser of the stream returned.
     pub result: T,
-    /// Size of the content in bytes.
+    /// Size of the unpacked content, in bytes.
     pub bytes: u64,
     /// Maximum nesting depth of arrays and objects.
     pub depth: usize,
 }
 
-/// A violated limit.
+/// Reason why a stream cannot be read: it violates a limit, is not UTF-8 or cannot be unpacked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LimitExceeded {
     /// The content exceeds this size, in bytes.
     TooLarge(u64),
-    /// The nesting exceeds this depth.
+    /// The content is nested deeper than this number of arrays and objects.
     TooDeep(usize),
     /// The byte at this offset is not valid UTF-8.
     NotUtf8(u64),
@@ -155,7 +155,7 @@ impl<R: Read, F: FnMut(&[u8])> Read for LimitedReader<R, F> {
 /// Reader that skips a UTF-8 byte order mark at the beginning.
 struct WithoutMark<R> {
     source: R,
-    /// First bytes, which were read to find the mark.
+    /// First bytes of the content, which were read to find the byte order mark.
     head: Vec<u8>,
     begun: bool,
 }
@@ -195,12 +195,12 @@ impl<R: Read> Read for WithoutMark<R> {
 /// Checks UTF-8 in pieces that may end within a character.
 #[derive(Debug, Default)]
 struct Utf8Checker {
-    /// Bytes of an incomplete character.
+    /// Bytes of an incomplete character at the end of the last piece.
     pending: Vec<u8>,
 }
 
 impl Utf8Checker {
-    /// Reads the next piece. Returns the offset of an invalid byte in it.
+    /// Checks the next piece of the text. Returns the offset of an invalid byte in the piece.
     fn read(&mut self, piece: &[u8]) -> Result<(), usize> {
         let mut at = 0;
         while let Some(byte) = piece.get(at).filter(|_| !self.pending.is_empty()) {

@@ -17,13 +17,13 @@ const HAS_CONTENT_SIZE: u8 = 0b1110_0000;
 /// Size of a skippable frame's header, in bytes.
 const SKIPPABLE_HEADER: usize = 8;
 
-/// Decodes all frames of a content.
+/// Decodes all Zstandard frames of a content.
 pub(crate) struct Decoder<'a> {
     rest: &'a [u8],
     frame: Option<StreamingDecoder<&'a [u8], FrameDecoder>>,
-    /// Size of the frame's content by its header; `None` if the header has none.
+    /// Size of the current frame's content by its header; `None` if the header has none.
     declared: Option<u64>,
-    /// Number of bytes that were read of the frame's content.
+    /// Number of bytes of the current frame's content that were read.
     read: u64,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Decoder<'a> {
         Self { rest: packed, frame: None, declared: None, read: 0 }
     }
 
-    /// Starts the next frame. Skips a skippable one.
+    /// Starts the next Zstandard frame. Skips a skippable one.
     fn begin(&mut self) -> io::Result<()> {
         match StreamingDecoder::new_with_max_window_size(self.rest, MAX_WINDOW) {
             Ok(frame) => {

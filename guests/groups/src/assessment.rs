@@ -10,15 +10,17 @@ use crate::dependencies::Dependency;
 /// Maximum number of dependencies that one step of the job assesses.
 const STEP: u32 = 200;
 
-/// Assessment of a dependency: whether it crosses a trust boundary, and its data classification.
+/// Assessment of a dependency between two groups: whether it crosses a trust boundary, and its data
+/// classification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DependencyAssessment {
     pub(crate) crosses_trust_boundary: bool,
     pub(crate) data_classification: DataClassification,
 }
 
-/// Assesses a dependency. Its data classification is the higher one of the two groups, because data
-/// may flow in both directions. It crosses a trust boundary if the trust zones differ.
+/// Assesses a dependency of one group on another. Its data classification is the higher one of the
+/// two groups, because data may flow in both directions. It crosses a trust boundary if the trust
+/// zones differ.
 pub(crate) fn assess(source: &UserGroup, target: &UserGroup) -> DependencyAssessment {
     DependencyAssessment {
         crosses_trust_boundary: source.trust_zone != target.trust_zone,

@@ -34,7 +34,7 @@ pub(crate) enum DependencyOrigin {
     Evidenced,
 }
 
-/// A stored dependency.
+/// A stored dependency of one group on another.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Dependency {
     crosses_trust_boundary: bool,
@@ -84,7 +84,7 @@ impl Dependency {
         true
     }
 
-    /// Sets the assessment of the dependency. Returns false if it is unchanged.
+    /// Sets the assessment of the dependency. Returns false if the assessment is unchanged.
     pub(crate) fn is_otherwise(&mut self, new: DependencyAssessment) -> bool {
         let old = DependencyAssessment {
             crosses_trust_boundary: self.crosses_trust_boundary,
@@ -162,7 +162,7 @@ impl From<&Dependency> for DependencyEventFields {
     }
 }
 
-/// Stores a new dependency and publishes its event.
+/// Stores a new dependency between groups and publishes its event.
 pub(crate) fn keep(
     scope: &area_sdk::Scope,
     dependency: &Dependency,
@@ -173,7 +173,7 @@ pub(crate) fn keep(
     Ok(dependency_id)
 }
 
-/// Returns the group that a member of the body references.
+/// Returns the group that a member of the request's body references, or the error for the client.
 fn group(ctx: &Ctx, member: &str, id: Uuid) -> Result<Stored<UserGroup>> {
     ctx.documents::<UserGroup>().find(id)?.ok_or_else(|| Problem {
         detail: format!("The workspace has no group {id}, which {member} names."),

@@ -18,7 +18,7 @@ const MAX_TARGET_BYTES: usize = 1_000;
 /// Maximum number of evidence records searched when a user declares a dependency.
 const LOOKED_THROUGH: u32 = 200;
 
-/// Consumer of evidence records of kind `relationship`.
+/// Imports evidence records of kind `relationship` as dependencies between groups.
 pub(crate) struct RelationshipConsumer;
 
 impl EvidenceConsumer for RelationshipConsumer {
@@ -57,7 +57,7 @@ fn without_prefix(reference: &str) -> &str {
     reference.strip_prefix("group:").unwrap_or(reference)
 }
 
-/// Returns the relationships in the records that have a valid content.
+/// Returns the relationships that evidence records with valid content state.
 fn read_all(
     scope: &Scope,
     records: &[Stored<EvidenceRecord>],

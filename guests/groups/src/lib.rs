@@ -17,7 +17,7 @@ use evidence::RelationshipConsumer;
 const DEPENDENCIES: &str = "/v1/workspaces/{workspace_id}/group-dependencies";
 const DEPENDENCY: &str = "/v1/workspaces/{workspace_id}/group-dependencies/{dependency_id}";
 
-/// Declares the area.
+/// Declares the area `groups`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("groups", env!("CARGO_PKG_VERSION"))
         .summary("Dependencies between groups")

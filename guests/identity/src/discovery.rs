@@ -11,20 +11,21 @@ use crate::provider::{
     ProviderActivated, ProviderEvent, ProviderFailed, ProviderStatus, StoredProvider,
 };
 
-/// Timeout of each of the two HTTP requests, in milliseconds.
+/// Timeout of each of the two HTTP requests to an identity provider, in milliseconds.
 const TIMEOUT_MS: u32 = 15_000;
 
-/// Timeout of the job in milliseconds: both requests and a margin.
+/// Timeout of the discovery job in milliseconds: two HTTP requests and a margin.
 pub(crate) const JOB_TIMEOUT_MS: u32 = 45_000;
 
-/// Maximum size of the provider's metadata and of its keys, in bytes.
+/// Maximum size of an identity provider's metadata and of its keys, in bytes.
 const MOST_METADATA_BYTES: u32 = 64 * 1024;
 const MOST_KEYS_BYTES: u32 = 256 * 1024;
 
-/// Maximum number of attempts after temporary failures.
+/// Maximum number of attempts to discover an identity provider after temporary failures.
 const MOST_ATTEMPTS: u32 = 3;
 
-/// Delay before the next attempt in seconds, multiplied by the attempt.
+/// Delay before the next attempt to discover an identity provider in seconds, multiplied by the
+/// number of the attempt.
 const RETRY_SECONDS: i64 = 10;
 
 /// Job that discovers an identity provider: reads and validates its metadata and keys.
@@ -36,7 +37,8 @@ pub(crate) struct Discover {
     prepared: Option<DiscoveryRequest>,
 }
 
-/// Provider whose metadata to request. Only the attempt that read it uses it.
+/// Issuer whose metadata the next step of the job requests. Only the attempt that read the issuer
+/// uses it.
 #[derive(Clone, Serialize, Deserialize)]
 struct DiscoveryRequest {
     attempt: u32,
@@ -45,7 +47,7 @@ struct DiscoveryRequest {
 
 job!(Discover, "discover_identity_provider");
 
-/// Metadata and keys that a provider returned.
+/// Metadata of an identity provider, and the digest of its keys, after they were fetched.
 struct ProviderDocuments {
     metadata: Map<String, Value>,
     jwks_sha256: String,
@@ -63,8 +65,8 @@ impl From<&'static str> for Failure {
     }
 }
 
-/// Enqueues a discovery, which replaces an earlier one. Changes the given provider; the caller
-/// stores it.
+/// Enqueues a discovery of an identity provider, which replaces an earlier one. Changes the given
+/// provider; the caller stores it.
 pub(crate) fn enqueue(ctx: &Ctx, provider_id: Uuid, provider: &mut StoredProvider) {
     provider.discovery = provider.discovery.wrapping_add(1);
     let job = Discover { provider_id, discovery: provider.discovery, prepared: None };
@@ -81,7 +83,8 @@ pub(crate) fn run(ctx: &JobCtx, job: Discover) -> JobResult<Discover> {
     }
 }
 
-/// Returns the provider; `None` if it was deleted or a newer discovery replaced this one.
+/// Returns the identity provider to discover; `None` if it was deleted or a newer discovery
+/// replaced this one.
 fn look_up(ctx: &JobCtx, job: &Discover) -> Result<Option<Stored<StoredProvider>>, JobError> {
     let found = ctx.documents::<StoredProvider>().find(job.provider_id)?;
     Ok(found.filter(|provider| provider.discovery == job.discovery))
@@ -137,7 +140,7 @@ fn failure(error: &EgressError) -> Failure {
     }
 }
 
-/// Stores the result of a discovery. A disabled provider stays disabled.
+/// Stores the result of a discovery with the identity provider. A disabled provider stays disabled.
 fn note(
     ctx: &JobCtx,
     job: &Discover,

@@ -4,10 +4,10 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-/// Maximum length of a domain, in characters: that of a document's id.
+/// Maximum length of an e-mail domain, in characters: that of a document's id.
 const MAX_DOMAIN: usize = 200;
 
-/// Assignment of a domain to a provider; the document's id is the domain.
+/// Assignment of an e-mail domain to an identity provider; the document's id is the domain.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "StoredDomain")]
 pub(crate) struct DomainAssignment {
@@ -16,7 +16,7 @@ pub(crate) struct DomainAssignment {
 
 document!(DomainAssignment, "domains");
 
-/// Returns domains in lower case, sorted, without duplicates.
+/// Returns e-mail domains in lower case, sorted, without duplicates.
 pub(crate) fn normalized(given: &[String]) -> Result<Vec<String>> {
     let mut domains = Vec::with_capacity(given.len());
     for (index, given) in given.iter().enumerate() {
@@ -51,7 +51,7 @@ fn is_domain(text: &str) -> bool {
     text.len() <= MAX_DOMAIN && text.contains('.') && text.split('.').all(label) && last_is_a_name
 }
 
-/// Replaces the e-mail domains of a provider.
+/// Replaces the e-mail domains of an identity provider.
 pub(crate) fn assign(
     scope: &Scope,
     provider_id: Uuid,
@@ -77,7 +77,7 @@ pub(crate) fn assign(
     Ok(())
 }
 
-/// Releases the e-mail domains of a provider.
+/// Releases the e-mail domains of an identity provider.
 pub(crate) fn release<'a>(
     scope: &Scope,
     domains: impl IntoIterator<Item = &'a String>,

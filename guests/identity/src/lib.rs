@@ -17,7 +17,7 @@ use provider::{
     ProviderRotated, StoredProvider,
 };
 
-/// Declares the area.
+/// Declares the area `identity`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("identity", env!("CARGO_PKG_VERSION"))
         .summary("OpenID Connect providers of a workspace")

@@ -26,10 +26,10 @@ const KEPT: [&str; 17] = [
     "userinfo_endpoint",
 ];
 
-/// Required members of the metadata whose values are URLs.
+/// Required members of an identity provider's metadata whose values are URLs.
 const REQUIRED_URLS: [&str; 3] = ["authorization_endpoint", "jwks_uri", "token_endpoint"];
 
-/// Optional members of the metadata whose values are URLs.
+/// Optional members of an identity provider's metadata whose values are URLs.
 const OPTIONAL_URLS: [&str; 4] =
     ["end_session_endpoint", "introspection_endpoint", "revocation_endpoint", "userinfo_endpoint"];
 
@@ -82,7 +82,7 @@ impl<'de> Deserialize<'de> for UniqueMemberObject {
     }
 }
 
-/// Validates an issuer's metadata. An error is the code for `last_error_code`.
+/// Parses and validates an issuer's metadata. An error is the code for `last_error_code`.
 pub(crate) fn read(
     issuer: &str,
     body: &[u8],
@@ -115,7 +115,7 @@ pub(crate) fn read(
     Ok(metadata)
 }
 
-/// Whether a value is a string or a list of strings; all stored members are.
+/// Whether a value is a string or a list of strings, as all stored members of the metadata are.
 fn is_plain(value: &Value) -> bool {
     value.is_string() || value.as_array().is_some_and(|values| values.iter().all(Value::is_string))
 }

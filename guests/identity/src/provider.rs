@@ -113,7 +113,7 @@ pub(crate) fn secret_name(provider: Uuid) -> String {
     format!("identity-provider/{provider}")
 }
 
-/// Converts a stored provider for a response.
+/// Converts a stored identity provider for a response.
 pub(crate) fn view(scope: &Scope, stored: Stored<StoredProvider>) -> IdentityProvider {
     let (id, version) = (stored.uuid(), stored.version);
     let (created_at, updated_at, provider) = (stored.created_at, stored.updated_at, stored.value);
@@ -136,7 +136,7 @@ pub(crate) fn view(scope: &Scope, stored: Stored<StoredProvider>) -> IdentityPro
     }
 }
 
-/// Converts a stored provider for a response that includes its discovery status.
+/// Converts a stored identity provider for a response that includes its discovery status.
 pub(crate) fn details(
     scope: &Scope,
     mut stored: Stored<StoredProvider>,

@@ -13,7 +13,7 @@ pub(crate) struct ExpireInvitation {
 
 job!(ExpireInvitation, "expire_invitation");
 
-/// Schedules the job for the time at which the invitation expires.
+/// Enqueues the job that marks an invitation as expired, for the time of its expiry.
 pub(crate) fn plan(scope: &Scope, id: Uuid, expires_at: Timestamp) {
     let later = JobOptions { at: Some(expires_at), resource: Some(id), dedupe_key: None };
     scope.enqueue_with(&ExpireInvitation { invitation_id: id }, later);

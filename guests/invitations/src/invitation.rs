@@ -64,7 +64,7 @@ pub(crate) struct StoredInvitation {
     pub(crate) expires_at: Timestamp,
     /// Time of the invitation, or of its last e-mail before the last write.
     pub(crate) last_sent_at: Timestamp,
-    /// Number of times that the e-mail was enqueued.
+    /// Number of times that the e-mail of the invitation was enqueued.
     pub(crate) sent: u32,
     pub(crate) responded_at: Option<Timestamp>,
     /// Whether an account with this address existed when this document was last written.
@@ -99,7 +99,7 @@ pub(crate) struct Delivery {
 document!(Delivery, "deliveries");
 
 impl Delivery {
-    /// Stores that an e-mail of the invitation was sent at this time.
+    /// Stores that an e-mail of an invitation was sent at this time.
     pub(crate) fn record(
         scope: &Scope,
         invitation_id: Uuid,
@@ -155,7 +155,7 @@ pub(crate) struct Invitation {
     workspace_slug: String,
 }
 
-/// Workspace of an invitation, with the current time.
+/// Workspace that invites, with the current time; converts stored invitations for responses.
 pub(crate) struct InvitingWorkspace {
     id: Uuid,
     name: String,

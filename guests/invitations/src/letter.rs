@@ -27,7 +27,7 @@ pub(crate) struct SendInvitation {
     /// is not sent.
     #[serde(default)]
     sent: Option<u32>,
-    /// Public URL of the service.
+    /// Public base URL of the service, for the links in the e-mail.
     base_url: String,
     /// Content of the e-mail; `None` before the first step.
     letter: Option<MailVariables>,
@@ -45,7 +45,7 @@ struct MailVariables {
     has_account: bool,
 }
 
-/// Signed tokens in the links of the e-mail.
+/// Signed tokens in the links of an invitation's e-mail.
 struct Tokens {
     accept: String,
     decline: String,

@@ -21,7 +21,7 @@ use invitation::{
 };
 use letter::SendInvitation;
 
-/// Declares the area.
+/// Declares the area `invitations`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("invitations", env!("CARGO_PKG_VERSION"))
         .summary("Invitations to the workspace")
@@ -53,7 +53,7 @@ pub fn area() -> Area {
     with_answers(with_management(area))
 }
 
-/// Adds the operations of admins.
+/// Adds to the area the operations with which admins manage invitations.
 fn with_management(area: Area) -> Area {
     area.route(
         post("create_invitation", "/v1/workspaces/{workspace_id}/invitations")
@@ -131,7 +131,7 @@ fn with_management(area: Area) -> Area {
     )
 }
 
-/// Adds the operations of invited persons.
+/// Adds to the area the operations with which invited persons respond.
 fn with_answers(area: Area) -> Area {
     area.route(
         post("accept_invitation", "/v1/invitations/accept")

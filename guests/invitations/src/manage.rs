@@ -69,7 +69,7 @@ fn check_may_invite(inviter: Role, role: InvitedRole) -> Result<()> {
     Err(Problem::permission_denied("Only an owner can invite an owner."))
 }
 
-/// Validates an e-mail address and converts it to lower case.
+/// Validates the e-mail address of an invitation and converts it to lower case.
 fn address(given: &str) -> Result<String> {
     let email = given.trim().to_lowercase();
     // Refuses quoted names with spaces or `@`: nobody signs in with such an address.
@@ -158,7 +158,7 @@ pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
     Ok(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version))
 }
 
-/// Returns a pending invitation, or an error; checks `If-Match`.
+/// Returns the pending invitation with this id, or an error; checks `If-Match`.
 fn pending(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredInvitation>> {
     let mut invitation = ctx.documents::<StoredInvitation>().get(id)?;
     ctx.check_if_match(invitation.version)?;

@@ -16,7 +16,7 @@ pub(crate) const ACCEPT: &str = "accept_invitation";
 /// Id of the operation that declines an invitation.
 pub(crate) const DECLINE: &str = "decline_invitation";
 
-/// Claims of the signed link in the e-mail.
+/// Data in the signed links of an invitation's e-mail.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Claims {
     pub(crate) invitation_id: Uuid,

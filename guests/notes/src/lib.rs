@@ -61,7 +61,7 @@ fn list(ctx: &Ctx, Params(params): Params<ListParams>, paging: Paging) -> Result
     }))
 }
 
-/// Declares the area.
+/// Declares this area: its operations, its collection and its event.
 pub fn area() -> Area {
     Area::new("notes", env!("CARGO_PKG_VERSION"))
         .summary("Notes of a workspace")

@@ -13,16 +13,16 @@ use area_shared::catalog::{Service, UserGroup};
 use crate::catalog;
 use crate::codeowners::{Identity, email_local_part};
 
-/// Users to whom an owner's name resolves.
+/// Users to whom the name of an owner in a CODEOWNERS file resolves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ResolvedOwner {
-    /// User to whom findings are assigned.
+    /// User to whom findings of this owner are assigned.
     pub(crate) assignee: Uuid,
-    /// Users who all count as owners of the path.
+    /// Ids of all users that the owner's name stands for.
     pub(crate) all: Vec<Uuid>,
 }
 
-/// A group to which an owner's name can resolve.
+/// A group of users to which an owner's name can resolve.
 struct Team {
     name: String,
     members: Vec<Uuid>,
@@ -42,7 +42,7 @@ pub(crate) struct OwnerDirectory {
 }
 
 impl OwnerDirectory {
-    /// Loads users and groups for the rules of one repository.
+    /// Loads the users and groups that CODEOWNERS rules of one repository can name.
     pub(crate) fn load(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
         let mut services = catalog::all::<Service>(scope)?;
         services.retain(|service| service.repository_ids.contains(&repository_id));
@@ -92,7 +92,7 @@ impl OwnerDirectory {
         self.teams.push(Team { name: group.name.clone(), members, service_owner });
     }
 
-    /// Returns the users to whom a name resolves. The error is a reason for the client.
+    /// Returns the users to whom an owner's name resolves. The error is a reason for the client.
     pub(crate) fn people(&self, name: &str) -> Result<ResolvedOwner, String> {
         let lower = name.to_lowercase();
         match self.by_identity.get(&lower).map(Vec::as_slice) {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
-/// A finding, with the members that this area reads.
+/// A finding of the area `control_room`, with the members that this area reads.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) open: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Finding {
 
 document!(Finding, "control_room.findings");
 
-/// Number of findings in one page of a query.
+/// Number of findings in one page of a database query.
 const STEP: u32 = 500;
 
 /// Returns at most `most` open findings of a repository, and the total number of its open findings.

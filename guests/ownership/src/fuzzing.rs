@@ -9,8 +9,8 @@ const PATHS: usize = 50;
 const DIALECTS: [Option<Dialect>; 3] = [None, Some(Dialect::Github), Some(Dialect::Gitlab)];
 
 /// Parses the bytes as a CODEOWNERS file, and determines the owners of its own lines as paths. The
-/// size of the input chooses the dialect, so that an execution takes the time of one import. Returns
-/// the total size of warnings and owners in bytes.
+/// size of the input chooses the dialect, so that an execution takes the time of one import.
+/// Returns the total size of warnings and owners in bytes.
 pub fn codeowners(bytes: &[u8]) -> usize {
     let text = String::from_utf8_lossy(bytes);
     let paths: Vec<_> = text.lines().take(PATHS).map(listed).collect();

@@ -18,7 +18,7 @@ use source::Source;
 use source::import::{ImportOwnership, OwnershipImported};
 use source::intake::EarlyFindingsMarker;
 
-/// Declares the area.
+/// Declares the area `ownership`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("ownership", env!("CARGO_PKG_VERSION"))
         .summary("Ownership from CODEOWNERS, and assignments of findings")

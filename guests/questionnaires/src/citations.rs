@@ -34,9 +34,9 @@ pub(crate) struct Citation {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CitationStatus {
-    /// The source is the latest one and was confirmed within 90 days.
+    /// The cited source is the latest one and was confirmed within 90 days.
     Current,
-    /// The source was not confirmed for 90 days.
+    /// The cited source was not confirmed for 90 days.
     Aged,
     /// Newer evidence has other content, or the repository has a newer audit.
     Superseded,
@@ -104,7 +104,7 @@ impl StoredCitation {
         }
     }
 
-    /// Records the time of a comparison with newer sources.
+    /// Records the time at which the citation was compared with newer sources.
     pub(crate) fn looked(&mut self, now: Timestamp) {
         self.looked_at = now;
     }
@@ -161,7 +161,7 @@ impl StoredCitation {
 }
 
 impl AnswerBasis {
-    /// Returns how well these citations support an answer.
+    /// Returns how well the current ones of these citations support an answer.
     pub(crate) fn of(citations: &[Citation]) -> Self {
         let stale = citations.iter().filter(|citation| citation.stale).count();
         match stale {
@@ -187,12 +187,12 @@ pub(crate) fn of(scope: &Scope, questions: &[Uuid]) -> Result<BTreeMap<Uuid, Vec
     Ok(found)
 }
 
-/// Returns the citations of one question in the order of their positions.
+/// Returns the citations of one question's answer, in the order of their positions.
 pub(crate) fn of_one(scope: &Scope, question: Uuid) -> Result<Vec<Citation>> {
     Ok(of(scope, &[question])?.remove(&question).unwrap_or_default())
 }
 
-/// Deletes the citations of a question.
+/// Deletes the citations of a question's answer.
 pub(crate) fn forget(scope: &Scope, question: Uuid) -> Result<()> {
     let stored = scope.documents::<StoredCitation>().query().equals("question_id", question);
     stored.limit(1000).delete_page()?;
@@ -200,7 +200,7 @@ pub(crate) fn forget(scope: &Scope, question: Uuid) -> Result<()> {
 }
 
 impl Citation {
-    /// Returns title and subject of the source as one text: "title (subject)".
+    /// Returns title and subject of the cited source as one text: "title (subject)".
     pub(crate) fn label(&self) -> String {
         format!("{} ({})", self.title, self.source_key)
     }

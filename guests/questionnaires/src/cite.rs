@@ -20,7 +20,7 @@ pub(crate) struct NewCitation {
     evidence_ids: Vec<Uuid>,
     /// Id of a completed audit of this workspace.
     report_id: Option<Uuid>,
-    /// Literal quote from the source's text.
+    /// Literal quote from the text of the cited source.
     #[schemars(length(min = 1, max = 1000))]
     quote: Option<String>,
     /// Title of the citation; by default derived from the source.
@@ -28,7 +28,7 @@ pub(crate) struct NewCitation {
     title: Option<String>,
 }
 
-/// The sources of a new citation.
+/// The evidence records and the audit that a new citation cites.
 struct Sources {
     /// Cited evidence records, newest first.
     evidence: Vec<Stored<EvidenceRecord>>,
@@ -81,7 +81,7 @@ fn look_up(ctx: &Ctx, pointer: &str, new: &NewCitation) -> Result<Sources> {
     Ok(Sources { evidence, report })
 }
 
-/// Returns a citation to store. The caller sets question and position.
+/// Returns the citation to store. The caller sets its question and position.
 fn kept(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<StoredCitation> {
     let newest = sources.evidence.first();
     let report = sources.report.as_ref();
@@ -133,8 +133,8 @@ fn title(ctx: &Ctx, new: &NewCitation, sources: &Sources) -> Result<String> {
     })
 }
 
-/// Whether a cited record's summary contains the quote, ignoring white space; `None` without a
-/// quote or evidence.
+/// Whether the summary of a cited evidence record contains the quote, ignoring white space; `None`
+/// without a quote or evidence.
 fn found(quote: Option<&str>, evidence: &[Stored<EvidenceRecord>]) -> Option<bool> {
     let folded = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let quote = folded(quote?);

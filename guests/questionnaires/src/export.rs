@@ -43,7 +43,7 @@ pub(crate) struct QuestionnaireCsv {
     content_type: &'static str,
     /// RFC 4180 text in UTF-8; the first part begins with the header row.
     csv: String,
-    /// Number of questions in this part.
+    /// Number of questions in this part of the export.
     question_count: usize,
     /// Cursor of the next part, whose text follows this one; null on the last part.
     next_cursor: Option<String>,
@@ -94,10 +94,10 @@ fn cells(question: &Question) -> [String; 9] {
     ]
 }
 
-/// A writer of CSV rows.
+/// A writer of the CSV rows of an export, in memory.
 struct CsvWriter(csv::Writer<Vec<u8>>);
 
-/// Returns the error of writing to memory, which fails only if the memory is exhausted.
+/// Returns the error of writing CSV to memory, which fails only if the memory is exhausted.
 fn unwritten(error: impl std::fmt::Display) -> Problem {
     Problem::unavailable(format!("The file could not be written: {error}."))
 }

@@ -11,7 +11,7 @@ pub(crate) fn lead(cell: &str) -> Option<char> {
     cell.chars().next().filter(|first| LEADS.contains(first))
 }
 
-/// Returns the name of a character for a message.
+/// Returns the name of a cell's first character for a message, for example "tab".
 pub(crate) fn name(lead: char) -> String {
     match lead {
         '\t' => "a tab".to_owned(),

@@ -15,26 +15,26 @@ use crate::rows::{DELIMITERS, Row, Rows, is_blank};
 /// Maximum number of column names that a refusal or a warning lists.
 pub(crate) const MOST_LISTED: usize = 30;
 
-/// Indexes, from 0, of the columns with questions, references and answers.
+/// Indexes, from 0, of the columns of a questionnaire file with questions, references and answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Columns {
     pub(crate) question: usize,
     pub(crate) reference: Option<usize>,
     pub(crate) answer: Option<usize>,
-    /// Number of columns in the header row.
+    /// Number of columns in the header row of the questionnaire file.
     pub(crate) width: usize,
 }
 
-/// The header row of a questionnaire, and the delimiter of its cells.
+/// The header row of a questionnaire file, and the delimiter of its cells.
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) delimiter: u8,
-    /// Number of the header row, from 1.
+    /// Number of the header row in the questionnaire file, from 1.
     pub(crate) row: usize,
     pub(crate) columns: Columns,
     /// Column names in the header row, for messages.
     pub(crate) names: Vec<String>,
-    /// Indexes of other columns with names of questions or answers.
+    /// Indexes of columns that were not chosen but also have names of questions or answers.
     pub(crate) rivals: Vec<usize>,
 }
 
@@ -105,7 +105,7 @@ fn reference(names: &[String], question: usize) -> Option<usize> {
     named(names, &REFERENCES).or_else(|| names.iter().enumerate().find_map(noun))
 }
 
-/// Certainty that a row is the header.
+/// Certainty that a row of a questionnaire file is its header.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum HeaderCertainty {
     /// The row names only a question column, or one by an ambiguous name and no answer column, as
@@ -119,7 +119,8 @@ enum HeaderCertainty {
 }
 
 impl Columns {
-    /// Returns the columns that a row names; `None` if the row cannot be a header.
+    /// Returns the columns that a row names, with the certainty that it is the header; `None` if
+    /// the row cannot be one.
     fn of(row: &Row) -> Option<(Self, HeaderCertainty)> {
         if let Some(found) = Self::by_names(row, plain) {
             return Some(found);
@@ -162,8 +163,8 @@ impl Columns {
         Self::by_names(row, plain).is_some_and(|(columns, _)| columns == *self)
     }
 
-    /// Returns the indexes of other columns with names of questions or answers. An ambiguous name
-    /// counts where the question column has the name of a noun.
+    /// Returns the indexes of columns that were not chosen but also have names of questions or
+    /// answers. An ambiguous name counts if the question column has the name of a noun.
     fn rivals(&self, header: &Row) -> Vec<usize> {
         let names: Vec<String> = header.cells().map(plain).collect();
         let by_noun = NOUNS.contains(&names[self.question]);
@@ -179,8 +180,8 @@ impl Columns {
     }
 }
 
-/// Returns the header row for one delimiter: the first possible one, unless a later row is more
-/// certain.
+/// Returns the header row of a questionnaire file for one delimiter: the first possible one, unless
+/// a later row is more certain.
 fn under(text: &str, delimiter: u8) -> Option<(Header, HeaderCertainty)> {
     let rows = Rows::new(text, delimiter).map_while(Result::ok);
     let mut headers = rows.filter_map(|row| {
@@ -196,16 +197,16 @@ fn under(text: &str, delimiter: u8) -> Option<(Header, HeaderCertainty)> {
     headers.find(|(_, surety)| *surety == HeaderCertainty::Sure).or(Some(first))
 }
 
-/// Returns the header row for the delimiter that gives the highest certainty, then the most
-/// columns.
+/// Returns the header row of a questionnaire file, for the delimiter that gives the highest
+/// certainty, then the most columns.
 pub(crate) fn find(text: &str) -> Result<Header, FileRefusal> {
     let found = DELIMITERS.iter().rev().filter_map(|&delimiter| under(text, delimiter));
     let best = found.max_by_key(|(header, surety)| (*surety, header.columns.width));
     best.map(|(header, _)| header).ok_or_else(|| no_question_column(text))
 }
 
-/// Returns the refusal of a file without a question column. The message lists the existing column
-/// names.
+/// Returns the refusal of a questionnaire file without a question column. The message lists the
+/// existing column names.
 fn no_question_column(text: &str) -> FileRefusal {
     let first = |delimiter| {
         let mut rows = Rows::new(text, delimiter).map_while(Result::ok);

@@ -22,17 +22,17 @@ const MOST_WARNINGS: usize = 5_000;
 #[derive(Debug)]
 pub(crate) struct ParsedFile {
     pub(crate) questions: Vec<ImportedQuestion>,
-    /// Warnings about rows, in the order of the file, then about the whole file.
+    /// Warnings about rows of the file, in their order, then about the whole file.
     pub(crate) warnings: Vec<String>,
 }
 
-/// One question of the file, with its exact text.
+/// One question of a questionnaire file, with its exact text.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct ImportedQuestion {
     pub(crate) question: String,
     pub(crate) reference: Option<String>,
     pub(crate) answer: Option<String>,
-    /// Warnings about this row of the file.
+    /// Warnings about the row of this question in the file.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ParsedFile, FileRefusal> {
     import.finish(&header)
 }
 
-/// Reason why rows of the file are skipped.
+/// Reason why rows of a questionnaire file are skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SkipReason {
     Above,
@@ -62,13 +62,13 @@ enum SkipReason {
 /// State of parsing a questionnaire file.
 struct QuestionnaireParser {
     columns: Columns,
-    /// Number of questions found, including those beyond the maximum.
+    /// Number of questions found in the file so far, including those beyond the maximum.
     count: usize,
     questions: Vec<ImportedQuestion>,
     warnings: Vec<String>,
     /// Number of warnings beyond the maximum, which are counted and not listed.
     unlisted: usize,
-    /// Number of the row that was read last.
+    /// Number of the file's row that was read last.
     last: usize,
     /// Indexes of columns that are not imported and have a cell that is not blank.
     untaken: BTreeSet<usize>,
@@ -76,7 +76,7 @@ struct QuestionnaireParser {
     passed: Option<(SkipReason, usize, usize)>,
     /// Number of the first row with each question text.
     seen: BTreeMap<String, usize>,
-    /// Number of the first row with each reference.
+    /// Number of the first row with each reference of a question.
     referred: BTreeMap<String, usize>,
 }
 
@@ -105,7 +105,8 @@ impl QuestionnaireParser {
         }
     }
 
-    /// Records a range of skipped rows. Joins it with the previous range if the reason is the same.
+    /// Records a range of skipped rows. Joins the range with the previous one if the reason is the
+    /// same.
     fn pass(&mut self, why: SkipReason, from: usize, to: usize) {
         match &mut self.passed {
             Some((reason, _, last)) if *reason == why => *last = to,
@@ -205,7 +206,7 @@ impl QuestionnaireParser {
         });
     }
 
-    /// Returns the warnings about the row of a question.
+    /// Returns the warnings about the row of a question in the file.
     fn judge(&mut self, row: &Row, question: &ImportedQuestion) -> Vec<String> {
         let number = row.number;
         let mut warnings = Vec::new();
@@ -274,7 +275,7 @@ fn first_row(seen: &mut BTreeMap<String, usize>, text: String, row: usize) -> Op
     (first != row).then_some(first)
 }
 
-/// Returns warnings about unusual content of a cell.
+/// Returns warnings about unusual content of a question or answer in a row.
 fn odd(row: usize, what: &str, text: &str) -> Vec<String> {
     let mut warnings = Vec::new();
     let lines = lines(text);

@@ -32,7 +32,7 @@ use questionnaires::{
 };
 use questions::{AnswerApproved, QuestionAnswered, StoredQuestion};
 
-/// Declares the area.
+/// Declares the area `questionnaires`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("questionnaires", env!("CARGO_PKG_VERSION"))
         .summary("Questionnaires, their answers and approvals")
@@ -86,7 +86,7 @@ fn collections(area: Area) -> Area {
     )
 }
 
-/// Maximum size of the form without the file, in bytes.
+/// Maximum size of the multipart form that imports a questionnaire, without the file, in bytes.
 const FORM_BYTES: u64 = 64 * 1024;
 
 /// Maximum size of the form part `title`, in bytes. Larger than the character limit, so that the

@@ -121,8 +121,8 @@ pub(crate) const QUESTION: [&str; 59] = [
     "질문",
 ];
 
-/// Nouns that name the question column, or the one with the numbers or titles of the questions where
-/// another column has a name of questions.
+/// Nouns that name the question column, or the one with the numbers or titles of the questions
+/// where another column has a name of questions.
 pub(crate) const NOUN: [&str; 6] =
     ["requirement", "requirements", "control", "controls", "criterion", "criteria"];
 

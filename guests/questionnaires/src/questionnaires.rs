@@ -7,7 +7,7 @@ use crate::citations::StoredCitation;
 use crate::import::{self, ImportedQuestion, ParsedFile};
 use crate::questions::{Question, StoredQuestion};
 
-/// Maximum length of a title, in characters.
+/// Maximum length of a questionnaire's title, in characters.
 pub(crate) const MOST_TITLE_CHARACTERS: usize = 200;
 
 /// Maximum number of questionnaires of a workspace.
@@ -140,7 +140,7 @@ impl From<Stored<StoredQuestionnaire>> for QuestionnaireSummary {
     }
 }
 
-/// Trims a title and checks its length.
+/// Trims the title of a questionnaire and checks its length.
 fn title(pointer: &str, given: &str) -> Result<String> {
     let title = given.trim();
     let count = title.chars().count();

@@ -118,14 +118,14 @@ pub(crate) struct AnswerApproved {
 
 event!(AnswerApproved, "questionnaire.answer_approved");
 
-/// Path parameters of a question.
+/// Path parameters of a question: ids of the questionnaire and the question.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct QuestionPath {
     questionnaire_id: Uuid,
     question_id: Uuid,
 }
 
-/// Returns the questionnaire and its question, or a 404.
+/// Returns the question in the path with its questionnaire, or a 404.
 fn find(
     ctx: &Ctx,
     path: &QuestionPath,
@@ -201,7 +201,7 @@ pub(crate) struct QuestionChanges {
     citations: Option<Vec<NewCitation>>,
 }
 
-/// Returns the text; `None` if it is blank.
+/// Returns the new text of a member; `None` if the text is blank or null.
 fn said(text: &Patch<String>) -> Option<String> {
     text.value().filter(|text| !text.trim().is_empty()).cloned()
 }

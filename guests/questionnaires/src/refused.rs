@@ -5,7 +5,7 @@ use area_sdk::Problem;
 /// Reason why the form part `file` is refused, and how to fix the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FileRefusal {
-    /// Description of the error.
+    /// Description of what is wrong with the file.
     pub(crate) message: String,
     /// Instruction to fix the file.
     pub(crate) hint: String,

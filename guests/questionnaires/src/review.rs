@@ -10,10 +10,10 @@ use area_shared::evidence::EvidenceRecord;
 use crate::citations::StoredCitation;
 use crate::sources;
 
-/// Maximum number of citations compared in one step.
+/// Maximum number of citations that one step compares with newer sources.
 const BATCH: u32 = 500;
 
-/// Maximum number of subjects in one database query.
+/// Maximum number of evidence subjects in one database query.
 const SUBJECTS: usize = 100;
 
 /// Members of the event `evidence_envelope.accepted` that this area reads.
@@ -86,7 +86,7 @@ pub(crate) fn audit(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelive
     Ok(if more { Outcome::Continue(event) } else { Outcome::Done })
 }
 
-/// Compares citations and stores them. Returns whether there may be more to compare.
+/// Updates citations with `judge` and stores them. Returns whether there may be more to compare.
 fn hold(
     ctx: &JobCtx,
     cited: Vec<Stored<StoredCitation>>,

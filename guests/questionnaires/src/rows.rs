@@ -8,7 +8,7 @@ use csv::{Reader, ReaderBuilder, StringRecord};
 
 use crate::refused::FileRefusal;
 
-/// Supported delimiters of cells.
+/// Supported delimiters of cells in a questionnaire file.
 pub(crate) const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
 /// Maximum length of a cell, in characters; the limit of spreadsheets.
@@ -21,10 +21,10 @@ const MOST_COLUMNS: usize = 16_384;
 /// quotation mark was not closed; the reader reports no error for that.
 const LAST_ROW: &str = "\nend of file\n";
 
-/// A row of the CSV text that is not blank.
+/// A row of a CSV text that is not blank.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// Number of the row from 1, including blank rows.
+    /// Number of the row in the CSV text from 1, including blank rows.
     pub(crate) number: usize,
     /// Whether a cell has text after its closing quotation mark.
     pub(crate) stray_quote: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Returns the cells in the order of the columns.
+    /// Returns the cells of the row in the order of the columns.
     pub(crate) fn cells(&self) -> impl Iterator<Item = &str> {
         self.record.iter()
     }
@@ -42,7 +42,7 @@ impl Row {
         self.record.get(column).unwrap_or_default()
     }
 
-    /// Returns the number of cells that are not blank.
+    /// Returns the number of cells of the row that are not blank.
     pub(crate) fn filled(&self) -> usize {
         self.cells().filter(|cell| !is_blank(cell)).count()
     }
@@ -78,7 +78,7 @@ pub(crate) fn is_blank(cell: &str) -> bool {
 /// Bytes of a text, followed by those of [`LAST_ROW`].
 type TextAndLastRow<'a> = Chain<Cursor<Cow<'a, [u8]>>, &'static [u8]>;
 
-/// Iterator over the rows of a text.
+/// Iterator over the rows of a CSV text that are not blank.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     text: Cow<'a, str>,

@@ -14,7 +14,7 @@ pub(crate) struct JobRetried(JobEvent);
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct JobCancelled(JobEvent);
 
-/// Data of both events: the job and the acting user.
+/// Data of the events `job.retried` and `job.cancelled`: the job, and the user who acted.
 #[derive(Serialize, JsonSchema)]
 struct JobEvent {
     job_id: Uuid,

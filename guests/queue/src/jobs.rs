@@ -13,12 +13,12 @@ pub(crate) struct QueueJob {
     lane: String,
     status: JobStatus,
     dispatch_status: DispatchStatus,
-    /// Number of runs so far.
+    /// Number of runs of the job so far.
     attempts: u32,
     /// Maximum number of runs before the job is dead.
     max_attempts: u32,
     last_error: Option<String>,
-    /// Earliest time of the next run.
+    /// Earliest time of the job's next run.
     available_at: Timestamp,
     /// Position among the workspace's queued jobs of the lane that are due, from 1.
     #[schemars(range(min = 1))]
@@ -29,7 +29,7 @@ pub(crate) struct QueueJob {
     updated_at: Timestamp,
 }
 
-/// A job, with the progress that it reports.
+/// A job of the workspace's queue, with the progress that the job reports.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct QueueJobDetails {
     #[serde(flatten)]

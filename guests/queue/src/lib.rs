@@ -9,7 +9,7 @@ use area_sdk::prelude::*;
 
 use actions::{JobCancelled, JobRetried};
 
-/// Declares the area.
+/// Declares the area `queue`: its operations and events.
 pub fn area() -> Area {
     Area::new("queue", env!("CARGO_PKG_VERSION"))
         .summary("The workspace's jobs, of every area")

@@ -5,7 +5,8 @@ use area_sdk::queue;
 
 use crate::jobs::{DispatchStatus, JobStatus, misused, optional_uuid};
 
-/// Maximum number of jobs in each lane for each group: queued, running, retrying and ended.
+/// Maximum number of jobs that the overview shows in each lane for each group: queued, running,
+/// retrying and ended.
 const SHOWN: u32 = 100;
 
 pub(crate) const DESCRIPTION: &str = "By lane and position. Of each lane the first 100 queued \
@@ -41,7 +42,7 @@ struct Lane {
     queued: u64,
 }
 
-/// A job of the workspace's queue.
+/// A job in the overview of the workspace's queue.
 #[derive(Serialize, JsonSchema)]
 struct Job {
     attempts: u32,

@@ -105,7 +105,7 @@ fn step((index, plan): (usize, StepPlan)) -> StoredStep {
     }
 }
 
-/// Returns `target_state_ref` of the steps: a digest of their invariants and predicates.
+/// Returns the `target_state_ref` of these steps: a digest of their invariants and predicates.
 fn target_state_ref(scope: &Scope, steps: &[StepPlan]) -> String {
     let target: Vec<[&str; 3]> = steps
         .iter()
@@ -121,7 +121,7 @@ fn target_state_ref(scope: &Scope, steps: &[StepPlan]) -> String {
     format!("sha256:{}", scope.sha256_hex(target.as_bytes()))
 }
 
-/// Returns an error with all violations, if there are any.
+/// Returns a 422 with all violations and the hint, if there are violations.
 fn refuse(violations: Vec<Violation>, hint: &str) -> Result<()> {
     let Some(first) = violations.first() else { return Ok(()) };
     let problem = Problem::validation(first.pointer.clone(), first.message.clone()).hint(hint);

@@ -18,8 +18,8 @@ use crate::state::{ProgramState, StepState};
 /// Number of active programs that one step of the job reads.
 const PROGRAMS_PER_STEP: u32 = 100;
 
-/// Number of the job's attempt, from 1, that stores an error instead of evaluating the predicate
-/// again.
+/// Number of the evaluation job's attempt, from 1, that stores an error instead of evaluating the
+/// predicate again.
 const LAST_ATTEMPT: u32 = 3;
 
 /// Maximum number of evidence record ids stored with a verified step.
@@ -59,7 +59,7 @@ struct AuditCompleted {
     repository_id: Uuid,
 }
 
-/// Job that finds the programs that a completed audit evaluates.
+/// Job that finds the programs for which a completed audit counts, and enqueues their evaluation.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EvaluatePrograms {
     audit_id: Uuid,
@@ -136,7 +136,8 @@ pub(crate) fn program(ctx: &JobCtx, job: EvaluateProgram) -> JobResult<EvaluateP
     Ok(Outcome::Done)
 }
 
-/// Evaluates the predicate of a step. Returns whether the step is now verified.
+/// Evaluates the predicate of a program's step for an audit. Returns whether the step is now
+/// verified.
 fn evaluate_step(
     ctx: &JobCtx,
     program: &mut StoredProgram,

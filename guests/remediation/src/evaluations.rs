@@ -28,7 +28,7 @@ pub(crate) struct StepEvaluation {
     program_id: Uuid,
     audit_id: Uuid,
     repository_id: Uuid,
-    /// Number of the step, from 1.
+    /// Number of the step in its program, from 1.
     order: usize,
     status: EvaluationStatus,
     /// Reason why the predicate could not be evaluated; null if it was evaluated.
@@ -36,17 +36,17 @@ pub(crate) struct StepEvaluation {
     evaluated_at: Timestamp,
 }
 
-/// Program, step, audit and repository of an evaluation.
+/// Program, step, audit and repository that identify an evaluation.
 #[derive(Clone, Copy)]
 pub(crate) struct EvaluationKey {
     pub(crate) program_id: Uuid,
-    /// Number of the step, from 1.
+    /// Number of the step in its program, from 1.
     pub(crate) order: usize,
     pub(crate) audit_id: Uuid,
     pub(crate) repository_id: Uuid,
 }
 
-/// Whether this step was already evaluated for this audit.
+/// Whether this step of the program was already evaluated for this audit.
 pub(crate) fn exists(scope: &Scope, subject: EvaluationKey) -> Result<bool, DocumentError> {
     let same = scope.documents::<StoredEvaluation>().query();
     let same = same.equals("program_id", subject.program_id).equals("audit_id", subject.audit_id);

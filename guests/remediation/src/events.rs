@@ -34,7 +34,7 @@ event!(ProgramTransitioned, "remediation.program_transitioned");
 pub(crate) struct StepVerified {
     pub(crate) program_id: Uuid,
     pub(crate) finding_id: Uuid,
-    /// Number of the step, from 1.
+    /// Number of the step in its program, from 1.
     pub(crate) order: usize,
     pub(crate) audit_id: Uuid,
 }

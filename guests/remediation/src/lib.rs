@@ -23,7 +23,7 @@ use program::StoredProgram;
 const PROGRAMS: &str = "/v1/workspaces/{workspace_id}/structural/remediation-programs";
 const PROGRAM: &str = "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}";
 
-/// Declares the area.
+/// Declares the area `remediation`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("remediation", env!("CARGO_PKG_VERSION"))
         .summary("Structural remediation programs, verified by audits")

@@ -41,7 +41,8 @@ pub(crate) struct StoredStep {
     pub(crate) review_notes: Option<String>,
     pub(crate) verification_audit_id: Option<Uuid>,
     pub(crate) verified_at: Option<Timestamp>,
-    /// Id of the latest audit for which the predicate was true, by repository.
+    /// For each repository of the step, the id of the latest audit for which the predicate was
+    /// true.
     pub(crate) satisfied_by: BTreeMap<Uuid, Uuid>,
 }
 
@@ -70,15 +71,16 @@ pub(crate) struct StoredProgram {
 document!(StoredProgram, "programs");
 
 impl StoredProgram {
-    /// Returns the index of the first step that is not verified, or of the last step if all are.
+    /// Returns the index of the program's first step that is not verified, or of the last step if
+    /// all are.
     pub(crate) fn current(&self) -> usize {
         let verified = |step: &&StoredStep| step.state == StepState::Verified;
         let done = self.steps.iter().take_while(verified).count();
         done.min(self.steps.len().saturating_sub(1))
     }
 
-    /// Returns the index of the current step, if it is ready and audits of this repository verify
-    /// it.
+    /// Returns the index of the program's current step, if it is ready and audits of this
+    /// repository verify it.
     pub(crate) fn step_for(&self, repository_id: Uuid) -> Option<usize> {
         let index = self.current();
         let step = self.steps.get(index).filter(|step| step.state == StepState::Ready)?;
@@ -112,7 +114,7 @@ pub(crate) struct RemediationStep {
     plan: StepPlan,
     /// Result of the step's predicate for the latest audit.
     evaluation_status: EvaluationStatus,
-    /// Ids of the evidence records that the verifying audit imported.
+    /// Number of the step in its program, from 1.
     evidence_ids: Vec<String>,
     /// Number of the step, from 1.
     order: usize,
@@ -195,7 +197,7 @@ impl RemediationProgram {
     }
 }
 
-/// Response with a program, and its version in `ETag`.
+/// Result of a handler that responds with a program, and its version in `ETag`.
 pub(crate) type ProgramView = Result<Versioned<RemediationProgram>>;
 
 pub(crate) fn shown(ctx: &Ctx, program: Stored<StoredProgram>) -> ProgramView {

@@ -49,7 +49,7 @@ impl ProgramState {
         }
     }
 
-    /// Whether only a reviewer may set this state: approved or rejected.
+    /// Whether only a reviewer may set this state of a program: approved or rejected.
     pub(crate) fn is_verdict(self) -> bool {
         matches!(self, Self::Approved | Self::Rejected)
     }
@@ -61,9 +61,9 @@ impl ProgramState {
 pub(crate) enum StepState {
     /// The step is the next one to be verified.
     Ready,
-    /// The step waits for earlier steps.
+    /// The step waits until earlier steps are verified.
     Blocked,
-    /// An audit verified the step.
+    /// An audit showed that the step is done.
     Verified,
 }
 

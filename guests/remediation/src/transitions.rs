@@ -18,7 +18,7 @@ pub(crate) const DESCRIPTION: &str = "From `draft` to `in_review`; from there to
 #[schemars(rename = "NewProgramTransition")]
 pub(crate) struct NewTransition {
     to_state: ProgramState,
-    /// Reason of the change, stored as the program's `review_notes`.
+    /// Reason of the change of state, stored as the program's `review_notes`.
     #[schemars(length(min = 1, max = 4000))]
     notes: Option<String>,
     /// Notes on single steps of the program.
@@ -31,7 +31,7 @@ pub(crate) struct NewTransition {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "StepNotes")]
 struct StepNote {
-    /// Number of the step, from 1.
+    /// Number of the step in its program, from 1.
     #[schemars(range(min = 1, max = 20))]
     order: usize,
     #[schemars(length(min = 1, max = 4000))]

@@ -6,13 +6,14 @@ use area_sdk::{JobOptions, LinkClaims};
 
 use crate::installations::{self, InstallationView};
 
-/// Id of the operation to which the repository host redirects the user.
+/// Id of the operation to which the repository host redirects the user after the installation.
 pub(crate) const COME_BACK: &str = "complete_repohost_install";
 
-/// Lifetime of the `state` parameter, in seconds.
+/// Lifetime of the `state` parameter of an installation URL, in seconds.
 const STATE_SECONDS: i64 = 900;
 
-/// Name of the operator's setting with the application's installation URL.
+/// Name of the operator's setting with the URL at which users install the repository-host
+/// application.
 const APP_URL: &str = "app_url";
 
 /// Text for the OpenAPI document about operation 14.
@@ -22,7 +23,7 @@ pub(crate) const DESCRIPTION: &str = "Send the browser to `installation_url`. It
     redirect users to `/v1/repohost/app/callback`. Returns 503 `unavailable` if the operator has \
     configured no application.";
 
-/// Text for the OpenAPI document about the callback.
+/// Text for the OpenAPI document about the operation to which the repository host redirects.
 pub(crate) const CALLBACK: &str = "The repository host sends the browser here, with the session's \
     cookie and the `state` it was given. Binds the installation to the workspace of the state, or \
     updates a bound one. A `setup_action` of `request` means that an owner at the repository host \
@@ -37,7 +38,7 @@ pub(crate) struct PendingInstall {
 
 document!(PendingInstall, "pending_installs");
 
-/// Job that deletes a started installation after its `state` has expired.
+/// Job that deletes a started installation once its `state` parameter has expired.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ForgetState {
     state_id: Uuid,
@@ -45,7 +46,7 @@ pub(crate) struct ForgetState {
 
 job!(ForgetState, "forget_state");
 
-/// Claims of the signed `state` parameter.
+/// Claims of the signed `state` parameter of an installation URL.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct StateClaims {
     state_id: Uuid,

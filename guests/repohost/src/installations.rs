@@ -5,10 +5,10 @@ use area_sdk::prelude::*;
 
 use crate::install::SetupAction;
 
-/// A stored installation.
+/// A stored installation of the repository-host application.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Installation {
-    /// Id of the installation at the repository host.
+    /// Id of the application's installation at the repository host.
     external_id: String,
     setup_action: SetupAction,
     installed_by: Uuid,
@@ -21,7 +21,7 @@ document!(Installation, "installations");
 #[schemars(rename = "Installation")]
 pub(crate) struct InstallationView {
     id: Uuid,
-    /// Id of the installation at the repository host.
+    /// Id of the application's installation at the repository host.
     external_id: String,
     /// Latest action of the user at the repository host.
     setup_action: SetupAction,
@@ -66,7 +66,7 @@ pub(crate) struct InstallationRemoved {
 
 event!(InstallationRemoved, "repohost.removed");
 
-/// Adds an installation to the workspace, or updates an existing one.
+/// Adds an installation of the application to the workspace, or updates an existing one.
 pub(crate) fn bind(
     ctx: &Ctx,
     external_id: String,

@@ -10,7 +10,7 @@ use area_sdk::prelude::*;
 use install::{ForgetState, PendingInstall};
 use installations::{Installation, InstallationAdded, InstallationRemoved};
 
-/// Declares the area.
+/// Declares the area `repohost`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("repohost", env!("CARGO_PKG_VERSION"))
         .summary("Installations of the repository-host application")

@@ -7,7 +7,7 @@ use area_shared::queue::JobCancelled;
 use crate::audits::run::{self, EndOverdueAudit};
 use crate::schedules::dispatch::{self, DispatchSchedule};
 
-/// Name of this area in events.
+/// Name of this area in the event `job.cancelled`.
 const AREA: &str = "schedules";
 
 pub(crate) fn job_cancelled(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {

@@ -24,7 +24,7 @@ const AUDITS: &str = "/v1/workspaces/{workspace_id}/audits";
 const SCHEDULES: &str = "/v1/workspaces/{workspace_id}/audit-schedules";
 const SCHEDULE: &str = "/v1/workspaces/{workspace_id}/audit-schedules/{schedule_id}";
 
-/// Declares the area.
+/// Declares the area `schedules`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("schedules", env!("CARGO_PKG_VERSION"))
         .summary("Audits of repositories, and the schedules that start them");

@@ -42,7 +42,7 @@ struct Subscription {
     run: JobHandler,
 }
 
-/// Jobs of one kind that run together.
+/// Function that runs several jobs of one kind together, with the kind and the maximum number.
 struct BatchHandler {
     kind: &'static str,
     most: u32,
@@ -95,7 +95,7 @@ impl Area {
         }
     }
 
-    /// Sets the summary for operators, one line.
+    /// Sets the area's summary for operators, one line.
     pub fn summary(mut self, summary: &'static str) -> Self {
         self.summary = summary;
         self

@@ -7,12 +7,12 @@ pub use crate::wit::assurance::area::blobs::{Error as BlobError, Info as BlobInf
 /// Size of one read when a whole blob is read, in bytes.
 const PIECE_BYTES: u32 = 4 << 20;
 
-/// Blobs of this area in the workspace.
+/// Access to the blobs of this area in the workspace.
 #[derive(Debug)]
 pub struct Blobs<'a>(pub(crate) &'a Scope);
 
 impl Blobs<'_> {
-    /// Returns size and digest; `None` if the blob does not exist.
+    /// Returns size and digest of the blob with this name; `None` if the blob does not exist.
     pub fn stat(&self, name: &str) -> Result<Option<BlobInfo>, BlobError> {
         self.0.host.blobs_stat(name)
     }
@@ -27,12 +27,12 @@ impl Blobs<'_> {
         whole(self.stat(name)?, limit, |offset| self.read(name, offset, PIECE_BYTES))
     }
 
-    /// Creates or replaces a blob.
+    /// Creates or replaces a blob of this area. Returns its size and digest.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<BlobInfo, BlobError> {
         self.0.host.blobs_write(name, content)
     }
 
-    /// Deletes a blob.
+    /// Deletes a blob of this area.
     pub fn delete(&self, name: &str) -> Result<(), BlobError> {
         self.0.host.blobs_delete(name)
     }
@@ -46,7 +46,8 @@ pub struct SharedBlobs<'a> {
 }
 
 impl SharedBlobs<'_> {
-    /// Returns size and digest; `None` if the blob does not exist.
+    /// Returns size and digest of the other area's blob with this name; `None` if the blob does not
+    /// exist.
     pub fn stat(&self, name: &str) -> Result<Option<BlobInfo>, BlobError> {
         self.scope.host.blobs_stat_shared(self.area, name)
     }

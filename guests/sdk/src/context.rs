@@ -104,13 +104,13 @@ impl Scope {
         }
     }
 
-    /// Puts work off until after the commit.
+    /// Enqueues a job to run after the call has committed. Returns the job's id.
     #[track_caller]
     pub fn enqueue<J: Job>(&self, job: &J) -> Uuid {
         self.enqueue_with(job, JobOptions::default())
     }
 
-    /// Puts work off, with more said about it.
+    /// Enqueues a job with options, to run after the call has committed. Returns the job's id.
     #[track_caller]
     pub fn enqueue_with<J: Job>(&self, job: &J, later: JobOptions) -> Uuid {
         let job = NewJob {
@@ -162,8 +162,8 @@ impl Scope {
     }
 
     /// Signs a link to one of this area's routes, valid until `expires_at`, and returns its token.
-    /// The route's [`LinkClaims`](crate::LinkClaims) argument receives the claims. Anyone who has the token can
-    /// read the claims.
+    /// The route's [`LinkClaims`](crate::LinkClaims) argument receives the claims. Anyone who has
+    /// the token can read the claims.
     #[must_use]
     #[track_caller]
     pub fn sign_link(
@@ -227,7 +227,7 @@ impl Scope {
         self.host.directory_members()
     }
 
-    /// Returns the workspace's name and slug.
+    /// Returns name and slug of the call's workspace.
     #[must_use]
     pub fn workspace(&self) -> (String, String) {
         self.host.directory_workspace()
@@ -429,8 +429,8 @@ impl JobCtx {
         self.host.egress_send(request)
     }
 
-    /// Sends HTTP requests at the same time, like [`JobCtx::send`]. Returns their results in the same
-    /// order.
+    /// Sends HTTP requests at the same time, like [`JobCtx::send`]. Returns their results in the
+    /// same order.
     pub fn send_all(
         &self,
         requests: &[egress::Outgoing],
@@ -452,7 +452,7 @@ impl JobCtx {
 pub struct Secrets<'a>(&'a Scope);
 
 impl Secrets<'_> {
-    /// Keeps or replaces a secret of 1 to 4096 bytes.
+    /// Stores or replaces the secret with this name, 1 to 4096 bytes.
     #[track_caller]
     pub fn put(&self, name: &str, value: &[u8]) {
         if let Err(error) = self.0.host.secrets_put(name, value) {
@@ -460,7 +460,7 @@ impl Secrets<'_> {
         }
     }
 
-    /// Forgets a secret, where there is one.
+    /// Deletes the secret with this name, if it exists.
     #[track_caller]
     pub fn delete(&self, name: &str) {
         match self.0.host.secrets_delete(name) {
@@ -469,7 +469,7 @@ impl Secrets<'_> {
         }
     }
 
-    /// Returns whether a secret with this name exists.
+    /// Whether a secret with this name exists.
     #[must_use]
     #[track_caller]
     pub fn exists(&self, name: &str) -> bool {
@@ -479,8 +479,8 @@ impl Secrets<'_> {
         }
     }
 
-    /// HMAC-SHA256 of the message under the secret; `None` if there is no
-    /// such secret.
+    /// Returns the HMAC-SHA256 of the message under the secret with this name; `None` if there is
+    /// no such secret.
     #[must_use]
     #[track_caller]
     pub fn hmac_sha256(&self, name: &str, message: &[u8]) -> Option<Vec<u8>> {

@@ -80,9 +80,9 @@ pub struct Stored<T> {
     pub id: String,
     /// Version, 1 at creation and incremented at each change.
     pub version: u64,
-    /// Time of creation.
+    /// Time at which the document was created.
     pub created_at: Timestamp,
-    /// Time of the last change.
+    /// Time at which the document was last changed.
     pub updated_at: Timestamp,
     /// Content of the document.
     pub value: T,
@@ -131,7 +131,7 @@ impl<T: Document> Stored<T> {
 pub struct Page<T> {
     /// Items of this page, at most `limit`.
     pub items: Vec<T>,
-    /// For the parameter `cursor` of the next page; null on the last one.
+    /// Value for the parameter `cursor` of the next page; null on the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -159,7 +159,7 @@ impl<'a, T: Document> Documents<'a, T> {
         Self { scope, of: PhantomData }
     }
 
-    /// Returns the document; `None` if it does not exist.
+    /// Returns the document with this id; `None` if it does not exist.
     ///
     /// # Errors
     /// When the call's limits are used up.
@@ -169,7 +169,7 @@ impl<'a, T: Document> Documents<'a, T> {
         Ok(found.map(Stored::read))
     }
 
-    /// Returns the document.
+    /// Returns the document with this id.
     ///
     /// # Errors
     /// [`DocumentError::NotFound`], and when the call's limits are used up.
@@ -192,8 +192,8 @@ impl<'a, T: Document> Documents<'a, T> {
         Ok(found.into_iter().map(Stored::read).collect())
     }
 
-    /// Starts a query. Without conditions and order, it matches all documents, ordered by id
-    /// descending: newest first for time-ordered ids.
+    /// Starts a query of the collection. Without conditions and order, it matches all documents,
+    /// ordered by id descending: newest first for time-ordered ids.
     pub fn query(&self) -> Query<'a, T> {
         Query {
             scope: self.scope,
@@ -256,7 +256,7 @@ impl<'a, T: Document> Documents<'a, T> {
     /// read.
     ///
     /// # Errors
-    /// [`DocumentError::VersionConflict`] where it was changed meanwhile.
+    /// [`DocumentError::VersionConflict`] if the document has changed since it was read.
     #[track_caller]
     pub fn replace(&self, document: &mut Stored<T>) -> Result<(), DocumentError> {
         let write = wit::Write::Replace((
@@ -315,7 +315,7 @@ impl<'a, T: Document> Documents<'a, T> {
     /// Deletes the document, unless it has changed since it was read.
     ///
     /// # Errors
-    /// [`DocumentError::VersionConflict`] where it was changed meanwhile.
+    /// [`DocumentError::VersionConflict`] if the document has changed since it was read.
     #[track_caller]
     pub fn delete(&self, document: &Stored<T>) -> Result<(), DocumentError> {
         self.write(wit::Write::Delete((document.id.clone(), Some(document.version)))).map(drop)

@@ -15,11 +15,11 @@ use crate::wit::assurance::area::types::{Body as WitBody, Parameter, Part, Recei
 /// Content of a request that is not in the context. Each argument of the handler takes its part.
 #[derive(Debug)]
 pub struct RequestContent {
-    /// Path template of the route.
+    /// Path template of the request's route.
     pub path: &'static str,
     /// Parameters that the client sent, or that have a default.
     pub parameters: Vec<Parameter>,
-    /// Body, of the kind that the route declares.
+    /// Body of the request, of the kind that the route declares.
     pub body: WitBody,
     /// Claims of the signed link, as JSON; `None` if the route takes no signed link.
     pub link: Option<String>,
@@ -27,7 +27,7 @@ pub struct RequestContent {
 
 /// A type that can be an argument of a handler.
 pub trait FromRequest: Sized {
-    /// Extracts the argument from the request.
+    /// Extracts a handler's argument from the request.
     ///
     /// # Errors
     /// A problem, if the value passes the JSON Schema but the type does not accept it.
@@ -40,7 +40,8 @@ fn refused(error: &serde_json::Error) -> Problem {
     Problem::validation("", error.to_string())
 }
 
-/// Parses a body. If the type does not accept it, the problem has the pointer to the refused value.
+/// Parses a JSON body. If the type does not accept it, the problem has the pointer to the refused
+/// value.
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     serde_json::from_str(text).map_err(|error| {
         let mut reader = serde_json::Deserializer::from_str(text);

@@ -13,8 +13,8 @@ use crate::Area;
 use crate::wit::assurance::area::log;
 use crate::wit::exports::assurance::area::batches::Batch;
 
-/// Must be called first by every exported function: a panic is logged before
-/// the instance aborts. The host shows its line as the cause of the fault.
+/// Logs a panic before the instance aborts; the host shows its line as the cause of the fault.
+/// Every exported function must call this first.
 pub fn begin() {
     std::panic::set_hook(Box::new(|panic| {
         let text = panic.to_string();

@@ -13,7 +13,7 @@ pub struct Handle(Box<dyn Host>);
 
 #[cfg(not(target_arch = "wasm32"))]
 impl Handle {
-    /// Forwards all calls to this host.
+    /// Returns a handle that forwards all host calls to this host, for native tests.
     pub fn new(host: impl Host + 'static) -> Self {
         Self(Box::new(host))
     }
@@ -32,7 +32,8 @@ macro_rules! host_functions {
         #[cfg(not(target_arch = "wasm32"))]
         #[allow(missing_docs, reason = "documented in wit/")]
         pub trait Host {
-            /// Called before each host function, with the capability to which the function belongs.
+            /// Called before each host function of an area, with the capability to which the
+            /// function belongs.
             fn enter(&self, capability: manifest::Capability) {
                 let _ = capability;
             }

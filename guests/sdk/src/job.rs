@@ -31,7 +31,7 @@ macro_rules! event {
 /// Payload of a kind of job. It is also the checkpoint: [`Outcome::Continue`] has the payload of
 /// the next run.
 pub trait Job: Serialize + DeserializeOwned {
-    /// Name of the kind, in `snake_case`.
+    /// Name of the kind of job, in `snake_case`.
     const KIND: &'static str;
 }
 
@@ -48,16 +48,16 @@ macro_rules! job {
 /// How much of a job's work is done, in units that its area chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Progress {
-    /// Finished units, at most `total`.
+    /// Number of finished units of work, at most `total`.
     pub done: u64,
     /// All units that are known so far; a later step of the job may find more.
     pub total: u64,
 }
 
 /// Kind of a job that stands for many events. An area that subscribes to `*` and declares a job of
-/// this kind, with the payload `{}`, does not receive the events: the job runs once after all events
-/// of the workspace until then, at the end of their second. Events that the area also subscribes to
-/// by their names are delivered to it.
+/// this kind, with the payload `{}`, does not receive the events: the job runs once after all
+/// events of the workspace until then, at the end of their second. Events that the area also
+/// subscribes to by their names are delivered to it.
 pub const MERGED_EVENTS: &str = "events_merged";
 
 /// An event as delivered to a subscriber, at least once.
@@ -65,7 +65,7 @@ pub const MERGED_EVENTS: &str = "events_merged";
 pub struct EventDelivery {
     /// Id of the event, the same at every delivery.
     pub id: Uuid,
-    /// Name of the event.
+    /// Name of the event, for example `support_case.created`.
     pub name: String,
     /// Data of the event, a JSON object defined by the area that published it.
     pub data: Box<RawValue>,
@@ -89,10 +89,10 @@ impl EventDelivery {
     }
 }
 
-/// End of a run whose effects are committed.
+/// Result of a successful job run, whose effects are committed: the job is finished, or runs again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<J> {
-    /// The job is finished.
+    /// The job is finished and does not run again.
     Done,
     /// The job runs again at once, with this payload.
     Continue(J),
@@ -100,7 +100,7 @@ pub enum Outcome<J> {
     Retry(Timestamp, String),
 }
 
-/// Result of a run. An error discards the effects of the run.
+/// Result of a job run. An error discards the effects of the run.
 pub type JobResult<J> = Result<Outcome<J>, JobError>;
 
 impl<J: Serialize> Outcome<J> {

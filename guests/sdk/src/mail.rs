@@ -5,7 +5,7 @@ pub use crate::wit::assurance::area::mail::{Error as MailError, Message};
 
 impl JobCtx {
     /// Sends an e-mail and waits until the mail server accepts it. A job that fails afterwards
-    /// sends it again when it is retried.
+    /// sends the e-mail again when it is retried.
     ///
     /// # Errors
     /// The message is invalid, the mail server rejects it, or the server is unavailable; only the

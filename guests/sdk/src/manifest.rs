@@ -63,7 +63,7 @@ impl Collection {
         }
     }
 
-    /// Sets the summary for authors of other areas, one line.
+    /// Sets the collection's summary for authors of other areas, one line.
     pub fn summary(mut self, summary: &'static str) -> Self {
         self.summary = summary;
         self
@@ -74,17 +74,17 @@ impl Collection {
         self
     }
 
-    /// Declares a field with text (also ids and timestamps), for queries.
+    /// Declares a field of the documents with text (also ids and timestamps), for queries.
     pub fn text(self, name: &'static str) -> Self {
         self.field(name, FieldKind::Text)
     }
 
-    /// Declares a field with an integer, for queries.
+    /// Declares a field of the documents with an integer, for queries.
     pub fn integer(self, name: &'static str) -> Self {
         self.field(name, FieldKind::Integer)
     }
 
-    /// Declares a field with a boolean, for queries.
+    /// Declares a field of the documents with a boolean, for queries.
     pub fn boolean(self, name: &'static str) -> Self {
         self.field(name, FieldKind::Boolean)
     }
@@ -186,7 +186,7 @@ pub(crate) fn parameter(
     }
 }
 
-/// Returns the schema without the null alternative of an optional parameter.
+/// Returns a parameter's schema without the null alternative of an optional parameter.
 fn not_null(schema: &Value) -> &Value {
     let branches = schema["anyOf"].as_array();
     branches

@@ -8,7 +8,7 @@ pub use crate::wit::assurance::area::membership::Account;
 use crate::wit::assurance::area::membership::Error;
 use crate::wit::assurance::area::types::Role;
 
-/// Error: no user has this id.
+/// Error of adding a member: no user has this id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NoSuchUser;
 
@@ -23,7 +23,7 @@ impl Scope {
     /// Makes a user a member when the call commits. A member with a higher role keeps that role.
     ///
     /// # Errors
-    /// Where nobody has this id.
+    /// If no user has this id.
     #[track_caller]
     pub fn add_member(&self, user: Uuid, role: Role) -> Result<(), NoSuchUser> {
         match self.host.membership_add(&user.to_string(), role) {

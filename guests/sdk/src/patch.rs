@@ -45,17 +45,17 @@ use serde_json::Value;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Patch<T> {
-    /// The change has no such member.
+    /// The change does not have the member; the current value is kept.
     #[default]
     Absent,
-    /// The member is null.
+    /// The member is null; the current value is removed.
     Null,
-    /// The member has a value.
+    /// The member has a value, which replaces the current one.
     Value(T),
 }
 
 impl<T> Patch<T> {
-    /// Changes the current value.
+    /// Applies the change to the current value.
     pub fn apply(self, current: &mut Option<T>) {
         match self {
             Self::Absent => {}
@@ -73,7 +73,8 @@ impl<T> Patch<T> {
         }
     }
 
-    /// For `#[serde(skip_serializing_if = "Patch::is_absent")]`.
+    /// Whether the change does not have the member; for `#[serde(skip_serializing_if =
+    /// "Patch::is_absent")]`.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
@@ -81,7 +82,7 @@ impl<T> Patch<T> {
 }
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Patch<T> {
-    /// By a [`Value`], for which serde does not replace an absent member with
+    /// Parses through a [`Value`], because serde would otherwise replace an absent member with
     /// null.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Value::deserialize(deserializer)? {
@@ -92,8 +93,8 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Patch<T> {
 }
 
 impl<T: Serialize> Serialize for Patch<T> {
-    /// Fails for an absent member, which is not written; see
-    /// [`Patch::is_absent`]. So schemars writes no default for it, either.
+    /// Fails for an absent member, which must not be written; see [`Patch::is_absent`]. For this
+    /// reason schemars writes no default for the member.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.is_absent() {
             let why = "an absent member needs skip_serializing_if = \"Patch::is_absent\"";

@@ -43,13 +43,13 @@ impl WorkspaceJobs<'_> {
         Ok(Page { items: page.jobs, next_cursor: page.next })
     }
 
-    /// Returns the job; `None` if the workspace has no such job.
+    /// Returns the job with this id; `None` if the workspace has no such job.
     #[must_use]
     pub fn get(&self, job: Uuid) -> Option<Job> {
         self.0.host.queue_get(&job.to_string())
     }
 
-    /// Returns what the job's last finished step reported; `None` if it reported nothing.
+    /// Returns the progress that the job's last finished step reported; `None` if it reported none.
     #[must_use]
     pub fn progress(&self, job: Uuid) -> Option<Progress> {
         let progress = self.0.host.queue_progress_of(&job.to_string())?;

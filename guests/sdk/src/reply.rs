@@ -10,7 +10,7 @@ use crate::wit::assurance::area::types::Reply;
 /// A success that a handler can return. Any serializable value with a schema becomes a 200 with
 /// that value as the JSON body.
 pub trait IntoReply {
-    /// Converts the value to a reply.
+    /// Converts a handler's success to the reply of the contract.
     fn into_reply(self) -> Reply;
     /// Adds the status and the response schema to the manifest's route.
     fn describe(route: &mut Route);

@@ -17,7 +17,7 @@ use crate::wit::assurance::area::types::{Reply, Role};
 /// A function that executes an operation. Its arguments are the context and up to four extractors;
 /// it returns a reply or a problem.
 pub trait Handler<Arguments>: 'static {
-    /// Executes the operation.
+    /// Executes the operation for one request.
     ///
     /// # Errors
     /// The problem that the client receives.
@@ -161,7 +161,7 @@ pub fn delete(operation: &'static str, path: &'static str) -> RouteBuilder {
 }
 
 impl RouteBuilder {
-    /// Sets the summary in the documentation, one line.
+    /// Sets the operation's summary in the documentation, one line.
     pub fn summary(mut self, summary: &'static str) -> Self {
         self.summary = summary;
         self
@@ -199,19 +199,19 @@ impl RouteBuilder {
         self
     }
 
-    /// Sets the minimum role of the caller.
+    /// Sets the minimum role of callers of the operation.
     pub fn role(mut self, role: Role) -> Self {
         self.least_role = role;
         self
     }
 
-    /// Sets the feature flag that must be on in the workspace.
+    /// Sets the feature flag that must be on in the workspace for requests to the operation.
     pub fn feature_flag(mut self, flag: &'static str) -> Self {
         self.feature_flag = Some(flag);
         self
     }
 
-    /// Sets the maximum size of the decompressed body, in bytes.
+    /// Sets the maximum size of the decompressed request body, in bytes.
     pub fn max_body_bytes(mut self, bytes: u64) -> Self {
         self.max_body_bytes = bytes;
         self
@@ -264,7 +264,8 @@ impl RouteBuilder {
     }
 
     /// Lists `If-Match` in the documentation of a `post` whose handler calls
-    /// [`Ctx::check_if_match`] and returns a body. The other methods that write list it anyway.
+    /// [`Ctx::check_if_match`] and returns a body. Routes of the other methods that write list it
+    /// without this call.
     pub fn if_match(mut self) -> Self {
         self.if_match = true;
         self

@@ -4,7 +4,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-/// Returns a schema without `$defs`, so that code can read its members directly.
+/// Returns the schema of a type without `$defs`, so that code can read its members directly.
 fn inline<T: JsonSchema>(settings: SchemaSettings) -> Schema {
     of::<T>(settings.with(|settings| settings.inline_subschemas = true))
 }
@@ -46,7 +46,8 @@ pub(crate) fn stored<T: JsonSchema>() -> String {
     written.to_string()
 }
 
-/// Adds `"default": null` to each member that `read` does not require, unless it has a default.
+/// Adds `"default": null` to each member of the `written` schema that the `read` schema does not
+/// require, unless it has a default.
 fn add_defaults(written: &mut Value, read: &Value) {
     match (written, read) {
         (Value::Object(written), Value::Object(read)) => {
@@ -76,7 +77,7 @@ fn required(schema: &Map<String, Value>) -> Vec<String> {
     names.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-/// Returns the schema with a member added at its root.
+/// Returns a schema with a member added at its root.
 pub(crate) fn with(schema: &str, member: &str, value: Value) -> String {
     let mut members: Map<String, Value> = serde_json::from_str(schema).unwrap_or_default();
     members.insert(member.to_owned(), value);

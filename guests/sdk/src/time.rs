@@ -94,8 +94,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Parses a number of exactly `width` digits at the beginning. Returns the number and the rest of
-/// the text.
+/// Parses a number of exactly `width` digits at the beginning of a text. Returns the number and the
+/// rest of the text.
 fn number(text: &[u8], width: usize) -> Option<(u32, &[u8])> {
     let (head, rest) = text.split_at_checked(width)?;
     let value = head.iter().try_fold(0_u32, |value, byte| {

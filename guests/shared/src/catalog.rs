@@ -12,11 +12,11 @@ pub fn resolve<'a, T>(known: &'a BTreeMap<String, T>, reference: &str) -> Option
     known.get(reference).or_else(by_id)
 }
 
-/// A repository of the workspace.
+/// A repository of the catalog, as other areas read it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Repository {
-    /// Name, unique in the workspace.
+    /// Name of the repository, unique in the workspace.
     pub name: String,
     /// Hosting service as a lower-case word: `github`, `gitlab`, `git`.
     pub provider: String,
@@ -29,11 +29,11 @@ pub struct Repository {
 
 document!(Repository, "catalog.repositories");
 
-/// A service, built from repositories.
+/// A service of the catalog, built from repositories, as other areas read it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Service {
-    /// Name, unique in the workspace.
+    /// Name of the service, unique in the workspace.
     pub name: String,
     /// Ids of the repositories from which the service is built.
     pub repository_ids: Vec<Uuid>,
@@ -41,18 +41,18 @@ pub struct Service {
     pub owner_id: Option<Uuid>,
     /// Group that owns the service.
     pub group_id: Option<Uuid>,
-    /// Deployment environment, for example `production`.
+    /// Deployment environment of the service, for example `production`.
     pub environment: Option<String>,
 }
 
 document!(Service, "catalog.services");
 
-/// A group of users.
+/// A group of users of the catalog, as other areas read it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "Group")]
 pub struct UserGroup {
-    /// Name, unique in the workspace.
+    /// Name of the group, unique in the workspace.
     pub name: String,
     /// Ids of the users who are members of the group.
     pub member_ids: Vec<Uuid>,
@@ -72,13 +72,13 @@ document!(UserGroup, "catalog.groups");
 )]
 #[serde(rename_all = "snake_case")]
 pub enum DataClassification {
-    /// Data that anybody may see.
+    /// The group's data may be seen by anybody.
     Public,
-    /// Data for everybody in the organization.
+    /// The group's data are for everybody in the organization.
     #[default]
     Internal,
-    /// Data only for people who need it.
+    /// The group's data are only for people who need them.
     Confidential,
-    /// Data that is regulated, or harmful if disclosed.
+    /// The group's data are regulated, or harmful if disclosed.
     Restricted,
 }

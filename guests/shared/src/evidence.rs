@@ -8,38 +8,38 @@ use area_sdk::{DocumentError, EventDelivery, JobError, JobOptions};
 
 use crate::uploads::UploadReady;
 
-/// An accepted evidence record.
+/// An accepted evidence record, as other areas read it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct EvidenceRecord {
     /// The producer's id of the record, and the document's id.
     pub evidence_id: Uuid,
-    /// Producer of the record.
+    /// Id of the producer of the record.
     pub producer_id: Uuid,
-    /// Kind: `service`, `finding`, `deployment`, and so on.
+    /// Kind of the record: `service`, `finding`, `deployment`, and so on.
     pub kind: String,
     /// Name of the record's subject, in the form that the kind defines.
     pub subject_key: String,
-    /// Summary, at most 4,000 characters.
+    /// Summary of the record, at most 4,000 characters.
     pub summary: String,
     /// Lower-case hex SHA-256 of the record's content. An upload whose unpacked content has this
     /// digest has the content.
     pub content_sha256: String,
     /// Confidence of the producer, from 0 to 1.
     pub confidence: f64,
-    /// Time at which the producer observed the fact.
+    /// Time at which the producer observed what the record states.
     pub observed_at: Timestamp,
-    /// Name of the system of origin.
+    /// Name of the system from which the record comes.
     pub provider: String,
-    /// Reference of the record within the system of origin.
+    /// Reference of the record within the system from which it comes.
     pub source_ref: String,
     /// Type of `source_ref`, as a lower-case word.
     pub source_type: String,
-    /// Kind of the envelope's source.
+    /// Kind of the source from which the record's envelope was collected.
     pub source_kind: String,
-    /// Id of the envelope's source.
+    /// Id of the source from which the record's envelope was collected.
     pub source_external_id: String,
-    /// Revision of the envelope's source.
+    /// Revision of the source from which the record's envelope was collected.
     pub source_revision: String,
 }
 
@@ -62,9 +62,9 @@ struct EnvelopeAccepted {
 /// A record may come before the upload of its content or after it. It is
 /// imported when it is accepted, and again when its content is ready.
 pub trait EvidenceConsumer: Sized + 'static {
-    /// Kind of the job.
+    /// Kind of the job that imports the records.
     const JOB: &'static str;
-    /// Kinds of records that are imported.
+    /// Kinds of evidence records that are imported.
     const RECORD_KINDS: &'static [&'static str];
     /// Maximum number of records imported in one step of the job.
     const STEP: u32;
@@ -147,13 +147,13 @@ pub struct ImportRecordsJob<C> {
     consumer: PhantomData<fn() -> C>,
 }
 
-/// Records that a job imports.
+/// Which evidence records a job imports.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RecordSelector {
-    /// Records of the envelope with this id.
+    /// The job imports the records of the envelope with this id.
     Envelope(Uuid),
-    /// Records whose content has this digest.
+    /// The job imports the records whose content has this digest.
     Content(String),
 }
 

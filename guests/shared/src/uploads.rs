@@ -12,7 +12,7 @@ const MAX_CONTENT_BYTES: u64 = 1 << 20;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Upload {
-    /// Filename from the client, with its path.
+    /// Filename of the upload from the client, with its path.
     pub filename: String,
     /// `audit` or `evidence`; documents of former versions may have any word.
     pub purpose: String,
@@ -22,15 +22,15 @@ pub struct Upload {
     pub branch_ref: Option<String>,
     /// Commit to which the content belongs, as sent by the client.
     pub commit_sha: Option<String>,
-    /// Detected format: `sarif`, `cyclonedx`, and so on.
+    /// Detected format of the content: `sarif`, `cyclonedx`, and so on.
     pub format: Option<String>,
-    /// Lower-case hex digest of the unpacked content.
+    /// Lower-case hex SHA-256 of the unpacked content.
     pub content_sha256: Option<String>,
     /// Size of the unpacked content, in bytes.
     pub content_bytes: Option<u64>,
     /// Name of the blob in the area `uploads` with the content.
     pub blob: Option<String>,
-    /// Time at which the content became readable.
+    /// Time at which the content was accepted and became readable for other areas.
     pub ready_at: Option<Timestamp>,
 }
 
@@ -39,7 +39,7 @@ document!(Upload, "uploads.uploads");
 /// Data of the event `upload.ready`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct UploadReady {
-    /// Id of the upload; `None` in events of former versions.
+    /// Id of the accepted upload; `None` in events of former versions.
     pub upload_id: Option<Uuid>,
     /// Format of the content, as in [`Upload::format`].
     pub format: Option<String>,
@@ -48,14 +48,14 @@ pub struct UploadReady {
 }
 
 impl UploadReady {
-    /// Name of the event.
+    /// Name of the event that this is the data of.
     pub const NAME: &'static str = "upload.ready";
 }
 
-/// Content of a ready upload.
+/// Content of a ready upload, parsed or too large.
 #[derive(Clone, Debug)]
 pub enum UploadContent<T> {
-    /// What the parser made of the content.
+    /// The value that the parser made of the content.
     Parsed(T),
     /// The content exceeds 1 MiB and was not read.
     TooLarge,

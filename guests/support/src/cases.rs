@@ -5,23 +5,23 @@ use area_sdk::text::name;
 
 use crate::triage;
 
-/// Maximum number of cases in the response of operation 11.
+/// Maximum number of support cases in the response of operation 11.
 const LISTED: usize = 1_000;
 
-/// Maximum size of the cases in a response, and of one case, in bytes of JSON.
+/// Maximum size of the support cases in a response, and of one case, in bytes of JSON.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Number of cases in one page of the database query. Of maximum size, they fit in the memory of
-/// a call.
+/// Number of support cases in one page of a database query. Even cases of maximum size fit in the
+/// memory of a call.
 const READ_AT_ONCE: usize = 8;
 
-/// Maximum number of notes in a case.
+/// Maximum number of notes in a support case.
 const MOST_NOTES: usize = 200;
 
 /// A request to open a support case.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewSupportCase {
-    /// Subject, one line.
+    /// Subject of the support case, one line.
     #[schemars(length(min = 1, max = 200))]
     subject: String,
     /// Description of the problem and the expected behavior.
@@ -82,7 +82,7 @@ pub(crate) struct StoredCase {
 document!(StoredCase, "cases");
 
 impl StoredCase {
-    /// Returns the size of the case in a response, in bytes of JSON, rounded up.
+    /// Returns the size of the support case in a response, in bytes of JSON, rounded up.
     fn size(&self) -> usize {
         let notes: usize = self.notes.iter().map(|note| note_size(&note.body)).sum();
         400 + escaped_size(&self.subject) + escaped_size(&self.description) + notes
@@ -179,7 +179,7 @@ pub(crate) fn create(
     Ok(Created(Versioned(case.into(), 1)))
 }
 
-/// Returns one page of the caller's cases, newest first.
+/// Returns one page of the caller's support cases, newest first.
 fn own(
     ctx: &Ctx,
     status: Option<&Status>,
@@ -191,7 +191,8 @@ fn own(
     Ok(own.limit(u32::try_from(limit).unwrap_or(u32::MAX)).page()?)
 }
 
-/// Reads the caller's cases, at most `limit`, until the next one would exceed [`MAX_BYTES`].
+/// Reads the caller's support cases, at most `limit`, until the next one would exceed
+/// [`MAX_BYTES`].
 fn read(
     ctx: &Ctx,
     status: Option<&Status>,
@@ -243,8 +244,8 @@ pub(crate) fn page(
     read(ctx, params.status.as_ref(), paging.limit as usize, paging.cursor)
 }
 
-/// Returns a case that the caller may read, or a 404: the caller's own cases; any case for an
-/// admin.
+/// Returns the support case with this id if the caller may read it, otherwise a 404. Users may read
+/// their own cases, admins all.
 fn visible(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredCase>> {
     let case = ctx.documents::<StoredCase>().get(id)?;
     if case.author_id == ctx.user() || ctx.role() >= Role::Admin {

@@ -8,7 +8,7 @@ use area_sdk::prelude::*;
 
 use cases::{CaseClosed, CaseCreated, CaseNoteAdded, StoredCase};
 
-/// Declares the area.
+/// Declares the area `support`: its operations, collection and events.
 pub fn area() -> Area {
     Area::new("support", env!("CARGO_PKG_VERSION"))
         .summary("Support cases of the workspace's users")

@@ -10,15 +10,15 @@ use area_sdk::prelude::*;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
-    /// A report that unauthorized access is possible.
+    /// The case reports that unauthorized access is possible.
     Security,
-    /// A question about payments or invoices.
+    /// The case is a question about payments or invoices.
     Billing,
-    /// A user cannot sign in or lacks a permission.
+    /// The case is about a user who cannot sign in or lacks a permission.
     Access,
-    /// A problem with the integration of another service.
+    /// The case is a problem with the integration of another service.
     Integration,
-    /// Any other subject.
+    /// The case has any other subject.
     General,
 }
 
@@ -26,13 +26,13 @@ pub enum Category {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// To be handled immediately.
+    /// The case is to be handled immediately.
     Urgent,
-    /// To be handled today.
+    /// The case is to be handled today.
     High,
-    /// To be handled in order of arrival.
+    /// The case is to be handled in order of arrival.
     Normal,
-    /// To be handled after all others.
+    /// The case is to be handled after all others.
     Low,
 }
 
@@ -125,7 +125,7 @@ const PRIORITIES: [(Priority, &[&str]); 3] = [
 /// Length of the longest word in the rules, in bytes; longer words of a case match no rule.
 const LONGEST: usize = 16;
 
-/// Returns a bit for each rule: whether a word of the rule occurs in the texts.
+/// Returns a bit for each rule: whether a word of the rule occurs in the subject or description.
 fn holding<K>(texts: [&str; 2], rules: &[(K, &[&str])]) -> u8 {
     let words = texts.into_iter().flat_map(|text| text.split(|c: char| !c.is_alphanumeric()));
     words.filter(|word| (1..=LONGEST).contains(&word.len())).fold(0, |held, word| {

@@ -4,10 +4,11 @@ use area_sdk::prelude::*;
 
 use crate::upload::{Refusal, Stage, Upload, UploadRejected};
 
-/// Time without progress of the checks after which an upload is rejected, in seconds.
+/// Time without progress of its checks after which an upload is rejected, in seconds.
 const PATIENCE_SECONDS: i64 = 3_600;
 
-/// Job that checks an upload after its `expires_at`.
+/// Job that runs after the `expires_at` of an upload: marks it as expired if the client has not
+/// completed it, or rejects it if its checks have stopped.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Expire {
     pub(crate) upload_id: Uuid,

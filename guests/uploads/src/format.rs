@@ -8,10 +8,11 @@ use crate::lines;
 use crate::shape::JsonShape;
 use crate::upload::{Format, Refusal};
 
-/// Number of first characters that are searched for signs of an unsupported format.
+/// Number of first characters of content that are searched for signs of an unsupported format.
 const HEAD: usize = 2_000;
 
-/// Detects the format of content. Content for audits must have a format that audits import.
+/// Detects the format of uploaded content. Audits need a format that they import; other uploads may
+/// have any.
 pub(crate) fn recognize(
     filename: &str,
     content: &[u8],

@@ -70,11 +70,11 @@ pub(crate) struct NewUpload {
     /// Full id of the commit to which the content belongs.
     #[schemars(regex(pattern = "^([0-9a-f]{40}|[0-9a-f]{64})$"))]
     commit_sha: Option<String>,
-    /// Purpose of the upload.
+    /// Purpose for which the content is uploaded.
     purpose: Purpose,
 }
 
-/// Claims of a signed upload URL.
+/// Data in a signed upload URL.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Claims {
     upload_id: Uuid,

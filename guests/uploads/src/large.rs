@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 128;
 /// Number of first bytes that are checked for an archive within the archive.
 const HEAD: usize = 512;
 
-/// Code of the refusal of content above a size limit.
+/// Error code of content above a size limit.
 const TOO_LARGE: &str = "content_too_large";
 
 /// Format, digest and size of large content after it was checked.
@@ -67,7 +67,7 @@ fn format_of(
     Ok(format)
 }
 
-/// Digest and first bytes of a stream.
+/// Digest and first bytes of content that was read as a stream.
 #[derive(Default)]
 struct StreamProperties {
     digest: Sha256,

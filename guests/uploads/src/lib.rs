@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = artifact_formats::MAX_SENT_BYTES;
 
 const PROCESS_ATTEMPTS: u32 = 6;
 
-/// Declares the area.
+/// Declares the area `uploads`: its operations, collection, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("uploads", env!("CARGO_PKG_VERSION"))
         .summary("Uploaded content: scanned, unpacked, and its format detected")

@@ -11,7 +11,7 @@ use crate::unpack::UnpackedContent;
 use crate::upload::{Format, MalwareStatus, Refusal, Stage, Upload, UploadReady, UploadRejected};
 use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, large, unpack};
 
-/// Job that checks a completed upload.
+/// Job that checks a completed upload: scans, unpacks and recognizes its content.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct CheckUpload {
     upload_id: Uuid,
@@ -31,7 +31,7 @@ enum Step {
 job!(CheckUpload, "process");
 
 impl CheckUpload {
-    /// Returns the job for an upload, before its first step.
+    /// Returns the job that checks an upload, before its first step.
     pub(crate) fn of(upload_id: Uuid, received: String) -> Self {
         Self { upload_id, received, step: Step::Begin }
     }
@@ -143,7 +143,7 @@ impl From<Refusal> for RejectionReason {
     }
 }
 
-/// Accepted content: its blob, digest, size and format.
+/// The accepted content of an upload: its blob, digest, size and format.
 struct Content {
     blob: String,
     sha256: String,

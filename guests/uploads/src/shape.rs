@@ -36,10 +36,10 @@ pub(crate) struct FormatMembers {
     schema: Option<String>,
     id: Option<String>,
     runs: bool,
-    /// The member `version`; empty if it is not a string.
+    /// The document's member `version`; empty if it is not a string.
     version: Option<String>,
     advisory: bool,
-    /// Whether the member `vulns` is an array of OSV advisories.
+    /// Whether the document's member `vulns` is an array of OSV advisories.
     advisories: bool,
 }
 
@@ -49,15 +49,15 @@ impl<'de> Deserialize<'de> for JsonShape {
     }
 }
 
-/// Reads this number of levels of arrays and objects. Deeper ones are skipped as [`IgnoredAny`],
-/// which does not recurse: an area's stack is small.
+/// Serde visitor that reads this number of levels of arrays and objects of a JSON document. Deeper
+/// ones are skipped as [`IgnoredAny`], which does not recurse: an area's stack is small.
 #[derive(Clone, Copy)]
 struct ShapeVisitor {
     levels: usize,
 }
 
 impl ShapeVisitor {
-    /// Returns the visitor of the next level; `None` if it is skipped.
+    /// Returns the visitor of the next level of the JSON document; `None` if that level is skipped.
     fn inner(self) -> Option<Self> {
         Some(Self { levels: self.levels.checked_sub(1)? })
     }

@@ -12,9 +12,9 @@ use crate::upload::Refusal;
 pub(crate) const MAX_RATIO: u64 = 200;
 const RATIO_COUNTS_FROM: u64 = 1 << 20;
 
-/// Result of unpacking content.
+/// Uploaded content after unpacking, or as sent if it is large.
 pub(crate) enum UnpackedContent {
-    /// The unpacked content, in memory.
+    /// The content was unpacked and is in memory.
     Whole {
         content: Vec<u8>,
         was_packed: bool,
@@ -46,7 +46,7 @@ impl From<PackingError> for Refusal {
     }
 }
 
-/// Reads unpacked content to its end; `None` if it exceeds [`MAX_WHOLE_BYTES`].
+/// Reads unpacked content to its end; `None` if the content exceeds [`MAX_WHOLE_BYTES`].
 fn read(source: impl Read, sent: usize) -> Result<Option<Vec<u8>>, Refusal> {
     let mut content = Vec::new();
     let read = source.take(MAX_WHOLE_BYTES + 1).read_to_end(&mut content);

@@ -7,7 +7,7 @@ use area_sdk::text::name;
 
 use crate::intake;
 
-/// Text for the OpenAPI document about operation 20.
+/// Text for the OpenAPI document about operation 20, uploads.
 pub(crate) const DESCRIPTION: &str = "\
 `validation_stage` goes from `awaiting_upload` over `uploaded`, `scanning` and `validating` to \
 `ready`, or ends in `rejected` or `expired`; then `validation_error_code` and \
@@ -72,27 +72,27 @@ pub(crate) enum MalwareStatus {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Format {
-    /// A SARIF 2.1.0 log.
+    /// The content is a SARIF 2.1.0 log.
     Sarif,
-    /// A CycloneDX SBOM in JSON.
+    /// The content is a CycloneDX SBOM in JSON.
     Cyclonedx,
-    /// An SPDX SBOM in JSON.
+    /// The content is an SPDX SBOM in JSON.
     Spdx,
-    /// OSV advisories in JSON: one advisory, an array of them, or `{"vulns": […]}`.
+    /// The content is OSV advisories in JSON: one advisory, an array of them, or `{"vulns": […]}`.
     Osv,
-    /// A CODEOWNERS file.
+    /// The content is a CODEOWNERS file.
     CodeOwners,
-    /// A list of paths, one on each line.
+    /// The content is a list of paths, one on each line.
     PathList,
-    /// Any other format.
+    /// The content has any other format.
     Unknown,
 }
 
-/// Reason why content was refused.
+/// Reason why the content of an upload was refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Refusal {
     pub(crate) code: String,
-    /// Description of the error and how to fix it.
+    /// Description of what is wrong with the content, and how to fix it.
     pub(crate) detail: String,
 }
 
@@ -156,7 +156,7 @@ impl Upload {
         self.refusal = Some(refusal);
     }
 
-    /// Deletes the blob with the content as sent.
+    /// Deletes the blob with the upload's content as sent.
     pub(crate) fn discard(&mut self, scope: &Scope) {
         let Some(received) = self.received.take() else { return };
         if let Err(error) = scope.blobs().delete(&received) {

@@ -19,7 +19,7 @@ use crate::deliveries::{DeliveryStatus, StoredDelivery};
 use crate::schedule;
 use crate::subscriptions::Subscription;
 
-/// Name of this area in events.
+/// Name of this area in the event `job.cancelled`.
 const AREA: &str = "webhooks";
 
 /// Number of different deliveries that must fail in a row before the circuit opens.
@@ -33,7 +33,7 @@ const CANDIDATES: u32 = 20;
 const DRAINED: u32 = 100;
 const DRAIN_PAUSE_MS: i64 = 500;
 
-/// State of a receiver's circuit breaker.
+/// State of the circuit breaker of a webhook's receiver.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Circuit {
     /// Number of failures since the last success. While the circuit is closed, repeated failures of
@@ -73,8 +73,8 @@ impl Circuit {
     }
 }
 
-/// Records a failed attempt. `tries` is the delivery's number of attempts; `asked` is the
-/// `Retry-After` of the receiver.
+/// Records a failed attempt to send a delivery in the circuit of its receiver. `asked` is the time
+/// from the receiver's `Retry-After`.
 pub(crate) fn failed(
     ctx: &JobCtx,
     webhook: &mut Stored<Subscription>,
@@ -99,7 +99,8 @@ pub(crate) fn failed(
     }
 }
 
-/// Closes the circuit after a success, or after a change of the subscription.
+/// Closes the circuit of a webhook's receiver after a success, or after a change of the
+/// subscription.
 pub(crate) fn close(scope: &Scope, webhook: &mut Stored<Subscription>) {
     if webhook.circuit.is_open() {
         enqueue_drain(scope, webhook.uuid(), None, None);
@@ -127,7 +128,7 @@ pub(crate) fn restore_cancelled(ctx: &JobCtx, event: &EventDelivery) -> Result<(
     Ok(())
 }
 
-/// Enqueues a probe for a held delivery, unless the circuit already waits for one.
+/// Enqueues a probe for a held delivery, unless the webhook's circuit already waits for one.
 pub(crate) fn hold(scope: &Scope, webhook: &Stored<Subscription>) {
     if let Some(at) = webhook.circuit.retry_at {
         await_probe(scope, webhook.uuid(), at);

@@ -22,10 +22,10 @@ const TIMEOUT_MS: u32 = 15_000;
 /// Maximum size of a receiver's response, in bytes. The body is ignored.
 const MOST_RESPONSE_BYTES: u32 = 1024 * 1024;
 
-/// Time for which deliveries are stored, in seconds (30 days).
+/// Time for which deliveries of webhooks are stored, in seconds (30 days).
 const KEPT_SECONDS: i64 = 30 * 24 * 3600;
 
-/// Maximum number of deliveries of one call.
+/// Maximum number of deliveries that one call of the area handles.
 pub(crate) const BATCH: u32 = 64;
 
 /// Number of deliveries that one call sends to a receiver at the same time.
@@ -52,7 +52,7 @@ pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a
     success, those that were held are sent, several at a time.\n\n\
     `url` is https, without user information, and has a public address.";
 
-/// Job that sends a stored delivery.
+/// Job that sends a stored delivery to the receiver of its webhook.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Deliver {
     delivery_id: Uuid,
@@ -141,8 +141,8 @@ pub(crate) fn deliver_event(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
 
 /// Delivers events to the subscription that requests them: one, and if it arrives the others, a few
 /// at the same time. After a failure each of the others waits for a call of its own, so that a
-/// receiver that hangs gets few messages and is waited for once. If the circuit is open, all are held
-/// at once. The host matched the events when they were published, so a later change of the
+/// receiver that hangs gets few messages and is waited for once. If the circuit is open, all are
+/// held at once. The host matched the events when they were published, so a later change of the
 /// subscription's list does not matter.
 pub(crate) fn deliver_events(
     ctx: &JobCtx,
@@ -188,10 +188,10 @@ fn match_later(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     Ok(Outcome::Done)
 }
 
-/// Stored deliveries by id.
+/// Stored deliveries to one webhook, by id of the delivery.
 type KnownDeliveries = BTreeMap<Uuid, Stored<StoredDelivery>>;
 
-/// Returns the stored deliveries of these events to the webhook, by id.
+/// Returns the stored deliveries of these events to one webhook, by id.
 fn known(
     ctx: &JobCtx,
     events: &[EventDelivery],
@@ -202,8 +202,8 @@ fn known(
     Ok(known.into_iter().map(|delivery| (delivery.uuid(), delivery)).collect())
 }
 
-/// Returns the deliveries of these events to the webhook, new ones if they are not known; `None` for
-/// an event that was published while the webhook was inactive.
+/// Returns the deliveries of these events to the webhook, new ones if they are not known; `None`
+/// for an event that was published while the webhook was inactive.
 fn known_or_new(
     ctx: &JobCtx,
     webhook: &Stored<Subscription>,
@@ -217,7 +217,7 @@ fn known_or_new(
     events.iter().map(delivery).collect()
 }
 
-/// Returns a delivery of the event that is not stored yet, with version 0.
+/// Returns a new delivery of an event, which is not stored yet and has version 0.
 fn new(
     ctx: &JobCtx,
     event: &EventDelivery,
@@ -231,7 +231,7 @@ fn new(
     Stored { id: id.to_string(), version: 0, created_at: now, updated_at: now, value }
 }
 
-/// Stores a delivery, a new or a changed one.
+/// Stores a delivery, whether it is new or changed.
 fn keep(ctx: &JobCtx, delivery: &mut Stored<StoredDelivery>) -> Result<(), JobError> {
     match delivery.version {
         0 => ctx.documents().create(delivery.uuid(), &delivery.value)?,
@@ -281,17 +281,17 @@ pub(crate) fn run(ctx: &JobCtx, job: Deliver) -> JobResult<Deliver> {
     Ok(outcome(attempt(ctx, &mut webhook, vec![Some(delivery)], job.at_once)?.pop().flatten()))
 }
 
-/// Time and reason of the next attempt; `None` if there is none, or if the circuit is open and its
-/// probes decide.
+/// Time and reason of a delivery's next attempt; `None` if there is none, or if the circuit is open
+/// and its probes decide.
 type NextAttempt = Option<(Timestamp, String)>;
 
-/// Returns the end of a job after an attempt.
+/// Converts the next attempt of a delivery to the outcome of its job.
 fn outcome<J>(next: NextAttempt) -> Outcome<J> {
     next.map_or(Outcome::Done, |(at, why)| Outcome::Retry(at, why))
 }
 
-/// Sends the deliveries that are pending. If the webhook is inactive, they fail; if the circuit is
-/// open, they are held. Returns the next attempt of each.
+/// Sends those of the deliveries that are pending. If the webhook is inactive, they fail; if the
+/// circuit is open, they are held. Returns the next attempt of each.
 fn attempt(
     ctx: &JobCtx,
     webhook: &mut Stored<Subscription>,
@@ -347,8 +347,8 @@ struct AttemptResult {
     retry_after: Option<Timestamp>,
 }
 
-/// Signs and sends the messages at the same time, and stores the attempts. Returns the next attempt
-/// of each.
+/// Signs and sends the messages of these deliveries at the same time, and stores the attempts.
+/// Returns the next attempt of each.
 pub(crate) fn send(
     ctx: &JobCtx,
     webhook: &mut Stored<Subscription>,
@@ -366,7 +366,7 @@ pub(crate) fn send(
     sent.map(|(delivery, heard)| record(ctx, delivery, webhook, &heard, probing)).collect()
 }
 
-/// Returns the signed message.
+/// Returns the signed HTTP request of a delivery.
 fn outgoing(
     ctx: &JobCtx,
     webhook: &Stored<Subscription>,
@@ -407,7 +407,7 @@ fn describe(error: &EgressError) -> String {
     }
 }
 
-/// Stores an attempt.
+/// Stores the result of an attempt with its delivery.
 fn record(
     ctx: &JobCtx,
     mut delivery: Stored<StoredDelivery>,

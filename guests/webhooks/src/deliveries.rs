@@ -22,7 +22,7 @@ pub(crate) enum DeliveryStatus {
     Pending,
     /// The receiver accepted the delivery with a 2xx response.
     Succeeded,
-    /// The service makes no further attempts.
+    /// The delivery failed; the service makes no further attempts.
     Failed,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct StoredDelivery {
     pub(crate) event_id: Uuid,
     pub(crate) event: String,
     pub(crate) occurred_at: Timestamp,
-    /// Body of the HTTP request, JSON.
+    /// Body of the delivery's HTTP request, as JSON text.
     pub(crate) body: String,
     pub(crate) status: DeliveryStatus,
     /// Number of attempts since a user last requested the delivery, or since it was created.
@@ -77,7 +77,7 @@ impl StoredDelivery {
         }
     }
 
-    /// Adds an attempt. Removes the oldest one if the maximum number is stored.
+    /// Adds an attempt to the delivery. Removes the oldest one if the maximum number is stored.
     pub(crate) fn log(&mut self, attempt: Attempt) {
         self.tries += 1;
         self.attempt_count += 1;
@@ -99,7 +99,7 @@ pub(crate) struct Delivery {
     occurred_at: Timestamp,
     status: DeliveryStatus,
     attempt_count: u32,
-    /// The latest 20 attempts, oldest first.
+    /// The latest 20 attempts of the delivery, oldest first.
     attempts: Vec<Attempt>,
     /// HTTP status of the latest response; null if there was none.
     response_status: Option<u16>,
@@ -151,7 +151,7 @@ fn later(delivery_id: Uuid, webhook_id: Uuid) -> JobOptions {
     }
 }
 
-/// Returns an active webhook, or an error.
+/// Returns the active webhook with this id, or an error.
 fn active(ctx: &Ctx, id: Uuid) -> Result<Stored<Subscription>> {
     let webhook = ctx.documents::<Subscription>().get(id)?;
     if webhook.active {
@@ -204,7 +204,7 @@ pub(crate) fn list(
     }))
 }
 
-/// Path parameters of a delivery.
+/// Path parameters of a delivery: ids of the webhook and the delivery.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct DeliveryPath {
     webhook_id: Uuid,

@@ -17,7 +17,7 @@ use deliver::{Deliver, FanOut, ForgetOld, ForgetSecret};
 use deliveries::StoredDelivery;
 use subscriptions::{Subscription, WebhookDisabled};
 
-/// Declares the area.
+/// Declares the area `webhooks`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("webhooks", env!("CARGO_PKG_VERSION"))
         .summary("Webhook subscriptions and their deliveries")

@@ -8,17 +8,18 @@ use area_sdk::Timestamp;
 const DELAYS_SECONDS: [i64; STEPS as usize] =
     [5, 5 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600, 20 * 3600, 24 * 3600];
 
-/// Number of delays in the schedule.
+/// Number of delays between consecutive attempts of a delivery.
 const STEPS: u32 = 9;
 
-/// Maximum value of `Retry-After` that is obeyed, in seconds.
+/// Maximum delay that is used from a receiver's `Retry-After`, in seconds; a longer one is
+/// shortened.
 const LONGEST_SECONDS: i64 = 24 * 3600;
 
 /// Time without a success after which a subscription is disabled, in seconds.
 pub(crate) const GIVE_UP_SECONDS: i64 = 120 * 3600;
 
-/// Returns the time of the next attempt after this number of attempts; `None` after the last.
-/// `jitter` from 0 to 4000 changes the delay by -20 % to +20 %. A later `Retry-After` of the
+/// Returns the time of a delivery's next attempt after this number of attempts; `None` after the
+/// last. `jitter` from 0 to 4000 changes the delay by -20 % to +20 %. A later `Retry-After` of the
 /// receiver takes precedence.
 pub(crate) fn next_attempt(
     attempts: u32,

@@ -5,7 +5,7 @@ use area_sdk::{Scope, Timestamp, Uuid};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Size of a new secret in bytes; Standard Webhooks allows 24 to 64.
+/// Size of a webhook's new secret in bytes; Standard Webhooks allows 24 to 64.
 const SECRET_BYTES: u32 = 32;
 
 /// Returns the name of the host's secret for one generation of a webhook's secret.
@@ -13,8 +13,8 @@ fn secret_name(webhook: Uuid, generation: u32) -> String {
     format!("webhook.{webhook}.{generation}")
 }
 
-/// Creates and stores a new secret. Returns its text (`whsec_…`), which the client receives only
-/// once.
+/// Creates and stores a new secret of a webhook. Returns its text (`whsec_…`), which the client
+/// receives only once.
 pub(crate) fn new_secret(scope: &Scope, webhook: Uuid, generation: u32) -> String {
     let secret = scope.random_bytes(SECRET_BYTES);
     scope.secrets().put(&secret_name(webhook, generation), &secret);
@@ -26,8 +26,8 @@ pub(crate) fn forget(scope: &Scope, webhook: Uuid, generation: u32) {
     scope.secrets().delete(&secret_name(webhook, generation));
 }
 
-/// Returns the headers of a message: id, timestamp, and one signature for each valid generation of
-/// the secret.
+/// Returns the headers of a delivery's request: id, timestamp, and one signature for each valid
+/// generation of the secret.
 pub(crate) fn headers(
     scope: &Scope,
     webhook: Uuid,

@@ -90,7 +90,7 @@ pub(crate) struct Subscription {
 
 document!(Subscription, "subscriptions");
 
-/// A time for which a webhook was inactive.
+/// A period in which a webhook was inactive.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct InactiveTime {
     since: Timestamp,
@@ -135,7 +135,8 @@ impl Subscription {
             && (self.active || self.inactive_since.is_some_and(|since| at <= since))
     }
 
-    /// Ends an inactive time and stores it. Removes the oldest one if the maximum number is stored.
+    /// Ends the inactive period of a webhook and stores it. Removes the oldest one if the maximum
+    /// number is stored.
     fn end_inactive_time(&mut self, until: Timestamp) {
         let Some(since) = self.inactive_since.take() else { return };
         if self.inactive_times.len() >= MOST_INACTIVE_TIMES {
@@ -212,7 +213,7 @@ fn origin(url: &str) -> String {
     format!("{scheme}://{authority}")
 }
 
-/// Removes duplicates and keeps the order.
+/// Returns the names of events without duplicates, in the same order.
 fn names(events: Vec<EventName>) -> Vec<String> {
     events.into_iter().fold(Vec::new(), |mut names, EventName(name)| {
         if !names.contains(&name) {
@@ -310,7 +311,7 @@ pub(crate) fn update(
     Ok(versioned(ctx, webhook))
 }
 
-/// Activates or deactivates a webhook by request, and resets its failures.
+/// Activates or deactivates a webhook because a user requested it, and resets its failures.
 fn set_active(scope: &Scope, webhook: &mut Stored<Subscription>, active: bool) {
     if active {
         webhook.end_inactive_time(scope.now());

@@ -31,7 +31,8 @@ const HOST_HEADERS: [&str; 17] = [
     "x-request-id",
 ];
 
-/// Returns all errors of a manifest that do not depend on other areas.
+/// Returns the error messages for a manifest, except those that depend on other
+/// areas.
 pub(super) fn manifest(manifest: &Manifest, limits: &ContractLimits) -> Vec<String> {
     let mut complaints = Vec::new();
     if !is_snake(&manifest.name, 40) || manifest.name == "host" {
@@ -68,9 +69,9 @@ pub(super) fn template_parameters(path: &str) -> Vec<String> {
     path.split('/').filter_map(parameter_of).map(str::to_owned).collect()
 }
 
-/// Returns the template with its parameters replaced by numbers. Two templates
-/// that match the same paths have the same key, so it detects conflicting
-/// routes.
+/// Returns the path template with its parameters replaced by numbers. Two
+/// templates that match the same paths have the same key, so it detects
+/// conflicting routes.
 #[must_use]
 pub fn template_key(path: &str) -> String {
     let mut count = 0;
@@ -146,7 +147,7 @@ fn path(route: &Route, found: &mut Vec<String>) {
     repeated(template_parameters(path).iter(), "path parameter", found);
 }
 
-/// Rejects paths of the host itself, and paths that could be mistaken for them.
+/// Reports a path that belongs to the host, or that could be mistaken for one.
 fn reserved(path: &str, found: &mut Vec<String>) {
     let mut segments = path.split('/').skip(2);
     let first = segments.next().unwrap_or_default();
@@ -167,7 +168,9 @@ fn reserved(path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Rejects the host's own routes for workspaces and their members.
+/// Reports a path of the host's own routes for workspaces and their members.
+/// `of_one`: the path continues after `/v1/workspaces`; `below` is the segment
+/// after the workspace's id.
 fn reserved_of_workspaces(path: &str, of_one: bool, below: Option<&str>, found: &mut Vec<String>) {
     if !of_one {
         found.push(format!("path {path:?} is the host's"));

@@ -18,7 +18,7 @@ use assurance_core::domain::manifest::{BodyKind, FormPart, Manifest, Route};
 /// host does not store such a response for an `Idempotency-Key`; the keyword is not published.
 pub(crate) const SINGLE_USE: &str = "x-single-use";
 
-/// Maximum size of a form's boundaries and part headers, in bytes.
+/// Maximum total size of the boundaries and part headers of a multipart form, in bytes.
 const FORM_OVERHEAD_BYTES: u64 = 64 << 10;
 
 /// Maximum number of concurrent body validations of one version on blocking threads.
@@ -67,17 +67,18 @@ pub struct RouteContract {
     pub path_parameters: Vec<String>,
     /// Request schema as compiled and published, for JSON bodies; `None` for other bodies.
     pub body: Option<Arc<CompiledSchema>>,
-    /// Number of nodes that validation of the request schema may visit.
+    /// Number of schema nodes that validation of a request body may visit.
     pub body_nodes: u64,
-    /// Response schema as compiled and published. It checks replies in development mode.
+    /// Response schema as compiled and published; `None` if the response has no body. It checks
+    /// replies in development mode.
     pub response: Option<CompiledSchema>,
     /// Permits for long body validations; shared by all routes of the area's version.
     pub long_checks: Arc<Semaphore>,
-    /// Deadline of one call of the handler.
+    /// Deadline of one call of the route's handler.
     pub deadline: Duration,
-    /// Largest body after decompression, in bytes.
+    /// Largest request body that the route accepts, after decompression, in bytes.
     pub max_body_bytes: u64,
-    /// Storage access pattern of earlier calls of this route.
+    /// Storage access pattern of the route's earlier calls.
     pub access_pattern: Arc<StorageAccessPattern>,
     /// Request metrics of the route's operation.
     pub meter: Arc<RequestMetrics>,
@@ -92,13 +93,13 @@ impl RouteContract {
     }
 }
 
-/// A rejected manifest; each complaint names the item and the fix.
+/// Error of a manifest that is rejected; each complaint names the item and the fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the manifest of area {area:?} cannot be used:\n- {}", complaints.join("\n- "))]
 pub struct InvalidManifest {
-    /// Name of the area from the manifest.
+    /// Name of the area whose manifest is rejected.
     pub area: String,
-    /// Error messages for the area's author, at least one.
+    /// Error messages about the manifest for the area's author, at least one.
     pub complaints: Vec<String>,
 }
 
@@ -133,7 +134,7 @@ pub fn compile(
     }
 }
 
-/// Returns whether the manifest's schemas depend on the events of live areas.
+/// Returns whether the manifest's request or response schemas depend on the events of live areas.
 pub fn depends_on_events(manifest: &Manifest) -> bool {
     manifest.routes.iter().any(|route| {
         let body = match &route.body {
@@ -189,7 +190,7 @@ fn deadline(route: &Route, limits: &ContractLimits) -> Duration {
     Duration::from_millis(u64::from(wished.min(limits.max_deadline_ms)))
 }
 
-/// Returns the largest body that a route takes, in bytes, after decompression.
+/// Returns the largest request body that a route accepts, in bytes, after decompression.
 pub(super) fn max_body_bytes(route: &Route, limits: &ContractLimits) -> u64 {
     match (route.max_body_bytes, &route.body) {
         (0, BodyKind::None | BodyKind::Json(_)) => limits.body_bytes,

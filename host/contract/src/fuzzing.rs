@@ -11,12 +11,13 @@ use super::decode;
 use super::openapi::{OpenApiDocument, PublishedArea};
 use assurance_core::domain::manifest::Manifest;
 
-/// Maximum number of JSON lines that are read from one input.
+/// Maximum number of JSON lines that are read from one fuzz input.
 const MOST_CHANGES: usize = 32;
-/// Maximum number of values in one input that are validated as request data.
+/// Maximum number of values in one fuzz input that are validated as request
+/// data.
 const MOST_VALUES: usize = 8;
 
-/// Manifest as JSON to which an input's changes are applied.
+/// Manifest as JSON to which the changes in a fuzz input are applied.
 static SEED: LazyLock<Json> = LazyLock::new(|| {
     serde_json::from_str(include_str!("fuzzing/manifest.json"))
         .expect("fuzzing/manifest.json is JSON")
@@ -48,7 +49,8 @@ pub fn manifest(bytes: &[u8]) -> usize {
     checked(&manifest.manifest, &values)
 }
 
-/// Manifest as JSON and parsed. Changes that make it unparsable are ignored.
+/// The fuzzed manifest, as JSON and parsed. Changes that make it unparsable are
+/// ignored.
 struct MutatedManifest {
     json: Json,
     manifest: Manifest,

@@ -4,7 +4,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Metrics of one operation, by status class (2xx, 4xx, …).
+/// Request durations of one operation, by status class (2xx, 4xx, …), exported
+/// as metrics.
 #[derive(Debug)]
 pub struct RequestMetrics {
     area: String,
@@ -13,8 +14,8 @@ pub struct RequestMetrics {
 }
 
 impl RequestMetrics {
-    /// Creates the metrics of an area's operation; the host's own operations
-    /// have the area `host`.
+    /// Creates the request metrics of an area's operation; the host's own
+    /// operations have the area `host`.
     #[must_use]
     pub fn new(area: &str, operation: &str) -> Self {
         Self {

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use assurance_core::domain::manifest::ParameterKind;
 use assurance_core::domain::time::Timestamp;
 
-/// Parses one parameter's text as a JSON scalar of the declared type.
+/// Parses one request parameter's text as a JSON scalar of the declared type.
 ///
 /// # Errors
 /// A phrase about the required form, which follows the parameter's name.
@@ -59,7 +59,8 @@ pub(super) fn schema(kind: &ParameterKind) -> Json {
     }
 }
 
-/// Returns why a parameter's declaration is contradictory; `None` if it is not.
+/// Returns why a parameter's declared type and default are contradictory;
+/// `None` if they are not.
 pub(super) fn complaint(kind: &ParameterKind, default: Option<&Json>) -> Option<String> {
     match kind {
         ParameterKind::Text { min_length, max_length } if min_length > max_length => {

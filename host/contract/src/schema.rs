@@ -12,7 +12,8 @@ use super::walk::{for_each_subschema, objects};
 /// JSON Schema format of a string that must name an event of a live area.
 const EVENT_NAME: &str = "event-name";
 
-/// Keywords whose subschemas apply to the same object as their parent.
+/// JSON Schema keywords whose subschemas apply to the same object as their
+/// parent.
 const IN_PLACE: [&str; 8] =
     ["allOf", "anyOf", "oneOf", "$ref", "if", "then", "else", "dependentSchemas"];
 
@@ -24,7 +25,8 @@ pub struct CompiledSchema {
 }
 
 impl CompiledSchema {
-    /// Compiles a schema. Formats are checked, and patterns run in linear time.
+    /// Compiles a JSON Schema. Formats are checked, and patterns run in linear
+    /// time.
     ///
     /// # Errors
     /// A description of what is wrong with the schema.
@@ -33,7 +35,7 @@ impl CompiledSchema {
         Ok(Self { schema, validator })
     }
 
-    /// Returns the schema as it was compiled.
+    /// Returns the JSON Schema as it was compiled.
     #[must_use]
     pub fn schema(&self) -> &Json {
         &self.schema
@@ -46,7 +48,7 @@ impl CompiledSchema {
     }
 }
 
-/// Compiles a schema.
+/// Compiles a JSON Schema into a validator.
 ///
 /// # Errors
 /// A description of what is wrong with the schema.
@@ -61,14 +63,16 @@ pub(super) fn compile(schema: &Json) -> Result<Validator, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Returns the schema with `event-name` replaced by the list of events.
+/// Returns the schema with the format `event-name` replaced by the list of
+/// these events.
 pub(super) fn with_events(schema: &Json, events: &[String]) -> Json {
     let mut schema = schema.clone();
     name_events(&mut schema, events);
     schema
 }
 
-/// Returns whether the schema depends on the live events.
+/// Returns whether the schema contains the format `event-name` and so depends
+/// on the events of the live areas.
 pub(super) fn names_events(schema: &Json) -> bool {
     objects(schema).any(|object| object["format"] == EVENT_NAME)
 }
@@ -91,8 +95,8 @@ fn name_events(schema: &mut Json, events: &[String]) {
     }
 }
 
-/// Changes all object schemas to reject unknown members, except those that set
-/// a rule for unknown members themselves.
+/// Changes all object schemas in a request schema to reject unknown members,
+/// except those that set a rule for unknown members themselves.
 pub(super) fn close(schema: &mut Json) {
     close_at(schema, false);
 }

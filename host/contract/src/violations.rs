@@ -13,10 +13,11 @@ use assurance_core::domain::area::Violation;
 /// Minimum similarity (0 to 1) of a known name that is suggested for an unknown one.
 const SIMILAR: f64 = 0.85;
 
-/// Maximum length of a name for which similar names are searched, in bytes.
+/// Maximum length of an unknown name for which similar names are searched, in bytes.
 const MAX_COMPARED_BYTES: usize = 64;
 
-/// Maximum depth of references and union branches that are followed to collect member names.
+/// Maximum depth of references and union branches that are followed in a schema to collect member
+/// names.
 const MAX_DEPTH: usize = 8;
 
 /// Returns ` (did you mean `NAME`?)` with the most similar known name; an empty string if none is
@@ -35,7 +36,8 @@ pub fn did_you_mean<'n>(unknown: &str, known: impl Iterator<Item = &'n str>) -> 
 }
 
 impl CompiledSchema {
-    /// Returns at most `most` violations of the schema, and the number of further ones.
+    /// Returns at most `most` violations of the schema by the value, and the number of further
+    /// ones.
     #[must_use]
     pub fn violations(&self, value: &Json, most: usize) -> (Vec<Violation>, usize) {
         let mut named = Vec::new();
@@ -57,8 +59,8 @@ impl CompiledSchema {
     }
 }
 
-/// Calls `report` with the errors of the only alternative that allows the value's type, if there is
-/// exactly one such alternative; otherwise with the error itself.
+/// Calls `report` with the validation errors of the only alternative that allows the value's type,
+/// if there is exactly one such alternative; otherwise with the error itself.
 fn for_each_cause(error: &ValidationError<'_>, report: &mut dyn FnMut(&ValidationError<'_>)) {
     match branch_of_type(error) {
         Some(errors) => errors.iter().for_each(|inner| for_each_cause(inner, report)),
@@ -66,8 +68,8 @@ fn for_each_cause(error: &ValidationError<'_>, report: &mut dyn FnMut(&Validatio
     }
 }
 
-/// Returns the errors of the only `anyOf` or `oneOf` branch that allows the value's type; `None` if
-/// none or several do, or if the branches are a list of values.
+/// Returns the validation errors of the only `anyOf` or `oneOf` branch that allows the value's
+/// type; `None` if none or several do, or if the branches are a list of values.
 fn branch_of_type<'e>(error: &'e ValidationError<'_>) -> Option<&'e Vec<ValidationError<'static>>> {
     let (ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context }) =
         error.kind()
@@ -85,8 +87,8 @@ fn branch_of_type<'e>(error: &'e ValidationError<'_>) -> Option<&'e Vec<Validati
     fitting.next().filter(|_| fitting.next().is_none())
 }
 
-/// Returns one violation for each missing or unknown member; one for any other error. The invalid
-/// value is not included, because it may be a secret.
+/// Returns one violation for each missing or unknown member that a validation error reports; one
+/// for any other error. The invalid value is not included, because it may be a secret.
 fn explain(schema: Option<&Json>, error: &ValidationError<'_>) -> Vec<Violation> {
     let at = error.instance_path().as_str();
     match error.kind() {
@@ -127,8 +129,8 @@ fn choice(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// Returns the allowed values if the error is about a list of values. Such a list can be constants
-/// with descriptions, and can include `null`.
+/// Returns the allowed values if the validation error is about a list of values. Such a list can be
+/// constants with descriptions, and can include `null`.
 fn options(error: &ValidationError<'_>) -> Option<Vec<Json>> {
     match error.kind() {
         ValidationErrorKind::Constant { expected_value } => Some(vec![(**expected_value).clone()]),
@@ -164,7 +166,7 @@ fn violation(pointer: &str, message: &str) -> Violation {
     Violation { pointer: pointer.to_owned(), message: message.to_owned() }
 }
 
-/// Returns the JSON Pointer of a member (RFC 6901).
+/// Returns the JSON Pointer (RFC 6901) of the member `member` of the object at `pointer`.
 fn below(pointer: &str, member: &str) -> String {
     format!("{pointer}/{}", member.replace('~', "~0").replace('/', "~1"))
 }

@@ -37,7 +37,7 @@ pub(super) fn for_each_subschema(
     }
 }
 
-/// Returns every object in a value, at any depth.
+/// Returns every object in a JSON value, at any depth.
 pub(super) fn objects(value: &Json) -> impl Iterator<Item = &Json> {
     let mut waiting = vec![value];
     std::iter::from_fn(move || {
@@ -55,8 +55,8 @@ pub(super) fn objects(value: &Json) -> impl Iterator<Item = &Json> {
     })
 }
 
-/// Replaces the targets of all `$ref` at any depth for which `rename` returns a
-/// new target.
+/// Replaces the targets of all `$ref` in a JSON value, at any depth, for which
+/// `rename` returns a new target.
 pub(super) fn rewrite_references(value: &mut Json, rename: &impl Fn(&str) -> Option<String>) {
     match value {
         Json::Object(members) => {

@@ -25,21 +25,23 @@ pub struct StorageAccessPattern {
     score: AtomicU32,
 }
 
-/// Points that one write conflict adds to the conflict score. A success
-/// subtracts one.
+/// Points that one write conflict adds to the conflict score of a route or job
+/// kind. A success subtracts one.
 const CONFLICT_POINTS: u32 = 4;
-/// Conflict score from which calls take the write lock before they run.
+/// Conflict score from which calls of a route or job kind take the write lock
+/// before they run.
 const LOCK_SCORE: u32 = 16;
 /// Upper bound of the conflict score. It bounds the number of successes after
 /// which a route runs optimistically again.
 const MAX_SCORE: u32 = 64;
 
-/// Access pattern of each job kind of an area.
+/// Storage access pattern of each job kind of an area.
 #[derive(Clone, Debug, Default)]
 pub struct StorageAccessPatterns(Arc<Mutex<BTreeMap<String, Arc<StorageAccessPattern>>>>);
 
 impl StorageAccessPatterns {
-    /// Returns the pattern of a job kind; creates it if it is missing.
+    /// Returns the storage access pattern of a job kind; creates it if it is
+    /// missing.
     #[must_use]
     pub fn of(&self, kind: &str) -> Arc<StorageAccessPattern> {
         let mut patterns = self.0.lock();
@@ -51,13 +53,14 @@ impl StorageAccessPatterns {
 }
 
 impl StorageAccessPattern {
-    /// Returns whether calls of this route read more than once and so need a
-    /// snapshot.
+    /// Returns whether calls of this route or job kind read more than once and
+    /// so need a snapshot.
     pub fn needs_snapshot(&self) -> bool {
         self.needs_snapshot.load(Ordering::Relaxed)
     }
 
-    /// Records that a call read more than once.
+    /// Records that a call read more than once, so that later calls start with
+    /// a snapshot.
     pub fn note_second_read(&self) {
         self.needs_snapshot.store(true, Ordering::Relaxed);
     }
@@ -82,8 +85,8 @@ impl StorageAccessPattern {
     }
 
     /// Records the end of a serializable call; `conflict` is true after a write
-    /// conflict. The count is approximate: two concurrent updates may count as
-    /// one.
+    /// conflict. The conflict score is approximate: two concurrent updates may
+    /// count as one.
     pub fn note_end(&self, conflict: bool) {
         let score = self.score.load(Ordering::Relaxed);
         let now = if conflict {

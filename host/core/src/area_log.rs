@@ -22,8 +22,8 @@ use crate::recordings;
 const LINES: usize = 1_000;
 /// Maximum number of faults kept for an area.
 const FAULTS: usize = 20;
-/// Maximum size of an area's lines, and of its faults, in bytes. The newest
-/// entry is kept whatever its size.
+/// Maximum total size of the log lines that are kept for an area, and of its
+/// faults, in bytes. The newest entry is kept whatever its size.
 const BYTES: usize = 256 << 10;
 
 /// Severity of a log line, chosen by the guest.
@@ -43,23 +43,25 @@ pub enum LogLevel {
 /// One log line of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogLine {
-    /// Severity of the line.
+    /// Severity of the log line.
     pub level: LogLevel,
-    /// Text of the line, printable characters only.
+    /// Text of the log line, printable characters only.
     pub message: String,
 }
 
 /// A call that failed by a fault of the area's code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CallFault {
-    /// `trap`, `deadline`, `cpu_time`, `out_of_memory`, `limit` or `contract`.
+    /// Kind of the fault: `trap`, `deadline`, `cpu_time`, `out_of_memory`,
+    /// `limit` or `contract`.
     pub kind: String,
     /// Description of the fault, for a person.
     pub message: String,
-    /// The guest's symbolized stack, innermost frame first; empty if there is
-    /// none.
+    /// The guest's symbolized stack at the fault, innermost frame first; empty
+    /// if there is none.
     pub frames: Vec<String>,
-    /// Last log lines of the guest, including those beyond the limit of a call.
+    /// Last log lines of the guest before the fault, including those beyond the
+    /// limit of a call.
     pub last_lines: Vec<String>,
 }
 
@@ -69,7 +71,7 @@ pub struct AreaLogEntry<T> {
     /// Id of the entry; later entries of the area have larger ids, also after a
     /// restart.
     pub id: i64,
-    /// Time at which the entry was added.
+    /// Time at which the entry was added to the log.
     pub at: Timestamp,
     /// SHA-256 of the component that ran, lower-case hex.
     pub digest: Arc<str>,
@@ -77,7 +79,7 @@ pub struct AreaLogEntry<T> {
     pub request_id: Option<Arc<str>>,
     /// Id of the job, if the call ran one.
     pub job_id: Option<JobId>,
-    /// The log line or fault.
+    /// The log line or fault itself.
     #[serde(flatten)]
     pub what: T,
 }
@@ -85,17 +87,17 @@ pub struct AreaLogEntry<T> {
 /// A page of an area's log, oldest entry first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AreaLogPage {
-    /// Log lines of guests.
+    /// Log lines of guests, oldest first.
     pub lines: Vec<Arc<AreaLogEntry<LogLine>>>,
-    /// Faults of calls.
+    /// Faults of calls, oldest first.
     pub faults: Vec<Arc<AreaLogEntry<CallFault>>>,
-    /// Cursor for the entries after this page.
+    /// Cursor for the log entries after this page.
     pub cursor: String,
     /// Whether lines that belong on this page have already been dropped.
     pub missed: bool,
 }
 
-/// The logs of this node's areas. They outlive the areas' versions.
+/// The logs of all areas on this node. They outlive the areas' versions.
 pub struct AreaLogs {
     clock: Clock,
     areas: DashMap<String, Arc<AreaLog>>,
@@ -118,25 +120,25 @@ struct BoundedLog<T> {
     entries: VecDeque<(usize, Arc<AreaLogEntry<T>>)>,
     most: usize,
     bytes: usize,
-    /// Id of the newest dropped entry.
+    /// Id of the newest entry that was dropped to keep the limits.
     newest_dropped: i64,
 }
 
 impl AreaLogs {
-    /// Creates empty logs.
+    /// Creates the logs without any entries.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self { clock, areas: DashMap::new() }
     }
 
-    /// Returns the area's log; creates it if it is missing.
+    /// Returns the log of an area; creates it if it is missing.
     #[must_use]
     pub fn of(&self, area: &str) -> Arc<AreaLog> {
         let begin = || Arc::new(AreaLog::new(self.clock.clone()));
         Arc::clone(&self.areas.entry(area.to_owned()).or_insert_with(begin))
     }
 
-    /// Returns the area's log; `None` if it has no entry yet.
+    /// Returns the log of an area; `None` if the area has no log yet.
     #[must_use]
     pub fn find(&self, area: &str) -> Option<Arc<AreaLog>> {
         self.areas.get(area).map(|area_log| Arc::clone(&area_log))
@@ -153,7 +155,7 @@ impl AreaLog {
         Self { clock, kept: Mutex::new(kept) }
     }
 
-    /// Adds a log line of a guest.
+    /// Adds a log line of a guest to the log.
     pub fn add_line(
         &self,
         digest: &str,
@@ -167,7 +169,7 @@ impl AreaLog {
         kept.lines.push(message.len(), entry);
     }
 
-    /// Adds a fault of the area's code.
+    /// Adds a fault of the area's code to the log.
     pub fn failed(
         &self,
         digest: &str,
@@ -185,9 +187,9 @@ impl AreaLog {
         kept.faults.push(bytes, entry);
     }
 
-    /// Returns at most `limit` of the newest lines, and all faults. With
-    /// `after`, returns the first lines after that id instead, and the faults
-    /// up to the last of them.
+    /// Returns at most `limit` of the newest log lines, and all faults. With
+    /// `after`, returns the first log lines after that id instead, and the
+    /// faults up to the last of these lines.
     #[must_use]
     pub fn page(&self, after: Option<i64>, limit: usize) -> AreaLogPage {
         let kept = self.kept.lock();
@@ -204,13 +206,13 @@ impl AreaLog {
 }
 
 impl AreaLogPage {
-    /// Returns the page of an area without entries.
+    /// Returns the log page of an area without entries.
     #[must_use]
     pub fn empty() -> Self {
         Self { lines: Vec::new(), faults: Vec::new(), cursor: "0".to_owned(), missed: false }
     }
 
-    /// Returns whether the page has no entries.
+    /// Returns whether the log page has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.faults.is_empty()
@@ -218,7 +220,7 @@ impl AreaLogPage {
 }
 
 impl RetainedEntries {
-    /// Creates an entry. Its id is the time in microseconds, or the last id
+    /// Creates a log entry. Its id is the time in microseconds, or the last id
     /// plus one, so a client that continues after a restart misses nothing.
     fn entry<T>(
         &mut self,
@@ -257,7 +259,8 @@ impl<T> BoundedLog<T> {
         self.entries.iter().skip(surplus).map(|(_, entry)| Arc::clone(entry)).collect()
     }
 
-    /// Returns the first entries after `id`, and whether there are more.
+    /// Returns the first `limit` entries after the entry with this id, and
+    /// whether there are more.
     fn first_after(&self, id: i64, limit: usize) -> (Vec<Arc<AreaLogEntry<T>>>, bool) {
         let begin = self.entries.partition_point(|(_, entry)| entry.id <= id);
         let entries = self.entries.iter().skip(begin).take(limit);

@@ -12,8 +12,8 @@ use crate::domain::id::{SessionId, UserId, WorkspaceId};
 use crate::domain::time::Timestamp;
 use crate::secrets::Keys;
 
-/// Maximum length of a token, in bytes; longer tokens are rejected without
-/// parsing.
+/// Maximum length of a signed link's token, in bytes; longer tokens are
+/// rejected without parsing.
 const MAX_TOKEN: usize = 8_192;
 
 /// Authorization that a signed link carries.
@@ -29,16 +29,17 @@ pub struct LinkGrant {
     pub user: Option<UserId>,
     /// Time from which the link is refused.
     pub expires_at: Timestamp,
-    /// Claims for the area, as a JSON object.
+    /// Data that the area put into the link when it was signed, a JSON object.
     pub claims: String,
 }
 
-/// Fields of a [`LinkGrant`], in the order of the serialized form.
+/// Signed content of a link's token: the fields of a [`LinkGrant`], in this
+/// order.
 #[derive(Serialize, Deserialize)]
 struct LinkPayload(String, String, WorkspaceId, Option<UserId>, Timestamp, Box<RawValue>);
 
-/// Returns a token for the grant; with `session`, it is valid only in that
-/// session.
+/// Returns a signed link's token for the grant; with `session`, it is valid
+/// only in that session.
 ///
 /// # Errors
 /// The claims are not JSON.
@@ -60,8 +61,9 @@ pub fn sign(
     Ok(format!("{}.{}", URL_SAFE_NO_PAD.encode(&payload), URL_SAFE_NO_PAD.encode(code)))
 }
 
-/// Returns the grant of a valid token. `None` if the token is from another
-/// service, was altered, has expired, or is bound to another session.
+/// Returns the grant of a signed link's valid token. `None` if the token is
+/// from another service, was altered, has expired, or is bound to another
+/// session.
 #[must_use]
 pub fn open(
     keys: &Keys,
@@ -80,8 +82,8 @@ pub fn open(
     (grant.expires_at > now).then_some(grant)
 }
 
-/// Returns the MAC. It covers the session, which the token itself does not
-/// contain.
+/// Returns the MAC of a signed link's token. It covers the session, which the
+/// token itself does not contain.
 fn code(keys: &Keys, payload: &[u8], session: Option<SessionId>) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(&keys.derive("signed link"))
         .expect("HMAC takes a key of any length");

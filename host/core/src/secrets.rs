@@ -17,7 +17,8 @@ use crate::config::files::{self, PrivateFileError};
 const SEAL_VERSION: u8 = 1;
 const NONCE_BYTES: usize = 24;
 
-/// Keys of this installation, all derived from one master key.
+/// Encryption and signing keys of this installation, all derived from one
+/// master key.
 pub struct Keys {
     master: Zeroizing<[u8; 32]>,
     seal: XChaCha20Poly1305,
@@ -26,16 +27,17 @@ pub struct Keys {
 /// Errors of loading the master key.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterKeyError {
-    /// The file cannot be read or created, or other users can read it.
+    /// The file of the master key cannot be read or created, or other users can
+    /// read it.
     #[error(transparent)]
     File(#[from] PrivateFileError),
-    /// The key is not 32 bytes in base64.
+    /// The master key is not 32 bytes in base64.
     #[error("the master key is not 32 bytes in base64")]
     Form,
 }
 
-/// A ciphertext cannot be decrypted: it was encrypted with another key or
-/// location, or was altered.
+/// Error of decrypting a value: it was encrypted with another key or for
+/// another location, or was altered.
 #[derive(Debug, thiserror::Error)]
 #[error("the value cannot be decrypted: it has another key or location, or was altered")]
 pub struct SealError;
@@ -55,7 +57,8 @@ impl Keys {
         Self { seal: XChaCha20Poly1305::new((&*key).into()), master }
     }
 
-    /// Parses 32 bytes in base64, the form of the environment variable.
+    /// Derives the keys from a master key in base64, the form in the key file
+    /// and in the environment variable.
     pub fn from_base64(text: &str) -> Result<Self, MasterKeyError> {
         let bytes =
             Zeroizing::new(BASE64_STANDARD.decode(text.trim()).map_err(|_| MasterKeyError::Form)?);
@@ -63,8 +66,8 @@ impl Keys {
         Ok(Self::new(master))
     }
 
-    /// Reads the key from a file that only its owner may read; `None` if there
-    /// is no file.
+    /// Reads the master key from a file that only its owner may read, and
+    /// derives the keys; `None` if there is no such file.
     pub fn load(path: &Path) -> Result<Option<Self>, MasterKeyError> {
         match files::read_private(path) {
             Ok(content) => Self::from_base64(&String::from_utf8_lossy(&content)).map(Some),
@@ -75,8 +78,8 @@ impl Keys {
         }
     }
 
-    /// Creates the file with a new key and reads the key. If another process
-    /// created the file first, reads that file.
+    /// Creates the file with a new random master key, and derives the keys. If
+    /// another process created the file first, reads that file.
     pub fn create(path: &Path) -> Result<Self, MasterKeyError> {
         let content = files::read_or_create_private(path, || {
             let master: Zeroizing<[u8; 32]> = Zeroizing::new(rand::random());
@@ -93,14 +96,14 @@ impl Keys {
         self.derive("key check")
     }
 
-    /// Derives the key for one purpose. It reveals nothing about the other
-    /// keys.
+    /// Derives from the master key the key for one purpose. It reveals nothing
+    /// about the keys for other purposes.
     #[must_use]
     pub fn derive(&self, purpose: &str) -> [u8; 32] {
         derive(&self.master, purpose)
     }
 
-    /// Encrypts and authenticates. `aad` is the location of the value;
+    /// Encrypts and authenticates `plain`. `aad` is the location of the value;
     /// decryption requires the same one.
     #[must_use]
     pub fn seal(&self, aad: &[u8], plain: &[u8]) -> Vec<u8> {
@@ -113,7 +116,8 @@ impl Keys {
         [&[SEAL_VERSION][..], &nonce, &sealed].concat()
     }
 
-    /// Decrypts a ciphertext of [`Keys::seal`] with the same location.
+    /// Decrypts a ciphertext of [`Keys::seal`]. `aad` must be the same
+    /// location.
     pub fn open(&self, aad: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
         let (&SEAL_VERSION, rest) = sealed.split_first().ok_or(SealError)? else {
             return Err(SealError);

@@ -16,8 +16,8 @@ use zeroize::Zeroizing;
 /// Payload type of signed evidence envelopes.
 pub const ENVELOPE_TYPE: &str = "application/vnd.workspace-assurance.evidence-envelope.v1+json";
 
-/// Returns whether the signature is valid for this public key and message;
-/// false for malformed input.
+/// Returns whether the Ed25519 signature is valid for this public key and
+/// message; false for malformed input.
 #[must_use]
 pub fn verify_ed25519_strict(public_key: &[u8], message: &[u8], signature: &[u8]) -> bool {
     let (Ok(key), Ok(signature)) =
@@ -44,7 +44,7 @@ pub fn area_message(digest: &str) -> Vec<u8> {
     format!("assurance area component v1:sha256:{digest}").into_bytes()
 }
 
-/// The file contains no usable signing key.
+/// Error of parsing or encoding an Ed25519 private key (PKCS#8, PEM).
 #[derive(Debug, thiserror::Error)]
 #[error("no Ed25519 private key (PKCS#8, PEM): {0}; make one with: assurance key generate")]
 pub struct SigningKeyError(String);
@@ -59,14 +59,14 @@ impl fmt::Debug for Ed25519PrivateKey {
 }
 
 impl Ed25519PrivateKey {
-    /// Generates a key from the operating system's randomness.
+    /// Generates a private key from the operating system's randomness.
     #[must_use]
     pub fn generate() -> Self {
         let seed = Zeroizing::new(rand::random::<[u8; 32]>());
         Self(ed25519_dalek::SigningKey::from_bytes(&seed))
     }
 
-    /// Parses the text of a PKCS#8 PEM file.
+    /// Parses the private key in the text of a PKCS#8 PEM file.
     ///
     /// # Errors
     /// The text contains no Ed25519 private key.
@@ -76,7 +76,7 @@ impl Ed25519PrivateKey {
             .map_err(|error| SigningKeyError(error.to_string()))
     }
 
-    /// Returns the key as the text of a PKCS#8 PEM file.
+    /// Returns the private key as the text of a PKCS#8 PEM file.
     ///
     /// # Errors
     /// The key cannot be encoded.
@@ -114,7 +114,8 @@ mod tests {
 
     use super::*;
 
-    /// The corpus is outside the repository; the test is skipped without it.
+    /// Reads a file of the test corpus, which is outside the repository. `None`
+    /// if it is missing; the test is then skipped.
     fn corpus(file: &str) -> Option<Json> {
         let root = std::env::var_os("ASSURANCE_CORPUS").map_or_else(
             || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),

@@ -35,7 +35,7 @@ pub fn longest_turn<T>(work: impl Future<Output = T>) -> (T, Duration) {
     (done, longest)
 }
 
-/// Returns the processor time of this thread.
+/// Returns the processor time that this thread has used.
 fn ran() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())

@@ -14,13 +14,15 @@ use assurance_core::domain::time::Timestamp;
 use assurance_store::sessions::TokenHash;
 use assurance_store::{self as store, TransactionAccess, Tx, access_tokens, memberships, users};
 
-/// Minimum interval between two recorded uses of a token, in milliseconds.
+/// Minimum interval between two recorded uses of an access token, in
+/// milliseconds.
 const NOTE_USE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
-/// Time for which an expired token is still listed, in milliseconds.
+/// Time for which an expired access token is still listed, in milliseconds.
 const LIST_EXPIRED_MS: i64 = 30 * DAY_MS;
 
-/// An access token and its maker. Cheap to clone.
+/// The principal of a request with an access token: the token and its maker.
+/// Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct TokenPrincipal {
     /// Maker of the token, whose account is not disabled.
@@ -36,43 +38,46 @@ pub struct NewAccessToken {
     pub workspace: WorkspaceId,
     /// Maker of the token, a member of the workspace.
     pub user: UserId,
-    /// Display name, 1 to 120 characters on one line.
+    /// Display name of the access token, 1 to 120 characters on one line.
     pub name: String,
     /// Highest role of requests with the token: at most admin, and at most the
     /// maker's role.
     pub role: Role,
-    /// Time from which the token is refused.
+    /// Time from which requests with the access token are refused.
     pub expires_at: Timestamp,
 }
 
-/// A new token with its secret, which is not stored and cannot be read again.
+/// A new access token with its secret, which is not stored and cannot be read
+/// again.
 #[derive(Debug)]
 pub struct IssuedAccessToken {
-    /// The token's data, without its secret.
+    /// Data of the access token, without its secret.
     pub token: AccessToken,
-    /// Text of the token, as machines send it in `Authorization: Bearer`.
+    /// Secret text of the access token, which machines send in
+    /// `Authorization: Bearer`.
     pub secret: Zeroizing<String>,
 }
 
-/// Reason why a token was not created.
+/// Reason why an access token was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessTokenError {
-    /// The name is empty, too long or has more than one line.
+    /// The access token's name is empty, too long or has more than one line.
     #[error(transparent)]
     Name(#[from] PeopleError),
-    /// The role is higher than admin, or than the maker's role. Contains the
-    /// highest role that is allowed.
+    /// The access token's role is higher than admin, or than its maker's role.
+    /// Contains the highest role that is allowed.
     #[error("the role is higher than {0}, the highest that this maker's tokens may have")]
     RoleTooHigh(Role),
-    /// The expiry time is in the past, or later than `access_tokens.max_days`
-    /// from now. Contains that number of days.
+    /// The access token's expiry time is in the past, or later than
+    /// `access_tokens.max_days` from now. Contains that number of days.
     #[error("a token must expire in the future, at most {0} days from now")]
     Expiry(u32),
     /// The workspace has `access_tokens.max_per_workspace` tokens, the maximum.
     /// Contains that number.
     #[error("the workspace has {0} access tokens, which is the limit; revoke one first")]
     TooMany(u32),
-    /// The maker is not a member of the workspace, or is disabled.
+    /// The maker of the access token is not a member of the workspace, or is
+    /// disabled.
     #[error("the person is not a member of the workspace, or is disabled")]
     NotAMember,
     /// The database is unavailable.
@@ -81,7 +86,7 @@ pub enum AccessTokenError {
 }
 
 impl IdentityService {
-    /// Creates a token. Only a hash of its secret is stored.
+    /// Creates an access token. Only a hash of its secret is stored.
     ///
     /// # Errors
     /// See [`AccessTokenError`]; no token was created.
@@ -109,8 +114,8 @@ impl IdentityService {
         Ok(IssuedAccessToken { token, secret })
     }
 
-    /// Deletes tokens that expired more than 30 days ago. Returns an error if
-    /// the workspace then has the maximum number of tokens.
+    /// Deletes the workspace's access tokens that expired more than 30 days
+    /// ago. Returns an error if it still has the maximum number of tokens.
     async fn make_room(&self, tx: &mut Tx, new: &AccessToken) -> Result<(), AccessTokenError> {
         let most = self.0.settings.access_tokens.max_per_workspace;
         let expired = new.created_at.plus_ms(-LIST_EXPIRED_MS);
@@ -140,9 +145,9 @@ impl IdentityService {
         })
     }
 
-    /// Returns one page of a workspace's tokens, newest first, and the next
-    /// page's cursor. Includes expired tokens, which are deleted when a token
-    /// is created 30 days after their expiry or later.
+    /// Returns one page of a workspace's access tokens, newest first, and the
+    /// next page's cursor. Includes expired tokens, which are deleted when a
+    /// token is created 30 days after their expiry or later.
     ///
     /// # Errors
     /// [`store::Error::InvalidCursor`] for a cursor of another list.
@@ -157,9 +162,9 @@ impl IdentityService {
         store.read(async |c| access_tokens::page(c, workspace, cursor, limit, &key).await).await
     }
 
-    /// Revokes a token on behalf of a person, or of an operator (`None`).
-    /// Returns false if the workspace has no such token. Other nodes refuse the
-    /// token within `session.cache_ms`.
+    /// Revokes an access token on behalf of a person, or of an operator
+    /// (`None`). Returns false if the workspace has no such token. Other nodes
+    /// refuse the token within `session.cache_ms`.
     ///
     /// # Errors
     /// The database is unavailable.
@@ -183,8 +188,8 @@ impl IdentityService {
         Ok(true)
     }
 
-    /// Returns the principal of a token that this node authenticated within
-    /// `session.cache_ms`; `None` for any other. Sends no query to the
+    /// Returns the principal of an access token that this node authenticated
+    /// within `session.cache_ms`; `None` for any other. Sends no query to the
     /// database.
     #[must_use]
     pub fn remembered_token(&self, text: &str) -> Option<TokenPrincipal> {
@@ -193,16 +198,16 @@ impl IdentityService {
         (known.token.expires_at > now).then_some(known)
     }
 
-    /// Returns whether this node has not recognized the token within the last
-    /// 15 minutes; false for a text that is not a token.
+    /// Returns whether this node has not recognized the access token within the
+    /// last 15 minutes; false for a text that is not a token.
     #[must_use]
     pub fn is_unknown_token(&self, text: &str) -> bool {
         token_text::hash_of(text).is_some_and(|hash| !self.is_recognised(&hash))
     }
 
-    /// Returns the principal of a valid token, from the cache or the database;
-    /// `None` if the token is not valid. Sends no query for a text that is not
-    /// a token. Records the use, at most once per minute.
+    /// Returns the principal of a valid access token, from the cache or the
+    /// database; `None` if the token is not valid. Sends no query for a text
+    /// that is not a token. Records the use, at most once per minute.
     ///
     /// # Errors
     /// The database is unavailable.

@@ -27,30 +27,33 @@ pub(super) struct AttemptSource<'a> {
     pub(super) device: Option<&'a str>,
 }
 
-/// Failure counters that one attempt is counted in.
+/// Failure counters in which one sign-in attempt is counted.
 #[derive(Clone, Debug)]
 pub(super) struct AttemptKeys {
     account: String,
-    /// Time of the attempt.
+    /// Time of the sign-in attempt.
     at: Timestamp,
-    /// Consecutive failures of this account from this place.
+    /// Counts the account's consecutive failures from this device or network,
+    /// or with codes of the signed-in person.
     here: AttemptCounter,
-    /// Failures from this address, of any account.
+    /// Counts failures from the client's address, of any account; `None` for a
+    /// known device, or for a code from a signed-in person.
     address: Option<AttemptCounter>,
-    /// Failures of this account per day from places that it has not used
-    /// before.
+    /// Counts the account's failures per day from devices and networks that it
+    /// has not used before; `None` if it has used this one.
     elsewhere: Option<AttemptCounter>,
 }
 
-/// A failure counter of an attempt.
+/// One failure counter in which a sign-in attempt is counted.
 #[derive(Clone, Debug)]
 struct AttemptCounter {
     subject: String,
-    /// Value of `last_at` that is restored when the attempt is withdrawn.
+    /// Time of the last failure (`last_at`) to which the counter is set back
+    /// when the attempt is withdrawn.
     former: Timestamp,
 }
 
-/// Reason why an attempt is refused without checking the password.
+/// Reason why a sign-in attempt is refused without checking the password.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttemptRefusal {
     #[error("too early")]
@@ -60,9 +63,9 @@ pub(super) enum AttemptRefusal {
 }
 
 impl IdentityService {
-    /// Counts an attempt as failed in advance. Refuses it while the account or
-    /// the address is delayed, or if the account's daily limit for unknown
-    /// places is used up.
+    /// Counts a sign-in attempt as failed in advance. Refuses it while the
+    /// account or the address is delayed, or if the account's daily limit for
+    /// unknown devices and networks is used up.
     pub(super) async fn begin_attempt(
         &self,
         email: &str,
@@ -117,8 +120,8 @@ impl IdentityService {
         Ok(attempt(&place, Some(address), known))
     }
 
-    /// Subtracts from all counters an attempt that neither failed nor
-    /// succeeded.
+    /// Subtracts from all failure counters a sign-in attempt that neither
+    /// failed nor succeeded.
     pub(super) async fn withdraw(
         &self,
         connection: &mut Connection,
@@ -131,17 +134,18 @@ impl IdentityService {
         Ok(())
     }
 
-    /// Withdraws an attempt that ends without a session, in a transaction of
-    /// its own.
+    /// Withdraws a sign-in attempt that ends without a session from the failure
+    /// counters, in a transaction of its own.
     pub(super) async fn withdraw_now(&self, attempt: &AttemptKeys) -> Result<(), store::Error> {
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         self.withdraw(&mut tx, attempt).await?;
         tx.commit().await
     }
 
-    /// Records a success: resets the account's failures from this place,
-    /// reverts this attempt in the daily count, and marks network and device as
-    /// known. Returns the device's new cookie, which replaces the previous one.
+    /// Records a successful sign-in: resets the account's failures from this
+    /// device or network, reverts this attempt in the daily count, and marks
+    /// network and device as known. Returns the device's new cookie, which
+    /// replaces the previous one.
     pub(super) async fn succeed(
         &self,
         connection: &mut Connection,
@@ -165,7 +169,7 @@ impl IdentityService {
         Ok(device)
     }
 
-    /// Deletes all failures of an account after a new password was set.
+    /// Deletes all counted failures of an account after a new password was set.
     pub(super) async fn forget_failures(
         &self,
         connection: &mut Connection,
@@ -174,8 +178,8 @@ impl IdentityService {
         sign_in_failures::forget_all(connection, &self.account(email)).await
     }
 
-    /// Returns the time since when places must have been used to count as
-    /// known.
+    /// Returns the time since when an account must have used a device or
+    /// network for it to count as known.
     pub(super) fn known_since(&self, now: Timestamp) -> Timestamp {
         now.plus_ms(-i64::from(self.0.settings.sign_in.known_place_days) * backoff::DAY_MS)
     }
@@ -214,13 +218,15 @@ async fn count(
     Ok(sign_in_failures::put(connection, &counter.subject, &counted).await?)
 }
 
-/// Returns the hash of a device's cookie.
+/// Returns the key under which a device is stored as known: the hash of its
+/// cookie.
 fn device_place(cookie: &str) -> String {
     format!("device {}", hex::encode(Sha256::digest(cookie.as_bytes())))
 }
 
-/// Returns the network of an address, because providers change the addresses of
-/// their subscribers.
+/// Returns the key under which the network of a client's address is stored as
+/// known. It is the network, because providers change the addresses of their
+/// subscribers.
 fn network_place(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => {

@@ -4,9 +4,9 @@ use assurance_core::config::SignInConfig;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::sign_in_failures::SignInFailures;
 
-/// Counts an attempt as failed in advance, so that concurrent attempts are all
-/// counted. An attempt that is too early is refused with the time from which
-/// one is accepted.
+/// Counts an attempt in a failure counter as failed in advance, so that
+/// concurrent attempts are all counted. An attempt that is too early is refused
+/// with the time from which one is accepted.
 pub(super) fn count(
     known: &SignInFailures,
     free: u32,

@@ -9,20 +9,22 @@ use dashmap::DashMap;
 
 use assurance_core::domain::time::Timestamp;
 
-/// Number of inserted entries between two removals of expired ones.
+/// Number of entries inserted into a cache between two removals of expired
+/// ones.
 const SWEEP_EVERY: u64 = 1_024;
 
 #[derive(Debug)]
 pub(super) struct SessionCache<K: Eq + Hash, V> {
     entries: DashMap<K, (V, Timestamp)>,
     keep_ms: i64,
-    /// Number of invalidations; a value that was queried before one is not
-    /// cached.
+    /// Number of invalidations of the cache; a value that was queried before
+    /// one is not cached.
     generation: AtomicU64,
     added: AtomicU64,
 }
 
-/// Number of invalidations before a query; see [`SessionCache::put`].
+/// Number of a cache's invalidations before a query to the database. The
+/// query's result is cached only if that number is unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CacheTicket(u64);
 
@@ -41,12 +43,14 @@ impl<K: Eq + Hash, V: Clone> SessionCache<K, V> {
         self.is_fresh(entry.1, now).then(|| entry.0.clone())
     }
 
-    /// Returns a ticket; take it before the database query.
+    /// Returns the current number of invalidations, for `put`. Call it before
+    /// the database query.
     pub(super) fn ticket(&self) -> CacheTicket {
         CacheTicket(self.generation.load(Ordering::Acquire))
     }
 
-    /// Caches a value, unless something was invalidated since the ticket.
+    /// Caches a value that was queried, unless something was invalidated since
+    /// `ticket` was taken.
     pub(super) fn put(&self, ticket: CacheTicket, key: K, value: V, asked_at: Timestamp) {
         if self.keep_ms == 0 {
             return;

@@ -14,13 +14,14 @@ const RANDOM_BYTES: usize = 16;
 const MAC_BYTES: usize = 32;
 
 impl IdentityService {
-    /// Returns a new token for this session's writes; earlier ones stay valid.
+    /// Returns a new CSRF token for this session's writes; earlier ones stay
+    /// valid.
     #[must_use]
     pub fn csrf_token(&self, principal: &Principal) -> String {
         token(&self.0.csrf_key, principal.session.id)
     }
 
-    /// Returns whether this token was created for this session.
+    /// Returns whether this CSRF token was created for this session.
     #[must_use]
     pub fn csrf_valid(&self, principal: &Principal, token: &str) -> bool {
         valid(&self.0.csrf_key, principal.session.id, token)

@@ -12,15 +12,15 @@ use super::people::normalize_email;
 use assurance_core::domain::time::Timestamp;
 use assurance_core::secrets::Keys;
 
-/// Claims of a voucher.
+/// Content of a voucher: the email address that it proves, and its expiry.
 #[derive(Serialize, Deserialize)]
 struct EmailTokenClaims {
     email: String,
     expires_at: i64,
 }
 
-/// Returns a voucher for an address; deterministic for the same address and
-/// expiry.
+/// Returns a voucher: a signed token that proves access to an email address.
+/// Deterministic for the same address and expiry.
 #[must_use]
 pub fn vouch(keys: &Keys, email: &str, expires_at: Timestamp) -> String {
     let claims = EmailTokenClaims { email: normalize_email(email), expires_at: expires_at.0 };
@@ -29,7 +29,8 @@ pub fn vouch(keys: &Keys, email: &str, expires_at: Timestamp) -> String {
     format!("{}.{}", BASE64_URL_SAFE_NO_PAD.encode(claims), BASE64_URL_SAFE_NO_PAD.encode(tag))
 }
 
-/// Returns the address of a valid voucher; `None` if it is invalid or expired.
+/// Returns the email address that a voucher proves; `None` if it is invalid or
+/// expired.
 #[must_use]
 pub(super) fn address(keys: &Keys, voucher: &str, now: Timestamp) -> Option<String> {
     let (claims, tag) = voucher.split_once('.')?;

@@ -66,11 +66,11 @@ const RECOGNISED_MS: u32 = 15 * 60_000;
 /// The operator's settings for identity.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Lifetime of sessions.
+    /// Lifetime, maximum number, cookie and caching of sessions.
     pub session: config::SessionConfig,
     /// Maximum lifetime and number of access tokens.
     pub access_tokens: config::AccessTokensConfig,
-    /// Password hashing.
+    /// Minimum length and hashing of passwords.
     pub passwords: config::PasswordsConfig,
     /// Limits on wrong passwords and codes.
     pub sign_in: config::SignInConfig,
@@ -87,7 +87,8 @@ impl From<&Config> for Settings {
     }
 }
 
-/// A signed-in person with the session. Cheap to clone.
+/// The principal of a request with a session: the signed-in person and the
+/// session. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Principal {
     /// The signed-in person.
@@ -106,7 +107,7 @@ pub struct NewSession {
     pub device: Option<String>,
     /// CSRF token for the session's first write.
     pub csrf_token: String,
-    /// The signed-in person.
+    /// The signed-in person, with the new session.
     pub principal: Principal,
 }
 
@@ -116,7 +117,8 @@ impl std::fmt::Debug for NewSession {
     }
 }
 
-/// Security status of an account, as the contract's operation 2 returns it.
+/// Security status of an account, as its owner sees it (the contract's
+/// operation 2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AccountSecurityStatus {
     /// Whether the account has a confirmed authenticator.
@@ -136,7 +138,7 @@ pub struct SessionItem {
     pub id: SessionId,
     /// Time at which the person signed in.
     pub created_at: Timestamp,
-    /// Time of the last use, to the minute.
+    /// Time of the session's last use, to the minute.
     pub last_seen_at: Timestamp,
     /// Time at which the session ends if it is not used again.
     pub expires_at: Timestamp,
@@ -165,8 +167,8 @@ struct Inner {
     attempts_key: [u8; 32],
     sessions: SessionCache<TokenHash, Principal>,
     tokens: SessionCache<TokenHash, TokenPrincipal>,
-    /// Recently authenticated sessions and tokens; they stay here after they
-    /// have ended.
+    /// Hashes of sessions and access tokens that were authenticated on this
+    /// node within [`RECOGNISED_MS`]; kept after their end.
     recognised: SessionCache<TokenHash, ()>,
     memberships: SessionCache<(UserId, WorkspaceId), Membership>,
     last_sweep: AtomicI64,

@@ -9,16 +9,16 @@ use super::{IdentityService, NewSession, Principal, recovery, totp};
 use assurance_core::domain::sealed::authenticator_place;
 use assurance_store::{self as store, TransactionAccess, mfa, sessions};
 
-/// Secret for the person's authenticator app. It has no effect until it is
+/// Secret for a person's authenticator app. It has no effect until it is
 /// confirmed with a code.
 pub struct TotpEnrollment {
-    /// The secret in Base32, for manual input.
+    /// Secret of the authenticator in Base32, for manual input.
     pub secret: Zeroizing<String>,
-    /// The secret as an `otpauth://` URL, for a QR code.
+    /// Secret of the authenticator as an `otpauth://` URL, for a QR code.
     pub otpauth_url: Zeroizing<String>,
 }
 
-/// A confirmed second factor.
+/// Result of confirming a second factor.
 pub struct FactorConfirmationResult {
     /// Recovery codes; they are shown once.
     pub recovery_codes: Vec<String>,
@@ -33,7 +33,8 @@ impl std::fmt::Debug for FactorConfirmationResult {
 }
 
 impl IdentityService {
-    /// Begins an enrollment and replaces an unconfirmed one.
+    /// Begins the enrollment of an authenticator and replaces an unconfirmed
+    /// one.
     ///
     /// # Errors
     /// [`CodeError::AlreadyEnabled`], or the database is unavailable.
@@ -135,8 +136,8 @@ impl IdentityService {
         Ok(())
     }
 
-    /// Returns whether the session is recent enough to change the second factor
-    /// without another authentication.
+    /// Returns whether the session began recently enough to change the second
+    /// factor or other credentials without another sign-in.
     #[must_use]
     pub fn is_recent(&self, principal: &Principal) -> bool {
         let recent_ms = i64::from(self.0.settings.sign_in.recent_minutes) * 60_000;

@@ -9,7 +9,7 @@ use super::sign_in::SignInError;
 use super::{IdentityService, PeopleError, Principal};
 use assurance_store::{self as store, TransactionAccess, sessions, users};
 
-/// Request to change a password.
+/// Request of a signed-in person to change the own password.
 #[derive(Clone)]
 pub struct PasswordChange {
     /// The current password as typed.
@@ -26,7 +26,7 @@ pub enum ChangePasswordError {
     /// The current password is wrong, or was not checked.
     #[error(transparent)]
     Current(#[from] SignInError),
-    /// The new password is not acceptable.
+    /// The new password is too short or too long, or could not be hashed.
     #[error(transparent)]
     New(#[from] PeopleError),
 }

@@ -16,8 +16,8 @@ use assurance_core::config;
 /// hashing.
 pub(super) const MAX_PASSWORD_BYTES: usize = 1_024;
 
-/// Maximum time that one hash waits for a free thread. A password change
-/// computes two, within `limits.request_grace_ms`.
+/// Maximum time that one password hash waits for a free thread. A password
+/// change computes two, within `limits.request_grace_ms`.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
@@ -45,7 +45,8 @@ pub(super) enum HashError {
 pub(super) struct PasswordCheck {
     /// Whether the password is right.
     pub(super) right: bool,
-    /// Whether the stored hash has other parameters than configured.
+    /// Whether the stored hash has other parameters than configured, so that it
+    /// should be replaced.
     pub(super) outdated: bool,
 }
 
@@ -68,8 +69,8 @@ impl PasswordHasher {
         self.in_turn(move || hash(&params, &password)).await?
     }
 
-    /// Verifies a password against the stored hash. Without a hash, takes the
-    /// same time and fails.
+    /// Verifies a password against the account's stored hash. Without a hash,
+    /// takes the same time and fails.
     pub(super) async fn verify(
         &self,
         password: &str,

@@ -32,18 +32,18 @@ pub struct NewUser {
     pub email_verified: bool,
 }
 
-/// A new account whose address is proven by a voucher.
+/// Request for a new account whose email address a voucher proves.
 #[derive(Clone)]
 pub struct Registration {
-    /// Voucher with the address; see [`vouch`](super::vouch).
+    /// Voucher that proves the email address; see [`vouch`](super::vouch).
     pub voucher: String,
     /// Display name, 1 to 120 characters.
     pub display_name: String,
     /// Password as typed.
     pub password: String,
-    /// IP address of the client.
+    /// IP address of the registering client; stored with the new session.
     pub ip: Option<IpAddr>,
-    /// `User-Agent` of the client.
+    /// `User-Agent` of the registering client; stored with the new session.
     pub user_agent: Option<String>,
 }
 
@@ -80,7 +80,7 @@ pub enum PeopleError {
     /// The feature flag's name is invalid.
     #[error("{0:?} is not a feature flag: lower-case letters, digits and underscores")]
     InvalidFlag(String),
-    /// No user has this id or address.
+    /// No user has this email address.
     #[error("there is no user with the e-mail {0}; make one with: assurance user create")]
     NoSuchUser(String),
     /// An operator has disabled the account.

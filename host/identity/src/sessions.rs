@@ -30,7 +30,8 @@ const SWEEP_MS: i64 = 600_000;
 /// Maximum length of a stored user agent, in characters; the rest is cut off.
 const MAX_USER_AGENT: usize = 300;
 
-/// Origin of a session, shown to its owner.
+/// Origin of a session: client address and user agent, shown to the session's
+/// owner.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionOrigin {
     pub(super) ip: Option<String>,
@@ -44,8 +45,9 @@ impl SessionOrigin {
 }
 
 impl IdentityService {
-    /// Returns the person and session that this node authenticated within
-    /// `session.cache_ms`; `None` otherwise. Sends no query to the database.
+    /// Returns the person and session of a session cookie that this node
+    /// authenticated within `session.cache_ms`; `None` otherwise. Sends no
+    /// query to the database.
     #[must_use]
     pub fn remembered(&self, cookie: &str) -> Option<Principal> {
         let now = self.0.clock.now();
@@ -186,8 +188,9 @@ impl IdentityService {
         Ok(made)
     }
 
-    /// Stores a new session and ends the oldest beyond the limit. After the
-    /// commit, pass the returned hashes to [`IdentityService::forget_sessions`].
+    /// Stores a new session and ends the person's oldest sessions beyond the
+    /// maximum number. After the commit, pass the returned hashes of ended
+    /// sessions to [`IdentityService::forget_sessions`].
     pub(super) async fn open_session(
         &self,
         connection: &mut Connection,
@@ -241,9 +244,10 @@ impl IdentityService {
         session
     }
 
-    /// Deletes ended sessions, old counts of failures and old places, at most
-    /// every ten minutes. Uses a separate transaction, so that no sign-in's
-    /// rows are locked. A failure does not refuse the sign-in.
+    /// Deletes ended sessions, old counts of failures and devices and networks
+    /// that are no longer known, at most every ten minutes. Uses a separate
+    /// transaction, so that no sign-in's rows are locked. A failure does not
+    /// refuse the sign-in.
     pub(super) async fn sweep_sometimes(&self, now: Timestamp) {
         let last = self.0.last_sweep.load(Ordering::Relaxed);
         if now.ms_since(Timestamp(last)) < SWEEP_MS {

@@ -28,11 +28,12 @@ pub struct SignInAttempt {
     pub email: String,
     /// Password as typed.
     pub password: String,
-    /// Code of the authenticator, or a recovery code.
+    /// Code of the authenticator, or a recovery code; `None` if the client sent
+    /// none.
     pub code: Option<String>,
-    /// IP address of the client.
+    /// IP address of the client that signs in.
     pub ip: Option<IpAddr>,
-    /// `User-Agent` of the client.
+    /// `User-Agent` of the client that signs in.
     pub user_agent: Option<String>,
     /// Value of the device cookie, which marks a device of an earlier sign-in;
     /// `None` if the client sent none.
@@ -63,7 +64,8 @@ pub enum SignInError {
         /// Time at which the lock ends.
         until: Timestamp,
     },
-    /// Too many failures of this account from this place, or from this address.
+    /// Too many failed sign-ins of this account from this device or network, or
+    /// from this address.
     #[error("too many failed attempts")]
     TooManyAttempts {
         /// Time from which an attempt is accepted.
@@ -81,19 +83,21 @@ pub enum SignInError {
 }
 
 impl SignInError {
-    /// Returns whether a counted attempt stays counted as a failure.
+    /// Returns whether a sign-in attempt that ended with this error stays
+    /// counted as a failure.
     fn is_failure(&self) -> bool {
         matches!(self, Self::WrongCredentials | Self::WrongCode | Self::RecoveryLocked { .. })
     }
 }
 
-/// A person who has entered the right password.
+/// A person who has entered the right password, with the hash that it was
+/// verified with.
 pub(super) struct PasswordProof {
     user: User,
-    /// The stored hash that the password was verified with.
+    /// Stored hash that the password was verified with.
     pub(super) checked: String,
-    /// New hash with the configured parameters; `None` if the stored hash has
-    /// them.
+    /// New hash of the password with the configured parameters; `None` if the
+    /// stored hash has them.
     pub(super) renewed: Option<String>,
 }
 

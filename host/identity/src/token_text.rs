@@ -12,7 +12,8 @@ use assurance_store::sessions::TokenHash;
 const TOKEN_PREFIX: &str = "was_";
 
 const RANDOM_CHARS: usize = 40;
-/// Number of characters of the checksum: CRC-32 in base62, padded with zeros.
+/// Number of characters of an access token's checksum: CRC-32 in base62, padded
+/// with zeros.
 const CHECKSUM_CHARS: usize = 6;
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -27,9 +28,9 @@ pub(super) fn random() -> Zeroizing<String> {
     text
 }
 
-/// Returns the SHA-256 of a token's text; `None` if the text does not have the
-/// form of a token. Tokens are stored and found by this hash, so that the time
-/// of a comparison reveals nothing about a token.
+/// Returns the SHA-256 of an access token's text; `None` if the text does not
+/// have the form of a token. Tokens are stored and found by this hash, so that
+/// the time of a comparison reveals nothing about a token.
 pub(super) fn hash_of(text: &str) -> Option<TokenHash> {
     let random = text.strip_prefix(TOKEN_PREFIX)?;
     let fits = random.len() == RANDOM_CHARS + CHECKSUM_CHARS

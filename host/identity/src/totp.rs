@@ -10,7 +10,7 @@ use assurance_core::domain::time::Timestamp;
 const ISSUER: &str = "Workspace Assurance";
 pub(super) const SECRET_BYTES: usize = 20;
 
-/// Secret of a person's authenticator, as text and as URL.
+/// Secret of a person's authenticator app, as Base32 text and as URL.
 #[derive(Debug)]
 pub(super) struct TotpSecret {
     pub(super) secret_base32: Zeroizing<String>,
@@ -29,21 +29,22 @@ pub(super) fn totp_secret(secret: &[u8], email: &str) -> TotpSecret {
     }
 }
 
-/// Returns the time step of a code; `None` if it matches none of the three
-/// accepted steps.
+/// Returns the TOTP time step of a code; `None` if the code matches none of the
+/// three accepted steps.
 pub(super) fn step_of(secret: &[u8], code: &str, now: Timestamp) -> Option<i64> {
     let seconds = u64::try_from(now.0 / 1_000_000).ok()?;
     let step = totp(secret, "").check(code, seconds)?;
     i64::try_from(step).ok()
 }
 
-/// Returns a typed code without white space; authenticators show `123 456`.
+/// Returns a typed authenticator code without white space; authenticators show
+/// `123 456`.
 pub(super) fn without_spaces(code: &str) -> String {
     code.split_whitespace().collect()
 }
 
-/// Returns whether a code has six digits, as an authenticator's; anything else
-/// is treated as a recovery code.
+/// Returns whether a code has six digits, as an authenticator's code has; any
+/// other is treated as a recovery code.
 pub(super) fn looks_like_one(code: &str) -> bool {
     code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -7,15 +7,15 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, RedisError, Script};
 use tokio::sync::OnceCell;
 
-/// Maximum number of keys in one script call, because a script blocks the server.
+/// Maximum number of keys in one call of the script, because a script blocks the Redis server.
 const KEYS_PER_CALL: usize = 1_000;
 
-/// Maximum time to connect, and of one script call.
+/// Maximum time to connect to the Redis server, and of one script call.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Charges each of `KEYS` with its cost (`ARGV[2]`, …) in microseconds, with a maximum debt of
-/// `ARGV[1]`. Returns the microseconds until each has its full quota again. Doubles of Lua are exact
-/// for these times until the year 2255.
+/// Lua script that charges each of `KEYS` with its cost (`ARGV[2]`, …) in microseconds, with a
+/// maximum debt of `ARGV[1]`. Returns the microseconds until each has its full quota again. Doubles
+/// of Lua are exact for these times until the year 2255.
 const CHARGE: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -29,7 +29,7 @@ end
 return waits
 ";
 
-/// Errors of the server.
+/// Error of the Redis server that holds the rate limits.
 #[derive(Debug, thiserror::Error)]
 pub enum RateStoreError {
     /// `rates.redis_url` is no URL of a Redis server.
@@ -38,12 +38,13 @@ pub enum RateStoreError {
          rediss:// for TLS"
     )]
     Url,
-    /// The server refused a command or cannot be reached.
+    /// The Redis server refused a command or cannot be reached.
     #[error("the server of rates.redis_url: {0}")]
     Server(#[from] RedisError),
 }
 
-/// Client of the server. It connects at the first use, and again after the connection was lost.
+/// Client of the Redis server that holds a fleet's rate limits. It connects at the first use, and
+/// again after the connection was lost.
 pub struct RateStore {
     client: Client,
     connection: OnceCell<ConnectionManager>,
@@ -58,7 +59,7 @@ impl std::fmt::Debug for RateStore {
 }
 
 impl RateStore {
-    /// Creates a client without connecting.
+    /// Creates a client of the Redis server without connecting.
     ///
     /// # Errors
     /// The URL is not valid.
@@ -68,8 +69,9 @@ impl RateStore {
         Ok(Self { client, connection: OnceCell::new(), charge: Script::new(CHARGE) })
     }
 
-    /// Charges keys in microseconds of their regained time, with a maximum debt. Returns the
-    /// microseconds until each key has its full quota again, in the order of `charges`.
+    /// Charges rate-limit keys in the Redis server. A cost is the time in microseconds in which the
+    /// key regains it; no key owes more than `max_debt_us`. Returns the microseconds until each key
+    /// has its full quota again, in the order of `charges`.
     ///
     /// # Errors
     /// The server cannot be reached or refuses; some of the keys may have been charged.

@@ -12,7 +12,7 @@ use super::log::clean;
 /// Maximum length of a mangled name, and of the demangled text, in bytes.
 const MAX_NAME_BYTES: usize = 1_000;
 
-/// Formats the stack; wasmtime limits the number of frames.
+/// Formats the stack of a guest; wasmtime limits the number of frames.
 pub(super) fn text(backtrace: &WasmBacktrace) -> String {
     let frames = backtrace.frames().iter().enumerate();
     frames.map(|(number, frame)| line(number, frame)).collect::<Vec<_>>().join("\n")

@@ -11,11 +11,11 @@ const TRACEBACK: &str = "Traceback (most recent call last):";
 /// First words of a panic of Rust's standard library, with which a runtime of
 /// another language ends after an exception.
 const PANIC: &str = "thread '";
-/// Last line of such a panic.
+/// First words of the last line of a panic of Rust's standard library.
 const ADVICE: &str = "note: run with `RUST_BACKTRACE";
 
-/// Returns the error lines that end the log as one line; `None` if the last
-/// line is not an error.
+/// Returns the cause of a guest's failure from its last log lines: the error
+/// lines at the end, as one line; `None` if the last line is not an error.
 pub(super) fn of(lines: &VecDeque<(LogLevel, String)>) -> Option<String> {
     let errors = lines.iter().rev().take_while(|(level, _)| *level == LogLevel::Error);
     let texts = errors.map(|(_, line)| line.as_str());
@@ -42,7 +42,8 @@ fn exception(lines: &[&str]) -> String {
     }
 }
 
-/// Returns a panic of Rust's standard library with its place at the end.
+/// Returns a panic of Rust's standard library as one line, with its source
+/// location at the end.
 fn panic_text(lines: &[&str]) -> String {
     let first = lines.first().filter(|line| line.starts_with(PANIC));
     match first.and_then(|line| line.split_once(" panicked at ")) {

@@ -53,7 +53,7 @@ impl CodeCache {
         format!("{digest}-{}.cwasm", self.engine)
     }
 
-    /// Returns whether the component is cached.
+    /// Returns whether the compiled component with this digest is cached.
     #[must_use]
     pub fn has(&self, digest: &str) -> bool {
         self.dir.join(self.name(digest)).exists()
@@ -108,25 +108,26 @@ impl CodeCache {
         Some(deserialize(engine, compiled))
     }
 
-    /// Deletes a compiled component.
+    /// Deletes a compiled component from the cache.
     pub(super) fn forget(&self, digest: &str) {
         if let Err(error) = fs::remove_file(self.dir.join(self.name(digest))) {
             tracing::warn!(%error, area.digest = digest, "a compiled component is not removed");
         }
     }
 
-    /// Stores a compiled component with its MAC.
+    /// Stores a compiled component with its MAC in the cache.
     pub(super) fn store(&self, digest: &str, component: &Component) -> anyhow::Result<()> {
         self.store_code(digest, &component.serialize()?)
     }
 
-    /// Stores machine code from this installation's compiler.
+    /// Stores machine code from this installation's compiler, with its MAC, in
+    /// the cache.
     pub(super) fn store_code(&self, digest: &str, compiled: &[u8]) -> anyhow::Result<()> {
         let name = self.name(digest);
         self.write(&name, &[self.mac(&name, compiled).as_bytes(), compiled])
     }
 
-    /// Writes a file atomically.
+    /// Writes a file of the cache atomically.
     fn write(&self, name: &str, parts: &[&[u8]]) -> anyhow::Result<()> {
         let mut file = tempfile::Builder::new().prefix(".").tempfile_in(&self.dir)?;
         for part in parts {
@@ -136,15 +137,16 @@ impl CodeCache {
         Ok(())
     }
 
-    /// Returns the content without its MAC; `None` if the MAC is wrong.
+    /// Returns the machine code in a file of the cache, without its MAC; `None`
+    /// if the MAC is wrong.
     fn unsealed<'a>(&self, name: &str, sealed: &'a [u8]) -> Option<&'a [u8]> {
         let (mac, compiled) = sealed.split_first_chunk::<MAC_BYTES>()?;
         // `blake3::Hash` compares in constant time.
         (self.mac(name, compiled) == *mac).then_some(compiled)
     }
 
-    /// Returns the MAC over name and content, so that a file is not valid under
-    /// another name. All names have equal length.
+    /// Returns the MAC over a cache file's name and content, so that a file is
+    /// not valid under another name. All names have equal length.
     fn mac(&self, name: &str, compiled: &[u8]) -> blake3::Hash {
         let mut mac = self.keyed.clone();
         mac.update(name.as_bytes());

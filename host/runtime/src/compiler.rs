@@ -15,16 +15,18 @@ use super::settings::Settings;
 use super::time_slice::lower_priority;
 use super::{LoadError, engine};
 
-/// The hidden command of the child process.
+/// Name of the hidden command with which this program compiles a component in a
+/// child process.
 pub const COMMAND: &str = "compile-component";
 
 /// Exit code of a child process whose component is not valid.
 const NOT_VALID: u8 = 3;
-/// Interval of checking whether a child has ended.
+/// Interval of checking whether a compiler's child process has ended.
 const POLL: Duration = Duration::from_millis(5);
-/// Maximum size of a child's error output that is reported, in bytes.
+/// Maximum size of the compiler child process's error output that is reported,
+/// in bytes.
 const MAX_ERROR_OUTPUT: u64 = 4 << 10;
-/// Maximum size of the machine code from a child, in bytes.
+/// Maximum size of the machine code of one component, in bytes.
 const MAX_CODE: u64 = 1 << 30;
 
 /// Returns the path of the running program, which also compiles in a child
@@ -39,33 +41,35 @@ pub fn this_program() -> Option<PathBuf> {
     }
 }
 
-/// Limits of one child process.
+/// Limits of the child process that compiles one component.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileLimits {
-    /// Memory that the child may write, in bytes.
+    /// Maximum memory of the compiling process, in bytes.
     pub memory_bytes: u64,
-    /// Processor time of all threads of the child.
+    /// Maximum processor time of all threads of the compiling process.
     pub cpu: Duration,
-    /// Total time from start to end of the child.
+    /// Maximum time from start to end of the compiling process.
     pub wall: Duration,
 }
 
-/// Arguments of a child process, including the settings of the engine that will
-/// run the code.
+/// Arguments of the child process that compiles one component, including the
+/// settings of the engine that will run the code.
 #[derive(Clone, Copy, Debug)]
 pub struct CompilerArguments {
-    /// Memory that the child may write, in bytes.
+    /// Maximum memory of the compiling process, in bytes.
     pub memory_bytes: u64,
-    /// Processor time of all threads of the child, in seconds.
+    /// Maximum processor time of all threads of the compiling process, in
+    /// seconds.
     pub cpu_seconds: u64,
-    /// Maximum memory of any instance, in bytes.
+    /// Maximum memory of any instance of an area, in bytes; the machine code
+    /// depends on it.
     pub instance_bytes: usize,
-    /// Niceness of the child process.
+    /// Niceness of the compiling process.
     pub niceness: i32,
 }
 
-/// Compiles a component in a child process of `program`. It blocks, so call it
-/// on a blocking thread.
+/// Compiles a component in a child process of `program`, and returns its
+/// machine code. It blocks, so call it on a blocking thread.
 ///
 /// # Errors
 /// The component is not valid, or exceeds the limits.
@@ -126,7 +130,8 @@ fn begin(
     Ok(child)
 }
 
-/// Waits until the child ends; kills it when its time is over.
+/// Waits until the compiling child process ends; kills it after the time
+/// `wall`, then returns `None`.
 fn wait(child: &mut Child, wall: Duration) -> std::io::Result<Option<ExitStatus>> {
     let begun = Instant::now();
     loop {
@@ -149,9 +154,9 @@ fn read(file: &mut File, most: u64) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Main function of the child: reads a component from standard input and writes
-/// its machine code to standard output. The inner error has the exit code and
-/// the problem of the component.
+/// Main function of the compiling child process: reads a component from
+/// standard input and writes its machine code to standard output. The inner
+/// error has the exit code and the problem of the component.
 ///
 /// # Errors
 /// The limits cannot be set, or a stream fails.
@@ -182,13 +187,14 @@ fn end_with_parent() -> std::io::Result<()> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Other systems do not support that; the time limits end the process.
+/// Does nothing on systems other than Linux, which cannot end a process with
+/// its parent; the time limits end it.
 #[cfg(not(target_os = "linux"))]
 fn end_with_parent() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Sets a limit; limits can only be lowered.
+/// Sets a resource limit of this process; limits can only be lowered.
 fn limit(resource: Resource, most: u64) -> anyhow::Result<()> {
     let most = getrlimit(resource).maximum.map_or(most, |now| now.min(most));
     setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;

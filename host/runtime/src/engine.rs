@@ -18,19 +18,19 @@ use super::settings::Settings;
 const KEPT_MEMORY_BYTES: usize = 1 << 20;
 const KEPT_TABLE_BYTES: usize = 64 << 10;
 
-/// Native stack of a guest (`trap::explanation` names it), and of the whole fiber. Host functions use the
-/// remaining part of the fiber's stack.
+/// Native stack of a guest, in bytes; `trap::explanation` names this limit.
+/// Host functions use the rest of the fiber's stack.
 const WASM_STACK_BYTES: usize = 512 << 10;
 const FIBER_STACK_BYTES: usize = 1 << 20;
 
-/// Limits on the parts of one component. Toolchains of other languages link
-/// several modules into a component.
+/// Maximum number of core modules that one component instantiates. Toolchains
+/// of other languages link several modules into a component.
 pub(super) const MODULES_PER_COMPONENT: u32 = 40;
 const TABLES_PER_COMPONENT: u32 = 8;
 const MEMORIES_PER_COMPONENT: u32 = 4;
 
-/// Number of memories and tables that the pool reserves for each instance. A
-/// component that needs more counts as several instances.
+/// Number of linear memories that the pool reserves for each instance. A
+/// component that needs more memories or tables counts as several instances.
 const MEMORIES_PER_INSTANCE: u32 = 1;
 const TABLES_PER_INSTANCE: u32 = 3;
 
@@ -72,7 +72,8 @@ fn may_swap() -> bool {
     rustix::system::sysinfo().totalswap > 0
 }
 
-/// Returns true, because only Linux has page-map scans.
+/// Returns true on systems other than Linux; the result does not matter there,
+/// because only Linux has page-map scans.
 #[cfg(not(target_os = "linux"))]
 fn may_swap() -> bool {
     true
@@ -130,8 +131,8 @@ pub(super) fn pool_places(component: &Component) -> u32 {
     memories.max(tables).max(1)
 }
 
-/// Starts the thread that increments the epoch for all guests. It ends with the
-/// engine.
+/// Starts the thread that increments the epoch for all guests at each tick. It
+/// ends with the engine.
 fn start_clock(engine: &Engine, tick: Duration) -> std::io::Result<()> {
     let engine = engine.weak();
     thread::Builder::new().name("epochs".to_owned()).spawn(move || count(&engine, tick))?;

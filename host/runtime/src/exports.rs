@@ -12,7 +12,7 @@ use super::bindings::AreaPre;
 use super::generations::ContractGeneration;
 use super::instance::CallState;
 
-/// A linked component with its exports.
+/// A linked component and the positions of its exports.
 #[derive(Clone)]
 pub(super) struct Exports {
     /// Bindings for `describe`, which check all exports.
@@ -29,14 +29,14 @@ struct BatchExports {
     run: ComponentExportIndex,
 }
 
-/// An export that is called without the bindings of the world.
+/// An export of an area's component, other than `describe`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum UntypedExport {
     Handle,
     Run,
-    /// Only for a component that has batches.
+    /// `kinds` of the interface `batches`, which a component need not export.
     Batches,
-    /// Only for a component that has batches.
+    /// `run` of the interface `batches`, which a component need not export.
     RunBatch,
 }
 
@@ -58,7 +58,7 @@ impl Exports {
         Ok(Self { all, handle: find("handle")?, run: find("run")?, batches })
     }
 
-    /// Whether the component exports what a batch of jobs needs.
+    /// Returns whether the component exports what a batch of jobs needs.
     pub(super) fn has_batches(&self) -> bool {
         self.batches.is_some()
     }
@@ -67,7 +67,7 @@ impl Exports {
         self.all.engine()
     }
 
-    /// Returns one export of a new instance.
+    /// Creates an instance of the component and returns one of its exports.
     pub(super) async fn instantiate<P, R>(
         &self,
         export: UntypedExport,

@@ -25,7 +25,8 @@ impl HasData for HasHostCallRecorder {
     type Data<'a> = HostCallRecorder<'a>;
 }
 
-/// Host functions of one call; forwards them to the call's state.
+/// Host functions that the guest of one call can call. Forwards them to the
+/// call's state, and records or replays their results.
 pub(super) struct HostCallRecorder<'a>(pub(super) &'a mut CallState);
 
 /// How a host call gets its result.
@@ -56,11 +57,12 @@ impl HostCallRecorder<'_> {
     }
 }
 
-/// A result type of a host function.
+/// Result type of a host function that can be written to a recording and read
+/// from it.
 trait HostCallValue: Sized {
     fn write(&self, recorder: &Recorder);
 
-    /// Parses the result from a recording.
+    /// Converts the recorded result of a host function.
     fn read(played: wasmtime::Result<HostCallResult>) -> Self;
 }
 

@@ -13,12 +13,12 @@ use assurance_core::domain::manifest::{Capability, Manifest};
 const EMPTY_WORLD: [&str; 6] =
     ["wasi:io/", "wasi:clocks/", "wasi:random/", "wasi:cli/", "wasi:filesystem/", "wasi:sockets/"];
 
-/// A component's imports.
+/// What a component imports, checked against what the host has.
 #[derive(Debug)]
 pub(super) struct Imports {
     /// Generation of the contract that the component was built for.
     pub(super) generation: ContractGeneration,
-    /// Names of all imports.
+    /// Names of all imports of the component.
     pub(super) names: Vec<String>,
     /// Capabilities of the contract that the component imports.
     pub(super) capabilities: BTreeSet<Capability>,
@@ -27,13 +27,13 @@ pub(super) struct Imports {
 }
 
 impl Imports {
-    /// Reads the imports; refuses a component with an unknown import.
+    /// Reads a component's imports; refuses a component with an unknown import.
     pub(super) fn of(engine: &Engine, component: &Component) -> Result<Self, LoadError> {
         let ty = component.component_type();
         Self::read(ty.imports(engine).map(|(name, _)| name.to_owned()).collect())
     }
 
-    /// Reads imports from their names; refuses unknown ones.
+    /// Classifies a component's imports by their names; refuses unknown ones.
     pub(super) fn read(names: Vec<String>) -> Result<Self, LoadError> {
         let (mut capabilities, mut wasi, mut generation) = (BTreeSet::new(), false, None);
         for name in &names {

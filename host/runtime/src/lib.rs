@@ -76,11 +76,12 @@ pub struct LoadedArea {
     pub digest: String,
     /// Manifest that `describe` returned.
     pub manifest: Manifest,
-    /// Code of the component.
+    /// Code of the component, with which its exports are called.
     pub code: Arc<dyn AreaCode>,
-    /// Generation of the contract, for operators.
+    /// Version of the contract that the component was built for, shown to
+    /// operators.
     pub generation: &'static str,
-    /// Names of all imports.
+    /// Names of all imports of the component.
     pub imports: Vec<String>,
     /// Duration of compiling; `None` if the machine code was cached.
     pub compiled_in: Option<Duration>,
@@ -101,7 +102,7 @@ pub enum LoadError {
     /// The bytes are not a valid component.
     #[error("not a valid component: {0}")]
     NotAComponent(String),
-    /// Compiling exceeds a limit.
+    /// Compiling the component exceeds a limit.
     #[error(
         "compiling the component takes more than {memory_bytes} bytes of memory, {cpu:?} of \
          processor time or {wall:?} in all (runtime.max_compile_memory_bytes, \
@@ -109,14 +110,14 @@ pub enum LoadError {
          operator raise the limit"
     )]
     TooCostly {
-        /// Memory limit of the compiler.
+        /// Memory limit of the compiler, in bytes.
         memory_bytes: u64,
         /// Processor time limit of the compiler.
         cpu: Duration,
         /// Total time limit of the compiler.
         wall: Duration,
     },
-    /// The component was built for another world.
+    /// The component was built for another WIT world.
     #[error("not a component of the world assurance:area/area: {0}")]
     WrongWorld(String),
     /// The component was built for an unsupported generation of the contract.
@@ -126,11 +127,11 @@ pub enum LoadError {
          the service that supports {found}"
     )]
     UnknownGeneration {
-        /// Generation of the component.
+        /// Generation of the contract that the component was built for.
         found: String,
-        /// Supported generations, as a list.
+        /// Generations that this host supports, as a list.
         spoken: String,
-        /// Current generation, which is also the SDK's version.
+        /// Current generation of the contract, which is also the SDK's version.
         newest: &'static str,
     },
     /// The component requests capabilities that are not granted.
@@ -142,7 +143,8 @@ pub enum LoadError {
     MissingGrant {
         /// Name of the area from the manifest.
         area: String,
-        /// Names of the missing capabilities in the contract.
+        /// Names, as in the contract, of the requested capabilities that are
+        /// not granted.
         capabilities: Vec<&'static str>,
     },
     /// The call of `describe` failed.
@@ -156,7 +158,8 @@ pub enum LoadError {
     Host(anyhow::Error),
 }
 
-/// Adds the rule that `describe` broke. A panic explains itself.
+/// Returns the text of an error of `describe` with the rule that a manifest
+/// must be returned at once. A panic explains itself.
 fn with_rule_of_describe(error: &CallError) -> String {
     match error {
         CallError::Panic(cause) => cause.clone(),
@@ -178,7 +181,7 @@ pub fn every_capability() -> BTreeSet<Capability> {
 }
 
 impl Runtime {
-    /// Creates the engine. A process needs only one runtime.
+    /// Creates the runtime with its engine. A process needs only one.
     pub fn new(
         settings: Settings,
         keys: &Keys,
@@ -227,7 +230,7 @@ impl Runtime {
         &self.shared.budgets
     }
 
-    /// Returns the logs with guests' last log lines and faults.
+    /// Returns the areas' logs: the last log lines and faults of their guests.
     #[must_use]
     pub fn area_logs(&self) -> &AreaLogs {
         &self.shared.area_logs
@@ -266,7 +269,7 @@ impl Runtime {
     }
 }
 
-/// State shared by all calls.
+/// State of the runtime that all calls share.
 struct RuntimeState {
     settings: Settings,
     long_requests: LowPriorityExecutor,
@@ -274,7 +277,7 @@ struct RuntimeState {
     memory: Arc<TotalInstanceMemory>,
     budgets: Arc<Budgets>,
     area_logs: Arc<AreaLogs>,
-    /// Current limits of single calls, by area.
+    /// Current limits of single calls, by name of the area.
     areas: ArcSwap<BTreeMap<String, AreaLimits>>,
     zones: TimeZoneDatabase,
     egress: Egress,

@@ -11,7 +11,8 @@ use assurance_core::budgets::BudgetPermit;
 /// because the pool keeps about this much for each instance anyway, in bytes.
 const UNCOUNTED_BYTES: usize = 1 << 20;
 
-/// Linear memory shared by all instances, beyond the first MiB of each.
+/// Linear memory that all instances use together, beyond the first MiB of each,
+/// and its maximum.
 #[derive(Debug)]
 pub(super) struct TotalInstanceMemory {
     used: AtomicUsize,
@@ -33,7 +34,7 @@ impl TotalInstanceMemory {
     }
 }
 
-/// The limit that refused memory.
+/// The limit that refused more memory to an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemoryLimit {
     /// The limit of the instance itself: the guest needs too much memory.
@@ -43,8 +44,8 @@ pub(super) enum MemoryLimit {
     Shared,
 }
 
-/// Memory of one instance. It records a refusal, so that the guest's following
-/// trap can be attributed to it.
+/// Memory use of one instance and its limit. It records a refusal, so that the
+/// guest's following trap can be attributed to it.
 #[derive(Debug)]
 pub(super) struct InstanceMemory {
     shared: Arc<TotalInstanceMemory>,
@@ -126,7 +127,7 @@ impl ResourceLimiter for InstanceMemory {
         Ok(grown.is_ok())
     }
 
-    /// The pool limits tables.
+    /// Allows any table to grow, because the instance pool limits tables.
     fn table_growing(&mut self, _: usize, _: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         Ok(true)
     }

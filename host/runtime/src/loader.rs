@@ -71,7 +71,7 @@ impl Loader {
         self.link_and_describe(shared, compiled, grants).await
     }
 
-    /// Loads cached machine code; `None` if it is not cached.
+    /// Loads a component from cached machine code; `None` if it is not cached.
     pub(super) async fn load_cached(
         self: Arc<Self>,
         shared: Arc<RuntimeState>,
@@ -108,7 +108,7 @@ impl Loader {
         })
     }
 
-    /// Runs long work on a blocking thread.
+    /// Runs long work on one of the compiler threads.
     async fn in_background<T: Send + 'static>(
         self: Arc<Self>,
         work: impl FnOnce(&Self) -> T + Send + 'static,
@@ -138,7 +138,8 @@ impl Loader {
         Ok(compilers)
     }
 
-    /// Loads from the cache, or compiles.
+    /// Returns the machine code of a component from the cache, or compiles the
+    /// component.
     fn compile(&self, settings: &Settings, bytes: &[u8]) -> Result<MachineCode, LoadError> {
         let digest = match self.kept(hex::encode(Sha256::digest(bytes))) {
             Ok(machine) => return Ok(machine),
@@ -176,8 +177,8 @@ impl Loader {
         })
     }
 
-    /// Loads a component from the cache; returns the digest as the error if it
-    /// is not cached.
+    /// Loads the machine code of a component from the cache; returns the digest
+    /// as the error if it is not cached.
     fn kept(&self, digest: String) -> Result<MachineCode, String> {
         match self.cache.as_ref().and_then(|cache| cache.load(&self.engine, &digest)) {
             Some(component) => Ok(MachineCode { component, digest, took: None }),
@@ -198,8 +199,8 @@ impl Loader {
     }
 }
 
-/// Starts one thread for each processor. If a compiler panics, only its caller
-/// gets no result.
+/// Starts the compiler threads, one for each processor. If a compiler panics,
+/// only its caller gets no result.
 fn compilers(niceness: i32) -> anyhow::Result<ThreadPool> {
     ThreadPoolBuilder::new()
         .thread_name(|number| format!("compiler-{number}"))

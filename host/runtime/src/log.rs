@@ -13,16 +13,16 @@ use super::settings::Settings;
 use assurance_core::area_log::LogLevel;
 use assurance_core::domain::area::CallOrigin;
 
-/// Number of lines kept for failure reports.
+/// Number of a call's last log lines that are kept for failure reports.
 const KEPT_LINES: usize = 20;
 /// Longest cause of a failure in bytes; the rest is cut off.
 const MAX_CAUSE_BYTES: usize = 2_000;
 
-/// Log of one call; clones share it.
+/// Log of one guest call; clones share it.
 #[derive(Clone)]
 pub(super) struct GuestLog(Arc<Mutex<CallLines>>);
 
-/// An output of WASI.
+/// Output stream of WASI to which a guest prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PrintTarget {
     Stdout,
@@ -77,7 +77,8 @@ impl GuestLog {
         cause::of(&lines.last).map(|text| clean(&text, MAX_CAUSE_BYTES))
     }
 
-    /// Returns the last lines; logs the number of dropped ones.
+    /// Returns the last log lines at the end of a call; logs the number of
+    /// dropped ones.
     pub(super) fn finish(&self) -> Vec<String> {
         let mut lines = self.0.lock();
         lines.end_lines();
@@ -116,7 +117,8 @@ impl CallLines {
         self.last.push_back((level, line));
     }
 
-    /// A line that is too long is cut where its text came in pieces.
+    /// Adds text that the guest prints, and writes the complete lines to the
+    /// log. A line that is too long is cut where its text came in pieces.
     fn print(&mut self, target: PrintTarget, text: &[u8]) {
         for piece in text.split_inclusive(|byte| *byte == b'\n') {
             let line = &mut self.printed[target as usize];
@@ -140,7 +142,7 @@ impl CallLines {
         }
     }
 
-    /// Writes to the host's log and to the area's log.
+    /// Writes a line of the guest to the host's log and to the area's log.
     fn emit(&self, level: LogLevel, line: &str) {
         let name = self.area.name();
         match level {
@@ -174,7 +176,7 @@ mod tests {
     use super::*;
     use assurance_core::area_log::AreaLogs;
     use assurance_core::domain::time::Clock;
-
+    /// Returns the log of a call of the area `notes`, and a function that reads the area's log.
     /// A log of an area named `notes`, and what its log has.
     fn log(max_log_lines: u32) -> (GuestLog, impl Fn() -> Vec<(LogLevel, String)>) {
         let area_logs = Arc::new(AreaLogs::new(Clock::System));

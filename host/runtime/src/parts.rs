@@ -17,7 +17,7 @@ const MAX_INSTANCES: u64 = 1_000;
 /// Maximum number of definitions in a component; more than ten times as many as
 /// any toolchain creates. The compiler takes some hundred bytes for each.
 const MAX_DEFINITIONS: u64 = 1_000_000;
-/// Maximum nesting depth of components.
+/// Maximum depth to which components are nested in a component.
 const MAX_DEPTH: usize = 32;
 
 /// Rejects a component that, with everything it instantiates, has too many
@@ -56,11 +56,11 @@ pub(super) fn check(component: &[u8]) -> Result<(), String> {
 /// Number of parts of a component, including everything that it instantiates.
 #[derive(Clone, Copy, Default, Debug)]
 struct ComponentPartCounts {
-    /// Instances of components and of core modules.
+    /// Number of instances of components and of core modules.
     instances: u64,
-    /// Instances of core modules only.
+    /// Number of instances of core modules only.
     core_instances: u64,
-    /// Types, imports, aliases, functions and exports.
+    /// Number of types, imports, aliases, functions and exports.
     definitions: u64,
 }
 

@@ -17,7 +17,8 @@ use assurance_core::recordings::{CallRecording, Player, RecordedLimits};
 use assurance_work::{CallError, UnitOfWork};
 
 impl Component {
-    /// Begins the recording of the call, if the call is to be recorded.
+    /// Begins the recording of the call with its input and limits, if the call
+    /// is to be recorded.
     pub(super) fn begin_recording(
         &self,
         unit: &UnitOfWork,
@@ -36,7 +37,8 @@ impl Component {
         recorder.begin(input, wasi_seed(&unit.spec().call.seed), limits);
     }
 
-    /// Replays a recorded call.
+    /// Replays a recorded call in the sandbox, with results of host functions
+    /// from the recording.
     pub(super) async fn replay<I: Invocation + DeserializeOwned>(
         &self,
         player: &Arc<Player>,
@@ -57,7 +59,8 @@ impl Component {
 }
 
 impl Settings {
-    /// Returns the limits of the recorded call.
+    /// Returns settings with the limits that the recorded call had, for its
+    /// replay.
     #[must_use]
     pub fn of_recording(recording: &CallRecording) -> Self {
         let limits = &recording.limits;

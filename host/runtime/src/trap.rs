@@ -30,7 +30,7 @@ pub(super) fn describe_metrics() {
 /// Reason why a host function ends the call.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallStop {
-    /// Too many host calls.
+    /// The guest made more host calls than this limit.
     #[error(
         "more than {0} host calls (runtime.max_host_calls; for one area \
          areas.limits.AREA.max_host_calls)"
@@ -48,12 +48,12 @@ pub(super) enum CallStop {
     /// In a replay: the recorded call ended here with this fault.
     #[error("{}", .0.message.as_deref().unwrap_or_default())]
     Recorded(RecordedFault),
-    /// In a replay: the recording has no result.
+    /// In a replay: the recording has no result for the host call.
     #[error("the recording has no result: {0:?}")]
     NotInRecording(ReplayStop),
 }
 
-/// A failure with the state of the guest.
+/// Error of a failed call, with the stack of the guest.
 #[derive(Debug)]
 pub(super) struct TrapReport {
     pub(super) error: CallError,
@@ -69,7 +69,8 @@ impl From<CallError> for TrapReport {
 }
 
 impl TrapReport {
-    /// Classifies an error by its cause.
+    /// Classifies the error of a failed call by its cause, and formats the
+    /// guest's stack.
     pub(super) fn new(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> Self {
         // A store error says nothing about the guest and can be frequent, so no
         // stack is formatted.
@@ -79,12 +80,13 @@ impl TrapReport {
         Self { error: blame(error, state, meter), backtrace }
     }
 
-    /// Returns the guest's stack.
+    /// Returns the guest's stack as text; empty if there is none.
     pub(super) fn backtrace(&self) -> &str {
         &self.backtrace
     }
 
-    /// Logs the failure, unless the caller caused it.
+    /// Logs the failed call and counts the fault, unless the cause is an error
+    /// of the store, overload, or a replaced version.
     pub(super) fn report(
         &self,
         area: &AreaLogContext,
@@ -156,7 +158,8 @@ fn aborted(state: &CallState, how: &dyn fmt::Display) -> CallError {
     state.log().cause().map_or_else(|| CallError::Trap(how.to_string()), CallError::Panic)
 }
 
-/// Returns the limit that a trap may stand for.
+/// Returns an explanation of the limit that may have caused the trap; empty for
+/// most traps.
 fn explanation(trap: Trap) -> &'static str {
     match trap {
         Trap::StackOverflow => " (more than 512 KiB of stack, a fixed limit)",

@@ -21,23 +21,24 @@ use super::instance::CallState;
 use super::log::{GuestLog, PrintTarget};
 use assurance_core::domain::time::Timestamp;
 
-/// Maximum number of random bytes per request.
+/// Maximum number of random bytes that a guest gets from one WASI call.
 const MAX_RANDOM_BYTES: u64 = 1 << 20;
 /// Maximum number of resources, such as pollables of clocks, that a call may
 /// hold.
 const MAX_RESOURCES: usize = 1_000;
-/// Maximum number of bytes that a guest prints at once: as many lines take less
-/// than a millisecond.
+/// Maximum number of bytes that a guest prints in one WASI call. Even if each
+/// byte is a line, this takes less than a millisecond.
 const MAX_PRINTED_BYTES: usize = 4_096;
 
-/// WASI state of one call.
+/// WASI state of one call, without access to files, network or environment.
 pub(super) struct EmptyWasi {
     context: WasiCtx,
     resources: ResourceTable,
 }
 
 impl EmptyWasi {
-    /// Creates the state for a time, with a seed from [`wasi_seed`].
+    /// Creates the WASI state of a call: its clocks show the time `now`, and
+    /// its random numbers derive from a seed of [`wasi_seed`].
     pub(super) fn new(now: Timestamp, seed: [u8; 32], log: &GuestLog) -> Self {
         let moment = FrozenTime(u64::try_from(now.0).unwrap_or(0));
         let context = WasiCtxBuilder::new()
@@ -75,7 +76,8 @@ pub(super) fn wasi_seed(seed: &[u8; 32]) -> [u8; 32] {
     Sha256::new().chain_update("wasi seed").chain_update(seed).finalize().into()
 }
 
-/// Returns a generator that is independent of the `crypto` interface's.
+/// Returns the random number generator for one purpose. It is independent of
+/// the `crypto` interface's.
 fn randomness(purpose: &str, seed: &[u8; 32]) -> ChaCha20Rng {
     let digest = Sha256::new().chain_update(purpose).chain_update(seed).finalize();
     ChaCha20Rng::from_seed(digest.into())
@@ -105,7 +107,7 @@ impl HostMonotonicClock for FrozenTime {
     }
 }
 
-/// Writes an output of a call to its log.
+/// Writes what a guest prints to stdout or stderr to the log of its call.
 #[derive(Clone)]
 struct OutputLogWriter {
     log: GuestLog,
@@ -119,7 +121,8 @@ impl IsTerminal for OutputLogWriter {
 }
 
 impl StdoutStream for OutputLogWriter {
-    /// Only WASI 0.3 uses it, which is not linked.
+    /// Returns a stream that discards everything: only WASI 0.3 uses it, which
+    /// is not linked.
     fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
         Box::new(tokio::io::sink())
     }

@@ -13,8 +13,8 @@ pub mod http;
 pub mod serve;
 pub mod telemetry;
 
-/// Each request allocates and frees hundreds of small objects and some tables of about ten
-/// kilobytes, on any thread. With the C library's allocator, listing documents takes a fifth more
-/// CPU time.
+/// Memory allocator of the process. Each request allocates and frees hundreds of small objects and
+/// some tables of about ten kilobytes, on any thread. With the C library's allocator, listing
+/// documents takes a fifth more CPU time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

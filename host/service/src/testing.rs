@@ -9,7 +9,8 @@ use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::LoadedArea;
 use assurance_work::AreaCode;
 
-/// Returns a version with this manifest and code, as if it had been compiled.
+/// Returns a loaded area with this manifest and code, as if its component had
+/// been compiled.
 pub(crate) fn loaded(manifest: Manifest, code: Arc<dyn AreaCode>) -> LoadedArea {
     LoadedArea {
         digest: format!("digest of {} {}", manifest.name, manifest.version),
@@ -21,8 +22,8 @@ pub(crate) fn loaded(manifest: Manifest, code: Arc<dyn AreaCode>) -> LoadedArea 
     }
 }
 
-/// Returns a configuration with cheap password hashes and a data folder of its
-/// own.
+/// Returns a test configuration with cheap password hashes and a temporary data
+/// folder.
 pub(crate) fn config() -> (Config, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let source = ConfigSource { without_environment: true, ..ConfigSource::default() };

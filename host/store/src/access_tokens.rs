@@ -14,7 +14,7 @@ type Row = (Uuid, Uuid, Uuid, String, String, i64, i64, Option<i64>);
 type TokenAndMakerRow =
     (Uuid, Uuid, Uuid, String, String, i64, i64, Option<i64>, String, String, bool);
 
-/// Adds a token with the hash of its text.
+/// Adds an access token with the hash of its text.
 pub async fn insert(
     connection: &mut Connection,
     token: &AccessToken,
@@ -37,9 +37,9 @@ pub async fn insert(
     Ok(())
 }
 
-/// Finds a token, expired or not, and its maker in one query. Returns `None` if
-/// there is no such token, or if its maker is disabled. Tokens of former
-/// members are deleted with the membership.
+/// Finds an access token, expired or not, and its maker in one query. Returns
+/// `None` if there is no such token, or if its maker is disabled. Tokens of
+/// former members are deleted with the membership.
 pub async fn find(
     connection: &mut Connection,
     token_hash: &TokenHash,
@@ -56,7 +56,8 @@ pub async fn find(
     Ok(Some((token, maker)))
 }
 
-/// Records a use, unless a use later than `before` is already recorded.
+/// Records a use of the access token, unless a use later than `before` is
+/// already recorded.
 pub async fn touch(
     connection: &mut Connection,
     id: AccessTokenId,
@@ -69,15 +70,15 @@ pub async fn touch(
     Ok(())
 }
 
-/// Returns the number of a workspace's tokens, including expired ones.
+/// Returns the number of a workspace's access tokens, including expired ones.
 pub async fn count(connection: &mut Connection, workspace: WorkspaceId) -> Result<i64, Error> {
     let sql = "SELECT COUNT(*) FROM access_tokens WHERE workspace_id = $1";
     Ok(scalar!(connection, sql, workspace.0))
 }
 
-/// Returns one page of a workspace's tokens, newest first, and the cursor of
-/// the next page. Includes expired tokens. Returns [`Error::InvalidCursor`] for
-/// a cursor of another list.
+/// Returns one page of a workspace's access tokens, newest first, and the
+/// cursor of the next page. Includes expired tokens. Returns
+/// [`Error::InvalidCursor`] for a cursor of another list.
 pub async fn page(
     connection: &mut Connection,
     workspace: WorkspaceId,
@@ -109,8 +110,8 @@ async fn before_id(
     rows.into_iter().map(read).collect()
 }
 
-/// Revokes one of a workspace's tokens. Returns the hash of its text; `None` if
-/// there is no such token.
+/// Revokes one of a workspace's access tokens. Returns the hash of its text;
+/// `None` if there is no such token.
 pub async fn delete(
     connection: &mut Connection,
     workspace: WorkspaceId,
@@ -121,14 +122,14 @@ pub async fn delete(
     Ok(row.and_then(|(hash,)| hash.try_into().ok()))
 }
 
-/// Revokes all tokens that a person has made, in all workspaces. Returns their
-/// number.
+/// Revokes all access tokens that a person has made, in all workspaces. Returns
+/// their number.
 pub async fn delete_of_user(connection: &mut Connection, user: UserId) -> Result<u64, Error> {
     Ok(execute!(connection, "DELETE FROM access_tokens WHERE user_id = $1", user.0))
 }
 
-/// Deletes a workspace's tokens that expired at or before the time `expired`.
-/// Returns their number.
+/// Deletes a workspace's access tokens that expired at or before the time
+/// `expired`. Returns their number.
 pub async fn sweep(
     connection: &mut Connection,
     workspace: WorkspaceId,

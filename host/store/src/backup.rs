@@ -11,8 +11,8 @@ use super::error::Error;
 use super::open::BUSY_TIMEOUT;
 use super::{Backend, migrations};
 
-/// The embedded database, on a connection of its own. It is not migrated,
-/// because another release may be serving it.
+/// The embedded SQLite database, opened for a backup on a connection of its
+/// own. It is not migrated, because another release may be serving it.
 #[derive(Debug)]
 pub struct EmbeddedDatabase(SqliteConnection);
 
@@ -27,8 +27,8 @@ impl EmbeddedDatabase {
         Ok(Self(SqliteConnection::connect_with(&options).await?))
     }
 
-    /// Writes a copy of all committed data into a new file. Other writers are
-    /// not blocked.
+    /// Writes a copy of all committed data of the embedded database into a new
+    /// file. Other writers are not blocked.
     pub async fn copy_into(&mut self, file: &Path) -> Result<(), Error> {
         let file = file.to_string_lossy().into_owned();
         sqlx::query("VACUUM INTO $1").bind(file).execute(&mut self.0).await?;
@@ -65,7 +65,7 @@ impl EmbeddedDatabase {
         Ok((found != "ok").then_some(found))
     }
 
-    /// Closes the connection and the file.
+    /// Closes the connection and the database file.
     pub async fn close(self) -> Result<(), Error> {
         Ok(self.0.close().await?)
     }

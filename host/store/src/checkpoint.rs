@@ -14,16 +14,18 @@ use tokio::time::Instant;
 
 use super::pool::Pool;
 
-/// Pages of the log, of 4 KiB, from which a commit makes a checkpoint, if the
-/// task is too slow.
+/// Number of 4 KiB pages in SQLite's write-ahead log from which a commit itself
+/// makes a checkpoint, if the background task is too slow.
 pub(super) const WRITER_PAGES: &str = "16000";
-/// Pages of the log from which the task copies all of it.
+/// Number of pages in the write-ahead log from which the background task copies
+/// all of it, while no other transaction writes.
 const LONG_LOG: i64 = 4_000;
-/// Pages that are not copied yet from which the task makes a checkpoint. Fewer
-/// would be copied several times, because many commits change the same pages.
+/// Number of pages in the write-ahead log that are not copied yet from which
+/// the background task makes a checkpoint. Fewer would be copied several times,
+/// because many commits change the same pages.
 const PAGES: i64 = 2_000;
-/// Shortest and longest pause between two checks of the log; it doubles while
-/// the log has few pages.
+/// Shortest and longest pause between two checks of the write-ahead log; the
+/// pause doubles while the log has few pages.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
 const CHECKPOINT_SECONDS: &str = "assurance_database_checkpoint_seconds";
@@ -36,7 +38,7 @@ pub(super) fn describe_metrics() {
     );
 }
 
-/// Makes checkpoints until the pool is closed.
+/// Makes checkpoints of the write-ahead log until the pool is closed.
 pub(super) async fn run(readers: Pool<SqliteConnection>, writer: Pool<SqliteConnection>) {
     let mut pause = PAUSES[1];
     loop {
@@ -53,8 +55,8 @@ pub(super) async fn run(readers: Pool<SqliteConnection>, writer: Pool<SqliteConn
     }
 }
 
-/// Makes a checkpoint if the log has many pages that are not copied yet, and
-/// returns whether it did.
+/// Makes a checkpoint if the write-ahead log has many pages that are not copied
+/// yet, and returns whether it did.
 async fn copy(
     readers: &Pool<SqliteConnection>,
     writer: &Pool<SqliteConnection>,

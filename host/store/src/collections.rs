@@ -19,11 +19,12 @@ use super::{Backend, Store, search};
 
 /// Key of the advisory lock for creating tables and indexes on PostgreSQL.
 const LOCK: i64 = 0x6173_7375_7265_6978;
-/// Interval at which the advisory lock is polled.
+/// Interval at which a process tries to take the advisory lock for creating
+/// tables and indexes.
 const LOCK_POLL: Duration = Duration::from_millis(50);
-/// Longest name of a collection that is the name of its table, in bytes. The
-/// name of the primary key is 5 bytes longer, and PostgreSQL's names have at
-/// most 63.
+/// Maximum length of a collection name that is used unchanged as its table's
+/// name, in bytes. The name of the primary key is 5 bytes longer, and
+/// PostgreSQL's names have at most 63.
 const LONGEST_NAME: usize = 57;
 
 /// Returns the name of a collection's table: the name of the collection, or its
@@ -36,7 +37,7 @@ pub(super) fn table(collection: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}~{}", &collection[..44], &hash[..12]))
 }
 
-/// Use of the version whose collections are created.
+/// Whether the area version whose collections are created is live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum VersionUse {
     /// The version is live.
@@ -46,14 +47,14 @@ pub enum VersionUse {
     Candidate,
 }
 
-/// Creates missing tables and indexes of the collections of a version that is
-/// live; see [`ensure_for`].
+/// Creates missing tables and indexes of the collections of a live area
+/// version; see [`ensure_for`].
 pub async fn ensure(store: &Store, collections: &[CollectionScope]) -> Result<(), Error> {
     ensure_for(store, collections, VersionUse::Live).await
 }
 
-/// Creates missing tables and indexes of the collections of a version, and
-/// waits until they are ready. PostgreSQL builds indexes concurrently with
+/// Creates missing tables and indexes of the collections of an area version,
+/// and waits until they are ready. PostgreSQL builds indexes concurrently with
 /// writes; SQLite blocks other writers. Returns [`Error::UniqueConflict`] if
 /// existing documents violate a unique index.
 pub async fn ensure_for(
@@ -148,12 +149,14 @@ pub(super) async fn create_table_on_sqlite(
     Ok(())
 }
 
-/// Changed documents from which wrong statistics of a collection cost much.
+/// Number of changed documents from which a collection's outdated PostgreSQL
+/// statistics make queries slow.
 const CHANGED: i64 = 200;
 
 /// Refreshes PostgreSQL's statistics of collections that have grown threefold
-/// since the last look, and returns their number. The server looks once a
-/// minute; until then it reads a new collection by the wrong index.
+/// since they were made, and returns the number of these collections. The
+/// server itself does this once a minute; until then it reads a new collection
+/// by the wrong index.
 ///
 /// # Errors
 /// The database does not respond.

@@ -89,10 +89,10 @@ macro_rules! scalars {
 }
 pub(crate) use scalars;
 
-/// Statement that sets the savepoint of a transaction.
+/// Statement that sets the only savepoint of a transaction.
 pub(super) const SAVEPOINT: &str = "SAVEPOINT flush";
 
-/// A borrowed connection of one of the two drivers.
+/// A borrowed connection of one of the two database drivers.
 #[derive(Debug)]
 pub(crate) enum Raw<'c> {
     /// A connection of SQLite's driver.
@@ -110,7 +110,7 @@ pub struct Connection(pub(super) BackendConnection);
 pub(super) enum BackendConnection {
     /// One of SQLite's readers; holds the write lock once it writes.
     Reader(PooledConnection<SqliteConnection>, Option<OwnedSemaphorePermit>),
-    /// SQLite's only writer.
+    /// SQLite's only connection that writes.
     Writer(PooledConnection<SqliteConnection>),
     /// A connection to PostgreSQL.
     Postgres(PooledConnection<PgConnection>),
@@ -149,7 +149,8 @@ impl Connection {
     }
 
     /// Must be called when the server has confirmed that the session has no
-    /// such state any more: no transaction, advisory lock or changed setting.
+    /// state any more that outlives a statement: no transaction, advisory lock
+    /// or changed setting.
     pub(super) fn end_session_state(&mut self) {
         match &mut self.0 {
             BackendConnection::Reader(one, _) | BackendConnection::Writer(one) => {
@@ -179,8 +180,9 @@ impl Connection {
         }
     }
 
-    /// Resets the connection. The write lock is released after the rollback,
-    /// because SQLite refuses another writer before it.
+    /// Returns the connection to the pool, which resets it. The write lock is
+    /// released after the rollback, because SQLite refuses another writer
+    /// before it.
     fn abandon(self) {
         match self.0 {
             BackendConnection::Reader(reader, Some(turn)) => reader.abandon(turn),
@@ -210,9 +212,11 @@ impl Connection {
 #[derive(Debug)]
 pub struct Tx {
     connection: Option<Connection>,
-    /// The workspace's gate; `None` if the transaction does not hold it.
+    /// The workspace's gate (its lock against other calls); `None` if the
+    /// transaction does not hold it.
     gate: Option<GateWriteGuard>,
-    /// Permit to hold a connection while an area's code runs.
+    /// Permit to hold a connection while an area's code runs; `None` if none
+    /// does.
     place: Option<ConnectionPermit>,
 }
 
@@ -248,7 +252,7 @@ impl Tx {
         self.control(SAVEPOINT).await
     }
 
-    /// Rolls back to the savepoint. The transaction stays open.
+    /// Rolls back to the transaction's savepoint. The transaction stays open.
     pub async fn roll_back_to_savepoint(&mut self) -> Result<(), Error> {
         self.control("ROLLBACK TO SAVEPOINT flush").await
     }

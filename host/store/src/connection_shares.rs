@@ -13,12 +13,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::keyed_locks::KeyedLocks;
 use assurance_core::domain::id::WorkspaceId;
 
-/// Owner of a connection that is held while code runs.
+/// Area, workspace and kind of the call that holds a connection while the
+/// area's code runs.
 #[derive(Clone, Debug)]
 pub struct ShareOwner {
-    /// Name of the area.
+    /// Name of the area whose code runs.
     pub area: String,
-    /// Id of the workspace.
+    /// Workspace of the request or job.
     pub workspace: WorkspaceId,
     /// Whether a job holds the connection; otherwise a request holds it.
     pub in_job: bool,
@@ -29,7 +30,8 @@ pub struct ShareOwner {
 pub(super) struct ConnectionShares {
     all: Arc<Semaphore>,
     jobs: Arc<Semaphore>,
-    /// Number of permits of one area, and of one workspace.
+    /// Maximum number of permits that one area, one workspace, or all jobs
+    /// together hold.
     share: usize,
     areas: KeyedLocks<String, Semaphore>,
     workspaces: KeyedLocks<WorkspaceId, Semaphore>,
@@ -42,8 +44,9 @@ pub(super) struct ConnectionPermit {
 }
 
 impl ConnectionShares {
-    /// Creates the permits for a pool of this size: a quarter of the
-    /// connections is reserved, and a share is half of the others.
+    /// Creates the permits for a pool of this size. A quarter of the
+    /// connections is reserved; one area, one workspace, or all jobs together
+    /// may hold half of the others.
     pub(super) fn of(connections: u32) -> Self {
         let connections = connections.max(1) as usize;
         let held = (connections - connections.div_ceil(4)).max(1);
@@ -57,9 +60,9 @@ impl ConnectionShares {
         }
     }
 
-    /// Waits for a permit; the caller limits the time. The workspace's own
-    /// share comes first, so that a waiting workspace delays only its own
-    /// calls.
+    /// Waits for a permit to hold a connection; the caller limits the time. The
+    /// workspace's own share comes first, so that a waiting workspace delays
+    /// only its own calls.
     pub(super) async fn place(&self, holder: ShareOwner) -> ConnectionPermit {
         let share = || Semaphore::new(self.share);
         // These semaphores are never closed, so acquiring cannot fail.

@@ -40,7 +40,7 @@ impl CursorBinding<'_> {
         BASE64_URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Decodes a cursor; `None` if it was not created for this query.
+    /// Decodes a page cursor; `None` if it was not created for this query.
     pub(super) fn decode(&self, cursor: &str) -> Option<CursorPosition> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
         let (tag, payload) = bytes.split_first_chunk::<TAG_BYTES>()?;
@@ -51,14 +51,17 @@ impl CursorBinding<'_> {
         (values.len() == self.order.len()).then_some(CursorPosition { values, id })
     }
 
-    /// Returns the id that a page begins after; `None` for the first page.
+    /// Returns the id that the page of a cursor begins after; `None` without a
+    /// cursor, for the first page. Returns [`Error::InvalidCursor`] for a
+    /// cursor of another query.
     pub(super) fn after<T: FromStr>(&self, cursor: Option<&str>) -> Result<Option<T>, Error> {
         let id = |cursor: &str| self.decode(cursor)?.id.parse().ok();
         cursor.map(|cursor| id(cursor).ok_or(Error::InvalidCursor)).transpose()
     }
 
-    /// Returns a page and the cursor of the next one. `rows` are at most one
-    /// more than the page, which shows whether there is a next page.
+    /// Returns a page of rows and the cursor of the next one, if there is one.
+    /// `rows` are at most one more than the page, which shows whether there is
+    /// a next page.
     pub(super) fn page<T>(
         &self,
         mut rows: Vec<T>,

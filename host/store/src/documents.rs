@@ -8,10 +8,10 @@ use assurance_core::domain::document::Document;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
 
-/// Maximum number of ids in one statement.
+/// Maximum number of document ids in one statement.
 const IDS_PER_STATEMENT: usize = 1_000;
 
-/// Workspace and collection of documents.
+/// Workspace and full name of a collection, which identify its documents.
 #[derive(Clone, Copy, Debug)]
 pub struct CollectionKey<'a> {
     /// Id of the workspace.
@@ -91,7 +91,8 @@ pub async fn heads(
     Ok(found)
 }
 
-/// Columns that [`document`] reads.
+/// Returns the columns of a document, in the order in which [`document`] reads
+/// them.
 pub(super) fn columns(backend: Backend) -> &'static str {
     match backend {
         Backend::Sqlite => "id, version, created_at, updated_at, body",
@@ -109,7 +110,7 @@ pub(super) fn document(row: &Row) -> Result<Document, Error> {
     })
 }
 
-/// Writes ` FROM … WHERE …` with the collection's table and the workspace. On
+/// Appends ` FROM … WHERE …` with the collection's table and the workspace. On
 /// PostgreSQL the collection is a literal, so that the planner looks at its
 /// partition only.
 pub(super) fn push_from<'s>(sql: &'s mut Sql, place: CollectionKey<'_>) -> &'s mut Sql {

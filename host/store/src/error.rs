@@ -9,7 +9,7 @@ use sqlx::migrate::MigrateError;
 /// Metric: errors of the database.
 const ERRORS: &str = "assurance_database_errors_total";
 
-/// Describes the metric, with a series for each kind.
+/// Describes the metric of database errors, with a series for each kind.
 pub(super) fn describe_metrics() {
     describe_counter!(ERRORS, "Errors of the database, by kind (unavailable, full, other)");
     for kind in ["unavailable", "full", "other"] {
@@ -24,7 +24,8 @@ pub enum Error {
     /// again.
     #[error("write conflict with another transaction; the call must run again")]
     RunAgain,
-    /// Another call holds the workspace's gate or waits for it.
+    /// Another call holds the workspace's gate (its lock against other calls)
+    /// or waits for it.
     #[error("another call holds the workspace's gate")]
     GateBusy,
     /// The requested row does not exist.
@@ -33,10 +34,10 @@ pub enum Error {
     /// The call's workspace was deleted.
     #[error("the workspace was deleted")]
     WorkspaceGone,
-    /// A row with this id exists.
+    /// A row with this id, or with another unique name, exists.
     #[error("already exists")]
     AlreadyExists,
-    /// The row has this version, not the expected one.
+    /// The document has this version, not the one that the write expects.
     #[error("the document has version {0}")]
     VersionConflict(u64),
     /// Another document has the same values in a unique index.
@@ -47,7 +48,7 @@ pub enum Error {
         /// Fields of the unique index.
         fields: Vec<String>,
     },
-    /// The cursor was altered, or belongs to another query.
+    /// The page cursor was altered, or belongs to another query.
     #[error("the cursor does not belong to this query")]
     InvalidCursor,
     /// The job no longer has the lease of the run that ends.
@@ -56,7 +57,7 @@ pub enum Error {
     /// A response is already stored for the idempotency key.
     #[error("a response is already stored for the idempotency key")]
     KeyTaken,
-    /// The result exceeds the call's limit.
+    /// The result of a query exceeds the call's size limit.
     #[error("the result is larger than the call's limit")]
     TooLarge,
     /// The database does not respond, or refuses temporarily.
@@ -88,16 +89,17 @@ pub enum Error {
          service of this release first"
     )]
     OlderSchema {
-        /// Newest migration of this release.
+        /// Number of the newest migration of this release.
         needed: i64,
-        /// Newest migration that is applied.
+        /// Number of the newest migration that is applied to the database.
         applied: i64,
     },
     /// The database URL has an unsupported form.
     // The URL may have a password.
     #[error("the database URL is not valid; use sqlite:PATH or postgres://USER@HOST/NAME")]
     Url,
-    /// PostgreSQL did not receive the settings of a session.
+    /// PostgreSQL did not receive the session settings that this process gives
+    /// each connection.
     #[error(
         "PostgreSQL does not have the settings that this host gives each connection, without which \
          its transactions are not serializable: a pooler between them, like PgBouncer, drops them; \
@@ -125,8 +127,9 @@ impl Error {
         )
     }
 
-    /// Returns whether only the statement failed. After other errors SQLite may
-    /// have rolled back the whole transaction.
+    /// Returns whether only one statement failed, so that its transaction can
+    /// go on. After other errors SQLite may have rolled back the whole
+    /// transaction.
     pub(crate) fn is_of_the_statement(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => error.is_unique_violation(),
@@ -143,8 +146,8 @@ impl Error {
         matches!(error.code().as_deref(), Some("25P03" | "57014"))
     }
 
-    /// Returns the kind under which the error is counted; `None` if it is no error of the database,
-    /// but a conflict that the caller handles.
+    /// Returns the kind under which the metric counts the error; `None` if it
+    /// is no error of the database, but a conflict that the caller handles.
     fn kind(&self) -> Option<&'static str> {
         match self {
             Self::Unavailable(_) => Some("unavailable"),
@@ -211,7 +214,7 @@ pub(super) fn changed_or(rows: u64, otherwise: Error) -> Result<(), Error> {
     if rows == 0 { Err(otherwise) } else { Ok(()) }
 }
 
-/// Parses the text of a column that only this crate writes.
+/// Parses the text of a database column that only this crate writes.
 pub(super) fn parsed<T: FromStr<Err = String>>(column: &str, text: &str) -> Result<T, Error> {
     text.parse().map_err(|problem| unreadable(column, problem))
 }

@@ -11,11 +11,11 @@ use super::sql::{Sql, SqlParameter};
 use assurance_core::domain::document::{Condition, FieldTest, FieldValue};
 use assurance_core::domain::manifest::FieldKind;
 
-/// Maximum length of a search text, in characters.
+/// Maximum length of the text in a substring condition, in characters.
 const MAX_NEEDLE: usize = 1_000;
-/// Maximum number of fields in one condition.
+/// Maximum number of fields in one condition of a query.
 const MAX_FIELDS: usize = 32;
-/// Maximum number of values in one condition.
+/// Maximum number of values in one condition of a query.
 pub(super) const MAX_VALUES: usize = 1_000;
 
 /// A field that a collection declares.
@@ -26,7 +26,8 @@ pub(super) struct DeclaredField<'a> {
 }
 
 impl CollectionScope {
-    /// Returns the declared field with this name.
+    /// Returns the collection's declared field with this name; an error if
+    /// there is none.
     pub(super) fn field(&self, name: &str) -> Result<DeclaredField<'_>, QueryError> {
         self.fields
             .get_key_value(name)
@@ -77,7 +78,7 @@ fn kind_name(kind: FieldKind) -> &'static str {
     }
 }
 
-/// Writes ` AND (…)` for one condition.
+/// Appends ` AND (…)` for one condition of a query.
 pub(super) fn push_condition(
     sql: &mut Sql,
     scope: &CollectionScope,
@@ -298,7 +299,8 @@ fn glob_pattern(text: &str) -> String {
     pattern + "*"
 }
 
-/// All other letters with the same folded letter, by the folded letter.
+/// All letters that differ only in case from a folded letter, by the folded
+/// letter.
 static CASES: LazyLock<HashMap<char, Vec<char>>> = LazyLock::new(|| {
     let mut cases: HashMap<char, Vec<char>> = HashMap::new();
     // No letter after this range has cases.
@@ -308,8 +310,8 @@ static CASES: LazyLock<HashMap<char, Vec<char>>> = LazyLock::new(|| {
     cases
 });
 
-/// Returns the letter that stands for all cases of `c`: Unicode's simple case
-/// folding, which never turns one character into several.
+/// Returns the folded letter that is the same for all cases of `c`: Unicode's
+/// simple case folding, which never turns one character into several.
 fn fold(c: char) -> char {
     // Its capital is `I`, but the dot distinguishes it from `i`.
     if c == 'ı' {
@@ -319,8 +321,8 @@ fn fold(c: char) -> char {
     single(upper, upper.to_lowercase())
 }
 
-/// Returns the character in the other case, or `c` itself if that would be
-/// several characters.
+/// Returns the result of a case conversion of `c`, or `c` itself if that would
+/// be several characters.
 fn single(c: char, mut cased: impl ExactSizeIterator<Item = char>) -> char {
     if cased.len() == 1 { cased.next().unwrap_or(c) } else { c }
 }

@@ -15,18 +15,21 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 use super::keyed_locks::KeyedLocks;
 use assurance_core::domain::id::WorkspaceId;
 
-/// Queues of this process for the gates of workspaces.
+/// This process's local locks in front of the gates of workspaces. A gate is a
+/// lock that serializes the calls of a workspace after write conflicts.
 #[derive(Debug, Default)]
 pub(super) struct WorkspaceGates(KeyedLocks<WorkspaceId, RwLock<()>>);
 
 impl WorkspaceGates {
-    /// Waits in the process's queue to take a workspace's gate.
+    /// Waits until this call may take the workspace's gate: no other call of
+    /// this process holds it, or prevents that it is taken.
     pub(super) async fn queue(&self, workspace: WorkspaceId) -> GateWriteGuard {
         let lock = self.0.of(workspace, RwLock::default);
         GateWriteGuard { workspace, _turn: lock.write_owned().await }
     }
 
-    /// Waits until no call of this process holds the workspace's gate.
+    /// Waits until no call of this process holds the workspace's gate. While
+    /// the returned guard exists, none can take it.
     pub(super) async fn pass(&self, workspace: WorkspaceId) -> GateReadGuard {
         let lock = self.0.of(workspace, RwLock::default);
         GateReadGuard { _open: lock.read_owned().await }
@@ -40,7 +43,8 @@ pub struct GateReadGuard {
     _open: OwnedRwLockReadGuard<()>,
 }
 
-/// The right to take and hold a workspace's advisory lock.
+/// The exclusive right in this process to take a workspace's gate, which is an
+/// advisory lock of PostgreSQL.
 #[derive(Debug)]
 pub(super) struct GateWriteGuard {
     workspace: WorkspaceId,
@@ -48,19 +52,20 @@ pub(super) struct GateWriteGuard {
 }
 
 impl GateWriteGuard {
-    /// Returns the statement that takes the advisory lock; it waits at most for
-    /// the session's `lock_timeout`.
+    /// Returns the statement that takes the advisory lock of the workspace's
+    /// gate; it waits at most for the session's `lock_timeout`.
     pub(super) fn lock(&self) -> String {
         format!("SELECT pg_advisory_lock({})", gate_key(self.workspace))
     }
 
-    /// Returns the statement that releases the advisory lock.
+    /// Returns the statement that releases the advisory lock of the workspace's
+    /// gate.
     pub(super) fn unlock(&self) -> String {
         format!("SELECT pg_advisory_unlock({})", gate_key(self.workspace))
     }
 }
 
-/// Returns the key of a workspace's advisory lock.
+/// Returns the key of the advisory lock that is the workspace's gate.
 pub(super) fn gate_key(workspace: WorkspaceId) -> i64 {
     let (high, low) = workspace.0.as_u64_pair();
     (high ^ low).cast_signed()

@@ -22,8 +22,8 @@ use super::connection::{SAVEPOINT, Tx};
 use super::error::Error;
 use super::{Store, TransactionAccess};
 
-/// Maximum number of units in one group. Other writers wait until the group is
-/// committed.
+/// Maximum number of units of work in one group commit. Other writers wait
+/// until the group is committed.
 const MAX_UNITS: usize = 64;
 
 const GROUPS: &str = "assurance_database_group_commits_total";
@@ -35,7 +35,7 @@ pub(super) fn describe_metrics() {
     metrics::describe_counter!(UNITS, "Calls committed by group commits (SQLite)");
 }
 
-/// Queue of units that wait for a commit.
+/// Queue of units of work that wait to be committed together on SQLite.
 #[derive(Debug)]
 pub(super) struct GroupCommit {
     queue: Mutex<Queue>,
@@ -67,11 +67,12 @@ struct Unit {
 }
 
 impl Store {
-    /// Commits a unit's effects together with other waiting units. Only for
-    /// SQLite. Returns the number of requested deliveries that were enqueued.
+    /// Commits a call's effects together with those of other waiting calls.
+    /// Only for SQLite. Returns the number of requested deliveries that were
+    /// enqueued.
     ///
     /// # Errors
-    /// The errors of [`apply::apply`]; the unit is then rolled back.
+    /// The errors of [`apply::apply`]; the effects are then rolled back.
     pub async fn commit_in_group(&self, effects: Effects) -> Result<u64, Error> {
         let (done, committed) = oneshot::channel();
         {
@@ -85,9 +86,9 @@ impl Store {
         committed.await.unwrap_or(Err(Error::Unavailable(sqlx::Error::WorkerCrashed)))
     }
 
-    /// Removes units whose caller was cancelled, and returns whether any unit
-    /// waits. If none does, the task must end, because the next unit starts
-    /// another task.
+    /// Removes units of work whose caller was cancelled, and returns whether
+    /// any unit waits for a commit. If none does, the task must end, because
+    /// the next unit starts another task.
     fn has_waiting_units(&self) -> bool {
         let mut queue = self.0.group_commit.queue.lock();
         queue.waiting.retain(|unit| !unit.done.is_closed());
@@ -101,8 +102,8 @@ impl Store {
         queue.waiting.drain(..units).filter(|unit| !unit.done.is_closed()).collect()
     }
 
-    /// Refuses the units that have waited for the write lock for the maximum
-    /// time (`acquire_timeout_ms`). Later units continue to wait.
+    /// Refuses the units of work that have waited for the write lock for the
+    /// maximum time (`acquire_timeout_ms`). Later units continue to wait.
     fn refuse_overdue(&self) {
         let mut queue = self.0.group_commit.queue.lock();
         while let Some(unit) =
@@ -113,7 +114,7 @@ impl Store {
     }
 }
 
-/// Commits groups until no unit waits.
+/// Commits groups of units of work until none waits.
 async fn commit_groups(store: Store) {
     while store.has_waiting_units() {
         // The group is taken after the write lock, so that units that arrive
@@ -155,7 +156,7 @@ async fn commit(store: &Store, mut tx: Tx, units: Vec<Unit>) {
     }
 }
 
-/// Commits each unit in a transaction of its own.
+/// Commits each unit of work in a transaction of its own.
 async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
     for unit in units {
         let kept = async {
@@ -169,9 +170,9 @@ async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
     }
 }
 
-/// Applies one unit in a savepoint. The inner result is that of the unit. An
-/// outer error is one after which SQLite may have rolled back the whole
-/// transaction.
+/// Writes the effects of one unit of work in a savepoint. The inner result is
+/// that of the unit. An outer error is one after which SQLite may have rolled
+/// back the whole transaction.
 async fn apply_in_savepoint(tx: &mut Tx, unit: &Unit) -> Result<Result<u64, Error>, Error> {
     // The commit ends the savepoints of all units.
     let error = match apply::sqlite::apply(tx, &unit.effects, SAVEPOINT).await {

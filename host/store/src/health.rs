@@ -30,8 +30,8 @@ pub async fn clock(store: &Store) -> Result<Clock, Error> {
     })
 }
 
-/// Adjusts a shared clock by the database's time. Does nothing for other
-/// clocks.
+/// Adjusts a clock that follows the database by the database's current time.
+/// Does nothing for other clocks.
 pub async fn measure(connection: &mut Connection, clock: &Clock) -> Result<(), Error> {
     if let Clock::Shared(clock) = clock
         && let Some((said, asked)) = query_time(connection).await?
@@ -41,7 +41,7 @@ pub async fn measure(connection: &mut Connection, clock: &Clock) -> Result<(), E
     Ok(())
 }
 
-/// Returns PostgreSQL's time, and when the query was sent.
+/// Returns PostgreSQL's time, and when the query was sent; `None` on SQLite.
 async fn query_time(connection: &mut Connection) -> Result<Option<(Timestamp, Instant)>, Error> {
     let Raw::Postgres(connection) = connection.raw() else { return Ok(None) };
     let statement = format!("SELECT {DATABASE_NOW}");

@@ -10,30 +10,31 @@ use assurance_core::domain::time::Timestamp;
 /// A response that is stored for an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredReply {
-    /// The workspace of the request.
+    /// Workspace of the request.
     pub workspace: WorkspaceId,
     /// User who sent the request.
     pub user: UserId,
     /// Operation id of the route.
     pub operation: String,
-    /// Value of `Idempotency-Key`.
+    /// Value of the request's `Idempotency-Key` header.
     pub key: String,
     /// SHA-256 of the canonical request body.
     pub fingerprint: [u8; 32],
     /// HTTP status of the response.
     pub status: u16,
-    /// Body of the response.
+    /// Encrypted body of the response, in base64; `None` if the response has
+    /// none.
     pub body: Option<String>,
     /// Resource version of the response, sent as `ETag`; `None` if it has none.
     pub version: Option<u64>,
-    /// Time from which the key can be used again.
+    /// Time from which the idempotency key can be used again.
     pub expires_at: Timestamp,
 }
 
 type Row = (Vec<u8>, i64, Option<String>, Option<i64>, i64);
 
-/// Returns the response stored for a key; `None` if there is none or it has
-/// expired.
+/// Returns the response stored for an idempotency key; `None` if there is none
+/// or it has expired.
 pub async fn find(
     store: &Store,
     workspace: WorkspaceId,
@@ -69,8 +70,8 @@ pub async fn find(
     }))
 }
 
-/// Stores a response in a transaction of the host itself. Returns
-/// [`Error::KeyTaken`] if the key already has one.
+/// Stores the response to a request that the host itself handles. Returns
+/// [`Error::KeyTaken`] if one is already stored for the idempotency key.
 pub async fn keep(tx: &mut Tx, reply: StoredReply, now: Timestamp) -> Result<(), Error> {
     let nothing_else = Effects::new(reply.workspace, "", now);
     // No call of an area uses the keys of the host's operations, so the gate is
@@ -90,7 +91,8 @@ pub(super) async fn stored_bytes(
     Ok(scalar!(connection, sql, workspace.0))
 }
 
-/// Deletes at most `limit` expired responses. Returns their number.
+/// Deletes at most `limit` expired responses that were stored for idempotency
+/// keys. Returns their number.
 pub async fn sweep(connection: &mut Connection, now: Timestamp, limit: u32) -> Result<u64, Error> {
     let sql = "DELETE FROM idempotency WHERE (workspace_id, user_id, operation, key) IN \
                (SELECT workspace_id, user_id, operation, key FROM idempotency \

@@ -19,8 +19,8 @@ use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 /// Maximum number of fields in one index.
 const MAX_FIELDS: usize = 8;
 
-/// Checks that a collection's names are safe in SQL. The error is a message for
-/// the area's author.
+/// Checks that the names of a collection and its fields are safe in SQL. The
+/// error is a message for the area's author.
 pub fn check(scope: &CollectionScope) -> Result<(), String> {
     let word = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -69,10 +69,10 @@ pub(super) struct MissingIndex<'a> {
     pub(super) place: IndexedTable,
 }
 
-/// Table of an index.
+/// Table on which an index that an area declares is created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum IndexedTable {
-    /// The table of the collection.
+    /// The collection's own table.
     Collection,
     /// The table of all collections in a PostgreSQL database of an older
     /// release, until its documents are moved.
@@ -100,8 +100,9 @@ pub(super) async fn missing<'a>(
     Ok(declared.filter(is_missing).collect())
 }
 
-/// Converts a violated unique constraint into the error for the caller: an
-/// existing row, or a declared index of one of these collections.
+/// Converts the error of a violated unique constraint for the caller: the row's
+/// id exists, or a declared unique index of one of these collections has the
+/// values. Returns other errors unchanged.
 pub fn explain<'a>(error: Error, scopes: impl IntoIterator<Item = &'a CollectionScope>) -> Error {
     let Some(constraint) = error.broken_constraint() else { return error };
     if constraint == "documents_pkey" {

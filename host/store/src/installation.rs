@@ -16,7 +16,8 @@ use assurance_core::domain::time::Timestamp;
 /// Maximum number of secrets, and of authenticators, that [`sealed_values`]
 /// returns.
 const SECRETS: i64 = 10_000;
-/// Maximum number of stored responses that it returns; these may be large.
+/// Maximum number of stored responses that [`sealed_values`] returns; they may
+/// be large.
 const RESPONSES: i64 = 100;
 
 /// Returns the check value of the database's master key; `None` if no process
@@ -25,8 +26,8 @@ pub async fn key_check(connection: &mut Connection) -> Result<Option<Vec<u8>>, E
     Ok(optional_scalar!(connection, "SELECT key_check FROM installation WHERE id = 1"))
 }
 
-/// Stores a check value unless there is one, and returns the stored one. Of two
-/// processes with different keys, one wins.
+/// Stores the check value of a master key unless one is stored, and returns the
+/// stored one. Of two processes with different keys, one wins.
 pub async fn claim_key_check(
     connection: &mut Connection,
     value: &[u8],

@@ -6,10 +6,10 @@ use std::sync::{Arc, Weak};
 
 use dashmap::DashMap;
 
-/// Number of entries above which unused ones are removed.
+/// Number of locks in the map above which unused ones are removed.
 const SWEEP_ABOVE: usize = 1_024;
 
-/// A map of locks. Guards keep their lock in the map.
+/// A map of locks by key. A lock stays in the map while a guard of it exists.
 #[derive(Debug)]
 pub(super) struct KeyedLocks<K: Eq + Hash, L> {
     locks: DashMap<K, Weak<L>>,

@@ -38,9 +38,9 @@ pub(super) fn sort_keys<'a>(
     order.iter().map(key).collect()
 }
 
-/// Returns the statement of one page: the columns of a document, then those of
-/// the order. It returns one row more than the page, which shows whether there
-/// is a next page.
+/// Returns the statement of one page of a query: the columns of a document,
+/// then those of the sort order. It returns one row more than the page, which
+/// shows whether there is a next page.
 pub(super) fn page_sql(
     backend: Backend,
     target: QueryTarget<'_>,
@@ -87,7 +87,8 @@ struct PageSql<'a> {
 }
 
 impl PageSql<'_> {
-    /// Writes the documents of listed values, value by value.
+    /// Appends the query of the documents with the listed values in the first
+    /// field of the order, value by value.
     fn push_of_keys(
         self,
         sql: &mut Sql,
@@ -110,7 +111,8 @@ impl PageSql<'_> {
         Ok(())
     }
 
-    /// Writes the documents of one of the listed values.
+    /// Appends the query of the documents with one of the listed values in the
+    /// first field of the order.
     fn push_of_value(self, sql: &mut Sql, segments: &[KeyRange<'_>]) -> Result<(), QueryError> {
         self.push_select(sql)?;
         if let Some(first) = self.keys.first() {
@@ -129,9 +131,9 @@ impl PageSql<'_> {
         Ok(())
     }
 
-    /// Writes the segments of each branch. If the order's first field has a
-    /// list of values, documents after the position's value come from that
-    /// list.
+    /// Appends the union of the index ranges (`segments`) of each branch. If
+    /// the order's first field has a list of values, documents after the
+    /// position's value come from that list (`beyond`).
     fn push_union(
         self,
         sql: &mut Sql,
@@ -177,8 +179,8 @@ impl PageSql<'_> {
         self.push_limit(sql);
     }
 
-    /// Nulls are the smallest value: SQLite's default, NULLS FIRST on
-    /// PostgreSQL.
+    /// Appends `ORDER BY` with these columns. Nulls are the smallest value:
+    /// SQLite's default, `NULLS FIRST` on PostgreSQL.
     fn push_order(self, sql: &mut Sql, before: Option<&str>, names: &[String], id: &str) {
         sql.push(" ORDER BY ");
         if let Some(before) = before {
@@ -201,18 +203,20 @@ impl PageSql<'_> {
     }
 }
 
-/// Returns the number of a document's columns before those of the order.
+/// Returns the number of a document's columns in a row, which come before those
+/// of the sort order.
 pub(super) const fn columns_before_keys() -> usize {
     5
 }
 
-/// Returns the direction of the id, which breaks ties.
+/// Returns whether the ids of documents, which break ties, are in descending
+/// order.
 fn id_descending(keys: &[SortKey<'_>]) -> bool {
     keys.last().is_none_or(|key| key.descending)
 }
 
-/// A segment of the documents after a position: the first keys are equal to the
-/// position's, and the next one differs.
+/// A range of the documents after a cursor position: the first sort keys are
+/// equal to the position's, and the next one differs.
 #[derive(Debug)]
 struct KeyRange<'a> {
     equal: Vec<(DeclaredField<'a>, &'a FieldValue)>,
@@ -278,7 +282,8 @@ impl KeyRange<'_> {
     }
 }
 
-/// Writes ` AND (…)` with all segments; nothing if there are none.
+/// Appends ` AND (…)` with the conditions of all these ranges; nothing if there
+/// are none.
 fn push_any(sql: &mut Sql, segments: &[KeyRange<'_>]) -> Result<(), QueryError> {
     for (at, segment) in segments.iter().enumerate() {
         sql.push(if at == 0 { " AND (" } else { " OR " });
@@ -288,7 +293,7 @@ fn push_any(sql: &mut Sql, segments: &[KeyRange<'_>]) -> Result<(), QueryError> 
     Ok(())
 }
 
-/// Writes one part of a union with its own order and limit.
+/// Appends one part of a union with its own order and limit.
 fn push_part(
     sql: &mut Sql,
     at: usize,

@@ -12,7 +12,8 @@ use tokio::sync::Notify;
 use assurance_core::domain::job::Lane;
 use assurance_core::domain::time::Timestamp;
 
-/// One signal for each lane.
+/// Wakes this process's dispatchers when jobs are enqueued to their lanes; has
+/// one signal for each lane.
 #[derive(Debug, Default)]
 pub struct LaneWaker([LaneSignal; Lane::ALL.len()]);
 
@@ -42,16 +43,16 @@ impl LaneWaker {
         }
     }
 
-    /// Waits for an announcement, and returns the earliest due time of those
-    /// since the last scan.
+    /// Waits until a job of the lane is announced. Returns the earliest due
+    /// time of the jobs announced since the last scan.
     pub async fn wait(&self, lane: Lane) -> Timestamp {
         let signal = &self.0[lane as usize];
         signal.notify.notified().await;
         Timestamp(signal.earliest.load(Ordering::Acquire))
     }
 
-    /// Forgets what was announced; call it before a scan of the lane, which
-    /// finds those jobs. Later announcements wake again.
+    /// Forgets the announced jobs of a lane; call it before a scan of the lane,
+    /// which finds those jobs. Later announcements wake again.
     pub fn forget(&self, lane: Lane) {
         // A read and write, so that the scan sees the commit of each
         // announcement that is forgotten.

@@ -91,7 +91,7 @@ pub use stored_bytes::{OverQuota, Quota};
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
 
-/// Kind of database.
+/// Kind of database that the store uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Backend {
     /// SQLite, embedded in this process.
@@ -136,19 +136,19 @@ struct Inner {
 enum Databases {
     Sqlite {
         readers: Pool<SqliteConnection>,
-        /// The only connection that writes, and the queue for the write lock. A
-        /// reader that begins to write takes the lock too. Callers get the lock
-        /// in the order of their requests.
+        /// Pool of the only SQLite connection that writes, which is also the
+        /// queue for the write lock. A reader that begins to write takes the
+        /// lock too. Callers get the lock in the order of their requests.
         writer: Pool<SqliteConnection>,
-        /// Task that makes checkpoints.
+        /// Task that makes checkpoints of SQLite's write-ahead log.
         _checkpoints: AbortOnDropHandle<()>,
     },
     Postgres {
-        /// Connections with the isolation level read committed, for reads and
-        /// for the host's own short writes.
+        /// PostgreSQL connections with the isolation level read committed, for
+        /// reads and for the host's own short writes.
         common: Pool<PgConnection>,
-        /// Connections whose default isolation is serializable, also for single
-        /// statements.
+        /// PostgreSQL connections whose default isolation is serializable, also
+        /// for single statements.
         serializable: Pool<PgConnection>,
         /// Suffix that `ILIKE` needs for letters beyond ASCII: empty, or `
         /// COLLATE "…"`.
@@ -182,13 +182,14 @@ impl Store {
         &self.0.blobs
     }
 
-    /// Returns the outcomes of recent writes.
+    /// Returns the tracker of this process's failed writes.
     #[must_use]
     pub fn outcomes(&self) -> &WriteFailureTracker {
         &self.0.outcomes
     }
 
-    /// Returns the waker of workers; call it after a commit that enqueued jobs.
+    /// Returns the waker of this process's dispatchers; call it after a commit
+    /// that enqueued jobs.
     #[must_use]
     pub fn wake(&self) -> &LaneWaker {
         &self.0.wake
@@ -343,9 +344,9 @@ impl Store {
         Ok(tx.behind(gate).at(Some(place)))
     }
 
-    /// Waits until no call of this process holds the workspace's gate. Hold the
-    /// result only for a short write, and drop it before
-    /// [`Store::begin_locked`].
+    /// Waits until no call of this process holds the workspace's gate (its lock
+    /// against other calls). Hold the returned guard only for a short write,
+    /// and drop it before [`Store::begin_locked`].
     pub async fn open_gate(&self, workspace: WorkspaceId) -> Result<GateReadGuard, Error> {
         self.wait(self.0.gates.pass(workspace)).await
     }

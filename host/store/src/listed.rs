@@ -8,7 +8,8 @@ use super::union_branches::union_branches;
 use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 use assurance_core::domain::manifest::FieldKind;
 
-/// Values of the first field of an order, sorted, and the remaining query.
+/// Values that a query lists for the first field of its order, sorted, and the
+/// query without that list.
 #[derive(Debug)]
 pub(super) struct OneOfQuery {
     pub(super) values: Vec<String>,
@@ -54,7 +55,8 @@ pub(super) fn listed(
 }
 
 impl OneOfQuery {
-    /// Keeps only values after the position's own value.
+    /// Keeps only the listed values after the value of a cursor position, in
+    /// the query's order.
     pub(super) fn beyond(mut self, after: Option<&CursorPosition>) -> Self {
         if let Some(FieldValue::Text(last)) = after.and_then(|after| after.values.first()) {
             let descending = self.query.order.first().is_some_and(|first| first.descending);

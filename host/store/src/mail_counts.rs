@@ -16,8 +16,8 @@ pub struct MailCount {
     pub last_at: Timestamp,
 }
 
-/// Reads the counts of a recipient or workspace (`subject`). Other mails of the
-/// subject wait until the transaction ends.
+/// Returns the mail count of a recipient or workspace (`subject`). Other mails
+/// of the subject wait until the transaction ends.
 pub async fn lock(
     connection: &mut Connection,
     subject: &str,
@@ -31,7 +31,8 @@ pub async fn lock(
     Ok(MailCount { mails, since: Timestamp(since), last_at: Timestamp(last_at) })
 }
 
-/// Writes the counts of a subject that [`lock`] has read.
+/// Stores the mail count of a recipient or workspace (`subject`), which
+/// [`lock`] has returned before.
 pub async fn put(
     connection: &mut Connection,
     subject: &str,
@@ -42,14 +43,16 @@ pub async fn put(
     Ok(())
 }
 
-/// Subtracts one mail that was counted but not sent.
+/// Subtracts one mail of a recipient or workspace (`subject`) that was counted
+/// but not sent.
 pub async fn take_back(connection: &mut Connection, subject: &str) -> Result<(), Error> {
     let sql = "UPDATE mail_counts SET mails = mails - 1 WHERE subject = $1 AND mails > 0";
     execute!(connection, sql, subject.to_owned());
     Ok(())
 }
 
-/// Deletes counts of days that began at or before a time. Returns their number.
+/// Deletes the mail counts of days that began at or before a time. Returns
+/// their number.
 pub async fn sweep(connection: &mut Connection, before: Timestamp) -> Result<u64, Error> {
     Ok(execute!(connection, "DELETE FROM mail_counts WHERE since <= $1", before.0))
 }

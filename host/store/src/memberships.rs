@@ -15,7 +15,7 @@ use assurance_core::domain::time::Timestamp;
 
 type MemberRow = (Uuid, String, String, String);
 
-/// Adds a member, or changes the role of one.
+/// Adds a member to a workspace, or changes the role of an existing one.
 pub async fn put(
     connection: &mut Connection,
     workspace: WorkspaceId,
@@ -30,7 +30,7 @@ pub async fn put(
     Ok(())
 }
 
-/// Adds a member; an existing member keeps a higher role.
+/// Adds a member to a workspace; an existing member keeps a higher role.
 pub async fn add(
     connection: &mut Connection,
     workspace: WorkspaceId,
@@ -139,8 +139,9 @@ async fn after_email(
         .collect()
 }
 
-/// Returns the role of a member, who may be disabled. No other transaction can
-/// remove members of the workspace or lower their roles until this one ends.
+/// Returns the role of a member, who may be disabled; `None` if the person is
+/// not a member. No other transaction can remove members of the workspace or
+/// lower their roles until this one ends.
 pub async fn lock_role(
     connection: &mut Connection,
     workspace: WorkspaceId,
@@ -152,7 +153,8 @@ pub async fn lock_role(
     role.as_deref().map(parse_role).transpose()
 }
 
-/// Returns whether the workspace has another owner who is not disabled.
+/// Returns whether the workspace has an owner other than this person who is not
+/// disabled.
 pub async fn has_other_owner(
     connection: &mut Connection,
     workspace: WorkspaceId,
@@ -165,7 +167,7 @@ pub async fn has_other_owner(
     Ok(others > 0)
 }
 
-/// Removes a member; does nothing if the person is not one.
+/// Removes a member from a workspace; does nothing if the person is not one.
 pub async fn remove(
     connection: &mut Connection,
     workspace: WorkspaceId,

@@ -14,15 +14,16 @@ pub type CodeHash = [u8; 32];
 /// A person's authenticator (TOTP).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Totp {
-    /// Encrypted secret, bound to this person.
+    /// Encrypted secret of the authenticator, bound to this person.
     pub sealed_secret: Vec<u8>,
-    /// Time of confirmation; `None` while enrollment is pending.
+    /// Time at which the person confirmed the authenticator; `None` while
+    /// enrollment is pending.
     pub confirmed_at: Option<Timestamp>,
     /// Time until which recovery codes are locked.
     pub recovery_locked_until: Timestamp,
 }
 
-/// State of the second factor for the security page.
+/// State of a person's second factor for the security page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MfaStatus {
     /// Whether an authenticator is confirmed.
@@ -33,8 +34,8 @@ pub struct MfaStatus {
     pub recovery_locked_until: Timestamp,
 }
 
-/// Begins an enrollment and replaces a pending one. Returns
-/// [`Error::AlreadyExists`] if an authenticator is confirmed.
+/// Begins a person's enrollment of an authenticator and replaces a pending one.
+/// Returns [`Error::AlreadyExists`] if an authenticator is confirmed.
 pub async fn begin_enrolment(
     connection: &mut Connection,
     user: UserId,
@@ -47,7 +48,8 @@ pub async fn begin_enrolment(
     changed_or(execute!(connection, sql, user.0, sealed_secret), Error::AlreadyExists)
 }
 
-/// Returns the person's authenticator and locks it until the transaction ends.
+/// Returns the person's authenticator and locks it until the transaction ends;
+/// `None` if there is none.
 pub async fn lock(connection: &mut Connection, user: UserId) -> Result<Option<Totp>, Error> {
     let sql = "UPDATE totp SET last_step = last_step WHERE user_id = $1 \
                RETURNING sealed_secret, confirmed_at, recovery_locked_until";
@@ -81,7 +83,8 @@ pub async fn confirm(
     Ok(())
 }
 
-/// Deletes the authenticator with its recovery codes and failures.
+/// Deletes a person's authenticator with the recovery codes and recorded wrong
+/// codes.
 pub async fn remove(connection: &mut Connection, user: UserId) -> Result<(), Error> {
     for statement in [
         "DELETE FROM recovery_codes WHERE user_id = $1",
@@ -107,8 +110,8 @@ pub async fn replace_recovery_codes(
     Ok(())
 }
 
-/// Marks a recovery code as used. Returns false if there is no such unused
-/// code.
+/// Marks a person's recovery code as used. Returns false if there is no such
+/// unused code.
 pub async fn take_recovery_code(
     connection: &mut Connection,
     user: UserId,
@@ -137,7 +140,7 @@ pub async fn record_failure(
     Ok(scalar!(connection, sql, user.0))
 }
 
-/// Locks the recovery codes until a time; a past time unlocks them.
+/// Locks a person's recovery codes until a time; a past time unlocks them.
 pub async fn lock_recovery(
     connection: &mut Connection,
     user: UserId,
@@ -154,7 +157,7 @@ pub async fn forget_failures(connection: &mut Connection, user: UserId) -> Resul
     Ok(())
 }
 
-/// Returns the state of the second factor for the security page.
+/// Returns the state of a person's second factor for the security page.
 pub async fn status(connection: &mut Connection, user: UserId) -> Result<MfaStatus, Error> {
     let sql = "SELECT confirmed_at, recovery_locked_until, (SELECT COUNT(*) FROM recovery_codes r \
                WHERE r.user_id = totp.user_id AND r.used_at IS NULL) FROM totp WHERE user_id = $1";

@@ -10,12 +10,12 @@ use assurance_core::domain::time::Timestamp;
 
 type Row = (Uuid, String, String, Option<String>, Option<String>, String, Option<String>, i64);
 
-/// A node that has sent a heartbeat.
+/// A node of the fleet with the time of its last heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveNode {
-    /// Id of the process.
+    /// Id of the node's process.
     pub node: Uuid,
-    /// Name of the machine that the process runs on.
+    /// Name of the machine that the node's process runs on.
     pub host: String,
     /// Time of the node's last heartbeat.
     pub seen_at: Timestamp,
@@ -46,7 +46,8 @@ pub async fn alive(
     Ok(rows.into_iter().map(node).collect())
 }
 
-/// Deletes a node that ends, and nodes without a heartbeat since `seen_before`.
+/// Deletes a node that ends, and nodes without a heartbeat since `seen_before`,
+/// together with their reports.
 pub async fn forget(
     connection: &mut Connection,
     node: Uuid,
@@ -56,8 +57,8 @@ pub async fn forget(
     report(connection, node, &[], seen_before).await
 }
 
-/// Replaces the reports of a node, and deletes those of nodes without a
-/// heartbeat since `forget_before`.
+/// Replaces a node's reports of the area versions that it runs, and deletes
+/// those of nodes without a heartbeat since `forget_before`.
 pub async fn report(
     connection: &mut Connection,
     node: Uuid,
@@ -88,7 +89,8 @@ pub async fn report(
     Ok(())
 }
 
-/// Lists the reports of nodes with a heartbeat since `seen_since`.
+/// Lists which area versions the nodes report to run; only reports since
+/// `seen_since`.
 pub async fn list(
     connection: &mut Connection,
     seen_since: Timestamp,

@@ -7,14 +7,14 @@ use super::deployments::CHANNEL;
 use super::error::Error;
 use super::{Databases, Store};
 
-/// A subscription to notifications; on SQLite, which has none, it never
-/// receives one.
+/// A subscription to PostgreSQL's notifications that an area's live version or
+/// trial has changed. On SQLite it never receives one.
 #[derive(Debug)]
 pub struct NotificationListener(Option<PgListener>);
 
 impl Store {
-    /// Subscribes to notifications of moved live pointers, on a separate
-    /// connection.
+    /// Subscribes, on a separate connection, to notifications that an area's
+    /// live version or trial has changed.
     pub async fn notices(&self) -> Result<NotificationListener, Error> {
         let Databases::Postgres { options, .. } = &self.0.databases else {
             return Ok(NotificationListener(None));
@@ -32,7 +32,8 @@ impl Store {
 }
 
 impl NotificationListener {
-    /// Waits for the next notification; never returns if the database has none.
+    /// Waits for the next notification; never returns on SQLite, which has
+    /// none.
     pub async fn next(&mut self) -> Result<(), Error> {
         match &mut self.0 {
             Some(listener) => Ok(listener.recv().await.map(drop)?),

@@ -20,7 +20,7 @@ use super::pool::{self, Pool, PoolLimits};
 use super::stored_bytes::StoredBytes;
 use super::{Backend, Databases, Inner, Store, checkpoint, documents_move, jobs, migrations};
 
-/// Settings of the store.
+/// Settings for opening the database and the blob store.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Database URL: `sqlite:PATH` or `postgres://USER@HOST/NAME`.
@@ -30,16 +30,16 @@ pub struct Settings {
     /// Maximum time that a call waits for a connection or for the write lock,
     /// in milliseconds.
     pub acquire_timeout_ms: u64,
-    /// Timeouts that PostgreSQL applies to this process's sessions.
+    /// Time limits that PostgreSQL applies to this process's sessions.
     pub timeouts: Timeouts,
-    /// Location of blobs.
+    /// Folder or bucket of the blob store.
     pub blobs: BlobLocation,
 }
 
-/// Timeouts of PostgreSQL sessions. 0: no limit.
+/// Limits of PostgreSQL on this process's sessions; 0 means no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timeouts {
-    /// Maximum time of one statement, in milliseconds.
+    /// Maximum time of one SQL statement, in milliseconds.
     pub statement_ms: u32,
     /// Maximum time that a statement waits for a lock, in milliseconds.
     pub lock_ms: u32,
@@ -61,20 +61,21 @@ impl Default for Timeouts {
     }
 }
 
-/// Age after which a PostgreSQL connection is closed when it is returned.
+/// Age after which a PostgreSQL connection is closed when it is returned to the
+/// pool.
 const LIFETIME: Duration = Duration::from_secs(30 * 60);
-/// Maximum time that a migration's statement waits for a lock. All other work
-/// on the table waits behind it.
+/// Maximum time in milliseconds that a migration's statement waits for a lock.
+/// All other work on the table waits behind it.
 const MIGRATION_LOCK_MS: u32 = 1_000;
-/// Total time for which a migration is retried.
+/// Total time for which a migration that cannot get a lock is retried.
 const MIGRATION_PATIENCE: Duration = Duration::from_secs(300);
 /// First and longest pause between two attempts of a migration; the pause
 /// doubles each time.
 const MIGRATION_PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(5)];
-/// Number of prepared statements per PostgreSQL connection.
+/// Maximum number of prepared statements that one PostgreSQL connection caches.
 const STATEMENTS: usize = 512;
-/// Number of prepared statements per SQLite connection. Each takes about 10 KiB
-/// of this process's memory.
+/// Maximum number of prepared statements that one SQLite connection caches.
+/// Each takes about 10 KiB of this process's memory.
 const SQLITE_STATEMENTS: usize = 256;
 /// Maximum time that SQLite waits for another process's write.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -98,13 +99,13 @@ const SESSION: [(&str, &str); 3] =
     [("enable_seqscan", "off"), ("jit", "off"), ("client_min_messages", "error")];
 
 impl Store {
-    /// Connects and migrates the schema; safe if several processes start at
-    /// once.
+    /// Connects to the database and migrates its schema; safe if several
+    /// processes start at once.
     pub async fn open(settings: &Settings) -> Result<Self, Error> {
         Self::open_with(settings, MigrationScope::All).await
     }
 
-    /// Connects and creates the schema if the database is empty. Does not
+    /// Connects to the database and creates the schema if it is empty. Does not
     /// migrate the database of an older release, because that release may be
     /// serving it.
     ///
@@ -152,7 +153,8 @@ impl Store {
     }
 }
 
-/// Returns the permits for reading and writing connections.
+/// Creates the permits to hold connections while an area's code runs: first
+/// those for reading connections, then those for writing ones.
 fn shares(databases: &Databases, connections: u32) -> (ConnectionShares, ConnectionShares) {
     match databases {
         // The second are for calls that wait for the writer.
@@ -167,12 +169,12 @@ fn shares(databases: &Databases, connections: u32) -> (ConnectionShares, Connect
     }
 }
 
-/// Databases that are migrated when they are opened.
+/// Which databases are migrated when they are opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MigrationScope {
-    /// Every database.
+    /// Every database is migrated.
     All,
-    /// Only a database without any migration.
+    /// Only an empty database is migrated; that of an older release is refused.
     Empty,
 }
 
@@ -248,7 +250,8 @@ async fn applied_postgres(connection: &mut PgConnection) -> Result<Option<i64>, 
     Ok(sqlx::query_scalar(NEWEST_APPLIED).fetch_one(connection).await?)
 }
 
-/// Refuses a database whose newest migration is older than this release's.
+/// Returns an error if the newest applied migration of a database is older than
+/// this release's.
 fn refuse_older(backend: Backend, applied: Option<i64>) -> Result<(), Error> {
     let needed = migrations::newest(backend);
     match applied {
@@ -295,7 +298,8 @@ async fn open_postgres(
     })
 }
 
-/// Checks that the settings of a connection reach PostgreSQL.
+/// Checks that PostgreSQL receives the settings that this process gives a
+/// connection; a connection pooler in between may drop them.
 async fn check_settings(strict: &PgConnectOptions) -> Result<(), Error> {
     let mut connection = PgConnection::connect_with(strict).await?;
     let isolation: String = sqlx::query_scalar("SHOW default_transaction_isolation")
@@ -308,8 +312,8 @@ async fn check_settings(strict: &PgConnectOptions) -> Result<(), Error> {
 }
 
 impl Timeouts {
-    /// Returns the PostgreSQL parameters. The last ones end a session whose
-    /// client disappeared, and release its locks.
+    /// Returns these limits as PostgreSQL session parameters. The last three
+    /// end a session whose client disappeared, and release its locks.
     fn session(self) -> [(&'static str, String); 6] {
         let keepalive_s = (self.unreachable_ms / 4_000).max(u32::from(self.unreachable_ms > 0));
         [
@@ -359,7 +363,8 @@ fn lost_lock(error: &MigrateError) -> bool {
     matches!(code.as_deref(), Some("55P03" | "40P01"))
 }
 
-/// Returns the first collation that folds `É` and `é`. A database created with
+/// Returns the `COLLATE` suffix with which `ILIKE` finds `É` for `é`; empty if
+/// the database needs none or has no such collation. A database created with
 /// the `C` locale folds ASCII only.
 async fn find_folding(connection: &mut PgConnection) -> Result<&'static str, Error> {
     let known: Vec<String> = sqlx::query_scalar(

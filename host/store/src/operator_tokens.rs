@@ -11,8 +11,8 @@ use assurance_core::domain::time::Timestamp;
 
 type Row = (Uuid, String, String, i64, Option<i64>);
 
-/// Adds a token. Returns [`Error::AlreadyExists`] if a valid token has the same
-/// name.
+/// Adds an operator's token. Returns [`Error::AlreadyExists`] if a valid token
+/// has the same name.
 pub async fn insert(
     connection: &mut Connection,
     token: &OperatorTokenInfo,
@@ -32,7 +32,7 @@ pub async fn insert(
     changed_or(added, Error::AlreadyExists)
 }
 
-/// Returns the valid token with this hash; `None` if there is none.
+/// Returns the operator's valid token with this hash; `None` if there is none.
 pub async fn find(
     connection: &mut Connection,
     hash: &[u8; 32],
@@ -43,7 +43,7 @@ pub async fn find(
     row.map(token).transpose()
 }
 
-/// Lists all tokens, including revoked ones, oldest first.
+/// Lists all operators' tokens, including revoked ones, oldest first.
 pub async fn list(connection: &mut Connection) -> Result<Vec<OperatorTokenInfo>, Error> {
     let sql = "SELECT id, name, scopes, created_at, revoked_at FROM operator_tokens \
                ORDER BY created_at, id";
@@ -51,7 +51,8 @@ pub async fn list(connection: &mut Connection) -> Result<Vec<OperatorTokenInfo>,
     rows.into_iter().map(token).collect()
 }
 
-/// Revokes the valid token with this name. Returns whether there was one.
+/// Revokes the operators' valid token with this name. Returns whether there was
+/// one.
 pub async fn revoke(
     connection: &mut Connection,
     name: &str,

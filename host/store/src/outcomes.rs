@@ -8,14 +8,14 @@ use parking_lot::Mutex;
 
 use super::Error;
 
-/// Number of consecutive failures that indicate a problem of the database;
+/// Number of consecutive failed writes that indicate a problem of the database;
 /// fewer may be caused by one workspace.
 const MIN_FAILURES: u32 = 5;
-/// Time for which failures count. It is limited because a node that is not
-/// ready receives no writes that could succeed.
+/// Time after the last failed write for which the failures count. It is limited
+/// because a node that is not ready receives no writes that could succeed.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// Consecutive failures since the last successful write.
+/// Consecutive failed writes of calls since the last successful one.
 #[derive(Debug, Default)]
 pub struct WriteFailureTracker(Mutex<Option<ConsecutiveFailures>>);
 
@@ -43,8 +43,8 @@ impl WriteFailureTracker {
         }
     }
 
-    /// Returns why writes fail; `None` if they do not, or if none was tried
-    /// within the last 10 seconds.
+    /// Returns why writes fail; `None` if fewer than 5 writes in a row have
+    /// failed, or if the last of them failed more than 10 seconds ago.
     pub fn failing(&self) -> Option<String> {
         let failures = self.0.lock();
         let failures = failures.as_ref()?;

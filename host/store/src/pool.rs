@@ -40,7 +40,7 @@ const LEFT_OPEN: &str = "assurance_database_transactions_left_open_total";
 
 /// Metric: how long callers waited because all connections were lent.
 const WAIT_SECONDS: &str = "assurance_database_connection_wait_seconds";
-/// Metric: callers that got no connection within the limit.
+/// Metric: callers that got no connection within the time limit.
 const TIMEOUTS: &str = "assurance_database_connection_timeouts_total";
 
 /// Describes the pool's metrics.
@@ -62,7 +62,7 @@ pub(super) fn describe_metrics() {
     counter!(TIMEOUTS).increment(0);
 }
 
-/// Connections of one kind to one database.
+/// A pool of connections to one database.
 #[derive(Debug)]
 pub(super) struct Pool<C: DatabaseSession>(Arc<Inner<C>>);
 
@@ -79,7 +79,7 @@ pub(super) struct PoolLimits {
     pub(super) connections: u32,
     /// Maximum time that a caller waits for a connection.
     pub(super) timeout: Duration,
-    /// Maximum age of a connection, checked when it is returned. It bounds the
+    /// Maximum age of a connection, checked when it is returned; `None`: no limit. It bounds the
     /// server's memory per connection.
     pub(super) lifetime: Option<Duration>,
 }
@@ -106,7 +106,8 @@ struct IdleConnection<C> {
     since: Instant,
 }
 
-/// State in which a borrower leaves a connection.
+/// Whether a connection may have an open transaction or a running statement when its borrower
+/// returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum TransactionStatus {
     /// All statements ended well, outside a transaction.
@@ -305,7 +306,7 @@ impl<C: DatabaseSession> Inner<C> {
     }
 }
 
-/// Returns whether the server responds in time and has no transaction open.
+/// Returns whether the server responds in time and has no transaction open on this connection.
 async fn is_usable<C: DatabaseSession>(connection: &mut C) -> bool {
     let asked = tokio::time::timeout(PATIENCE, connection.is_idle());
     match asked.await {

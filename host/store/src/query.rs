@@ -27,12 +27,13 @@ pub enum QueryError {
     /// The query is invalid; the message is for the area's author.
     #[error("{0}")]
     Misuse(String),
-    /// [`Error::NotFound`] if the document to start after does not exist.
+    /// The store failed; [`Error::NotFound`] if the document to start after
+    /// does not exist.
     #[error(transparent)]
     Store(#[from] Error),
 }
 
-/// Workspace and collection of a query.
+/// Workspace and collection that a query reads.
 #[derive(Clone, Copy, Debug)]
 pub struct QueryTarget<'a> {
     /// Id of the workspace.
@@ -47,8 +48,8 @@ pub struct QueryTarget<'a> {
     pub use_search_table: bool,
 }
 
-/// Returns one page. Returns [`Error::TooLarge`] if its bodies exceed `budget`
-/// bytes.
+/// Returns one page of the documents that match a query. Returns
+/// [`Error::TooLarge`] if their bodies exceed `budget` bytes.
 pub async fn page(
     connection: &mut Connection,
     target: QueryTarget<'_>,
@@ -89,8 +90,8 @@ pub async fn page(
     Ok(DocumentPage { documents: taken.documents, next })
 }
 
-/// Adds the documents of the keys that a search finds, key by key, until the
-/// page is full.
+/// Adds the documents of the keys that a substring search finds, key by key,
+/// until the page is full.
 async fn searched_page(
     connection: &mut Connection,
     target: QueryTarget<'_>,
@@ -121,9 +122,10 @@ struct PageBuilder<'a> {
     limit: usize,
     budget: u64,
     documents: Vec<Document>,
-    /// Position after the last document of a full page.
+    /// Cursor position after the last document of a full page.
     last: Option<CursorPosition>,
-    /// Whether the query returned one row more than the page.
+    /// Whether the query returned one row more than the page, so that there is
+    /// a next page.
     more: bool,
 }
 
@@ -150,7 +152,8 @@ impl<'a> PageBuilder<'a> {
     }
 }
 
-/// Returns the number of matching documents, up to `at_most` if it is set.
+/// Returns the number of documents that match the conditions, up to `at_most`
+/// if it is set.
 pub async fn count(
     connection: &mut Connection,
     target: QueryTarget<'_>,
@@ -175,9 +178,9 @@ pub async fn count(
     Ok(row.map_or(Ok(0), |row| row.integer(0))?.cast_unsigned())
 }
 
-/// Returns the number of matching documents for each combination of values,
-/// ordered by them. Returns [`Error::TooLarge`] if there are more than `limit`
-/// combinations, or if their texts exceed `budget` bytes.
+/// Returns the number of matching documents for each combination of the fields'
+/// values, ordered by the values. Returns [`Error::TooLarge`] if there are more
+/// than `limit` combinations, or if their texts exceed `budget` bytes.
 pub async fn count_by(
     connection: &mut Connection,
     target: QueryTarget<'_>,
@@ -206,9 +209,10 @@ pub async fn count_by(
     Ok(groups)
 }
 
-/// Returns the statement with one row for each combination, and one more than
-/// the limit. `OFFSET 0` makes PostgreSQL extract a document's values from its
-/// body once instead of at every step.
+/// Returns the statement that counts documents for each combination of the
+/// fields' values, at most one combination more than the limit. `OFFSET 0`
+/// makes PostgreSQL extract a document's values from its body once instead of
+/// at every step.
 fn groups_sql(
     backend: Backend,
     target: QueryTarget<'_>,
@@ -235,8 +239,8 @@ fn groups_sql(
     Ok(sql)
 }
 
-/// Returns whether the position's values still have the fields' types, which a
-/// later version of the area may have changed.
+/// Returns whether the values of a cursor position still have the fields'
+/// types, which a later version of the area may have changed.
 fn fits(keys: &[SortKey<'_>], position: &CursorPosition) -> bool {
     keys.iter().zip(&position.values).all(|(key, value)| key.field.arg(value).is_ok())
 }
@@ -264,7 +268,7 @@ fn text_bytes(value: &FieldValue) -> usize {
     }
 }
 
-/// Returns the position of a document in an order, by its id.
+/// Returns the cursor position of the document with this id in a sort order.
 async fn position_of(
     connection: &mut Connection,
     target: QueryTarget<'_>,
@@ -291,7 +295,7 @@ impl<'a> QueryTarget<'a> {
     }
 }
 
-/// Writes ` FROM … WHERE …` with the collection, the workspace and the query's
+/// Appends ` FROM … WHERE …` with the collection, the workspace and the query's
 /// conditions.
 pub(super) fn push_matching(
     sql: &mut Sql,

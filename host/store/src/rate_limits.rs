@@ -7,8 +7,9 @@ use super::connection::{Connection, Raw};
 use super::error::Error;
 use super::sql::DATABASE_NOW;
 
-/// Charges keys in microseconds of their regained time, with a maximum debt. Returns the
-/// microseconds until each key has its full quota again, in the order of `charges`.
+/// Charges rate-limit keys in the database. A cost is the time in microseconds in which the key
+/// regains it; no key owes more than `max_debt_us`. Returns the microseconds until each key has its
+/// full quota again, in the order of `charges`.
 ///
 /// The generic cell rate algorithm: a key's state is the time at which it has its full quota. Rows
 /// are locked in the order of keys, so that nodes do not wait for each other in a circle.
@@ -41,7 +42,7 @@ pub async fn charge(
     Ok(charges.iter().map(wait).collect())
 }
 
-/// Deletes keys that have their full quota.
+/// Deletes the rate-limit keys that have their full quota again.
 pub async fn forget_regained(connection: &mut Connection) -> Result<(), Error> {
     let Raw::Postgres(connection) = connection.raw() else { return Ok(()) };
     // A row that another node charges stays, so that the two never wait for each other.

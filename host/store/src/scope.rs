@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 
-/// One collection, as an area can access it.
+/// One collection that an area can access, with its declared fields and
+/// indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectionScope {
-    /// `area.name`, with lower-case letters, digits, `_` and one `.`. It is a
-    /// literal in SQL, so that partial indexes match.
+    /// Full name `area.name`, with lower-case letters, digits, `_` and one `.`.
+    /// It is a literal in SQL, so that partial indexes match.
     pub full_name: String,
     /// Whether the collection belongs to the calling area, which may then write
     /// it.
@@ -27,7 +28,8 @@ pub struct CollectionScope {
 pub struct SubstringIndexSpec {
     /// The declared field that contains the text.
     pub text: String,
-    /// The declared field of the order; never null if the text is not null.
+    /// The declared field that pages of search results are ordered by; never
+    /// null if the text is not null.
     pub by: String,
     /// Fields with few documents per value. If a query fixes one of them, its
     /// documents are scanned instead of the substring index.

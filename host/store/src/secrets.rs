@@ -21,8 +21,9 @@ pub async fn find(
     Ok(found.map(secret))
 }
 
-/// Binds a secret to the origin of `bound`. Returns false if the stored secret
-/// is not `before` any more: another call replaced, deleted or bound it.
+/// Binds an area's secret to one origin: replaces `before`, which has none,
+/// with `bound`. Returns false if the stored secret is not `before` any more:
+/// another call replaced, deleted or bound it.
 pub async fn bind(
     connection: &mut Connection,
     (workspace, area, name): (WorkspaceId, &str, &str),

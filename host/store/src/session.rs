@@ -25,8 +25,9 @@ pub(super) trait DatabaseSession: Connection + 'static {
     fn settle(&mut self) -> impl Future<Output = Result<bool, sqlx::Error>> + Send;
 }
 
-/// Interprets the result of a driver's `begin` with a statement that begins
-/// nothing: the driver compares the server's state afterwards.
+/// Returns whether no transaction was open, from the result of a driver's
+/// `begin` with a statement that begins nothing: after it, the driver compares
+/// the server's state.
 fn reported(begun: Result<(), sqlx::Error>) -> Result<bool, sqlx::Error> {
     match begun {
         Ok(()) => Ok(false),
@@ -56,8 +57,9 @@ impl DatabaseSession for PgConnection {
     }
 }
 
-/// Corrects the driver's count: it counts an already open transaction as its
-/// own and would send a rollback before the next statement.
+/// Corrects the PostgreSQL driver's transaction count after its `begin` was
+/// used to test for an open transaction: it counts an already open transaction
+/// as its own and would send a rollback before the next statement.
 fn forget_begin(connection: &mut PgConnection, begun: &Result<(), sqlx::Error>) {
     if begun.is_ok() {
         PostgresTransactionManager::start_rollback(connection);

@@ -15,7 +15,7 @@ type SessionRow = (Uuid, i64, i64, i64, Option<String>, Option<String>);
 type SessionAndUserRow =
     (Uuid, i64, i64, i64, Option<String>, Option<String>, Uuid, String, String, bool);
 
-/// Adds a session with the hash of its token.
+/// Adds a person's session with the hash of its token.
 pub async fn insert(
     connection: &mut Connection,
     user: UserId,
@@ -71,7 +71,8 @@ pub async fn list(
     Ok(rows.into_iter().map(session).collect())
 }
 
-/// Records a use, unless a use later than `before` is already recorded.
+/// Records a use of the session, unless a use later than `before` is already
+/// recorded.
 pub async fn touch(
     connection: &mut Connection,
     id: SessionId,

@@ -5,20 +5,21 @@ use super::connection::{Connection, execute, fetch_one};
 use super::error::Error;
 use assurance_core::domain::time::Timestamp;
 
-/// Failed sign-ins of one subject: an account at a place, or an address.
+/// Number and times of the failed sign-ins of one subject: an account at a
+/// place (device or network), or an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignInFailures {
-    /// Number of consecutive failures.
+    /// Number of consecutive failed sign-ins.
     pub count: i64,
     /// Time of the last failure; for failures that are counted per day, of the
     /// first one.
     pub last_at: Timestamp,
-    /// Time before which no attempt is accepted.
+    /// Time before which no attempt to sign in is accepted.
     pub blocked_until: Timestamp,
 }
 
-/// Reads the failures of a subject (an account at a place, or an address).
-/// Other attempts on the subject wait until the transaction ends.
+/// Returns the failed sign-ins of a subject (an account at a place, or an
+/// address). Other attempts on the subject wait until the transaction ends.
 pub async fn lock(
     connection: &mut Connection,
     subject: &str,
@@ -37,7 +38,7 @@ pub async fn lock(
     })
 }
 
-/// Writes the failures of a subject that [`lock`] has read.
+/// Stores the failed sign-ins of a subject, which [`lock`] has returned before.
 pub async fn put(
     connection: &mut Connection,
     subject: &str,
@@ -55,8 +56,9 @@ pub async fn put(
     Ok(())
 }
 
-/// Subtracts one failure of an attempt that did not fail. Restores `former` as
-/// the time of the last failure if no other was counted after `counted_at`.
+/// Subtracts one failure that was counted before an attempt to sign in, which
+/// then did not fail. Restores `former` as the time of the last failure if no
+/// other was counted after `counted_at`.
 pub async fn take_back(
     connection: &mut Connection,
     subject: &str,
@@ -70,13 +72,14 @@ pub async fn take_back(
     Ok(())
 }
 
-/// Deletes the failures of one subject.
+/// Deletes the failed sign-ins of one subject (an account at a place, or an
+/// address).
 pub async fn forget(connection: &mut Connection, subject: &str) -> Result<(), Error> {
     execute!(connection, "DELETE FROM sign_in_failures WHERE subject = $1", subject);
     Ok(())
 }
 
-/// Deletes all failures of an account, from all places. The account is
+/// Deletes all failed sign-ins of an account, from all places. The account is
 /// hexadecimal after its first word, so it contains no pattern characters.
 pub async fn forget_all(connection: &mut Connection, account: &str) -> Result<(), Error> {
     let sql = "DELETE FROM sign_in_failures WHERE subject LIKE $1";
@@ -84,8 +87,8 @@ pub async fn forget_all(connection: &mut Connection, account: &str) -> Result<()
     Ok(())
 }
 
-/// Deletes the failures of subjects whose last recorded failure was at or
-/// before a time. Returns their number.
+/// Deletes the failed sign-ins of subjects whose last recorded failure was at
+/// or before a time. Returns their number.
 pub async fn sweep(connection: &mut Connection, before: Timestamp) -> Result<u64, Error> {
     Ok(execute!(connection, "DELETE FROM sign_in_failures WHERE last_failed_at <= $1", before.0))
 }

@@ -37,7 +37,8 @@ pub async fn forget(connection: &mut Connection, account: &str, place: &str) -> 
     Ok(())
 }
 
-/// Deletes all but the newest `most` places of one kind (`device`, `network`).
+/// Deletes an account's devices or networks (`kind`: `device`, `network`)
+/// except the `most` that were used last.
 pub async fn keep_newest(
     connection: &mut Connection,
     account: &str,
@@ -51,7 +52,8 @@ pub async fn keep_newest(
     Ok(())
 }
 
-/// Deletes the places of all accounts that were last used before a time.
+/// Deletes the devices and networks of all accounts that were last used at or
+/// before a time. Returns their number.
 pub async fn sweep(connection: &mut Connection, before: Timestamp) -> Result<u64, Error> {
     Ok(execute!(connection, "DELETE FROM sign_in_places WHERE seen_at <= $1", before.0))
 }

@@ -26,7 +26,7 @@ pub(super) struct Sql {
     pub(super) backend: Backend,
     pub(super) text: String,
     args: Vec<SqlParameter>,
-    /// Whether the plan of an earlier execution may be reused.
+    /// Whether PostgreSQL may reuse the plan of an earlier execution.
     kept: bool,
 }
 
@@ -119,8 +119,8 @@ impl Sql {
 
 type BindResult = Result<(), sqlx::error::BoxDynError>;
 
-/// Defines the kinds of parameters: single values, and lists, which only
-/// PostgreSQL has.
+/// Defines the enum of statement parameters and its conversions: single values,
+/// and lists, which only PostgreSQL can bind.
 macro_rules! parameters {
     ({ $($value:ident($value_type:ty),)* } { $($list:ident($list_type:ty),)* }) => {
         /// Value of a statement's parameter.
@@ -250,8 +250,8 @@ pub(super) async fn one_row(connection: &mut Connection, sql: Sql) -> Result<Opt
     })
 }
 
-/// Reads a row of either database into a struct, member by member. (sqlx's
-/// derive macro would compile both drivers a second time.)
+/// Defines a struct and reads a row of either database into it, field by field.
+/// (sqlx's derive macro would compile both drivers a second time.)
 macro_rules! from_row {
     ($(#[$meta:meta])* struct $name:ident { $($member:ident: $type:ty,)* }) => {
         $(#[$meta])*

@@ -12,18 +12,19 @@ use super::sql::{Sql, one_row};
 use super::{Error, Store, collections, idempotency};
 use assurance_core::domain::id::WorkspaceId;
 
-/// Interval between two measurements of a workspace with a full quota.
+/// Minimum time between two measurements of a workspace whose storage quota is
+/// used up.
 const REMEASURE_INTERVAL: Duration = Duration::from_secs(10);
-/// Part of a quota (1/16) after which a workspace is measured again, in written
-/// bytes.
+/// Divisor of a storage quota: the workspace is measured again after this part
+/// of the quota (1/16) was written.
 const MEASURE_FRACTION: u64 = 16;
-/// Maximum number of workspaces in memory. Beyond it, those without a
-/// measurement are reset to zero.
+/// Maximum number of workspaces whose stored bytes are tracked in memory.
+/// Beyond it, those without a measurement start again at zero.
 const MOST_KNOWN: usize = 10_000;
-/// Key of the responses stored for idempotency keys, next to the areas. No area
-/// can have this name.
+/// Key for the bytes of responses stored for idempotency keys, in a map whose
+/// other keys are names of areas. No area can have this name.
 const STORED_RESPONSES: &str = "stored responses";
-/// Maximum number of documents that one statement measures.
+/// Maximum number of documents whose bytes one statement adds up.
 const PAGE: u32 = 20_000;
 
 /// Storage quotas in bytes. A fleet exceeds a quota by at most a sixteenth for
@@ -49,15 +50,16 @@ pub struct OverQuota {
     setting: &'static str,
 }
 
-/// Usage of the workspaces that this process writes to.
+/// Stored bytes, as last measured, of the workspaces that this process writes
+/// to.
 #[derive(Debug, Default)]
 pub(super) struct StoredBytes(Mutex<HashMap<WorkspaceId, ByteGauge>>);
 
 #[derive(Debug, Default)]
 struct ByteGauge {
-    /// Bytes written since the last measurement.
+    /// Bytes written to the workspace since the last measurement.
     written: u64,
-    /// Stored bytes at the last measurement, by area.
+    /// Stored bytes of the workspace at the last measurement, by area.
     areas: BTreeMap<String, u64>,
     measured_at: Option<Instant>,
 }
@@ -109,8 +111,8 @@ impl Store {
         checked.map_err(Error::OverQuota)
     }
 
-    /// Adds written bytes to the usage of a workspace; measures it after a
-    /// sixteenth of the smaller quota.
+    /// Records that bytes were written to a workspace. Measures the workspace
+    /// after a sixteenth of the smaller quota.
     pub fn note_stored(&self, workspace: WorkspaceId, bytes: u64, quota: Quota) {
         let mut gauges = self.stored_bytes().0.lock();
         if gauges.len() >= MOST_KNOWN {
@@ -124,8 +126,8 @@ impl Store {
         }
     }
 
-    /// Measures a workspace in the background, so that the writer is not
-    /// delayed.
+    /// Measures the stored bytes of a workspace in the background, so that the
+    /// writer is not delayed.
     fn measure(&self, workspace: WorkspaceId) {
         let store = self.clone();
         tokio::spawn(async move {
@@ -143,8 +145,8 @@ impl Store {
         });
     }
 
-    /// Returns the bytes of documents and blobs by area, and those of the
-    /// responses stored for idempotency keys.
+    /// Returns a workspace's stored bytes of documents and blobs by area, and
+    /// those of the responses stored for idempotency keys.
     ///
     /// # Errors
     /// The database is unavailable.
@@ -170,7 +172,8 @@ impl Store {
         Ok(areas)
     }
 
-    /// Measures one collection in pages, so that no statement takes long.
+    /// Returns the bytes of a workspace's documents in one collection. Measures
+    /// them in pages, so that no statement takes long.
     async fn collection_bytes(
         &self,
         workspace: WorkspaceId,
@@ -189,8 +192,8 @@ impl Store {
         }
     }
 
-    /// Measures the next documents after an id. Returns the last id, if there
-    /// are any, and the bytes.
+    /// Measures the next documents of a collection after an id. Returns the
+    /// last id, if there are any documents, and their bytes.
     async fn page_bytes(
         &self,
         place: CollectionKey<'_>,

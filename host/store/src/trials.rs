@@ -68,16 +68,16 @@ pub async fn begin(
     notify(connection, &trial.area).await
 }
 
-/// State, reason and time with which a trial ends.
+/// State, reason and time with which a version's trial ends.
 #[derive(Clone, Copy, Debug)]
 pub struct TrialEnd<'a> {
-    /// New state of the trial.
+    /// State of the trial after its end.
     pub state: TrialState,
     /// Reason for the end of the trial; `None` if none is given.
     pub why: Option<&'a str>,
     /// Time at which the trial ended.
     pub at: Timestamp,
-    /// New stage of the version that was on trial.
+    /// Stage, after the trial, of the version that was on trial.
     pub stage: VersionStage,
 }
 

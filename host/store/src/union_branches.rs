@@ -8,7 +8,7 @@
 use super::scope::CollectionScope;
 use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 
-/// Maximum number of index ranges whose union forms a page.
+/// Maximum number of index ranges whose union forms a page of a query.
 const MAX_BRANCHES: usize = 4;
 
 /// Splits a query with lists of values (`one_of`) into queries whose results
@@ -24,8 +24,9 @@ pub(super) fn union_branches(scope: &CollectionScope, query: &Query) -> Option<V
     scope.indexes.iter().filter_map(|index| of_index(&index.fields)).min_by_key(Vec::len)
 }
 
-/// Returns the query for each combination of values of the `before` fields, if
-/// it fixes or lists them all.
+/// Returns the query for each combination of values of the `before` fields;
+/// `None` if it neither fixes nor lists one of them, or for more than
+/// [`MAX_BRANCHES`] combinations.
 fn split(query: &Query, before: &[String]) -> Option<Vec<Query>> {
     let mut branches = vec![query.clone()];
     for field in before {
@@ -44,7 +45,8 @@ fn split(query: &Query, before: &[String]) -> Option<Vec<Query>> {
     Some(branches)
 }
 
-/// Returns the tests of this field alone, with the index of their condition.
+/// Returns the query's tests of this field alone, each with the index of its
+/// condition.
 fn tests<'q>(query: &'q Query, field: &'q str) -> impl Iterator<Item = (usize, &'q FieldTest)> {
     let conditions = query.conditions.iter().enumerate();
     conditions

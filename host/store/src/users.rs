@@ -57,8 +57,8 @@ pub async fn find(connection: &mut Connection, id: UserId) -> Result<Option<User
     }))
 }
 
-/// Replaces the password hash. Returns [`Error::NotFound`] if the person does
-/// not exist.
+/// Replaces a person's password hash. Returns [`Error::NotFound`] if the person
+/// does not exist.
 pub async fn set_password(
     connection: &mut Connection,
     user: UserId,
@@ -89,9 +89,9 @@ pub async fn hold_password(
     changed_or(execute!(connection, sql, user.0, checked, renewed), Error::RunAgain)
 }
 
-/// Records a sign-in. Other sign-ins of the person wait until the transaction
-/// ends, so that each sees the previous sessions. Returns [`Error::NotFound`]
-/// if the person does not exist or is disabled.
+/// Records a sign-in of a person. Other sign-ins of the person wait until the
+/// transaction ends, so that each sees the previous sessions. Returns
+/// [`Error::NotFound`] if the person does not exist or is disabled.
 pub async fn note_sign_in(
     connection: &mut Connection,
     user: UserId,
@@ -101,9 +101,9 @@ pub async fn note_sign_in(
     changed_or(execute!(connection, sql, user.0, now.0), Error::NotFound)
 }
 
-/// Disables an account from a time on, or enables it (`None`). Waits for
-/// running sign-ins of the person. Returns [`Error::NotFound`] if the person
-/// does not exist.
+/// Disables a person's account from a time on, or enables it (`None`). Waits
+/// for running sign-ins of the person. Returns [`Error::NotFound`] if the
+/// person does not exist.
 pub async fn set_disabled(
     connection: &mut Connection,
     user: UserId,

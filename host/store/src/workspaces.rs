@@ -27,7 +27,7 @@ pub async fn insert(connection: &mut Connection, workspace: &Workspace) -> Resul
     changed_or(added, Error::AlreadyExists)
 }
 
-/// Finds a workspace by id.
+/// Finds a workspace by id; `None` if there is none.
 pub async fn find(
     connection: &mut Connection,
     id: WorkspaceId,
@@ -44,9 +44,9 @@ pub async fn by_slug(connection: &mut Connection, slug: &str) -> Result<Option<W
     Ok(row.map(read))
 }
 
-/// Returns one page of a person's workspaces, ordered by slug, and the cursor
-/// of the next page. Returns [`Error::InvalidCursor`] for a cursor of another
-/// person.
+/// Returns one page of the workspaces that a person is a member of, ordered by
+/// slug, and the cursor of the next page. Returns [`Error::InvalidCursor`] for
+/// a cursor of another person.
 pub async fn page_of_user(
     connection: &mut Connection,
     user: UserId,
@@ -82,7 +82,7 @@ async fn of_user(
         .collect()
 }
 
-/// Turns a feature of a workspace on or off.
+/// Turns a feature flag of a workspace on or off.
 pub async fn set_flag(
     connection: &mut Connection,
     workspace: WorkspaceId,

@@ -10,14 +10,15 @@ use assurance_store::Error;
 use assurance_store::apply::ReadBlob;
 use assurance_store::blobs::{self, StoredBlob};
 
-/// Maximum length of a blob's or secret's name, in characters.
+/// Maximum length of the name of a blob or secret, in characters.
 const MAX_NAME: usize = 200;
-/// Maximum number of bytes of one read. The host holds this memory for each
-/// reading call, in addition to the guest's memory.
+/// Maximum number of bytes that one read of a blob returns. The host holds this
+/// memory for each reading call, in addition to the guest's memory.
 const MAX_PIECE: u64 = 8 << 20;
 
 impl UnitOfWork {
-    /// Returns size and hash of a blob; `None` if there is none.
+    /// Returns size and hash of one of the area's blobs; `None` if there is
+    /// none with this name.
     pub async fn blob_stat(
         &mut self,
         name: &str,
@@ -35,14 +36,15 @@ impl UnitOfWork {
         Ok(self.blobs.get(name).and_then(|kept| kept.now.clone()))
     }
 
-    /// Remembers the row of a blob, for the check at the commit.
+    /// Remembers the row of a blob that was read, which must be unchanged at
+    /// the commit.
     fn note_blob(&mut self, area: &str, name: &str, found: Option<&StoredBlob>) {
         let object = found.map(|blob| blob.object.clone());
         self.seen_blobs.push(ReadBlob { area: area.to_owned(), name: name.to_owned(), object });
     }
 
-    /// Reads at most `length` bytes, and at most 8 MiB, from `offset`; returns
-    /// no bytes at the end.
+    /// Reads at most `length` bytes, and at most 8 MiB, of one of the area's
+    /// blobs from `offset`; returns no bytes at the end.
     pub async fn blob_read(
         &mut self,
         name: &str,
@@ -108,7 +110,7 @@ impl UnitOfWork {
             .await
     }
 
-    /// Scans a blob of this area for malware. The blob's row is read
+    /// Scans a blob of the call's area for malware. The blob's row is read
     /// separately, so that no transaction is open during the scan.
     pub async fn blob_scan(
         &mut self,
@@ -128,7 +130,7 @@ impl UnitOfWork {
         Ok(malware::scan(settings, self.store.blobs(), &blob).await)
     }
 
-    /// Writes a blob; others see it after the commit.
+    /// Writes one of the area's blobs; other calls see it after the commit.
     pub async fn blob_write(
         &mut self,
         name: &str,
@@ -143,14 +145,14 @@ impl UnitOfWork {
         Ok(blob)
     }
 
-    /// Gives a name to content that the host stored before the call.
+    /// Gives a blob name to content that the host stored before the call.
     pub fn blob_attach(&mut self, name: &str, blob: StoredBlob) -> Result<(), BlobError> {
         self.check_blob(name)?;
         self.blobs.insert(name.to_owned(), ContentState { now: Some(blob), changed: true });
         Ok(())
     }
 
-    /// Deletes one of the area's blobs.
+    /// Deletes one of the area's blobs when the call commits.
     pub async fn blob_delete(&mut self, name: &str) -> Result<(), OperationError<BlobError>> {
         self.check_blob(name).map_err(OperationError::Refused)?;
         if self.blob_stat(name).await?.is_none() {
@@ -178,7 +180,8 @@ fn check_name(name: &str) -> Result<(), OperationError<BlobError>> {
     if is_name(name) { Ok(()) } else { Err(OperationError::Refused(BlobError::InvalidName)) }
 }
 
-/// Returns whether the name is 1 to 200 characters of `A-Za-z0-9._/-`.
+/// Returns whether the name of a blob or secret has 1 to 200 characters of
+/// `A-Za-z0-9._/-`.
 pub(super) fn is_name(name: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._/-".contains(&b);
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(allowed)

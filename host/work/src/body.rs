@@ -13,11 +13,12 @@ use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Unexp
 use assurance_core::domain::manifest::FieldKind;
 use assurance_store::CollectionScope;
 
-/// Maximum bytes of text in one index entry. PostgreSQL's limit is a third of a
-/// page, which includes the workspace and the id.
+/// Maximum bytes of text in one index entry of a document. PostgreSQL's limit
+/// is a third of a page, which includes the workspace and the id.
 const MAX_INDEXED_BYTES: usize = 1_600;
 
-/// Checks a document's body. The error is a message for the area's author.
+/// Checks that both databases can store a document's body and its index
+/// entries. The error is a message for the area's author.
 pub(super) fn check_document(scope: &CollectionScope, body: &str) -> Result<(), String> {
     let lengths = parse(&scope.fields, body)?;
     if lengths.values().sum::<usize>() <= MAX_INDEXED_BYTES {
@@ -35,14 +36,14 @@ pub(super) fn check_document(scope: &CollectionScope, body: &str) -> Result<(), 
     Ok(())
 }
 
-/// Checks that a payload is a JSON object. The error is a message for the
-/// area's author.
+/// Checks that the payload of an event or job is a JSON object that both
+/// databases can store. The error is a message for the area's author.
 pub(super) fn check_object(text: &str) -> Result<(), String> {
     parse(&BTreeMap::new(), text).map(drop)
 }
 
-/// Parses the object and returns the lengths of its declared text fields, in
-/// bytes.
+/// Parses a document's body and returns the lengths of its declared text
+/// fields, in bytes.
 fn parse<'f>(
     fields: &'f BTreeMap<String, FieldKind>,
     text: &str,
@@ -85,7 +86,7 @@ impl<'de, 'f> Visitor<'de> for DocumentBodySeed<'f> {
     }
 }
 
-/// Reads the next member's name and rejects duplicates.
+/// Reads the name of a JSON object's next member and rejects duplicates.
 fn next_name<'de, A: MapAccess<'de>>(
     map: &mut A,
     seen: &mut HashSet<Cow<'de, str>>,
@@ -98,7 +99,7 @@ fn next_name<'de, A: MapAccess<'de>>(
     Ok(Some(name))
 }
 
-/// A member's name, borrowed if it contains no escapes.
+/// Name of a JSON object's member, borrowed if it contains no escapes.
 #[derive(Deserialize)]
 struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -106,19 +107,19 @@ fn no_nul<E: de::Error>(text: &str) -> Result<(), E> {
     if text.contains('\0') { Err(E::custom("U+0000 cannot be stored")) } else { Ok(()) }
 }
 
-/// Deserializes a value that both databases can store. Returns the length of a
-/// declared text field in bytes; `None` for other values.
+/// Deserializes a value in a document that both databases can store. Returns
+/// the length of a declared text field in bytes; `None` for other values.
 #[derive(Clone, Copy)]
 struct FieldValueSeed<'f> {
     name: &'f str,
-    /// Declared kind of the field; `None` if it is not declared, or inside a
-    /// value.
+    /// Declared kind of the document's field; `None` if the field is not
+    /// declared, or for values inside its value.
     kind: Option<FieldKind>,
 }
 
 impl FieldValueSeed<'_> {
-    /// Checks a value, which is described by `what` and fits fields of the kind
-    /// `fits`.
+    /// Checks that a value fits its field's declared kind. `fits` is the kind
+    /// of field that the value fits; `what` describes the value in the error.
     fn check<E: de::Error>(self, fits: Option<FieldKind>, what: &str) -> Result<Option<usize>, E> {
         match self.kind {
             Some(kind) if self.kind != fits => Err(E::custom(format_args!(

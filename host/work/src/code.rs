@@ -14,10 +14,11 @@ use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::recordings::Player;
 
-/// Runs one area's code. Each call is isolated from all others.
+/// Code of one version of an area, which executes requests and jobs. Each call
+/// is isolated from all others.
 pub trait AreaCode: Send + Sync + 'static {
-    /// Returns whether the code can run; false for a live version that this
-    /// process cannot load, so that only its manifest is available.
+    /// Returns whether this process can run the code; false for a live version
+    /// that it cannot load, so that only the manifest is available.
     fn is_loaded(&self) -> bool {
         true
     }
@@ -28,7 +29,8 @@ pub trait AreaCode: Send + Sync + 'static {
         Box::pin(async { Ok(None) })
     }
 
-    /// Executes one operation within the deadline.
+    /// Executes one request within the deadline. The result has the unit of
+    /// work, which is not committed.
     fn handle<'a>(
         &'a self,
         unit: UnitOfWork,
@@ -65,8 +67,8 @@ pub trait AreaCode: Send + Sync + 'static {
         unsupported(unit, "this code runs jobs by themselves only")
     }
 
-    /// Ends the selected running calls and discards their uncommitted writes.
-    /// Later calls are not affected.
+    /// Ends the selected running calls of this code and discards their
+    /// uncommitted writes. Later calls are not affected.
     fn end_calls(&self, _which: CallsToEnd) {}
 
     /// Replays a recorded request with the recorded results of its host calls;
@@ -111,8 +113,8 @@ fn no_component() -> CallError {
     CallError::Host(anyhow::anyhow!("only a component can replay a recording"))
 }
 
-/// Result of a call with its unit of work, which is neither committed nor
-/// dropped.
+/// Result of a call of an area's code, with its unit of work, which is neither
+/// committed nor dropped.
 #[derive(Debug)]
 pub struct CallOutcome<T> {
     /// Reads and pending writes of the call; `None` if they were lost with the
@@ -122,12 +124,12 @@ pub struct CallOutcome<T> {
     pub result: Result<T, CallError>,
 }
 
-/// A limit of a call's time.
+/// A limit of the time that one call of an area's code may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeLimit {
-    /// The limit.
+    /// Maximum time of the call.
     pub time: Duration,
-    /// Where it comes from, for people.
+    /// Setting that determines the limit, as text for an error message.
     pub setting: &'static str,
 }
 
@@ -137,7 +139,7 @@ impl fmt::Display for TimeLimit {
     }
 }
 
-/// Reason why a call has no result, distinguished by cause.
+/// Reason why a call of an area's code has no result, distinguished by cause.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The guest trapped; the report is for operators.
@@ -159,35 +161,36 @@ pub enum CallError {
          areas.limits.AREA.max_memory_bytes)"
     )]
     OutOfMemory(usize),
-    /// The guest blocked other writers for too long.
+    /// The guest blocked other writers of the database for too long.
     #[error(
         "the guest blocked other writers for more than {cpu:?} of processor time or {wall:?} \
          in all (runtime.max_turn_cpu_ms, runtime.max_turn_ms); compute before writing and \
          querying the written documents, or end the step with `continue`"
     )]
     Turn {
-        /// Limit of the processor time.
+        /// Limit of the processor time for which a call may block other
+        /// writers.
         cpu: Duration,
-        /// Limit of the total time.
+        /// Limit of the total time for which a call may block other writers.
         wall: Duration,
     },
-    /// The guest exceeded its host calls, or its reply is too large.
+    /// The guest made too many host calls, or its reply is too large.
     #[error("the guest exceeded a limit: {0}")]
     Limit(String),
-    /// The guest returned a value that violates the contract.
+    /// The guest returned a value that violates the contract with the host.
     #[error("the guest violated the contract: {0}")]
     Contract(String),
     /// An operator replaced or removed the version, and the call did not end in
     /// time.
     #[error("the version was replaced or removed while the call ran")]
     Replaced,
-    /// No instance was free because of the load.
+    /// All instances of the area were busy because of the load.
     #[error("all of the area's instances are busy")]
     Overloaded,
-    /// The budget of its area or its workspace is exhausted.
+    /// The budget of the call's area or workspace is exhausted.
     #[error(transparent)]
     OverBudget(#[from] budgets::BudgetExceeded),
-    /// The store ended the call: it must run again, or the database is
+    /// A database error ended the call: it must run again, or the database is
     /// unavailable.
     #[error(transparent)]
     Store(#[from] assurance_store::Error),

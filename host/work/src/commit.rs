@@ -12,8 +12,7 @@ use assurance_store::idempotency::{self, StoredReply};
 use assurance_store::search::PairColumns;
 use assurance_store::{Backend, Error, TransactionAccess, Tx, indexes, jobs, memberships};
 
-/// Pauses between attempts to write while another call holds the workspace's
-/// gate.
+/// Pauses between attempts to commit while another call holds the workspace's write gate.
 const GATE_PAUSES: [Duration; 4] = [
     Duration::from_millis(2),
     Duration::from_millis(5),
@@ -22,11 +21,11 @@ const GATE_PAUSES: [Duration; 4] = [
 ];
 
 impl UnitOfWork {
-    /// Commits all effects, or none. Opens no write transaction if there are no
+    /// Commits all effects of the call, or none. Opens no write transaction if there are no
     /// effects.
     ///
-    /// [`Error::KeyTaken`] takes precedence over every other conflict: if the
-    /// reply's key is taken meanwhile, the same request already has a response.
+    /// [`Error::KeyTaken`] takes precedence over every other conflict: if the idempotency key is
+    /// taken meanwhile, the same request already has a response.
     pub async fn commit(mut self, end: CommitAdditions) -> Result<(), Error> {
         let reading = std::mem::replace(&mut self.reading, ReadState::Broken);
         if matches!(reading, ReadState::Broken) {
@@ -90,8 +89,8 @@ impl UnitOfWork {
         }
     }
 
-    /// Sends pending documents to the database before the commit, so that a
-    /// query finds them.
+    /// Sends the call's pending documents to the database before the commit, so that a query finds
+    /// them.
     pub(super) async fn flush(&mut self) -> Result<(), Error> {
         let (mut tx, effects) = self.prepare_flush().await?;
         let within = within(&tx);
@@ -146,8 +145,8 @@ impl UnitOfWork {
         Ok((tx, effects))
     }
 
-    /// Returns the number of bytes to store. If the quota is used up, existing
-    /// data may be changed and deleted, but new data is refused.
+    /// Returns the number of bytes that the effects store. If the storage quota is used up,
+    /// existing data may be changed and deleted, but new data is refused.
     fn check_quota(&self, effects: &Effects) -> Result<u64, Error> {
         let (inserts, updates) = (effects.inserts.iter(), effects.updates.iter());
         let blobs = effects.blobs.iter().filter_map(|(_, blob)| Some(blob.as_ref()?.size));
@@ -159,9 +158,8 @@ impl UnitOfWork {
         Ok(new + updates.map(|update| update.body.len() as u64).sum::<u64>())
     }
 
-    /// Refuses a request that adds jobs to a full queue. A job is not refused
-    /// here: it ends, and so makes room, and its area's own limit applies when it
-    /// enqueues.
+    /// Refuses a request that adds jobs to an area's full queue. A job is not refused here: it
+    /// ends, and so makes room, and its area's own limit applies when it enqueues.
     fn check_queues(&self, effects: &Effects) -> Result<(), Error> {
         if self.spec.in_job {
             return Ok(());
@@ -174,8 +172,8 @@ impl UnitOfWork {
         }
     }
 
-    /// Returns whether as many jobs of an area as permitted wait in the
-    /// workspace, as of the last count.
+    /// Returns whether as many of the area's jobs as permitted wait in the call's workspace, as of
+    /// the last count.
     pub(super) fn has_full_queue(&self, area: &str) -> bool {
         let (workspace, most) = (self.spec.call.workspace, self.spec.limits.max_waiting_jobs);
         self.store.has_full_queue(workspace, area, most)
@@ -207,11 +205,10 @@ impl UnitOfWork {
         effects
     }
 
-    /// Commits a call without a transaction. It has read only documents by id
-    /// and, on SQLite, blobs by name, which the commit verifies to be unchanged. While another call holds the
-    /// workspace's gate, it is tried a few times; then the call queues for the
-    /// gate itself. Returns the number of requested deliveries that were
-    /// enqueued, like the functions below.
+    /// Commits a call without a transaction. The call has read only documents by id and, on SQLite,
+    /// blobs by name, which the commit verifies to be unchanged. While another call holds the
+    /// workspace's gate, the commit is tried a few times; then the call queues for the gate itself.
+    /// Returns the number of event deliveries, requested by workspaces, that were enqueued.
     async fn keep(&self, effects: Effects) -> Result<u64, Error> {
         if self.store.backend() == Backend::Sqlite {
             if !self.changes_more() {
@@ -235,8 +232,8 @@ impl UnitOfWork {
         self.write_in(tx, effects).await
     }
 
-    /// Commits a call in one attempt. Most calls need only one statement, which
-    /// is a transaction by itself.
+    /// Commits a call in one attempt. Most calls need only one statement, which is a transaction by
+    /// itself. Returns the number of requested event deliveries.
     async fn keep_once(&self, effects: Effects) -> Result<u64, Error> {
         if self.changes_more() {
             let tx = self.store.begin(TransactionAccess::Write).await?;
@@ -248,7 +245,8 @@ impl UnitOfWork {
         Ok(delivered)
     }
 
-    /// Commits a call in the transaction that it has read from.
+    /// Commits a call in the transaction that it has read from. Returns the number of requested
+    /// event deliveries.
     async fn keep_in(&self, tx: Tx, effects: Effects) -> Result<u64, Error> {
         let pairs = self.pairs(&effects);
         // The two writes run concurrently, because each takes a large part of
@@ -279,15 +277,15 @@ impl UnitOfWork {
         tx.commit().await
     }
 
-    /// Returns the pairs of key and text, for the search table, of the
-    /// documents to be written.
+    /// Returns the pairs of key and text that the search table stores for the documents to be
+    /// written.
     fn pairs(&self, effects: &Effects) -> PairColumns {
         let own = self.spec.area.collections.values().filter(|scope| scope.own);
         PairColumns::of(&self.store, own, effects)
     }
 
-    /// Writes new members and changes of jobs, which few calls have, each by a
-    /// separate statement.
+    /// Writes new members and changes of jobs in the call's transaction, each by a separate
+    /// statement; few calls have any.
     async fn change_more(&self, tx: &mut Tx) -> Result<(), Error> {
         let call = &self.spec.call;
         for (user, role) in &self.new_members {
@@ -299,8 +297,8 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Ends a call that wrote nothing. Reads of a serializable transaction are
-    /// valid only if PostgreSQL lets it commit.
+    /// Ends the reads of a call that wrote nothing. Reads of a serializable transaction are valid
+    /// only if PostgreSQL lets it commit.
     async fn end_reading(&self, reading: ReadState) -> Result<(), Error> {
         match reading {
             ReadState::In(tx) if tx.backend() == Backend::Postgres => tx.commit().await,
@@ -317,7 +315,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Converts an error of writing into the error that the caller receives.
+    /// Converts an error of writing a call's effects into the error that the caller receives.
     async fn explain(&self, error: Error, reply: Option<&StoredReply>) -> Error {
         let own = self.spec.area.collections.values().filter(|scope| scope.own);
         let error = match indexes::explain(error, own) {
@@ -345,8 +343,8 @@ fn within(tx: &Tx) -> CommitMode {
 }
 
 impl UnitOfWork {
-    /// Logs changes of secrets and members. It gets only the names of secrets,
-    /// never their values.
+    /// Logs changes of secrets and members for operators. `secrets` has only names of secrets, and
+    /// whether each is stored or deleted.
     fn log_security_events(&self, secrets: &[(String, bool)]) {
         let UnitSpec { area, call, actor, .. } = &self.spec;
         let (area, workspace) = (&area.area, call.workspace);

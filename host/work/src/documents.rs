@@ -20,15 +20,15 @@ pub(super) type DocumentsResult<T> = Result<T, OperationError<DocumentError>>;
 
 /// Maximum length of a document's id, in characters.
 pub(super) const MAX_ID: usize = 200;
-/// Bytes that an id without a document counts in addition to its length. The
-/// overlay remembers that the document does not exist.
+/// Bytes that a read id without a document counts against the call's limit, in addition to the id's
+/// length: the call remembers that the document does not exist.
 const ABSENT_BYTES: u64 = 256;
-/// Maximum size of the texts in a query's conditions, in bytes. A statement
-/// repeats a text for each field of its condition.
+/// Maximum total size of the texts in a query's conditions, in bytes. A statement repeats a text
+/// for each field of its condition.
 const MAX_CONDITION_BYTES: usize = 1 << 20;
 
 impl UnitOfWork {
-    /// Returns the document with this id; `None` if there is none.
+    /// Returns the document of a collection with this id; `None` if there is none.
     pub async fn get(&mut self, collection: &str, id: &str) -> DocumentsResult<Option<Document>> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(None) };
@@ -85,7 +85,7 @@ impl UnitOfWork {
         Ok(found.into_iter().cloned().collect())
     }
 
-    /// Returns one page of the matching documents.
+    /// Returns one page of the documents that match a query.
     pub async fn query(&mut self, query: &Query) -> DocumentsResult<DocumentPage> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, &query.collection)? else {
@@ -119,7 +119,7 @@ impl UnitOfWork {
         self.answered(lease, page)
     }
 
-    /// Returns the number of matching documents, up to `at_most`.
+    /// Returns the number of documents that match the conditions, up to `at_most`.
     pub async fn count(
         &mut self,
         collection: &str,
@@ -141,7 +141,7 @@ impl UnitOfWork {
         Ok(count)
     }
 
-    /// Returns the number of matching documents for each combination of the
+    /// Returns the number of documents that match the conditions, for each combination of the
     /// fields' values.
     pub async fn count_by(
         &mut self,
@@ -226,8 +226,8 @@ impl UnitOfWork {
         if dirty { self.flush().await } else { Ok(()) }
     }
 
-    /// Returns the connection to the unit unless the database failed. Converts
-    /// the error for the guest or for the host.
+    /// Ends a read: returns the connection to the unit of work unless the database failed, and
+    /// converts an error for the guest or for the host.
     fn answered<T>(
         &mut self,
         lease: ReadConnection,
@@ -269,8 +269,8 @@ impl UnitOfWork {
         self.charge_for(documents.len(), bytes_of(documents))
     }
 
-    /// Counts documents and bytes against the call's limits, because they are
-    /// held in memory until the commit.
+    /// Counts documents and bytes against the call's limits, because the call holds them in memory
+    /// until the commit.
     pub(super) fn charge_for(&mut self, documents: usize, bytes: u64) -> DocumentsResult<()> {
         let documents = u32::try_from(documents).unwrap_or(u32::MAX);
         self.used.documents = self.used.documents.saturating_add(documents);
@@ -293,7 +293,7 @@ pub(super) fn scope<'a>(
     })
 }
 
-/// Returns the collection if the area may read it; `None` if its area is not
+/// Returns the scope of a collection that the area may read; `None` if the collection's area is not
 /// live, so that it contains nothing for others.
 fn reach<'a>(
     area: &'a AreaPolicy,
@@ -305,12 +305,12 @@ fn reach<'a>(
     }
 }
 
-/// Returns the size of the documents' bodies.
+/// Returns the total size of the documents' bodies, in bytes.
 fn bytes_of<'a>(documents: impl IntoIterator<Item = &'a Document>) -> u64 {
     documents.into_iter().map(|document| document.body.len() as u64).sum()
 }
 
-/// Refuses conditions whose texts are larger than a statement can repeat.
+/// Refuses a query whose conditions have larger texts than a statement can repeat.
 fn check_texts(conditions: &[Condition]) -> DocumentsResult<()> {
     let bytes: usize = conditions.iter().map(|condition| text_bytes(&condition.test)).sum();
     if bytes <= MAX_CONDITION_BYTES {
@@ -319,7 +319,7 @@ fn check_texts(conditions: &[Condition]) -> DocumentsResult<()> {
     misuse(&format!("the conditions hold {bytes} bytes of text; use at most {MAX_CONDITION_BYTES}"))
 }
 
-/// Returns the size of the texts that a field is compared with.
+/// Returns the size of the texts that a condition compares a field with, in bytes.
 fn text_bytes(test: &FieldTest) -> usize {
     let text = |value: &FieldValue| match value {
         FieldValue::Text(text) => text.len(),

@@ -19,30 +19,31 @@ use assurance_outside::egress::{Egress, EgressError, EgressRequest, EgressRespon
 use assurance_outside::mail::{MailError, Mailer, Message};
 use assurance_store::Error;
 
-/// Maximum number of requests that one call sends at the same time.
+/// Maximum number of network requests that one call sends at the same time.
 const SENT_TOGETHER: usize = 16;
 
-/// Response to a network request, or the result of sending a mail.
+/// Stored response to a network request, or the stored result of sending a
+/// mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum EgressResult {
     Request(Result<EgressResponse, EgressError>),
     Mail(Result<(), MailError>),
 }
 
-/// Responses to a job step's requests, in order; shared by all attempts of the
-/// step.
+/// Responses to the network requests and mails of a job step, in order; shared
+/// by all attempts of the step.
 #[derive(Debug, Default)]
 pub struct EgressResponseCache(Mutex<Vec<(RequestFingerprint, EgressResult)>>);
 
-/// Hash of a request or mail. Its content is not stored, because it may contain
-/// a secret.
+/// Hash of a network request or mail. Its content is not stored, because it may
+/// contain a secret.
 type RequestFingerprint = [u8; 32];
 
 impl UnitOfWork {
-    /// Sends requests to the network, up to 16 at the same time.
-    /// Those that an earlier attempt of the step has sent get the responses of
-    /// that attempt. Returns the responses, or the reasons why there are none,
-    /// in the order of the requests.
+    /// Sends requests to the network, up to 16 at the same time. Those that an
+    /// earlier attempt of the job step has sent get the responses of that
+    /// attempt. Returns the responses, or the reasons why there are none, in
+    /// the order of the requests.
     ///
     /// # Errors
     /// A write conflict before the requests were sent.
@@ -66,9 +67,9 @@ impl UnitOfWork {
         Ok(answers)
     }
 
-    /// Sends requests that no earlier attempt has sent, and stores the responses.
-    /// What is left of the limit of response bytes is divided among the requests
-    /// that are sent at the same time.
+    /// Sends network requests that no earlier attempt of the job step has sent,
+    /// and stores the responses. What is left of the limit of response bytes is
+    /// divided among the requests that are sent at the same time.
     async fn send_new(
         &mut self,
         egress: &Egress,
@@ -96,7 +97,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Sends mail, once for all attempts of the step.
+    /// Sends a mail, once for all attempts of the job step.
     ///
     /// # Errors
     /// The reason why the mail is not sent, or a write conflict before it was
@@ -121,8 +122,8 @@ impl UnitOfWork {
         answer.map_err(OperationError::Refused)
     }
 
-    /// Returns the number of bytes that responses of the step may still have.
-    /// Responses are kept for later attempts of the step.
+    /// Returns the number of bytes that further network responses of the job
+    /// step may have. Responses are kept for later attempts of the step.
     fn response_bytes_left(&self) -> u64 {
         let Some(sent) = &self.sent else { return u64::MAX };
         self.spec.limits.max_incoming_bytes.saturating_sub(sent.bytes())
@@ -143,9 +144,9 @@ impl UnitOfWork {
 }
 
 impl EgressResponseCache {
-    /// Returns the stored response of the nth request if the request is the
-    /// same. If an attempt sends a different request, later responses are
-    /// discarded.
+    /// Returns the stored response to the nth request if the request is the
+    /// same as then. If an attempt sends a different request, later responses
+    /// are discarded.
     fn answer(&self, nth: usize, fingerprint: &RequestFingerprint) -> Option<EgressResult> {
         let mut sent = self.0.lock();
         match sent.get(nth) {
@@ -157,12 +158,12 @@ impl EgressResponseCache {
         }
     }
 
-    /// Returns the number of bytes of all responses.
+    /// Returns the number of bytes of all stored responses.
     fn bytes(&self) -> u64 {
         self.0.lock().iter().map(|(_, answer)| answer.bytes()).sum()
     }
 
-    /// Stores the response to the next request.
+    /// Stores the response to the next request of the job step.
     fn keep(&self, fingerprint: RequestFingerprint, answer: EgressResult) {
         self.0.lock().push((fingerprint, answer));
     }
@@ -176,8 +177,9 @@ impl EgressResult {
     }
 }
 
-/// Sends a request whose response has at most `limit` bytes; `None` if the step
-/// has used up its limit.
+/// Sends a network request whose response may have at most `limit` bytes;
+/// `None` as limit means that the job step has used up its limit, so the
+/// request is refused.
 async fn send_within(
     egress: &Egress,
     request: EgressRequest,
@@ -187,8 +189,9 @@ async fn send_within(
     egress.send(EgressRequest { max_response_bytes, ..request }).await
 }
 
-/// Returns the limit of a response in bytes if `left` bytes remain; `None` if
-/// none remain. 0 for `requested` means as many as possible.
+/// Returns the limit of a response in bytes if the job step may receive `left`
+/// more bytes; `None` if it may receive none. 0 for `requested` means as many
+/// as possible.
 fn room(requested: u32, left: u64) -> Option<u32> {
     let left = u32::try_from(left).unwrap_or(u32::MAX);
     match (requested, left) {
@@ -198,7 +201,7 @@ fn room(requested: u32, left: u64) -> Option<u32> {
     }
 }
 
-/// Hashes a request; equal only for equal requests.
+/// Returns the hash of a network request; equal only for equal requests.
 fn of_request(request: &EgressRequest) -> RequestFingerprint {
     let mut parts = vec![b"request".as_slice(), request.method.as_bytes(), request.url.as_bytes()];
     for (name, value) in &request.headers {
@@ -208,7 +211,7 @@ fn of_request(request: &EgressRequest) -> RequestFingerprint {
     of_parts(&parts)
 }
 
-/// Hashes a message; equal only for equal messages.
+/// Returns the hash of a mail message; equal only for equal messages.
 fn of_mail(message: &Message) -> RequestFingerprint {
     let Message { to, subject, text } = message;
     of_parts(&[b"mail", to.as_bytes(), subject.as_bytes(), text.as_bytes()])

@@ -4,13 +4,15 @@
 use assurance_core::domain::job::JobStatus;
 use assurance_store as store;
 
-/// Error of a guest's host call.
+/// Error of a guest's host call: a typed error for the guest, or the end of the
+/// call.
 #[derive(Debug, thiserror::Error)]
 pub enum OperationError<E: std::error::Error> {
-    /// The guest receives the error.
+    /// The guest receives this error and goes on.
     #[error(transparent)]
     Refused(E),
-    /// The call ends: it must run again, or the database is unavailable.
+    /// The guest's call ends: it must run again, or the database is
+    /// unavailable.
     #[error("the call ends: {0}")]
     Abort(store::Error),
 }
@@ -21,13 +23,13 @@ impl<E: std::error::Error> From<store::Error> for OperationError<E> {
     }
 }
 
-/// Errors of documents, as the guest receives them.
+/// Reason why a host call on documents is refused, as the guest receives it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     /// The collection has no document with this id.
     #[error("no such document")]
     NotFound,
-    /// A document with this id exists.
+    /// A document with the id of the new one exists already.
     #[error("the document exists already")]
     AlreadyExists,
     /// The document has this version, not the expected one.
@@ -37,7 +39,7 @@ pub enum DocumentError {
     /// fields.
     #[error("another document has the same {}", .0.join(", "))]
     UniqueConflict(Vec<String>),
-    /// The cursor was altered, or belongs to another query.
+    /// The page cursor was altered, or belongs to another query.
     #[error("the cursor does not belong to this query")]
     InvalidCursor,
     /// The area used the interface wrongly; the text is for its author.
@@ -48,7 +50,7 @@ pub enum DocumentError {
     LimitExceeded,
 }
 
-/// Errors of blobs, as the guest receives them.
+/// Reason why a host call on blobs is refused, as the guest receives it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlobError {
     /// No blob has this name.
@@ -57,27 +59,27 @@ pub enum BlobError {
     /// The blob is too large, or the call's limit of bytes is exceeded.
     #[error("the call's limit is used up")]
     LimitExceeded,
-    /// The name is not 1 to 200 characters of `A-Za-z0-9._/-`.
+    /// The blob's name is not 1 to 200 characters of `A-Za-z0-9._/-`.
     #[error("invalid blob name: use 1 to 200 characters of A-Z, a-z, 0-9 and ._/-")]
     InvalidName,
     /// The blob store is unavailable.
     #[error("the blob store is unavailable")]
     Unavailable,
-    /// The route is read-only.
+    /// The guest wrote a blob on a route that is read-only.
     #[error("a blob was written on a read-only route")]
     ReadOnly,
-    /// This other area does not share its blobs.
+    /// This other area does not share its blobs with the guest's area.
     #[error("area {0:?} does not share its blobs with this one")]
     NotShared(String),
 }
 
-/// Errors of secrets, as the guest receives them.
+/// Reason why a host call on secrets is refused, as the guest receives it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     /// No secret has this name.
     #[error("no such secret")]
     NotFound,
-    /// The name is not 1 to 200 characters of `A-Za-z0-9._/-`.
+    /// The secret's name is not 1 to 200 characters of `A-Za-z0-9._/-`.
     #[error("invalid secret name: use 1 to 200 characters of A-Z, a-z, 0-9 and ._/-")]
     InvalidName,
     /// The secret is too large, there are too many, or the route is read-only.
@@ -85,26 +87,26 @@ pub enum SecretError {
     LimitExceeded,
 }
 
-/// Reason why a secret is not sent to another service.
+/// Reason why a job's request does not send a secret to another service.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendSecretError {
     /// No secret has this name.
     #[error("no such secret")]
     NotFound,
-    /// The secret is bound to this other origin, which it was first sent to.
+    /// The secret is bound to this other origin, to which it was first sent.
     #[error(
         "the secret is sent to {0} only, where it was first sent to; \
          store it again to send it elsewhere"
     )]
     OtherOrigin(String),
-    /// Another component stored the secret and has not sent it.
+    /// Another version of the area stored the secret and has not sent it.
     #[error(
         "another version of the area stored the secret and never sent it; \
          store it again to send it with this version"
     )]
     OtherComponent,
-    /// The step has an open transaction, whose rollback could undo the binding
-    /// to the origin.
+    /// The job step has an open transaction, whose rollback could undo the
+    /// binding of the secret to its origin.
     #[error(
         "a secret is not sent for the first time in a step that has queried its own writes; \
          send it in a step of its own (`continue`)"
@@ -112,7 +114,7 @@ pub enum SendSecretError {
     WrittenBefore,
 }
 
-/// Errors of signed links, as the guest receives them.
+/// Reason why a signed link is not created, as the guest receives it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignedLinkError {
     /// The area used the interface wrongly; the text is for its author.
@@ -123,13 +125,14 @@ pub enum SignedLinkError {
     NoSession,
 }
 
-/// Errors of the workspace's queue, as the guest receives them.
+/// Reason why a host call on the workspace's job queue is refused, as the guest
+/// receives it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
     /// The workspace has no such job.
     #[error("no such job")]
     NotFound,
-    /// The job's state does not allow the change.
+    /// The job's status does not allow the requested change.
     #[error("the job is {}", .0.as_str())]
     WrongStatus(JobStatus),
     /// Another job with the same kind and dedupe key waits or runs.
@@ -138,7 +141,7 @@ pub enum QueueError {
     /// The job is an event delivery, which cannot be cancelled.
     #[error("an event delivery cannot be cancelled")]
     NotCancellable,
-    /// The cursor was altered, or belongs to another filter.
+    /// The page cursor was altered, or belongs to another filter of jobs.
     #[error("the cursor does not belong to this filter")]
     InvalidCursor,
     /// The area used the interface wrongly; the text is for its author.
@@ -146,7 +149,7 @@ pub enum QueueError {
     Misuse(String),
 }
 
-/// Errors of memberships, as the guest receives them.
+/// Reason why a host call on memberships is refused, as the guest receives it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MembershipError {
     /// No user has this id.
@@ -157,7 +160,8 @@ pub enum MembershipError {
     Misuse(String),
 }
 
-/// Errors of events and jobs, as the guest receives them.
+/// Reason why an event is not published or a job not enqueued, as the guest
+/// receives it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventOrJobError {
     /// The area used the interface wrongly; the text is for its author.

@@ -68,21 +68,21 @@ pub use scope::{AreaPolicy, LimitsByArea, Subscriber, WorkLimits};
 pub use write_lock_state::WriteLockState;
 pub use writes::{CheckedWrites, UncheckedWrites};
 
-/// Purpose and permissions of a unit of work.
+/// What a unit of work is for and what its call may do.
 #[derive(Clone, Debug)]
 pub struct UnitSpec {
-    /// The area whose code runs.
+    /// Collections, rights and limits of the area whose code runs.
     pub area: Arc<AreaPolicy>,
-    /// Context of the call.
+    /// Workspace, time, seed and origin of the call.
     pub call: CallContext,
-    /// The signed-in user; `None` in a job.
+    /// The signed-in user who sent the request; `None` in a job.
     pub actor: Option<UserId>,
     /// Session of the request; `None` in a job, or if a signed link authorized
     /// the request.
     pub session: Option<SessionId>,
     /// Whether a signed link authorized the request.
     pub by_link: bool,
-    /// Whether the call may write.
+    /// Whether the call may write data.
     pub writes: bool,
     /// Whether the call is a job or event delivery.
     pub in_job: bool,
@@ -90,7 +90,7 @@ pub struct UnitSpec {
     /// workspace's write lock before the first read, and checks the database
     /// before every write, so that the guest receives a conflict as an error.
     pub locked: bool,
-    /// Limits of the call.
+    /// Limits of the call on documents, jobs, events and blobs.
     pub limits: WorkLimits,
     /// Storage access pattern of earlier calls; all calls of a route share one.
     /// `None`: the call begins a transaction at its first read if it may write.
@@ -98,8 +98,8 @@ pub struct UnitSpec {
 }
 
 impl UnitSpec {
-    /// Returns the spec of a call that only reads, without a user, with the
-    /// limits of its area.
+    /// Returns the spec for a call of the area that only reads, without a user,
+    /// with the limits of the area.
     #[must_use]
     pub fn of(area: &Arc<AreaPolicy>, call: CallContext) -> Self {
         Self {
@@ -117,16 +117,19 @@ impl UnitSpec {
     }
 }
 
-/// Additional data that is committed with a unit of work.
+/// Data that the host commits together with a unit of work: the stored response
+/// and ends of jobs.
 #[derive(Clone, Debug, Default)]
 pub struct CommitAdditions {
-    /// Response to store for the request's idempotency key.
+    /// Response to store for the request's idempotency key; `None` if none is
+    /// stored.
     pub reply: Option<StoredReply>,
-    /// Ends of the jobs that the call runs.
+    /// New states of the jobs that the call runs; empty for a request.
     pub jobs: Vec<JobEnd>,
 }
 
-/// Reads and pending writes of one call. Dropping it discards the writes.
+/// Reads and pending writes of one call of an area. Dropping it discards the
+/// writes.
 #[derive(Debug)]
 pub struct UnitOfWork {
     store: Store,
@@ -140,7 +143,8 @@ pub struct UnitOfWork {
     blobs: BTreeMap<String, ContentState<StoredBlob>>,
     /// Blobs of other areas that the call has looked up, by area and name.
     shared_blobs: BTreeMap<(String, String), Option<StoredBlob>>,
-    /// Rows of blobs as read from the database.
+    /// Rows of blobs as the call read them; the commit verifies that they are
+    /// unchanged.
     seen_blobs: Vec<ReadBlob>,
     new_members: Vec<(UserId, Role)>,
     job_changes: Vec<JobChange>,
@@ -148,33 +152,35 @@ pub struct UnitOfWork {
     used: LimitUsage,
     /// Generator of the call's random bytes and ids, created on first use.
     random: Option<Box<ChaCha20Rng>>,
-    /// Whether documents were sent to the database before the commit.
+    /// Whether the call's documents were sent to the database before the
+    /// commit.
     flushed: bool,
     turn: Arc<WriteLockState>,
     /// Whether the call has ended the transaction of its earlier reads, to wait
     /// for another service.
     released_connection: bool,
-    /// Log of responses, shared by all attempts of this job step; `None` if
-    /// responses are not kept.
+    /// Responses to network requests and mails, shared by all attempts of this
+    /// job step; `None` if responses are not kept.
     sent: Option<Arc<EgressResponseCache>>,
-    /// Number of requests and mails of this attempt so far, including those
-    /// with a response from the log.
+    /// Number of network requests and mails of this attempt so far, including
+    /// those that got a kept response.
     sends: usize,
     read_log: ReadLogMode,
-    /// Effects for the comparison with another version, if the call is recorded
-    /// for it.
+    /// Effects of a call that repeats a read log, for the comparison with the
+    /// recorded call.
     effects: CallEffects,
     recorder: Option<Arc<Recorder>>,
 }
 
-/// State of a secret or blob after the call's own changes.
+/// State of one secret or blob after the call's own changes, and whether the
+/// call changed it.
 #[derive(Debug)]
 struct ContentState<T> {
     now: Option<T>,
     changed: bool,
 }
 
-/// Amounts that the call has used of its limits.
+/// How much of its limits the call has used so far.
 #[derive(Debug, Default)]
 struct LimitUsage {
     documents: u32,
@@ -186,7 +192,7 @@ struct LimitUsage {
 }
 
 impl UnitOfWork {
-    /// Creates a unit of work. Sends nothing to the database.
+    /// Creates the unit of work of a call. Sends nothing to the database.
     #[must_use]
     pub fn new(store: Store, keys: Arc<Keys>, spec: UnitSpec) -> Self {
         Self {
@@ -217,15 +223,15 @@ impl UnitOfWork {
         }
     }
 
-    /// Sets the log of responses that earlier attempts of this job step
-    /// received; the unit returns these responses instead of sending again.
+    /// Sets the responses that earlier attempts of this job step received; the
+    /// unit of work returns these responses instead of sending again.
     #[must_use]
     pub fn with_egress_log(mut self, sent: &Arc<EgressResponseCache>) -> Self {
         self.sent = Some(Arc::clone(sent));
         self
     }
 
-    /// Returns purpose and permissions of the unit.
+    /// Returns what the unit of work is for and what its call may do.
     #[must_use]
     pub fn spec(&self) -> &UnitSpec {
         &self.spec
@@ -237,13 +243,14 @@ impl UnitOfWork {
         &self.turn
     }
 
-    /// Returns the number of documents read and written so far.
+    /// Returns the number of documents that the call has read and written so
+    /// far.
     #[must_use]
     pub fn documents_used(&self) -> u32 {
         self.used.documents
     }
 
-    /// Returns whether there is anything to commit.
+    /// Returns whether the call has writes to commit.
     #[must_use]
     pub fn wrote(&self) -> bool {
         self.flushed
@@ -270,15 +277,15 @@ impl UnitOfWork {
         })
     }
 
-    /// Returns `n` unpredictable bytes. They are the same each time the call
-    /// runs again.
+    /// Returns `n` unpredictable bytes for the guest. They are the same each
+    /// time the call runs again.
     pub fn random_bytes(&mut self, n: usize) -> Vec<u8> {
         let mut bytes = vec![0; n];
         self.random().fill_bytes(&mut bytes);
         bytes
     }
 
-    /// Returns the next UUIDv7 with the call's time. The ids are the same each
+    /// Returns the next UUIDv7, with the call's time. The ids are the same each
     /// time the call runs again.
     fn fresh_id(&mut self) -> Uuid {
         let mut random = [0; 10];

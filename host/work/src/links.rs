@@ -6,11 +6,12 @@ use assurance_core::domain::manifest::LinkHolder;
 use assurance_core::domain::time::Timestamp;
 use assurance_core::links::{self, LinkGrant};
 
-/// Maximum size of a link's claims, in bytes.
+/// Maximum size of a signed link's claims, in bytes.
 const MAX_CLAIMS: usize = 2_048;
 
 impl UnitOfWork {
-    /// Returns a token for one of the area's routes that accept signed links.
+    /// Returns the token of a signed link for one of the area's routes that
+    /// accept signed links.
     pub fn sign_link(
         &self,
         operation: &str,

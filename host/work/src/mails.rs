@@ -13,15 +13,17 @@ use assurance_store::{Error, TransactionAccess};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Subjects of the two daily counters that one mail is added to.
+/// Keys of the two daily counters that one mail is added to: the recipient's
+/// and the workspace's.
 pub(super) struct MailCounterKeys {
     recipient: String,
     workspace: String,
 }
 
 impl UnitOfWork {
-    /// Counts a mail before it is sent, in a transaction of its own, because a
-    /// rollback of the step must not undo the count.
+    /// Counts a mail against the daily limits before it is sent, in a
+    /// transaction of its own, because a rollback of the job step must not undo
+    /// the count.
     pub(super) async fn count_mail(
         &mut self,
         to: &str,
@@ -57,8 +59,8 @@ impl UnitOfWork {
         tx.commit().await
     }
 
-    /// Returns a keyed hash of the address. `name+anything@` counts as the same
-    /// recipient as `name@`.
+    /// Returns the counter key of a mail address: a keyed hash.
+    /// `name+anything@` counts as the same recipient as `name@`.
     fn recipient(&self, to: &str) -> String {
         let to = to.trim().to_lowercase();
         let (name, domain) = to.rsplit_once('@').unwrap_or((&to, ""));
@@ -70,8 +72,9 @@ impl UnitOfWork {
     }
 }
 
-/// Counts one more mail to a recipient. Checks the daily limit first, because
-/// it lasts longer than the pause. Every limit ends, so none is a rejection.
+/// Returns a recipient's counter with one more mail, or an error if a limit is
+/// reached. Checks the daily limit first, because it lasts longer than the
+/// pause. Every limit ends, so none is a rejection.
 fn next_to(known: &MailCount, limits: &MailLimits, now: Timestamp) -> Result<MailCount, MailError> {
     let most = limits.max_per_recipient_per_day;
     let next = next(known, most, now).ok_or_else(|| {
@@ -90,7 +93,8 @@ fn next_to(known: &MailCount, limits: &MailLimits, now: Timestamp) -> Result<Mai
     Ok(next)
 }
 
-/// Counts one more mail from a workspace.
+/// Returns a workspace's counter with one more mail, or an error if the daily
+/// limit is reached.
 fn next_from(
     known: &MailCount,
     limits: &MailLimits,
@@ -105,7 +109,8 @@ fn next_from(
     })
 }
 
-/// Returns the count plus one; `None` if the daily limit is reached.
+/// Returns a mail counter with one more mail; `None` if the daily limit `most`
+/// is reached.
 fn next(known: &MailCount, most: u32, now: Timestamp) -> Option<MailCount> {
     if known.mails == 0 || now >= known.since.plus_ms(DAY_MS) {
         return Some(MailCount { mails: 1, since: now, last_at: now });

@@ -9,25 +9,27 @@ use assurance_core::domain::time::Timestamp;
 use assurance_identity::{is_email, normalize_email, vouch};
 use assurance_store::{Error, memberships, users, workspaces};
 
-/// Maximum lifetime of a voucher: 30 days, in milliseconds.
+/// Maximum lifetime of a voucher for an email address: 30 days, in
+/// milliseconds.
 const MAX_VOUCHER_MS: i64 = 30 * 86_400_000;
 
 type MembershipResult<T> = Result<T, OperationError<MembershipError>>;
 
 impl UnitOfWork {
-    /// Returns a member of the workspace; `None` if the user is not a member.
+    /// Returns a member of the call's workspace; `None` if the user is not a
+    /// member.
     pub async fn member(&mut self, user: UserId) -> Result<Option<Member>, Error> {
         let workspace = self.spec.call.workspace;
         self.read(ReadKind::Other, async |c| memberships::member(c, workspace, user).await).await
     }
 
-    /// Returns all members, ordered by email.
+    /// Returns all members of the call's workspace, ordered by email address.
     pub async fn members(&mut self) -> Result<Vec<Member>, Error> {
         let workspace = self.spec.call.workspace;
         self.read(ReadKind::Other, async |c| memberships::members(c, workspace).await).await
     }
 
-    /// Returns the workspace's name and slug.
+    /// Returns name and slug of the call's workspace.
     pub async fn workspace(&mut self) -> Result<(String, String), Error> {
         let workspace = self.spec.call.workspace;
         let found =
@@ -35,16 +37,16 @@ impl UnitOfWork {
         found.map(|workspace| (workspace.name, workspace.slug)).ok_or(Error::WorkspaceGone)
     }
 
-    /// Returns the account with this email address, whether or not it is a
-    /// member of the workspace; `None` if there is none.
+    /// Returns the account with this email address, whether or not the user is
+    /// a member of the workspace; `None` if there is none.
     pub async fn account(&mut self, email: &str) -> Result<Option<User>, Error> {
         let email = normalize_email(email);
         let found = self.read(ReadKind::Other, async |c| users::by_email(c, &email).await).await?;
         Ok(found.map(|(user, _)| user))
     }
 
-    /// Adds a member when the call commits. An existing member keeps a higher
-    /// role.
+    /// Adds a user to the call's workspace when the call commits. An existing
+    /// member keeps a higher role.
     pub async fn add_member(&mut self, user: UserId, role: Role) -> MembershipResult<()> {
         if !self.spec.writes {
             return misuse(
@@ -60,8 +62,8 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Checks that the caller does not grant a higher role than its own. A link
-    /// for joining permits only its holder to become a member.
+    /// Checks that the caller does not grant a higher role than its own. A
+    /// request by signed link may add only its own user.
     async fn check_may_add(&mut self, user: UserId, role: Role) -> MembershipResult<()> {
         let Some(caller) = self.spec.actor else {
             return misuse(
@@ -88,7 +90,7 @@ impl UnitOfWork {
     }
 
     /// Returns a token that permits its holder to create an account with this
-    /// address.
+    /// email address.
     pub fn vouch(&self, email: &str, expires_at: Timestamp) -> MembershipResult<String> {
         if !is_email(&normalize_email(email)) {
             return misuse(format!("{email:?} is not an email address"));

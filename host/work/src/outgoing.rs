@@ -14,23 +14,22 @@ use assurance_core::domain::job::{
 };
 use assurance_core::domain::time::Timestamp;
 
-/// Maximum length of a dedupe key, in characters; an index of the database
-/// contains it.
+/// Maximum length of a job's dedupe key, in characters; an index of the database contains it.
 const MAX_KEY: usize = 200;
 
-/// A job that a guest enqueues.
+/// A guest's request to enqueue a job of its area.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobRequest {
-    /// Job kind from the area's manifest.
+    /// Job kind, as the area's manifest declares it.
     pub kind: String,
     /// Payload that the job receives, a JSON object.
     pub payload: String,
-    /// Resource that the job concerns.
+    /// Id of the resource that the job concerns; `None` if it concerns none.
     pub resource: Option<Uuid>,
-    /// Earliest time at which the job runs; `None`: at once.
+    /// Earliest time at which the job runs; `None` means at once.
     pub available_at: Option<Timestamp>,
-    /// Of a workspace's jobs of this kind with the same key, at most one waits
-    /// or runs; at most 200 characters.
+    /// Key by which duplicates are avoided: at most one of a workspace's jobs of this kind with the
+    /// same key waits or runs. At most 200 characters; `None` permits any number.
     pub dedupe_key: Option<String>,
 }
 
@@ -70,8 +69,8 @@ impl UnitOfWork {
         Ok(event)
     }
 
-    /// Returns the job that delivers an event to a subscriber. A merged one waits
-    /// for the end of the second, so that it stands for all events until then.
+    /// Returns the job that delivers an event to a subscriber. The job for merged events starts at
+    /// the next full second, so that it covers all events until then.
     fn delivery(&mut self, to: &Subscriber, payload: &str) -> NewJob {
         let now = self.spec.call.now;
         let (kind, payload, available_at) = match to.merged {
@@ -128,7 +127,7 @@ impl UnitOfWork {
         Ok(id)
     }
 
-    /// Stores the progress of the job that the call runs, with the end of its step.
+    /// Sets the progress of the job that the call runs; stored with the end of the job's step.
     pub fn report_progress(&mut self, progress: JobProgress) -> Result<(), EventOrJobError> {
         if !self.spec.in_job {
             return misuse("only a job has progress".to_owned());
@@ -157,8 +156,8 @@ impl UnitOfWork {
         if fits { Ok(()) } else { Err(EventOrJobError::LimitExceeded) }
     }
 
-    /// Counts payload bytes against the call's limit, because they are held in
-    /// memory until the commit.
+    /// Counts the payload bytes of events and jobs against the call's limit, because they are held
+    /// in memory until the commit.
     fn charge_outgoing(&mut self, bytes: usize) -> Result<(), EventOrJobError> {
         self.used.outgoing_bytes = self.used.outgoing_bytes.saturating_add(bytes as u64);
         let fits = self.used.outgoing_bytes <= self.spec.limits.max_outgoing_bytes;
@@ -182,7 +181,7 @@ impl UnitOfWork {
     }
 }
 
-/// Payload of an event delivery job.
+/// Payload of a job that delivers an event to a subscriber.
 #[derive(Serialize)]
 struct EventPayload<'a> {
     id: EventId,

@@ -12,7 +12,8 @@ use assurance_store::documents::DocumentHead;
 
 use super::DocumentError;
 
-/// Documents of one call, by the collection's full name and id.
+/// Documents that one call has read or written, by the collection's full name
+/// and the document's id.
 #[derive(Debug, Default)]
 pub(super) struct Overlay(BTreeMap<String, BTreeMap<String, OverlayEntry>>);
 
@@ -22,17 +23,18 @@ struct OverlayEntry {
     now: CurrentState,
 }
 
-/// State of a document in the database, in this call's snapshot.
+/// State of a document in the database, as far as the call has read it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum StoredState {
-    /// Not read. The call created the document and expects that the id is free.
+    /// The document was not read. The call created it and expects that its id
+    /// is free.
     Unknown,
     Absent,
     At(u64),
 }
 
-/// State of a document as the call sees it. `deleted` is the version of the
-/// document that the call deleted; 0 if it deleted none.
+/// State of a document after the call's own writes. `deleted` is the version of
+/// the document that the call deleted; 0 if it deleted none.
 #[derive(Clone, Debug)]
 enum CurrentState {
     Absent { deleted: u64 },
@@ -40,21 +42,22 @@ enum CurrentState {
     Whole { document: Document, changed: bool },
 }
 
-/// Previous states of the documents of one [`Overlay::write`].
+/// States of documents before one [`Overlay::write`], with which the write is
+/// undone.
 #[derive(Debug)]
 pub(super) struct OverlayUndo {
     collection: String,
     entries: Vec<(String, Option<OverlayEntry>)>,
 }
 
-/// Content of the overlay for one document.
+/// What the call knows of one document without reading the database.
 #[derive(Debug)]
 pub(super) enum KnownDocument<'a> {
     /// The document does not exist, or the call has deleted it.
     Absent,
     /// The complete document, with the call's changes.
     Whole(&'a Document),
-    /// The overlay has no content for the document, which must be read.
+    /// The document's content is not known; it must be read from the database.
     Unread,
 }
 
@@ -79,8 +82,8 @@ impl Overlay {
         self.collection(collection).insert(id.to_owned(), entry);
     }
 
-    /// Records the metadata of a page's documents. Existing entries are not
-    /// replaced.
+    /// Records id, version and creation time of the documents of a query's
+    /// page. Existing entries are not replaced.
     pub(super) fn note_page(&mut self, collection: &str, documents: &[Document]) {
         let known = self.collection(collection);
         for document in documents {
@@ -94,9 +97,9 @@ impl Overlay {
         }
     }
 
-    /// Returns the documents that must be read before the writes: those to be
-    /// changed or deleted that were not read yet and, if the call is locked,
-    /// those to be created.
+    /// Returns the ids of documents that must be read before the writes: those
+    /// to be changed or deleted that were not read yet and, if the call is
+    /// locked (`careful`), those to be created.
     pub(super) fn unread(
         &self,
         collection: &str,
@@ -126,9 +129,9 @@ impl Overlay {
         unread
     }
 
-    /// Records the result of reading metadata; documents without metadata do
-    /// not exist. Returns false if a document exists although the call created
-    /// it without reading.
+    /// Records the versions that were read of these documents; those without a
+    /// version do not exist. Returns false if a document exists although the
+    /// call created it without reading.
     pub(super) fn note_heads(
         &mut self,
         collection: &str,
@@ -158,8 +161,8 @@ impl Overlay {
         true
     }
 
-    /// Applies writes in order, all or none. Returns the new version of each
-    /// document, and the data to undo them.
+    /// Applies document writes in order, all or none. Returns the new version
+    /// of each document, and the data to undo the writes.
     pub(super) fn write(
         &mut self,
         collection: &str,
@@ -188,8 +191,8 @@ impl Overlay {
         Ok((versions, OverlayUndo { collection: collection.to_owned(), entries }))
     }
 
-    /// Undoes writes that were not sent to the database and were not followed
-    /// by others.
+    /// Undoes document writes that were not sent to the database and were not
+    /// followed by others.
     pub(super) fn undo(&mut self, OverlayUndo { collection, entries }: OverlayUndo) {
         let known = self.collection(&collection);
         for (id, before) in entries {
@@ -200,7 +203,8 @@ impl Overlay {
         }
     }
 
-    /// Returns whether there are pending writes, of one collection or of all.
+    /// Returns whether there are pending document writes, in one collection or
+    /// in all (`None`).
     pub(super) fn is_dirty(&self, collection: Option<&str>) -> bool {
         let dirty =
             |known: &BTreeMap<String, OverlayEntry>| known.values().any(OverlayEntry::is_dirty);
@@ -210,7 +214,8 @@ impl Overlay {
         }
     }
 
-    /// Moves the pending writes to `effects` and marks them as written.
+    /// Moves the pending document writes to `effects` and marks them as
+    /// written.
     pub(super) fn take(&mut self, effects: &mut Effects) {
         for (collection, known) in &mut self.0 {
             for (id, entry) in known.iter_mut().filter(|(_, entry)| entry.is_dirty()) {
@@ -219,8 +224,8 @@ impl Overlay {
         }
     }
 
-    /// Adds the documents that were read and not written, which must be
-    /// unchanged at the commit. Call it before [`Overlay::take`].
+    /// Adds to `effects` the documents that were read and not written, which
+    /// must be unchanged at the commit. Call it before [`Overlay::take`].
     pub(super) fn checks(&self, effects: &mut Effects) {
         for (collection, known) in &self.0 {
             for (id, entry) in known.iter().filter(|(_, entry)| !entry.is_dirty()) {

@@ -14,10 +14,9 @@ use assurance_store::{Error, jobs};
 
 type QueueOperationResult<T> = Result<T, OperationError<QueueError>>;
 
-/// Maximum number of jobs of one page, or of one lane and status of an
-/// overview.
+/// Maximum number of jobs in one page of the queue, or of one lane and status in an overview.
 const MAX_JOBS: u32 = 500;
-/// Maximum length of the reason for a cancellation, in characters.
+/// Maximum length of the reason for a job's cancellation, in characters.
 const MAX_REASON: usize = 1_000;
 
 impl UnitOfWork {
@@ -27,8 +26,8 @@ impl UnitOfWork {
         self.read(ReadKind::Other, async |c| jobs::loads(c, workspace, now).await).await
     }
 
-    /// Returns the workspace's jobs by lane and position, then those without a
-    /// position.
+    /// Returns the workspace's jobs by lane and position in the queue, then those without a
+    /// position. `limit` applies to each lane and status.
     pub async fn queue_overview(&mut self, limit: u32) -> QueueOperationResult<Vec<QueuedJob>> {
         check_limit(limit)?;
         let (workspace, now) = self.workspace_and_now();
@@ -63,8 +62,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Returns one of the workspace's jobs; `None` if there is none with this
-    /// id.
+    /// Returns one of the workspace's jobs by its id; `None` if there is none.
     pub async fn queued_job(&mut self, job: JobId) -> Result<Option<QueuedJob>, Error> {
         let (workspace, now) = self.workspace_and_now();
         self.read(ReadKind::Other, async |c| jobs::find(c, workspace, now, job).await).await
@@ -130,7 +128,8 @@ impl UnitOfWork {
         Ok(found)
     }
 
-    /// Returns what a view of the queue depends on: a job is due or not at a time.
+    /// Returns the call's workspace and time. A view of the queue depends on both, because a job is
+    /// due or not at a time.
     fn workspace_and_now(&self) -> (WorkspaceId, Timestamp) {
         (self.spec.call.workspace, self.spec.call.now)
     }

@@ -18,23 +18,24 @@ use assurance_core::domain::job::delivers_events;
 use assurance_store::apply::Effects;
 use assurance_store::documents::DocumentHead;
 
-/// Reads and effects of one call.
+/// Recorded reads and effects of one call, with which another version repeats the call.
 #[derive(Debug, Default)]
 pub struct ReadLog(Mutex<ReadLogEntries>);
 
 #[derive(Debug, Default)]
 struct ReadLogEntries {
-    /// Documents by the collection's full name and id.
+    /// Documents that the call read, by the collection's full name and id; `None` if the document
+    /// did not exist.
     documents: HashMap<(String, String), Option<Document>>,
-    /// Query results by query, in the order of the calls.
+    /// Results of the call's queries by query, in the order of the host calls.
     answers: HashMap<String, VecDeque<ReadResult>>,
-    /// Size of the queries and their results, in bytes.
+    /// Size of the recorded queries and their results, in bytes.
     answer_bytes: u64,
     left: CallEffects,
     missed: bool,
 }
 
-/// Recorded result of a query.
+/// Result of one query of the recorded call: a page, a count, groups, or versions of documents.
 #[derive(Clone, Debug)]
 pub(super) enum ReadResult {
     Page(DocumentPage),
@@ -43,7 +44,7 @@ pub(super) enum ReadResult {
     Heads(Vec<DocumentHead>),
 }
 
-/// Whether a unit of work writes a read log or reads from one.
+/// Whether a unit of work records its reads in a log, takes their results from one, or neither.
 #[derive(Clone, Debug, Default)]
 pub(super) enum ReadLogMode {
     #[default]
@@ -52,7 +53,7 @@ pub(super) enum ReadLogMode {
     Playing(Arc<ReadLog>),
 }
 
-/// Effects of a call: documents, events, jobs and the rest, as one JSON object.
+/// Effects of a call for a comparison: documents, events, jobs and the rest, as one JSON object.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallEffects {
     documents: BTreeMap<String, BTreeMap<String, Json>>,
@@ -64,13 +65,12 @@ pub(super) struct CallEffects {
 }
 
 impl ReadLog {
-    /// Discards the reads and effects that an earlier run of the call recorded.
+    /// Discards the reads and effects that an earlier attempt of the call recorded.
     fn rewind(&self) {
         *self.0.lock() = ReadLogEntries::default();
     }
 
-    /// Returns whether the log contained every read that the other version
-    /// made.
+    /// Returns whether the log contained every read that the repeating version made.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         !self.0.lock().missed
@@ -84,8 +84,8 @@ impl ReadLog {
 }
 
 impl UnitOfWork {
-    /// Makes the unit record its reads and effects in a log, whose previous
-    /// entries are discarded.
+    /// Makes the unit of work record its reads and effects in a log, whose previous entries are
+    /// discarded.
     #[must_use]
     pub fn with_read_log(mut self, log: &Arc<ReadLog>) -> Self {
         log.rewind();
@@ -93,15 +93,15 @@ impl UnitOfWork {
         self
     }
 
-    /// Makes the unit take the results of its reads from a log. It never begins
-    /// a transaction that writes, and must not be committed.
+    /// Makes the unit of work take the results of its reads from a log. The unit never begins a
+    /// transaction that writes, and must not be committed.
     #[must_use]
     pub fn replaying(mut self, log: &Arc<ReadLog>) -> Self {
         self.read_log = ReadLogMode::Playing(Arc::clone(log));
         self
     }
 
-    /// Returns the effects that the call would have.
+    /// Returns the effects that the call would have, without committing them.
     #[must_use]
     pub fn into_effects(mut self) -> Json {
         let mut left = std::mem::take(&mut self.effects);
@@ -114,8 +114,8 @@ impl UnitOfWork {
         matches!(self.read_log, ReadLogMode::Playing(_))
     }
 
-    /// Returns the document as the recorded call saw it. `None`: the log does
-    /// not contain it; `Some(None)`: it did not exist.
+    /// Returns the document as the recorded call saw it. `None`: the read log does not contain it;
+    /// `Some(None)`: it did not exist.
     pub(super) fn logged_document(&self, collection: &str, id: &str) -> Option<Option<Document>> {
         let ReadLogMode::Playing(log) = &self.read_log else { return None };
         let mut kept = log.0.lock();
@@ -131,8 +131,8 @@ impl UnitOfWork {
         }
     }
 
-    /// Returns the recorded result of the same query. If the recorded call made
-    /// it less often, returns the last result again.
+    /// Returns the recorded result of the same query; `None` if there is none. If the recorded call
+    /// made the query less often, returns the last result again.
     pub(super) fn logged_result(&self, question: impl FnOnce() -> String) -> Option<ReadResult> {
         let ReadLogMode::Playing(log) = &self.read_log else { return None };
         let mut kept = log.0.lock();
@@ -153,7 +153,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Records a published event.
+    /// Records a published event among the call's effects.
     pub(super) fn note_event(&mut self, name: &str, data: &str) {
         let data = || serde_json::from_str(data).unwrap_or_default();
         match &self.read_log {
@@ -168,7 +168,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Records effects when they are sent to the database.
+    /// Records the call's effects in the read log when they are sent to the database.
     pub(super) fn note_effects(&self, effects: &Effects) {
         if let ReadLogMode::CallRecording(log) = &self.read_log {
             let left = &mut log.0.lock().left;
@@ -184,8 +184,8 @@ impl UnitOfWork {
 }
 
 impl ReadLogEntries {
-    /// Records the result of a query. A log with more than `max_bytes` bytes keeps
-    /// no results, so that a played call gets all of them from the database.
+    /// Records the result of a query. A log with more than `max_bytes` bytes keeps no results, so
+    /// that a repeated call gets all of them from the database.
     fn note(&mut self, question: String, answer: ReadResult, max_bytes: u64) {
         self.answer_bytes += (question.len() + answer.bytes()) as u64;
         if self.answer_bytes > max_bytes {

@@ -3,26 +3,29 @@
 use super::UnitOfWork;
 use assurance_store::{Backend, Connection, Error, ShareOwner, TransactionAccess, Tx};
 
-/// State of a call's reads.
+/// How a call's reads are isolated so far, with the open transaction or
+/// snapshot.
 #[derive(Debug)]
 pub(super) enum ReadState {
     /// The call has not read anything yet.
     NotYet,
-    /// One statement ran without a transaction; a second one would see another
-    /// state.
+    /// The call's only statement ran without a transaction; a second one would
+    /// see another state.
     Once,
-    /// A snapshot is open, and all reads see the same state. The call's writes
-    /// are not part of it; the commit verifies that the documents it read are
-    /// unchanged.
+    /// A read snapshot is open, and all reads see the same state. The call's
+    /// writes are not part of it; the commit verifies that the documents it
+    /// read are unchanged.
     Snapshot(Tx),
     /// A transaction with the call's reads and writes is open, and the database
     /// isolates all of them together.
     In(Tx),
-    /// A read was interrupted. The unit refuses further reads and the commit.
+    /// A read was interrupted. The unit of work refuses further reads and the
+    /// commit.
     Broken,
 }
 
-/// Kind of a read; it decides whether the read needs a transaction.
+/// Kind of a read; it decides whether the read needs a transaction to be valid
+/// at the commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReadKind {
     /// Documents by id; the commit can verify that they are unchanged.
@@ -31,16 +34,16 @@ pub(super) enum ReadKind {
     /// others since its first read, and a call that reads a blob may compute for
     /// long; there, the commit verifies that the blobs are unchanged.
     Blobs,
-    /// A secret that the host uses for the call. A later change of it does not
-    /// make the result wrong.
+    /// A secret that the host uses for the call. A later change of the secret
+    /// does not make the result wrong.
     SecretInUse,
     /// Any other read; only a transaction can ensure that its result is still
     /// valid at the commit.
     Other,
 }
 
-/// Connection for one read, borrowed from the unit of work and returned by
-/// [`UnitOfWork::done`]. If it is not returned, the unit is broken.
+/// Database connection for one read, borrowed from the unit of work and
+/// returned by [`UnitOfWork::done`]. If it is not returned, the unit is broken.
 #[derive(Debug)]
 pub(super) enum ReadConnection {
     Alone(Connection),
@@ -58,8 +61,8 @@ impl ReadConnection {
 }
 
 impl UnitOfWork {
-    /// Runs a read of one statement on the unit's connection. An error breaks
-    /// the unit.
+    /// Runs a read of one statement on the unit of work's connection. An error
+    /// breaks the unit.
     pub(super) async fn read<T>(
         &mut self,
         what: ReadKind,
@@ -71,8 +74,8 @@ impl UnitOfWork {
         Ok(found)
     }
 
-    /// Runs a read that must not begin a transaction: on the connection that the
-    /// call holds, because a call never takes a second one; otherwise on a
+    /// Runs a read that must not begin a transaction: on the connection that
+    /// the call holds, because a call never takes a second one; otherwise on a
     /// separate connection.
     pub(super) async fn read_apart<T>(
         &mut self,
@@ -84,9 +87,9 @@ impl UnitOfWork {
         }
     }
 
-    /// Borrows the unit's connection for a read of this number of statements.
-    /// Returns [`Error::RunAgain`] if the read needs a stronger isolation than
-    /// the unit has.
+    /// Borrows the unit of work's connection for a read of this number of
+    /// statements. Returns [`Error::RunAgain`] if the read needs a stronger
+    /// isolation than the unit has.
     pub(super) async fn lease(
         &mut self,
         what: ReadKind,
@@ -116,7 +119,8 @@ impl UnitOfWork {
         }
     }
 
-    /// Returns to the unit a connection whose statements succeeded.
+    /// Returns a borrowed connection, whose statements succeeded, to the unit
+    /// of work.
     pub(super) fn done(&mut self, lease: ReadConnection) {
         self.reading = match lease {
             ReadConnection::In(tx) => ReadState::In(tx),
@@ -165,8 +169,8 @@ impl UnitOfWork {
         self.store.begin_held(TransactionAccess::Write, self.holder()).await
     }
 
-    /// Returns the area, workspace and kind of call that a held connection
-    /// counts for.
+    /// Returns the area, workspace and kind of call (request or job) that a
+    /// held database connection counts for.
     pub(super) fn holder(&self) -> ShareOwner {
         ShareOwner {
             area: self.spec.area.area.clone(),
@@ -176,7 +180,8 @@ impl UnitOfWork {
     }
 
     /// Returns the connection that the call already holds, for a read that must
-    /// not begin a transaction. A call never takes a second connection.
+    /// not begin a transaction; `None` if it holds none. A call never takes a
+    /// second connection.
     pub(super) fn held(&mut self) -> Option<&mut Connection> {
         match &mut self.reading {
             ReadState::In(tx) | ReadState::Snapshot(tx) => Some(tx),

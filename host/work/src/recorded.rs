@@ -10,8 +10,8 @@ use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::recordings::{RecordedFault, RecordedOutcome, Recorder};
 
 impl UnitOfWork {
-    /// Sets the recorder of the call and all its host calls; `None` if the call
-    /// is not recorded.
+    /// Sets the recorder that records the call and all its host calls; `None`
+    /// if the call is not recorded.
     #[must_use]
     pub fn with_recorder(mut self, recorder: Option<&Arc<Recorder>>) -> Self {
         self.recorder = recorder.cloned();
@@ -26,7 +26,8 @@ impl UnitOfWork {
 }
 
 impl CallError {
-    /// Converts the error for a recording; `None` if the area did not cause it.
+    /// Converts the error of a call for its recording; `None` if the area did
+    /// not cause the error.
     #[must_use]
     pub fn to_fault(&self) -> Option<RecordedFault> {
         let kind = match self {
@@ -50,8 +51,9 @@ impl CallError {
     }
 }
 
-/// Converts the outcome of a request whose route returns `status` for
-/// successes; `None` if the area did not cause it.
+/// Converts the result of a request for its recording; `None` if the call
+/// failed for a reason that the area did not cause. `status` is the HTTP status
+/// of the route's successes.
 #[must_use]
 pub fn request_outcome(
     status: u16,
@@ -69,7 +71,8 @@ pub fn request_outcome(
     }
 }
 
-/// Converts the outcome of a job's run; `None` if the area did not cause it.
+/// Converts the result of a job's run for its recording; `None` if the run
+/// failed for a reason that the area did not cause.
 #[must_use]
 pub fn run_outcome(
     result: &Result<Result<JobOutcome, JobFailure>, CallError>,

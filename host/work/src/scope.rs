@@ -7,19 +7,19 @@ use assurance_core::domain::job::{Lane, RequestedEventsField};
 use assurance_core::domain::manifest::{JobSpec, LinkHolder};
 use assurance_store::{CollectionScope, Quota};
 
-/// Collections, rights and limits of an area's calls.
+/// What an area's calls may access, and their limits: collections, blobs, links, events and jobs.
 #[derive(Clone, Debug, Default)]
 pub struct AreaPolicy {
     /// Name of the area.
     pub area: String,
-    /// Semantic version of the area.
+    /// Semantic version of the area, from its manifest.
     pub version: String,
     /// SHA-256 of the area's component, lower-case hex.
     pub digest: String,
     /// Collections by the name that the guest uses: the short name for its own,
     /// `area.name` for readable ones of other areas.
     pub collections: BTreeMap<String, CollectionScope>,
-    /// Areas whose blobs the area may read.
+    /// Names of other areas whose blobs the area may read.
     pub shared_blobs: BTreeSet<String>,
     /// Operation ids of the area's routes that accept a signed link, with who
     /// may use the link.
@@ -29,7 +29,7 @@ pub struct AreaPolicy {
     pub live: BTreeSet<String>,
     /// Events that the area publishes, with their subscribers.
     pub events: BTreeMap<String, Vec<Subscriber>>,
-    /// Job kinds of the area, by name.
+    /// Job kinds that the area declares, by name.
     pub jobs: BTreeMap<String, JobSpec>,
     /// Limits of one call of the area.
     pub limits: WorkLimits,
@@ -41,50 +41,50 @@ pub struct AreaPolicy {
     pub can_obtain_secrets: bool,
 }
 
-/// An area that receives an event.
+/// An area that receives an event, with the settings of the delivery jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
-    /// Name of the area.
+    /// Name of the subscribing area.
     pub area: String,
-    /// Whether the area receives only a notice that events were published, once for all
+    /// Whether the subscribing area receives only a notice that events were published, once for all
     /// events until then.
     pub merged: bool,
-    /// Lane of the delivery jobs.
+    /// Lane of the jobs that deliver the event.
     pub lane: Lane,
-    /// Number of attempts after which the delivery is dead.
+    /// Number of attempts after which the event delivery is dead.
     pub max_attempts: u32,
-    /// Wall-clock limit of one attempt, in milliseconds.
+    /// Wall-clock limit of one delivery attempt, in milliseconds.
     pub timeout_ms: u32,
-    /// Documents without which a workspace's events are not delivered; `None`:
-    /// every event is delivered.
+    /// Field of the subscriber's documents in which a workspace requests events; others are not
+    /// delivered to it. `None`: every event is delivered.
     pub requests: Option<RequestedEventsField>,
 }
 
 /// Limits of one call on documents, jobs, events and blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkLimits {
-    /// Maximum number of documents that the call reads and writes.
+    /// Maximum number of documents that one call reads and writes.
     pub max_documents: u32,
-    /// Maximum bytes of documents that the call reads and writes. An id without
-    /// a document counts 256 bytes and its length.
+    /// Maximum bytes of documents that one call reads and writes. An id without a document counts
+    /// 256 bytes and its length.
     pub max_bytes: u64,
-    /// Maximum number of jobs that the call enqueues.
+    /// Maximum number of jobs that one call enqueues.
     pub max_jobs: u32,
     /// Maximum number of the area's jobs that wait in the workspace.
     pub max_waiting_jobs: u64,
     /// Storage quotas of the area and the workspace, in bytes.
     pub quota: Quota,
-    /// Maximum number of events that the call publishes.
+    /// Maximum number of events that one call publishes.
     pub max_events: u32,
     /// Maximum bytes of one job's payload, and of one event's data.
     pub max_payload_bytes: u64,
-    /// Maximum total bytes of payloads; an event counts once for each
-    /// subscriber, and at least once.
+    /// Maximum total bytes of the payloads of one call's events and jobs; an event counts once for
+    /// each subscriber, and at least once.
     pub max_outgoing_bytes: u64,
     /// Maximum total bytes of network responses that one step of a job
     /// receives.
     pub max_incoming_bytes: u64,
-    /// Maximum bytes of blobs that the guest reads and writes.
+    /// Maximum bytes of blobs that one call of the guest reads and writes.
     pub max_blob_bytes: u64,
 }
 
@@ -105,7 +105,7 @@ impl Default for WorkLimits {
     }
 }
 
-/// Limits of one call, for each area.
+/// Limits of one call, by area.
 #[derive(Clone, Debug, Default)]
 pub struct LimitsByArea {
     /// Limits of areas without an entry.
@@ -115,7 +115,7 @@ pub struct LimitsByArea {
 }
 
 impl LimitsByArea {
-    /// Returns the limits of an area.
+    /// Returns the limits of one call of this area.
     #[must_use]
     pub fn of(&self, area: &str) -> WorkLimits {
         self.areas.get(area).copied().unwrap_or(self.default)

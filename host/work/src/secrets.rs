@@ -15,7 +15,8 @@ use assurance_store::{Error, TransactionAccess, secrets};
 const MAX_SECRET: usize = 4_096;
 
 impl UnitOfWork {
-    /// Stores or replaces a secret of 1 to 4096 bytes.
+    /// Stores or replaces one of the area's secrets, of 1 to 4096 bytes, when
+    /// the call commits.
     pub async fn secret_put(
         &mut self,
         name: &str,
@@ -34,7 +35,7 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Deletes one of the area's secrets.
+    /// Deletes one of the area's secrets when the call commits.
     pub async fn secret_delete(&mut self, name: &str) -> Result<(), OperationError<SecretError>> {
         self.check_secret(name)?;
         if !self.spec.writes {
@@ -47,14 +48,14 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Returns whether a secret with this name exists.
+    /// Returns whether the area has a secret with this name.
     pub async fn secret_exists(&mut self, name: &str) -> Result<bool, OperationError<SecretError>> {
         self.check_secret(name)?;
         Ok(self.sealed(name, ReadKind::Other).await?.is_some())
     }
 
-    /// Returns the decrypted secret, for use by the host. It must never be
-    /// passed to a guest.
+    /// Returns one of the area's secrets decrypted, for use by the host. It
+    /// must never be passed to a guest.
     pub async fn secret_bytes(
         &mut self,
         name: &str,
@@ -68,9 +69,9 @@ impl UnitOfWork {
             .map_err(|error| OperationError::Abort(Error::Seal(error)))
     }
 
-    /// Returns the decrypted secret for a request of a job to this origin. The
-    /// first origin that a secret is sent to becomes the only one; this binding
-    /// is committed before anything is sent. No transaction is open afterwards,
+    /// Returns a decrypted secret for a job's request to this origin. The first
+    /// origin that a secret is sent to becomes the only one; this binding is
+    /// committed before anything is sent. No transaction is open afterwards,
     /// because the receiver may be slow.
     pub async fn secret_to_send(
         &mut self,
@@ -115,8 +116,8 @@ impl UnitOfWork {
         Ok(secret)
     }
 
-    /// Stores the binding in a transaction of its own, because a rollback of
-    /// the step must not undo it.
+    /// Stores the binding of a secret to an origin in a transaction of its own,
+    /// because a rollback of the job step must not undo it.
     async fn bind_secret(
         &mut self,
         name: &str,
@@ -144,8 +145,8 @@ impl UnitOfWork {
         Ok(())
     }
 
-    /// Reads the secret on a separate connection. As one of the call's reads it
-    /// would begin a transaction.
+    /// Reads a stored secret on a separate connection: as one of the call's own
+    /// reads it would begin a transaction.
     async fn stored_secret(&mut self, name: &str) -> Result<Option<StoredSecret>, Error> {
         let (workspace, area) = (self.spec.call.workspace, Arc::clone(&self.spec.area));
         self.read_apart(async |c| secrets::find(c, workspace, &area.area, name).await).await
@@ -166,8 +167,8 @@ impl UnitOfWork {
         if is_name(name) { Ok(()) } else { Err(OperationError::Refused(SecretError::InvalidName)) }
     }
 
-    /// Returns the associated data of a secret's encryption: area, name and
-    /// origin.
+    /// Returns the associated data of a secret's encryption: workspace, area,
+    /// name and origin.
     fn place_of_secret(&self, name: &str, origin: &str) -> Vec<u8> {
         secret_place(self.spec.call.workspace, &self.spec.area.area, name, origin)
     }

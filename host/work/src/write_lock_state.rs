@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Whether one call holds the write lock. On SQLite there is one lock for the
-/// whole database, on PostgreSQL one for each workspace.
+/// Whether one call holds the database's write lock. On SQLite there is one
+/// lock for the whole database, on PostgreSQL one for each workspace.
 #[derive(Debug, Default)]
 pub struct WriteLockState {
     held: AtomicBool,
@@ -14,14 +14,15 @@ pub struct WriteLockState {
 }
 
 impl WriteLockState {
-    /// Returns whether the lock is held: from the first write sent to the
-    /// database until the commit.
+    /// Returns whether the call holds the write lock until its commit: from its
+    /// first write sent to the database, or in a locked call from the begin of
+    /// its transaction.
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Waits until the call holds the lock.
+    /// Waits until the call holds the database's write lock.
     pub async fn until_taken(&self) {
         while !self.is_held() {
             self.taken.notified().await;

@@ -19,8 +19,8 @@ use assurance_store::{CollectionScope, Error};
 /// Maximum size of one document's body, in bytes.
 const MAX_BODY: usize = 16 << 20;
 
-/// Writes to one collection that count against the call's limits. Their bodies
-/// are not checked yet.
+/// Document writes to one collection that were counted against the call's
+/// limits. Their bodies are not checked yet.
 #[derive(Debug)]
 pub struct UncheckedWrites {
     area: Arc<AreaPolicy>,
@@ -29,18 +29,19 @@ pub struct UncheckedWrites {
     bytes: usize,
 }
 
-/// Writes to one collection with valid bodies.
+/// Document writes to one collection whose bodies were checked.
 #[derive(Debug)]
 pub struct CheckedWrites(UncheckedWrites);
 
 impl UncheckedWrites {
-    /// Returns the size of all bodies, which determines the time of the check.
+    /// Returns the total size of the writes' bodies in bytes, which determines
+    /// the time of the check.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Checks that both databases can store the bodies.
+    /// Checks that both databases can store the bodies of the writes.
     pub fn check(self) -> DocumentsResult<CheckedWrites> {
         let scope = scope(&self.area, &self.collection)?;
         for body in self.writes.iter().filter_map(body) {
@@ -59,7 +60,8 @@ impl UncheckedWrites {
 }
 
 impl UnitOfWork {
-    /// Counts the writes, checks them on this thread, and applies them.
+    /// Counts document writes against the call's limits, checks their bodies on
+    /// this thread, and applies them.
     pub async fn write(
         &mut self,
         collection: &str,
@@ -69,8 +71,8 @@ impl UnitOfWork {
         self.apply(checked).await
     }
 
-    /// Counts writes against the call's limits. Refuses them if the call may not
-    /// write to the collection.
+    /// Counts document writes against the call's limits. Refuses them if the
+    /// call may not write to the collection.
     pub fn charge_writes(
         &mut self,
         collection: String,
@@ -98,8 +100,8 @@ impl UnitOfWork {
         Ok(UncheckedWrites { area, collection, writes, bytes })
     }
 
-    /// Applies the writes in order, all or none. Returns the new version of
-    /// each document, 0 for a deletion.
+    /// Applies checked document writes in order, all or none. Returns the new
+    /// version of each document, 0 for a deletion.
     pub async fn apply(&mut self, checked: CheckedWrites) -> DocumentsResult<Vec<u64>> {
         let CheckedWrites(UncheckedWrites { area, collection, writes, .. }) = checked;
         let scope = scope(&area, &collection)?;
@@ -145,7 +147,7 @@ impl UnitOfWork {
     }
 }
 
-/// Returns the body that a write stores; `None` for a deletion.
+/// Returns the document body that a write stores; `None` for a deletion.
 fn body(write: &DocumentWrite) -> Option<&str> {
     match write {
         DocumentWrite::Create { body, .. } | DocumentWrite::Replace { body, .. } => Some(body),

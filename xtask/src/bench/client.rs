@@ -14,18 +14,18 @@ const ANSWER_LIMIT_S: u64 = 120;
 const SETTLE_LIMIT: Duration = Duration::from_secs(1_800);
 
 impl Server {
-    /// Sends a GET request below the workspace.
+    /// Sends a GET request to a path below the workspace. Returns the JSON of the response.
     pub(crate) fn get(&self, path: &str) -> anyhow::Result<Json> {
         self.call(minreq::get(self.url(path)))
     }
 
-    /// Creates a workspace of the user.
+    /// Creates another workspace of the benchmark's user.
     pub(crate) fn create_workspace(&self, name: &str) -> anyhow::Result<Json> {
         let request = minreq::post(format!("http://{}/v1/workspaces", self.address()));
         self.call(with_json(request, &json!({ "name": name })))
     }
 
-    /// Creates this number of support cases, each with a separate key.
+    /// Creates this number of support cases, each with a separate `Idempotency-Key`.
     pub(crate) fn create_cases(&self, number: u32) -> anyhow::Result<()> {
         for _ in 0..number {
             let request = minreq::post(self.url(CREATE.path))
@@ -38,7 +38,7 @@ impl Server {
         Ok(())
     }
 
-    /// Sends a POST request below the workspace; `None` sends no body.
+    /// Sends a POST request to a path below the workspace; `None` sends no body.
     pub(crate) fn post(&self, path: &str, body: Option<&Json>) -> anyhow::Result<Json> {
         let request = minreq::post(self.url(path));
         self.call(match body {
@@ -47,7 +47,7 @@ impl Server {
         })
     }
 
-    /// Sends a PUT request below the workspace.
+    /// Sends a PUT request to a path below the workspace.
     pub(crate) fn put(&self, path: &str, body: &Json) -> anyhow::Result<Json> {
         self.call(with_json(minreq::put(self.url(path)), body))
     }
@@ -64,7 +64,7 @@ impl Server {
         Ok(())
     }
 
-    /// Polls a resource until a member has one of these values.
+    /// Polls a resource until a member has one of the values in `ends`.
     pub(crate) fn settled(&self, path: &str, member: &str, ends: &[&str]) -> anyhow::Result<Json> {
         let what = format!("{member} of {path} is one of {ends:?}");
         process::until(SETTLE_LIMIT, Duration::from_millis(20), &what, || {
@@ -80,7 +80,7 @@ impl Server {
     }
 }
 
-/// Adds a JSON body.
+/// Adds a JSON body to a request.
 pub(super) fn with_json(request: Request, body: &Json) -> Request {
     request.with_header("Content-Type", "application/json").with_body(body.to_string())
 }

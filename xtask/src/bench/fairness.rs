@@ -18,20 +18,20 @@ use crate::postgres::Postgres;
 use crate::process;
 use crate::workspace::Workspace;
 
-/// Audits of the busy workspace, and the results of its file.
+/// Number of audits that the busy workspace starts.
 const AUDITS: usize = 60;
 const RESULTS: usize = 2_000;
-/// Events for a receiver that accepts connections and never responds: those before the measurement,
-/// and the rate of those during it.
+/// Number of events of the busy workspace before the measurement, for a receiver that accepts
+/// connections and never responds.
 const EVENTS: u32 = 50_000;
 const EVENTS_PER_SECOND: u32 = 100;
-/// Calls that each enqueue a thousand jobs of about 50 ms.
+/// Number of requests that each enqueue a thousand jobs of about 50 ms.
 const JOB_CALLS: usize = 10;
-/// Measurements of the quiet workspace; the median is reported.
+/// Number of measurements of the quiet workspace; the median is reported.
 const TIMES: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Waits of the quiet workspace.
+/// Times that one kind of work of the quiet workspace takes, alone and next to a busy workspace.
 #[derive(Serialize)]
 struct Row {
     backend: &'static str,
@@ -39,11 +39,11 @@ struct Row {
     busy: &'static str,
     alone_ms: f64,
     beside_ms: f64,
-    /// Jobs of the busy workspace that waited or ran after the last measurement.
+    /// Number of jobs of the busy workspace that were due or running after the last measurement.
     busy_jobs_left: u64,
 }
 
-/// Measures, prints and writes the report.
+/// Measures the fairness between workspaces, prints the results and writes them to a file.
 pub(crate) fn run(workspace: &Workspace, programs: &Programs) -> anyhow::Result<()> {
     let postgres = Postgres::start()?;
     let mut rows = Vec::new();
@@ -80,8 +80,9 @@ impl Bench<'_> {
         Server::start(&Plan { settings: "[egress]\nallow_loopback = true\n".to_owned(), ..plan })
     }
 
-    /// Measures the quiet workspace alone, lets the busy one begin, and measures again, during the
-    /// load that `begin` returns. Without one, jobs of the busy workspace must be left at the end.
+    /// Measures the quiet workspace alone, then lets the busy one begin with `begin`, and measures
+    /// the quiet one again, under the load that `begin` returns. If `begin` returns none, jobs of
+    /// the busy workspace must be left at the end.
     fn compare(
         &self,
         mut server: Server,

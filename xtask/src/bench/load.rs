@@ -9,13 +9,13 @@ use super::report::Latency;
 use super::server::Server;
 use crate::apt;
 
-/// The request that is sent repeatedly.
+/// The HTTP request that a load sends repeatedly.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation {
-    /// Name of the operation in the table.
+    /// Name of the request in the tables of results.
     pub(crate) name: &'static str,
     pub(crate) method: &'static str,
-    /// Request path below the workspace.
+    /// Path of the request below the workspace.
     pub(crate) path: &'static str,
     pub(crate) body: Option<&'static str>,
     /// Whether each request has a unique `Idempotency-Key`.
@@ -23,20 +23,20 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Returns a GET of a path below the workspace.
+    /// Returns a GET request to a path below the workspace.
     pub(crate) const fn get(name: &'static str, path: &'static str) -> Self {
         Self { name, method: "GET", path, body: None, unique_key: false }
     }
 }
 
-/// Number of connections and duration of a load.
+/// Number of connections of a load, and its duration.
 #[derive(Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) connections: u32,
     pub(crate) seconds: u32,
 }
 
-/// Results of one load.
+/// Results of one load on a server.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct LoadResults {
     pub(crate) requests_per_second: f64,
@@ -57,7 +57,7 @@ struct Summary {
     max_us: f64,
 }
 
-/// Installs wrk if it is missing.
+/// Installs the load generator wrk if it is missing.
 pub(crate) fn require_wrk() -> anyhow::Result<()> {
     // `--version` returns a failure code; it suffices that the program starts.
     if Command::new("wrk").arg("--version").output().is_ok() {
@@ -66,7 +66,7 @@ pub(crate) fn require_wrk() -> anyhow::Result<()> {
     apt::install(&["wrk"], "the benchmark sends its load with wrk")
 }
 
-/// Runs one load.
+/// Runs wrk with one request and load against a server. Returns the results.
 pub(crate) fn run(
     server: &Server,
     operation: &Operation,

@@ -93,7 +93,7 @@ const LOOP: Operation = Operation {
     unique_key: false,
 };
 
-/// Programs that are built before the measurement.
+/// Programs and folders that are built before the measurement.
 struct Programs {
     host: PathBuf,
     twin: PathBuf,
@@ -102,7 +102,7 @@ struct Programs {
 }
 
 impl Programs {
-    /// Creates a folder with these files of the built areas. Returns the folder.
+    /// Creates a folder with copies of these files of the built areas. Returns the folder.
     fn areas_with(&self, name: &str, files: &[&str]) -> anyhow::Result<PathBuf> {
         let areas = self.folder.join(name);
         std::fs::create_dir_all(&areas)?;
@@ -115,7 +115,8 @@ impl Programs {
     }
 }
 
-/// Builds, measures, prints and writes the report.
+/// Builds everything, runs the benchmark that the options select, prints the results and writes
+/// them to a file.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
     if options.size {
         return size::run(workspace, &prepare(workspace)?, options);
@@ -257,7 +258,7 @@ fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> Plan<'a> {
     }
 }
 
-/// Measures a second start with cached machine code.
+/// Returns the median time in milliseconds of a server's start with cached machine code.
 fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow::Result<f64> {
     let plan = plan(programs, "component", backend, postgres)?;
     let times_ms = (0..5).map(|_| Ok(Server::start(&plan)?.start_ms));
@@ -285,7 +286,8 @@ fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour
     Ok(NeighbourLatency { quiet, beside_a_loop })
 }
 
-/// Measures the cost of one instantiation, one call and one host call without HTTP.
+/// Measures the cost of one instantiation, one call and one host call without HTTP. Returns the
+/// lines that the measurement printed.
 fn in_process(workspace: &Workspace) -> anyhow::Result<String> {
     let mut bench = cargo();
     bench.current_dir(&workspace.root).args([

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::client::{send, with_json};
 use super::server::Server;
 
-/// Timeout in seconds; compiling large components takes long.
+/// Timeout of a request to the operators' API, in seconds; compiling large components takes long.
 const ANSWER_LIMIT_S: u64 = 300;
 
 /// Client with the address and token of the operators' API.
@@ -31,13 +31,13 @@ impl OperatorsClient {
         self.call(minreq::get(format!("{}{path}", self.url)))
     }
 
-    /// Deploys a component.
+    /// Deploys a component to an area. Returns the JSON of the response.
     pub(crate) fn put(&self, area: &str, query: &str, component: Vec<u8>) -> anyhow::Result<Json> {
         let request = minreq::put(format!("{}{area}?{query}", self.url));
         self.call(request.with_header("Content-Type", "application/wasm").with_body(component))
     }
 
-    /// Sends a POST request for an area.
+    /// Sends a POST request for an area to the operators' API.
     pub(crate) fn post(&self, area: &str, action: &str, body: &Json) -> anyhow::Result<Json> {
         self.call(with_json(minreq::post(format!("{}{area}/{action}", self.url)), body))
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::load::LoadResults;
 
-/// Percentiles of the times of one measurement.
+/// Percentiles of the times of one measurement, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Latency {
     pub(crate) p50_ms: f64,
@@ -16,7 +16,7 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    /// Returns the percentiles of these times; zeros if there are none.
+    /// Returns the percentiles of these times; zeros if there are no times.
     pub(crate) fn of(mut times_ms: Vec<f64>) -> Self {
         times_ms.sort_by(f64::total_cmp);
         let last = times_ms.len().saturating_sub(1);
@@ -28,35 +28,35 @@ impl Latency {
     }
 }
 
-/// Prints the median and the maximum.
+/// Prints the median and, in brackets, the maximum.
 impl std::fmt::Display for Latency {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:.1} ({:.1})", self.p50_ms, self.max_ms)
     }
 }
 
-/// One operation on one database, component and twin; medians of the rounds.
+/// Results of one operation on one database, for component and twin; medians of the rounds.
 #[derive(Serialize)]
 pub(crate) struct Row {
     pub(crate) operation: &'static str,
     pub(crate) backend: &'static str,
     pub(crate) component: LoadResults,
     pub(crate) twin: LoadResults,
-    /// Median of the rounds' ratios, component divided by twin.
+    /// Median over the rounds of the component's rate divided by the twin's.
     pub(crate) ratio: f64,
     /// Processor time of the component minus that of the twin, in microseconds
     /// for each request.
     pub(crate) extra_cpu_us: f64,
 }
 
-/// Latency of a healthy area next to one that uses all its resources.
+/// Latencies of a healthy area, alone and next to an area that uses all its resources.
 #[derive(Serialize)]
 pub(crate) struct NeighbourLatency {
     pub(crate) quiet: LoadResults,
     pub(crate) beside_a_loop: LoadResults,
 }
 
-/// All results of one run.
+/// All results of one run of the benchmark of components and their twin.
 #[derive(Serialize)]
 pub(crate) struct Report {
     pub(crate) machine: String,
@@ -70,7 +70,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Prints the table for a terminal or for BENCHMARKS.md.
+    /// Prints the results as a table for a terminal or for BENCHMARKS.md.
     pub(crate) fn print(&self) {
         println!("\nmachine: {}", self.machine);
         println!(
@@ -107,7 +107,7 @@ impl Report {
     }
 }
 
-/// Writes the results of a run to a file.
+/// Writes the results of a benchmark's run to a JSON file.
 pub(crate) fn write(path: &Path, results: &impl Serialize) -> anyhow::Result<()> {
     std::fs::write(path, serde_json::to_vec_pretty(results)?)
         .with_context(|| format!("cannot write {}", path.display()))?;
@@ -121,7 +121,7 @@ pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures[(figures.len() - 1) / 2]
 }
 
-/// Returns the median of each value.
+/// Returns the results of a load with the median over the rounds for each value.
 pub(crate) fn medians(rounds: &[LoadResults]) -> LoadResults {
     let of = |figure: fn(&LoadResults) -> f64| median(rounds.iter().map(figure).collect());
     LoadResults {

@@ -16,43 +16,43 @@ use crate::process;
 const START_LIMIT: Duration = Duration::from_secs(120);
 const EMAIL: &str = "bench@example.com";
 
-/// Parameters of a server.
+/// Parameters with which a benchmark starts a server.
 pub(crate) struct Plan<'a> {
-    /// Program that serves: `assurance`, or the twin.
+    /// Program to start as the server: `assurance`, or the twin.
     pub(crate) program: &'a Path,
-    /// Arguments before `--config FILE`.
+    /// Arguments of the program before `--config FILE`.
     pub(crate) arguments: &'a [&'a str],
-    /// `assurance`, for the set-up commands.
+    /// Path of the program `assurance`, for the set-up commands.
     pub(crate) host: &'a Path,
     /// Folder of the server's data and configuration.
     pub(crate) folder: PathBuf,
     pub(crate) areas: &'a Path,
     /// Database URL; `None` means the embedded database.
     pub(crate) database: Option<String>,
-    /// Further tables of the configuration, TOML.
+    /// Further tables of the server's configuration, in TOML.
     pub(crate) settings: String,
     /// Folder that the nodes of a fleet share in addition to their database; `None` for a single
     /// node.
     pub(crate) fleet: Option<&'a Path>,
 }
 
-/// A running server; it is stopped when dropped.
+/// A running server of a benchmark; the process is stopped when this is dropped.
 pub(crate) struct Server {
     child: Child,
     api: String,
     person: Person,
     loads: AtomicU32,
     /// File with the ids of the workspaces among which a load is spread, one on each line; `None`
-    /// if it goes to the user's workspace alone.
+    /// if the load goes to the user's workspace alone.
     workspaces: Option<PathBuf>,
     data: PathBuf,
     host: PathBuf,
     config: PathBuf,
-    /// Time from the start of the process until it serves, in milliseconds.
+    /// Time from the start of the server's process until it serves, in milliseconds.
     pub(crate) start_ms: f64,
 }
 
-/// User with session and workspace, as which the requests are sent.
+/// The user of a benchmark, with the session and workspace of its requests.
 #[derive(Clone)]
 struct Person {
     workspace: String,
@@ -61,7 +61,7 @@ struct Person {
 }
 
 impl Server {
-    /// Creates user, workspace and session, then starts the process.
+    /// Creates the user, workspace and session, then starts the server's process.
     pub(crate) fn start(plan: &Plan<'_>) -> anyhow::Result<Self> {
         let config = configure(plan)?;
         let workspace = people(plan.host, &config)?;
@@ -116,27 +116,28 @@ impl Server {
         Ok(())
     }
 
-    /// Returns the file of the workspaces among which a load is spread.
+    /// Returns the file with the ids of the workspaces among which a load is spread; `None` if
+    /// there is one workspace.
     pub(crate) fn workspaces(&self) -> Option<&Path> {
         self.workspaces.as_deref()
     }
 
-    /// Runs a command of the binary and returns its JSON output.
+    /// Runs a command of the program `assurance` and returns its JSON output.
     pub(crate) fn command(&self, arguments: &[&str]) -> anyhow::Result<Json> {
         command(&self.host, &self.config, arguments)
     }
 
-    /// Returns the URL of a path below the workspace.
+    /// Returns the URL of a path below the user's workspace.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}/v1/workspaces/{}{path}", self.api, self.person.workspace)
     }
 
-    /// Returns host and port.
+    /// Returns host and port of the server.
     pub(crate) fn address(&self) -> &str {
         self.api.trim_start_matches("http://")
     }
 
-    /// Returns the script with which wrk sends a load.
+    /// Returns the path of the script with which wrk sends a load.
     pub(crate) fn script(&self) -> PathBuf {
         self.config.with_file_name("load.lua")
     }
@@ -159,8 +160,8 @@ impl Server {
         self.loads.fetch_add(1, Ordering::Relaxed) + std::process::id() * 1000
     }
 
-    /// Returns the processor time used so far, user and system, in microseconds (proc(5), fields 14
-    /// and 15, in ticks of 10 ms).
+    /// Returns the processor time that the server has used so far, user and system, in microseconds
+    /// (proc(5), fields 14 and 15, in ticks of 10 ms).
     pub(crate) fn cpu_us(&self) -> anyhow::Result<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         let fields = stat.rsplit_once(") ").context("odd line in /proc/PID/stat")?.1;
@@ -169,12 +170,12 @@ impl Server {
         Ok(f64::from(ticks) * 10_000.0)
     }
 
-    /// Returns the maximum memory of the process so far (`VmHWM` of proc(5)).
+    /// Returns the maximum memory of the server's process so far, in bytes (`VmHWM` of proc(5)).
     pub(crate) fn peak_memory_bytes(&self) -> anyhow::Result<u64> {
         self.status_bytes("VmHWM")
     }
 
-    /// Returns the memory of the process (`VmRSS` of proc(5)).
+    /// Returns the memory of the server's process, in bytes (`VmRSS` of proc(5)).
     pub(crate) fn memory_bytes(&self) -> anyhow::Result<u64> {
         self.status_bytes("VmRSS")
     }
@@ -196,7 +197,8 @@ impl Drop for Server {
     }
 }
 
-/// Writes the configuration, and wrk's script next to it. Returns the configuration's path.
+/// Writes the server's configuration, and wrk's script next to it. Returns the configuration's
+/// path.
 fn configure(plan: &Plan<'_>) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(&plan.folder)?;
     let config = plan.folder.join("assurance.toml");
@@ -224,7 +226,7 @@ fn configuration(plan: &Plan<'_>) -> String {
     )
 }
 
-/// Creates user and workspace unless an earlier start did.
+/// Creates the benchmark's user and workspace unless an earlier start did.
 fn people(host: &Path, config: &Path) -> anyhow::Result<String> {
     let known = config.with_extension("workspace");
     if let Ok(workspace) = fs::read_to_string(&known) {

@@ -16,7 +16,8 @@ use super::server::Server;
 const CONNECTIONS: u32 = 16;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Results of one phase. For phases in rounds, percentiles and rates are the medians of the rounds.
+/// Results of one phase of a steady load. For phases in rounds, percentiles and rates are the
+/// medians of the rounds.
 #[derive(Debug, Serialize)]
 pub(crate) struct PhaseResults {
     pub(crate) requests: usize,
@@ -46,7 +47,7 @@ impl PhaseResults {
     }
 }
 
-/// The load on one server.
+/// A load on one server that sends requests at a steady rate.
 pub(crate) struct SteadyLoad {
     address: String,
     requests: Vec<ExpectedRequest>,
@@ -55,7 +56,7 @@ pub(crate) struct SteadyLoad {
     next_key: AtomicU64,
 }
 
-/// A request, and text that its response must contain.
+/// A request of a steady load, and text that its response must contain.
 pub(crate) struct ExpectedRequest {
     head: String,
     body: &'static str,
@@ -68,7 +69,7 @@ pub(crate) struct ExpectedRequest {
 }
 
 impl ExpectedRequest {
-    /// Creates a request below the workspace.
+    /// Creates a request to a path below the workspace.
     pub(crate) fn new(
         server: &Server,
         (method, path, body): (&str, &str, &'static str),
@@ -112,7 +113,7 @@ impl ExpectedRequest {
     }
 }
 
-/// Results of one connection.
+/// Results of one connection of a steady load.
 #[derive(Default)]
 struct ConnectionResults {
     latencies_ms: Vec<f64>,
@@ -121,13 +122,13 @@ struct ConnectionResults {
 }
 
 impl SteadyLoad {
-    /// Creates a load of this number of requests per second, which take turns.
+    /// Creates a load that sends this number of requests per second, each in turn.
     pub(crate) fn new(server: &Server, rate: u32, requests: Vec<ExpectedRequest>) -> Self {
         let address = server.address().to_owned();
         Self { address, requests, rate, next_key: AtomicU64::new(0) }
     }
 
-    /// Runs the load while `work` runs.
+    /// Runs the load while `work` runs. Returns the results of the load.
     pub(crate) fn during(
         &self,
         work: impl FnOnce() -> anyhow::Result<()>,
@@ -195,7 +196,7 @@ fn connect(address: &str) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether the response is right.
+/// Sends a request and returns whether its response is the expected one.
 ///
 /// # Errors
 /// The connection failed.

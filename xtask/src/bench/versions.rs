@@ -2,7 +2,8 @@
 
 use anyhow::{Context as _, ensure};
 
-/// Appends a custom section (WebAssembly core specification, 5.5.3), which has no meaning.
+/// Returns the component with a number in an appended custom section (WebAssembly core
+/// specification, 5.5.3), which changes only its digest.
 pub(crate) fn numbered(component: &[u8], number: usize) -> Vec<u8> {
     let name = format!("version {number:08}");
     let mut numbered = component.to_vec();

@@ -14,17 +14,17 @@ use anyhow::{Context as _, ensure};
 use crate::workspace::Workspace;
 use crate::{apt, process};
 
-/// Target of every guest.
+/// Compilation target of every guest.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Size of a guest's shadow stack in bytes; small, so that an instance starts with few pages.
 const STACK_BYTES: u32 = 65_536;
 
-/// A compiler and linker for components.
+/// Compiler and linker that build guests as components.
 pub(crate) struct Toolchain {
     cargo: PathBuf,
     rustc: PathBuf,
-    /// Folder of the standard library, if it is not the compiler's default.
+    /// Folder of the standard library for guests; `None` if the compiler's default folder has it.
     sysroot: Option<PathBuf>,
     linker: Linker,
 }
@@ -35,7 +35,7 @@ struct Linker {
 }
 
 impl Toolchain {
-    /// Finds a working toolchain; installs and builds what it needs.
+    /// Finds a toolchain that can build guests; installs and builds what is missing.
     pub(crate) fn set_up(workspace: &Workspace) -> anyhow::Result<Self> {
         let rustup = sysroot_of(&rustc())?;
         let linker = Linker::find(&rustup)?;
@@ -105,7 +105,8 @@ impl DebianToolchain {
     }
 }
 
-/// Returns a cargo command without environment variables of the outer cargo.
+/// Returns a command of this cargo and rustc without the environment variables of the cargo that
+/// runs the task.
 fn clean_cargo(cargo: &Path, rustc: &Path) -> Command {
     let mut command = Command::new(cargo);
     for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_BOOTSTRAP"] {
@@ -129,8 +130,8 @@ fn standard_library_in(sysroot: &Path) -> bool {
     folder.read_dir().is_ok_and(|mut files| files.next().is_some())
 }
 
-/// Downloads the standard library with rustup. Returns whether it succeeded: there may be no
-/// rustup, or no connection to its server.
+/// Downloads the standard library for guests with rustup. Returns whether this succeeded: there may
+/// be no rustup, or no connection to its server.
 fn rustup_adds_target(sysroot: &Path) -> bool {
     eprintln!("rustup target add {TARGET} (otherwise Debian's rustc-web is used)");
     let mut rustup = Command::new("rustup");

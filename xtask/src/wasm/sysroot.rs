@@ -14,8 +14,8 @@ use super::{DebianToolchain, TARGET, clean_cargo, version_line};
 use crate::process;
 use crate::workspace::Workspace;
 
-/// Compiled as library and cdylib with LTO, so that the standard library has both object code and
-/// the bitcode that a guest's LTO needs.
+/// `Cargo.toml` of an empty crate that is compiled as library and cdylib with LTO, so that the
+/// standard library has both object code and the bitcode that a guest's LTO needs.
 const MANIFEST: &str = r#"[package]
 name = "seed"
 version = "0.0.0"
@@ -33,7 +33,8 @@ panic = "abort"
 [workspace]
 "#;
 
-/// Returns the sysroot for this compiler; creates it if it is missing.
+/// Returns the sysroot with the standard library for guests that this compiler needs; creates it if
+/// it is missing.
 pub(super) fn prepare(
     workspace: &Workspace,
     debian: &DebianToolchain,
@@ -78,7 +79,7 @@ fn build(work: &Path, debian: &DebianToolchain, linker: &Path) -> anyhow::Result
     )
 }
 
-/// Copies the standard library's files in the layout of a sysroot.
+/// Copies the compiled standard library's files to a folder with the layout of a sysroot.
 fn collect(work: &Path) -> anyhow::Result<()> {
     let libraries = work.join("sysroot/lib/rustlib").join(TARGET).join("lib");
     fs::create_dir_all(&libraries)?;

@@ -8,10 +8,10 @@ use super::ImportFindings;
 use super::analysis::AnalysisSeries;
 use super::part::describe;
 
-/// Maximum number of analyses that are read, those with the latest runs first.
+/// Maximum number of a branch's analyses that are read, those with the latest runs first.
 const MOST: u32 = 500;
 
-/// An analysis of the branch without a run in this audit.
+/// An analysis of the audited branch that has no run in this audit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct AbsentAnalysis {
     pub(super) analysis_id: String,
@@ -35,7 +35,8 @@ pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<AbsentAnaly
     Ok(absent.collect())
 }
 
-/// Marks whether an analysis is idle: it has no present findings, and later audits skip it.
+/// Marks whether an analysis is idle. An idle analysis has no present findings, and later audits
+/// without a run of it skip it.
 pub(crate) fn set_idle(scope: &Scope, analysis_id: &str, idle: bool) -> Result<(), DocumentError> {
     let analysis = scope.documents::<AnalysisSeries>().find(analysis_id)?;
     if let Some(mut analysis) = analysis.filter(|analysis| analysis.idle != idle) {

@@ -13,34 +13,37 @@ use super::part::PresentAnalysis;
 use super::{AuditInput, ImportFindings};
 use crate::identity::named_by;
 
-/// A stored analysis: one tool, in one category or artifact stream, on one branch of a repository.
+/// One tool, in one category or artifact stream, on one branch of a repository, as stored with the
+/// number of its latest run.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Analysis")]
 pub(crate) struct AnalysisSeries {
     repository_id: Uuid,
     pub(super) tool: String,
     pub(super) category: String,
-    /// Artifact stream of runs without a category; `None` with a category.
+    /// Artifact stream of an analysis whose runs have no category; `None` for an analysis with a
+    /// category.
     #[serde(default)]
     pub(super) stream: Option<String>,
-    /// Id of the group that all streams of a tool share; `None` for an analysis with a category.
+    /// Id of the group that all streams of a tool without a category share; `None` for an analysis
+    /// with a category.
     #[serde(default)]
     pub(super) group_id: Option<String>,
     branch_ref: String,
-    /// Number of the latest run, from 1.
+    /// Number of the analysis's latest run, from 1.
     run: i64,
-    /// Number of the latest successful run whose missing findings were checked. An analysis reports
-    /// a finding no longer if the finding's last run is older.
+    /// Number of the analysis's latest successful run after which missing findings were checked.
+    /// The analysis no longer reports a finding if the last run that reported the finding is older.
     pub(super) good_run: i64,
     last_audit_id: Uuid,
     last_run_at: Timestamp,
-    /// Time at which the newest imported file became ready; the next member has the time of the
-    /// file before.
+    /// Time at which the analysis's newest imported file became ready; `earlier_file_ready_at` has
+    /// the time of the file before that.
     #[serde(default)]
     file_ready_at: Option<Timestamp>,
     #[serde(default)]
     earlier_file_ready_at: Option<Timestamp>,
-    /// Whether later audits can skip the analysis when they have no run of it, because it has no
+    /// Whether later audits skip the analysis when they have no run of it, because it has no
     /// present findings.
     #[serde(default)]
     pub(super) idle: bool,
@@ -49,20 +52,20 @@ pub(crate) struct AnalysisSeries {
 document!(AnalysisSeries, "analyses");
 
 impl AnalysisSeries {
-    /// Returns the group of an analysis, which is the analysis itself unless it is a stream. `id`
-    /// is the analysis's id.
+    /// Returns the id of the analysis's group; for an analysis that is no stream, its own id
+    /// (`id`).
     pub(super) fn group<'a>(&'a self, id: &'a str) -> &'a str {
         self.group_id.as_deref().unwrap_or(id)
     }
 
-    /// Returns the time at which the newest imported file became ready; that of the last run if no
-    /// time of a file is stored.
+    /// Returns the time at which the analysis's newest imported file became ready; if no such time
+    /// is stored, the time of its last run.
     pub(super) fn newest_file_at(&self) -> Timestamp {
         self.file_ready_at.unwrap_or(self.last_run_at)
     }
 
-    /// Stores the time at which the file of a run became ready. Returns the time up to which files
-    /// were imported or reported by earlier audits.
+    /// Stores the time at which the file of a run became ready. Returns the time up to which
+    /// earlier audits imported or reported the files of this analysis.
     fn note_file(&mut self, ready_at: Timestamp) -> Option<Timestamp> {
         // Analyses stored by older versions only have the time of their last run.
         let known = self.file_ready_at.or((self.run > 0).then_some(self.last_run_at));
@@ -77,15 +80,15 @@ impl AnalysisSeries {
     }
 }
 
-/// Returns a derived id of 32 hexadecimal digits: half of a digest, because every finding stores
-/// the id.
+/// Returns an id of 32 hexadecimal digits derived from a value: half of a digest, because every
+/// finding stores the id.
 fn id_of(parts: &impl Serialize) -> String {
     let mut id = named_by(parts);
     id.truncate(32);
     id
 }
 
-/// Id of an analysis, and id of its group.
+/// Id of an analysis, and id of the group to which the analysis belongs.
 struct AnalysisIds {
     analysis: String,
     group: String,
@@ -100,8 +103,8 @@ impl AnalysisIds {
     }
 }
 
-/// Returns the index of the audit's part for an analysis. Adds the part if there is none; [`begin`]
-/// starts its run.
+/// Returns the index, in the job's `parts`, of an analysis with a run in this audit. Adds the
+/// analysis if it is missing; [`begin`] starts its run.
 pub(super) fn part(job: &mut ImportFindings, key: &AnalysisKey) -> Result<usize, JobError> {
     if let Some(at) = job.part_of(key) {
         return Ok(at);
@@ -111,8 +114,8 @@ pub(super) fn part(job: &mut ImportFindings, key: &AnalysisKey) -> Result<usize,
     Ok(job.parts.len() - 1)
 }
 
-/// Starts a run for each of the audit's parts from this index on. `file` is `None` for evidence
-/// records.
+/// Starts a run of each analysis in the job's `parts` from this index on. `file` is the file with
+/// the run; `None` for evidence records.
 pub(super) fn begin(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -151,8 +154,8 @@ fn begin_run(
 }
 
 impl AnalysisSeries {
-    /// Creates an analysis without a run. Files up to the last run of the tool's analysis from
-    /// before artifact streams existed count as imported.
+    /// Creates an analysis without a run. Files up to the last run of the tool's former analysis,
+    /// from before artifact streams existed, count as imported.
     fn new(ctx: &JobCtx, job: &ImportFindings, part: &PresentAnalysis) -> Result<Self, JobError> {
         let former = match part.stream {
             Some(_) => ctx.documents::<Self>().find(&part.group_id)?,
@@ -176,7 +179,7 @@ impl AnalysisSeries {
     }
 }
 
-/// Stores that the run of a part was successful and that its missing findings were checked.
+/// Stores that the run of an analysis was successful and that its missing findings were checked.
 pub(super) fn settle(ctx: &JobCtx, part: &PresentAnalysis) -> Result<(), JobError> {
     let Some(mut known) = ctx.documents::<AnalysisSeries>().find(&part.analysis_id)? else {
         return Ok(());

@@ -17,7 +17,7 @@ use crate::similarity::{StoredSketch, TextFingerprint};
 use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, pass};
 
-/// Matches the observations of one chunk.
+/// Matches the observations of one chunk with stored findings. Returns the next step of the job.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<Step, JobError> {
     if at >= job.chunks {
         return Ok(Step::Gone { part: 0, cursor: None, left: 0 });
@@ -64,9 +64,8 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     Ok(Step::Apply { chunk: at + 1 })
 }
 
-/// Whether a newer run checked for the finding and did not report it, so that the older file
-/// changes nothing. If the time of that run was not stored, the coverage of runs in this audit
-/// decides.
+/// Whether the file of an observation is outdated: a newer run checked for the finding and did not
+/// report it. If the time of that run was not stored, the coverage of this audit's runs decides.
 fn is_outdated(finding: &Finding, ready_at: Timestamp, siblings: &GroupCoverage) -> bool {
     let gone = finding.was_gone_at(ready_at);
     gone.unwrap_or_else(|| siblings.looked_after(ready_at, finding))
@@ -84,7 +83,8 @@ pub(super) fn known<'a>(
     Ok(found.map(|finding| (finding.identity_fingerprint.clone(), finding)).collect())
 }
 
-/// Changes that a step writes at its end. Queries after a write would hold the write lock longer.
+/// Changes of findings that a job step collects and writes at its end. Queries after a write would
+/// hold the write lock longer.
 #[derive(Default)]
 struct FindingWrites {
     new: Vec<NewFinding>,
@@ -183,7 +183,7 @@ fn again(
     Ok(())
 }
 
-/// Replaces the stored sketch of a finding.
+/// Replaces the stored text sketch of a finding.
 fn keep_sketch(ctx: &JobCtx, id: Uuid, sketch: TextFingerprint) -> Result<(), JobError> {
     if let Some(mut kept) = ctx.documents::<StoredSketch>().find(id)? {
         kept.sketch = sketch;

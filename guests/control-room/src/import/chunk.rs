@@ -8,22 +8,24 @@ use area_sdk::prelude::*;
 use super::ImportFindings;
 use crate::observation::Observation;
 
-/// Number of observations in a chunk, which one step matches.
+/// Number of observations in a chunk, which one job step matches with stored findings.
 pub(super) const CHUNK: usize = 200;
 
 /// Maximum number of observations in a chunk that ends with equal results. One query has at most
 /// 1,000 identities.
 const MOST: usize = 5 * CHUNK;
 
-/// Maximum size of a chunk in bytes; a larger one would exceed the memory of this area.
+/// Maximum size of a stored chunk in bytes; a larger one would exceed the memory of this area.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Observations of one analysis from one file or a number of evidence records.
+/// Observations of one analysis, from one file or from some evidence records, that one job step
+/// matches.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Chunk {
-    /// Index of the audit's part in [`ImportFindings::parts`](super::ImportFindings).
+    /// Index of the analysis in [`ImportFindings::parts`](super::ImportFindings).
     pub(super) part: usize,
-    /// Time at which the file became ready, or the newest evidence record was observed.
+    /// Time at which the chunk's file became ready, or at which its newest evidence record was
+    /// observed.
     pub(super) ready_at: Timestamp,
     pub(super) commit_sha: Option<String>,
     pub(super) evidence_ids: Vec<Uuid>,
@@ -31,7 +33,8 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Whether the chunk is full before this observation. Equal results stay together.
+    /// Whether the chunk must be stored before this observation is added. Equal results stay in one
+    /// chunk.
     pub(super) fn is_full_before(&self, next: &Observation) -> bool {
         let goes_on = || self.observations.last().is_some_and(|last| last.is_equal_to(next));
         self.observations.len() >= MOST || self.observations.len() >= CHUNK && !goes_on()
@@ -42,7 +45,8 @@ fn name(audit_id: Uuid, chunk: u32) -> String {
     format!("imports/{audit_id}/{chunk}")
 }
 
-/// Stores a chunk as the audit's next one and empties it. An empty chunk is not stored.
+/// Stores a chunk of observations as the audit's next one and empties it. An empty chunk is not
+/// stored.
 pub(super) fn keep(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -59,7 +63,7 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Reads a chunk and deletes its blob.
+/// Reads a stored chunk of observations and deletes its blob.
 pub(super) fn take(ctx: &JobCtx, audit_id: Uuid, chunk: u32) -> Result<Chunk, JobError> {
     let name = name(audit_id, chunk);
     let away = |error| JobError::Retry(format!("blobs: {error:?}"));

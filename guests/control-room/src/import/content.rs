@@ -7,12 +7,12 @@ use area_sdk::wit::assurance::area::blobs;
 use artifact_formats::MAX_SARIF_BYTES;
 use artifact_formats::packing::{self, Packing, PackingError};
 
-/// Maximum size of an unpacked file in bytes, because it is read into memory.
+/// Maximum size of an unpacked SARIF file in bytes, because the file is read into memory.
 const MOST_BYTES: u64 = MAX_SARIF_BYTES;
-/// Number of bytes read at a time.
+/// Number of bytes of a file that are read with one call of the host.
 const PIECE: u32 = 4 << 20;
 
-/// Reason why the content of a file cannot be read.
+/// Reason why the content of an uploaded file cannot be read.
 pub(super) enum ContentError {
     /// The content is permanently unavailable: error code and description.
     ForGood(&'static str, String),
@@ -40,7 +40,8 @@ pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, Cont
     }
 }
 
-/// Unpacks the content. The area `uploads` stores large files packed, as they were sent.
+/// Returns the unpacked content of a file. The area `uploads` stores large files compressed, as
+/// they were sent.
 fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, ContentError> {
     if Packing::of(&content) == Packing::None {
         return Ok(content);

@@ -1,5 +1,5 @@
-//! Coverage of successful runs: the paths and rules that each run checked. Stored as blobs until
-//! the import has determined which findings are no longer reported.
+//! The coverage of successful runs: the paths and rules that each run checked. Stored as blobs
+//! until the import has determined which findings are no longer reported.
 
 use area_sdk::JobError;
 use area_sdk::prelude::*;
@@ -8,7 +8,8 @@ use super::{ImportFindings, PresentAnalysis};
 use crate::finding::Finding;
 use crate::sarif::Coverage;
 
-/// Maximum size of a stored coverage in bytes; a larger one would exceed the memory of this area.
+/// Maximum size of a stored run coverage in bytes; a larger one would exceed the memory of this
+/// area.
 const MOST_BYTES: u64 = 64 << 20;
 
 fn name(audit_id: Uuid, number: u32) -> String {
@@ -19,7 +20,8 @@ fn away(error: impl std::fmt::Debug) -> JobError {
     JobError::Retry(format!("blobs: {error:?}"))
 }
 
-/// Stores the coverage of a successful run and returns its number within the audit.
+/// Stores which paths and rules a successful run checked. Returns the number of this coverage
+/// within the audit.
 pub(super) fn keep(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -33,31 +35,32 @@ pub(super) fn keep(
     Ok(number)
 }
 
-/// Deletes the stored coverages of an import.
+/// Deletes the stored run coverages of an import.
 pub(super) fn delete(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     let mut numbers = 0..job.coverages;
     numbers
         .try_for_each(|number| ctx.blobs().delete(&name(job.audit.audit_id, number)).map_err(away))
 }
 
-/// Coverages of all successful runs of a group in an audit. The group of a tool without a category
-/// includes all its streams.
+/// Paths and rules that the successful runs of a group of analyses checked in an audit. The group
+/// of a tool without a category includes all its streams.
 pub(super) struct GroupCoverage(Vec<RunCoverage>);
 
 struct RunCoverage {
     analysis_id: String,
-    /// Time at which the run's file became ready.
+    /// Time at which the file of the run became ready.
     ready_at: Timestamp,
     coverage: Coverage,
 }
 
 impl GroupCoverage {
-    /// Reads the coverages of all runs of a group in this audit.
+    /// Reads the coverages of all runs of a group of analyses in this audit.
     pub(super) fn read(ctx: &JobCtx, job: &ImportFindings, group: &str) -> Result<Self, JobError> {
         Self::of(ctx, job, job.parts.iter().filter(|part| part.group_id == group))
     }
 
-    /// Reads the coverages of the runs in the other streams of a part's group.
+    /// Reads the coverages of runs in the other streams of the group to which the analysis `part`
+    /// belongs.
     pub(super) fn of_siblings(
         ctx: &JobCtx,
         job: &ImportFindings,
@@ -90,8 +93,9 @@ impl GroupCoverage {
     }
 
     /// Returns the time at which the newest file became ready whose run checked the finding's files
-    /// after the finding was last reported; `None` if there is none. Ignores a stream that did not
-    /// report the finding while another stream did, because it scans other paths or rules.
+    /// after the finding was last reported; `None` if there is no such file. Ignores a stream that
+    /// did not report the finding while another stream did, because that stream scans other paths
+    /// or rules.
     pub(super) fn newer_look(&self, finding: &Finding) -> Option<Timestamp> {
         let looks = self.0.iter().filter(|run| {
             finding.was_shown_before(run.ready_at)
@@ -101,15 +105,15 @@ impl GroupCoverage {
         looks.map(|run| run.ready_at).max()
     }
 
-    /// Whether the run of a file that became ready after this time checked the finding's files.
+    /// Whether a run checked the finding's files whose own file became ready after this time.
     pub(super) fn looked_after(&self, ready_at: Timestamp, finding: &Finding) -> bool {
         self.0.iter().any(|run| {
             run.ready_at > ready_at && run.coverage.includes(&finding.rule_id, &finding.paths)
         })
     }
 
-    /// Stores in the finding which analyses scanned its files without reporting it, while another
-    /// analysis reported it.
+    /// Stores in the finding which of these analyses scanned its files without reporting the
+    /// finding, while another analysis reported it.
     pub(super) fn note_overlooked(&self, finding: &mut Finding) {
         for run in &self.0 {
             if run.coverage.includes(&finding.rule_id, &finding.paths) {

@@ -12,10 +12,11 @@ use crate::finding::Finding;
 use crate::state::State;
 use crate::transition::{Change, StoredTransition, pass};
 
-/// Maximum number of duplicates checked in one step.
+/// Maximum number of duplicate findings that one job step checks.
 const STEP: u32 = 200;
 
-/// Checks the next duplicates of the workspace.
+/// Checks the workspace's next duplicates and reopens those that hide a problem. Returns the next
+/// step of the job.
 pub(super) fn step(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -35,7 +36,8 @@ pub(super) fn step(
     })
 }
 
-/// Returns the verified originals of these duplicates, with the time of the verification.
+/// Returns the ids of the verified originals of these duplicates, each with the time of its
+/// verification.
 fn verified(
     ctx: &JobCtx,
     duplicates: &[Stored<Finding>],
@@ -47,7 +49,8 @@ fn verified(
     Ok(verified.map(|original| (original.uuid(), original.lifecycle_updated_at)).collect())
 }
 
-/// Whether the original was verified after a user declared this finding its duplicate.
+/// Whether the original finding was verified after a user declared this finding its duplicate, so
+/// that nobody would see what scans still report.
 fn is_hidden(duplicate: &Finding, verified: &BTreeMap<Uuid, Timestamp>) -> bool {
     let verified_at = duplicate.duplicate_of.and_then(|original| verified.get(&original));
     duplicate.state == State::Duplicate

@@ -16,16 +16,17 @@ use crate::identity;
 use crate::observation::Observation;
 use crate::state::State;
 
-/// Number of ordinals after a group's own in which its findings are looked for.
+/// Number of ordinals beyond those of the equal results in a file with which stored findings are
+/// looked up.
 const FURTHER: u64 = 32;
-/// Maximum number of equal results whose paths are compared; more keep their ordinals. Chunks cut
-/// larger groups only.
+/// Maximum number of equal results whose paths are compared; if there are more, all keep their
+/// ordinals. Only larger groups are cut into several chunks.
 const MOST: u64 = 800;
 
 type KnownFindings = BTreeMap<String, Stored<Finding>>;
 
-/// Changes the identities of observations to those of the findings that they belong to, and adds
-/// these to the known findings.
+/// Changes the identities of equal results to those of the findings with the same path, and adds
+/// these findings to `known`.
 pub(super) fn assign(
     ctx: &JobCtx,
     job: &ImportFindings,
@@ -49,8 +50,8 @@ pub(super) fn assign(
     Ok(())
 }
 
-/// Whether the finding with the observation's identity may not be its own: it has another path, or
-/// does not exist though those of smaller ordinals may.
+/// Whether the finding with the observation's identity may belong to another result: it has another
+/// path, or it does not exist though findings of smaller ordinals may.
 fn is_moved(observation: &Observation, known: &KnownFindings) -> bool {
     match known.get(&observation.identity) {
         Some(finding) => finding.paths.first() != observation.first_path(),
@@ -63,7 +64,8 @@ impl Observation {
         self.equals.as_ref().map_or(0, |equals| equals.ordinal)
     }
 
-    /// Returns the identity of the equal result with this ordinal; `None` if the key has the path.
+    /// Returns the identity of the equal result with this ordinal; `None` if the key contains the
+    /// path, so that results are not assigned by path.
     fn identity_at(&self, ctx: &JobCtx, job: &ImportFindings, ordinal: u64) -> Option<String> {
         let source = (self.source.tool.as_str(), self.source.rule_id.as_str());
         let (workspace, repository) = (ctx.workspace_id(), job.audit.repository_id);
@@ -72,12 +74,12 @@ impl Observation {
     }
 }
 
-/// Identities of equal results in the order of their ordinals, and the findings that no result of
-/// the file has taken.
+/// Identities of equal results in the order of their ordinals, and the stored findings that no
+/// result of the file has taken.
 struct EqualResults {
     identities: Vec<String>,
     free: KnownFindings,
-    /// Identities without a finding, the smallest ordinal last.
+    /// Identities for which no finding is stored, the smallest ordinal last.
     unused: Vec<String>,
 }
 
@@ -105,7 +107,7 @@ impl EqualResults {
         Ok(Self { identities, free, unused })
     }
 
-    /// Removes and returns the first finding for which `fits` is true.
+    /// Removes and returns the first free finding for which `fits` is true.
     fn take(&mut self, fits: impl Fn(&Finding) -> bool) -> Option<Stored<Finding>> {
         let fitting = |id: &&String| self.free.get(*id).is_some_and(|finding| fits(finding));
         let id = self.identities.iter().find(fitting)?;

@@ -10,10 +10,10 @@ use crate::finding::Finding;
 use crate::severity::Severity;
 use crate::state::State;
 
-/// Maximum number of findings in an event. Events have at most 1 MiB.
+/// Maximum number of findings in one event. Events have at most 1 MiB.
 const MOST_LISTED: usize = 200;
 
-/// Reason why a file, or a run in it, was not imported.
+/// Reason why a file, or a run in a file, was not imported.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ImportError {
     pub(super) upload_id: Option<Uuid>,
@@ -69,7 +69,7 @@ impl ChangedFinding {
     }
 }
 
-/// Findings of one audit that changed in the same way.
+/// Findings of one repository that an audit changed in the same way, as events list them.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ChangedFindings {
     audit_id: Uuid,
@@ -84,7 +84,7 @@ pub(crate) struct FindingsCreated(ChangedFindings);
 
 event!(FindingsCreated, "finding.created");
 
-/// Published for settled findings that an audit reported again.
+/// Published for settled or remediated findings that an audit reopened, because scans report them.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingsReopened(ChangedFindings);
 
@@ -96,7 +96,7 @@ pub(crate) struct FindingsVerified(ChangedFindings);
 
 event!(FindingsVerified, "finding.verified");
 
-/// Splits changed findings into lists for one event each.
+/// Splits changed findings into lists of at most 200, one for each event.
 fn lists(
     audit_id: Uuid,
     repository_id: Uuid,

@@ -12,10 +12,10 @@ use super::{ImportCounts, ImportFindings, ImportMarker, MOST_REPORTED, coverage,
 use crate::finding::Finding;
 use crate::severity::Severity;
 
-/// Maximum size of the rule ids in the facts, in bytes. An event has at most 1 MiB.
+/// Maximum size of all rule ids in the fact `by_rule`, in bytes. An event has at most 1 MiB.
 const MAX_RULE_BYTES: usize = 384 * 1024;
 
-/// Publishes the counts of the import, stores its limitations, and marks the import as finished.
+/// Publishes the result of the import, stores its limitations, and marks the import as finished.
 pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     let warnings = limits::warnings(job);
     let tally = &job.tally;
@@ -53,8 +53,8 @@ pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Returns the first warnings, and what the event omits: numbers of warnings and errors, and the
-/// fact `by_rule`.
+/// Returns the warnings that the event reports: the first ones, and what the event omits (numbers
+/// of further warnings and errors, the fact `by_rule`).
 fn reported(warnings: &[String], tally: &ImportCounts, has_rules: bool) -> Vec<String> {
     let mut reported: Vec<String> = warnings.iter().take(MOST_REPORTED).cloned().collect();
     let omitted = warnings.len() - reported.len() + tally.more_warnings;
@@ -79,8 +79,8 @@ fn reported(warnings: &[String], tally: &ImportCounts, has_rules: bool) -> Vec<S
     reported
 }
 
-/// Returns the facts for predicates: counts of the repository's findings after the audit, and of
-/// the audit's changes.
+/// Returns the facts about findings for predicates: counts of the repository's findings after the
+/// audit, and of the audit's changes.
 fn facts(
     ctx: &JobCtx,
     repository_id: Uuid,

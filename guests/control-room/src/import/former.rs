@@ -11,8 +11,8 @@ use super::apply;
 use crate::finding::Finding;
 use crate::observation::Observation;
 
-/// Adds findings with former identities of unknown observations to the known findings, under the
-/// new identities.
+/// Finds stored findings by the former identities of observations without a known finding, and adds
+/// them to `known` under the new identities.
 pub(super) fn adopt(
     ctx: &JobCtx,
     observations: &[Observation],
@@ -33,7 +33,7 @@ pub(super) fn adopt(
     Ok(())
 }
 
-/// Whether the finding has the observation's path, perhaps below another folder.
+/// Whether the finding is in the same file as the observation, perhaps below another folder.
 fn is_of_same_file(observation: &Observation, finding: &Finding) -> bool {
     match (observation.first_path(), finding.paths.first()) {
         (Some(path), Some(former)) => {

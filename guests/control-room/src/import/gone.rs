@@ -22,23 +22,25 @@ use crate::finding::Finding;
 use crate::state::{Actor, State};
 use crate::transition::{Change, StoredTransition, pass};
 
-/// Maximum number of findings checked in one step.
+/// Maximum number of missing findings that one job step checks.
 const STEP: u32 = 200;
 
-/// An analysis of which this audit may not have reported all findings.
+/// An analysis whose findings this audit may not all have reported.
 #[derive(Clone, Debug)]
 struct IncompleteAnalysis {
     analysis_id: String,
     group_id: String,
     /// Description of the analysis in warnings.
     description: String,
-    /// Number of the analysis's run in this audit; `None` without a run.
+    /// Number of the analysis's run in this audit; `None` if it has no run.
     run: Option<i64>,
-    /// Time at which the file became ready that covers the whole analysis; `None` if no file does.
+    /// Time at which the file became ready that covers the whole analysis in this audit; `None` if
+    /// no file does.
     whole_since: Option<Timestamp>,
 }
 
-/// Checks the next findings of an analysis that this audit did not report.
+/// Checks the next findings of an analysis that this audit did not report. Returns the next step of
+/// the job.
 pub(super) fn step(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -64,7 +66,8 @@ pub(super) fn step(
     }
 }
 
-/// Returns the analysis to check at an index: first the audit's parts, then the absent analyses.
+/// Returns the analysis at an index of those to check: first those with a run in this audit, then
+/// the absent ones.
 fn suspect(job: &ImportFindings, at: usize) -> Option<IncompleteAnalysis> {
     let part = |part: &PresentAnalysis| IncompleteAnalysis {
         analysis_id: part.analysis_id.clone(),
@@ -85,7 +88,7 @@ fn suspect(job: &ImportFindings, at: usize) -> Option<IncompleteAnalysis> {
 }
 
 impl IncompleteAnalysis {
-    /// Returns a page of present findings that the run did not report.
+    /// Returns a page of the analysis's present findings that its run in this audit did not report.
     fn missed(
         &self,
         ctx: &JobCtx,
@@ -95,7 +98,8 @@ impl IncompleteAnalysis {
         Ok(missed.cursor(cursor).page()?)
     }
 
-    /// Returns the number of present findings that the run did not report.
+    /// Returns the number of the analysis's present findings that its run in this audit did not
+    /// report.
     fn present(&self, ctx: &JobCtx) -> Result<u64, JobError> {
         Ok(self.query(ctx).count()?)
     }
@@ -110,7 +114,7 @@ impl IncompleteAnalysis {
     }
 }
 
-/// Decides which findings are gone. `missed` has findings that no run of this audit reported.
+/// Decides which of the findings in `missed`, which no run of this audit reported, are gone.
 /// Returns the number of findings that stay present because no run checked their files.
 fn look(
     ctx: &JobCtx,
@@ -144,10 +148,11 @@ fn look(
     Ok(left)
 }
 
-/// A run that would have reported a finding.
+/// A run of this audit that would have reported a finding if it still existed.
 struct CoveringRun {
     ready_at: Timestamp,
-    /// Whether the run covers all streams of the tool, and not only its own stream.
+    /// Whether the run covers the finding in all streams of the tool, and not only in its own
+    /// stream.
     of_group: bool,
 }
 
@@ -164,10 +169,10 @@ impl CoveringRun {
     }
 }
 
-/// Other analyses that reported some of the findings in a step.
+/// Other analyses that reported some of the findings that a job step checks.
 struct OtherAnalyses {
     analyses: BTreeMap<String, Stored<AnalysisSeries>>,
-    /// Number of the run in this audit, by analysis.
+    /// Number of the analysis's run in this audit, by id of the analysis.
     now: BTreeMap<String, i64>,
 }
 
@@ -187,7 +192,8 @@ impl OtherAnalyses {
         })
     }
 
-    /// Whether the analysis `id`, which reported the finding in `run`, still reports it.
+    /// Whether the analysis `id`, whose run with the number `run` reported the finding, still
+    /// reports it.
     fn shows(&self, id: &str, run: i64, look: &CoveringRun, suspect: &IncompleteAnalysis) -> bool {
         let Some(analysis) = self.analyses.get(id) else { return false };
         let now = self.now.get(id) == Some(&run);
@@ -197,7 +203,7 @@ impl OtherAnalyses {
 }
 
 impl Finding {
-    /// Moves the finding to another analysis that still reports it, and returns the id of that
+    /// Assigns the finding to another analysis that still reports it, and returns the id of that
     /// analysis; `None` if no analysis does.
     fn handed_over(
         &mut self,
@@ -215,20 +221,20 @@ impl Finding {
     }
 }
 
-/// Changes that a step writes at its end.
+/// Changes of missing findings that a job step collects and writes at its end.
 #[derive(Default)]
 struct GoneFindingWrites {
     changed: Vec<Stored<Finding>>,
     transitions: Vec<StoredTransition>,
     verified: Vec<ChangedFinding>,
-    /// Ids of the analyses to which findings moved.
+    /// Ids of the analyses to which findings were assigned.
     heirs: Vec<String>,
     left: u64,
 }
 
 impl GoneFindingWrites {
-    /// Changes the state of a finding that is gone to verified, if it is open. Decisions about
-    /// other findings stay.
+    /// Changes the state of a finding that is gone to verified, if it is open. Findings in other
+    /// states keep the user's decision.
     fn verify(
         &mut self,
         ctx: &JobCtx,
@@ -269,7 +275,8 @@ impl GoneFindingWrites {
     }
 }
 
-/// Ends the check of an analysis and warns about the findings that no run covered.
+/// Ends the check of an analysis and warns about its findings that no run covered. Returns the next
+/// step of the job.
 fn end(
     ctx: &JobCtx,
     job: &mut ImportFindings,

@@ -4,13 +4,14 @@
 use super::AuditInput;
 use crate::sarif::RunKey;
 
-/// Key of an analysis. A later run with the same key replaces the findings of an earlier one.
+/// Key of an analysis within an audit. A later run with the same key replaces the findings of an
+/// earlier one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct AnalysisKey {
     pub(super) tool: String,
     pub(super) category: String,
-    /// Artifact stream; `None` if the run has a category, because tool and category then identify
-    /// the analysis.
+    /// Artifact stream of the run's file; `None` if the run has a category, because tool and
+    /// category then identify the analysis.
     pub(super) stream: Option<String>,
 }
 
@@ -20,8 +21,8 @@ impl AnalysisKey {
         Self { tool, category: category.to_owned(), stream: None }
     }
 
-    /// Returns the keys of a run in this file: several if evidence assigns the file to several
-    /// streams.
+    /// Returns the keys of the analyses to which a run in this file belongs: several if evidence
+    /// assigns the file to several streams.
     pub(super) fn of_run(subject: &RunKey, file: &AuditInput) -> Vec<Self> {
         let RunKey { tool, category } = subject;
         if !category.is_empty() {

@@ -8,33 +8,33 @@ use area_sdk::{DocumentError, JobError, Scope};
 use super::ImportFindings;
 use crate::identity::named_by;
 
-/// Maximum number of limitations stored for one audit.
+/// Maximum number of limitations that are stored for one audit.
 const MOST_KEPT: usize = 50;
 /// Maximum number of branches whose limitations a list of findings returns.
 const MOST_BRANCHES: u32 = 20;
 
-/// Limitations of the latest audit of a branch.
+/// Limitations of the latest audit of a branch: what its scans skipped or did not check.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ScanLimitations {
     repository_id: Uuid,
     branch_ref: String,
     audit_id: Uuid,
     started_at: Timestamp,
-    /// Whether the audit has limitations; for queries.
+    /// Whether the audit has any limitations; queries select by it.
     limited: bool,
     limitations: Vec<String>,
 }
 
 document!(ScanLimitations, "scan_limitations");
 
-/// Returns the warnings of an import. Those about skipped files come first, because an audit stores
-/// a limited number of warnings.
+/// Returns the warnings of an import of findings. Those about skipped files come first, because an
+/// audit stores a limited number of warnings.
 pub(super) fn warnings(job: &ImportFindings) -> Vec<String> {
     let set_aside = job.parts.iter().filter_map(super::PresentAnalysis::set_aside_warning);
     set_aside.chain(job.tally.warnings.iter().cloned()).collect()
 }
 
-/// Stores the limitations of an audit, unless a later audit of the branch has stored its own.
+/// Stores the limitations of this audit, unless a later audit of the branch has stored its own.
 pub(super) fn keep(
     ctx: &JobCtx,
     job: &ImportFindings,
@@ -78,8 +78,8 @@ fn texts(job: &ImportFindings, warnings: &[String]) -> Vec<String> {
     texts
 }
 
-/// Returns the limitations of the latest audits of one repository, or of all repositories for
-/// `None`.
+/// Returns the limitations that lists of findings show: those of the latest audits of one
+/// repository, or of all repositories for `None`.
 pub(crate) fn shown(scope: &Scope, repository: Option<Uuid>) -> Result<Vec<String>, DocumentError> {
     let some = scope.documents::<ScanLimitations>().query().equals("limited", true);
     let page = some.equals_if("repository_id", repository).limit(MOST_BRANCHES).page()?;

@@ -39,7 +39,7 @@ use events::ImportError;
 pub(crate) use limits::ScanLimitations;
 use part::PresentAnalysis;
 
-/// A file that an audit imports.
+/// An uploaded file that an audit imports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct AuditInput {
     upload_id: Uuid,
@@ -47,8 +47,8 @@ struct AuditInput {
     format: Option<String>,
     #[serde(default)]
     filename: String,
-    /// Streams of the file: names under which uploads replace older ones. If empty, the stream
-    /// of its filename.
+    /// Streams to which the file belongs: names under which uploads replace older ones. If empty,
+    /// the file belongs to the stream of its filename.
     #[serde(default)]
     streams: Vec<String>,
     bytes: u64,
@@ -58,7 +58,7 @@ struct AuditInput {
     evidence_ids: Vec<Uuid>,
 }
 
-/// Data of the event `audit.started`.
+/// Data of the event `audit.started`, as this area reads it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct AuditStarted {
     audit_id: Uuid,
@@ -73,28 +73,29 @@ struct AuditStarted {
     records: Vec<Uuid>,
 }
 
-/// Marks that the import of an audit was started, so that a repeated event starts no second one.
-/// The document's id is the audit's.
+/// Document that exists once the import of an audit was started, so that a repeated event starts no
+/// second one. The document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Import")]
 pub(crate) struct ImportMarker {
     repository_id: Uuid,
     started_at: Timestamp,
-    /// Time at which the import ended; null while it runs.
+    /// Time at which the import of the audit's findings ended; null while it runs.
     finished_at: Option<Timestamp>,
 }
 
 document!(ImportMarker, "imports");
 
-/// Counts of an import so far.
+/// Counts, warnings and errors of the import of an audit's findings so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct ImportCounts {
-    /// Number of runs imported; the next members count refused files and runs, and runs skipped
-    /// because a newer file replaces them.
+    /// Number of SARIF runs that were imported.
     imported: i64,
+    /// Number of SARIF files and runs that were refused.
     refused: i64,
+    /// Number of SARIF runs that were skipped, because a newer file has a run of the same analysis.
     superseded: i64,
-    /// Number of findings that the audit reported.
+    /// Number of findings that the audit reported so far.
     seen: i64,
     new: i64,
     reopened: i64,
@@ -107,13 +108,14 @@ struct ImportCounts {
     /// contains it.
     #[serde(default)]
     absolute_paths: u64,
-    /// Number of match suggestions by rule family.
+    /// Number of match suggestions that the import made, by rule family.
     suggestions: BTreeMap<String, usize>,
     warnings: Vec<String>,
     errors: Vec<ImportError>,
-    /// Number of warnings and of errors beyond [`MOST_REPORTED`].
+    /// Number of warnings about the import that are not stored; see [`MOST_REPORTED`].
     #[serde(default)]
     more_warnings: usize,
+    /// Number of errors of the import that are not stored; see [`MOST_REPORTED`].
     #[serde(default)]
     more_errors: usize,
 }
@@ -140,7 +142,7 @@ impl ImportCounts {
     }
 }
 
-/// Next step of the job.
+/// Next step of the job that imports an audit's findings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Step {
@@ -154,8 +156,8 @@ enum Step {
     Apply {
         chunk: u32,
     },
-    /// Checks the missing findings of an analysis: first of the audit's parts, then of the absent
-    /// analyses.
+    /// Check the findings of one analysis that this audit did not report. `part` counts the
+    /// analyses with a run in this audit, then the absent ones.
     Gone {
         part: usize,
         #[serde(default)]
@@ -218,7 +220,7 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     Ok(Outcome::Done)
 }
 
-/// Runs one step of the import.
+/// Runs one step of the import of an audit's findings.
 pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFindings> {
     job.step = match job.step.clone() {
         Step::Begin => {
@@ -241,8 +243,8 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFind
 }
 
 impl ImportFindings {
-    /// Returns the number of finished steps and of all steps that are known so far. The files are
-    /// read first; only then is the number of chunks known.
+    /// Returns the number of finished steps of the import, and of all steps that are known so far.
+    /// The files are read first; only then is the number of chunks known.
     fn progress(&self) -> (u64, u64) {
         let files = self.audit.inputs.len();
         let chunks = self.chunks as usize;
@@ -264,7 +266,7 @@ impl ImportFindings {
         self.surroundings.as_ref().ok_or_else(missing)
     }
 
-    /// Returns the short name of the branch that is audited.
+    /// Returns the short name of the branch that the audit checks.
     fn branch(&self) -> Result<String, area_sdk::JobError> {
         Ok(self.surroundings()?.branch(self.audit.branch_ref.as_deref()))
     }

@@ -5,43 +5,44 @@ use area_sdk::prelude::*;
 use super::key::AnalysisKey;
 use super::{AuditInput, ImportFindings};
 
-/// Maximum number of skipped files that a warning names; further ones are counted.
+/// Maximum number of skipped files that one warning names; further ones are counted.
 const MOST_NAMED: usize = 3;
 
 /// An analysis that has a run in this audit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct PresentAnalysis {
     pub(super) analysis_id: String,
-    /// Id of the group that all streams of a tool without a category share, on one branch.
+    /// Id of the group to which the analysis belongs: all streams of a tool without a category, on
+    /// one branch.
     #[serde(default)]
     pub(super) group_id: String,
     pub(super) tool: String,
     pub(super) category: String,
     #[serde(default)]
     pub(super) stream: Option<String>,
-    /// Number of the analysis's run, from 1; 0 before it was started.
+    /// Number of the analysis's run in this audit, from 1; 0 before the run was started.
     pub(super) run: i64,
     /// Whether a run of the analysis was successful. Only then can its findings be gone.
     pub(super) successful: bool,
-    /// File of the successful run; `None` for evidence records.
+    /// File with the successful run of the analysis; `None` for evidence records.
     #[serde(default)]
     pub(super) file: Option<UploadReference>,
-    /// Whether another run of the analysis in that file failed, or any run was refused. The file
-    /// then does not cover the whole analysis.
+    /// Whether another run of the analysis in `file` failed, or any run in that file was refused.
+    /// The file then does not cover the whole analysis.
     #[serde(default)]
     pub(super) partial: bool,
     /// Numbers of the stored coverages of the analysis's successful runs.
     #[serde(default)]
     pub(super) coverages: Vec<u32>,
-    /// Older files that became ready after this time are reported as skipped; earlier audits have
-    /// reported the others.
+    /// Only older files that became ready after this time are reported as skipped; earlier audits
+    /// have reported the others.
     #[serde(default)]
     pub(super) reported_until: Option<Timestamp>,
     #[serde(default)]
     pub(super) set_aside: SkippedFiles,
 }
 
-/// Name, upload and time of a file, for warnings.
+/// A file that an audit imports, as warnings name it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct UploadReference {
     pub(super) upload_id: Uuid,
@@ -87,7 +88,8 @@ impl PresentAnalysis {
         }
     }
 
-    /// Stores the number of the analysis's run, and the time up to which files were reported.
+    /// Stores the number of the analysis's run in this audit, and the time up to which earlier
+    /// audits reported files.
     pub(super) fn start(&mut self, run: i64, reported_until: Option<Timestamp>) {
         (self.run, self.reported_until) = (run, reported_until);
     }
@@ -97,22 +99,23 @@ impl PresentAnalysis {
         AnalysisKey { tool: tool.clone(), category: category.clone(), stream: stream.clone() }
     }
 
-    /// Stores that a run in this file was successful, and the number of its coverage.
+    /// Stores that a run of the analysis in this file was successful, and the number of the run's
+    /// coverage.
     pub(super) fn note_success(&mut self, file: &AuditInput, coverage: u32) {
         self.successful = true;
         self.file = Some(file.into());
         self.coverages.push(coverage);
     }
 
-    /// Returns the time at which the file became ready that covers the whole analysis; `None` if no
-    /// file does.
+    /// Returns the time at which the file became ready that covers the whole analysis in this
+    /// audit; `None` if no file does.
     pub(super) fn whole_since(&self, audit_started_at: Timestamp) -> Option<Timestamp> {
         let whole = self.successful && !self.partial;
         let ready_at = || self.file.as_ref().map_or(audit_started_at, |file| file.ready_at);
         whole.then(ready_at)
     }
 
-    /// Whether the successful run of the analysis is in this file.
+    /// Whether the successful run of the analysis is in the file with this upload id.
     pub(super) fn is_of(&self, upload_id: Uuid) -> bool {
         self.file.as_ref().is_some_and(|file| file.upload_id == upload_id)
     }
@@ -131,8 +134,8 @@ impl PresentAnalysis {
         }
     }
 
-    /// Returns a warning that names the skipped files, the newer file and a hint; `None` if no file
-    /// was skipped.
+    /// Returns a warning that names the skipped files of the analysis, the newer file and a hint;
+    /// `None` if no file was skipped.
     pub(super) fn set_aside_warning(&self) -> Option<String> {
         let SkippedFiles { files, more } = &self.set_aside;
         let newer = self.file.as_ref().filter(|_| !files.is_empty())?;
@@ -153,7 +156,7 @@ impl PresentAnalysis {
     }
 }
 
-/// Returns the description of an analysis for warnings.
+/// Returns the description of an analysis for warnings: `Semgrep of category backend`.
 pub(super) fn describe(tool: &str, category: &str, stream: Option<&str>) -> String {
     match stream {
         Some(stream) => format!("{tool} without category in {stream}"),
@@ -163,7 +166,8 @@ pub(super) fn describe(tool: &str, category: &str, stream: Option<&str>) -> Stri
 }
 
 impl ImportFindings {
-    /// Returns the index of the audit's part for this analysis; `None` if it has no run yet.
+    /// Returns the index of an analysis in the job's `parts`; `None` if the analysis has no run in
+    /// this audit yet.
     pub(super) fn part_of(&self, key: &AnalysisKey) -> Option<usize> {
         self.parts.iter().position(|part| {
             part.tool == key.tool && part.category == key.category && part.stream == key.stream

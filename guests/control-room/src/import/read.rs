@@ -15,10 +15,11 @@ use crate::identity::IdentityGenerator;
 use crate::sarif::{self, Coverage, Refusal, RunKey, ScanRun};
 
 /// Maximum number of analyses of one audit. The job's checkpoint has each of them, and every step
-/// stores it.
+/// stores the checkpoint.
 const MOST_ANALYSES: usize = if cfg!(test) { 50 } else { 1_000 };
 
-/// Reads one file and converts its results to chunks of observations.
+/// Reads one SARIF file and converts its results to chunks of observations. Returns the next step
+/// of the job.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, input: usize) -> Result<Step, JobError> {
     let Some(artifact) = job.audit.inputs.get(input).cloned() else {
         return Ok(Step::Records { from: 0 });
@@ -40,14 +41,14 @@ fn refuse(job: &mut ImportFindings, artifact: &AuditInput, refusal: Refusal) {
     job.tally.fail(ImportError { upload_id, code: code.to_owned(), detail });
 }
 
-/// A file whose runs are being imported.
+/// A SARIF file whose runs are being imported.
 struct File<'a> {
     artifact: &'a AuditInput,
-    /// Identities by analysis, shared by all runs of an analysis in the file.
+    /// Identities of results by analysis, shared by all runs of an analysis in the file.
     identities: BTreeMap<AnalysisKey, IdentityGenerator>,
-    /// Analyses with a failed run in this file.
+    /// Keys of the analyses with a failed run in this file.
     failed: BTreeSet<AnalysisKey>,
-    /// Whether any run of the file was refused.
+    /// Whether any run of the SARIF file was refused.
     refused: bool,
 }
 
@@ -86,8 +87,8 @@ fn take_in(
     analysis::begin(ctx, job, known, Some(artifact))
 }
 
-/// Imports a run for each of its analyses, unless a newer file has a successful run of the
-/// analysis.
+/// Imports a run of a file for each analysis to which it belongs, unless a newer file has a
+/// successful run of that analysis.
 fn take_run(
     ctx: &JobCtx,
     job: &mut ImportFindings,
@@ -137,7 +138,7 @@ fn warn_of_failure(job: &mut ImportFindings, file: &File<'_>, run: &ScanRun<'_>)
     }
 }
 
-/// Converts the results of a run to observations and stores them in chunks.
+/// Converts the results of a run to observations of one analysis and stores them in chunks.
 fn observe(
     ctx: &JobCtx,
     job: &mut ImportFindings,

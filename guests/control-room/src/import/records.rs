@@ -22,10 +22,11 @@ use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 use crate::text::clean;
 
-/// Maximum number of evidence records read in one step.
+/// Maximum number of evidence records that one job step reads.
 const STEP: usize = 200;
 
-/// Converts the next evidence records to observations and stores them in chunks.
+/// Converts the next evidence records to observations and stores them in chunks. Returns the next
+/// step of the job.
 pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, from: usize) -> Result<Step, JobError> {
     let some: Vec<Uuid> = job.audit.records.iter().skip(from).take(STEP).copied().collect();
     if some.is_empty() {

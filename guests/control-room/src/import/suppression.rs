@@ -13,7 +13,7 @@ use super::analysis::AnalysisSeries;
 use crate::finding::{Finding, FindingObservation};
 use crate::observation::Observation;
 
-/// Analyses that report those findings of a step that a scan suppresses or suppressed, by id.
+/// The analyses, by id, that report findings of a job step which a scan suppresses or suppressed.
 pub(super) struct ReportingAnalyses(BTreeMap<String, Stored<AnalysisSeries>>);
 
 impl ReportingAnalyses {
@@ -38,8 +38,8 @@ impl ReportingAnalyses {
         Ok(Self(analyses.into_iter().map(|one| (one.id.clone(), one)).collect()))
     }
 
-    /// Whether all groups that still report the finding suppress it. `own` is the analysis whose
-    /// report was just stored in the finding.
+    /// Whether all groups of analyses that still report the finding suppress it. `own` is the id of
+    /// the analysis whose report was just stored in the finding.
     pub(super) fn all_suppress(&self, finding: &Finding, own: &str) -> bool {
         // Time of the newest file, and whether it shows the finding without suppressing it. If two
         // files have the same time, the one that does not suppress it decides.

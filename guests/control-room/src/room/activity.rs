@@ -9,7 +9,7 @@ use super::durations::Durations;
 use crate::state::State;
 use crate::transition::StoredTransition;
 
-/// Start and end of a time span, in seconds before now.
+/// Start and end of a time span, in seconds before now; `until` is 0 for a span that ends now.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) from: i64,
@@ -28,10 +28,10 @@ impl Span {
     }
 }
 
-/// Counts and durations of the transitions within a time span.
+/// Counts and durations of the transitions of findings within a time span.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct ActivitySummary {
-    /// Durations from the beginning of a finding's lifecycle to a user's first decision.
+    /// Time from the beginning of a finding's lifecycle to a user's first decision: sum and number.
     pub(super) decided: Durations,
     pub(super) verified: Durations,
     pub(super) created: u64,
@@ -55,7 +55,7 @@ impl ActivitySummary {
         })
     }
 
-    /// Adds the activity of another time span.
+    /// Adds the activity of another time span, which must not overlap.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             decided: self.decided.and(other.decided),
@@ -66,8 +66,8 @@ impl ActivitySummary {
     }
 }
 
-/// Returns the durations from the beginning of the lifecycle to a user's first decision, for
-/// decisions within the time span.
+/// Returns the durations from the beginning of a finding's lifecycle to a user's first decision,
+/// for decisions within the time span.
 pub(super) fn decided(scope: &Scope, span: Span) -> Result<Durations, DocumentError> {
     Durations::of(scope, |query| span.narrow(query.equals("decision", true), scope.now()))
 }

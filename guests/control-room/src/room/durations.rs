@@ -6,7 +6,7 @@ use area_sdk::{DocumentError, Query, Scope, Value};
 use crate::decimal::hours;
 use crate::transition::StoredTransition;
 
-/// Sum, in seconds, and number of durations.
+/// Sum, in seconds, and number of some durations, from which their mean is computed.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) struct Durations {
     pub(super) count: i64,
@@ -14,9 +14,9 @@ pub(super) struct Durations {
 }
 
 impl Durations {
-    /// Returns the durations of the transitions that `narrow` selects. The database counts whole
-    /// hours and remaining seconds separately, because each has at most a few thousand different
-    /// values, while every transition may have another duration.
+    /// Returns sum and number of the durations of the transitions that `narrow` selects. The
+    /// database counts whole hours and remaining seconds separately, because each has at most a few
+    /// thousand different values, while every transition may have another duration.
     pub(super) fn of<'a>(
         scope: &'a Scope,
         narrow: impl Fn(Query<'a, StoredTransition>) -> Query<'a, StoredTransition>,
@@ -34,7 +34,7 @@ impl Durations {
         })
     }
 
-    /// Sums values, each multiplied by its count.
+    /// Sums the values of groups, each multiplied by the number of times that it occurs.
     fn sum(groups: Vec<(Vec<Value>, u64)>) -> Self {
         groups.iter().fold(Self::default(), |sum, (values, count)| {
             let Some(Value::Integer(length)) = values.first() else { return sum };
@@ -43,7 +43,7 @@ impl Durations {
         })
     }
 
-    /// Adds the sum and number of other durations.
+    /// Adds the sum and number of other durations to these.
     pub(super) fn and(self, others: Self) -> Self {
         Self {
             count: self.count.saturating_add(others.count),
@@ -51,13 +51,13 @@ impl Durations {
         }
     }
 
-    /// Returns the mean in hours; `None` if there are no durations.
+    /// Returns the mean of the durations in hours; `None` if there are no durations.
     pub(super) fn mean_hours(self) -> Option<String> {
         hours(self.seconds, self.count)
     }
 
-    /// Returns the hours saved by all current durations, compared with the mean of an earlier
-    /// window.
+    /// Returns the hours by which these durations together are shorter than at the mean of the
+    /// durations in an earlier time window; `None` if that has none.
     pub(super) fn saved_since(self, earlier: Self) -> Option<String> {
         // (E/e - C/c) * c, with a common divisor.
         let at_earlier_mean = earlier.seconds.checked_mul(self.count)?;

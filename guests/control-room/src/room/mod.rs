@@ -21,13 +21,14 @@ use outcomes::Outcomes;
 use snapshots::Snapshot;
 pub(crate) use snapshots::StoredSnapshot;
 
-/// Version of the rules that compute the control room.
+/// Version of the rules that compute the control room, as responses name it.
 const CALCULATION: &str = "control-room-v1";
 
-/// Maximum number of transitions, and of recurring findings, in the response.
+/// Maximum number of recent transitions, and of recurring findings, in a control room.
 const MOST_ENTRIES: u32 = 100;
-/// Maximum number of match suggestions in the response: of pending ones, and of decided ones.
+/// Maximum number of pending match suggestions in a control room.
 const MOST_PENDING: usize = 100;
+/// Maximum number of decided match suggestions in a control room.
 const MOST_DECIDED: usize = 20;
 
 /// Text for the OpenAPI document: how the control room is computed.
@@ -49,7 +50,7 @@ pub(crate) const DESCRIPTION: &str = "`match_suggestions` has the 100 newest tha
     `as_of`.\n\n\
     The same data gives the same content.";
 
-/// Summary of the workspace's findings.
+/// The control room: a summary of the workspace's findings and of users' decisions about them.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ControlRoom {
     calculation_version: String,
@@ -63,7 +64,7 @@ pub(crate) struct ControlRoom {
 
 document!(ControlRoom, "rooms");
 
-/// Id of the only stored document, which has the latest rebuild of the control room.
+/// Id of the only stored [`ControlRoom`], the result of the latest rebuild.
 const LATEST: &str = "latest";
 
 /// Published when a user rebuilt the control room.
@@ -96,7 +97,7 @@ pub(crate) fn rebuild(ctx: &Ctx) -> Result<ControlRoom> {
     Ok(room)
 }
 
-/// Returns the latest rebuild; if there is none, computes the control room without storing it.
+/// Returns the control room as last rebuilt; if it never was, computes it without storing it.
 pub(crate) fn show(ctx: &Ctx) -> Result<ControlRoom> {
     match ctx.documents::<ControlRoom>().find(LATEST)? {
         Some(kept) => Ok(kept.value),

@@ -1,4 +1,4 @@
-//! Outcomes: results of the last 30 days, compared with the 30 days before.
+//! The outcomes: results of the last 30 days, compared with the 30 days before.
 
 use area_sdk::prelude::*;
 use area_sdk::text::name;
@@ -8,22 +8,22 @@ use super::activity::{self, ActivitySummary, Span};
 use crate::state::State;
 use crate::transition::StoredTransition;
 
-/// Length of each of the two time windows, in seconds (30 days).
+/// Length of each of the two compared time windows, in seconds (30 days).
 const WINDOW_SECONDS: i64 = 30 * 86_400;
-/// Minimum number of decisions in each window for a comparison.
+/// Minimum number of users' decisions in each of the two time windows for a comparison.
 const LEAST_DECISIONS: i64 = 20;
 
-/// Whether both windows have enough decisions for a comparison.
+/// Whether both compared time windows have enough decisions of users.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum MeasurementStatus {
-    /// At least one of the windows has fewer than 20 decisions.
+    /// At least one of the two time windows has fewer than 20 decisions.
     Measuring,
-    /// Both windows have at least 20 decisions.
+    /// Both time windows have at least 20 decisions.
     Measured,
 }
 
-/// Results of the last 30 days, compared with the 30 days before.
+/// Results of the work on findings in the last 30 days, compared with the 30 days before.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Outcomes {
     baseline_review_time_hours: Option<String>,
@@ -38,7 +38,8 @@ pub(super) struct Outcomes {
     window: String,
 }
 
-/// Computes the outcomes. `current` is the activity of the last 30 days.
+/// Computes the results of the last 30 days, compared with the 30 days before. `current` is the
+/// activity of the last 30 days.
 pub(super) fn compute(scope: &Scope, current: ActivitySummary) -> Result<Outcomes, DocumentError> {
     let earlier = Span { from: 2 * WINDOW_SECONDS, until: WINDOW_SECONDS };
     let (now, before) = (current.decided, activity::decided(scope, earlier)?);

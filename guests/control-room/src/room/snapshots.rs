@@ -14,7 +14,7 @@ use crate::severity::Severity;
 use crate::state::State;
 use crate::transition::StoredTransition;
 
-/// A time window that ends now.
+/// A time window of a control room's snapshot; it ends now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 enum Window {
     #[serde(rename = "24h")]
@@ -39,7 +39,8 @@ impl Window {
 
 type Counts = BTreeMap<String, u64>;
 
-/// Counts of the workspace's findings, and the activity of one time window.
+/// Number of the workspace's findings by state, severity and impact, and the activity of one time
+/// window, at one time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Snapshot {
     architecture_impact_counts: Counts,
@@ -52,13 +53,13 @@ pub(super) struct Snapshot {
     recurring_count: u64,
     score: String,
     severity_counts: Counts,
-    /// Number of stored transitions when the snapshot was computed.
+    /// Number of transitions stored in the workspace when the snapshot was computed.
     source_transition_version: u64,
     time_to_decision_hours: Option<String>,
     window: Window,
 }
 
-/// A stored snapshot.
+/// A snapshot of the control room, as stored by a rebuild.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSnapshot {
     #[serde(flatten)]
@@ -72,7 +73,7 @@ impl Snapshot {
         self.id
     }
 
-    /// Whether the snapshot was computed at this time, and not read from storage.
+    /// Whether the snapshot was computed at this time, and not kept from an earlier rebuild.
     pub(super) fn is_new(&self, now: Timestamp) -> bool {
         self.as_of == now
     }
@@ -81,7 +82,8 @@ impl Snapshot {
         StoredSnapshot { snapshot: self.clone() }
     }
 
-    /// Returns the stored snapshot if its content is equal, so that it keeps its id and `as_of`.
+    /// Returns the stored snapshot (`kept`) if its content is equal, so that it keeps its id and
+    /// `as_of`; otherwise this one.
     fn unless_kept(self, kept: Option<Self>) -> Self {
         match kept {
             Some(kept) if kept == (Self { id: kept.id, as_of: kept.as_of, ..self.clone() }) => kept,
@@ -90,7 +92,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the activity of each time window, shortest window first.
+/// Returns the activity in each time window, shortest window first.
 pub(super) fn activities(scope: &Scope) -> Result<[ActivitySummary; 3], DocumentError> {
     let mut activities = [ActivitySummary::default(); 3];
     let (mut so_far, mut until) = (ActivitySummary::default(), 0);
@@ -102,7 +104,7 @@ pub(super) fn activities(scope: &Scope) -> Result<[ActivitySummary; 3], Document
     Ok(activities)
 }
 
-/// Computes one snapshot for each time window.
+/// Computes one snapshot for each time window; one whose content did not change is the stored one.
 pub(super) fn compute(
     scope: &Scope,
     activities: [ActivitySummary; 3],
@@ -118,9 +120,9 @@ pub(super) fn compute(
     Window::ALL.into_iter().zip(activities).zip(stale).map(snapshot).collect()
 }
 
-/// Returns, for each time window, the number of open findings that no audit reported within it.
-/// Each range of time is counted once, starting with the oldest, so that findings of recurring
-/// audits are not read.
+/// Returns, for each time window, the number of open findings that no audit reported within the
+/// window. Each range of time is counted once, starting with the oldest, so that findings of
+/// recurring audits are not read.
 fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
     let mut all = [0; 3];
     let (mut so_far, mut from) = (0, None);
@@ -133,7 +135,7 @@ fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
     Ok(all)
 }
 
-/// Counts of findings that do not depend on a time window.
+/// Numbers of the workspace's findings that do not depend on a time window.
 struct FindingCounts {
     counts: Counts,
     open_by_severity: Counts,
@@ -170,7 +172,7 @@ impl FindingCounts {
         Ok(finding_counts)
     }
 
-    /// Adds the count of findings with these values of state, severity, impact and recurrence.
+    /// Adds the number of findings with these values of state, severity, impact and recurrence.
     /// `open_states` has the names of the states in which a finding is open.
     fn add(&mut self, values: &[Value], count: u64, open_states: &[String]) {
         let [Value::Text(state), Value::Text(severity), Value::Text(impact), recurring] = values
@@ -188,8 +190,8 @@ impl FindingCounts {
         }
     }
 
-    /// Returns the snapshot of a time window. `stale` is the number of open findings that no audit
-    /// reported within the window.
+    /// Returns the control room's snapshot for a time window. `stale` is the number of open
+    /// findings that no audit reported within the window.
     fn snapshot(
         &self,
         scope: &Scope,
@@ -215,7 +217,7 @@ impl FindingCounts {
         }
     }
 
-    /// Returns the counts by state together with the activity of a time window.
+    /// Returns the counts of findings by state together with the activity in a time window.
     fn counts_with(&self, activity: ActivitySummary) -> Counts {
         let mut counts = self.counts.clone();
         counts.extend([
@@ -227,8 +229,8 @@ impl FindingCounts {
         counts
     }
 
-    /// Returns the score 100 / (1 + w / 100), where w is the sum of the weights of the open
-    /// findings.
+    /// Returns the score of the control room, 100 / (1 + w / 100), where w is the sum of the
+    /// weights of the open findings.
     fn score(&self) -> String {
         let half_weights = [
             (Severity::Critical, 20),

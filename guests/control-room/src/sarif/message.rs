@@ -4,13 +4,14 @@ use super::model::{Message, Text};
 use super::rules::{FoundRule, Rules};
 use crate::text::clean;
 
-/// Maximum size of a stored message, in bytes.
+/// Maximum size of a result's stored message, in bytes.
 const MOST_BYTES: usize = 2000;
 /// Size of a message in bytes from which no more arguments are inserted. It is larger than
 /// [`MOST_BYTES`], because white space at the beginning is removed.
 const MOST_FILLED_BYTES: usize = 20 * MOST_BYTES;
 
-/// Returns the text of a result's `message`; empty if there is none.
+/// Returns the text of a SARIF result's `message`, with the arguments inserted; empty if there is
+/// none.
 pub(super) fn resolve(
     message: Option<&Message>,
     rules: &Rules<'_>,
@@ -23,13 +24,13 @@ pub(super) fn resolve(
     clean(&fill(text, arguments), MOST_BYTES)
 }
 
-/// Returns `text` of a `multiformatMessageString`.
+/// Returns the `text` of a `multiformatMessageString`, trimmed; `None` if it is empty.
 pub(super) fn text(text: Option<&Text>) -> Option<&str> {
     text?.text.as_deref().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Replaces `{0}`, `{1}`, … by the arguments, and `{{` and `}}` by braces. Without arguments,
-/// returns the text unchanged. Of a long text, the end may stay unchanged too.
+/// Replaces `{0}`, `{1}`, … in a message by the arguments, and `{{` and `}}` by braces. Without
+/// arguments, returns the text unchanged. Of a long text, the end may stay unchanged too.
 fn fill(text: &str, arguments: &[String]) -> String {
     if arguments.is_empty() {
         return text.to_owned();
@@ -52,7 +53,8 @@ fn fill(text: &str, arguments: &[String]) -> String {
     filled
 }
 
-/// Parses a placeholder at the beginning of a text. Returns its argument and the rest of the text.
+/// Parses a placeholder such as `{0}` at the beginning of a text. Returns the argument to insert
+/// and the rest of the text; `None` if there is no placeholder.
 fn placeholder<'a>(text: &'a str, arguments: &'a [String]) -> Option<(&'a str, &'a str)> {
     let text = text.strip_prefix('{')?;
     // Only digits are searched, since the closing brace of another text may be far away.

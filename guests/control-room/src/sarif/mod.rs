@@ -27,15 +27,16 @@ use model::{ExternalReferences, InlineExternalProperties, Log, Run};
 pub(crate) use results::Results;
 pub(crate) use uri::is_absolute;
 
-/// The only supported value of `version`.
+/// The only supported value of `version` in a SARIF log.
 const VERSION: &str = "2.1.0";
-/// Maximum size of a stored tool name, category or tool version, in bytes.
+/// Maximum size of a stored tool name, category or tool version of a run, in bytes.
 const MOST_NAME_BYTES: usize = 200;
 
-/// Maximum size of a JSON Pointer in an error, in bytes. It contains member names of the log.
+/// Maximum size of the JSON Pointer in an error, in bytes. The pointer contains member names of the
+/// log.
 const MOST_POINTER_BYTES: usize = 200;
 
-/// Reason why a log or a run is refused.
+/// Reason why a SARIF log, or a run in it, is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Refusal {
     pub(crate) code: &'static str,
@@ -49,28 +50,29 @@ impl Refusal {
     }
 }
 
-/// Iterator source for the runs of a log, which are parsed one by one.
+/// The runs of a SARIF log, which are parsed one by one.
 pub(crate) struct Runs<'a> {
     runs: Vec<&'a RawValue>,
-    /// Items of `inlineExternalProperties`, by lower-case GUID.
+    /// Items of the log's `inlineExternalProperties`, by lower-case GUID.
     inline: HashMap<String, InlineExternalProperties<'a>>,
 }
 
-/// Tool and category of a run. A run replaces the findings of the previous run with the same
-/// subject.
+/// Tool and category of a run. A run replaces the findings of the previous run with the same tool
+/// and category.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct RunKey {
     pub(crate) tool: String,
-    /// `automationDetails.id` up to its last slash; empty if it has none.
+    /// `automationDetails.id` of the run up to its last slash; empty if it has none.
     pub(crate) category: String,
 }
 
-/// Paths and rules that a run checked.
+/// Paths and rules that a run of a scanner checked.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Coverage {
-    /// Paths in `artifacts`, and paths in the locations of results.
+    /// Paths that the run checked: those in `artifacts`, and those in the locations of results.
     paths: BTreeSet<String>,
-    /// Rule ids that the tool's components list; `None` if they list none.
+    /// Ids of the rules that the run's tool lists and checked; `None` if it lists none, so that any
+    /// rule counts.
     rules: Option<BTreeSet<String>>,
 }
 
@@ -84,13 +86,13 @@ impl Coverage {
 }
 
 /// Whether the list contains a rule or one of its parents: `CA1000/1` is a rule below `CA1000`
-/// (3.52.4).
+/// (SARIF 3.52.4).
 fn is_listed(rules: &BTreeSet<String>, rule_id: &str) -> bool {
     let parents = rule_id.match_indices('/').map(|(at, _)| &rule_id[..at]);
     parents.chain([rule_id]).any(|id| rules.contains(id))
 }
 
-/// A parsed run, whose results are not parsed yet.
+/// A parsed run of a SARIF log, whose results are not parsed yet.
 pub(crate) struct ScanRun<'a> {
     at: usize,
     run: Run<'a>,
@@ -100,7 +102,7 @@ pub(crate) struct ScanRun<'a> {
     pub(crate) successful: bool,
 }
 
-/// Parses a log without parsing its runs.
+/// Parses a SARIF log without parsing its runs.
 pub(crate) fn open(bytes: &[u8]) -> Result<Runs<'_>, Refusal> {
     let text = std::str::from_utf8(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).map_err(
         |error| {
@@ -176,25 +178,28 @@ impl<'a> ScanRun<'a> {
         Ok(Self { at, run, subject: RunKey { tool, category }, version, successful })
     }
 
-    /// Whether the run has a list of results. A run that failed or did not scan has none (3.14.23).
+    /// Whether the run has a list of results. A run that failed or did not scan has none (SARIF
+    /// 3.14.23).
     pub(crate) fn has_results(&self) -> bool {
         self.run.results.is_some()
     }
 
-    /// Parses every result and returns the paths and rules that the run checked.
+    /// Parses every result of the run, and returns the paths and rules that the run checked.
+    /// Refuses the run if a result is invalid.
     pub(crate) fn check(&self) -> Result<Coverage, Refusal> {
         results::check(self)
     }
 
-    /// Returns an iterator over the run's findings. `identities` continues the counts of earlier
-    /// runs. `None` if the run has no list of results.
+    /// Returns an iterator over the run's findings as observations. `identities` continues the
+    /// counts of earlier runs. `None` if the run has no list of results.
     pub(crate) fn results(&self, identities: IdentityGenerator) -> Option<Results<'_, 'a>> {
         Results::of(self, identities)
     }
 }
 
-/// Refuses a run of which a property that findings depend on is outside of the run: a failed
-/// invocation would count as successful, and results would have other severities or paths.
+/// Refuses a run that refers to properties outside of the run on which findings depend: if they
+/// were ignored, a failed invocation would count as successful, and results would have other
+/// severities or paths.
 fn refuse_unread(run: &Run<'_>, at: usize) -> Result<(), Refusal> {
     match run.elsewhere.as_ref().and_then(ExternalReferences::unread) {
         None => Ok(()),
@@ -208,17 +213,17 @@ fn refuse_unread(run: &Run<'_>, at: usize) -> Result<(), Refusal> {
     }
 }
 
-/// Results in `inlineExternalProperties`. Each list may belong to one run only (3.15.2), so that
-/// all runs together have no more results than the log.
+/// Lists of results in a log's `inlineExternalProperties`. Each list may belong to one run only
+/// (SARIF 3.15.2), so that all runs together have no more results than the log.
 struct InlineExternalResults<'r, 'a> {
     by_guid: &'r HashMap<String, InlineExternalProperties<'a>>,
-    /// Lower-case GUIDs that an earlier run has referenced.
+    /// Lower-case GUIDs of the lists of results that an earlier run has referenced.
     taken: HashSet<String>,
 }
 
 impl<'a> InlineExternalResults<'_, 'a> {
-    /// Adds the results that a run references, each list once. Refuses references to other files
-    /// and to results of another run.
+    /// Adds the results that a run references to the run, each list once. Refuses references to
+    /// other files and to results of another run.
     fn fetch_results(&mut self, run: &mut Run<'a>, at: usize) -> Result<(), Refusal> {
         let elsewhere = run.elsewhere.take().and_then(|elsewhere| elsewhere.results);
         let mut seen = HashSet::new();
@@ -246,12 +251,13 @@ impl<'a> InlineExternalResults<'_, 'a> {
 }
 
 /// Returns the category in `automationDetails.id`: `nightly/backend` for
-/// `nightly/backend/2026-01-31`; empty for an id without a slash (3.17.3).
+/// `nightly/backend/2026-01-31`; empty for an id without a slash (SARIF 3.17.3).
 fn category_of(id: &str) -> &str {
     id.rsplit_once('/').map_or("", |(category, _)| category)
 }
 
-/// Parses JSON. Errors have a JSON Pointer to the position, with `root` as its beginning.
+/// Parses JSON of a SARIF log. Errors have a JSON Pointer to the position, with `root` as its
+/// beginning.
 fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, Refusal> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
@@ -267,7 +273,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, Refusal
     Ok(value)
 }
 
-/// Formats a parser's path as a JSON Pointer.
+/// Formats the position of a parse error as a JSON Pointer.
 fn pointer(path: &serde_path_to_error::Path) -> String {
     let segments = path.iter().filter_map(|segment| match segment {
         Segment::Seq { index } => Some(index.to_string()),

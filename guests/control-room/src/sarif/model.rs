@@ -19,8 +19,8 @@ pub(super) struct Log<'a> {
     pub(super) inline: Option<Vec<InlineExternalProperties<'a>>>,
 }
 
-/// An item of `inlineExternalProperties`: properties of a run that are stored outside of `runs`
-/// (3.13.5).
+/// An item of `inlineExternalProperties` in a log: properties of a run that are stored outside of
+/// `runs` (SARIF 3.13.5).
 #[derive(Deserialize)]
 pub(super) struct InlineExternalProperties<'a> {
     pub(super) guid: Option<String>,
@@ -28,8 +28,8 @@ pub(super) struct InlineExternalProperties<'a> {
     pub(super) results: Option<Vec<&'a RawValue>>,
 }
 
-/// `externalPropertyFileReferences` of a run: references to properties outside of the run (3.14.2).
-/// Only `results` are read.
+/// `externalPropertyFileReferences` of a run: references to properties outside of the run (SARIF
+/// 3.14.2). Only `results` are read.
 #[derive(Default, Deserialize)]
 pub(super) struct ExternalReferences {
     pub(super) results: Option<Vec<ExternalReference>>,
@@ -40,7 +40,8 @@ pub(super) struct ExternalReferences {
 }
 
 impl ExternalReferences {
-    /// Returns the name of a referenced property that findings depend on and that is not read.
+    /// Returns the name of a referenced property on which findings depend and that is not read;
+    /// `None` if there is none.
     pub(super) fn unread(&self) -> Option<&'static str> {
         let is_filled = |list: Option<&Vec<IgnoredAny>>| list.is_some_and(|list| !list.is_empty());
         let all = [
@@ -58,7 +59,7 @@ pub(super) struct ExternalReference {
     pub(super) guid: Option<String>,
 }
 
-/// A `run` of a tool. Its `results` are parsed one by one.
+/// A `run` of a tool in a SARIF log. Its `results` are parsed one by one.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Run<'a> {
@@ -119,7 +120,7 @@ pub(super) struct Configuration {
 }
 
 impl Configuration {
-    /// Whether the rule is checked; true without `enabled` (3.50.2).
+    /// Whether the configuration enables the rule; true without `enabled` (SARIF 3.50.2).
     pub(super) fn is_enabled(&self) -> bool {
         self.enabled != Value::Bool(false)
     }
@@ -130,7 +131,7 @@ pub(super) struct Relationship {
     pub(super) target: Option<DescriptorReference>,
 }
 
-/// A `reportingDescriptorReference` to a rule or a taxon (3.52).
+/// A `reportingDescriptorReference` to a rule or a taxon (SARIF 3.52).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DescriptorReference {
@@ -173,7 +174,7 @@ pub(super) struct Override {
 #[serde(rename_all = "camelCase")]
 pub(super) struct VersionControl {
     pub(super) revision_id: Option<String>,
-    /// Folder of the repository's root (3.23.9).
+    /// Folder in which the repository's root was checked out (SARIF 3.23.9).
     #[serde(default, deserialize_with = "perhaps")]
     pub(super) mapped_to: Option<ArtifactLocation>,
 }
@@ -192,7 +193,7 @@ pub(super) struct ArtifactLocation {
     pub(super) index: Option<i64>,
 }
 
-/// Members of a `result` that refer to its rule, and its fingerprints.
+/// Members of a `result` by which results are grouped: references to the rule, and fingerprints.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RuleReference<'a> {
@@ -205,7 +206,7 @@ pub(super) struct RuleReference<'a> {
     pub(super) partial_fingerprints: Option<BTreeMap<String, &'a RawValue>>,
 }
 
-/// A `result`: one problem that a tool reported.
+/// A `result` of a run: one problem that a tool reported.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ResultObject {
@@ -282,15 +283,15 @@ pub(super) struct Suppression {
     pub(super) justification: Option<String>,
 }
 
-/// Parses a location on which no finding depends; `None` if it is invalid.
+/// Parses an artifact location that is optional for findings; `None` if it is invalid.
 fn perhaps<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<ArtifactLocation>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
 }
 
-/// Parses a whole number, which JSON may write as `10.0` ("integer" in JSON Schema draft 6 and
-/// later).
+/// Parses a whole number of a SARIF log, which JSON may write as `10.0` ("integer" in JSON Schema
+/// draft 6 and later).
 fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
         return Ok(None);

@@ -20,15 +20,15 @@ use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 use crate::text::clean;
 
-/// Maximum size of a stored title, in bytes.
+/// Maximum size of a finding's stored title, in bytes.
 const MOST_TITLE_BYTES: usize = 300;
-/// Maximum number of bytes of a code snippet that the fingerprint of a result uses.
+/// Maximum number of bytes of a code snippet that the identity of a result and its text sketch use.
 const MOST_SNIPPET_BYTES: usize = 20_000;
 
-/// Values of `kind` for which a result is not a finding.
+/// Values of `kind` with which a SARIF result is not a finding.
 const NOT_FINDINGS: [&str; 3] = ["pass", "notApplicable", "informational"];
 
-/// Iterator over the results of a run that are findings, converted to observations.
+/// Iterator over the results of a SARIF run that are findings, converted to observations.
 pub(crate) struct Results<'r, 'a> {
     run: &'r ScanRun<'a>,
     rules: Rules<'r>,
@@ -50,7 +50,7 @@ impl<'r, 'a> Results<'r, 'a> {
         })
     }
 
-    /// Returns the identities so far, for another run of the same analysis.
+    /// Returns the counts of identities so far, for another run of the same analysis.
     pub(crate) fn into_identities(self) -> IdentityGenerator {
         self.identities
     }
@@ -105,7 +105,7 @@ impl<'r, 'a> Results<'r, 'a> {
         }
     }
 
-    /// Returns the identity of a result, its former identity if that is another one, and its place
+    /// Returns the identity of a result, its former identity if that is another one, and its number
     /// among equal results.
     fn identify(
         &mut self,
@@ -153,7 +153,7 @@ impl Iterator for Results<'_, '_> {
     }
 }
 
-/// Returns the results with their indexes, grouped by rule and fingerprints. New findings are
+/// Returns a run's results with their indexes, grouped by rule and fingerprints. New findings are
 /// compared with the findings of their rule family, so grouping reads each family once. Equal
 /// results are matched with the stored findings together. The order does not depend on commits, so
 /// that ordinals stay the same when the history is rewritten.
@@ -176,8 +176,8 @@ fn read(run: &ScanRun<'_>, index: usize, text: &RawValue) -> Result<ResultObject
     parse(text.get(), &format!("/runs/{}/results/{index}", run.at))
 }
 
-/// Parses every result and returns the paths and rules that the run checked. The first invalid
-/// result refuses the run.
+/// Parses every result of a run, and returns the paths and rules that the run checked. The first
+/// invalid result refuses the run.
 pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
     let places = BaseLocations::of(&run.run);
     let listed =
@@ -193,17 +193,18 @@ pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
     Ok(Coverage { paths, rules })
 }
 
-/// Locations, package and advisory of a result.
+/// Locations, package and advisory that a SARIF result is about.
 struct ResultSubject {
     locations: Vec<FindingLocation>,
-    /// Path of the first location in older versions.
+    /// Path of the first location as older versions of this area converted it.
     former_path: Option<String>,
     purl: Option<String>,
     advisory: Option<String>,
 }
 
 impl ScanRun<'_> {
-    /// Returns the scanned revision: the first `revisionId` in `versionControlProvenance`.
+    /// Returns the revision of the code that the run scanned: the first `revisionId` in
+    /// `versionControlProvenance`.
     fn revision(&self) -> Option<String> {
         let sources = self.run.version_control_provenance.as_deref().unwrap_or_default();
         let revision = sources.iter().find_map(|source| source.revision_id.as_deref());
@@ -216,8 +217,8 @@ fn is_finding(result: &ResultObject) -> bool {
     !NOT_FINDINGS.contains(&kind) && result.baseline_state.as_deref() != Some("absent")
 }
 
-/// Returns the level of a result by the rules of 3.27.10: its own `level`; `none` if its `kind` is
-/// not `fail`; otherwise the level of its rule.
+/// Returns the level of a SARIF result by the rules of 3.27.10: its own `level`; `none` if its
+/// `kind` is not `fail`; otherwise the level of its rule.
 fn level<'t>(result: &'t ResultObject, rules: &Rules<'t>, rule: &FoundRule<'t>) -> &'t str {
     match (result.level.as_deref(), result.kind.as_deref()) {
         (Some(level), _) => level,
@@ -236,15 +237,15 @@ fn snippet(result: &ResultObject) -> Option<&str> {
         .map(|snippet| truncate_bytes(snippet, MOST_SNIPPET_BYTES))
 }
 
-/// Returns the title of a finding: the description of the rule; without one, the message; then the
-/// rule's name or id.
+/// Returns the title of a result's finding: the description of the rule; without one, the message;
+/// then the rule's name or id.
 fn title(rule: &FoundRule<'_>, said: &str) -> String {
     let said = Some(said).filter(|said| !said.is_empty());
     let title = rule.heading().or(said).or_else(|| rule.name()).unwrap_or(&rule.id);
     clean(first_line(title), MOST_TITLE_BYTES)
 }
 
-/// Returns the path of the location's file.
+/// Returns the path of the file in a result's location; `None` if there is none.
 fn path(places: &BaseLocations<'_>, location: &Location) -> Option<String> {
     places.path(artifact_location(location)?)
 }
@@ -272,8 +273,8 @@ fn logical_name(location: &LogicalLocation) -> Option<String> {
     Some(clean(name, 300)).filter(|name| !name.is_empty())
 }
 
-/// Returns the text about why a result is suppressed; `None` if it is not. A result is suppressed
-/// if all its `suppressions` are accepted, which is the default of `status`.
+/// Returns the text about why a SARIF result is suppressed; `None` if it is not. A result is
+/// suppressed if all its `suppressions` are accepted, which is the default of `status`.
 fn suppressed(suppressions: &[Suppression]) -> Option<String> {
     let accepted = |one: &Suppression| matches!(one.status.as_deref(), None | Some("accepted"));
     let first = suppressions.first().filter(|_| suppressions.iter().all(accepted))?;

@@ -1,5 +1,5 @@
-//! Rules of a run. A result's rule is found by index, GUID, id or a prefix of the id, in the tool's
-//! driver or an extension.
+//! The rules of a run. A result's rule is found by index, GUID, id or a prefix of the id, in the
+//! tool's driver or an extension.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,21 +17,23 @@ const MOST_ID_BYTES: usize = 300;
 /// Index of the rules that the driver and the extensions of a SARIF run declare.
 pub(super) struct Rules<'a> {
     components: Vec<&'a ToolComponent>,
-    /// Indexes of the components by lower-case GUID and by name; the first of equal ones.
+    /// Indexes of the tool's components (driver and extensions) by lower-case GUID; the first of
+    /// equal ones.
     component_by_guid: HashMap<String, usize>,
+    /// Indexes of the tool's components by name; the first of equal ones.
     component_by_name: HashMap<&'a str, usize>,
-    /// Rules by id. If several components have the id, the driver's rule, or that of the first
-    /// extension.
+    /// Positions of the rules by id. If several components of the tool have the id, the driver's
+    /// rule, or that of the first extension.
     by_id: RuleTree<'a>,
-    /// Rules by id, for each component.
+    /// Positions of the rules by id, separately for each component of the tool.
     by_component: Vec<RuleTree<'a>>,
     by_guid: HashMap<String, RulePosition>,
     /// For each invocation, the configurations in `ruleConfigurationOverrides`, by rule.
     overrides: Vec<HashMap<RulePosition, &'a Configuration>>,
 }
 
-/// Returns the ids of the rules that the tool's components list, without those that no invocation
-/// enables; `None` if they list none.
+/// Returns the ids of the rules that a tool lists and at least one invocation enables; `None` if it
+/// lists none.
 pub(super) fn checked(tool: &Tool, invocations: &[Invocation]) -> Option<BTreeSet<String>> {
     let rules = Rules::of(tool, invocations);
     let mut listed = rules.each().filter(|(_, rule)| rule.id.is_some()).peekable();
@@ -50,17 +52,17 @@ type RulePosition = (usize, usize);
 /// Number of invocations that override a rule's configuration, and whether one of them enables it.
 type RuleOverrides = (usize, bool);
 
-/// Rules by id. Ids are hierarchical (3.52.4): a node is a part between slashes. So a search takes
-/// one look-up for each part of an id, however long the id is.
+/// Positions of rules by rule id. Ids are hierarchical (SARIF 3.52.4): a node is a part between
+/// slashes. So a search takes one look-up for each part of an id, however long the id is.
 #[derive(Default)]
 struct RuleTree<'a> {
-    /// Nodes by their parent and part. The root is 0.
+    /// Nodes by their parent node and part of the rule id. The root is 0.
     nodes: HashMap<(usize, &'a str), usize>,
     rules: HashMap<usize, RulePosition>,
 }
 
 impl<'a> RuleTree<'a> {
-    /// Adds a rule, unless another rule has its id.
+    /// Adds the position of a rule, unless another rule has its id.
     fn add(&mut self, id: &'a str, place: RulePosition) {
         let node = id.split('/').fold(0, |node, part| {
             let next = self.nodes.len() + 1;
@@ -69,7 +71,7 @@ impl<'a> RuleTree<'a> {
         self.rules.entry(node).or_insert(place);
     }
 
-    /// Returns the nodes of an id from the first part on, up to the first unknown part.
+    /// Returns the nodes of a rule id from the first part on, up to the first unknown part.
     fn path(&self, id: &str) -> impl Iterator<Item = usize> {
         id.split('/').scan(0, move |node, part| {
             *node = *self.nodes.get(&(*node, part))?;
@@ -77,16 +79,16 @@ impl<'a> RuleTree<'a> {
         })
     }
 
-    /// Returns the rule with this id, or with the longest prefix of a hierarchical id (`CA1000` for
-    /// `CA1000/1`).
+    /// Returns the position of the rule with this id, or with the longest prefix of a hierarchical
+    /// id (`CA1000` for `CA1000/1`).
     fn find(&self, id: &str) -> Option<RulePosition> {
         self.path(id).filter_map(|node| self.rules.get(&node).copied()).last()
     }
 }
 
-/// Rule of a result: its id, and its definition in the log if there is one.
+/// Rule of a result: its id, and its definition in the SARIF log if there is one.
 pub(super) struct FoundRule<'a> {
-    /// Id of the rule; never empty.
+    /// Id of the rule, `unspecified` if the result names none; never empty.
     pub(super) id: String,
     pub(super) rule: Option<&'a Rule>,
     place: Option<RulePosition>,
@@ -110,7 +112,7 @@ impl<'a> Rules<'a> {
         rules
     }
 
-    /// Returns all rules with their positions.
+    /// Returns all rules that the tool's components declare, with their positions.
     fn each(&self) -> impl Iterator<Item = (RulePosition, &'a Rule)> {
         self.components.iter().enumerate().flat_map(|(at, component)| {
             let rules = component.rules.iter().flatten().enumerate();
@@ -118,7 +120,8 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// Returns the rules that invocations override.
+    /// Returns the positions of the rules whose configuration invocations override, with a summary
+    /// of the overrides.
     fn overridden(&self) -> HashMap<RulePosition, RuleOverrides> {
         let mut overridden = HashMap::<_, RuleOverrides>::new();
         for (place, configuration) in self.overrides.iter().flatten() {
@@ -129,7 +132,7 @@ impl<'a> Rules<'a> {
         overridden
     }
 
-    /// Whether an invocation checks a rule, by its override or by the rule's default.
+    /// Whether at least one invocation checks a rule, by its override or by the rule's default.
     fn is_enabled(&self, rule: &Rule, (overriding, is_enabled): RuleOverrides) -> bool {
         let default = rule.default_configuration.as_ref().is_none_or(Configuration::is_enabled);
         let by_default = self.overrides.is_empty() || overriding < self.overrides.len();
@@ -168,7 +171,7 @@ impl<'a> Rules<'a> {
         .collect()
     }
 
-    /// Returns the rule of a result.
+    /// Returns the rule to which a result refers.
     pub(super) fn find(&self, result: &ResultObject) -> FoundRule<'a> {
         let reference = result.rule.as_ref();
         let said = result.rule_id.as_deref().or_else(|| reference?.id.as_deref());
@@ -180,8 +183,8 @@ impl<'a> Rules<'a> {
         FoundRule { id: clean(id, MOST_ID_BYTES), rule, place }
     }
 
-    /// Returns the index of a rule that is referenced by index, GUID or id: in the referenced
-    /// component, otherwise in any component (3.52.3).
+    /// Returns the position of a rule that is referenced by index, GUID or id: in the referenced
+    /// component of the tool, otherwise in any component (SARIF 3.52.3).
     fn place(
         &self,
         reference: Option<&DescriptorReference>,
@@ -213,8 +216,8 @@ impl<'a> Rules<'a> {
         self.rule(component, index).map(|_| (component, index))
     }
 
-    /// Returns the index of the referenced component: an extension by index, GUID or name; the
-    /// driver without a reference.
+    /// Returns the index of the tool's component to which a rule reference points: an extension by
+    /// index, GUID or name; the driver if it names none.
     fn component(&self, reference: Option<&DescriptorReference>) -> Option<usize> {
         let Some(named) = reference.and_then(|rule| rule.tool_component.as_ref()) else {
             return Some(0);
@@ -228,7 +231,7 @@ impl<'a> Rules<'a> {
         by_guid.or_else(by_name).copied()
     }
 
-    /// Returns the message string with this id: of the rule, otherwise of its component
+    /// Returns the message string with this id: of the rule, otherwise of the rule's component
     /// (`globalMessageStrings`).
     pub(super) fn message(&self, rule: &FoundRule<'a>, id: &str) -> Option<&'a str> {
         let own = || rule.rule?.message_strings.as_ref()?.get(id);
@@ -237,9 +240,9 @@ impl<'a> Rules<'a> {
         text(own().or_else(global))
     }
 
-    /// Returns the level of a result without its own: the override of its invocation, otherwise the
-    /// rule's default, otherwise `warning`. If the run has one invocation, a result need not
-    /// reference it.
+    /// Returns the level for a result that has no `level`: that in the override of its invocation,
+    /// otherwise the rule's default, otherwise `warning`. If the run has one invocation, a result
+    /// need not reference it.
     pub(super) fn level(&self, rule: &FoundRule<'a>, invocation: Option<i64>) -> &'a str {
         let named = invocation.and_then(|index| usize::try_from(index).ok());
         let overrides = match (&self.overrides[..], named) {
@@ -254,7 +257,7 @@ impl<'a> Rules<'a> {
 }
 
 impl FoundRule<'_> {
-    /// Returns the rule's short or full description; `None` if the log has none.
+    /// Returns the rule's short description, otherwise its full one; `None` if the log has neither.
     pub(super) fn heading(&self) -> Option<&str> {
         let rule = self.rule?;
         text(rule.short_description.as_ref()).or_else(|| text(rule.full_description.as_ref()))

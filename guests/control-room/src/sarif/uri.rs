@@ -9,18 +9,19 @@ use percent_encoding::percent_decode_str;
 use super::model::{Artifact, ArtifactLocation, Run};
 use crate::text::clean;
 
-/// Maximum size of a stored path, in bytes.
+/// Maximum size of the stored path of a finding's location, in bytes.
 const MOST_BYTES: usize = 1000;
-/// Maximum number of nested `uriBaseId`s that are resolved; it also ends cycles.
+/// Maximum number of nested `uriBaseId`s that are resolved; the limit also ends cycles.
 const MOST_BASES: usize = 16;
-/// Name of the base that most tools give to the root of the sources.
+/// Name of the base URI that most tools give to the root of the sources.
 const SOURCE_ROOT: &str = "%SRCROOT%";
 
 /// `originalUriBaseIds` and `artifacts` of a run, with which artifact locations are resolved.
 pub(super) struct BaseLocations<'a> {
     bases: Option<&'a BTreeMap<String, ArtifactLocation>>,
     artifacts: &'a [Artifact],
-    /// Absolute paths of folders that may be the root of the repository, most certain first.
+    /// Absolute paths of folders that may be the root of the scanned repository, most certain
+    /// first.
     roots: Vec<String>,
 }
 
@@ -32,8 +33,9 @@ impl<'a> BaseLocations<'a> {
         Self { roots: places.roots(run), ..places }
     }
 
-    /// Returns the folders to which `versionControlProvenance` maps repositories (3.23.9), then the
-    /// bases, outermost first, then the working directories of the tool (3.20.19).
+    /// Returns the folders that may be the root of the repository: those to which
+    /// `versionControlProvenance` maps repositories (SARIF 3.23.9), then the bases, outermost
+    /// first, then the working directories of the tool (3.20.19).
     fn roots(&self, run: &Run<'_>) -> Vec<String> {
         let repositories = run.version_control_provenance.iter().flatten();
         let mapped = repositories.filter_map(|one| self.folder(one.mapped_to.as_ref()?));
@@ -48,8 +50,8 @@ impl<'a> BaseLocations<'a> {
         all.filter(|folder| seen.insert(folder.clone())).collect()
     }
 
-    /// Returns the absolute path of a folder or file, with its bases resolved; `None` if it has
-    /// none.
+    /// Returns the absolute path of a folder or file in the run, with its bases resolved; `None` if
+    /// it has none.
     fn folder(&self, location: &ArtifactLocation) -> Option<String> {
         let (mut below, mut next) = (String::new(), location);
         for _ in 0..MOST_BASES {
@@ -65,9 +67,9 @@ impl<'a> BaseLocations<'a> {
         None
     }
 
-    /// Returns the path of an artifact location; `None` if it has no URI. A relative path below an
-    /// absolute base becomes relative to the first root that contains it, because files below
-    /// different bases are different files.
+    /// Returns the path of an artifact location within the repository; `None` if the location has
+    /// no URI. A relative path below an absolute base becomes relative to the first root that
+    /// contains it, because files below different bases are different files.
     pub(super) fn path(&self, location: &ArtifactLocation) -> Option<String> {
         let path = self.resolve(location, |absolute| absolute)?;
         if is_absolute(&path) {
@@ -79,12 +81,14 @@ impl<'a> BaseLocations<'a> {
         Some(within.unwrap_or(path))
     }
 
-    /// Returns the path that older versions gave an artifact location. Former identities have it.
+    /// Returns the path that older versions of this area gave an artifact location. Former
+    /// identities of findings contain it.
     pub(super) fn former_path(&self, location: &ArtifactLocation) -> Option<String> {
         self.resolve(location, |absolute| self.below_a_base(&absolute))
     }
 
-    /// Returns the path of a location. `of_file` converts the path of a `file:` URI.
+    /// Returns the path of an artifact location; `None` without a URI. `of_file` converts the path
+    /// of a `file:` URI.
     fn resolve(
         &self,
         location: &ArtifactLocation,
@@ -104,8 +108,8 @@ impl<'a> BaseLocations<'a> {
         (!path.is_empty()).then_some(path)
     }
 
-    /// Returns the location that has the URI: the location itself, or that of the artifact to which
-    /// its index refers.
+    /// Returns the artifact location that has the URI: the given one, or that of the artifact to
+    /// which its index refers.
     fn listed<'l>(&'l self, location: &'l ArtifactLocation) -> Option<&'l ArtifactLocation> {
         if location.uri.is_some() {
             return Some(location);
@@ -113,8 +117,8 @@ impl<'a> BaseLocations<'a> {
         self.artifacts.get(usize::try_from(location.index?).ok()?)?.location.as_ref()
     }
 
-    /// Returns a relative URI as a path relative to its outermost base, because the folder in which a
-    /// machine checked out the repository does not belong to the finding.
+    /// Returns a relative URI as a path relative to its outermost base, because the folder in which
+    /// a machine checked out the repository does not belong to the finding.
     fn below_root(&self, uri: String, base_id: Option<&str>) -> String {
         let mut path = uri;
         let mut next = base_id;
@@ -140,7 +144,7 @@ impl<'a> BaseLocations<'a> {
         self.roots.iter().find_map(below).map(ToOwned::to_owned)
     }
 
-    /// Removes the longest matching base URI from an absolute path.
+    /// Removes the longest of the run's base URIs that an absolute path begins with.
     fn below_a_base(&self, absolute_path: &str) -> String {
         let bases = self.bases.into_iter().flat_map(BTreeMap::values);
         let roots = bases.filter_map(|base| absolute(&decoded(base.uri.as_deref()?)));
@@ -172,13 +176,13 @@ fn is_web(uri: &str) -> bool {
     uri.starts_with("http://") || uri.starts_with("https://")
 }
 
-/// Decodes percent-encoding, once, before any comparison.
+/// Decodes the percent-encoding of a URI, once, before any comparison.
 fn decoded(uri: &str) -> String {
     percent_decode_str(uri.trim()).decode_utf8_lossy().into_owned()
 }
 
-/// Returns the path of a `file:` URI without the host name; `None` for any other URI. A drive
-/// letter is converted to upper case.
+/// Returns the absolute path of a `file:` URI without the host name; `None` for any other URI. A
+/// drive letter is converted to upper case.
 fn absolute(uri: &str) -> Option<String> {
     let scheme = uri.get(..5)?;
     let rest = scheme.eq_ignore_ascii_case("file:").then(|| &uri[5..])?;
@@ -193,7 +197,7 @@ fn absolute(uri: &str) -> Option<String> {
     }
 }
 
-/// Normalizes a path: forward slashes, no `.` and `..`, no empty segments.
+/// Normalizes the path of a file: forward slashes, no `.` and `..`, no empty segments.
 fn normal(path: &str) -> String {
     if is_web(path) {
         return clean(path, MOST_BYTES);

@@ -10,7 +10,7 @@ use crate::text::clean;
 /// Names of vulnerability databases whose ids consist of the name, a year and a number.
 const NUMBERED: [&str; 6] = ["CVE", "RUSTSEC", "GO", "PYSEC", "OSV", "MAL"];
 
-/// Returns the first package URL in the properties or the logical locations of a result.
+/// Returns the first package URL in the properties or the logical locations of a SARIF result.
 pub(super) fn purl<'a>(
     properties: [Option<&'a Map<String, Value>>; 2],
     logical_names: impl Iterator<Item = &'a str>,
@@ -52,7 +52,7 @@ fn numbered(word: &str) -> Option<String> {
     good.then(|| format!("{}-{year}-{number}", database.to_ascii_uppercase()))
 }
 
-/// Returns the first CWE weakness of a rule, in the form `cwe-79`.
+/// Returns the first CWE weakness to which a SARIF rule refers, in the form `cwe-79`.
 fn cwe(rule: &Rule) -> Option<String> {
     let properties = rule.properties.as_ref();
     let listed = |name: &str| -> Vec<&str> {

@@ -9,10 +9,10 @@ use crate::osv::{Affected, Osv, Rating, Reference, Severity};
 use crate::purl::Purl;
 use crate::text::{advisory_key, bounded};
 
-/// Maximum size of the stored `details`, in bytes.
+/// Maximum size of an advisory's stored `summary`, and of its stored `details`, in bytes.
 const MAX_DETAILS: usize = 65_536;
 
-/// A stored advisory.
+/// An advisory as stored: the content of its OSV record, and the severity computed from it.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredAdvisory {
     pub(crate) advisory_id: String,
@@ -25,30 +25,32 @@ pub(crate) struct StoredAdvisory {
     pub(crate) upstream: Vec<String>,
     pub(crate) summary: String,
     pub(crate) details: String,
-    /// Severity band by CVSS, otherwise by the word of the advisory's database.
+    /// Severity band of the advisory: from its CVSS vector, otherwise from the severity word of its
+    /// distribution or database; `None` if it has neither.
     pub(crate) severity: Option<Rating>,
     pub(crate) cvss_score: Option<String>,
     pub(crate) severities: Vec<Severity>,
     pub(crate) affected: Vec<Affected>,
     pub(crate) references: Vec<Reference>,
-    /// Lower-case hex SHA-256 of the record's original text.
+    /// Lower-case hex SHA-256 of the original text of the advisory's OSV record.
     pub(crate) artifact_sha256: String,
-    /// [`READER`] of the code that stored the advisory; 0 for code before 4.
+    /// Value of [`READER`], the version of the parsing code, when the advisory was stored; 0 for
+    /// versions before 4.
     #[serde(default)]
     pub(crate) reader: u32,
 }
 
 document!(StoredAdvisory, "advisories");
 
-/// An `affected` entry of an advisory.
+/// A stored `affected` entry of an advisory: one package and its affected versions.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AffectedPackage {
     pub(crate) package_key: String,
     pub(crate) advisory_id: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) withdrawn: bool,
-    /// Time from which the advisory is withdrawn; `None` if it is not, or if a reader before 6
-    /// stored it.
+    /// Time from which the advisory is withdrawn; `None` if it is not withdrawn, or if a [`READER`]
+    /// before 6 stored the entry.
     #[serde(default)]
     pub(crate) withdrawn_at: Option<Timestamp>,
     pub(crate) severity: Option<Rating>,
@@ -58,42 +60,44 @@ pub(crate) struct AffectedPackage {
 
 document!(AffectedPackage, "affected_packages");
 
-/// A name of advisories (the document's id, in upper case) and the advisories that have it as id or
-/// alias.
+/// The advisories that have one name as id or alias. The name, in upper case, is the document's id.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AdvisoryName")]
 pub(crate) struct AdvisoryNameEntry {
     pub(crate) advisories: Vec<AdvisoryReference>,
 }
 
-/// An advisory that has a name, with its ids and whether it was withdrawn.
+/// An advisory that has a certain name: its id, its aliases, and whether it is withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NamedAdvisory")]
 pub(crate) struct AdvisoryReference {
     pub(crate) advisory_id: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) withdrawn: bool,
-    /// As in [`AffectedPackage`].
+    /// Time from which the advisory is withdrawn; `None` if it is not withdrawn, or if a [`READER`]
+    /// before 6 stored this reference to it.
     #[serde(default)]
     pub(crate) withdrawn_at: Option<Timestamp>,
 }
 
 document!(AdvisoryNameEntry, "advisory_names");
 
-/// Whether a withdrawal counts at a time. A withdrawal without a time counts at any.
+/// Whether an advisory counts as withdrawn at the time `at`. It does if `withdrawn` is set and the
+/// withdrawal began (`from`) by then; a withdrawal without a time counts at any time.
 fn is_withdrawn(withdrawn: bool, from: Option<Timestamp>, at: Timestamp) -> bool {
     withdrawn && from.is_none_or(|from| from <= at)
 }
 
 impl AffectedPackage {
-    /// Returns the entry with `withdrawn` as it is at a time.
+    /// Returns the entry with `withdrawn` set to whether its advisory is withdrawn at this time.
     pub(crate) fn at(self, time: Timestamp) -> Self {
         Self { withdrawn: is_withdrawn(self.withdrawn, self.withdrawn_at, time), ..self }
     }
 }
 
 impl AdvisoryNameEntry {
-    /// Returns the entry with `withdrawn` of its advisories as it is at a time.
+    /// Returns the entry with `withdrawn` of each advisory set to whether it is withdrawn at this
+    /// time.
     pub(crate) fn at(mut self, time: Timestamp) -> Self {
         for named in &mut self.advisories {
             named.withdrawn = is_withdrawn(named.withdrawn, named.withdrawn_at, time);
@@ -102,8 +106,8 @@ impl AdvisoryNameEntry {
     }
 }
 
-/// Returns the package key of an entry, which components of the package have as well; `None` for an
-/// entry without a package.
+/// Returns the package key of an advisory's `affected` entry, which components of the package have
+/// as well; `None` for an entry without a package.
 fn package_key(affected: &Affected) -> Option<String> {
     let named = affected.package.as_ref()?;
     let package = Package::of_osv(&named.ecosystem, &named.name);
@@ -140,7 +144,7 @@ impl StoredAdvisory {
         }
     }
 
-    /// Returns the keys of the advisory's id and aliases, without duplicates.
+    /// Returns the keys (upper-case forms) of the advisory's id and aliases, without duplicates.
     pub(crate) fn name_keys(&self) -> Vec<String> {
         let names = std::iter::once(&self.advisory_id).chain(&self.aliases);
         let mut keys: Vec<String> = names.map(|name| advisory_key(name)).collect();
@@ -166,7 +170,8 @@ impl StoredAdvisory {
         }
     }
 
-    /// Returns the `affected` entries of the advisory, by document id.
+    /// Returns the `affected` entries of the advisory that name a package, each with its document
+    /// id.
     pub(crate) fn packages(&self) -> Vec<(String, AffectedPackage)> {
         let entries = self.affected.iter().enumerate();
         let package = |(at, affected): (usize, &Affected)| {

@@ -16,17 +16,19 @@ use crate::artifacts::{self, FileReadResult, UploadedFileError};
 use crate::osv::Osv;
 use crate::reading::{self, ImportFailure};
 
-/// Maximum size of a file in bytes, packed or not. Unpacked content of a packed file may be larger.
+/// Maximum size of an uploaded OSV file as it was sent, in bytes. The unpacked content of a
+/// compressed file may be larger.
 const MAX_BYTES: usize = 26_214_400;
-/// Maximum number of documents that a step reads and writes for records; the limit of a call is
-/// 10,000.
+/// Maximum number of documents that one step of an OSV import reads and writes; the limit of a call
+/// is 10,000.
 const ROOM: usize = 9_500;
-/// Maximum number of records imported in one step.
+/// Maximum number of OSV records that one step imports.
 const STEP: usize = 500;
-/// Maximum number of errors that are reported for a file; further ones are counted.
+/// Maximum number of errors that are stored for an OSV file; further ones are only counted.
 const MOST_ERRORS: usize = 20;
 
-/// Returns the records of a file as unparsed JSON.
+/// Returns the records of an OSV file (one record, an array, or an object with `vulns`) as unparsed
+/// JSON.
 pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, ImportFailure> {
     #[derive(Deserialize)]
     struct OsvQueryResponse<'a> {
@@ -42,7 +44,7 @@ pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, ImportFailure> {
     Ok(answer.vulns.unwrap_or_else(|| vec![whole]))
 }
 
-/// Returns the records at these indexes of an upload, and the number of all records.
+/// Returns the records at these indexes of an uploaded OSV file, and the number of all its records.
 fn records_at(
     content: &[u8],
     places: Range<usize>,
@@ -57,8 +59,8 @@ fn records_at(
     Ok((some.collect(), total))
 }
 
-/// Imports some records of an upload. Returns the index of the next record to import; `None` after
-/// the last one.
+/// Imports the next records of an uploaded OSV file, from the index `offset` on. Returns the index
+/// at which the next step continues; `None` if no record is left or the file cannot be read.
 pub(crate) fn import_some(
     scope: &Scope,
     blob: &str,
@@ -116,7 +118,7 @@ pub(crate) fn import_some(
     Ok((end < total).then_some(end))
 }
 
-/// Returns the lower-case hex SHA-256 of a record's original text.
+/// Returns the lower-case hex SHA-256 of an OSV record's original text.
 pub(crate) fn digest(scope: &Scope, record: &RawValue) -> String {
     scope.sha256_hex(record.get().as_bytes())
 }

@@ -11,14 +11,14 @@ use super::mentions;
 use crate::osv::{Osv, Rating};
 use crate::reevaluate::Reevaluate;
 
-/// Effect of importing an OSV record.
+/// Effect of an imported OSV record on the stored advisory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ImportEffect {
     /// The advisory was not stored before.
     Created,
-    /// The record is newer than the stored advisory, or an earlier version of the code stored it;
-    /// the record replaced it.
+    /// The record is newer than the stored advisory, or an earlier version of the code stored that
+    /// advisory; the record replaced it.
     Updated,
     /// The same or a newer version of the advisory is stored; nothing changed.
     Unchanged,
@@ -33,18 +33,19 @@ pub(crate) struct AdvisoryImported {
     modified: Timestamp,
     withdrawn: Option<Timestamp>,
     change: ImportEffect,
-    /// Number of affected packages in the record.
+    /// Number of `affected` entries in the advisory's OSV record.
     package_count: usize,
 }
 
 event!(AdvisoryImported, "advisory.imported");
 
-/// Packages and names whose components must be matched again after an import.
+/// Keys of packages, and advisory names, whose components must be matched with advisories again
+/// after an import of advisories.
 #[derive(Default)]
 pub(crate) struct ReevaluationTargets {
     packages: BTreeSet<String>,
     names: BTreeSet<String>,
-    /// Packages and names of advisories that are withdrawn at a later time, by that time.
+    /// Package keys and names of advisories that will be withdrawn at a later time, by that time.
     withdrawn_later: BTreeMap<Timestamp, (BTreeSet<String>, BTreeSet<String>)>,
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn cost(osv: &Osv) -> usize {
 }
 
 /// Stores an advisory, unless a newer one or, by this version of the code, the same one is stored.
-/// `sha256` is that of the record's text.
+/// `sha256` is that of the OSV record's text. Adds to `changed` what must be matched again.
 pub(crate) fn keep(
     scope: &Scope,
     osv: Osv,
@@ -147,7 +148,8 @@ fn keep_packages(
     documents.create_all(packages.iter().map(|(id, package)| (id, package)))
 }
 
-/// Adds the advisory to the documents of its names, and removes it from those of former names.
+/// Adds the advisory to the [`AdvisoryNameEntry`] of each of its names, and removes it from the
+/// entries of names that it no longer has.
 fn keep_names(
     scope: &Scope,
     new: &StoredAdvisory,

@@ -11,7 +11,7 @@ use super::document::{AdvisoryNameEntry, StoredAdvisory};
 use crate::budget::StepBudget;
 use crate::text::advisory_key;
 
-/// An id in the `upstream` or `related` of an advisory.
+/// A mention: an id in the `upstream` or `related` of an advisory.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AdvisoryMention")]
 pub(crate) struct RelatedAdvisoryMention {
@@ -22,8 +22,8 @@ pub(crate) struct RelatedAdvisoryMention {
 
 document!(RelatedAdvisoryMention, "advisory_mentions");
 
-/// Marks that the mentions of all advisories are stored, including advisories that versions of this
-/// area without mentions imported.
+/// Document that exists once the mentions (ids in `upstream` and `related`) of all advisories are
+/// stored, including advisories imported by versions of this area without mentions.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "MentionIndex")]
 pub(crate) struct MentionIndexCompletion {
@@ -32,13 +32,15 @@ pub(crate) struct MentionIndexCompletion {
 
 document!(MentionIndexCompletion, "mention_indexes");
 
-/// Id of the only document of the collection.
+/// Id of the only [`MentionIndexCompletion`]; also the deduplication key of the job that creates
+/// it.
 const INDEX: &str = "mentions";
-/// Maximum number of advisory names for which one list searches components.
+/// Maximum number of advisory names for which one request of the dependency list searches
+/// components.
 const MOST_KEYS: usize = 900;
-/// Maximum number of advisories with one name whose mentions are followed.
+/// Maximum number of advisories with the requested name whose mentions a list request follows.
 const MOST_RECORDS: usize = 20;
-/// Number of advisories in one page of a query; some are large.
+/// Number of stored advisories that the job reads with one query; some are large.
 const PAGE: u32 = 20;
 
 fn id(scope: &Scope, name_key: &str, advisory_id: &str) -> String {
@@ -46,13 +48,15 @@ fn id(scope: &Scope, name_key: &str, advisory_id: &str) -> String {
 }
 
 impl StoredAdvisory {
-    /// Returns the keys of the ids in `upstream` and `related`, without duplicates.
+    /// Returns the keys (upper-case forms) of the ids in `upstream` and `related`, without
+    /// duplicates.
     pub(crate) fn mention_keys(&self) -> BTreeSet<String> {
         let names = self.upstream.iter().chain(&self.related);
         names.map(|name| advisory_key(name)).filter(|key| !key.is_empty()).collect()
     }
 
-    /// Returns the mentions in the advisory, by document id.
+    /// Returns the ids that the advisory mentions in `upstream` and `related`, as documents with
+    /// their document ids.
     fn mentions(&self, scope: &Scope) -> Vec<(String, RelatedAdvisoryMention)> {
         let mention = |name_key: String| {
             let id = id(scope, &name_key, &self.advisory_id);
@@ -62,7 +66,8 @@ impl StoredAdvisory {
     }
 }
 
-/// Stores the mentions in an advisory and deletes those of its former version.
+/// Stores the ids that an advisory mentions (`upstream`, `related`), and deletes those that only
+/// its former version mentions.
 pub(super) fn keep(
     scope: &Scope,
     new: &StoredAdvisory,
@@ -100,7 +105,8 @@ pub(crate) fn related_keys(scope: &Scope, name: &str) -> Result<Vec<String>, Doc
     Ok([key].into_iter().chain(mentioned).take(MOST_KEYS).collect())
 }
 
-/// Returns the limitation that lists show while not all mentions are stored; `None` afterwards.
+/// Returns the limitation that lists of dependencies show while the mentions of some advisories are
+/// not stored; `None` once all are stored.
 pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError> {
     if scope.documents::<MentionIndexCompletion>().find(INDEX)?.is_some()
         || scope.documents::<StoredAdvisory>().query().count_up_to(1)? == 0
@@ -115,16 +121,17 @@ pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError>
     ))
 }
 
-/// Job that stores the mentions in advisories that versions without mentions imported.
+/// Job that stores the mentions (`upstream`, `related`) of advisories that were imported by
+/// versions of this area without mentions.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct IndexMentions {
-    /// Id of the last advisory whose mentions were stored.
+    /// Id of the last advisory whose mentions the job stored; `None` before the first.
     after: Option<String>,
 }
 
 job!(IndexMentions, "index_mentions");
 
-/// Enqueues the job that stores the mentions, unless all are stored.
+/// Enqueues the job that stores the mentions of all advisories, unless it has finished before.
 pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
     if scope.documents::<MentionIndexCompletion>().find(INDEX)?.is_none() {
         let later = JobOptions { at: None, resource: None, dedupe_key: Some(INDEX.to_owned()) };
@@ -133,7 +140,7 @@ pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
     Ok(())
 }
 
-/// Runs one step of the job.
+/// Runs one step of the job that stores the mentions of all advisories.
 pub(crate) fn index(ctx: &JobCtx, mut job: IndexMentions) -> JobResult<IndexMentions> {
     let mut budget = StepBudget::default();
     loop {

@@ -9,16 +9,16 @@ use serde_json::value::RawValue;
 
 use crate::reading::{ImportFailure, STREAM};
 
-/// Some records of an OSV file.
+/// Some records of an OSV file, as unparsed JSON.
 #[derive(Debug, Default)]
 pub(super) struct OsvRecords {
     pub(super) records: Vec<Box<RawValue>>,
-    /// Number of all records in the file.
+    /// Number of all records in the OSV file, including those that were not returned.
     pub(super) total: usize,
 }
 
-/// Returns the records at these indexes of a packed file. The file is an array of records, or an
-/// object with the array `vulns`.
+/// Returns the records at these indexes of a compressed OSV file. The file is an array of records,
+/// or an object with the array `vulns`.
 pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<OsvRecords, ImportFailure> {
     let wrong = |text: String| ImportFailure::at("", text);
     let parse = |reader: &mut dyn std::io::Read| {
@@ -31,7 +31,7 @@ pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<OsvRecords,
     parsed.result.map_err(|error: serde_json::Error| wrong(format!("{error}.")))
 }
 
-/// Deserializes the records at these indexes and skips the others.
+/// Deserializes the records at these indexes of an OSV file and skips the others.
 struct RecordVisitor(Range<usize>);
 
 impl<'de> DeserializeSeed<'de> for RecordVisitor {

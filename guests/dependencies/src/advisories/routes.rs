@@ -11,7 +11,7 @@ use super::import::{self, ImportEffect, ReevaluationTargets};
 use crate::osv::{Affected, Osv, Rating, Reference, Severity};
 use crate::text::advisory_key;
 
-/// Maximum number of OSV records in a request.
+/// Maximum number of OSV records in one import request.
 const MOST: usize = 200;
 
 /// Text for the OpenAPI document: how advisories are imported.
@@ -28,7 +28,7 @@ pub(crate) const DESCRIPTION: &str = "The body is a record of the OSV format (sc
     vulnerability; an advisory matches nothing from its time `withdrawn` on. Names in `upstream` \
     and `related` are not aliases, but the list of dependencies also finds components by them.";
 
-/// One OSV record, or an array of records.
+/// Body of an import request: one OSV record, or an array of records.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(crate) struct OsvBody(Box<RawValue>);
@@ -104,7 +104,7 @@ pub(crate) fn import(ctx: &Ctx, Body(body): Body<OsvBody>) -> Result<Created<Imp
     }))
 }
 
-/// An advisory in a list.
+/// Summary of an advisory, as the list of advisories returns it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct AdvisorySummary {
     id: String,
@@ -154,7 +154,7 @@ impl From<Stored<StoredAdvisory>> for AdvisorySummary {
     }
 }
 
-/// An advisory with all its affected packages.
+/// An advisory with its details and all its `affected` entries.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Advisory {
     #[serde(flatten)]

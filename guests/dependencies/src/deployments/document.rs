@@ -4,15 +4,15 @@ use area_sdk::prelude::*;
 
 use super::said::SaidPackage;
 
-/// Age from which the latest evidence of a deployment is stale, in seconds.
+/// Age of a deployment's latest evidence from which the deployment is stale, in seconds.
 const STALE_SECONDS: i64 = 7 * 86_400;
 /// Maximum number of evidence records stored with a deployment; the newest ones are stored.
 pub(crate) const MOST_EVIDENCE: usize = 20;
 
-/// A stored deployment.
+/// A deployment of a service, derived from evidence records, as stored.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredDeployment {
-    /// Whether no newer deployment has replaced this one.
+    /// Whether the deployment is the newest one with its `slot`.
     pub(crate) current: bool,
     /// Key that deployments which replace each other share: a digest of service, environment and
     /// resources.
@@ -24,7 +24,7 @@ pub(crate) struct StoredDeployment {
     pub(crate) environment: Option<String>,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
-    /// Repository and commit as one key, for queries; see [`commit_key`].
+    /// Repository and commit of the deployment as one key, for queries; see [`commit_key`].
     pub(crate) commit_key: Option<String>,
     pub(crate) image_digest: Option<String>,
     pub(crate) configuration_sha256: Option<String>,
@@ -43,19 +43,20 @@ pub(crate) struct StoredDeployment {
 
 document!(StoredDeployment, "deployments");
 
-/// Part of the evidence that describes the deployment.
+/// Part of an evidence record from which the description of the deployment was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ConfidenceBasis {
-    /// The content that the evidence record references.
+    /// The content that the evidence record references describes the deployment.
     Content,
-    /// The summary of the evidence record.
+    /// The summary of the evidence record describes the deployment.
     Summary,
-    /// Only other members of the evidence record, such as the subject.
+    /// Neither content nor summary describes the deployment; only other members of the evidence
+    /// record, such as the subject, are known.
     Record,
 }
 
-/// An evidence record as it was when it was imported.
+/// Copy of an evidence record about a deployment, as the record was when it was imported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "EvidenceSnapshot")]
 pub(crate) struct EvidenceRecordSnapshot {
@@ -70,13 +71,13 @@ pub(crate) struct EvidenceRecordSnapshot {
     pub(crate) producer_id: Uuid,
 }
 
-/// The deployment that an evidence record shows; the document's id is the record's.
+/// Link from an evidence record (its id is the document's id) to the deployment that it shows.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "DeploymentEvidence")]
 pub(crate) struct DeploymentEvidenceLink {
     pub(crate) deployment_id: Uuid,
-    /// Part of the evidence that describes the deployment. `content`, which may arrive later,
-    /// replaces the others.
+    /// Part of the evidence record from which the description of the deployment was read. The
+    /// record's `content`, which may arrive later, replaces the other parts.
     pub(crate) confidence_basis: ConfidenceBasis,
 }
 
@@ -85,7 +86,9 @@ document!(DeploymentEvidenceLink, "deployment_evidence");
 /// A deployment of a service.
 #[derive(Clone, Serialize, JsonSchema)]
 pub(crate) struct Deployment {
-    /// Id of the latest audit with an SBOM of the deployed commit; null if there is none.
+    /// Id of the audit whose SBOM describes the deployed software: for a dependency, the audit that
+    /// imported it; in the list of deployments, the latest one of the deployed commit; null without
+    /// one.
     audit_id: Option<Uuid>,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
@@ -105,7 +108,7 @@ pub(crate) struct Deployment {
     source_event_id: Option<String>,
     source_kind: String,
     source_ref: String,
-    /// Whether the latest evidence is older than 7 days.
+    /// Whether the latest evidence of the deployment was observed more than 7 days ago.
     stale: bool,
 }
 
@@ -141,12 +144,13 @@ impl Deployment {
     }
 }
 
-/// Returns the key of a commit, by which its deployments are queried.
+/// Returns the key of a repository's commit, by which its deployments and its latest audit are
+/// found.
 pub(crate) fn commit_key(repository_id: Uuid, commit_sha: &str) -> String {
     format!("{repository_id}@{}", commit_sha.to_lowercase())
 }
 
-/// The latest audit of a commit with an SBOM; the document's id is the [`commit_key`].
+/// The latest audit with an SBOM of a commit; the document's id is the [`commit_key`].
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct AuditedCommit {
     pub(crate) audit_id: Uuid,

@@ -11,10 +11,11 @@ use super::said::Reachability;
 use crate::inventory::component::StoredComponent;
 use crate::sbom;
 
-/// Maximum number of deployments that are read for a page, by commit and by image each.
+/// Maximum number of deployments that are read for one page of dependencies, by commit and by image
+/// each.
 const MOST: u32 = 200;
 
-/// Certainty that a deployment contains the package.
+/// Certainty that a deployment contains a package of an SBOM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "PackageRelationship")]
@@ -27,12 +28,12 @@ pub(crate) enum PackagePresence {
     Possible,
 }
 
-/// A deployment that may contain the dependency.
+/// A deployment that may contain a dependency, with its service and the certainty.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DeploymentEntry")]
 pub(crate) struct ContainingDeployment {
     deployment: Deployment,
-    /// Id of the user who owns the service.
+    /// Id of the user who owns the deployed service; null if the catalog has none.
     owner_id: Option<Uuid>,
     package_relationship: PackagePresence,
     runtime_reachability: Reachability,
@@ -45,12 +46,12 @@ pub(crate) struct ContainingDeployment {
 pub(crate) struct PageDeployments {
     deployments: Vec<Stored<StoredDeployment>>,
     services: BTreeMap<Uuid, Service>,
-    /// Whether there are more deployments than were read.
+    /// Whether the components have more deployments than were read.
     more: bool,
 }
 
 impl PageDeployments {
-    /// Reads the deployments of the components on a page.
+    /// Reads the current deployments of the components on one page of the dependency list.
     pub(crate) fn load(
         scope: &Scope,
         components: &[Stored<StoredComponent>],
@@ -75,7 +76,7 @@ impl PageDeployments {
         Ok(Self { deployments, services, more })
     }
 
-    /// Returns the limitations of the whole page.
+    /// Returns the limitation for the whole page if there are more deployments than were read.
     pub(crate) fn limitations(&self) -> BTreeSet<String> {
         let text = format!("There are more deployments than the newest {MOST}, which are shown.");
         self.more.then_some(text).into_iter().collect()
@@ -139,7 +140,7 @@ impl StoredComponent {
     }
 }
 
-/// Returns the current deployments with one of these values in the field, newest first.
+/// Returns the newest current deployments whose `field` has one of these values, newest first.
 fn current(
     scope: &Scope,
     field: &str,

@@ -16,7 +16,7 @@ pub(crate) struct ListParams {
     /// Only deployments in this environment.
     #[schemars(length(max = 300))]
     environment: Option<String>,
-    /// Whether to include deployments that newer ones replaced.
+    /// Whether to include deployments that newer ones have replaced.
     #[serde(default)]
     history: bool,
 }
@@ -40,7 +40,8 @@ pub(crate) fn list(
     }))
 }
 
-/// Returns the latest audit of each deployed commit.
+/// Returns the id of the latest audit with an SBOM of each deployed commit, by
+/// [`commit_key`](super::document::commit_key).
 fn audits(
     ctx: &Ctx,
     deployments: &[Stored<StoredDeployment>],

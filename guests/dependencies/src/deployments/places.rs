@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 use area_shared::catalog::{Repository, Service};
 
-/// Returns the document with this id or name.
+/// Returns the catalog's document (a repository or service) with this text as id or name.
 fn named<T: Document>(scope: &Scope, text: &str) -> Result<Option<Stored<T>>, DocumentError> {
     if let Ok(id) = text.parse::<Uuid>()
         && let Some(found) = scope.documents::<T>().find(id)?
@@ -14,12 +14,12 @@ fn named<T: Document>(scope: &Scope, text: &str) -> Result<Option<Stored<T>>, Do
     scope.documents::<T>().query().equals("name", text).first()
 }
 
-/// Returns the id of the repository with this id or name.
+/// Returns the id of the catalog's repository with this id or name; `None` if there is none.
 pub(crate) fn repository(scope: &Scope, text: &str) -> Result<Option<Uuid>, DocumentError> {
     Ok(named::<Repository>(scope, text)?.map(|found| found.uuid()))
 }
 
-/// Returns the service with this id or name.
+/// Returns the catalog's service with this id or name; `None` if there is none.
 pub(crate) fn service(scope: &Scope, text: &str) -> Result<Option<Stored<Service>>, DocumentError> {
     named(scope, text)
 }

@@ -27,24 +27,25 @@ pub(crate) const DESCRIPTION: &str = "Deployments are evidence records of kind `
     replaces it. `stale` is true if the latest evidence is more than 7 days old. \
     `confidence_basis` is `content`, `summary` or `record`: the place of the description.";
 
-/// Maximum number of resource keys, and of packages, stored with a deployment.
+/// Maximum number of resource keys stored with a deployment.
 const MOST_KEYS: usize = 100;
+/// Maximum number of packages stored with a deployment.
 const MOST_PACKAGES: usize = 1_000;
-/// Maximum size of a word in an index, in bytes.
+/// Maximum size of a name in the description of a deployment (service, environment, …), in bytes.
 const MAX_WORD: usize = 300;
 
-/// Whether the code of a package is reached at run time, according to the evidence.
+/// Whether the code of a deployed package is reached at run time, according to the evidence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reachability {
     Reachable,
     Unreachable,
-    /// The evidence does not contain it.
+    /// The evidence does not say whether the code is reached.
     #[default]
     Unknown,
 }
 
-/// JSON object in an evidence record that describes a deployment.
+/// Description of a deployment: a JSON object in the content or the summary of an evidence record.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct DeploymentDescription {
@@ -66,7 +67,7 @@ pub(crate) struct DeploymentDescription {
     pub(crate) packages: Vec<SaidPackage>,
 }
 
-/// A package in the description of a deployment.
+/// A package in the description of a deployment, with its reachability at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct SaidPackage {
     pub(crate) purl: String,
@@ -75,14 +76,15 @@ pub(crate) struct SaidPackage {
 }
 
 impl DeploymentDescription {
-    /// Parses a description; `None` if the text is not a JSON object of this shape.
+    /// Parses the description of a deployment; `None` if the text is not such a JSON object.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let object = text.trim_start().starts_with('{').then_some(text)?;
         let said: Self = reading::perhaps(object)?;
         Some(said.tidied())
     }
 
-    /// Limits the size of words, and removes invalid digests and commit ids.
+    /// Returns the description with truncated names, and without invalid digests, commit ids and
+    /// purls.
     fn tidied(mut self) -> Self {
         for word in [&mut self.service, &mut self.environment, &mut self.repository] {
             *word = tidy(word.as_deref());
@@ -114,7 +116,8 @@ fn tidy(word: Option<&str>) -> Option<String> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Returns 64 hexadecimal digits in lower case; `None` for any other text.
+/// Returns the 64 hexadecimal digits of a SHA-256 digest, with or without `sha256:`, in lower case;
+/// `None` for any other text.
 fn sha256(text: &str) -> Option<String> {
     let text = text.strip_prefix("sha256:").unwrap_or(text);
     let good = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -12,7 +12,8 @@ use super::places;
 use super::said::{DeploymentDescription, image_digest};
 use crate::text::{bounded, is_commit};
 
-/// Imports an evidence record. `content` is the content that it references, if that is available.
+/// Imports an evidence record about a deployment. `content` is the uploaded content that the record
+/// references; `None` if it is not available.
 pub(crate) fn take(
     ctx: &JobCtx,
     record: &EvidenceRecord,
@@ -36,7 +37,8 @@ pub(crate) fn take(
     Ok(links.create(record.evidence_id, &link)?)
 }
 
-/// Returns the description of the deployment, and the part of the evidence that contains it.
+/// Returns the description of the deployment in an evidence record, and the part of the record that
+/// contains it.
 fn describe_deployment(
     record: &EvidenceRecord,
     content: Option<&[u8]>,
@@ -63,7 +65,7 @@ fn forget(
     if old.evidence.is_empty() { documents.delete(&old) } else { documents.replace(&mut old) }
 }
 
-/// Returns the deployment that an evidence record shows.
+/// Creates the deployment that an evidence record and the description in it (`said`) show.
 fn deployment(
     scope: &Scope,
     record: &EvidenceRecord,
@@ -134,7 +136,7 @@ fn snapshot(record: &EvidenceRecord) -> EvidenceRecordSnapshot {
 }
 
 impl StoredDeployment {
-    /// Whether both deployments are of the same commit, image and configuration.
+    /// Whether both deployments run the same commit of a repository, image and configuration.
     fn is_same_as(&self, other: &Self) -> bool {
         let what = |of: &Self| {
             let who = (of.repository_id, of.commit_sha.clone());
@@ -143,7 +145,8 @@ impl StoredDeployment {
         what(self) == what(other)
     }
 
-    /// Replaces the deployment by newer evidence of it, and keeps the earlier evidence records.
+    /// Replaces the properties of the deployment by those in newer evidence, and keeps the earlier
+    /// evidence records.
     fn renew(&mut self, newer: Self) {
         let mut evidence = newer.evidence.clone();
         evidence.append(&mut self.evidence);
@@ -153,8 +156,8 @@ impl StoredDeployment {
     }
 }
 
-/// Stores a deployment. Updates the current one with the same slot if both are of the same
-/// software. Returns the id.
+/// Stores a deployment. If the current deployment of its slot runs the same software, updates that
+/// one instead. Returns the id of the stored or updated deployment.
 fn keep(ctx: &JobCtx, mut new: StoredDeployment) -> Result<Uuid, DocumentError> {
     let documents = ctx.documents::<StoredDeployment>();
     let there = documents.query().equals("slot", &new.slot).equals("current", true);

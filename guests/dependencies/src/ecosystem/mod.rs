@@ -19,18 +19,19 @@ const MAX_KEY: usize = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Package {
     /// Ecosystem of the OSV schema without a release: `Debian`, not `Debian:12`. If OSV has no
-    /// ecosystem for the purl's type, the type.
+    /// ecosystem for the purl's type, that type.
     pub(crate) ecosystem: Cow<'static, str>,
-    /// Release of the distribution; `None` for other packages.
+    /// Release of the distribution to which the package belongs; `None` if it is unknown, and for
+    /// other packages.
     pub(crate) release: Option<DistributionRelease>,
     /// Name of the package, normalized so that equal packages have equal names.
     name: String,
-    /// Version to compare with advisories: that of the source package if it is known, with the
-    /// epoch.
+    /// Version of the package to compare with advisories: that of the source package if it is
+    /// known, with the epoch.
     pub(crate) version: Option<String>,
 }
 
-/// Ecosystem of the OSV schema for each purl type.
+/// Ecosystem of the OSV schema by purl type, for types other than those of distributions.
 const TYPES: &[(&str, &str)] = &[
     // Old versions of Syft wrote `alpine` instead of `apk`.
     ("alpine", "Alpine"),
@@ -57,7 +58,7 @@ const TYPES: &[(&str, &str)] = &[
     ("vscode-extension", "VSCode"),
 ];
 
-/// Ecosystem of the OSV schema by purl type and namespace, for distributions.
+/// Ecosystem of the OSV schema by purl type and namespace, for packages of distributions.
 const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
     ("apk", "alpaquita", "Alpaquita"),
     ("apk", "alpine", "Alpine"),
@@ -92,11 +93,11 @@ const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
 /// Distributions whose advisories name binary packages. Those of the others name source packages.
 const BINARY_NAMES: [&str; 3] = ["AlmaLinux", "Photon OS", "Red Hat"];
 
-/// Values that tools write instead of an unknown version.
+/// Values that tools write into SBOMs instead of an unknown version.
 const PLACEHOLDERS: [&str; 7] =
     ["", "UNKNOWN", "NOASSERTION", "NONE", "unspecified", "undefined", "(devel)"];
 
-/// Returns the version order of an ecosystem; `None` if it is unknown.
+/// Returns the version order of an ecosystem of the OSV schema; `None` if it is unknown.
 pub(crate) fn scheme(ecosystem: &str) -> Option<Scheme> {
     Some(match ecosystem {
         "Bitnami" => Scheme::Bitnami,
@@ -128,9 +129,9 @@ impl Package {
         Self::of_component(purl, &name_of(purl), None)
     }
 
-    /// Returns the package of a component. `name` is the component's; it decides whether the purl's
-    /// subpath belongs to the path of a Go module. `source` is its source package in the SBOM, used
-    /// if the purl does not name one: `openssl@3.0.11-1` or `openssl`.
+    /// Returns the package of an SBOM's component. `name` is the component's; it decides whether
+    /// the purl's subpath belongs to the path of a Go module. `source` is its source package in the
+    /// SBOM, used if the purl does not name one: `openssl@3.0.11-1` or `openssl`.
     pub(crate) fn of_component(purl: &Purl, name: &str, source: Option<&str>) -> Self {
         let ecosystem = ecosystem_of(purl);
         let text = purl.qualifier("upstream").or(source).filter(|_| names_sources(&ecosystem));
@@ -158,8 +159,8 @@ impl Package {
         }
     }
 
-    /// Returns the package of an OSV record: `ecosystem` such as `Debian:12`, and `name` such as
-    /// `curl`. The suffix of another ecosystem, such as the registry in
+    /// Returns the package that an OSV record names: `ecosystem` such as `Debian:12`, and `name`
+    /// such as `curl`. The suffix of an ecosystem that is no distribution, such as the registry in
     /// `Maven:https://maven.google.com`, is ignored.
     pub(crate) fn of_osv(ecosystem: &str, name: &str) -> Self {
         let (base, suffix) = ecosystem.split_once(':').unwrap_or((ecosystem, ""));
@@ -178,8 +179,8 @@ impl Package {
         Self { version: Some(version.to_owned()), ..self }
     }
 
-    /// Returns the version as advisories write it; `None` if it is missing or stands for an unknown
-    /// one.
+    /// Returns the package's version as advisories write it; `None` if it is missing, or a
+    /// placeholder for an unknown one.
     pub(crate) fn comparable_version(&self) -> Option<Cow<'_, str>> {
         let text = self.version.as_deref()?.trim();
         if PLACEHOLDERS.iter().any(|placeholder| text.eq_ignore_ascii_case(placeholder)) {
@@ -188,7 +189,8 @@ impl Package {
         Some(if self.ecosystem == "Go" { go_version(text) } else { Cow::Borrowed(text) })
     }
 
-    /// Returns the package key: equal for a component and for the advisories of its package.
+    /// Returns the package key, by which components and advisories of the same package find each
+    /// other.
     pub(crate) fn key(&self) -> String {
         bounded(&format!("{}:{}", self.ecosystem, self.name), MAX_KEY)
     }
@@ -209,17 +211,17 @@ fn is_distribution(ecosystem: &str) -> bool {
     DISTRIBUTIONS.iter().any(|(_, _, known)| *known == ecosystem)
 }
 
-/// Whether the advisories of an ecosystem name source packages.
+/// Whether the advisories of an ecosystem name source packages instead of binary packages.
 fn names_sources(ecosystem: &str) -> bool {
     is_distribution(ecosystem) && !BINARY_NAMES.contains(&ecosystem)
 }
 
-/// Whether a purl names its source package.
+/// Whether a purl names the source package of its package (qualifier `upstream`).
 pub(crate) fn has_source(purl: &Purl) -> bool {
     purl.qualifier("upstream").is_some_and(|source| source_package(source).is_some())
 }
 
-/// Whether advisories for the package of a purl name its source package.
+/// Whether advisories for the package of a purl name its source package instead.
 pub(crate) fn needs_source(purl: &Purl) -> bool {
     names_sources(&ecosystem_of(purl))
 }
@@ -241,8 +243,8 @@ pub(crate) fn name_of(purl: &Purl) -> String {
     }
 }
 
-/// Returns name and version of a source package: of `openssl@3.0.11-1`, `openssl` or
-/// `openssl-1.1.1k-6.el8.src.rpm`. `None` if the text is none of these.
+/// Returns name and version of the source package in a text: `openssl@3.0.11-1`, `openssl` or
+/// `openssl-1.1.1k-6.el8.src.rpm`. `None` for the name of an RPM file without a version.
 fn source_package(text: &str) -> Option<(&str, Option<&str>)> {
     if let Some(file) = text.strip_suffix(".rpm") {
         let (package, _) = file.rsplit_once('.')?;

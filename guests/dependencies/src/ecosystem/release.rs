@@ -7,15 +7,15 @@ use std::sync::LazyLock;
 const TABLES: [&str; 2] =
     [include_str!("releases/debian.csv"), include_str!("releases/ubuntu.csv")];
 
-/// Names of rolling releases that advisories use. All advisories for the distribution apply to a
-/// package of a rolling release.
+/// Names of rolling distribution releases, which have no number. Advisories for a numbered release
+/// do not apply to a package of a rolling release.
 const ROLLING: [&str; 2] = ["stream", "tumbleweed"];
 
-/// Builds of Ubuntu that have advisories of their own.
+/// Special builds of Ubuntu for which there are separate advisories.
 const BUILDS: [&str; 3] = ["bluefield", "fips", "realtime"];
 
-/// Release number by series name: `[12]` for `bookworm`. Empty for a series without a number, such
-/// as `sid`.
+/// Number of a Debian or Ubuntu release by series name: `[12]` for `bookworm`. Empty for a series
+/// without a number, such as `sid`.
 static SERIES: LazyLock<BTreeMap<&str, Vec<u32>>> = LazyLock::new(|| {
     let rows = TABLES.into_iter().flat_map(|table| table.lines().skip(1));
     rows.filter_map(|row| {
@@ -29,19 +29,20 @@ static SERIES: LazyLock<BTreeMap<&str, Vec<u32>>> = LazyLock::new(|| {
 /// Release of a distribution, for example `12`, `22.04` or `sid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DistributionRelease {
-    /// Parts of the number: `[12]`, `[22, 4]`, or `[15, 4]` for `15 SP4`; empty for a release
-    /// without a number.
+    /// Parts of the release's number: `[12]`, `[22, 4]`, or `[15, 4]` for `15 SP4`; empty for a
+    /// release without a number.
     numbers: Vec<u32>,
-    /// The original text in lower case.
+    /// Text from which the release was parsed, in lower case.
     text: String,
-    /// Build of the release for which an advisory is: `fips` for `Pro:FIPS-updates:22.04:LTS`;
-    /// `None` for the release itself.
+    /// Special build of the release for which an advisory is: `fips` for
+    /// `Pro:FIPS-updates:22.04:LTS`; `None` for the release itself.
     variant: Option<&'static str>,
 }
 
 impl DistributionRelease {
-    /// Parses a release: the name of a Debian or Ubuntu series, otherwise the first numbers of the
-    /// text (`12` in `debian-12`, `22.04` in `Pro:22.04:LTS`) and the service pack after them.
+    /// Parses the release of a distribution: the name of a Debian or Ubuntu series, otherwise the
+    /// first numbers of the text (`12` in `debian-12`, `22.04` in `Pro:22.04:LTS`) and the service
+    /// pack after them.
     pub(super) fn read(text: &str) -> Option<Self> {
         let text = text.trim().to_lowercase();
         if text.is_empty() {
@@ -52,9 +53,9 @@ impl DistributionRelease {
         Some(Self { numbers, text, variant: None })
     }
 
-    /// Parses the release of an OSV ecosystem. Those of Red Hat and SUSE are names of products: the
-    /// release is `elN` in `satellite:6.16::el8`, `8.6` in `rhel_e4s:8.6::baseos`, and the last
-    /// number in `Linux Enterprise Module for Python 3 15 SP6`.
+    /// Parses the distribution release in an OSV ecosystem. Those of Red Hat and SUSE are names of
+    /// products: the release is `elN` in `satellite:6.16::el8`, `8.6` in `rhel_e4s:8.6::baseos`,
+    /// and the last number in `Linux Enterprise Module for Python 3 15 SP6`.
     pub(super) fn of_osv(ecosystem: &str, text: &str) -> Option<Self> {
         let mut release = Self::read(text)?;
         let text = release.text.as_str();
@@ -73,8 +74,8 @@ impl DistributionRelease {
     }
 
     /// Whether an advisory for this release is for the build of a package: one for the FIPS builds
-    /// of Ubuntu only if `fips` occurs in the package's name, version or release. `name` is that in
-    /// the advisory, such as `linux-fips`.
+    /// of Ubuntu only if `fips` occurs in the package's name, version or release. `name` is the
+    /// package's name in the advisory, such as `linux-fips`.
     pub(crate) fn is_for_build(&self, release: &Self, name: &str, version: Option<&str>) -> bool {
         self.variant.is_none_or(|variant| {
             let version = version.unwrap_or_default().to_lowercase();
@@ -100,7 +101,7 @@ impl DistributionRelease {
         words(&self.text).any(|other| other == word)
     }
 
-    /// Returns the original text in lower case.
+    /// Returns the text from which the release was parsed, in lower case.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -110,21 +111,21 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
 }
 
-/// Returns the build of Ubuntu with this name.
+/// Returns the special build of Ubuntu with this name; `None` if there is none.
 fn build(word: &str) -> Option<&'static str> {
     BUILDS.into_iter().find(|build| *build == word)
 }
 
-/// Returns the rest of a text from the last word on that begins with a digit; without one, the
-/// text.
+/// Returns the rest of a text from its last word that begins with a digit; the whole text if no
+/// word does.
 fn from_last_number(text: &str) -> &str {
     let is_number = |at: &usize| text[*at..].starts_with(|c: char| c.is_ascii_digit());
     let words = text.rmatch_indices(' ').map(|(at, _)| at + 1);
     words.chain([0]).find(is_number).map_or(text, |at| &text[at..])
 }
 
-/// Returns the first dotted numbers of a text, and the service pack: `[15, 4]` for `Linux
-/// Enterprise Server 15 SP4`.
+/// Returns the first dotted numbers in the text of a release, and the service pack: `[15, 4]` for
+/// `Linux Enterprise Server 15 SP4`.
 fn numbers(text: &str) -> Vec<u32> {
     let digits = |text: &str| -> String { text.chars().take_while(char::is_ascii_digit).collect() };
     let Some(from) = text.find(|c: char| c.is_ascii_digit()) else { return Vec::new() };

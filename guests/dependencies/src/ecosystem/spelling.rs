@@ -5,21 +5,21 @@
 
 use crate::purl::Purl;
 
-/// Result of comparing a component's spelling with that of an advisory's package. Both have the
+/// Result of comparing the spelling of a component's name with that in an advisory. Both have the
 /// same package key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpellingMatch {
-    /// The spelling is equal, or the ecosystem ignores case.
+    /// The spellings are equal, or the ecosystem ignores case.
     Same,
-    /// The spelling differs, but the component's scanner may have changed the case.
+    /// The spellings differ in case, but the component's scanner may have changed the case.
     Unknown,
-    /// The spelling differs; the component is another Go module.
+    /// The spellings differ in case, so the component is another Go module.
     Different,
 }
 
 impl SpellingMatch {
     /// Compares the component's name (`ours`) with the advisory's (`theirs`). `case_known` is true
-    /// if the component's scanner keeps upper case.
+    /// if the component's scanner keeps upper case in paths of Go modules.
     pub(crate) fn of(ecosystem: &str, ours: &str, theirs: &str, case_known: bool) -> Self {
         match () {
             () if ecosystem != "Go" || ours == theirs => Self::Same,
@@ -29,14 +29,15 @@ impl SpellingMatch {
     }
 }
 
-/// Relation of a purl's subpath to a Go module.
+/// Relation of the subpath in a purl to a Go module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubpathMeaning {
-    /// It is the end of the module's path, as Syft wrote it from 2024 to 2025: `pgx@v5.5.0#v5`.
+    /// The subpath is the end of the module's path, as Syft wrote it from 2024 to 2025:
+    /// `pgx@v5.5.0#v5`.
     Module,
-    /// It names a package within the module.
+    /// The subpath names a package within the module.
     Package,
-    /// It may be either.
+    /// The subpath may be the end of the module's path or name a package within the module.
     Unknown,
 }
 
@@ -57,16 +58,17 @@ impl SubpathMeaning {
     }
 }
 
-/// Whether a text is the major version as the end of a Go module's path: `v5` for `v5.5.0`. Paths
-/// have none for the major versions 0 and 1.
+/// Whether a text is the major version at the end of a Go module's path: `v5` for version `v5.5.0`.
+/// Paths have none for the major versions 0 and 1.
 fn is_major(text: &str, version: Option<&str>) -> bool {
     let major = version.and_then(|version| version.trim_start_matches('v').split('.').next());
     let number = text.strip_prefix('v').filter(|number| !matches!(*number, "" | "0" | "1"));
     number.is_some() && number == major
 }
 
-/// Returns the path of a Go module with the case in the SBOM: from the purl as written or from the
-/// component's name, otherwise in lower case. `None` for packages other than Go modules.
+/// Returns the path of a Go module with the upper case in the SBOM: from the purl as written, or
+/// from the component's name; in lower case if neither has any. `None` for packages other than Go
+/// modules.
 pub(crate) fn go_path(
     purl: &Purl,
     written: &str,
@@ -91,8 +93,8 @@ pub(crate) fn go_path(
     Some(found.unwrap_or(canonical))
 }
 
-/// Returns the purl of a Go module with its whole path, if the subpath belongs to the path; other
-/// purls unchanged.
+/// Returns the purl of a Go module with the module's whole path, if the subpath is the end of that
+/// path; other purls unchanged.
 pub(crate) fn module_purl(purl: &Purl, name: &str, version: Option<&str>) -> Purl {
     let subpath = match SubpathMeaning::of(purl, name, version) {
         Some(SubpathMeaning::Module) => purl.subpath.as_deref(),
@@ -110,7 +112,7 @@ pub(crate) fn has_upper_case(text: &str) -> bool {
     text.chars().any(char::is_uppercase)
 }
 
-/// Returns namespace and name of a purl as written: decoded, but with the original case.
+/// Returns namespace and name of a purl as written: percent-decoded, but with the original case.
 fn path_as_written(purl: &str) -> Option<String> {
     let (_, rest) = purl.trim().split_once(':')?;
     let (_, path) = rest.trim_start_matches('/').split_once('/')?;

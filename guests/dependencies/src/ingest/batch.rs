@@ -16,35 +16,36 @@ use crate::large::AssessmentInSteps;
 use crate::matching::{self, BatchAssessment, ComponentAssessment, Vulnerability};
 use crate::text::{advisory_id_of, advisory_key};
 
-/// Components of an SBOM that were matched together.
+/// Components of one SBOM that are matched with advisories and stored together.
 pub(super) struct Batch {
     members: Vec<BatchComponent>,
 }
 
-/// Result of matching the next components of an SBOM.
+/// Result of matching the next components of an SBOM with advisories.
 pub(super) enum MatchOutcome {
-    /// The first components, matched with advisories.
+    /// The first of the components, matched with advisories.
     Batch(Batch),
-    /// The first component, which needs several steps.
+    /// The first component, whose assessment needs several steps.
     Large(Box<BatchComponent>),
-    /// The advisories need too much memory; the caller uses fewer components.
+    /// The advisories need too much memory; the caller tries again with fewer components.
     TooMany,
 }
 
-/// A component of a batch, with the result of its assessment.
+/// A component of a batch, with the result of its assessment against advisories.
 pub(super) struct BatchComponent {
     id: String,
     /// The same component as stored from another SBOM of the audit; `None` if it is new.
     known: Option<Stored<StoredComponent>>,
     component: StoredComponent,
     assessment: ComponentAssessment,
-    /// Ids and aliases of the vulnerabilities that the stored component matches.
+    /// Names of the vulnerabilities that the stored component matches; empty if it is new.
     before: Vec<String>,
 }
 
 impl Batch {
-    /// Matches as many of the first components as fit; `new` has their ids. Merges components that
-    /// another SBOM of the audit has stored.
+    /// Matches as many of the first components as fit with advisories. `new` has the components
+    /// with their document ids. With `others_before`, merges components that another SBOM of the
+    /// audit stored.
     pub(super) fn assess(
         scope: &Scope,
         new: Vec<(String, StoredComponent)>,
@@ -77,8 +78,8 @@ impl Batch {
         Ok(MatchOutcome::Batch(Self { members }))
     }
 
-    /// Removes the members that do not fit into `budget`, and subtracts the others from it. If not
-    /// even the first member fits, returns it as an error.
+    /// Removes the components of the batch that do not fit into `budget`, and subtracts the others
+    /// from it. If not even the first component fits, returns it as an error.
     pub(super) fn fit(&mut self, budget: &mut StepBudget) -> Result<(), Box<BatchComponent>> {
         let fits = self.members.iter().take_while(|member| budget.take(member.cost())).count();
         if fits == 0 && !self.members.is_empty() {
@@ -88,8 +89,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Stores the components and their matches, counts them, and adds alerts for vulnerabilities
-    /// that are new to the branch. Returns the number of components.
+    /// Stores the batch's components and their matches, counts them, and adds alerts for
+    /// vulnerabilities that are new to the branch. Returns the number of stored components.
     pub(super) fn keep(
         self,
         scope: &Scope,
@@ -159,7 +160,7 @@ impl BatchComponent {
         Ok(())
     }
 
-    /// Stores the component without its advisories, which later steps add.
+    /// Stores the component without its advisories, which later steps of the job add.
     pub(super) fn begin(
         self,
         scope: &Scope,
@@ -183,14 +184,14 @@ impl BatchComponent {
         Ok(AssessmentInSteps::new(self.id, is_new))
     }
 
-    /// Whether the component causes alerts: it is affected and belongs to the latest audit.
+    /// Whether the component causes alerts: it is new, affected, and belongs to the latest audit.
     fn is_told_of(&self) -> bool {
         let affected = !self.assessment.vulnerabilities.is_empty();
         affected && self.component.latest && self.known.is_none()
     }
 
-    /// Returns the number of documents that storing the member reads and writes: the component, its
-    /// matches, and matches of the former inventory with the same names.
+    /// Returns the number of documents that storing this component reads and writes: the component,
+    /// its matches, and matches of the former inventory with the same names.
     fn cost(&self) -> usize {
         match &self.known {
             Some(_) => {
@@ -227,20 +228,21 @@ fn alert(
     Ok(())
 }
 
-/// Maximum number of ids and aliases of advisories in the audit's facts, and their maximum size in
-/// bytes. An event has at most 1 MiB.
+/// Maximum number of ids and aliases of advisories in an audit's facts. An event has at most 1 MiB.
 const MOST_ADVISORIES: usize = 15_000;
+/// Maximum size of all ids and aliases of advisories in an audit's facts, in bytes.
 const MAX_ADVISORY_BYTES: usize = 384 * 1024;
 
 impl ImportCounts {
-    /// Counts a component, without its advisories.
+    /// Adds a component to the counts of the import, but not its advisories.
     pub(super) fn add(&mut self, component: &StoredComponent) {
         self.total += 1;
         self.direct += usize::from(component.direct);
         self.vulnerable += usize::from(component.count_advisories() > 0);
     }
 
-    /// Counts a component that an earlier audit stored, with its advisories.
+    /// Adds a component that an earlier audit stored, and its advisories, to the counts of the
+    /// import.
     pub(super) fn add_known(&mut self, component: &StoredComponent) {
         self.add(component);
         self.lacks_advisories |= component.advisory_count.is_some();
@@ -248,14 +250,14 @@ impl ImportCounts {
         self.add_named(ids, &component.advisory_keys);
     }
 
-    /// Counts the advisories of a component.
+    /// Adds the advisories that affect a component to the counts of the import.
     pub(super) fn add_advisories(&mut self, found: &[Vulnerability]) {
         for found in found {
             self.add_named(std::iter::once(found.entry.advisory_id.as_str()), &found.names);
         }
     }
 
-    /// Counts advisories. `keys` has the keys of all their names.
+    /// Adds advisories to the facts of the audit. `keys` has the keys of all their ids and aliases.
     fn add_named<'a>(
         &mut self,
         ids: impl Iterator<Item = &'a str>,
@@ -275,7 +277,7 @@ impl ImportCounts {
         }
     }
 
-    /// Adds further names of advisories, by their keys.
+    /// Adds further names of advisories, given by their keys, to the facts of the audit.
     pub(super) fn add_aliases<'a>(&mut self, keys: impl IntoIterator<Item = &'a String>) {
         for name in keys.into_iter().map(|key| advisory_id_of(key)) {
             let is_known = self.advisories.contains(&name) || self.aliases.contains(&name);
@@ -285,8 +287,8 @@ impl ImportCounts {
         }
     }
 
-    /// Subtracts a new name from the room for names in the facts. Returns false, and notes that
-    /// names are missing, if it does not fit.
+    /// Reserves space for an advisory name in the facts of the audit. If the name does not fit,
+    /// returns false and notes that the facts lack names.
     fn reserve(&mut self, name: &str) -> bool {
         let bytes = self.advisory_bytes + name.len();
         let names = self.advisories.len() + self.aliases.len();
@@ -299,7 +301,8 @@ impl ImportCounts {
         fits
     }
 
-    /// Subtracts a component that is counted again after a change.
+    /// Subtracts a component from the counts of the import, because it changed and is counted
+    /// again.
     pub(super) fn remove(&mut self, component: &StoredComponent) {
         self.total -= 1;
         self.direct -= usize::from(component.direct);

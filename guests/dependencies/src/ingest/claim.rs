@@ -9,17 +9,18 @@ use area_sdk::{JobError, Scope};
 use super::AuditStarted;
 use crate::deployments::document::{AuditedCommit, commit_key};
 
-/// The head of a branch, and former heads whose components are still marked as latest.
+/// The head of a repository's branch, which is the audit whose components are the branch's
+/// inventory, and former heads whose components are still marked as latest.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct BranchHead {
     pub(super) repository_id: Uuid,
     pub(super) branch_ref: Option<String>,
     pub(super) audit_id: Uuid,
     pub(super) started_at: Timestamp,
-    /// Ids of audits whose components are still marked as latest and must be unmarked.
+    /// Ids of former audits of the branch whose components are still marked as latest.
     pub(super) former: Vec<Uuid>,
-    /// Number of components in the inventory; 0 if an older version stored the head. Other areas
-    /// add these numbers up, because counting a million rows would take a second.
+    /// Number of components in the branch's inventory; 0 if an older version stored the head. Other
+    /// areas add these numbers up, because counting a million rows would take a second.
     #[serde(default)]
     pub(super) components: usize,
 }
@@ -27,7 +28,7 @@ pub(crate) struct BranchHead {
 document!(BranchHead, "heads");
 
 impl BranchHead {
-    /// Returns the id of the audit whose components are the inventory.
+    /// Returns the id of the audit whose components are the branch's inventory.
     pub(crate) fn audit_id(&self) -> Uuid {
         self.audit_id
     }
@@ -37,7 +38,7 @@ impl BranchHead {
     }
 }
 
-/// Returns the document id of a branch's head.
+/// Returns the id of the document that stores the head of a repository's branch.
 pub(crate) fn head_id(scope: &Scope, repository_id: Uuid, branch_ref: Option<&str>) -> String {
     let branch = branch_ref.unwrap_or_default();
     scope.sha256_hex(format!("{repository_id}\n{branch}").as_bytes())
@@ -88,7 +89,8 @@ impl AuditStarted {
         Ok(ctx.documents().replace(&mut head)?)
     }
 
-    /// Stores this audit as the latest one of a commit, unless a later audit is stored.
+    /// Stores this audit as the latest one with an SBOM of a commit, unless a later audit is
+    /// stored.
     pub(super) fn note_commit(&self, ctx: &JobCtx, commit_sha: &str) -> Result<(), JobError> {
         let id = commit_key(self.repository_id, commit_sha);
         let new = AuditedCommit { audit_id: self.audit_id, started_at: self.started_at };

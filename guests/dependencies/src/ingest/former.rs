@@ -11,7 +11,7 @@ use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::matching::Vulnerability;
 
-/// The audit whose components are the branch's inventory before the import.
+/// The audit whose components are a branch's inventory while the import of another audit runs.
 #[derive(Debug)]
 pub(super) struct FormerImport {
     audit_id: Uuid,
@@ -19,7 +19,8 @@ pub(super) struct FormerImport {
 }
 
 impl FormerImport {
-    /// Returns the inventory before an audit's import; `None` if the branch has none.
+    /// Returns the audit whose components are the branch's inventory before another audit's import;
+    /// `None` if the branch has no inventory.
     pub(super) fn of(ctx: &JobCtx, audit: &AuditStarted) -> Result<Option<Self>, JobError> {
         let head = audit.head(ctx)?.filter(|head| head.audit_id != audit.audit_id);
         let head = head.map(|head| head.value);
@@ -31,8 +32,8 @@ impl FormerImport {
         derived_id(scope, self.started_at, &format!("{}\n{identity}", self.audit_id)).to_string()
     }
 
-    /// Returns, for each component, the vulnerabilities that the component with the same identity
-    /// in the former inventory does not have under any name.
+    /// Returns, for each component, those of its vulnerabilities that the component with the same
+    /// identity in the former inventory does not have under any name.
     pub(super) fn unknown<'a>(
         &self,
         scope: &Scope,

@@ -7,11 +7,11 @@ use area_sdk::{DocumentError, JobError, Scope, Value};
 
 use super::AuditStarted;
 
-/// State of an import of SBOMs.
+/// State of the import of an audit's SBOMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ImportState {
-    /// The import stores its components.
+    /// The import is still storing the components of the audit's SBOMs.
     Running,
     /// The import failed: none of its SBOMs could be imported.
     Failed,
@@ -21,24 +21,25 @@ pub(crate) enum ImportState {
     Superseded,
 }
 
-/// An import of SBOMs for a branch; the document's id is the audit's.
+/// An import of an audit's SBOMs that has not ended, failed, or left files out; the document's id
+/// is the audit's.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredImport {
     pub(super) repository_id: Uuid,
     pub(super) branch_ref: Option<String>,
     pub(super) started_at: Timestamp,
     pub(super) state: ImportState,
-    /// Reasons of the failure, or errors of the files that were left out.
+    /// Reasons why the import failed, or errors of the files that it left out.
     pub(super) details: Vec<String>,
 }
 
 document!(StoredImport, "imports");
 
-/// Maximum number of errors stored with an import.
+/// Maximum number of errors stored with an import of SBOMs.
 const MOST_DETAILS: usize = 5;
-/// Maximum number of imports that one list reports.
+/// Maximum number of running, failed or incomplete imports that a list of dependencies reports.
 const MOST_REPORTED: usize = 20;
-/// Age in seconds from which a running import counts as lost.
+/// Age of a running import of SBOMs, in seconds, from which it counts as lost.
 const LOST_AFTER: i64 = 86_400;
 
 impl StoredImport {
@@ -52,7 +53,7 @@ impl StoredImport {
         }
     }
 
-    /// Whether lists with history hide the components of this import.
+    /// Whether lists that include earlier audits hide the components of this import.
     pub(crate) fn is_hidden(&self) -> bool {
         self.state != ImportState::Incomplete
     }
@@ -84,7 +85,7 @@ impl StoredImport {
 }
 
 impl AuditStarted {
-    /// Stores that the import of this audit runs.
+    /// Stores that the import of this audit's SBOMs runs, unless a state of it is stored.
     pub(super) fn open_import(&self, ctx: &JobCtx) -> Result<(), JobError> {
         if ctx.documents::<StoredImport>().find(self.audit_id)?.is_some() {
             return Ok(());
@@ -93,8 +94,8 @@ impl AuditStarted {
         Ok(ctx.documents().create(self.audit_id, &import)?)
     }
 
-    /// Stores the result of the import. If its components became the inventory, marks earlier
-    /// imports of the branch that have ended as superseded.
+    /// Stores the result of this audit's import. If its components became the inventory, marks
+    /// earlier imports of the branch that have ended as superseded.
     pub(super) fn close_import(
         &self,
         ctx: &JobCtx,
@@ -159,7 +160,8 @@ impl AuditStarted {
         Ok(())
     }
 
-    /// Returns an import of the branch whose components must be deleted; `None` if there is none.
+    /// Returns a superseded import of the audit's branch, whose components must be deleted; `None`
+    /// if there is none.
     pub(super) fn superseded(
         &self,
         ctx: &JobCtx,
@@ -175,8 +177,8 @@ fn of_branch(ctx: &JobCtx, audit: &AuditStarted) -> Result<Vec<Stored<StoredImpo
     Ok(imports.equals("branch_ref", branch).limit(100).list()?)
 }
 
-/// Returns the limitations about imports that lists of a repository, or of all repositories,
-/// contain.
+/// Returns the limitations that a list of dependencies shows about running, failed and incomplete
+/// imports: those of one repository or branch, or all.
 pub(crate) fn limitations(
     scope: &Scope,
     repository_id: Option<Uuid>,

@@ -10,11 +10,12 @@ use super::ImportCounts;
 use crate::advisories::document::StoredAdvisory;
 use crate::budget::StepBudget;
 
-/// Number of advisories read at a time; some are large.
+/// Number of the audit's advisories that are read at a time; some are large.
 const PAGE: usize = 20;
 
-/// Adds the ids that some advisories mention, of those with an id after `after`. Returns the id
-/// after which the next step continues; `None` if no work is left.
+/// Adds to the audit's facts the ids in `upstream` and `related` of some of its advisories, of
+/// those with an id after `after`. Returns the id after which the next step continues; `None` if no
+/// work is left.
 pub(super) fn some(
     ctx: &JobCtx,
     tally: &mut ImportCounts,

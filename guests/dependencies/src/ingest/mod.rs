@@ -34,7 +34,7 @@ pub(crate) use retire::RetirementProgress;
 pub(crate) use tell::DependenciesImported;
 pub(crate) use walk::VexMatchProgress;
 
-/// Data of the event `audit.started`.
+/// Data of the event `audit.started`, as this area reads it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct AuditStarted {
     audit_id: Uuid,
@@ -57,7 +57,7 @@ struct Input {
     commit_sha: Option<String>,
 }
 
-/// Job that imports the files of an audit.
+/// Job that imports the SBOMs, VEX documents and OSV files of an audit, with its progress.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ImportDependencies {
     audit: AuditStarted,
@@ -67,7 +67,7 @@ pub(crate) struct ImportDependencies {
 
 job!(ImportDependencies, "import_dependencies");
 
-/// Next stage of the import.
+/// Next stage of the import of an audit's files.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stage {
@@ -91,26 +91,27 @@ enum Stage {
     Retire(RetirementProgress),
     /// Match components with the VEX statements that refer to them.
     Walk(VexMatchProgress),
-    /// Add the ids that the audit's advisories mention to the facts, those of the advisories with
-    /// an id after `after`.
+    /// Add to the facts the ids that the audit's advisories mention. `after` is the id of the last
+    /// advisory whose mentions were added.
     Mentioned { after: Option<String> },
-    /// Publish the result for the audit.
+    /// Publish the result of the import, for which the audit waits.
     Tell,
 }
 
-/// Counts, warnings and errors of the import so far.
+/// Counts, warnings and errors of the import of an audit so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct ImportCounts {
     sboms: usize,
     total: usize,
     direct: usize,
     vulnerable: usize,
-    /// Ids of the advisories that affect the components.
+    /// Ids of the advisories that affect the audit's components.
     advisories: BTreeSet<String>,
-    /// Other names of these advisories: aliases, and ids that they mention.
+    /// Other names of the advisories that affect the components: aliases, and ids that they
+    /// mention.
     #[serde(default)]
     aliases: BTreeSet<String>,
-    /// Size of the ids in `advisories` and `aliases`, in bytes.
+    /// Size of the advisory ids in `advisories` and `aliases` together, in bytes.
     #[serde(default)]
     advisory_bytes: usize,
     /// Whether `advisories` and `aliases` lack a name of an advisory that affects the components.
@@ -120,16 +121,17 @@ struct ImportCounts {
     #[serde(default)]
     refused: usize,
     imported_advisories: usize,
-    /// Number of inputs whose format this area imports.
+    /// Number of files of the audit in the formats that this area imports.
     readable: usize,
     warnings: Vec<String>,
     errors: Vec<InputError>,
-    /// Number of warnings and of errors that are not stored.
+    /// Number of warnings about the import beyond those stored in `warnings`.
     #[serde(default)]
     more_warnings: usize,
+    /// Number of errors of the import beyond those stored in `errors`.
     #[serde(default)]
     more_errors: usize,
-    /// Limitations of all components of an SBOM, with the SHA-256 of the SBOM's content.
+    /// Limitations that all components of an SBOM get, each with the SHA-256 of the SBOM's content.
     #[serde(default)]
     limitations: Vec<(String, String)>,
     #[serde(default)]
@@ -148,9 +150,9 @@ struct InputError {
     detail: String,
 }
 
-/// Maximum number of warnings, and of errors, that are stored; further ones are counted.
+/// Maximum number of warnings, and of errors, that an import stores; further ones are counted.
 const MOST_TOLD: usize = 100;
-/// Maximum size of a warning, in bytes.
+/// Maximum size of a warning about an import, in bytes.
 const MAX_WARNING: usize = 2_000;
 
 impl Input {
@@ -160,7 +162,7 @@ impl Input {
 }
 
 impl ImportCounts {
-    /// Returns the error of each SBOM of the audit that was refused, with its filename.
+    /// Returns filename and error of each SBOM or VEX document of the audit that was refused.
     fn refused_sboms(&self, audit: &AuditStarted) -> Vec<String> {
         let refused = self.errors.iter().filter_map(|error| {
             let mut inputs = audit.inputs.iter().filter(|input| input.is_sbom());
@@ -182,7 +184,7 @@ impl ImportCounts {
         }
     }
 
-    /// Adds a limitation that all components of an input get.
+    /// Adds a limitation that all components of the SBOM `input` get.
     fn limit(&mut self, input: &Input, limitation: String) {
         self.limitations.push((input.content_sha256.clone(), limitation));
     }
@@ -203,7 +205,7 @@ impl ImportCounts {
     }
 }
 
-/// Handles `audit.started`: enqueues the import of the audit.
+/// Handles `audit.started`: enqueues the import of the audit's files.
 pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let mut audit: AuditStarted = event.data()?;
     let ours = |input: &Input| matches!(input.format.as_str(), "cyclonedx" | "spdx" | "osv");
@@ -224,12 +226,13 @@ pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeliver
     Ok(Outcome::Done)
 }
 
-/// Maximum number of attempts of the job. The last attempt only reports the failure.
+/// Maximum number of attempts of the job that imports an audit's files. The last attempt only
+/// reports the failure.
 pub(crate) const ATTEMPTS: u32 = 10;
-/// Code of the error that the last attempt reports.
+/// Code of the error with which the last attempt reports a failed import.
 const GIVEN_UP: &str = "import_failed";
 
-/// Runs one step of the import.
+/// Runs one step of the import of an audit's files.
 pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<ImportDependencies> {
     if ctx.attempt() >= ATTEMPTS {
         give_up(&mut job);
@@ -278,7 +281,8 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
     Ok(Outcome::Continue(job))
 }
 
-/// Ends an import that failed in all attempts. Lists do not show the components that it stored.
+/// Ends an import that failed in all attempts, with an error. Lists do not show the components that
+/// it stored.
 fn give_up(job: &mut ImportDependencies) {
     let is_written = matches!(
         job.stage,
@@ -318,8 +322,8 @@ fn switch(
     Ok(if has_given_up { Stage::Tell } else { Stage::Retire(RetirementProgress::default()) })
 }
 
-/// Imports some records of an OSV file, unless the file was imported before. Returns the next
-/// stage.
+/// Imports the next records of an OSV file of the audit, unless the file was imported before.
+/// Returns the next stage of the import.
 fn advisories(
     ctx: &JobCtx,
     audit: &AuditStarted,
@@ -348,8 +352,8 @@ fn advisories(
     Ok(next(at + 1))
 }
 
-/// Returns an id derived from a time and a text (UUIDv7), so that a repeated run creates the same
-/// id.
+/// Returns an id (UUIDv7) derived from a time and a text, so that a repeated run of the import
+/// creates the same id.
 fn derived_id(scope: &Scope, moment: Timestamp, what: &str) -> Uuid {
     let digest = scope.sha256(what.as_bytes());
     let ms = u64::try_from(moment.0 / 1000).unwrap_or_default();

@@ -12,18 +12,19 @@ use crate::inventory::component::StoredComponent;
 use crate::text;
 use crate::vex::document::{ImportedSbom, StatementSource, branch_key};
 
-/// Maximum number of documents that one warning names.
+/// Maximum number of SBOMs of the former audit, missing in this one, that a warning names.
 const MOST_LISTED: usize = 5;
 
-/// Indexes of the inputs whose components, and of those whose VEX statements, are imported.
+/// Indexes, in an audit's inputs, of the SBOMs whose components are imported and of the documents
+/// whose VEX statements are.
 #[derive(Debug, Default)]
 pub(super) struct InputIndexes {
     pub(super) inputs: Vec<usize>,
     pub(super) statements: Vec<usize>,
 }
 
-/// Stores the selected SBOMs, unless they have no components and would replace an inventory that
-/// has.
+/// Stores which SBOMs the audit imports. SBOMs without components do not replace an inventory that
+/// has some.
 pub(super) fn prepare(
     ctx: &JobCtx,
     audit: &AuditStarted,
@@ -51,8 +52,8 @@ pub(super) fn prepare(
     })
 }
 
-/// If no selected SBOM has components but the inventory does, removes the SBOMs from the selection
-/// and warns.
+/// If no selected SBOM has components but the branch's inventory does, removes the SBOMs from the
+/// selection and warns.
 fn keep_inventory(
     ctx: &JobCtx,
     audit: &AuditStarted,
@@ -77,7 +78,8 @@ fn keep_inventory(
     Ok(())
 }
 
-/// Reports the SBOMs of the former audit for whose subjects this audit has none.
+/// Warns about SBOMs of the former audit that this audit lacks, because it has none of their
+/// subjects.
 fn note_missing(
     ctx: &JobCtx,
     audit: &AuditStarted,
@@ -144,8 +146,8 @@ fn note(
     }
 }
 
-/// Deletes the VEX statements of SBOMs that this audit replaces: those of subjects whose new SBOM
-/// has no statements, and those of SBOMs that the branch no longer has.
+/// Deletes VEX statements from SBOMs that this audit replaces: of subjects whose new SBOM has no
+/// statements, and of SBOMs that the branch no longer has.
 fn forget_statements(
     ctx: &JobCtx,
     audit: &AuditStarted,

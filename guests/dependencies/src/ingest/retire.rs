@@ -11,21 +11,23 @@ use crate::budget::{AdaptiveBatchSize, StepBudget};
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::StoredMatch;
 
-/// Number of matches in one page.
+/// Number of stored matches that are marked as no longer latest, or deleted, at a time.
 const PAGE: u32 = 1_000;
 
-/// Progress of marking the rows of former heads.
+/// Progress of marking the components and matches of a branch's former heads as no longer latest.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RetirementProgress {
-    /// Id of the former head whose rows are being marked.
+    /// Id of the former head whose components and matches are being marked; `None` before the
+    /// first.
     #[serde(default)]
     audit_id: Option<Uuid>,
-    /// Whether its matches are being marked; components are marked first.
+    /// Whether the matches of the former head are being marked. Its components are marked first.
     matches: bool,
     cursor: Option<String>,
 }
 
-/// Does a part of the work. Returns the progress; `None` if no work is left.
+/// Marks some components and matches of former heads, or deletes some of superseded imports.
+/// Returns the progress; `None` if no work is left.
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &AuditStarted,
@@ -47,8 +49,8 @@ pub(super) fn some(
     Ok(Some(rest.unwrap_or_default()))
 }
 
-/// Marks some rows of a former head, components first. Returns the progress; `None` after the last
-/// row.
+/// Marks some components, and then matches, of a former head as no longer latest. Returns the
+/// progress; `None` after the last match.
 fn retire(
     ctx: &JobCtx,
     former: Uuid,
@@ -101,7 +103,8 @@ fn retire_matches(
     Ok(page.next_cursor)
 }
 
-/// Deletes some rows of a superseded import. Returns `None` if no superseded import is left.
+/// Deletes some matches and components of a superseded import. Returns `None` if no superseded
+/// import is left.
 fn discard(ctx: &JobCtx, audit: &AuditStarted) -> Result<Option<RetirementProgress>, JobError> {
     let Some(import) = audit.superseded(ctx)? else { return Ok(None) };
     let audit_id = import.uuid();

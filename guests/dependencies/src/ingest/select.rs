@@ -11,18 +11,18 @@ use super::{AuditStarted, ImportCounts, Input};
 use crate::artifacts::{self, DocumentDetails, FileReadResult};
 use crate::text;
 
-/// Maximum number of documents that one warning names.
+/// Maximum number of replaced SBOMs or VEX documents that one warning names.
 const MOST_LISTED: usize = 5;
 
-/// The inputs that an audit imports.
+/// SBOMs and VEX documents that an audit imports: the newest ones of each subject.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     pub(super) sboms: Vec<ChosenInput>,
-    /// Documents with `vulnerabilities` and without components.
+    /// VEX documents: they have `vulnerabilities` and no components.
     pub(super) vex: Vec<ChosenInput>,
 }
 
-/// An input that an audit imports; `at` is its index in the audit's inputs.
+/// An SBOM or VEX document that an audit imports; `at` is its index in the audit's inputs.
 #[derive(Debug)]
 pub(super) struct ChosenInput {
     pub(super) at: usize,
@@ -31,7 +31,8 @@ pub(super) struct ChosenInput {
     pub(super) stream: String,
 }
 
-/// Reads one file that was not read before. When all files are read, returns the selected inputs.
+/// Reads one SBOM or VEX file of the audit that was not read before. When all files are read,
+/// returns the selected ones.
 pub(super) fn look(
     ctx: &JobCtx,
     audit: &AuditStarted,
@@ -52,7 +53,8 @@ pub(super) fn look(
     Ok(Some(choose(known, tally)))
 }
 
-/// Selects inputs to import. `known` is sorted newest first.
+/// Selects the SBOMs and VEX documents to import. `known` has the results of reading the audit's
+/// files, newest first.
 fn choose(known: Vec<(usize, &Input, FileReadResult)>, tally: &mut ImportCounts) -> Selection {
     let mut streams = DocumentsByStream::default();
     let mut replaced = BTreeSet::new();
@@ -74,7 +76,8 @@ fn choose(known: Vec<(usize, &Input, FileReadResult)>, tally: &mut ImportCounts)
     streams.finish(tally)
 }
 
-/// Documents by stream (the sequence of documents of one subject), newest first.
+/// SBOMs and VEX documents of an audit, newest first, by stream: the sequence of documents of one
+/// subject.
 #[derive(Default)]
 struct DocumentsByStream<'a> {
     sboms: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
@@ -115,7 +118,8 @@ impl<'a> DocumentsByStream<'a> {
     }
 }
 
-/// Returns the newest document of each stream, in the order of the inputs. Warns about the others.
+/// Returns the newest document of each stream, in the order of the audit's inputs. Warns about the
+/// older ones.
 fn newest(
     streams: BTreeMap<String, Vec<(&Input, ChosenInput)>>,
     what: &str,
@@ -138,8 +142,8 @@ fn newest(
     chosen
 }
 
-/// Reports that a document replaces older ones: as a warning of the audit, and, if the subjects may
-/// differ, as a limitation of the components.
+/// Reports that a document replaces older ones (`older`): as a warning of the audit, and, if the
+/// subjects may differ, as a limitation of the components.
 fn report(
     tally: &mut ImportCounts,
     (newest, first): (&Input, &ChosenInput),
@@ -161,7 +165,7 @@ fn report(
 }
 
 impl Input {
-    /// Returns filename and time for messages, because filenames repeat.
+    /// Returns the file's name and time for messages, because filenames repeat.
     pub(super) fn named(&self) -> String {
         format!("{} of {}", self.filename, self.ready_at)
     }

@@ -14,12 +14,13 @@ use crate::vex::document::{
 };
 use crate::vex::{Statement, Target};
 
-/// Maximum number of statements that are applied from one document.
+/// Maximum number of VEX statements that are applied from one document.
 const MOST_STATEMENTS: usize = 2_000;
-/// Maximum number of statements in a chunk.
+/// Maximum number of VEX statements in a [`StatementChunk`].
 const CHUNK: usize = 100;
 
-/// Stores the statements of one input, unless the stored ones are newer or equal.
+/// Stores the VEX statements of one file of the audit, unless those stored for its subject are
+/// newer or equal.
 pub(super) fn store(
     ctx: &JobCtx,
     audit: &AuditStarted,
@@ -82,7 +83,7 @@ fn origin(ctx: &JobCtx, audit: &AuditStarted, input: &Input, sbom: &Sbom<'_>) ->
     }
 }
 
-/// Replaces the statements of a document's former version.
+/// Replaces the stored VEX statements of a document's former version (`before`) by new ones.
 fn replace(
     ctx: &JobCtx,
     audit_id: Uuid,
@@ -130,8 +131,8 @@ fn own_matches(statement: &Statement) -> Matches {
     }
 }
 
-/// Returns the statements to apply to inventories, in chunks by target. Statements about components
-/// of their own document are omitted, because the import of that document applies them.
+/// Returns the VEX statements to apply to inventories, in chunks by target. Statements about
+/// components of their own document are omitted, because the import of that document applies them.
 fn chunks(origin: &Origin, statements: Vec<Statement>) -> Vec<StatementChunk> {
     let mut by_target: BTreeMap<String, Vec<(usize, Statement)>> = BTreeMap::new();
     for (at, statement) in statements.into_iter().enumerate() {
@@ -163,7 +164,7 @@ fn chunk_id(source_id: &str, at: usize) -> String {
     format!("{source_id}/{at:05}")
 }
 
-/// Returns the chunks of statements of a source.
+/// Returns the stored chunks of a source's VEX statements.
 pub(super) fn chunks_of(
     ctx: &JobCtx,
     source_id: &str,
@@ -174,7 +175,7 @@ pub(super) fn chunks_of(
     Ok(chunks.into_iter().map(|chunk| chunk.value).collect())
 }
 
-/// Replaces the chunks of statements of a source.
+/// Replaces the stored chunks of a source's VEX statements by these.
 fn store_chunks(
     ctx: &JobCtx,
     source_id: &str,
@@ -200,7 +201,7 @@ fn delete_chunks(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(), J
     Ok(documents.delete_all(&documents.get_many(ids)?)?)
 }
 
-/// Deletes a source of statements, with its chunks and listed statements.
+/// Deletes a source of VEX statements, with its chunks and its statements in the list.
 pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(), JobError> {
     delete_chunks(ctx, source)?;
     let documents = ctx.documents::<ListedStatement>();
@@ -210,7 +211,8 @@ pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(
     Ok(ctx.documents().delete(source)?)
 }
 
-/// Replaces the listed statements of a source by these. Other statements of the same document stay.
+/// Replaces the statements of a source in the list of VEX statements by these. Statements of the
+/// same document that are not passed stay.
 pub(super) fn list(
     ctx: &JobCtx,
     origin: &Origin,
@@ -239,7 +241,8 @@ pub(super) fn list(
     Ok(documents.create_all(new.iter().map(|(id, listed)| (id, listed)))?)
 }
 
-/// Returns the document id of a listed statement, which is equal for every run of the import.
+/// Returns the document id of a statement in the list of VEX statements, equal for every run of the
+/// import.
 fn listed_id(scope: &Scope, origin: &Origin, at: usize) -> String {
     let what = format!("{}\n{}\n{at}", origin.source_id, origin.artifact_sha256);
     super::derived_id(scope, origin.stated_at, &what).to_string()

@@ -23,26 +23,26 @@ event!(DependenciesImported, "audit.dependencies_imported");
 #[serde(rename_all = "snake_case")]
 enum Status {
     Succeeded,
-    /// The audit had files in this area's formats, and none of them could be imported.
+    /// The audit had files in the formats of this area, and none of them could be imported.
     Failed,
 }
 
-/// Facts of an audit for predicates of remediation programs. The audit drops them if the counts
-/// show that they are not those of a whole inventory; see [`ImportCounts::is_whole`].
+/// The audit's facts about its dependencies, for predicates of remediation programs. The audit
+/// ignores them unless they are those of a whole inventory; see [`ImportCounts::is_whole`].
 #[derive(Serialize, JsonSchema)]
 struct Facts {
     total: usize,
     direct: usize,
     /// Number of components that at least one advisory affects.
     vulnerable: usize,
-    /// Ids of the advisories that affect these components, their aliases, and the ids in their
+    /// Ids of the advisories that affect the components, their aliases, and the ids in their
     /// `upstream` and `related`, without duplicates. `None` if there are too many: for predicates,
     /// a part of them would mean that the others affect nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     advisories: Option<BTreeSet<String>>,
 }
 
-/// Warning of an audit whose facts have no advisories.
+/// Warning of an audit whose facts have no advisories, because there are too many.
 const TOO_MANY: &str = "Too many advisories affect the components for `dependencies.advisories`, \
                         so predicates with it fail. Use `dependencies.vulnerable` in them. \
                         `counts.advisories` may count only some of the advisories.";
@@ -52,8 +52,8 @@ const NO_FACTS: &str = "The audit has no facts about dependencies, because it im
                         could not import all of them. Predicates with `dependencies` fail.";
 
 impl ImportCounts {
-    /// Whether the counts are those of a whole inventory: all SBOMs of the audit, or the inventory
-    /// before, whose components a VEX document had counted again.
+    /// Whether the counts are those of a whole inventory: of all SBOMs of the audit, or, in an
+    /// audit with only VEX documents, of the branch's inventory, which was counted again.
     fn is_whole(&self) -> bool {
         (self.sboms > 0 || self.total > 0) && self.refused == 0
     }

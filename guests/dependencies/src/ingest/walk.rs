@@ -1,4 +1,4 @@
-//! Matches VEX statements with components after an import: stores which components each statement
+//! Compares VEX statements with components after an import: stores which components each statement
 //! matches, reports statements without a match, and matches components of other audits with new
 //! statements.
 
@@ -19,34 +19,35 @@ use crate::vex::document::{
 };
 use crate::vex::{ApplicableStatement, Statement, VersionApplicability, VexStatementIndex};
 
-/// Maximum number of components in one step.
+/// Maximum number of components that one step reads to match them with VEX statements.
 const PAGE: u32 = 100;
-/// Maximum number of matched components stored with a statement: the first value for few
-/// statements, the second for many. Small, because they are part of the job.
+/// Maximum number of matched components stored with a VEX statement: the first value for few
+/// statements, the second for many. Small, because the job's progress contains them.
 const LISTED: (usize, usize) = (5, 1);
 const FEW_STATEMENTS: usize = 300;
-/// Maximum number of statements that one warning names.
+/// Maximum number of unmatched VEX statements that one warning names.
 const MOST_TOLD: usize = 20;
 
-/// Progress of matching statements with components.
+/// Progress of matching VEX statements with components after an import.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct VexMatchProgress {
-    /// Ids of the remaining sources of statements; the last one is the current one.
+    /// Ids of the remaining [`StatementSource`]s; the last one is the current one.
     sources: Vec<String>,
-    /// Ids of the audits whose components remain for the current source; `None` before its first
-    /// step.
+    /// Ids of the audits whose components are still to be matched with the statements of the
+    /// current source; `None` before its first step.
     audits: Option<Vec<Uuid>>,
     cursor: Option<String>,
     /// Ids of components of the current audit that were read and not matched yet.
     #[serde(default)]
     components: Vec<String>,
-    /// Matches of each statement, by the statement's index in its document.
+    /// What each VEX statement of the current source matches, by the statement's index in its
+    /// document.
     matches: BTreeMap<usize, Matches>,
 }
 
 impl VexMatchProgress {
-    /// Returns the progress before the first source. The sources are those of the audit's branch,
-    /// and those that link to its SBOMs.
+    /// Returns the progress before the first source of VEX statements. The sources are those of the
+    /// audit's branch, and those that link to its SBOMs.
     pub(super) fn begin(ctx: &JobCtx, audit: &AuditStarted) -> Result<Self, JobError> {
         let key = branch_key(audit.repository_id, audit.branch_ref.as_deref());
         let own = ctx.documents::<StatementSource>().query().equals("branch_key", key);
@@ -70,7 +71,8 @@ impl VexMatchProgress {
     }
 }
 
-/// Does a part of the work. Returns the progress; `None` if no work is left.
+/// Compares some components with the VEX statements of the current source. Returns the progress;
+/// `None` if no source is left.
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &AuditStarted,
@@ -127,8 +129,8 @@ impl StoredComponent {
     }
 }
 
-/// Returns the ids of the audits whose components the statements of a source may concern: the heads
-/// of its branch, and of branches with SBOMs to which it links.
+/// Returns the ids of the audits whose components the VEX statements of a source may concern: the
+/// heads of its branch, and of branches with SBOMs to which it links.
 fn inventories(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<Vec<Uuid>, JobError> {
     let origin = &source.origin;
     let mut branches = BTreeSet::from([(origin.repository_id, origin.branch_ref.clone())]);
@@ -220,8 +222,8 @@ impl VexMatchProgress {
         }
     }
 
-    /// Matches those components again that statements may concern, as far as the budget of a step
-    /// permits. Returns the finished components.
+    /// Assesses again, against advisories, those components that the VEX statements may concern, as
+    /// far as the budget of a step permits. Returns the components that are finished.
     fn match_again(
         &mut self,
         ctx: &JobCtx,
@@ -248,7 +250,7 @@ impl VexMatchProgress {
 }
 
 impl Matches {
-    /// Removes the reason if the statement matches something.
+    /// Removes `reason` if the statement matches a component or product.
     fn settled(mut self) -> Self {
         self.reason = self.reason.filter(|_| self.component_count == 0 && !self.is_product);
         self
@@ -265,8 +267,8 @@ impl Matches {
 }
 
 impl ImportCounts {
-    /// Resets the counts of an inventory that this audit did not import; its components are counted
-    /// again.
+    /// Resets the counts before the components of the branch's inventory are counted again. Does
+    /// nothing if the audit imported an SBOM, or if the source is of another branch.
     fn forget_inventory(&mut self, audit: &AuditStarted, source: &StatementSource) {
         if self.sboms == 0 && is_of_branch(audit, source) {
             (self.total, self.direct, self.vulnerable) = (0, 0, 0);
@@ -277,7 +279,8 @@ impl ImportCounts {
     }
 }
 
-/// Stores the matches of a source's statements, and reports the statements without a match.
+/// Stores which components each VEX statement of a source matches, and warns about statements
+/// without a match.
 fn finish(
     ctx: &JobCtx,
     audit: &AuditStarted,

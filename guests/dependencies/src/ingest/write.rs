@@ -14,34 +14,36 @@ use crate::large::{self, AdvisoryScan, AssessmentInSteps};
 use crate::matching::Vulnerability;
 use crate::sbom::{Component, GraphCompleteness, Sbom, identify};
 
-/// Maximum number of components that are matched together.
+/// Maximum number of components of an SBOM that are matched with advisories together.
 const BATCH: usize = 500;
 
-/// Progress within an SBOM.
+/// Progress of storing the components of an import's SBOMs.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct WriteProgress {
-    /// Number of components that are matched together, if the maximum needs too much memory.
+    /// Number of components that are matched together; `None` for the maximum. It is smaller if the
+    /// maximum needs too much memory.
     width: Option<usize>,
-    /// Assessment of the next component, if that needs several steps.
+    /// Assessment of the next component against advisories, if that needs several steps.
     large: Option<AssessmentInSteps>,
-    /// Scan of the package of the last such component, reused if the next one has the same package
-    /// and version.
+    /// Scan of the advisories for the last component that needed several steps; reused if the next
+    /// such component has the same package and version.
     scan: Option<AdvisoryScan>,
-    /// Number of components in the finished files of the import.
+    /// Number of components in the SBOMs of the import that are completely stored.
     #[serde(default)]
     finished: usize,
 }
 
 impl WriteProgress {
     /// Returns the number of components that are matched together. It is smaller after failed
-    /// attempts.
+    /// attempts of the job.
     fn width(&self, ctx: &JobCtx) -> usize {
         let careful = BATCH >> (2 * ctx.attempt().saturating_sub(1)).min(8);
         self.width.unwrap_or(BATCH).min(careful).max(1)
     }
 }
 
-/// Stores some components of the first of these inputs. Returns the next stage of the import.
+/// Stores the next components of the first of these SBOMs (`inputs` has indexes in the audit's
+/// inputs). Returns the next stage of the import.
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &AuditStarted,
@@ -86,7 +88,7 @@ pub(super) fn some(
     Ok(Stage::Write { inputs, offset: 0, writing })
 }
 
-/// Starts an SBOM: counts it and adds its warnings.
+/// Begins the import of an SBOM: counts the SBOM and adds its warnings.
 fn begin(
     ctx: &JobCtx,
     audit: &AuditStarted,
@@ -102,7 +104,8 @@ fn begin(
     Ok(())
 }
 
-/// Returns the limitation of an SBOM whose dependency graph is missing or incomplete.
+/// Returns the limitation of an SBOM whose dependency graph is missing or incomplete; `None` for a
+/// complete one.
 fn graph_limitation(graph: GraphCompleteness) -> Option<String> {
     match graph {
         GraphCompleteness::Rooted => None,
@@ -157,7 +160,7 @@ impl AuditStarted {
     }
 }
 
-/// Stores components in one step of the job.
+/// Stores components of an SBOM in one step of the import.
 struct Writer<'a> {
     ctx: &'a JobCtx,
     audit: &'a AuditStarted,
@@ -180,8 +183,8 @@ impl<'a> Writer<'a> {
         Ok(Self { ctx, audit, run, writing, former, budget, alerts })
     }
 
-    /// Stores components until the budget of the step is used. Returns the index of the next
-    /// component.
+    /// Stores components of the SBOM until the budget of the step is used. Returns the index of the
+    /// next component.
     fn write(
         &mut self,
         tally: &mut ImportCounts,
@@ -216,8 +219,8 @@ impl<'a> Writer<'a> {
         Ok(at)
     }
 
-    /// Stores the members of a batch that fit. Returns their number; if not even the first fits,
-    /// that member.
+    /// Stores those components of a batch that fit into the step's budget. Returns their number; if
+    /// not even the first fits, that component as inner error.
     fn write_batch(
         &mut self,
         tally: &mut ImportCounts,
@@ -238,7 +241,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Continues a component that needs several steps. Returns true when it is finished.
+    /// Continues the assessment of a component that needs several steps. Returns true when the
+    /// component is finished.
     fn write_large(&mut self, tally: &mut ImportCounts) -> Result<bool, JobError> {
         let Some(mut large) = self.writing.large.take() else { return Ok(true) };
         let owner = self.audit.audit_id.to_string();
@@ -281,7 +285,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns a component in its stored form, with its document id.
+/// Returns a component of an SBOM in its stored form, with its document id.
 fn named(
     ctx: &JobCtx,
     audit: &AuditStarted,

@@ -12,14 +12,14 @@ use super::matches::StoredMatch;
 use crate::matching::AdvisoryMatch;
 use crate::text::advisory_key;
 
-/// Text for the OpenAPI document about the list of a dependency's advisories.
+/// Text for the OpenAPI document: what the list of a dependency's advisories contains.
 pub(crate) const DESCRIPTION: &str = "\
 All advisories that affect a dependency, ordered by id; `component_id` is the dependency's `id` \
 in the list of dependencies. Advisories that are aliases of each other are one item. \
 `/advisories/{advisory_id}` has the record of an advisory that is known here.";
 
-/// Maximum number of queries for one page. All rows of a query may be further names of advisories
-/// that were listed before.
+/// Maximum number of queries for one page of a dependency's advisories. All rows of a query may be
+/// further names of advisories that were listed before.
 const QUESTIONS: usize = 40;
 
 pub(crate) fn list(
@@ -45,7 +45,7 @@ pub(crate) fn list(
     Ok(Page { items, next_cursor })
 }
 
-/// Returns a page of the component's matches, ordered by name.
+/// Returns a page of the component's matches, ordered by advisory name.
 fn rows(
     scope: &Scope,
     component_id: &str,
@@ -57,8 +57,8 @@ fn rows(
     matches.ascending("advisory_key").cursor(cursor).limit(limit).page()
 }
 
-/// Returns the advisories stored in the component, by key. Matches with other keys are further
-/// names of these advisories.
+/// Returns the advisories stored in the component, by key; none if it stores only some. Matches
+/// with other keys are further names of these advisories.
 fn own(component: &StoredComponent) -> BTreeMap<String, &AdvisoryMatch> {
     if component.advisory_count.is_some() {
         return BTreeMap::new();

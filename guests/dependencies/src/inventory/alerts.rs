@@ -18,13 +18,13 @@ pub(crate) struct DependencyVulnerable {
     repository_id: Uuid,
     branch_ref: Option<String>,
     audit_id: Uuid,
-    /// Number of newly affected packages.
+    /// Number of packages that the advisory newly affects.
     component_count: usize,
-    /// The newly affected packages, at most 100.
+    /// The first packages that the advisory newly affects, at most 100.
     components: Vec<VulnerableComponent>,
 }
 
-/// A newly affected package.
+/// A package that an advisory did not affect before and affects now.
 #[derive(Serialize, JsonSchema)]
 struct VulnerableComponent {
     component_id: String,
@@ -36,19 +36,20 @@ struct VulnerableComponent {
 
 event!(DependencyVulnerable, "dependency.vulnerable");
 
-/// Maximum number of packages in one event.
+/// Maximum number of packages listed in one [`DependencyVulnerable`] event.
 const TOLD: usize = 100;
-/// Maximum number of these events that one call publishes.
+/// Maximum number of [`DependencyVulnerable`] events that one call publishes.
 const MOST_TOLD: usize = 900;
 
-/// Newly found vulnerabilities, collected by advisory and branch.
+/// Events about newly found vulnerabilities, collected by advisory, branch and audit before they
+/// are published.
 #[derive(Default)]
 pub(crate) struct NewVulnerabilityEvents(
     BTreeMap<(String, Uuid, Option<String>, Uuid), DependencyVulnerable>,
 );
 
 impl NewVulnerabilityEvents {
-    /// Adds a vulnerability of a component that it did not have before.
+    /// Adds a vulnerability that the component did not have before to the event of its advisory.
     pub(crate) fn add(
         &mut self,
         component_id: &str,
@@ -79,7 +80,8 @@ impl NewVulnerabilityEvents {
         }
     }
 
-    /// Publishes the events, at most as many as a call may publish. Logs the number of the others.
+    /// Publishes the collected events, at most as many as a call may publish. Logs the number of
+    /// the others.
     pub(crate) fn publish(self, scope: &Scope) {
         let untold = self.0.len().saturating_sub(MOST_TOLD);
         if untold > 0 {

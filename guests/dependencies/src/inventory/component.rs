@@ -15,7 +15,7 @@ use crate::vex::State;
 /// Maximum number of advisories that a component stores and that lists return with it.
 pub(crate) const SHOWN: usize = 50;
 
-/// A stored component.
+/// A package of an audit's SBOMs as stored, with the advisories that affect it.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredComponent {
     pub(crate) latest: bool,
@@ -25,7 +25,7 @@ pub(crate) struct StoredComponent {
     pub(crate) name: String,
     pub(crate) ecosystem: Option<String>,
     pub(crate) version: Option<String>,
-    /// Whether the tool that created the SBOM keeps upper case in paths of Go modules.
+    /// Whether the tool that created the component's SBOM keeps upper case in paths of Go modules.
     #[serde(default)]
     pub(crate) case_known: bool,
     /// Name and purl of the component, for the filter `q`.
@@ -37,10 +37,11 @@ pub(crate) struct StoredComponent {
     /// SHA-256.
     pub(crate) identity: String,
     pub(crate) purl: Option<String>,
-    /// Source package of a distribution's package, if only the SBOM names it, not the purl.
+    /// Source package of a distribution's package, if the SBOM names it outside of the purl;
+    /// otherwise `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) source_package: Option<String>,
-    /// Whether advisories name source packages, and the SBOM names none.
+    /// Whether advisories for the component name source packages, while the SBOM names none.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) source_unknown: bool,
     pub(crate) commit_sha: Option<String>,
@@ -49,9 +50,9 @@ pub(crate) struct StoredComponent {
     pub(crate) direct: bool,
     pub(crate) scope: Option<Scope>,
     pub(crate) source_scope: SourceSbom,
-    /// Lower-case hex SHA-256 of the SBOM.
+    /// Lower-case hex SHA-256 of the SBOM that contains the component.
     pub(crate) artifact_sha256: String,
-    /// `sha256:` and the digest of the image or file that the SBOM describes.
+    /// `sha256:` and the digest of the image or file that the component's SBOM describes.
     pub(crate) subject_digest: Option<String>,
     pub(crate) scanner_run_id: Uuid,
     pub(crate) observed_at: Timestamp,
@@ -62,23 +63,24 @@ pub(crate) struct StoredComponent {
     pub(crate) open_questions: Vec<String>,
     /// All advisories that affect the component, or the most severe ones; see `advisory_count`.
     pub(crate) advisories: Vec<AdvisoryMatch>,
-    /// Keys of all names of these advisories, sorted, for queries. Empty if `advisories` has only
-    /// some.
+    /// Keys of all names of the advisories that affect the component, sorted, for queries. Empty if
+    /// `advisories` has only some of them.
     pub(crate) advisory_keys: Vec<String>,
-    /// Ids of advisories whose match a VEX statement ended.
+    /// Ids of advisories that do not affect the component according to a VEX statement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ended: Vec<String>,
-    /// Further mentions of the package, in the same SBOM and in others of the audit.
+    /// Further mentions of the component's package, in the same SBOM and in others of the audit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) other_mentions: Vec<Mention>,
-    /// Number of all advisories, if `advisories` has only some; the component's matches then
-    /// contain all. `None` if `advisories` has all.
+    /// Number of all advisories that affect the component, if `advisories` has only some; the
+    /// component's stored matches then contain all. `None` if `advisories` has all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) advisory_count: Option<usize>,
     /// Whether the import still stores matches of the component in further steps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) unfinished: bool,
-    /// Number of times that an assessment in several steps was requested.
+    /// Number of times that an assessment of the component in several steps was requested; `None`
+    /// if never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) revision: Option<u64>,
 }
@@ -87,13 +89,14 @@ pub(crate) struct StoredComponent {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Mention {
     pub(crate) artifact_sha256: String,
-    /// Reference of the mention in the SBOM; `None` if it has none or was not stored.
+    /// Reference of the component in this SBOM; `None` if the mention has none, or it was not
+    /// stored.
     pub(crate) reference: Option<String>,
 }
 
 document!(StoredComponent, "components");
 
-/// The SBOM that contains a component.
+/// The SBOM that contains a component, with its format, tool and file.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SourceScope")]
 pub(crate) struct SourceSbom {
@@ -112,31 +115,35 @@ pub(crate) struct ReportedAdvisory {
     pub(crate) advisory_id: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) source_tool: String,
-    /// Lower-case hex SHA-256 of the document that reports the vulnerability.
+    /// Lower-case hex SHA-256 of the document that reports the vulnerability for the component.
     pub(crate) artifact_sha256: String,
-    /// State of the VEX statement in the SBOM; `None` if it only reports the vulnerability.
+    /// The state in the VEX statement about the vulnerability in the SBOM; `None` if the SBOM only
+    /// reports the vulnerability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<State>,
-    /// State and justification, if the SBOM states that the component is not affected.
+    /// The state and its justification, if a VEX statement in the SBOM ends the match; otherwise
+    /// `None`.
     pub(crate) dismissed: Option<String>,
-    /// Severity in the document that reports the vulnerability.
+    /// Severity of the vulnerability in the document that reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) severity: Option<Rating>,
 }
 
 impl ReportedAdvisory {
-    /// Returns the state of the VEX statement. Documents of older versions only have `dismissed`.
+    /// Returns the state of the VEX statement about the vulnerability. Documents of older versions
+    /// only have `dismissed`.
     pub(crate) fn stated(&self) -> Option<State> {
         self.state.or(self.dismissed.as_ref().map(|_| State::NotAffected))
     }
 
-    /// Whether the report adds a vulnerability: no VEX statement in the SBOM ends its match.
+    /// Whether the report adds a vulnerability to the component: no VEX statement in the SBOM ends
+    /// its match.
     pub(crate) fn is_open(&self) -> bool {
         !self.stated().is_some_and(State::ends)
     }
 }
 
-/// Properties of an import of one SBOM, which its components share.
+/// Properties that all components of an imported SBOM share: audit, repository, commit, SBOM file.
 #[derive(Clone, Debug)]
 pub(crate) struct SbomImportProperties {
     pub(crate) latest: bool,
@@ -217,7 +224,7 @@ impl StoredComponent {
         }
     }
 
-    /// Returns every mention of the component, first one first.
+    /// Returns every mention of the component in SBOMs of its audit, the first mention first.
     pub(crate) fn mentions(&self) -> impl Iterator<Item = Mention> {
         let first = Mention {
             artifact_sha256: self.artifact_sha256.clone(),
@@ -226,7 +233,8 @@ impl StoredComponent {
         std::iter::once(first).chain(self.other_mentions.iter().cloned())
     }
 
-    /// Merges the same package of another SBOM of the audit into this component.
+    /// Merges the same package of another SBOM of the audit into this component. The caller
+    /// assesses the result.
     pub(crate) fn merge(&mut self, other: Self) {
         let mentions = other.mentions().collect();
         add_new(&mut self.other_mentions, mentions);
@@ -259,7 +267,7 @@ impl StoredComponent {
         Some(package)
     }
 
-    /// Returns all limitations of the component.
+    /// Returns all limitations of the component: those of its SBOM, and those about its advisories.
     pub(crate) fn all_limitations(&self) -> Vec<String> {
         let limitations = self.limitations.iter().chain(&self.open_questions).cloned();
         limitations.chain(self.more_advisories()).collect()
@@ -281,7 +289,7 @@ impl StoredComponent {
         })
     }
 
-    /// Removes the members that lists do not return, to save memory.
+    /// Removes members of the component that lists of dependencies do not return, to save memory.
     pub(crate) fn slim(&mut self) {
         self.advisory_count = Some(self.count_advisories());
         self.advisories.truncate(SHOWN);
@@ -304,7 +312,7 @@ impl StoredComponent {
     }
 }
 
-/// Appends the items that the list does not have.
+/// Appends those items of `from` that `to` does not have.
 fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
     for item in from {
         if !to.contains(&item) {
@@ -313,7 +321,7 @@ fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
     }
 }
 
-/// Maximum size of `search_text`, in bytes.
+/// Maximum size of a component's `search_text`, in bytes.
 const MAX_SEARCH_TEXT: usize = 4_600;
 
 fn search_text(name: &str, purl: Option<&str>) -> String {

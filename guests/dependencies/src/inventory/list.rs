@@ -15,7 +15,7 @@ use crate::ingest;
 use crate::matching::AdvisoryMatch;
 use crate::sbom::Scope;
 
-/// Text for the OpenAPI document about the list of dependencies.
+/// Text for the OpenAPI document: what the list of dependencies contains.
 pub(crate) const DESCRIPTION: &str = "Ordered by name, ecosystem, version, id. A dependency is a \
     package of a repository's branch, identified by its canonical purl; several mentions are one \
     dependency. By default the list has those of the latest audit of each repository and branch \
@@ -65,7 +65,7 @@ pub(crate) struct Filters {
     history: bool,
 }
 
-/// A page of dependencies.
+/// A page of the list of dependencies.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DependencyInventory")]
 pub(crate) struct Inventory {
@@ -73,7 +73,7 @@ pub(crate) struct Inventory {
     /// Whether the page includes dependencies of earlier audits.
     historical: bool,
     items: Vec<Dependency>,
-    /// Limitations of the items, and imports that the list does not show yet.
+    /// Limitations of the dependencies on the page, and of imports that the list does not show yet.
     limitations: BTreeSet<String>,
     next_cursor: Option<String>,
 }
@@ -82,14 +82,15 @@ pub(crate) struct Inventory {
 #[derive(Serialize, JsonSchema)]
 struct Dependency {
     advisories: Vec<AdvisoryMatch>,
-    /// Lower-case hex SHA-256 of the SBOM.
+    /// Lower-case hex SHA-256 of the SBOM that contains the dependency.
     artifact_sha256: String,
     audit_id: Uuid,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
     /// Reference of the component in the SBOM: `bom-ref` or `SPDXID`.
     component_ref: Option<String>,
-    /// Direct dependencies: purls, or references in the SBOM of components without a purl.
+    /// Direct dependencies of this package: purls; for components without a purl, references in the
+    /// SBOM.
     dependencies: Vec<String>,
     deployments: Vec<ContainingDeployment>,
     direct: bool,
@@ -102,9 +103,10 @@ struct Dependency {
     observed_at: Timestamp,
     purl: Option<String>,
     repository_id: Uuid,
-    /// Id of the import that stored the dependency.
+    /// Id of the SBOM's import that stored the dependency.
     scanner_run_id: Uuid,
-    /// Scope in the SBOM: `required`, `optional` or `excluded`; null if the SBOM has none.
+    /// Scope of the dependency in the SBOM: `required`, `optional` or `excluded`; null if the SBOM
+    /// has none.
     scope: Option<Scope>,
     source_scope: SourceSbom,
     version: Option<String>,
@@ -140,7 +142,8 @@ pub(crate) fn list(
 }
 
 impl Filters {
-    /// Returns the requested advisory name, trimmed; `None` if the filter is absent.
+    /// Returns the advisory name by which dependencies are filtered; `None` if the filter is
+    /// absent.
     pub(super) fn advisory(&self) -> Option<&str> {
         self.advisory.as_deref()
     }
@@ -149,7 +152,7 @@ impl Filters {
         self.history
     }
 
-    /// Adds the filters, and the order that components and matches have in common, to a query.
+    /// Adds these filters, and the order that components and matches have in common, to a query.
     pub(super) fn apply<'a, T: Document>(&self, query: Query<'a, T>) -> Query<'a, T> {
         let query = match self.history {
             true => query.one_of("latest", [false, true]),

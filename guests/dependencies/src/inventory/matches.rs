@@ -10,9 +10,9 @@ use super::component::{SHOWN, StoredComponent};
 use crate::matching::{ComponentAssessment, Vulnerability};
 use crate::text::advisory_key;
 
-/// Maximum number of matches written at a time.
+/// Maximum number of matches that are written with one call of the host.
 const CHUNK: usize = 1_000;
-/// Maximum number of limitations about advisories stored with a component.
+/// Maximum number of limitations about advisories that are stored with a component.
 const MOST_QUESTIONS: usize = 50;
 
 /// A match of a component with one name of an advisory that affects it.
@@ -29,15 +29,15 @@ pub(crate) struct StoredMatch {
     pub(crate) ecosystem: Option<String>,
     pub(crate) version: Option<String>,
     pub(crate) search_text: String,
-    /// The vulnerability; only set if the component does not store all its advisories, and only in
-    /// the match with the advisory's id, not in those with its other names.
+    /// The matched vulnerability; only set if the component does not store all its advisories, and
+    /// only in the match with the advisory's id, not in those with its other names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) vulnerability: Option<Vulnerability>,
 }
 
 document!(StoredMatch, "matches");
 
-/// Returns the document id of a match.
+/// Returns the document id of the match of a component with an advisory name.
 pub(crate) fn id(component_id: &str, advisory_key: &str) -> String {
     format!("{component_id}/{advisory_key}")
 }
@@ -61,7 +61,8 @@ impl StoredMatch {
     }
 }
 
-/// Returns the matches of some vulnerabilities of a component, by document id.
+/// Returns the matches of a component with all names of these vulnerabilities, each with its
+/// document id.
 fn matches_of(
     component_id: &str,
     component: &StoredComponent,
@@ -81,7 +82,8 @@ fn matches_of(
     matches
 }
 
-/// Stores the result of an assessment in a component. Returns whether the component changed.
+/// Sets a component's advisories and limitations to the result of an assessment. Returns whether
+/// the component changed.
 pub(crate) fn apply(component: &mut StoredComponent, assessment: &ComponentAssessment) -> bool {
     let all = assessment.vulnerabilities.len();
     let entries = most_severe(&assessment.vulnerabilities);
@@ -104,7 +106,8 @@ pub(crate) fn apply(component: &mut StoredComponent, assessment: &ComponentAsses
     changed
 }
 
-/// Returns the most severe vulnerabilities, as many as a component stores, ordered by advisory id.
+/// Returns the most severe of a component's vulnerabilities, as many as a component stores, ordered
+/// by advisory id.
 fn most_severe(all: &[Vulnerability]) -> Vec<&Vulnerability> {
     let mut found: Vec<&Vulnerability> = all.iter().collect();
     found.sort_by_key(|found| std::cmp::Reverse(found.severity));
@@ -122,8 +125,8 @@ fn bounded_questions(limitations: &BTreeSet<String>) -> Vec<String> {
     questions
 }
 
-/// Stores the matches of new components. Each item has the component's id, the component and its
-/// vulnerabilities.
+/// Stores the matches of new components. Each item has a component's document id, the component and
+/// its vulnerabilities.
 pub(crate) fn create<'a>(
     scope: &Scope,
     components: impl IntoIterator<Item = (&'a str, &'a StoredComponent, &'a [Vulnerability])>,
@@ -147,8 +150,8 @@ fn create_all(scope: &Scope, matches: &[(String, StoredMatch)]) -> Result<(), Do
     scope.documents().create_all(matches.iter().map(|(id, found)| (id, found)))
 }
 
-/// Stores the matches of some vulnerabilities of a component, which may exist already. Returns the
-/// names in the matches that existed.
+/// Stores the matches of a component with some vulnerabilities; they may exist already. Returns the
+/// advisory names of the matches that existed.
 pub(crate) fn put(
     scope: &Scope,
     component: &Stored<StoredComponent>,
@@ -177,7 +180,8 @@ pub(crate) fn put(
     Ok(known)
 }
 
-/// Replaces a component's matches, which have the names `before`, by those of an assessment.
+/// Replaces a component's matches by those of an assessment. `before` has the advisory names of the
+/// stored matches, sorted.
 pub(crate) fn renew(
     scope: &Scope,
     component: &Stored<StoredComponent>,
@@ -212,8 +216,8 @@ pub(crate) fn renewal_cost(
     2 * gone + replaced + (now.len() - kept)
 }
 
-/// Returns the names in a component's matches, sorted. Reads the matches only if the component has
-/// more advisories than it stores.
+/// Returns the advisory names in a component's matches, sorted. Reads the matches only if the
+/// component has more advisories than it stores.
 pub(crate) fn keys(
     scope: &Scope,
     component: &Stored<StoredComponent>,

@@ -10,5 +10,5 @@ mod row_filter;
 
 use area_sdk::Paging;
 
-/// Paging of lists that are ordered by long texts, which are part of the cursor.
+/// Paging of lists whose cursors may be long, because the lists are ordered by long texts.
 pub(crate) type LongPaging = Paging<50, 100, 8000>;

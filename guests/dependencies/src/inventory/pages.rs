@@ -13,16 +13,18 @@ use crate::advisories::mentions;
 
 type Components = Vec<Stored<StoredComponent>>;
 
-/// Number of rows in the first query, when their sizes are unknown.
+/// Number of rows (components or matches) in the first query for a page, when their sizes are
+/// unknown.
 const FIRST: usize = 10;
-/// Number of rows in a query that follows one with hidden rows.
+/// Maximum number of rows in a query that follows a query with hidden rows.
 const MOST: usize = 500;
-/// Approximate maximum size of the rows of a further query, in bytes.
+/// Approximate maximum size of the rows of each later query for a page, in bytes.
 const BYTES: usize = 8 << 20;
-/// Maximum number of rows read for one page. While an import runs, most rows may be hidden.
+/// Maximum number of rows read for one page of dependencies. While an import runs, most rows may be
+/// hidden.
 const MOST_READ: usize = 4_000;
 
-/// Returns the page of components that filters and paging select.
+/// Returns the page of the dependency list that filters and paging select.
 pub(super) fn page(
     ctx: &Ctx,
     filters: &Filters,
@@ -66,7 +68,7 @@ fn once<'a>(
     Ok(components)
 }
 
-/// Queries rows until a page of components is complete.
+/// Queries rows until a page of components is complete, or the maximum number of rows was read.
 fn gather<'a, T: Row>(
     paging: LongPaging,
     mut row_filter: RowFilter<'_>,
@@ -102,20 +104,21 @@ fn gather<'a, T: Row>(
     }
 }
 
-/// Returns the number of rows that complete a page with `missing` components, if more listed rows
-/// follow.
+/// Returns the number of rows that complete a page. `answers` has for each row whether it is
+/// listed, `missing` is the number of components that the page lacks. `None` if no further row is
+/// listed.
 fn end_of(answers: &[bool], missing: usize) -> Option<usize> {
     let mut those = answers.iter().enumerate().filter(|(_, answers)| **answers);
     let (last, _) = those.nth(missing - 1)?;
     those.next().map(|_| last + 1)
 }
 
-/// Number of rows to read in the next query.
+/// Number of rows to read in the next query for a page of dependencies.
 struct AdaptiveBatchSize {
     affordable: usize,
-    /// Whether the last query returned hidden rows.
+    /// Whether the last query returned rows that the dependency list does not show.
     has_hidden: bool,
-    /// Number of rows that may still be read for this page.
+    /// Number of rows that may still be read for this page of dependencies.
     left: usize,
 }
 
@@ -138,7 +141,8 @@ impl AdaptiveBatchSize {
     }
 }
 
-/// Returns how many documents of this average size fit into memory.
+/// Returns how many documents fit into the maximum size of a query, if they have the average size
+/// of these `count` documents with `bytes` bytes.
 fn affordable(count: usize, bytes: usize) -> usize {
     (BYTES * count).checked_div(bytes).unwrap_or(MOST).max(1)
 }

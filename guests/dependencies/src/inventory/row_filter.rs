@@ -11,17 +11,17 @@ use super::component::StoredComponent;
 use super::matches::StoredMatch;
 use crate::ingest::{BranchHead, StoredImport, head_id};
 
-/// A row of a list: a component, or a match of one.
+/// A row of the dependency list: a component, or a match of a component with an advisory name.
 pub(crate) trait Row: Document {
-    /// Returns the branch of the row.
+    /// Returns the repository and branch to which the component or match belongs.
     fn branch(&self) -> RepositoryBranch;
-    /// Returns the id of the audit that stored the row.
+    /// Returns the id of the audit whose import stored the component or match.
     fn audit_id(&self) -> Uuid;
-    /// Returns the approximate size of the row in memory, in bytes.
+    /// Returns the approximate size of the component or match in memory, in bytes.
     fn bytes(&self) -> usize;
 }
 
-/// Id of a repository, and name of a branch.
+/// A branch of a repository: id of the repository, and name of the branch.
 pub(crate) type RepositoryBranch = (Uuid, Option<String>);
 
 impl Row for StoredComponent {
@@ -52,12 +52,13 @@ impl Row for StoredMatch {
     }
 }
 
-/// Decides which rows are listed; stores the heads and imports that the request has read.
+/// Decides which rows of the dependency list are shown. Caches the branch heads and imports that
+/// the request has read.
 pub(crate) struct RowFilter<'a> {
     scope: &'a Scope,
-    /// Audit of the head by branch; `None` for a branch without a head.
+    /// Id of the audit that is the head, by branch; `None` for a branch without a head.
     heads: BTreeMap<RepositoryBranch, Option<Uuid>>,
-    /// Whether the rows of an audit are hidden, by audit; `None` unless the request asks for
+    /// Whether the rows of an audit are hidden, by audit; `None` if the request does not ask for
     /// history.
     hidden: Option<BTreeMap<Uuid, bool>>,
 }
@@ -67,8 +68,8 @@ impl<'a> RowFilter<'a> {
         Self { scope, heads: BTreeMap::new(), hidden: history.then(BTreeMap::new) }
     }
 
-    /// Returns for each row whether it is listed: rows of the current inventories; with history,
-    /// also rows of former inventories.
+    /// Returns for each row whether the list shows it: rows of the current inventories; with
+    /// history, also rows of former inventories.
     pub(crate) fn answers<T: Row>(
         &mut self,
         rows: &[Stored<T>],

@@ -32,34 +32,34 @@ pub(crate) struct AssessmentInSteps {
     stage: AssessmentStage,
 }
 
-/// Next stage of the assessment.
+/// Next stage of an assessment that takes several steps.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum AssessmentStage {
-    /// Read the advisory entries of the package.
+    /// Read the advisory entries of the component's package.
     Scan,
     /// Write the matches of advisories whose id is after this one; `None` means all.
     Write { after: Option<String> },
-    /// Delete matches of former assessments, from this cursor on.
+    /// Delete matches that only former assessments of the component found, from this cursor on.
     Prune { cursor: Option<String> },
 }
 
-/// Result of a step.
+/// Result of one step of assessing a component with many advisories.
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and is moved once")]
 pub(crate) enum AssessmentStepResult {
     /// The assessment is not finished; no matches were stored.
     GoOn,
-    /// Matches of some vulnerabilities were stored.
+    /// Matches of the component with some vulnerabilities were stored.
     PartlyAssessed(PartialAssessment),
     /// The assessment is finished; `None` if the component was deleted.
     Finished(Option<Box<Stored<StoredComponent>>>),
 }
 
-/// A component and the vulnerabilities whose matches a step stored.
+/// A component, and those of its vulnerabilities whose matches a step of the assessment stored.
 pub(crate) struct PartialAssessment {
     pub(crate) component: Stored<StoredComponent>,
     pub(crate) vulnerabilities: Vec<Vulnerability>,
-    /// Names in the matches that existed before.
+    /// Advisory names in those of the stored matches that existed before the step.
     pub(crate) known: BTreeSet<String>,
 }
 
@@ -68,8 +68,8 @@ impl AssessmentInSteps {
         Self { component_id, is_new, stage: AssessmentStage::Scan }
     }
 
-    /// Continues the assessment as far as the budget permits. Uses `scan` again if the component
-    /// has the same package and version.
+    /// Continues the assessment as far as the budget permits. Uses the given scan of advisories
+    /// again if it is of the same package and version.
     pub(crate) fn step(
         &mut self,
         ctx: &JobCtx,
@@ -186,10 +186,10 @@ impl AssessmentInSteps {
     }
 }
 
-/// Maximum number of matches that are read, and deleted, in one page.
+/// Maximum number of matches that are read, and deleted, in one page of the stage `Prune`.
 const PRUNED: u32 = 1_000;
 
-/// Completes the assessment of the component with the results of the scan.
+/// Completes the assessment of the component with the results of the scan of its advisories.
 fn assess(
     scope: &Scope,
     scan: &AdvisoryScan,

@@ -10,18 +10,20 @@ use crate::budget::StepBudget;
 use crate::inventory::alerts::NewVulnerabilityEvents;
 use crate::inventory::component::StoredComponent;
 
-/// Number of components read at a time; some are large.
+/// Number of components that the job reads at a time; some are large.
 const PAGE: u32 = 10;
 
-/// Job that assesses one component, or all latest components of a package, again.
+/// Job that assesses one component with many advisories, or all latest components of a package,
+/// again in several steps.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Rescan {
     subject: ReassessmentTarget,
-    /// Revision of the subject when the job began; `None` before its first step.
+    /// Revision of the component or package (`subject`) when the job began; `None` before its first
+    /// step.
     revision: Option<u64>,
-    /// Ids of the remaining components of the page.
+    /// Ids of components of the current page that are not assessed yet.
     components: Vec<String>,
-    /// Cursor of the next page; `None` before the first page.
+    /// Cursor of the package's next page of components; `None` before the first page.
     cursor: Option<String>,
     has_all: bool,
     current: Option<AssessmentInSteps>,
@@ -43,7 +45,7 @@ impl Rescan {
         }
     }
 
-    /// Reads the ids of the next components. Returns whether there are any.
+    /// Reads the ids of the next components to assess. Returns whether there are any.
     fn find(&mut self, ctx: &JobCtx, budget: &mut StepBudget) -> Result<bool, JobError> {
         while self.components.is_empty() && !self.has_all {
             budget.spend(PAGE as usize);

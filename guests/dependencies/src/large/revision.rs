@@ -7,7 +7,7 @@ use area_sdk::{DocumentError, JobOptions, Scope};
 use super::rescan::Rescan;
 use crate::inventory::component::StoredComponent;
 
-/// Component or package that is assessed again as a whole.
+/// Target of a reassessment in several steps: one component, or all latest components of a package.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Subject")]
@@ -18,7 +18,8 @@ pub(crate) enum ReassessmentTarget {
     Component(String),
 }
 
-/// Revision of a package; the document's id is the SHA-256 of the package key.
+/// Number of changes that require a new assessment of a package's large components; the document's
+/// id is the SHA-256 of the package key.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct PackageRevision {
     package_key: String,
@@ -46,7 +47,7 @@ fn write(scope: &Scope, package_key: &str, by: u64) -> Result<(), DocumentError>
     }
 }
 
-/// Increments the revision of a subject and enqueues the job that assesses its components again.
+/// Increments the revision of a component or package, and enqueues the job that assesses it again.
 pub(crate) fn raise(scope: &Scope, subject: ReassessmentTarget) -> Result<(), DocumentError> {
     let dedupe_key = match &subject {
         ReassessmentTarget::Package(key) => {
@@ -70,7 +71,7 @@ pub(crate) fn raise(scope: &Scope, subject: ReassessmentTarget) -> Result<(), Do
     Ok(())
 }
 
-/// Returns the revision of a subject; 0 if it never changed.
+/// Returns the revision of a component or package; 0 if it never changed.
 pub(super) fn of(scope: &Scope, subject: &ReassessmentTarget) -> Result<u64, DocumentError> {
     match subject {
         ReassessmentTarget::Package(key) => {
@@ -91,8 +92,8 @@ pub(super) fn current(scope: &Scope, component: &StoredComponent) -> Result<u64,
     Ok(own + package.map_or(Ok(0), |package| of(scope, &package))?)
 }
 
-/// Whether the subject still has this revision. If so, writes it again, so that a concurrent change
-/// of the revision conflicts with this call.
+/// Whether the component or package still has this revision. If so, writes the revision again, so
+/// that a concurrent change of it conflicts with this call.
 pub(super) fn hold(
     scope: &Scope,
     subject: &ReassessmentTarget,

@@ -9,7 +9,7 @@ use crate::budget::StepBudget;
 use crate::inventory::component::StoredComponent;
 use crate::matching::{ComponentAssessment, EntryPages, Vulnerability};
 
-/// Vulnerabilities that one step of a scan found, stored until the assessment ends.
+/// Vulnerabilities that one step of an [`AdvisoryScan`] found, stored until the assessment ends.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ScanPart")]
 pub(crate) struct VulnerabilityChunk {
@@ -18,31 +18,32 @@ pub(crate) struct VulnerabilityChunk {
 
 document!(VulnerabilityChunk, "scan_parts");
 
-/// Number of vulnerabilities after which a part is stored.
+/// Number of found vulnerabilities after which a scan stores them as a [`VulnerabilityChunk`].
 const PART: usize = 500;
 
-/// A scan: the comparison of all advisory entries of a package with one version.
+/// The comparison of all advisory entries of a package with one version, in several steps.
 ///
 /// The revision is the sum of the component's and the package's revisions. Both only increase, so
 /// an equal sum means that neither changed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AdvisoryScan {
-    /// Prefix of the document ids of the parts.
+    /// Prefix of the document ids of the scan's [`VulnerabilityChunk`]s.
     owner: String,
-    /// Key of everything that affects the result: package, version, release and spelling.
+    /// Key of everything that affects the result of the scan: package, version, release and
+    /// spelling.
     subject: String,
     revision: u64,
     parts: usize,
-    /// Cursor of the next page of entries; `None` before the first page.
+    /// Cursor of the next page of advisory entries; `None` before the first page.
     cursor: Option<String>,
     is_complete: bool,
-    /// Results of the scan other than the vulnerabilities in stored parts.
+    /// Results of the scan, without the vulnerabilities in stored [`VulnerabilityChunk`]s.
     findings: ComponentAssessment,
 }
 
 impl AdvisoryScan {
-    /// Returns the scan for a component: the given one if it has the same package and version and
-    /// is not outdated; otherwise a new one.
+    /// Returns the scan of advisories for a component: the given one if it is of the same package
+    /// and version and not outdated; otherwise a new one.
     pub(super) fn of<'a>(
         ctx: &JobCtx,
         owner: &str,
@@ -72,7 +73,7 @@ impl AdvisoryScan {
         self.is_complete
     }
 
-    /// Whether neither the component nor the package changed since the scan began; see
+    /// Whether neither the component nor its package changed since the scan began; see
     /// [`revision::hold`].
     pub(super) fn hold(
         &self,
@@ -85,7 +86,8 @@ impl AdvisoryScan {
         revision::hold(ctx, &ReassessmentTarget::Package(key), of_package)
     }
 
-    /// Reads entries as far as the budget permits. Returns whether all entries are read.
+    /// Compares further advisory entries with the component, as far as the budget permits. Returns
+    /// whether all entries were compared.
     pub(super) fn read_some(
         &mut self,
         scope: &Scope,
@@ -134,7 +136,7 @@ impl AdvisoryScan {
         scope.documents::<VulnerabilityChunk>().get_many(ids)
     }
 
-    /// Returns the result of the scan for a component, and the number of documents read.
+    /// Returns the whole result of the scan for a component, and the number of documents read.
     pub(super) fn load(
         &self,
         scope: &Scope,

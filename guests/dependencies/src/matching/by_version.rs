@@ -14,44 +14,46 @@ use crate::inventory::component::StoredComponent;
 use crate::osv::evaluate::{self, AffectedReason};
 use crate::text::advisory_key;
 
-/// Value of `source_tool` for matches that this area found.
+/// Value of `source_tool` in matches that this area found by comparing versions.
 const EVALUATOR: &str = "osv";
 
-/// Maximum number of advisory entries for its package plus reported vulnerabilities with which a
-/// component is assessed in one step.
+/// Maximum number of advisory entries and reported vulnerabilities with which a component is
+/// assessed in one step. A component with more needs several steps.
 const LARGE: usize = if cfg!(test) { 150 } else { 1_000 };
 
-/// Limitation of a component that is affected by advisories for a path with another case.
+/// Limitation of a component to which advisories for a Go module path in another case are applied.
 const CASE_UNKNOWN: &str = "The SBOM writes the paths of Go modules in lower case, so advisories \
                             for paths that differ in upper and lower case are applied too.";
 
-/// Maximum number of advisory entries and reported vulnerabilities of one batch of components.
+/// Maximum number of advisory entries and reported vulnerabilities of a batch of components that
+/// are assessed together.
 const MOST_ENTRIES: usize = 4_000;
 
-/// Maximum number of pairs of a component and an entry in one batch. Each pair may become a
-/// vulnerability in memory.
+/// Maximum number of pairs of a component and an advisory entry in one batch. Each pair may become
+/// a vulnerability in memory.
 const MOST_PAIRS: usize = 20_000;
 
-/// Approximate maximum size in memory of the entries read for one batch, in bytes.
+/// Approximate maximum size in memory of the advisory entries read for one batch of components, in
+/// bytes.
 const MOST_BYTES: usize = 12 << 20;
 
-/// Number of entries in the first page, when their sizes are unknown. Some entries list hundreds of
-/// versions.
+/// Number of advisory entries in the first page, when their sizes are unknown. Some entries list
+/// hundreds of versions.
 const FIRST_PAGE: usize = 50;
 
-/// Maximum number of entries in a further page.
+/// Maximum number of advisory entries in each later page.
 const PAGE: usize = 500;
 
-/// Approximate maximum size of a further page, in bytes.
+/// Approximate maximum size in memory of each later page of advisory entries, in bytes.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// Maximum number of package keys in one query.
+/// Maximum number of package keys in one query for advisory entries.
 const KEYS: usize = 500;
 
-/// Number of advisory entries by package key. Packages without entries are missing.
+/// Number of advisory entries by package key. Packages without advisory entries are missing.
 type AdvisoryEntryCounts = BTreeMap<String, usize>;
 
-/// Assesses as many of the first components as fit into one batch.
+/// Compares as many of the first components with advisory entries as fit into one batch.
 pub(super) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
@@ -94,7 +96,8 @@ pub(super) fn assess(
     Ok(BatchAssessment::Some(assessments))
 }
 
-/// Returns how many of the first components can be assessed as one batch.
+/// Returns how many of the first components can be assessed as one batch; 0 if the first needs
+/// several steps.
 fn together(components: &[&StoredComponent], counts: &AdvisoryEntryCounts) -> usize {
     let (mut entries, mut pairs, mut seen) = (0, 0, BTreeSet::new());
     let fits = components.iter().take_while(|component| {
@@ -109,8 +112,8 @@ fn together(components: &[&StoredComponent], counts: &AdvisoryEntryCounts) -> us
     fits.count()
 }
 
-/// Returns the result for a first component that needs several steps. It contains the component's
-/// package key if the package has too many entries.
+/// Returns the result for a first component whose assessment needs several steps. It contains the
+/// component's package key if the package has too many advisory entries.
 fn large(components: &[&StoredComponent], counts: &AdvisoryEntryCounts) -> BatchAssessment {
     let key = components.first().and_then(|component| component.package_key.as_ref());
     BatchAssessment::Large(
@@ -125,12 +128,12 @@ pub(crate) struct EntryPages<'a> {
     cursor: Option<String>,
     is_last: bool,
     limit: usize,
-    /// Approximate size in memory of the last page, in bytes.
+    /// Approximate size in memory of the last page of advisory entries, in bytes.
     bytes: usize,
 }
 
 impl<'a> EntryPages<'a> {
-    /// Maximum number of entries in one page.
+    /// Maximum number of advisory entries in one page.
     pub(crate) const MOST: usize = PAGE;
 
     fn of_packages(scope: &'a Scope, keys: &[&str], cursor: Option<String>) -> Self {
@@ -138,7 +141,7 @@ impl<'a> EntryPages<'a> {
         Self { scope, is_last: keys.is_empty(), keys, cursor, limit: FIRST_PAGE, bytes: 0 }
     }
 
-    /// Starts reading the entries of a component's package, at a cursor.
+    /// Starts reading the advisory entries of a component's package, at a cursor.
     pub(crate) fn of(
         scope: &'a Scope,
         component: &StoredComponent,
@@ -148,7 +151,7 @@ impl<'a> EntryPages<'a> {
         Self::of_packages(scope, &keys, cursor)
     }
 
-    /// Returns the next page of entries; `None` after the last page.
+    /// Returns the next page of advisory entries; `None` after the last page.
     fn next(
         &mut self,
         budget: &mut StepBudget,
@@ -173,8 +176,8 @@ impl<'a> EntryPages<'a> {
         Ok(Some(entries))
     }
 
-    /// Compares a component with the next page of entries. Returns the cursor of the page after it;
-    /// `None` after the last page.
+    /// Compares a component with the next page of advisory entries and adds the results to
+    /// `assessment`. Returns the cursor of the page after it; `None` after the last page.
     pub(crate) fn look_at(
         &mut self,
         component: &StoredComponent,
@@ -210,7 +213,7 @@ fn count(
     Ok(counts)
 }
 
-/// Returns the indexes of the components by package key, for packages that have entries.
+/// Returns the indexes of the components by package key, for packages that have advisory entries.
 fn by_key<'a>(
     components: &[&'a StoredComponent],
     entries: &AdvisoryEntryCounts,
@@ -227,8 +230,8 @@ fn by_key<'a>(
 }
 
 impl ComponentAssessment {
-    /// Adds the result of comparing an advisory entry with a component. `package` has the
-    /// component's version.
+    /// Adds the result of comparing an advisory entry with a component. `package` is the
+    /// component's package with its version.
     fn look_at(&mut self, component: &StoredComponent, package: &Package, entry: &AffectedPackage) {
         self.has_entries = true;
         if entry.withdrawn || !entry.is_for_release_of(package, &mut self.limitations) {
@@ -256,15 +259,15 @@ impl AffectedPackage {
         SpellingMatch::of(&package.ecosystem, &component.name, theirs, component.case_known)
     }
 
-    /// Returns the approximate size of the entry in memory, in bytes.
+    /// Returns the approximate size of the advisory entry in memory, in bytes.
     fn bytes(&self) -> usize {
         let versions = self.affected.versions.iter().map(|version| version.len() + 24);
         let ranges = self.affected.ranges.iter().map(|range| 100 * (1 + range.events.len()));
         1_000 + versions.sum::<usize>() + ranges.sum::<usize>()
     }
 
-    /// Whether the entry applies to the package's release of a distribution. Adds a limitation if
-    /// that is unknown.
+    /// Whether the advisory entry is for the release of a distribution to which the package
+    /// belongs. Adds a limitation if that is unknown.
     fn is_for_release_of(&self, package: &Package, limitations: &mut BTreeSet<String>) -> bool {
         let Some(named) = &self.affected.package else { return false };
         let release = Package::of_osv(&named.ecosystem, &named.name).release;

@@ -8,13 +8,13 @@ use area_sdk::prelude::*;
 use crate::ecosystem::Package;
 use crate::osv::evaluate::{ComparisonObstacle, Verdict};
 
-/// Maximum number of advisory ids in a limitation.
+/// Maximum number of advisory ids that one limitation names.
 const EXAMPLES: usize = 3;
 
 /// Advisories that could not be compared with one component, counted by cause.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct UndecidedAdvisories {
-    /// Advisory whose entries are being read.
+    /// Advisory whose `affected` entries are being compared with the component.
     current: Option<AdvisoryVerdictAccumulator>,
     causes: BTreeMap<ComparisonObstacle, CauseCount>,
 }
@@ -35,8 +35,8 @@ struct CauseCount {
 }
 
 impl UndecidedAdvisories {
-    /// Adds the verdict of an entry. The caller passes the entries of one advisory one after
-    /// another.
+    /// Adds the verdict on one `affected` entry of an advisory. The caller passes the entries of
+    /// one advisory one after another.
     pub(super) fn note(&mut self, advisory_id: &str, verdict: &Verdict) {
         if self.current.as_ref().is_none_or(|open| open.advisory_id != advisory_id) {
             self.close();
@@ -52,8 +52,9 @@ impl UndecidedAdvisories {
         open.obstacle = open.obstacle.max(verdict.obstacle);
     }
 
-    /// Counts the current advisory as undecided, unless it affects the component, or only its
-    /// ranges of commits could not be compared while other ranges or versions could.
+    /// Counts the current advisory as undecided if an entry could not be compared and none affects
+    /// the component. A range of commits does not count if other ranges or versions could be
+    /// compared.
     fn close(&mut self) {
         let Some(open) = self.current.take() else { return };
         let Some(obstacle) = open.obstacle.filter(|_| !open.affects) else { return };
@@ -67,7 +68,7 @@ impl UndecidedAdvisories {
         }
     }
 
-    /// Returns the limitations of the component, one for each cause.
+    /// Returns the limitations of the component about undecided advisories, one for each cause.
     pub(super) fn limitations(mut self, package: &Package) -> Vec<String> {
         self.close();
         let causes = self.causes.into_iter();

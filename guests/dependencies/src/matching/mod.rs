@@ -38,18 +38,18 @@ pub(crate) enum MatchBasis {
 #[schemars(rename = "Advisory")]
 pub(crate) struct AdvisoryMatch {
     pub(crate) advisory_id: String,
-    /// SHA-256 of the document that the match comes from: the advisory, or the SBOM that reports
-    /// the vulnerability.
+    /// SHA-256 of the document from which the match comes: the advisory's OSV record, or the SBOM
+    /// that reports the vulnerability.
     pub(crate) artifact_sha256: String,
     pub(crate) match_basis: MatchBasis,
-    /// Id of the import that stored the dependency.
+    /// Id of the SBOM's import that stored the dependency.
     pub(crate) scanner_run_id: Uuid,
     /// `osv` if the service compared versions, otherwise the scanner that reported the
     /// vulnerability.
     pub(crate) source_tool: String,
 }
 
-/// A vulnerability of a component, with all its names.
+/// A vulnerability that affects a component, with all its names (ids and aliases).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Vulnerability {
     pub(crate) entry: AdvisoryMatch,
@@ -57,38 +57,41 @@ pub(crate) struct Vulnerability {
     pub(crate) names: BTreeSet<String>,
 }
 
-/// Limitation of a package that no advisory names, if advisories name its unknown source package.
+/// Limitation of a package whose source package is unknown, while advisories for its distribution
+/// name source packages.
 const SOURCE_UNKNOWN: &str = "The SBOM names no source packages, but advisories for this \
                               distribution do, so advisories for this package may be missing.";
 
-/// Result of assessing a component: its vulnerabilities and limitations.
+/// Result of assessing a component against advisories: its vulnerabilities and limitations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ComponentAssessment {
-    /// Vulnerabilities, ordered by advisory id.
+    /// Vulnerabilities that affect the component, ordered by advisory id.
     pub(crate) vulnerabilities: Vec<Vulnerability>,
     /// Limitations about advisories that could not be compared with the component.
     pub(crate) limitations: BTreeSet<String>,
     doubts: UndecidedAdvisories,
-    /// Whether advisories name the component's package.
+    /// Whether there are advisory entries for the component's package.
     #[serde(default)]
     has_entries: bool,
-    /// Ids of advisories whose match a VEX statement ended.
+    /// Ids of advisories that do not affect the component according to a VEX statement.
     pub(crate) ended: BTreeSet<String>,
 }
 
-/// Result of assessing a batch of components.
+/// Result of assessing a batch of components against advisories.
 #[derive(Debug)]
 pub(crate) enum BatchAssessment {
-    /// Assessments of the first components, in their order.
+    /// Assessments of the first components of the batch, in their order.
     Some(Vec<ComponentAssessment>),
-    /// The first component needs several steps. Contains the key of its package if that has too
-    /// many entries.
+    /// The assessment of the first component needs several steps. Contains the key of its package
+    /// if that has too many advisory entries.
     Large(Option<String>),
-    /// The entries of the packages need too much memory; the caller uses fewer components.
+    /// The advisory entries of the packages need too much memory; the caller tries again with fewer
+    /// components.
     TooMany,
 }
 
-/// Assesses as many of the first components as fit into one batch.
+/// Assesses as many of the first components as fit into one batch against advisories and VEX
+/// statements.
 pub(crate) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
@@ -116,7 +119,8 @@ pub(crate) fn assess(
     Ok(BatchAssessment::Some(assessments))
 }
 
-/// Completes the assessment of a component whose advisory entries were compared in earlier steps.
+/// Completes the assessment of a component whose advisory entries were compared in earlier steps:
+/// adds reported vulnerabilities and applies VEX statements.
 pub(crate) fn complete(
     scope: &Scope,
     component: &StoredComponent,
@@ -132,7 +136,7 @@ pub(crate) fn complete(
 }
 
 impl ComponentAssessment {
-    /// Returns the names of all vulnerabilities, sorted.
+    /// Returns the names of all vulnerabilities that affect the component, sorted.
     pub(crate) fn names(&self) -> BTreeSet<&String> {
         self.vulnerabilities.iter().flat_map(|found| &found.names).collect()
     }
@@ -143,7 +147,8 @@ impl ComponentAssessment {
         1 + 3 * self.vulnerabilities.iter().map(|found| found.names.len()).sum::<usize>()
     }
 
-    /// Adds vulnerabilities that scanners report, with all their names in known advisories.
+    /// Adds vulnerabilities that scanners or VEX statements report for the component, with all
+    /// their names in known advisories.
     fn take_reported<'a>(
         &mut self,
         component: &StoredComponent,
@@ -166,8 +171,8 @@ impl ComponentAssessment {
         }
     }
 
-    /// Adds vulnerabilities that scanners report, merges vulnerabilities with a common name, and
-    /// applies VEX statements.
+    /// Adds vulnerabilities that scanners and VEX statements report, merges vulnerabilities with a
+    /// common name, and applies VEX statements that end a match.
     fn complete(
         &mut self,
         component: &StoredComponent,
@@ -225,7 +230,8 @@ fn preference(entry: &AdvisoryMatch) -> (bool, bool, String) {
     (id.starts_with("CVE-"), !id.starts_with("GHSA-"), id.clone())
 }
 
-/// Returns the known advisories by name, for all names that scanners report or VEX statements add.
+/// Returns the known advisories by name, for the names that scanners report or VEX statements add
+/// for these components.
 fn advisory_names(
     scope: &Scope,
     components: &[&StoredComponent],

@@ -7,10 +7,11 @@ use super::{Affected, Range, RangeEvent, RangeType};
 use crate::ecosystem::{self, Package};
 use crate::versions::{Scheme, Version};
 
-/// Maximum number of events of a range. Ranges of real advisories have about 20.
+/// Maximum number of events of an OSV range that is evaluated. Ranges of real advisories have about
+/// 20.
 const MAX_EVENTS: usize = 1_000;
 
-/// Reason why a version is affected.
+/// Reason why an advisory's `affected` entry affects a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AffectedReason {
     /// The version is in a range of the advisory.
@@ -19,8 +20,8 @@ pub(crate) enum AffectedReason {
     Listed,
 }
 
-/// Reason why an `affected` entry could not be compared with a component. Later reasons take
-/// precedence.
+/// Reason why an `affected` entry of an advisory could not be compared with a component. Of several
+/// reasons, the last in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ComparisonObstacle {
@@ -28,7 +29,7 @@ pub(crate) enum ComparisonObstacle {
     NoVersion,
     /// The range consists of commits (type `GIT`).
     Commits,
-    /// The entry is for a Go module whose path differs from the component's only in case.
+    /// The advisory entry is for a Go module whose path differs from the component's only in case.
     OtherCase,
     /// The range has more than [`MAX_EVENTS`] events.
     TooManyEvents,
@@ -43,16 +44,16 @@ pub(crate) enum ComparisonObstacle {
 pub(crate) struct Verdict {
     /// Reason why the component is affected; `None` if it is not, as far as that can be decided.
     pub(crate) ground: Option<AffectedReason>,
-    /// Whether `versions`, or at least one range, could be compared.
+    /// Whether the listed `versions`, or at least one range, could be compared with the component.
     pub(crate) answered: bool,
-    /// The reason with the highest precedence why a range could not be compared; `None` if all
-    /// could.
+    /// The reason why a range could not be compared with the component (of several, the one that
+    /// takes precedence); `None` if all ranges could.
     pub(crate) obstacle: Option<ComparisonObstacle>,
 }
 
 impl Verdict {
-    /// Returns the verdict on a Go module whose path differs in case. If the entry would affect the
-    /// component, that becomes an obstacle.
+    /// Returns the verdict for a component that is a Go module whose path differs from the
+    /// advisory's in case: not affected. If this verdict says affected, that becomes an obstacle.
     pub(crate) fn of_other_case(self) -> Self {
         let obstacle = (self.ground.is_some()).then_some(ComparisonObstacle::OtherCase);
         Self { ground: None, answered: true, obstacle }
@@ -67,8 +68,8 @@ struct CandidateVersion<'a> {
     version: Option<Version>,
 }
 
-/// Compares an `affected` entry with the version of a package. The caller has checked that the
-/// entry is for this package.
+/// Compares an advisory's `affected` entry with the version of a package. The caller has checked
+/// that the entry is for this package.
 pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
     let Some(text) = package.comparable_version() else { return without_version(affected) };
     let scheme = ecosystem::scheme(&package.ecosystem);
@@ -90,7 +91,8 @@ pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
     verdict
 }
 
-/// Returns the verdict on a component without a version. Only a range with all versions affects it.
+/// Returns the verdict on a component without a version. Only a range that contains all versions
+/// affects the component.
 fn without_version(affected: &Affected) -> Verdict {
     if affected.ranges.iter().any(Range::has_all_versions) {
         return Verdict { ground: Some(AffectedReason::Range), answered: true, obstacle: None };
@@ -101,8 +103,8 @@ fn without_version(affected: &Affected) -> Verdict {
 }
 
 impl Range {
-    /// Whether the range contains all versions: it begins before the first version and has no end.
-    /// False for ranges of commits.
+    /// Whether the OSV range contains all versions: it begins before the first version and has no
+    /// end. False for ranges of commits.
     fn has_all_versions(&self) -> bool {
         let from_zero =
             |event: &RangeEvent| matches!(event, RangeEvent::Introduced(at) if at == "0");
@@ -147,20 +149,20 @@ impl CandidateVersion<'_> {
     }
 }
 
-/// An event of a range, with its parsed version.
+/// An event of an OSV range, with its parsed version.
 #[derive(Debug)]
 struct ParsedEvent {
     at: EventPosition,
     kind: Kind,
 }
 
-/// Position of an event in the order of versions.
+/// Position of an OSV range's event in the order of versions.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum EventPosition {
-    /// Before all versions: `introduced` is `0`.
+    /// Before all versions; the event is `introduced` with `0`.
     Beginning,
     At(Version),
-    /// After all versions: `limit` is `*`.
+    /// After all versions; the event is `limit` with `*`.
     End,
 }
 
@@ -172,7 +174,7 @@ enum Kind {
     Limit,
 }
 
-/// Parses the events of a range; `None` if one of them has an invalid version.
+/// Parses the events of an OSV range; `None` if one of them has an invalid version.
 fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<ParsedEvent>> {
     let read = |event: &RangeEvent| {
         let (kind, text) = match event {
@@ -192,7 +194,8 @@ fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<ParsedEvent>> {
     range.events.iter().map(read).collect()
 }
 
-/// Whether the version is below one of the limits. True if the range has no limits.
+/// Whether the version is below one of the `limit` events of an OSV range. True if the range has
+/// none.
 fn before_limits(marks: &[ParsedEvent], version: &Version) -> bool {
     let mut limits = marks.iter().filter(|mark| mark.kind == Kind::Limit).peekable();
     limits.peek().is_none() || limits.any(|limit| !reached(&limit.at, version))
@@ -206,8 +209,8 @@ fn reached(bound: &EventPosition, version: &Version) -> bool {
     }
 }
 
-/// Whether the last event at or before the version begins an affected interval. Of events at the
-/// same version, the last one in the document counts.
+/// Whether the last event of the range at or before the version begins an affected interval. Of
+/// events at the same version, the last one in the document counts.
 fn is_inside(marks: &[ParsedEvent], version: &Version) -> bool {
     let reached = marks.iter().filter(|mark| match mark.kind {
         Kind::Introduced | Kind::Fixed => reached(&mark.at, version),

@@ -11,13 +11,13 @@ pub(crate) use severity::{Rating, Severity};
 use crate::reading::{self, ImportFailure};
 use crate::text::without_nul;
 
-/// Maximum length of an `id` or alias, in characters.
+/// Maximum length of an advisory's `id`, and of each alias, in characters.
 const MAX_ID: usize = 128;
-/// Maximum number of `affected` entries of one advisory.
+/// Maximum number of `affected` entries in one OSV record.
 const MAX_AFFECTED: usize = 1_000;
-/// Maximum number of `aliases` of one advisory.
+/// Maximum number of `aliases` in one OSV record.
 const MAX_ALIASES: usize = 100;
-/// Maximum number of ids in `upstream`, and in `related`.
+/// Maximum number of ids in the `upstream`, and in the `related`, of an OSV record.
 const MAX_MENTIONS: usize = 1_000;
 
 /// An OSV record: an advisory as written by its database.
@@ -51,69 +51,69 @@ pub(crate) struct Osv {
     pub(crate) database_specific: DatabaseSpecific,
 }
 
-/// `database_specific`, with the one member that most databases have.
+/// `database_specific` of an OSV record, with the one member that most databases have.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct DatabaseSpecific {
-    /// Severity as the database writes it: `CRITICAL`, `HIGH`, `MODERATE` or `LOW`; other values
-    /// are ignored.
+    /// Severity as the advisory's database writes it: `CRITICAL`, `HIGH`, `MODERATE` or `LOW`;
+    /// other values are ignored.
     #[serde(default)]
     severity: serde_json::Value,
 }
 
-/// An item of `references`: a link to further information.
+/// An item of `references` in an OSV record: a link to further information.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Reference {
-    /// Type of the link: `ADVISORY`, `FIX`, `WEB`, …
+    /// Type of the linked information: `ADVISORY`, `FIX`, `WEB`, …
     pub(crate) r#type: String,
     pub(crate) url: String,
 }
 
-/// An item of `affected`: a package and its affected versions.
+/// An item of `affected` in an OSV record: a package and its affected versions.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Affected {
-    /// Affected package; null if the entry only has commits.
+    /// Affected package; null if the item only has ranges of commits.
     #[serde(default)]
     pub(crate) package: Option<OsvPackage>,
     #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) ranges: Vec<Range>,
-    /// Affected versions, listed explicitly.
+    /// Affected versions of the package, listed explicitly.
     #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) versions: Vec<String>,
-    /// Severity for this package; used if the advisory itself has none.
+    /// Severity of the vulnerability for this package; used if the advisory itself has none.
     #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) severity: Vec<Severity>,
 }
 
-/// A package: `ecosystem` and `name` of the OSV schema.
+/// A package in an OSV record: its `ecosystem` and `name`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct OsvPackage {
-    /// Ecosystem, with the release of a distribution: `npm`, `Debian:12`, …
+    /// Ecosystem of the package, with the release of a distribution: `npm`, `Debian:12`, …
     pub(crate) ecosystem: String,
     pub(crate) name: String,
     #[serde(default)]
     pub(crate) purl: Option<String>,
 }
 
-/// A range of affected versions, as a list of events.
+/// A range of affected versions in an OSV record, as a list of events.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Range {
     pub(crate) r#type: RangeType,
     pub(crate) events: Vec<RangeEvent>,
 }
 
-/// Kind of the versions in a range.
+/// What the events of an OSV range are: versions in some order, or commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum RangeType {
-    /// Commits of a repository; such a range is not evaluated.
+    /// Commits of a repository. Such a range is not evaluated.
     Git,
-    /// Versions by Semantic Versioning 2.0.0.
+    /// Versions in the order of Semantic Versioning 2.0.0.
     Semver,
     /// Versions in the order of the package's ecosystem.
     Ecosystem,
 }
 
-/// An event of a range: the beginning or the end of an affected interval.
+/// An event of an OSV range: the beginning or the end of an affected interval.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RangeEvent {
@@ -128,7 +128,7 @@ pub(crate) enum RangeEvent {
 }
 
 impl Osv {
-    /// Parses and checks one OSV record. Its texts have no U+0000.
+    /// Parses and checks one OSV record. Removes U+0000 from its texts.
     pub(crate) fn read(text: &str) -> Result<Self, ImportFailure> {
         let osv: Self = reading::json(&without_nul(text))?;
         osv.check()?;

@@ -9,15 +9,15 @@ use super::{Affected, Osv};
 /// An item of `severity` in an OSV record.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Severity {
-    /// Type of the score: `CVSS_V2`, `CVSS_V3`, `CVSS_V4`, `Ubuntu`, …
+    /// Type of the severity's `score`: `CVSS_V2`, `CVSS_V3`, `CVSS_V4`, `Ubuntu`, …
     #[serde(default)]
     pub(crate) r#type: String,
-    /// A CVSS vector, or a word.
+    /// Severity of the advisory: a CVSS vector, or a word such as `medium`.
     #[serde(default)]
     pub(crate) score: String,
 }
 
-/// Severity bands of CVSS.
+/// Severity bands of CVSS, to which other severity words are mapped.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -43,8 +43,8 @@ impl From<cvss::Severity> for Rating {
 }
 
 impl Rating {
-    /// Returns the severity band of a CVSS vector, with the rank of its version: higher for newer
-    /// ones. `None` if the vector is invalid.
+    /// Returns the severity band of a CVSS vector, with the rank of its CVSS version: higher for
+    /// newer ones. `None` if the vector is invalid.
     pub(crate) fn of_vector(text: &str) -> Option<(u8, Self)> {
         let vector: Cvss = text.parse().ok()?;
         Some((version_rank(&vector), vector.severity().into()))
@@ -55,7 +55,8 @@ impl Rating {
         cvss::v3::Score::new(score).severity().into()
     }
 
-    /// Returns the severity band of a database's word; `None` if it is none.
+    /// Returns the severity band of a word such as `MODERATE` in an advisory; `None` if the word is
+    /// unknown.
     pub(crate) fn of_word(word: &str) -> Option<Self> {
         Some(match word.to_ascii_lowercase().as_str() {
             "critical" => Self::Critical,
@@ -69,7 +70,7 @@ impl Rating {
     }
 }
 
-/// Returns a number that is higher for newer CVSS versions.
+/// Returns the rank of a vector's CVSS version: a number that is higher for newer versions.
 fn version_rank(vector: &Cvss) -> u8 {
     match vector {
         Cvss::CvssV40(_) => 4,
@@ -79,20 +80,22 @@ fn version_rank(vector: &Cvss) -> u8 {
     }
 }
 
-/// Returns the valid vector with the newest CVSS version; `None` if there is none.
+/// Returns the valid CVSS vector of the newest CVSS version among these items; `None` if there is
+/// none.
 fn vector(severities: &[Severity]) -> Option<Cvss> {
     let read = |severity: &Severity| severity.score.parse::<Cvss>().ok();
     severities.iter().filter_map(read).max_by_key(version_rank)
 }
 
-/// Returns the severity band of a distribution's word (type `Ubuntu`); `None` if there is none.
+/// Returns the severity band of the distribution's word (type `Ubuntu`) among these items; `None`
+/// if there is none.
 fn word(severities: &[Severity]) -> Option<Rating> {
     severities.iter().find_map(|severity| Rating::of_word(&severity.score))
 }
 
 impl Affected {
-    /// Returns the severity band of this package: from the CVSS vector, otherwise from the
-    /// distribution's word.
+    /// Returns the severity band of the advisory for this package: from the package's CVSS vector,
+    /// otherwise from its distribution's word.
     pub(crate) fn rating(&self) -> Option<Rating> {
         let vector = vector(&self.severity).map(|vector| vector.severity().into());
         vector.or_else(|| word(&self.severity))
@@ -108,13 +111,13 @@ impl Osv {
         vector(&self.severity).or_else(|| of_packages.max_by(worst))
     }
 
-    /// Returns the CVSS score with one decimal; `None` without a vector.
+    /// Returns the advisory's CVSS score as text with one decimal; `None` without a CVSS vector.
     pub(crate) fn cvss_score(&self) -> Option<String> {
         self.vector().map(|vector| format!("{:.1}", vector.score()))
     }
 
-    /// Returns the severity band: from the CVSS vector, otherwise from the distribution's word,
-    /// otherwise from the database's.
+    /// Returns the severity band of the advisory: from the CVSS vector, otherwise from the
+    /// distribution's word, otherwise from the database's word.
     pub(crate) fn rating(&self) -> Option<Rating> {
         let of_database = self.database_specific.severity.as_str().unwrap_or_default();
         let vector = self.vector().map(|vector| vector.severity().into());

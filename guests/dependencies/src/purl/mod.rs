@@ -23,7 +23,7 @@ const MAX_CHARACTERS: usize = 4_000;
 pub(crate) struct Purl {
     /// Type of the purl: `maven`, `npm`, …
     pub(crate) kind: String,
-    /// Namespace; its segments are separated by `/`.
+    /// Namespace of the package; its segments are separated by `/`.
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
     pub(crate) version: Option<String>,
@@ -31,13 +31,13 @@ pub(crate) struct Purl {
     pub(crate) subpath: Option<String>,
 }
 
-/// Error: the reason why a text is not a purl.
+/// Reason why a text is not a valid purl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotAPurl(pub(crate) &'static str);
 
 type PurlResult<T> = Result<T, NotAPurl>;
 
-/// Parts of a purl, before the rules of its type are applied.
+/// The parts of a purl, before the rules of its type are applied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts<'a> {
     pub(crate) kind: &'a str,
@@ -78,7 +78,7 @@ impl Purl {
         })
     }
 
-    /// Creates a purl from its parts. Checks and normalizes them.
+    /// Creates a canonical purl from its parts. Fails if they break a rule of the purl's type.
     pub(crate) fn build(parts: Parts<'_>) -> PurlResult<Self> {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let mut purl = Self {
@@ -96,7 +96,8 @@ impl Purl {
         Ok(purl)
     }
 
-    /// Returns the value of a qualifier; `None` if the purl does not have it.
+    /// Returns the value of the purl's qualifier with this key; `None` if the purl does not have
+    /// it.
     pub(crate) fn qualifier(&self, key: &str) -> Option<&str> {
         self.qualifiers.get(key).map(String::as_str)
     }
@@ -159,7 +160,8 @@ fn decoded(text: &str) -> PurlResult<String> {
     Ok(decoded.into_owned())
 }
 
-/// Returns the decoded segments of a path, without empty ones and those that `keep` refuses.
+/// Returns the percent-decoded segments of a path, joined by `/`, without empty ones and those that
+/// `keep` refuses.
 fn segments(path: &str, keep: impl Fn(&str) -> bool) -> PurlResult<String> {
     let mut joined = String::with_capacity(path.len());
     for segment in path.split('/').filter(|segment| !segment.is_empty() && keep(segment)) {

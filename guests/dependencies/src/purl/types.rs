@@ -1,5 +1,5 @@
-//! Rules of purl types (namespace, letter case, qualifiers), from the type definitions of the purl
-//! specification.
+//! The rules of purl types (namespace, letter case, qualifiers), from the type definitions of the
+//! purl specification.
 
 use super::{NotAPurl, Purl, PurlResult};
 
@@ -63,7 +63,7 @@ impl Rules {
     }
 }
 
-/// Types that have more than the general rules.
+/// Purl types that have more than the general rules, with these rules.
 static RULES: &[Rules] = &[
     rules("alpm").lower_namespace().lower_name(),
     rules("apk").lower_namespace().lower_name(),
@@ -101,7 +101,8 @@ static RULES: &[Rules] = &[
     rules("vscode-extension").required().lower_namespace().lower_name(),
 ];
 
-/// Whether the names of a type's purls are paths. In a `git` purl, only the host is the namespace.
+/// Whether the names of a type's purls may contain `/`. In a `git` purl, only the host is the
+/// namespace.
 pub(super) fn name_is_a_path(kind: &str) -> bool {
     kind == "git"
 }
@@ -137,7 +138,7 @@ fn lower(wanted: bool, text: &mut String) {
     }
 }
 
-/// Applies the rules that only one type has.
+/// Applies the purl rules that only one type has.
 fn apply_special(purl: &mut Purl) -> PurlResult<()> {
     match purl.kind.as_str() {
         "pypi" => purl.name = purl.name.replace('_', "-"),

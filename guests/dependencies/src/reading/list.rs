@@ -7,30 +7,30 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-/// Memory budget for all lists of one document, in bytes.
+/// Memory budget for all lists of one parsed document, in bytes.
 const BUDGET: usize = 12 << 20;
 
 thread_local! {
-    /// Remaining budget in bytes. An area has one thread and reads one document at a time, so one
-    /// counter suffices.
+    /// Remaining memory budget for lists, in bytes. An area has one thread and reads one document
+    /// at a time, so one counter suffices.
     static LEFT: Cell<usize> = const { Cell::new(BUDGET) };
 }
 
-/// Memory budget for all lists of a packed document, in bytes. Larger, because only its strings and
-/// not the document itself are in memory.
+/// Memory budget for all lists of a compressed document, in bytes. Larger, because only its strings
+/// and not the document itself are in memory.
 const LARGE_BUDGET: usize = 40 << 20;
 
-/// Resets the budget. Called before a document is parsed.
+/// Resets the memory budget for lists. Called before a document is parsed.
 pub(super) fn begin() {
     LEFT.with(|left| left.set(BUDGET));
 }
 
-/// Resets the budget. Called before a packed document is parsed.
+/// Sets the memory budget for lists to that of a compressed document. Called before one is parsed.
 pub(super) fn begin_large() {
     LEFT.with(|left| left.set(LARGE_BUDGET));
 }
 
-/// A JSON array within the budget; null becomes an empty list.
+/// A list parsed from a JSON array within the document's memory budget; null becomes an empty list.
 #[derive(Debug)]
 pub(crate) struct BoundedList<T>(pub(crate) Vec<T>);
 
@@ -46,7 +46,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for BoundedList<T> {
     }
 }
 
-/// Appends an item, if the document's budget permits it.
+/// Appends an item to a list, if the document's memory budget permits it.
 pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), &'static str> {
     spend(size_of::<T>())?;
     // Grow in smaller steps than a vector does by itself.
@@ -64,8 +64,8 @@ fn spend(bytes: usize) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Parses a JSON array item by item. `step` receives the state, the index and the item, and decides
-/// what to store. Null counts as an empty array.
+/// Parses a JSON array item by item without storing it. `step` receives the state, the index and
+/// the item, and decides what to store in the state. Null counts as an empty array.
 pub(crate) fn fold<'de, D, T, S>(
     deserializer: D,
     state: S,

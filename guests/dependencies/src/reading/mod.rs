@@ -12,14 +12,14 @@ use serde_path_to_error::{Path, Segment};
 
 use crate::text::bounded;
 
-/// Maximum size of the pointer, and of the message, of an [`ImportFailure`], in bytes. They contain
+/// Maximum size of the pointer, and of the message, of an [`ImportFailure`], in bytes. Both contain
 /// texts of the document.
 const MAX_BYTES: usize = 1_000;
 
 /// Reason why a document was not imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImportFailure {
-    /// JSON Pointer (RFC 6901) to the invalid value; empty for the document itself.
+    /// JSON Pointer (RFC 6901) to the invalid value in the document; empty for the document itself.
     pub(crate) pointer: String,
     /// Description of the error and how to fix it.
     pub(crate) message: String,
@@ -32,7 +32,7 @@ impl ImportFailure {
         Self { pointer, message }
     }
 
-    /// Adds a prefix to the pointer.
+    /// Prefixes the pointer with the position of the parsed part in the document.
     pub(crate) fn within(mut self, pointer: &str) -> Self {
         self.pointer.insert_str(0, pointer);
         self
@@ -54,13 +54,13 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, ImportFailure> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// A document to parse, in memory or packed.
+/// A JSON document to parse: as text in memory, or compressed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum DocumentContent<'a> {
     /// The text of the document.
     Text(&'a str),
-    /// A document that is too large for memory, packed as it was sent. Size, nesting and encoding
-    /// were checked before.
+    /// A document that is too large for memory, compressed as it was sent. Size, nesting and
+    /// encoding were checked before.
     Packed(&'a [u8]),
 }
 
@@ -74,7 +74,7 @@ impl<'a> DocumentContent<'a> {
     }
 }
 
-/// Limits of a packed document's unpacked content.
+/// Limits of the unpacked content of a compressed document.
 pub(crate) const STREAM: Limits =
     Limits { bytes: MAX_STREAM_BYTES, depth: Some(MAX_SBOM_DEPTH), is_text: true };
 
@@ -104,7 +104,7 @@ fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, ImportFailure
     Err(explained.map_or_else(wrong, |explained| explained.result))
 }
 
-/// Parses a text. If that fails, parses it again to find the position of the error.
+/// Parses a JSON text. If that fails, parses it again to find the position of the error.
 pub(crate) fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ImportFailure> {
     list::begin();
     serde_json::from_str(text).map_err(|_| {
@@ -145,7 +145,7 @@ fn pointer(path: &Path) -> String {
     pointer
 }
 
-/// Deserializes null as the default value.
+/// Deserializes a JSON value, and null as the default value of its type.
 pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -154,7 +154,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Parses a JSON text; `None` if it does not have the expected shape.
+/// Parses a JSON text; `None` if it does not have the shape of `T`.
 pub(crate) fn perhaps<T: DeserializeOwned>(text: &str) -> Option<T> {
     serde_json::from_str(text).ok()
 }

@@ -17,7 +17,7 @@ use crate::vex::{State, Statement, VersionApplicability};
 
 /// Maximum number of dependencies stored with one component.
 const MAX_DEPENDENCIES: usize = 1_000;
-/// Maximum number of references of further mentions stored with one component.
+/// Maximum number of references to further mentions that are stored with one component.
 const MAX_REFERENCES: usize = 100;
 
 /// A parsed SBOM.
@@ -25,41 +25,43 @@ const MAX_REFERENCES: usize = 100;
 pub(crate) struct Sbom<'a> {
     pub(crate) format: Format,
     pub(crate) spec_version: &'static str,
-    /// CycloneDX serial number, and version of the document under it; `None` for SPDX or without
-    /// one.
+    /// CycloneDX serial number, and version of the document under that number; `None` for SPDX and
+    /// for documents without one.
     pub(crate) serial: Option<(Uuid, u64)>,
     /// Product that the SBOM describes; `None` if the file does not name it.
     pub(crate) subject: Option<ReassessmentTarget>,
-    /// Tool that created the SBOM, for example `syft 1.2.3`.
+    /// Tool that created the SBOM, with its version: `syft 1.2.3`.
     pub(crate) tool: Option<String>,
     pub(crate) created_at: Option<Timestamp>,
     pub(crate) graph: GraphCompleteness,
-    /// Whether the path of some Go module has upper-case letters, which proves that the creating
-    /// tool keeps case.
+    /// Whether the path of some Go module in the SBOM has upper-case letters, which proves that the
+    /// tool that created the SBOM keeps case.
     pub(crate) case_known: bool,
-    /// Whether the file names the source package of some package.
+    /// Whether the SBOM names the source package of at least one package.
     names_sources: bool,
-    /// Warnings about content that is ignored.
+    /// Warnings about content of the SBOM that is ignored.
     pub(crate) warnings: Vec<String>,
-    /// Whether the file is a VEX document: it has `vulnerabilities` and no components.
+    /// Whether the SBOM file is a VEX document: it has `vulnerabilities` and no components.
     pub(crate) is_vex: bool,
-    /// VEX statements, in the order of the file.
+    /// VEX statements in the document, in the order of the file.
     pub(crate) statements: Vec<Statement>,
     mentions: Vec<Mention<'a>>,
-    /// Index in `mentions` by reference and by purl.
+    /// Index in `mentions` by the mention's reference and by its purl.
     references: ReferenceMap<'a, usize>,
     edges: Edges<'a>,
-    /// References of the subject's direct dependencies.
+    /// References of the direct dependencies of the product that the SBOM describes.
     direct: ReferenceMap<'a, ()>,
-    /// Reported vulnerabilities, by index in `mentions`.
+    /// Vulnerabilities that the SBOM reports for a mention, by index in `mentions`.
     reported: BTreeMap<usize, Vec<ReportedVulnerability>>,
-    /// Limitations of the reported vulnerabilities, by index in `mentions`.
+    /// Limitations about reported vulnerabilities that are only assumed to affect a version, by
+    /// index of the mention in `mentions`.
     assumed: BTreeMap<usize, Vec<String>>,
     /// For each component, the index in `mentions` of its first mention.
     firsts: Vec<usize>,
     /// Indexes in `mentions` of a component's further mentions, by index of the component.
     others: BTreeMap<usize, Vec<usize>>,
-    /// Index of the component, by index in `mentions`; without first mentions.
+    /// Index of the component to which a further mention belongs, by index in `mentions`. First
+    /// mentions are not included.
     repeats: BTreeMap<usize, usize>,
 }
 
@@ -68,13 +70,13 @@ pub(crate) struct Sbom<'a> {
 pub(crate) enum GraphCompleteness {
     /// The SBOM has no dependencies.
     Absent,
-    /// The SBOM has dependencies, but not those of its subject.
+    /// The SBOM has dependencies, but not those of the product that it describes.
     Rootless,
-    /// The SBOM has dependencies, including those of its subject.
+    /// The SBOM has dependencies, including those of the product that it describes.
     Rooted,
 }
 
-/// One mention of a package in the file; several mentions may be one component.
+/// One mention of a package in an SBOM; several mentions may be one component.
 #[derive(Debug)]
 pub(super) struct Mention<'a> {
     pub(super) reference: Option<Cow<'a, str>>,
@@ -82,21 +84,22 @@ pub(super) struct Mention<'a> {
     pub(super) name: Cow<'a, str>,
     pub(super) version: Option<Cow<'a, str>>,
     pub(super) purl: Option<Cow<'a, str>>,
-    /// Source package that the file names next to the purl.
+    /// Source package of the mentioned package, if the SBOM names it outside of the purl.
     pub(super) source_package: Option<String>,
     pub(super) scope: Option<Scope>,
 }
 
-/// Dependency graph: references of the direct dependencies, by reference.
+/// Dependency graph of an SBOM: references of a package's direct dependencies, by reference of the
+/// package.
 pub(super) type Edges<'a> = ReferenceMap<'a, Vec<Cow<'a, str>>>;
 
-/// Content of an SBOM as the parser of one standard returns it.
+/// Content of an SBOM as the parser of its standard (CycloneDX or SPDX) returns it.
 pub(super) struct ParsedSbom<'a> {
     pub(super) format: Format,
     pub(super) spec_version: &'static str,
     pub(super) serial: Option<(Uuid, u64)>,
     pub(super) subject: Option<ReassessmentTarget>,
-    /// References of the subject in the dependency graph.
+    /// References, in the dependency graph, of the product that the SBOM describes.
     pub(super) roots: Vec<Cow<'a, str>>,
     pub(super) tool: Option<String>,
     pub(super) created_at: Option<Timestamp>,
@@ -119,14 +122,15 @@ impl Mention<'_> {
         self.source_package.is_some() || self.named().names_source()
     }
 
-    /// Returns the version in the file; without one, the version in the purl.
+    /// Returns the mention's version in the SBOM; without one, the version in its purl.
     fn version(&self) -> Option<Cow<'_, str>> {
         let written = self.version.as_deref().filter(|version| !version.is_empty());
         let of_purl = || Purl::parse(self.purl.as_deref()?.trim()).ok()?.version;
         written.map(Cow::Borrowed).or_else(|| of_purl().map(Cow::Owned))
     }
 
-    /// Returns the canonical purl; `None` if the mention has no valid purl.
+    /// Returns the canonical purl of the mentioned package; `None` if the mention has no valid
+    /// purl.
     fn canonical(&self) -> Option<String> {
         let purl = Purl::parse(self.purl.as_deref()?.trim()).ok()?;
         Some(purl.to_string())
@@ -190,8 +194,8 @@ impl<'a> Sbom<'a> {
     }
 
     /// Adds a reported vulnerability to the component with this reference or purl, if the statement
-    /// applies to the component's version. Returns the component's name and version; `None` if
-    /// there is no such component, or if a VEX statement does not apply.
+    /// applies to the component's version. Returns the component's name and version as the only
+    /// item; `None` if there is no such component, or if a VEX statement does not apply.
     pub(super) fn report(
         &mut self,
         reference: &str,
@@ -230,12 +234,12 @@ impl<'a> Sbom<'a> {
         Some(vec![identity::bounded(&format!("{}{}", mention.name, version.unwrap_or_default()))])
     }
 
-    /// Returns the index of the component to which a mention belongs.
+    /// Returns the index of the component to which the mention at index `place` belongs.
     fn component_of(&self, place: usize) -> Option<usize> {
         self.firsts.binary_search(&place).ok().or_else(|| self.repeats.get(&place).copied())
     }
 
-    /// Returns the indexes of a component's mentions, first one first.
+    /// Returns the indexes of a component's mentions in `mentions`, first mention first.
     fn places_of(&self, at: usize) -> impl Iterator<Item = usize> {
         let others = self.others.get(&at).into_iter().flatten();
         self.firsts.get(at).into_iter().chain(others).copied()
@@ -251,8 +255,8 @@ impl<'a> Sbom<'a> {
         self.firsts.len()
     }
 
-    /// Returns the components at these indexes, in the order of the file. Each package is one
-    /// component.
+    /// Returns the components with these indexes, in the order of the SBOM. All mentions of a
+    /// package are one component.
     pub(crate) fn components(&self, range: Range<usize>) -> Vec<Component> {
         let range = range.start.min(self.len())..range.end.min(self.len());
         range.map(|at| self.component(at)).collect()
@@ -298,7 +302,8 @@ impl<'a> Sbom<'a> {
     }
 }
 
-/// Returns the first mention of each component, and the further mentions by component.
+/// Returns the index of each component's first mention, and the indexes of its further mentions by
+/// component.
 fn grouped(mentions: &[Mention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>) {
     let mut places = ReferenceMap::default();
     let (mut firsts, mut others) = (Vec::new(), BTreeMap::<usize, Vec<usize>>::new());
@@ -343,7 +348,7 @@ impl Component {
     }
 
     /// Removes VEX statements that would end a match but are not about all mentions of the
-    /// component. Adds a limitation for each.
+    /// component, from this component and from `other`. Adds a limitation for each.
     fn keep_common_endings(&mut self, other: &mut Vec<ReportedVulnerability>) {
         let ends = |reported: &ReportedVulnerability| reported.state.is_some_and(State::ends);
         let (ours, theirs) = (self.reported.clone(), other.clone());

@@ -9,7 +9,7 @@ const UNKNOWN_SUBPATH: &str = "The name of this Go module does not say whether t
                                belongs to the module's path, so advisories are matched without \
                                the subpath.";
 
-/// Properties of a component in an SBOM that name it.
+/// Properties by which a mention in an SBOM names a component.
 pub(super) struct NamingProperties<'a> {
     pub(super) group: Option<&'a str>,
     pub(super) name: &'a str,
@@ -29,8 +29,8 @@ pub(crate) fn identify(purl: Option<&Purl>, name: &str, version: Option<&str>) -
     }
 }
 
-/// Merges the version of another mention of a component into its own. Returns a limitation if they
-/// differ, which is possible only if the purl has no version.
+/// Sets the component's version from another mention if it has none. Returns a limitation if the
+/// versions differ, which is possible only if the purl has no version.
 pub(crate) fn merge_versions(ours: &mut Option<String>, theirs: Option<String>) -> Option<String> {
     let theirs = theirs?;
     let ours = ours.get_or_insert_with(|| theirs.clone());

@@ -25,14 +25,16 @@ use crate::purl::Purl;
 use crate::reading::{self, DocumentContent, ImportFailure};
 use crate::vex::State;
 
-/// Members that occur only in one of the standards, to detect the format.
+/// Member that occurs only in CycloneDX documents, to detect the format.
 const CYCLONEDX: &str = "\"bomFormat\"";
+/// Member that occurs only in SPDX documents, to detect the format.
 const SPDX: &str = "\"spdxVersion\"";
 
-/// Maximum size of a file in bytes, packed or not. Unpacked content of a packed file may be larger.
+/// Maximum size of an SBOM file as it was sent, in bytes. The unpacked content of a compressed file
+/// may be larger.
 pub(crate) const MAX_BYTES: usize = 26_214_400;
 
-/// Standard of an SBOM file.
+/// Standard in which an SBOM file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
@@ -54,11 +56,12 @@ pub(crate) enum Scope {
 /// A package that an SBOM lists, with all its mentions merged.
 #[derive(Clone, Debug)]
 pub(crate) struct Component {
-    /// Reference of the first mention: `bom-ref` or `SPDXID`.
+    /// Reference of the package's first mention in the SBOM: `bom-ref` or `SPDXID`.
     pub(crate) reference: Option<String>,
     /// Whether [`Self::other_references`] has all further mentions.
     pub(crate) has_all_references: bool,
-    /// References of the further mentions of the package in the file.
+    /// References of the further mentions of the package in the SBOM; `None` for a mention without
+    /// one.
     pub(crate) other_references: Vec<Option<String>>,
     /// Name of the package in its ecosystem.
     pub(crate) name: String,
@@ -67,12 +70,12 @@ pub(crate) struct Component {
     /// Source package of a distribution's package, if the SBOM names it next to the purl:
     /// `openssl@3.0.11-1` or `openssl`.
     pub(crate) source_package: Option<String>,
-    /// Whether advisories for the package name source packages, and the SBOM names none.
+    /// Whether advisories for the package name source packages, while the SBOM names none.
     pub(crate) source_unknown: bool,
-    /// Scope; `None` if the file does not contain it.
+    /// Scope of the package in the SBOM; `None` if the SBOM does not contain it.
     pub(crate) scope: Option<Scope>,
     pub(crate) direct: bool,
-    /// Direct dependencies: purls, or references of components without a purl.
+    /// Direct dependencies of the package: purls, or references of components without a purl.
     pub(crate) dependencies: Vec<String>,
     /// Vulnerabilities that the SBOM reports for this component.
     pub(crate) reported: Vec<ReportedVulnerability>,
@@ -83,19 +86,20 @@ pub(crate) struct Component {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReportedVulnerability {
     pub(crate) id: String,
-    /// Other ids of the vulnerability (`references[].id`).
+    /// Other ids of the reported vulnerability (`references[].id`).
     pub(crate) aliases: Vec<String>,
     pub(crate) tool: Option<String>,
-    /// State of the VEX statement (`analysis.state`); `None` if a scanner only reports the
-    /// vulnerability.
+    /// The state in the VEX statement about the vulnerability (`analysis.state`); `None` if a
+    /// scanner only reports the vulnerability.
     pub(crate) state: Option<State>,
     pub(crate) justification: Option<String>,
-    /// Severity of the best rating (`ratings` in CycloneDX).
+    /// Severity in the best rating of the vulnerability (`ratings` in CycloneDX).
     pub(crate) severity: Option<Rating>,
 }
 
 impl<'a> Sbom<'a> {
-    /// Parses an SBOM file. A file that is too large for memory is given packed, as it was sent.
+    /// Parses an SBOM file. A file that is too large for memory is given compressed, as it was
+    /// sent.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ImportFailure> {
         if Packing::of(bytes) != Packing::None {
             let [cyclonedx, spdx] = packed::places(bytes, [CYCLONEDX, SPDX])?;
@@ -115,8 +119,8 @@ impl<'a> Sbom<'a> {
         Self::of_format(DocumentContent::Text(text), place(CYCLONEDX), place(SPDX))
     }
 
-    /// Parses a file by the standard whose member occurs first; the offsets are those of the
-    /// members.
+    /// Parses an SBOM by the standard whose member occurs first. `cyclonedx` and `spdx` are the
+    /// offsets of these members; `None` if one does not occur.
     fn of_format(
         source: DocumentContent<'a>,
         cyclonedx: Option<usize>,

@@ -6,8 +6,8 @@ use memchr::memmem;
 
 use crate::reading::{ImportFailure, STREAM};
 
-/// Returns the first byte offset of each of these texts in the unpacked content of a file; `None`
-/// if a text is missing. Checks the size limits.
+/// Returns the first byte offset of each of these texts in the unpacked content of a compressed
+/// SBOM file; `None` for a text that does not occur. Fails if the content exceeds a size limit.
 pub(super) fn places<const N: usize>(
     packed: &[u8],
     texts: [&'static str; N],
@@ -22,7 +22,7 @@ pub(super) fn places<const N: usize>(
 /// Search for one text in a stream that arrives in pieces.
 struct StreamTextSearch {
     text: &'static [u8],
-    /// Last bytes read, which may be the beginning of the text.
+    /// Last bytes of the stream so far, which may be the beginning of the text.
     tail: Vec<u8>,
     read: usize,
     found: Option<usize>,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Values by reference.
+/// Map from references in an SBOM (`bom-ref`, `SPDXID` or purl) to values.
 ///
 /// References have long common prefixes (`pkg:npm/…`), which make an ordered map slow. Here the
 /// keys are ordered by a hash, and compared only if the hashes are equal. In contrast to a hash
@@ -25,7 +25,7 @@ impl<'a, T> ReferenceMap<'a, T> {
         map.get(&key(Cow::Borrowed(reference)))
     }
 
-    /// Returns the value of a reference. Inserts `value` if the reference is missing.
+    /// Returns the value of a reference. If the map lacks the reference, inserts `value` first.
     pub(super) fn or_insert(&mut self, reference: Cow<'a, str>, value: T) -> &mut T {
         self.0.entry(key(reference)).or_insert(value)
     }

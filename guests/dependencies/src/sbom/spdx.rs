@@ -14,7 +14,7 @@ use crate::purl::Purl;
 use crate::reading::list::{self, BoundedList};
 use crate::reading::{DocumentContent, ImportFailure};
 
-/// `SPDXID` of the document itself.
+/// `SPDXID` of an SPDX document itself.
 const DOCUMENT: &str = "SPDXRef-DOCUMENT";
 
 #[derive(Deserialize)]
@@ -87,7 +87,8 @@ struct Checksum<'a> {
     checksum_value: Cow<'a, str>,
 }
 
-/// `relationships` between packages. Others, such as those of the files in packages, are skipped.
+/// `relationships` of an SPDX document that are read: dependencies between packages, and what the
+/// document describes. Others are skipped.
 #[derive(Default)]
 struct Relationships<'a>(Vec<Relationship<'a>>);
 
@@ -157,8 +158,8 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Returns the ids of the packages that the document describes; none if it describes all its
-    /// packages.
+    /// Returns the ids of the packages that the SPDX document describes as its subjects; none if
+    /// these are all its packages.
     fn subjects(&self) -> BTreeSet<&str> {
         let described = self.relationships.0.iter().filter_map(|relationship| {
             let (from, to) = relationship.ends();
@@ -213,14 +214,14 @@ impl Package<'_> {
         purls.next().map(|reference| reference.reference_locator.as_ref())
     }
 
-    /// Whether the package is a single file (`primaryPackagePurpose`), whose name does not identify
-    /// it.
+    /// Whether the SPDX package is a single file (`primaryPackagePurpose`), whose name does not
+    /// identify it.
     fn is_file(&self) -> bool {
         self.primary_package_purpose.as_deref() == Some("FILE")
     }
 
-    /// Returns the source package that Trivy writes into `sourceInfo`: `built package from: openssl
-    /// 3.0.11-1`.
+    /// Returns the source package that Trivy writes into `sourceInfo` (`built package from: openssl
+    /// 3.0.11-1`), in the form `openssl@3.0.11-1`.
     fn source_package(&self) -> Option<String> {
         let mut words =
             self.source_info.as_deref()?.strip_prefix("built package from: ")?.split_whitespace();
@@ -254,7 +255,7 @@ impl Relationship<'_> {
     }
 }
 
-/// Dependencies between packages, from `relationships`.
+/// Dependencies between the packages of an SPDX document, from its `relationships`.
 #[derive(Default)]
 struct Links<'a> {
     edges: Edges<'a>,
@@ -288,8 +289,8 @@ impl<'a> Links<'a> {
     }
 }
 
-/// Returns whether the relationship points from the dependency to its user, and the scope of the
-/// dependency; `None` if the relationship is not a dependency.
+/// Returns whether a type of SPDX relationship points from the dependency to its user, and the
+/// scope of the dependency; `None` if the relationship is not a dependency.
 fn dependency(kind: &str) -> Option<(bool, Scope)> {
     Some(match kind {
         "DEPENDS_ON" => (false, Scope::Required),

@@ -6,21 +6,23 @@ use area_sdk::prelude::*;
 /// The product that an SBOM or VEX document describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ReassessmentTarget {
-    /// Key that all versions of the product share: the purl without version, or the name.
+    /// Key that all versions of the product share: the purl without version; without a purl, the
+    /// name.
     pub(crate) key: String,
-    /// Name of the product, with its group.
+    /// Name of the product that the document describes, with its group.
     pub(crate) name: String,
     pub(crate) version: Option<String>,
     /// References of the product in the document: `bom-ref` or `SPDXID`, and purl.
     pub(crate) references: Vec<String>,
-    /// Whether the key does not identify the product, because it is the name of a file or folder.
+    /// Whether `key` does not identify the product, because it is the name of a file or folder.
     pub(crate) is_weak: bool,
-    /// `sha256:` and the digest of the image or file.
+    /// `sha256:` and the digest of the image or file that is the product; `None` if the document
+    /// has none.
     pub(crate) digest: Option<String>,
 }
 
-/// Returns the key of the sequence of documents to which a document belongs: the subject's key, and
-/// the filename if that key does not identify the subject.
+/// Returns the key of a document's stream, the sequence of documents that replace each other: the
+/// subject's key, and the filename if that key does not identify the subject.
 pub(crate) fn stream(subject: Option<&ReassessmentTarget>, filename: &str) -> String {
     match subject {
         Some(subject) if !subject.is_weak => subject.key.clone(),
@@ -30,14 +32,14 @@ pub(crate) fn stream(subject: Option<&ReassessmentTarget>, filename: &str) -> St
 }
 
 impl ReassessmentTarget {
-    /// Whether a name is only a location on the machine that created the SBOM: empty, `.`, or an
-    /// absolute path.
+    /// Whether a product's name is only a location on the machine that created the SBOM: empty,
+    /// `.`, or an absolute path.
     pub(super) fn is_place(name: &str) -> bool {
         let name = name.trim();
         name.starts_with(['/', '\\']) || name.chars().all(|c| matches!(c, '.' | '/' | '\\'))
     }
 
-    /// Whether both subjects are certainly the same product, in any version.
+    /// Whether both documents' subjects are certainly the same product, in any version.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let has_no_purl = |subject: &Self| subject.key == subject.name;
         let named = self.name == other.name && (has_no_purl(self) || has_no_purl(other));

@@ -13,7 +13,8 @@ pub(super) struct Version {
     revision: Number,
 }
 
-/// Suffix of a version. Those before `None` sort before the version without a suffix.
+/// Suffix of an Alpine package version. Those before `None` in this order sort before the version
+/// without a suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Suffix {
     Alpha,

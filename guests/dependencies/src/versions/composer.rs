@@ -8,8 +8,8 @@ use super::{Number, compare_padded, is_number};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version(Vec<Part>);
 
-/// Part of a version, in PHP's order: any other word, dev, alpha, beta, RC, the end of the version,
-/// a number, patch.
+/// Part of a Composer version, in PHP's order: any other word, dev, alpha, beta, RC, the end of the
+/// version, a number, patch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Word(String),
@@ -47,8 +47,8 @@ pub(super) fn parse(text: &str) -> Option<Version> {
     Some(Version(filled(parts)))
 }
 
-/// Parses a numeric branch: `2.0.x-dev` is `2.0.9999999.9999999-dev`, after all versions of 2.0.
-/// `None` for other versions.
+/// Parses a numeric branch of Composer: `2.0.x-dev` is `2.0.9999999.9999999-dev`, after all
+/// versions of 2.0. `None` for other versions.
 fn numeric_branch(text: &str) -> Option<Version> {
     const LATEST: &str = "9999999";
     let text = text.to_lowercase();
@@ -93,7 +93,7 @@ fn word(word: &str) -> Part {
     }
 }
 
-/// Pads the numbers at the beginning to four, as Composer does, and drops `stable`.
+/// Pads the numbers at the beginning of a version to four, as Composer does, and drops `stable`.
 fn filled(mut parts: Vec<Part>) -> Vec<Part> {
     parts.retain(|part| *part != Part::End);
     let number = |part: &Part| matches!(part, Part::Number(_));

@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Option<Version> {
     })
 }
 
-/// Returns the sort rank of a character; `None` is the end of the text.
+/// Returns the rank of a character in Debian's order of versions; `None` is the end of the text.
 fn rank(c: Option<u8>) -> u16 {
     match c {
         Some(b'~') => 0,
@@ -55,7 +55,8 @@ fn compare_text(a: &str, b: &str) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// Compares two parts of a version, like the function `verrevcmp` of dpkg.
+/// Compares the upstream versions, or the revisions, of two Debian versions, like the function
+/// `verrevcmp` of dpkg.
 fn compare_parts(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let ((text_a, rest_a), (text_b, rest_b)) = (split_text(a), split_text(b));

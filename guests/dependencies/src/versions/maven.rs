@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 use super::Number;
 
-/// A version: a chain of lists, each nested at the end of the previous one.
+/// A Maven version: a chain of lists, each nested at the end of the previous one.
 #[derive(Clone, Debug)]
 pub(super) struct Version(Vec<Vec<Item>>);
 
@@ -20,7 +20,7 @@ enum Item {
     Word(Qualifier),
 }
 
-/// A word of a version, in Maven's order; the empty word is a release.
+/// A word of a Maven version, in Maven's order; the empty word is a release.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Qualifier {
     Alpha,
@@ -52,7 +52,7 @@ impl Qualifier {
 }
 
 impl Item {
-    /// Compares the item with a missing one.
+    /// Compares this item of a version with the missing item of a shorter version.
     fn beside_nothing(&self) -> Ordering {
         match self {
             Self::Number(number) if number.is_zero() => Ordering::Equal,
@@ -62,7 +62,8 @@ impl Item {
     }
 }
 
-/// Parses a version; `None` for a placeholder or a range, which Maven would order like any text.
+/// Parses a Maven version; `None` for a placeholder or a range, which Maven would order like any
+/// text.
 pub(super) fn parse(text: &str) -> Option<Version> {
     if is_unresolved(text) {
         return None;
@@ -95,7 +96,7 @@ pub(super) fn parse(text: &str) -> Option<Version> {
     Some(chain.normalised())
 }
 
-/// Whether a text stands for a version that a build tool chooses: `${revision}`, `[1.0,2.0)`,
+/// Whether a text stands for a version that the build tool chooses: `${revision}`, `[1.0,2.0)`,
 /// `1.+`, `LATEST`.
 fn is_unresolved(text: &str) -> bool {
     let marks = |c: char| "$}{[](),<>=*".contains(c) || c.is_whitespace();
@@ -126,15 +127,15 @@ impl VersionBuilder {
         self.lists.push(Vec::new());
     }
 
-    /// Begins a nested list before a word, so that `.x` is read like `-x`.
+    /// Begins a nested list before a word of the version, so that `.x` is read like `-x`.
     fn nest_before_word(&mut self, digits: bool) {
         if !digits && self.lists.last().is_some_and(|list| !list.is_empty()) {
             self.nest();
         }
     }
 
-    /// Drops zeros before words, items equal to a release at the end of each list, and empty lists
-    /// at the end of the chain.
+    /// Returns the version without zeros before words, items equal to a release at the end of each
+    /// list, and empty lists at the end.
     fn normalised(mut self) -> Version {
         for list in &mut self.lists {
             drop_zeros_before_words(list);
@@ -149,7 +150,8 @@ impl VersionBuilder {
     }
 }
 
-/// Drops zeros before words, as Maven does since 4.0: `1.0.rc.1` is `1.rc.1`, which is before `1`.
+/// Drops zeros before words in a part of a version, as Maven does since 4.0: `1.0.rc.1` is
+/// `1.rc.1`, which is before `1`.
 fn drop_zeros_before_words(list: &mut Vec<Item>) {
     let mut before_word = false;
     for at in (0..list.len()).rev() {
@@ -162,10 +164,10 @@ fn drop_zeros_before_words(list: &mut Vec<Item>) {
     }
 }
 
-/// Content of a version's chain at an index of its first list.
+/// What a version has at an index of its first list.
 enum Slot<'a> {
     Item(&'a Item),
-    /// The nested list at the end, with the rest of the chain.
+    /// The list that is nested at the end of the first list, with the lists nested in it.
     List(&'a [Vec<Item>]),
     Nothing,
 }

@@ -15,10 +15,10 @@ pub(crate) mod vers;
 
 use std::cmp::Ordering;
 
-/// Maximum length of a version that is parsed, in characters.
+/// Maximum size of a version text that is parsed, in bytes; longer ones are invalid.
 const MAX_CHARACTERS: usize = 256;
 
-/// Version order of an ecosystem.
+/// Version order of a package ecosystem: how its versions are parsed and compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     /// Semantic Versioning 2.0.0, parsed leniently: optional `v`, fewer or more than three numbers.
@@ -28,28 +28,28 @@ pub(crate) enum Scheme {
     Bitnami,
     /// Pub: as `Semantic`, but build metadata counts: `1.0.0+1` is after `1.0.0`.
     Pub,
-    /// NuGet: four numbers; pre-releases are compared without letter case.
+    /// NuGet: as `Semantic`, but pre-releases are compared without letter case.
     NuGet,
-    /// PEP 440.
+    /// PEP 440, the versions of Python packages.
     Python,
-    /// Maven's `ComparableVersion`.
+    /// Maven: the order of Maven's class `ComparableVersion`.
     Maven,
-    /// RubyGems' `Gem::Version`.
+    /// RubyGems: the order of Ruby's class `Gem::Version`.
     Ruby,
     /// Composer: PHP's `version_compare` after normalization; a numeric branch such as `2.0.x-dev`
     /// is after all versions with its numbers.
     Composer,
-    /// dpkg; also used for opam.
+    /// Debian packages, as dpkg compares them; also used for opam.
     Debian,
-    /// apk-tools of Alpine Linux.
+    /// Alpine Linux packages, as apk-tools compares them.
     Alpine,
-    /// RPM: epoch, version and release.
+    /// RPM packages: compared by epoch, version and release.
     Rpm,
     /// Numbers separated by dots and hyphens: CRAN and Hackage.
     Dotted,
 }
 
-/// A version that was parsed by a [`Scheme`].
+/// A version that was parsed by a [`Scheme`], for comparisons.
 #[derive(Clone, Debug)]
 pub(crate) struct Version(ParsedVersion);
 
@@ -107,13 +107,14 @@ impl Scheme {
         Some(Version(read))
     }
 
-    /// Whether two equal versions may be of one build. Gems for different platforms are not.
+    /// Whether two equal versions may be of one build of a package. Gems for different platforms
+    /// are not.
     pub(crate) fn is_same_build(self, one: &str, other: &str) -> bool {
         self != Self::Ruby || ruby::may_share_platform(one.trim(), other.trim())
     }
 
-    /// Parses the last version of a range. A version of Bitnami without revision means all its
-    /// revisions.
+    /// Parses the last affected version of a range. A version of Bitnami without revision means all
+    /// its revisions.
     pub(crate) fn parse_last(self, text: &str) -> Option<Version> {
         match self {
             Self::Bitnami => self.parse(&semantic::last_revision(text.trim())),
@@ -182,8 +183,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Compares two lists part by part. `missing` takes the place of the parts that the shorter list
-/// lacks.
+/// Compares two lists of version parts one by one. `missing` takes the place of the parts that the
+/// shorter list lacks.
 fn compare_padded<T: Ord>(a: &[T], b: &[T], missing: &T) -> Ordering {
     (0..a.len().max(b.len()))
         .map(|at| a.get(at).unwrap_or(missing).cmp(b.get(at).unwrap_or(missing)))
@@ -191,8 +192,8 @@ fn compare_padded<T: Ord>(a: &[T], b: &[T], missing: &T) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// A decimal number of any length: the count of its digits without leading zeros, and these digits.
-/// So numbers compare by length, then by text.
+/// A decimal number of any length in a version: the count of its digits without leading zeros, and
+/// these digits. So numbers compare by length, then by text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Number(usize, String);
 

@@ -10,7 +10,7 @@ use super::{Number, compare_padded};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version(Vec<Segment>);
 
-/// Part of a version. Words sort before numbers.
+/// Part of a RubyGems version. Words sort before numbers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Segment {
     Word(String),
@@ -76,13 +76,13 @@ fn without_platform(text: &str) -> &str {
     platform.map_or(text, |at| &text[..at])
 }
 
-/// Whether two versions have the same platform, or one of them has none and so stands for all.
+/// Whether two gem versions have the same platform, or one of them has none and so stands for all.
 pub(super) fn may_share_platform(one: &str, other: &str) -> bool {
     let (one, other) = (platform(one), platform(other));
     one.is_empty() || other.is_empty() || one == other
 }
 
-/// Returns the platform of a version with the hyphen before it; empty if it has none.
+/// Returns the platform of a gem version with the hyphen before it; empty if it has none.
 fn platform(text: &str) -> &str {
     &text[without_platform(text).len()..]
 }
@@ -111,7 +111,7 @@ fn split(text: &str) -> Vec<Segment> {
     segments
 }
 
-/// Drops zeros before the first word and at the end.
+/// Drops zeros before the first word of a gem version and at the version's end.
 fn canonical(segments: Vec<Segment>) -> Vec<Segment> {
     let word = segments.iter().position(|segment| matches!(segment, Segment::Word(_)));
     let (numbers, rest) = segments.split_at(word.unwrap_or(segments.len()));

@@ -9,13 +9,14 @@ use super::{Number, compare_digits, is_number};
 pub(super) struct Version {
     /// Numbers of the version without trailing zeros.
     numbers: Vec<Number>,
-    /// Pre-release identifiers; empty for a release.
+    /// Pre-release identifiers of the version; empty for a release.
     pre: Vec<String>,
-    /// Build identifiers; empty for all ecosystems but Pub.
+    /// Build identifiers of the version; empty for all ecosystems but Pub.
     build: Vec<String>,
 }
 
-/// Parses a version; `None` if it is invalid. `fold_case` ignores letter case, as NuGet does.
+/// Parses a version by Semantic Versioning; `None` if it is invalid. `fold_case` ignores letter
+/// case, as NuGet does.
 pub(super) fn parse(text: &str, fold_case: bool) -> Option<Version> {
     let text = text.strip_prefix(['v', 'V', '=']).unwrap_or(text).trim_start();
     let text = text.split_once('+').map_or(text, |(version, _)| version);
@@ -46,7 +47,8 @@ pub(super) fn parse_revision(text: &str) -> Option<Version> {
     parse(&format!("{release}{zeros}.{revision}"), false)
 }
 
-/// Returns a version of Bitnami with a revision after all others, unless it has a revision.
+/// Returns a version of Bitnami with a revision that is after all others, unless the version has a
+/// revision.
 pub(super) fn last_revision(text: &str) -> String {
     match revision(text) {
         Some(_) => text.to_owned(),
@@ -58,7 +60,8 @@ fn revision(text: &str) -> Option<(&str, &str)> {
     text.rsplit_once('-').filter(|(_, revision)| is_number(revision))
 }
 
-/// Compares lists of identifiers; if one begins with the other, the longer list is the later one.
+/// Compares lists of pre-release or build identifiers; if one begins with the other, the longer
+/// list is the later one.
 fn compare_lists(a: &[String], b: &[String]) -> Ordering {
     let differs = a.iter().zip(b).map(|(a, b)| compare_identifiers(a, b)).find(|o| o.is_ne());
     differs.unwrap_or_else(|| a.len().cmp(&b.len()))

@@ -7,14 +7,14 @@ use percent_encoding::percent_decode_str;
 
 use super::{Scheme, Version};
 
-/// A parsed version range.
+/// A parsed version range in the `vers` notation.
 #[derive(Debug)]
 pub(crate) enum VersRange {
     /// All versions: `*`, or `vers:all/*`.
     All,
     /// No version: `vers:none/*`.
     None,
-    /// Versions with their comparators, sorted by version in the order of the scheme.
+    /// Versions with their comparators, sorted by version in the order of this scheme.
     Constraints(Scheme, Vec<(Version, Comparator)>),
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Comparator {
 pub(crate) enum VersError {
     /// The text is not a `vers` URI.
     Malformed,
-    /// The order of the range's versioning scheme is not known.
+    /// The version order of the range's versioning scheme is not known.
     UnknownScheme,
     /// A version in the range is invalid in its scheme, or the component's version is invalid or
     /// missing.
@@ -96,7 +96,8 @@ impl VersRange {
         }
     }
 
-    /// Whether the range contains a version. An error if that cannot be decided.
+    /// Whether the range contains a version. An error if that cannot be decided, for example
+    /// because the version is invalid or `None`.
     pub(crate) fn contains(&self, version: Option<&str>) -> Result<bool, VersError> {
         match self {
             Self::All => Ok(true),
@@ -134,9 +135,9 @@ fn constraint(scheme: Scheme, text: &str) -> Result<(Version, Comparator), VersE
     Ok((version.ok_or(VersError::Unreadable)?, comparator))
 }
 
-/// Whether the constraints contain the version: checks constraints with this version first, then
-/// the intervals between neighboring bounds. Of two neighbors that bound the same side, the wider
-/// one counts.
+/// Whether a range with these constraints contains the version. Constraints with exactly this
+/// version count first, then the intervals between neighboring bounds. Of two neighbors that bound
+/// the same side, the wider one counts.
 fn lies_in(constraints: &[(Version, Comparator)], version: &Version) -> bool {
     use Comparator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let mut same = constraints.iter().filter(|(at, _)| at == version).map(|(_, c)| *c).peekable();

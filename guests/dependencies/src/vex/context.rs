@@ -12,42 +12,42 @@ use super::statement::Statement;
 use super::versions::VersionApplicability;
 use crate::inventory::component::{Mention, StoredComponent};
 
-/// Maximum number of chunks of statements in memory for one batch of components, unless a single
+/// Maximum number of [`StatementChunk`]s in memory for one batch of components, unless a single
 /// component has more.
 const MOST_CHUNKS: usize = 300;
-/// Maximum number of keys in one query.
+/// Maximum number of keys by which one query selects documents.
 const KEYS: usize = 500;
-/// Number of chunks in one page of a query; each chunk may have 100 statements.
+/// Number of [`StatementChunk`]s in one page of a query; each may have 100 statements.
 const PAGE: u32 = 50;
 
 /// VEX statements that may concern some components, with the SBOMs of these components.
 #[derive(Default)]
 pub(crate) struct VexStatementIndex {
-    /// Imported SBOMs by document id.
+    /// SBOMs that the audits of the components imported, by document id.
     sboms: BTreeMap<String, ImportedSbom>,
-    /// Chunks of statements by target key.
+    /// Chunks of VEX statements by target key (a branch, or the serial number of an SBOM).
     targets: BTreeMap<String, Vec<IndexedChunk>>,
-    /// Number of documents that were read.
+    /// Number of documents that were read to build this index.
     pub(crate) read: usize,
 }
 
-/// A VEX statement that concerns a component.
+/// A VEX statement that concerns a component or its product.
 #[derive(Clone)]
 pub(crate) struct ApplicableStatement<'a> {
     pub(crate) origin: &'a Origin,
-    /// Index of the statement in its document.
+    /// Index of the VEX statement in its document.
     pub(crate) place: usize,
     pub(crate) statement: &'a Statement,
-    /// Whether the statement applies to the component's version; [`VersionApplicability::No`] if only the version
-    /// differs.
+    /// Whether the VEX statement applies to the component's version. `No` if it concerns the
+    /// component but not this version.
     pub(crate) holds: VersionApplicability,
-    /// Whether the statement is about the product as a whole.
+    /// Whether the VEX statement is about the product of an SBOM as a whole.
     pub(crate) is_product: bool,
 }
 
 impl VexStatementIndex {
-    /// Loads the statements that may concern the first of these components, as many as fit into
-    /// memory. Returns the number of these components.
+    /// Loads the VEX statements that may concern the first of these components, as many as fit into
+    /// memory. Returns the number of components whose statements are loaded.
     pub(crate) fn load(
         scope: &Scope,
         components: &[&StoredComponent],
@@ -73,7 +73,7 @@ impl VexStatementIndex {
         Ok((context, fits))
     }
 
-    /// Returns the statements of these chunks, for any components.
+    /// Returns an index of the VEX statements in these chunks, whichever components they concern.
     pub(crate) fn of_chunks(chunks: Vec<StatementChunk>) -> Self {
         let mut context = Self::default();
         for chunk in chunks {
@@ -83,7 +83,7 @@ impl VexStatementIndex {
         context
     }
 
-    /// Loads the SBOMs that these audits imported.
+    /// Loads the SBOMs that these audits imported into the index.
     pub(crate) fn load_sboms(
         &mut self,
         scope: &Scope,
@@ -117,7 +117,8 @@ impl VexStatementIndex {
         Ok(())
     }
 
-    /// Returns the SBOM in which a component is mentioned.
+    /// Returns the imported SBOM with this SHA-256, which mentions the component; derived from the
+    /// component if the SBOM is not stored.
     pub(super) fn sbom<'a>(
         &'a self,
         component: &StoredComponent,
@@ -130,7 +131,8 @@ impl VexStatementIndex {
         }
     }
 
-    /// Returns the target keys of chunks whose statements may concern a component.
+    /// Returns the target keys of the chunks whose VEX statements may concern a component: its
+    /// branch, and the serial numbers of its SBOMs.
     fn target_keys(&self, component: &StoredComponent) -> Vec<String> {
         let branch = branch_key(component.repository_id, component.branch_ref.as_deref());
         let serials: BTreeSet<String> = component
@@ -140,7 +142,7 @@ impl VexStatementIndex {
         std::iter::once(branch).chain(serials).collect()
     }
 
-    /// Returns the statements that concern a mention of a component.
+    /// Returns the VEX statements that concern a mention of a component.
     pub(super) fn applicable<'a>(
         &'a self,
         component: &StoredComponent,
@@ -158,7 +160,7 @@ impl VexStatementIndex {
         chunks.flat_map(|chunk| chunk.applicable(&named, self)).collect()
     }
 
-    /// Returns the statements that concern any mention of a component.
+    /// Returns the VEX statements that concern any mention of a component.
     pub(crate) fn all_applicable<'a>(
         &'a self,
         component: &StoredComponent,
@@ -166,14 +168,14 @@ impl VexStatementIndex {
         component.mentions().flat_map(|mention| self.applicable(component, &mention)).collect()
     }
 
-    /// Returns the SBOMs of an audit that were loaded.
+    /// Returns those of an audit's SBOMs that were loaded into the index.
     pub(crate) fn sboms_of(&self, audit_id: Uuid) -> impl Iterator<Item = &ImportedSbom> {
         let from = ImportedSbom::id(audit_id, "");
         let sboms = self.sboms.range(from..).map(|(_, sbom)| sbom);
         sboms.take_while(move |sbom| sbom.audit_id == audit_id)
     }
 
-    /// Returns the statements that concern the product of an SBOM as a whole.
+    /// Returns the VEX statements that concern the product of an SBOM as a whole.
     pub(crate) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<ApplicableStatement<'a>> {
         let branch = branch_key(sbom.repository_id, sbom.branch_ref.as_deref());
         let keys = std::iter::once(branch).chain(sbom.serial_key());
@@ -181,7 +183,7 @@ impl VexStatementIndex {
         chunks.flat_map(|chunk| chunk.on_product(sbom)).collect()
     }
 
-    /// Whether an audit imported an SBOM with the subject of the statements' document.
+    /// Whether an audit imported an SBOM with the same subject as the VEX statements' document.
     pub(super) fn has_subject(&self, origin: &Origin, audit_id: Uuid) -> bool {
         self.sboms_of(audit_id).any(|sbom| sbom.is_of(origin))
     }

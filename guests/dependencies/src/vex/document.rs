@@ -11,36 +11,37 @@ use crate::inventory::component::StoredComponent;
 use crate::sbom::ReassessmentTarget;
 use crate::text::bounded;
 
-/// Maximum size of the texts that filters of the list search, in bytes.
+/// Maximum size of each text that the filters of the list of VEX statements search, in bytes.
 const MAX_TEXT: usize = 4_600;
 
-/// The newest document with VEX statements about a subject, in a repository's branch.
+/// The newest document with VEX statements about a subject, of those that audits of a repository's
+/// branch imported.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StatementSource {
-    /// Key of the branch for which the document was imported; see [`branch_key`].
+    /// Key of the branch whose audit imported the document; see [`branch_key`].
     pub(crate) branch_key: String,
-    /// Id of the audit that stored the document.
+    /// Id of the audit that stored this document's statements.
     pub(crate) audit_id: Uuid,
-    /// Whether the document is an SBOM, that is, has components.
+    /// Whether the document is an SBOM with components, and not only a VEX document.
     pub(crate) is_sbom: bool,
     pub(crate) origin: Origin,
     /// Number of the document's [`StatementChunk`]s.
     pub(crate) chunks: usize,
-    /// Serial numbers of other documents to which BOM-Links in the statements refer.
+    /// Serial numbers of the SBOMs to which BOM-Links in the document's statements refer.
     pub(crate) links: Vec<String>,
-    /// Serial numbers to which the statements of the former document referred. Kept until the
-    /// components of those documents were matched again.
+    /// Serial numbers of SBOMs to which statements of the document's former version referred. Kept
+    /// until the components of those SBOMs were matched again.
     pub(crate) former_links: Vec<String>,
-    /// Whether the inventories that the statements concern were matched with them.
+    /// Whether the components that the document's statements concern were matched with them.
     pub(crate) is_applied: bool,
 }
 
 document!(StatementSource, "statement_sources");
 
-/// Document that contains a VEX statement.
+/// Document from which a VEX statement comes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Origin {
-    /// Document id of the [`StatementSource`].
+    /// Id of the [`StatementSource`] that stores the document.
     pub(crate) source_id: String,
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
@@ -48,9 +49,10 @@ pub(crate) struct Origin {
     pub(crate) filename: String,
     pub(crate) artifact_sha256: String,
     pub(crate) serial: Option<Uuid>,
-    /// Product that the document describes; `None` if it names none.
+    /// Product that the document describes; `None` if the document names none.
     pub(crate) subject: Option<ReassessmentTarget>,
-    /// Key of the subject; includes the filename if that key does not identify the subject.
+    /// Key of the document's stream: of its subject, with the filename if that key does not
+    /// identify the subject.
     pub(crate) stream: String,
     pub(crate) tool: Option<String>,
     /// Time at which the document's upload was ready. Of two documents, that with the later time is
@@ -65,24 +67,25 @@ pub(crate) struct StatementChunk {
     /// link; see [`branch_key`] and [`serial_key`].
     pub(crate) target_key: String,
     pub(crate) origin: Origin,
-    /// Statements, each with its index in the document.
+    /// VEX statements, each with its index in the document.
     pub(crate) statements: Vec<(usize, Statement)>,
 }
 
 document!(StatementChunk, "statement_chunks");
 
-/// Returns the key of VEX statements that concern the inventory of a branch.
+/// Returns the key under which VEX statements about the inventory of a branch are stored.
 pub(crate) fn branch_key(repository_id: Uuid, branch_ref: Option<&str>) -> String {
     let branch = bounded(branch_ref.unwrap_or_default(), 500);
     format!("branch\n{repository_id}\n{branch}")
 }
 
-/// Returns the key of VEX statements that link to the SBOM with this serial number.
+/// Returns the key under which VEX statements that link to the SBOM with this serial number are
+/// stored.
 pub(crate) fn serial_key(serial: Uuid) -> String {
     format!("serial\n{serial}")
 }
 
-/// A VEX statement as stored for the list.
+/// A VEX statement with its matches, as stored for the list of VEX statements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ListedStatement {
     pub(crate) repository_id: Uuid,
@@ -101,7 +104,7 @@ pub(crate) struct ListedStatement {
     pub(crate) serial: Option<Uuid>,
     pub(crate) subject: Option<String>,
     pub(crate) matches: Matches,
-    /// Keys of the advisory's names, one on each line, for the filter `advisory`.
+    /// Keys of the names of the statement's advisory, one on each line, for the filter `advisory`.
     pub(crate) advisory_text: String,
     /// The statement's reference, and names and purls of the matched components, for the filter
     /// `component`.
@@ -140,14 +143,14 @@ impl ListedStatement {
 
 document!(ListedStatement, "vex_statements");
 
-/// Components and products that a statement's reference matches.
+/// Components and products that the reference of a VEX statement matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Matches {
-    /// Number of components that the reference matches.
+    /// Number of components that the statement's reference matches.
     pub(crate) component_count: usize,
-    /// The first of the matched components.
+    /// The first of the components that the statement's reference matches.
     pub(crate) components: Vec<MatchedComponent>,
-    /// Whether the reference matches a product: the subject of an SBOM as a whole.
+    /// Whether the statement's reference matches a product: the subject of an SBOM as a whole.
     pub(crate) is_product: bool,
     /// Reason why the statement matches nothing; null if it is not known.
     pub(crate) reason: Option<String>,
@@ -159,12 +162,12 @@ impl Matches {
     }
 }
 
-/// A component that a statement's reference matches.
+/// A component that the reference of a VEX statement matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct MatchedComponent {
-    /// Id of the dependency; null if the statement is about its own document.
+    /// Id of the dependency that is the component; null if the statement is about its own document.
     pub(crate) id: Option<Uuid>,
-    /// Name and version of the component.
+    /// Name of the component, with its version: `name@version`.
     pub(crate) name: String,
     pub(crate) purl: Option<String>,
 }
@@ -179,21 +182,21 @@ pub(crate) struct ImportedSbom {
     pub(crate) artifact_sha256: String,
     pub(crate) filename: String,
     pub(crate) ready_at: Timestamp,
-    /// CycloneDX serial number; empty without one.
+    /// CycloneDX serial number of the SBOM; empty if it has none.
     pub(crate) serial: String,
-    /// Version of the document under its serial number.
+    /// Version of the SBOM under its serial number.
     pub(crate) version: u64,
     pub(crate) subject: Option<ReassessmentTarget>,
     pub(crate) stream: String,
     pub(crate) components: usize,
-    /// Whether the audit imported no other SBOM.
+    /// Whether this is the only SBOM that the audit imported.
     pub(crate) is_only: bool,
 }
 
 document!(ImportedSbom, "imported_sboms");
 
 impl ImportedSbom {
-    /// Returns the document id of an imported SBOM.
+    /// Returns the document id of an SBOM with this SHA-256 that an audit imported.
     pub(crate) fn id(audit_id: Uuid, artifact_sha256: &str) -> String {
         format!("{audit_id}/{artifact_sha256}")
     }
@@ -206,7 +209,8 @@ impl ImportedSbom {
         self.serial == serial.to_string() && self.version == version
     }
 
-    /// Whether the SBOM certainly has the same subject as the document of these statements.
+    /// Whether the SBOM has the same subject as the document of these VEX statements, as far as
+    /// that is certain, or the same stream.
     pub(super) fn is_of(&self, origin: &Origin) -> bool {
         let same = match (&self.subject, &origin.subject) {
             (Some(ours), Some(theirs)) => ours.is(theirs),
@@ -215,7 +219,8 @@ impl ImportedSbom {
         same || self.stream == origin.stream
     }
 
-    /// Builds the SBOM from the members of a component that an older version imported.
+    /// Builds the record of an SBOM from one of its components. Used for SBOMs that versions of
+    /// this area without these records imported.
     pub(super) fn of_component(component: &StoredComponent, artifact_sha256: &str) -> Self {
         let source = &component.source_scope;
         let key = source.subject.clone().filter(|key| key != ".");

@@ -12,18 +12,18 @@ use crate::inventory::component::{Mention, StoredComponent};
 use crate::purl::Purl;
 use crate::sbom::ReassessmentTarget;
 
-/// A mention of a component, with everything that names it.
+/// A mention of a component in an SBOM, with everything by which a VEX statement can name it.
 pub(super) struct NamedComponent<'a> {
     pub(super) component: &'a StoredComponent,
     pub(super) mention: &'a Mention,
     pub(super) sbom: &'a ImportedSbom,
-    /// Purl of the component; for a Go module with its whole path, then as in the SBOM if that
-    /// has the end of the path as subpath. Empty without a purl.
+    /// Purl of the component; for a Go module with its whole path, then as in the SBOM if that has
+    /// the end of the path as subpath. Empty if the component has no purl.
     pub(super) purls: Vec<Purl>,
 }
 
 impl NamedComponent<'_> {
-    /// Returns the purls of a component.
+    /// Returns the purls by which a VEX statement can name a component; see [`Self::purls`].
     pub(super) fn purls_of(component: &StoredComponent) -> Vec<Purl> {
         let purl = component.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
         let Some(purl) = purl else { return Vec::new() };
@@ -37,8 +37,8 @@ impl NamedComponent<'_> {
 pub(super) struct IndexedChunk {
     chunk: StatementChunk,
     by_reference: BTreeMap<String, Vec<usize>>,
-    /// Indexes of statements whose reference is a purl, with that purl, by the purl without
-    /// version.
+    /// Indexes of the statements whose reference is a purl, each with that purl, by the purl's
+    /// package (without version).
     by_package: BTreeMap<String, Vec<(Purl, usize)>>,
     products: Vec<usize>,
 }
@@ -85,8 +85,8 @@ impl IndexedChunk {
         })
     }
 
-    /// Returns the statements that concern a mention of a component, including those on the whole
-    /// product.
+    /// Returns the VEX statements of this chunk that concern a mention of a component, including
+    /// those on the whole product.
     pub(super) fn applicable<'a>(
         &'a self,
         named: &NamedComponent<'_>,
@@ -113,7 +113,7 @@ impl IndexedChunk {
         found
     }
 
-    /// Returns the indexes of the statements whose purl covers the component's.
+    /// Returns the indexes of the VEX statements whose purl covers the component's.
     fn naming_purl(&self, named: &NamedComponent<'_>) -> impl Iterator<Item = usize> {
         named.purls.iter().enumerate().flat_map(move |(form, purl)| {
             let stated = self.by_package.get(&purl.package().to_string()).into_iter().flatten();
@@ -125,7 +125,7 @@ impl IndexedChunk {
         })
     }
 
-    /// Returns the statements that concern the product of an SBOM as a whole.
+    /// Returns the VEX statements of this chunk that concern the product of an SBOM as a whole.
     pub(super) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<ApplicableStatement<'a>> {
         let subject = sbom.subject.as_ref();
         let roots = subject.into_iter().flat_map(|subject| &subject.references);
@@ -151,7 +151,7 @@ impl IndexedChunk {
         products.into_iter().filter_map(one).collect()
     }
 
-    /// Whether the reference of a statement refers to an element of this SBOM.
+    /// Whether the reference of the VEX statement at index `at` refers to an element of this SBOM.
     fn is_reference_of(&self, at: usize, sbom: &ImportedSbom) -> bool {
         let origin = &self.chunk.origin;
         match self.chunk.statements.get(at).map(|(_, statement)| &statement.target) {
@@ -164,8 +164,9 @@ impl IndexedChunk {
         }
     }
 
-    /// Whether the purl in a statement refers to components of this SBOM. If the inventory has the
-    /// product of the statement's document, only to that product's components; otherwise to all.
+    /// Whether the purl in the VEX statement at index `at` refers to components of this SBOM. If
+    /// the inventory has the product of the statement's document, only to that product's
+    /// components; otherwise to all.
     fn is_purl_for(
         &self,
         at: usize,
@@ -182,7 +183,7 @@ impl IndexedChunk {
         }
     }
 
-    /// Whether the statements are about another version of the SBOM's subject.
+    /// Whether the VEX statements of this chunk are about another version of the SBOM's subject.
     fn has_other_version(&self, sbom: &ImportedSbom) -> bool {
         let version = |subject: Option<&'_ ReassessmentTarget>| {
             subject.and_then(|subject| subject.version.clone())

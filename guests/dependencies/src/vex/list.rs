@@ -29,38 +29,38 @@ pub(crate) const DESCRIPTION: &str = "Statements of CycloneDX documents (1.4 to 
 /// Query parameters that filter the list of VEX statements.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Filters {
-    /// Only statements from documents of this repository.
+    /// Only VEX statements from documents of this repository.
     repository_id: Option<Uuid>,
-    /// Only statements with this text in the reference, or in a matched component's name or purl,
-    /// ignoring case.
+    /// Only VEX statements with this text in the reference, or in a matched component's name or
+    /// purl, ignoring case.
     #[schemars(length(max = 200))]
     component: Option<String>,
-    /// Only statements about this advisory: an id or alias in the statement.
+    /// Only VEX statements about this advisory: an id or alias in the statement.
     #[schemars(length(max = 200))]
     advisory: Option<String>,
 }
 
-/// A VEX statement.
+/// A VEX statement, as the list returns it, with its matches and its document.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct VexStatement {
     id: Uuid,
     repository_id: Uuid,
     branch_ref: Option<String>,
     advisory_id: String,
-    /// Other ids of the advisory in the document (`references[].id`).
+    /// Other ids of the advisory in the VEX document (`references[].id`).
     aliases: Vec<String>,
     state: State,
     justification: Option<String>,
     detail: Option<String>,
-    /// Reference as written in the document (`affects[].ref`).
+    /// Reference to a component or product, as written in the document (`affects[].ref`).
     reference: String,
     matches: Matches,
-    /// Time at which the upload of the document was ready.
+    /// Time at which the upload of the statement's document was ready.
     stated_at: Timestamp,
     document: VexDocument,
 }
 
-/// Document that contains a VEX statement.
+/// Document that contains a VEX statement, as the list returns it.
 #[derive(Serialize, JsonSchema)]
 struct VexDocument {
     filename: String,

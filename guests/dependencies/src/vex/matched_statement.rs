@@ -12,7 +12,7 @@ use crate::matching::{AdvisoryMatch, ComponentAssessment, MatchBasis, Vulnerabil
 use crate::osv::Rating;
 use crate::text::{self, advisory_key};
 
-/// Maximum number of advisory ids in one limitation.
+/// Maximum number of advisory ids that one limitation names.
 const MOST_LISTED: usize = 10;
 
 /// A VEX statement that concerns a mention of a component.
@@ -21,14 +21,14 @@ struct MatchedStatement {
     advisory_id: String,
     names: Vec<String>,
     state: State,
-    /// State and justification, for limitations.
+    /// The state and its justification, for limitations: `not_affected: code_not_reachable`.
     verdict: String,
     holds: VersionApplicability,
     is_product: bool,
-    /// Whether the statement is in the SBOM that contains the mention.
+    /// Whether the statement is in the SBOM that contains the mention, and about this component.
     is_own: bool,
     stated_at: Timestamp,
-    /// Stream of the statement's document. Only the newest document of a stream counts.
+    /// Stream of the statement's document. Of a stream's documents, only the newest counts.
     stream: String,
     filename: String,
     artifact_sha256: String,
@@ -56,8 +56,8 @@ impl MatchedStatement {
         }
     }
 
-    /// Returns the VEX statement in the component's own SBOM; `None` if the SBOM only reports the
-    /// vulnerability.
+    /// Returns the VEX statement about a vulnerability in the component's own SBOM; `None` if the
+    /// SBOM only reports the vulnerability.
     fn of_reported(
         reported: &ReportedAdvisory,
         component: &StoredComponent,
@@ -87,8 +87,9 @@ impl MatchedStatement {
         self.names.iter().any(|ours| names.iter().any(|theirs| same_name(ours, theirs)))
     }
 
-    /// Returns the rank of the statement. A later statement has precedence; in one document, the
-    /// more specific one; then the one that hides no vulnerability.
+    /// Returns the rank of the VEX statement among those about one vulnerability. A later statement
+    /// has precedence; in one document, the more specific one; then the one that hides no
+    /// vulnerability.
     fn rank(&self) -> impl Ord + use<> {
         let caution = match self.state {
             state if state.adds() => 2,
@@ -101,7 +102,8 @@ impl MatchedStatement {
 }
 
 impl ApplicableStatement<'_> {
-    /// Whether the statement applies to the version. An uncertain statement does not end a match.
+    /// Whether the VEX statement applies to the component's version. An uncertain statement counts
+    /// only if it does not end a match.
     pub(crate) fn counts(&self) -> bool {
         match self.holds {
             VersionApplicability::Yes => true,
@@ -111,7 +113,7 @@ impl ApplicableStatement<'_> {
     }
 }
 
-/// VEX statements that concern a component, for each of its mentions.
+/// VEX statements that concern a component, as one list for each of its mentions.
 pub(crate) struct MatchedStatements(Vec<Vec<MatchedStatement>>);
 
 impl MatchedStatements {
@@ -130,13 +132,13 @@ impl MatchedStatements {
         Self(component.mentions().map(of_mention).collect())
     }
 
-    /// Returns the ids of the advisories for which statements add a match.
+    /// Returns the ids of the advisories that affect the component according to VEX statements.
     pub(crate) fn added_ids(&self) -> impl Iterator<Item = &String> {
         self.adding().map(|matched_statement| &matched_statement.advisory_id)
     }
 
-    /// Returns the statements that add a match. A statement about a product adds none, because it
-    /// does not name the affected component.
+    /// Returns the VEX statements that say the component is affected. A statement about a product
+    /// is not included, because it does not name the affected component.
     fn adding(&self) -> impl Iterator<Item = &MatchedStatement> {
         let all = self.0.iter().flatten();
         all.filter(|matched_statement| {
@@ -146,7 +148,7 @@ impl MatchedStatements {
         })
     }
 
-    /// Returns the vulnerabilities that statements add to the component.
+    /// Returns the vulnerabilities that VEX statements add to the component.
     pub(crate) fn added(&self, component: &StoredComponent) -> Vec<ReportedAdvisory> {
         let reported = |matched_statement: &MatchedStatement| ReportedAdvisory {
             advisory_id: matched_statement.advisory_id.clone(),
@@ -166,7 +168,8 @@ impl MatchedStatements {
         new.map(reported).collect()
     }
 
-    /// Returns the limitations about versions that are only assumed to be affected.
+    /// Returns the limitations about VEX statements that are only assumed to concern the
+    /// component's version.
     fn assumptions(&self) -> impl Iterator<Item = String> {
         self.adding().filter_map(|matched_statement| match &matched_statement.holds {
             VersionApplicability::Assumed(why) => Some(format!(
@@ -177,8 +180,8 @@ impl MatchedStatements {
         })
     }
 
-    /// Returns the statement that decides about a vulnerability of one mention; `None` if none
-    /// does.
+    /// Returns the VEX statement that decides about a vulnerability of one mention, given as the
+    /// mention's statements and the vulnerability's names; `None` if none does.
     fn deciding<'a>(
         mention: &'a [MatchedStatement],
         names: &BTreeSet<String>,
@@ -200,7 +203,8 @@ impl MatchedStatements {
 }
 
 impl ComponentAssessment {
-    /// Removes the vulnerabilities whose match statements end, and adds the reasons as limitations.
+    /// Removes the vulnerabilities that do not affect the component according to VEX statements,
+    /// and adds the reasons as limitations.
     pub(crate) fn apply(&mut self, statements: &MatchedStatements) {
         self.limitations.extend(statements.assumptions());
         let mut reasons = AdvisoriesByStatement::default();
@@ -238,8 +242,8 @@ impl ComponentAssessment {
     }
 }
 
-/// Ids of advisories by the statement that ends their match. The key has the document, the verdict,
-/// and whether the statement covers all SBOMs with the component.
+/// Ids of advisories by the VEX statement that ends their match. The key has filename, verdict, and
+/// whether the statement covers all SBOMs with the component.
 #[derive(Default)]
 struct AdvisoriesByStatement(BTreeMap<(String, String, bool), BTreeSet<String>>);
 
@@ -278,7 +282,7 @@ impl AdvisoriesByStatement {
 }
 
 impl Vulnerability {
-    /// Returns the vulnerability of a component that a scanner or statement reports, with these
+    /// Returns the vulnerability of a component that a scanner or VEX statement reports, with these
     /// names.
     pub(crate) fn reported(
         reported: &ReportedAdvisory,

@@ -12,13 +12,13 @@ use crate::osv::Rating;
 use crate::purl::Purl;
 use crate::text::advisory_key;
 
-/// State of an advisory for a component (`analysis.state` in CycloneDX).
+/// The state of an advisory for a component in a VEX statement (`analysis.state` in CycloneDX).
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// The component is affected: a vulnerability without `analysis` in a document without
+    /// The component is affected. Used for a vulnerability without `analysis` in a document without
     /// components.
     Affected,
     Exploitable,
@@ -30,7 +30,8 @@ pub(crate) enum State {
 }
 
 impl State {
-    /// Whether the state ends a match: the advisory does not apply to the component.
+    /// Whether a VEX statement with this state ends a match: the advisory does not apply to the
+    /// component.
     pub(crate) fn ends(self) -> bool {
         matches!(
             self,
@@ -38,8 +39,8 @@ impl State {
         )
     }
 
-    /// Whether the state adds a match: the advisory applies to the component regardless of its
-    /// ranges.
+    /// Whether a VEX statement with this state adds a match: the advisory applies to the component,
+    /// whatever version ranges it has.
     pub(crate) fn adds(self) -> bool {
         matches!(self, Self::Affected | Self::Exploitable)
     }
@@ -58,17 +59,17 @@ impl State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Statement {
     pub(crate) advisory_id: String,
-    /// Other ids of the advisory in the document (`references[].id`).
+    /// Other ids of the advisory in the statement's document (`references[].id`).
     pub(crate) aliases: Vec<String>,
     pub(crate) state: State,
     pub(crate) justification: Option<String>,
     pub(crate) detail: Option<String>,
-    /// Reference as written in the document (`affects[].ref`).
+    /// Reference to a component or product, as written in the document (`affects[].ref`).
     pub(crate) reference: String,
     pub(crate) target: Target,
     /// Versions to which the statement is limited (`affects[].versions`); empty means all.
     pub(crate) versions: Vec<StatedVersion>,
-    /// Severity of the best rating in the document.
+    /// Severity of the advisory by its best rating in the statement's document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) severity: Option<Rating>,
     /// Names and versions of the components in the statement's own document that the reference
@@ -77,20 +78,21 @@ pub(crate) struct Statement {
     pub(crate) resolved: Vec<String>,
 }
 
-/// Target of a statement's reference.
+/// What a VEX statement's reference refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
-    /// The subject of the statement's document.
+    /// The product that the statement's document describes.
     Product,
-    /// A component, by purl, or by `bom-ref` in an SBOM of the same subject.
+    /// A component, by purl, or by its `bom-ref` in an SBOM of the same product.
     Component(String),
-    /// A BOM-Link: another document, or its element after `#`.
+    /// A BOM-Link: another document by serial number and version, or the element of it after `#`.
     Link { serial: Uuid, version: u64, element: Option<String> },
 }
 
 impl Target {
-    /// Parses a reference. `roots` are the references of the document's subject.
+    /// Parses the reference of a VEX statement. `roots` are the references of the document's
+    /// subject.
     pub(crate) fn of(reference: &str, roots: &[Cow<'_, str>]) -> Self {
         if let Some(link) = reference.strip_prefix("urn:cdx:")
             && let Some(link) = Self::link(link)
@@ -103,7 +105,7 @@ impl Target {
         Self::Component(reference.to_owned())
     }
 
-    /// Parses the part of a BOM-Link after `urn:cdx:`, `serial/version#element`.
+    /// Parses a BOM-Link without its prefix `urn:cdx:`: `serial/version#element`.
     fn link(link: &str) -> Option<Self> {
         let (document, element) = match link.split_once('#') {
             Some((document, element)) => (document, Some(element)),
@@ -121,7 +123,7 @@ impl Target {
 }
 
 impl Statement {
-    /// Returns the keys of the advisory's id and aliases.
+    /// Returns the keys of the id and the aliases of the statement's advisory.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         std::iter::once(&self.advisory_id).chain(&self.aliases).map(|name| advisory_key(name))
     }
@@ -134,7 +136,7 @@ impl Statement {
         }
     }
 
-    /// Whether the statement applies to a product with this version.
+    /// Whether the VEX statement applies to a product with this version.
     pub(super) fn holds_for_product(&self, version: Option<&str>) -> VersionApplicability {
         match versions::is_listed(&self.versions, version) {
             true => self.holds_for(version),
@@ -143,8 +145,8 @@ impl Statement {
     }
 }
 
-/// Whether the purl in a statement covers a component's purl: the package is the same, and so are
-/// version, qualifiers and subpath, as far as the statement's purl has them.
+/// Whether the purl in a VEX statement covers a component's purl: the package is the same, and so
+/// are version, qualifiers and subpath, as far as the statement's purl has them.
 pub(crate) fn covers(stated: &Purl, component: &Purl) -> bool {
     let same = (&stated.kind, &stated.namespace, &stated.name)
         == (&component.kind, &component.namespace, &component.name);
@@ -155,8 +157,8 @@ pub(crate) fn covers(stated: &Purl, component: &Purl) -> bool {
         && stated.qualifiers.iter().all(|(key, value)| component.qualifier(key) == Some(value))
 }
 
-/// Whether two names are of one vulnerability: they are equal, or one is a distribution's record of
-/// the other (`DEBIAN-CVE-2024-1`).
+/// Whether two advisory names are of one vulnerability: they are equal, or one is a distribution's
+/// record of the other (`DEBIAN-CVE-2024-1`).
 pub(crate) fn same_name(one: &str, other: &str) -> bool {
     let record = |of: &str, cve: &str| {
         cve.starts_with("CVE-") && of.strip_suffix(cve).is_some_and(|left| left.ends_with('-'))

@@ -4,16 +4,16 @@ use area_sdk::prelude::*;
 
 use crate::versions::vers::{VersError, VersRange};
 
-/// An item of `affects[].versions`: a version or a range, with its status.
+/// An item of `affects[].versions` in a VEX statement: a version or a range, with its status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StatedVersion {
     pub(crate) text: VersionText,
-    /// Status of the version; `None` if the document has none, so that the statement's state
+    /// The item's own status; `None` if the document has none, so that the statement's state
     /// applies.
     pub(crate) status: Option<Status>,
 }
 
-/// A single version, or a `vers` range.
+/// A single version, or a `vers` range of versions, in a VEX statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum VersionText {
@@ -21,7 +21,7 @@ pub(crate) enum VersionText {
     Range(String),
 }
 
-/// Status of a version (`affects[].versions[].status`).
+/// Whether a version or range is affected (`affects[].versions[].status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Status {
@@ -34,12 +34,13 @@ pub(crate) enum Status {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum VersionApplicability {
     No,
-    /// Assumed to apply, because a range cannot be evaluated. Contains the range and the reason.
+    /// Assumed to apply, because a version range cannot be evaluated. Contains the range and the
+    /// reason.
     Assumed(String),
     Yes,
 }
 
-/// Whether a vulnerability affects a version.
+/// Whether a vulnerability affects a version, according to the items of a VEX statement.
 ///
 /// Items with this version take precedence, then ranges that contain it. Without either, the
 /// vulnerability affects the version, unless all items are ranges without the version, or versions
@@ -67,8 +68,8 @@ pub(super) fn is_affected(
     }
 }
 
-/// Whether a statement such as `not_affected` applies to a version: it has no versions, or lists
-/// the version, or has a range that contains it.
+/// Whether a VEX statement that ends a match, such as `not_affected`, applies to a version: it has
+/// no versions, or lists the version, or has a range that contains it.
 pub(super) fn is_cleared(
     versions: &[StatedVersion],
     version: Option<&str>,
@@ -84,21 +85,21 @@ pub(super) fn is_cleared(
     }
 }
 
-/// Whether a statement about a product concerns this version: it has no versions, or lists the
-/// version, or has a range that contains the version or cannot be evaluated.
+/// Whether a VEX statement about a product concerns this version of it: the statement has no
+/// versions, or lists the version, or has a range that contains the version or cannot be evaluated.
 pub(super) fn is_listed(versions: &[StatedVersion], version: Option<&str>) -> bool {
     let entries = MatchingVersions::of(versions, version);
     let found = !entries.named.is_empty() || !entries.covering.is_empty();
     versions.is_empty() || found || entries.open.is_some()
 }
 
-/// Items that decide about one version.
+/// Items of `affects[].versions` that decide about one version.
 struct MatchingVersions<'a> {
-    /// Items with exactly this version.
+    /// Items that are exactly this version.
     named: Vec<&'a StatedVersion>,
-    /// Ranges that contain the version.
+    /// Items that are ranges which contain this version.
     covering: Vec<&'a StatedVersion>,
-    /// A range that cannot be evaluated, with the reason.
+    /// A range that cannot be evaluated, and the reason; `None` if all can.
     open: Option<String>,
 }
 

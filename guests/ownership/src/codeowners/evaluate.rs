@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::{Codeowners, Rule, Section};
 
-/// Owners of a path according to a CODEOWNERS file.
+/// Owners of a path according to a CODEOWNERS file, and the rules that decide.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Owned<'a> {
     /// Owners without duplicates; owners whose approval is required come first.
@@ -21,7 +21,7 @@ pub(crate) fn from_root(path: &str) -> Option<&str> {
     (!path.is_empty()).then_some(path)
 }
 
-/// Decodes a line of a path list. Git writes unusual names in quotation marks with C escapes.
+/// Decodes a line of a list of paths. Git writes unusual names in quotation marks with C escapes.
 pub(crate) fn listed(line: &str) -> Cow<'_, str> {
     let line = line.trim_end_matches('\r');
     let quoted = line.strip_prefix('"').and_then(|line| line.strip_suffix('"'));

@@ -30,16 +30,16 @@ pub(crate) use tally::{PathCounts, hidden_for_sure};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Dialect {
-    /// GitHub: the last matching rule decides.
+    /// The dialect of GitHub: the last matching rule decides.
     Github,
-    /// GitLab: in each section, the last matching rule decides.
+    /// The dialect of GitLab: in each section, the last matching rule decides.
     Gitlab,
 }
 
-/// A warning about a line of the file that may not mean what its author intended.
+/// A warning about a line of a CODEOWNERS file that may not mean what its author intended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Warning {
-    /// Line number in the file, from 1.
+    /// Number of the line of the CODEOWNERS file that the warning is about, from 1.
     pub(crate) line: u32,
     pub(crate) message: String,
 }
@@ -53,22 +53,22 @@ impl fmt::Display for Warning {
 /// A rule of a CODEOWNERS file: a pattern and its owners.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    /// Line number in the file, from 1.
+    /// Number of the rule's line in the CODEOWNERS file, from 1.
     pub(crate) line: u32,
-    /// The pattern as written in the file.
+    /// The rule's pattern as written in the CODEOWNERS file.
     pub(crate) text: String,
     pub(crate) pattern: Pattern,
-    /// Owners; empty if matching paths have no owners. Rules without owners share those of the
-    /// section's heading.
+    /// Owners of paths that match the rule; empty if such paths have no owners. Rules without
+    /// owners share those of the section's heading.
     pub(crate) owners: Rc<[String]>,
 }
 
-/// Rules that are evaluated together. A GitHub file has one section.
+/// Rules of a CODEOWNERS file that are evaluated together. A GitHub file has one section.
 #[derive(Debug, Default)]
 pub(crate) struct Section {
     /// Whether the approval of the section's owners is optional (`^[name]` in GitLab).
     pub(crate) optional: bool,
-    /// Rules in the order of the file.
+    /// Rules of the section in the order of the file.
     pub(crate) rules: Vec<Rule>,
     /// Exclusions: paths that match one of these have no owners in this section.
     pub(crate) exclusions: Vec<Rule>,
@@ -84,7 +84,7 @@ pub(crate) struct Codeowners {
 }
 
 impl Codeowners {
-    /// Returns the number of rules, including exclusions.
+    /// Returns the number of rules in the CODEOWNERS file, including exclusions.
     pub(crate) fn rule_count(&self) -> usize {
         self.sections.iter().map(|section| section.rules.len() + section.exclusions.len()).sum()
     }

@@ -3,11 +3,11 @@
 /// An owner as written in a CODEOWNERS file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Identity<'a> {
-    /// `@user`, or a top-level GitLab group.
+    /// The owner is written as `@user`, or is a top-level GitLab group.
     Name(&'a str),
-    /// `@organisation/team`, or a nested GitLab group.
+    /// The owner is written as `@organisation/team`, or is a nested GitLab group.
     Team(&'a str),
-    /// `@@maintainer`: a role of GitLab.
+    /// The owner is a role of GitLab, for example `@@maintainer`.
     Role(&'a str),
     Email(&'a str),
 }

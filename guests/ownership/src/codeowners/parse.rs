@@ -26,11 +26,11 @@ const MOST_WARNINGS: usize = 500;
 /// Reason why a CODEOWNERS file cannot be parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ParseError {
-    /// The file is not UTF-8.
+    /// The CODEOWNERS file is not UTF-8.
     NotText,
-    /// The file has more than 20,000 rules.
+    /// The CODEOWNERS file has more than 20,000 rules.
     TooManyRules,
-    /// The file has more than 1,000 sections.
+    /// The CODEOWNERS file has more than 1,000 sections.
     TooManySections,
 }
 
@@ -77,10 +77,10 @@ fn sniff(text: &str) -> Dialect {
 
 struct Parser {
     file: Codeowners,
-    /// Index in `sections` of the current section.
+    /// Index in `sections` of the section to which the next rule belongs.
     section: usize,
     default_owners: Rc<[String]>,
-    /// Indexes in `sections` by lower-case name of the section.
+    /// Indexes of the sections in `sections`, by lower-case name.
     by_name: HashMap<String, usize>,
     line: u32,
     rules: usize,
@@ -170,7 +170,8 @@ impl Parser {
         self.add(pattern, owners, false);
     }
 
-    /// Returns the owners among the words of a line, and warns about other words outside comments.
+    /// Returns the owners among the words of a line in GitLab's dialect, and warns about other
+    /// words outside comments.
     fn gitlab_owners(&mut self, words: &str) -> Rc<[String]> {
         let (mut owners, mut commented) = (Vec::new(), false);
         for word in words.split_whitespace() {
@@ -251,7 +252,7 @@ struct Heading<'a> {
     name: &'a str,
     /// Number of required approvals, as written in the second pair of brackets.
     approvals: Option<&'a str>,
-    /// Text after the brackets: owners, and text that may be a comment.
+    /// Text after the brackets of a section heading: owners, and text that may be a comment.
     rest: &'a str,
 }
 
@@ -281,12 +282,12 @@ fn lenient_heading(line: &str) -> Option<Heading<'_>> {
     good.then(|| Heading { optional, name: name.trim(), approvals, rest })
 }
 
-/// Whether text other than a comment follows a heading's owners.
+/// Whether text other than a comment follows the owners of a section heading.
 fn is_unread(beyond: &str) -> bool {
     !beyond.is_empty() && !beyond.starts_with('#')
 }
 
-/// Splits the text after a heading's brackets into owners and comment.
+/// Splits the text after the brackets of a section heading into owners and comment.
 fn split_comment(rest: &str) -> (&str, &str) {
     let in_owners = |c: char| c.is_alphanumeric() || c.is_whitespace() || "@_.-/+".contains(c);
     rest.split_at(rest.find(|c| !in_owners(c)).unwrap_or(rest.len()))

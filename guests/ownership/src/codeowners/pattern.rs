@@ -10,20 +10,20 @@
 use super::Dialect;
 use super::glob::path_matches;
 
-/// Maximum size of a pattern in bytes; the time of a match grows with the size.
+/// Maximum size of a CODEOWNERS pattern in bytes; the time of a match grows with the size.
 pub(crate) const MOST_PATTERN_BYTES: usize = 1024;
 
-/// Maximum size of a path in bytes, the limit of Linux.
+/// Maximum size of a path in bytes, the limit of Linux. A longer path matches no pattern.
 const MOST_PATH_BYTES: usize = 4096;
 
-/// A compiled pattern of a rule.
+/// The compiled pattern of a CODEOWNERS rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Pattern {
-    /// Globs; a path matches if it matches one of them.
+    /// Globs of the pattern; a path matches the pattern if it matches one of them.
     pub(super) globs: Vec<String>,
 }
 
-/// Part of a pattern between two slashes.
+/// Part of a CODEOWNERS pattern between two slashes.
 struct Segment {
     glob: String,
     kind: Kind,
@@ -39,7 +39,7 @@ enum Kind {
 }
 
 impl Pattern {
-    /// Compiles a pattern as written in the file.
+    /// Compiles a pattern as written in a CODEOWNERS file.
     pub(crate) fn compile(text: &str, dialect: Dialect) -> Self {
         let globs = match dialect {
             Dialect::Github => github(text),
@@ -114,7 +114,7 @@ fn segment(raw: &str, dialect: Dialect) -> Segment {
     }
 }
 
-/// Converts a segment to the syntax of globs.
+/// Converts one segment of a CODEOWNERS pattern to the syntax of globs.
 fn translate(raw: &str, dialect: Dialect) -> String {
     let mut glob = String::with_capacity(raw.len() + 4);
     let mut rest = raw;
@@ -146,7 +146,7 @@ fn translate(raw: &str, dialect: Dialect) -> String {
     glob
 }
 
-/// Appends a literal character, escaped if necessary.
+/// Appends a literal character to a glob, escaped if necessary.
 fn literal(glob: &mut String, letter: char) {
     if "\\*?[".contains(letter) {
         glob.push('\\');

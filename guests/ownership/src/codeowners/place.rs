@@ -3,7 +3,7 @@
 
 use super::Dialect;
 
-/// Folder of a CODEOWNERS file.
+/// Folder of a CODEOWNERS file, as hosting services distinguish it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FileLocation {
     Github,
@@ -23,8 +23,8 @@ fn place(path: &str) -> FileLocation {
     }
 }
 
-/// Returns the dialect that the file's folder implies: GitHub for `.github/`, GitLab for
-/// `.gitlab/`.
+/// Returns the dialect that the folder of a CODEOWNERS file implies: GitHub for `.github/`, GitLab
+/// for `.gitlab/`, `None` for others.
 pub(crate) fn said_by_place(path: &str) -> Option<Dialect> {
     match place(path) {
         FileLocation::Github => Some(Dialect::Github),
@@ -43,9 +43,9 @@ pub(crate) fn name_rank(path: &str) -> u8 {
     }
 }
 
-/// Returns the position of the file's folder in the order in which a hosting service searches, from
-/// 0. GitHub: `.github/`, the root, `docs/`. GitLab: the root, `docs/`, `.gitlab/`. The folder of
-/// the other service comes last.
+/// Returns the position of a CODEOWNERS file's folder in the order in which a hosting service
+/// searches, from 0. GitHub: `.github/`, the root, `docs/`. GitLab: the root, `docs/`, `.gitlab/`.
+/// The folder of the other service comes last.
 pub(crate) fn rank(path: &str, host: Option<Dialect>) -> u8 {
     let order = match host {
         Some(Dialect::Gitlab) => {

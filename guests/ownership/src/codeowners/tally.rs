@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 
 use super::{Codeowners, Rule, Section, Warning};
 
-/// Effect of a rule on the paths of a repository.
+/// Effect of a CODEOWNERS rule on the paths of a repository.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum RuleUsage {
     /// The rule matched no path.
@@ -17,7 +17,8 @@ pub(crate) enum RuleUsage {
     Used,
 }
 
-/// Counts of matched paths and effects of rules, stored between the steps of an import.
+/// Counts of a repository's paths and effects of CODEOWNERS rules on them, stored between the steps
+/// of an import.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct PathCounts {
     pub(crate) paths: u64,
@@ -28,7 +29,7 @@ pub(crate) struct PathCounts {
 }
 
 impl PathCounts {
-    /// Adds these paths to the counts.
+    /// Counts these paths of the repository, and updates the effects of the rules on them.
     pub(crate) fn count<'p>(
         &mut self,
         file: &Codeowners,
@@ -49,7 +50,7 @@ impl PathCounts {
         self.usage = usage.into_iter().map(letter).collect();
     }
 
-    /// Returns the effect of each rule, in the order of the sections.
+    /// Returns the effect of each CODEOWNERS rule, in the order of the sections.
     fn usages(&self, file: &Codeowners) -> Vec<RuleUsage> {
         let mut usage: Vec<RuleUsage> = self.usage.chars().map(usage).collect();
         usage.resize(file.rule_count(), RuleUsage::Unmatched);
@@ -81,8 +82,8 @@ impl PathCounts {
     }
 }
 
-/// Updates the effects of a section's rules for a path. Returns whether the path has owners in the
-/// section.
+/// Updates the effects of a section's rules for one path. Returns whether the path has owners in
+/// the section.
 fn see(section: &Section, path: &str, usage: &mut [RuleUsage]) -> bool {
     let (rules, exclusions) = usage.split_at_mut(section.rules.len());
     let mut decided = false;

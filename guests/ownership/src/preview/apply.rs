@@ -15,13 +15,13 @@ pub(crate) const DESCRIPTION: &str = "A preview can be applied once; a second ti
     assignee has left the workspace, nothing is assigned: 409 `findings_changed`. The findings \
     have their new assignee a moment later.";
 
-/// Number of documents in one page of a query.
+/// Number of preview items or findings in one page of a database query.
 const STEP: u32 = 500;
 
-/// Maximum number of changed findings that an error names.
+/// Maximum number of changed findings that the refusal to apply a preview names.
 const NAMED: usize = 3;
 
-/// A finding and its new assignee.
+/// A finding and the user to whom it is to be assigned.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Assignment")]
 struct FindingAssignment {
@@ -68,7 +68,7 @@ pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownersh
     Ok(Versioned(preview.into(), version))
 }
 
-/// Returns the ready items of a preview.
+/// Returns the items of a preview that assign a finding when the preview is applied.
 fn ready(ctx: &Ctx, preview_id: Uuid) -> Result<Vec<PreviewedFinding>, DocumentError> {
     let items = ctx.documents::<PreviewItem>().query().equals("preview_id", preview_id);
     let ready = items.equals("status", "ready").limit(STEP).all();

@@ -46,7 +46,8 @@ pub(crate) fn create(
     keep(ctx, id, preview)
 }
 
-/// Returns the CODEOWNERS file whose rules apply; `None` if no audit has imported one.
+/// Returns the CODEOWNERS file whose rules a new preview applies; `None` if no audit has imported
+/// one.
 fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
     let Some(audit_id) = new.audit_id else {
         let sources = ctx.documents::<Source>().query().equals("repository_id", new.repository_id);
@@ -66,7 +67,8 @@ fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
     }
 }
 
-/// Returns the preview items, at most [`MOST_ITEMS`], and the total number of open findings.
+/// Returns the items of a new preview, at most [`MOST_ITEMS`], and the total number of open
+/// findings.
 fn items(
     ctx: &Ctx,
     new: &NewPreview,
@@ -82,7 +84,7 @@ fn items(
     Ok((findings.map(|finding| judge(finding, file.as_ref(), &directory)).collect(), total))
 }
 
-/// Returns a preview whose snapshot has all items.
+/// Returns a new preview whose snapshot has all items.
 fn preview(
     ctx: &Ctx,
     new: &NewPreview,
@@ -131,7 +133,7 @@ fn digest(ctx: &Ctx, snapshot: &PreviewSnapshot) -> String {
     ctx.sha256_hex(&canonical)
 }
 
-/// Stores the items as separate documents, and the preview with its first items.
+/// Stores the items of a new preview as separate documents, and the preview with its first items.
 fn keep(
     ctx: &Ctx,
     id: Uuid,

@@ -7,10 +7,10 @@ use crate::codeowners::{Codeowners, from_root};
 use crate::directory::OwnerDirectory;
 use crate::findings::Finding;
 
-/// Maximum number of a finding's paths that are evaluated and returned.
+/// Maximum number of a finding's paths whose owners are determined and returned.
 const MOST_PATHS: usize = 100;
 
-/// Maximum number of owners that a reason names.
+/// Maximum number of owners that the reason of a preview item names.
 const MOST_REASONS: usize = 3;
 
 /// Owners of all paths of a finding, and the lines of the deciding rules.
@@ -41,7 +41,7 @@ impl FindingOwners {
 /// Decision about a finding: status, new assignee, and reason.
 type Verdict = (PreviewedFindingStatus, Option<Uuid>, Option<String>);
 
-/// Returns the preview item of a finding.
+/// Decides about one finding: returns its preview item.
 pub(super) fn judge(
     finding: Stored<Finding>,
     file: Option<&Codeowners>,

@@ -13,7 +13,7 @@ use crate::source::SourceStatus;
 /// Version of the rules that map owners in CODEOWNERS files to users.
 const POLICY_VERSION: u32 = 1;
 
-/// Maximum number of items in a snapshot.
+/// Maximum number of items in the snapshot of a preview.
 const SHOWN: usize = 100;
 
 /// A request to create a preview for a repository.
@@ -55,9 +55,9 @@ pub(crate) struct PreviewedFinding {
     /// Owners of the finding's paths, as named in the CODEOWNERS file.
     identities: Vec<String>,
     paths: Vec<String>,
-    /// Reason why the finding is not ready; null if there is none.
+    /// Reason why the finding is not ready to be assigned; null if there is none.
     reason: Option<String>,
-    /// Line numbers of the deciding rules in the CODEOWNERS file.
+    /// Line numbers in the CODEOWNERS file of the rules that decide the finding's owners.
     rule_lines: Vec<u32>,
     /// Ids of the services that are built from the repository.
     service_ids: Vec<Uuid>,
@@ -66,7 +66,7 @@ pub(crate) struct PreviewedFinding {
     title: String,
 }
 
-/// Input and result of a preview.
+/// The input of a preview, and the findings with their new assignees.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "OwnershipSnapshot")]
 pub(crate) struct PreviewSnapshot {
@@ -157,8 +157,8 @@ impl From<Stored<StoredPreview>> for OwnershipPreview {
 }
 
 impl PreviewedFinding {
-    /// Changes the status of a ready item to applied if the preview was applied. The stored item
-    /// keeps its status.
+    /// Changes the status of a preview item from ready to applied if the preview was applied. The
+    /// stored item keeps its status.
     fn show(&mut self, applied: bool) {
         if applied && self.status == PreviewedFindingStatus::Ready {
             self.status = PreviewedFindingStatus::Applied;

@@ -15,7 +15,7 @@ pub(crate) struct AuditInputFile {
     input: AuditInput,
 }
 
-/// Files selected for an audit.
+/// The CODEOWNERS file and the list of paths selected for an audit.
 pub(super) struct Choice {
     pub(super) code_owners: Option<AuditInput>,
     pub(super) path_list: Option<AuditInput>,
@@ -24,8 +24,8 @@ pub(super) struct Choice {
     pub(super) warnings: Vec<String>,
 }
 
-/// Selects the files. `inputs` are sorted newest first; `host` is the dialect of the repository's
-/// hosting service.
+/// Selects the CODEOWNERS file and the list of paths. `inputs` are sorted newest first; `host` is
+/// the dialect of the repository's hosting service.
 pub(super) fn choose(inputs: Vec<AuditInputFile>, host: Option<Dialect>) -> Choice {
     let (files, others): (Vec<_>, Vec<_>) =
         inputs.into_iter().partition(|input| input.format == "code_owners");

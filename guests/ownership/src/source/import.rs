@@ -14,20 +14,19 @@ use crate::codeowners::{
 };
 use crate::findings;
 
-/// Number of bytes of the path list that one step reads; the second value is for files with many
-/// rules.
+/// Number of bytes of the list of paths that one step of the import reads.
 const STEP_BYTES: u32 = 512 * 1024;
 const SMALL_STEP_BYTES: u32 = 64 * 1024;
 const MANY_RULES: usize = 2_000;
 
-/// Maximum number of warnings that are stored and published.
+/// Maximum number of warnings of an import that are stored and published.
 const MOST_WARNINGS: usize = 200;
 
-/// Job that imports the ownership rules of an audit.
+/// Job that imports the CODEOWNERS rules of an audit.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ImportOwnership {
     audit_id: Uuid,
-    /// Byte offset in the path list at which the next step continues.
+    /// Byte offset in the list of paths at which the next step continues.
     offset: u64,
     tally: PathCounts,
 }
@@ -96,8 +95,9 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnership) -> JobResult<ImportOwn
     Ok(Outcome::Continue(job))
 }
 
-/// Returns the complete lines at the start of a piece, and their size in bytes. A piece shorter
-/// than `asked` is the last one. A line that fills the whole piece is skipped.
+/// Returns the complete lines at the start of a piece of the list of paths, and their size in
+/// bytes. A piece shorter than `asked` is the last one. A line that fills the whole piece is
+/// skipped.
 fn whole_lines(piece: &[u8], asked: u32) -> (String, u64) {
     let at_end = piece.len() < asked as usize;
     let end = match piece.iter().rposition(|byte| *byte == b'\n') {
@@ -112,7 +112,7 @@ fn away(error: BlobError) -> JobError {
     JobError::Retry(format!("uploads: {error:?}"))
 }
 
-/// The CODEOWNERS file of an audit after it was read.
+/// Result of reading the CODEOWNERS file of an audit.
 struct ReadOutcome {
     status: SourceStatus,
     /// The parsed file; without rules if it is missing, unsupported or invalid.
@@ -128,8 +128,8 @@ impl ReadOutcome {
     }
 }
 
-/// Reads and parses the CODEOWNERS file. Stores a copy for previews, because the upload may be
-/// deleted.
+/// Reads and parses the CODEOWNERS file of an audit. Stores a copy for previews, because the upload
+/// may be deleted.
 fn open(ctx: &JobCtx, source: &Source) -> Result<ReadOutcome, JobError> {
     let Some(input) = &source.code_owners else {
         return Ok(ReadOutcome::without_rules(SourceStatus::Missing, None));
@@ -163,7 +163,7 @@ fn open(ctx: &JobCtx, source: &Source) -> Result<ReadOutcome, JobError> {
     }
 }
 
-/// Stores the result of the import and publishes the event.
+/// Stores the result of the import of an audit's CODEOWNERS rules and publishes the event.
 fn finish(
     ctx: &JobCtx,
     source: &mut Stored<Source>,
@@ -217,7 +217,7 @@ fn guessed(dialect: Dialect) -> &'static str {
     }
 }
 
-/// Returns warnings about the choice of the file, its lines, and rules without effect.
+/// Returns warnings about the choice of the CODEOWNERS file, its lines, and rules without effect.
 fn warnings(source: &Source, opened: &ReadOutcome, tally: &PathCounts) -> Vec<String> {
     let mut warnings = source.warnings.clone();
     if source.path_list.is_none() && !source.findings_imported {

@@ -39,23 +39,23 @@ pub(crate) struct AuditInput {
 }
 
 impl AuditInput {
-    /// Returns the name of this area's own blob with a copy of the file.
+    /// Returns the name of this area's own blob with a copy of the input's content.
     fn copy(&self) -> String {
         format!("codeowners/{}", self.content_sha256)
     }
 }
 
-/// State of the import of an audit's ownership rules.
+/// State of the import of an audit's CODEOWNERS rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceState {
-    /// The import waits for paths, or is running.
+    /// The import of the rules waits for paths of findings, or is running.
     Importing,
-    /// The import has ended.
+    /// The import of the rules has ended.
     Imported,
 }
 
-/// Availability of the ownership rules.
+/// Availability of an audit's CODEOWNERS rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceStatus {
@@ -63,9 +63,9 @@ pub(crate) enum SourceStatus {
     Available,
     /// The audit has no CODEOWNERS file.
     Missing,
-    /// The file has an unsupported format.
+    /// The CODEOWNERS file has an unsupported format.
     Unsupported,
-    /// The file cannot be read or parsed.
+    /// The CODEOWNERS file cannot be read or parsed.
     Invalid,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct ImportError {
     detail: String,
 }
 
-/// CODEOWNERS file of an audit and the state of its import; the document's id is the audit's.
+/// The CODEOWNERS file of an audit and the state of its import; the document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Source {
     pub(crate) repository_id: Uuid,
@@ -114,7 +114,7 @@ impl Source {
         self.code_owners.as_ref().map(|input| input.content_sha256.as_str())
     }
 
-    /// Returns the parsed rules of an imported file; `None` if there are none.
+    /// Returns the parsed rules of an imported CODEOWNERS file; `None` if there are none.
     pub(crate) fn rules(&self, scope: &Scope) -> Result<Option<Codeowners>, BlobError> {
         let readable = self.source_status == SourceStatus::Available;
         let Some(input) = self.code_owners.as_ref().filter(|_| readable) else { return Ok(None) };
@@ -123,7 +123,7 @@ impl Source {
     }
 }
 
-/// CODEOWNERS file of an audit and the result of its import.
+/// The CODEOWNERS file of an audit and the result of its import.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "OwnershipSource")]
 pub(crate) struct SourceView {

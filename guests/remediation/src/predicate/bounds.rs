@@ -24,7 +24,8 @@ pub(super) const MAX_NODES: usize = 2000;
 /// after `filter`. Each can double the size of its input.
 const MAX_CHAINED: usize = 2;
 
-/// Checks the limits that can be checked in the text of a predicate.
+/// Checks those limits of a predicate that can be checked in its text. An error is the description
+/// of the violated limit.
 pub(super) fn before_parsing(source: &str) -> Result<(), String> {
     if source.chars().count() > MAX_CHARS {
         return Err(format!("The expression is longer than {MAX_CHARS} characters."));
@@ -35,8 +36,8 @@ pub(super) fn before_parsing(source: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks the limits that need the expression tree: its depth, nested loops, and loops over results
-/// of loops, which could run too long.
+/// Checks those limits of a predicate that need the expression tree: its depth, nested loops, and
+/// loops over results of loops, which could run too long.
 pub(super) fn after_parsing(expression: &IdedExpr) -> Result<(), String> {
     let mut waiting = vec![(expression, 1, 0, 0)];
     while let Some((expression, depth, loops, chained)) = waiting.pop() {

@@ -12,7 +12,7 @@ use cel::parser::PrattParser;
 use cel::{Context, ExecutionError, IdedExpr, Value};
 use serde_json::{Map, Value as Json, json};
 
-/// Description of predicates, for the documentation and for hints in errors.
+/// Description of predicates for the OpenAPI document and for hints in errors.
 pub(crate) const HINT: &str = "\
 Send a CEL expression that is true or false, over `audit` {id, repository_id, branch_ref, \
 commit_sha}, `findings` {total, open, new, reopened, gone, by_severity, by_rule}, where \
@@ -21,10 +21,10 @@ advisories} and `ownership` {rules, paths, unowned}. `advisories` has the ids of
 their aliases, such as CVE ids. A predicate with a fact that the audit does not have is an error. \
 An example is `findings.by_severity.critical == 0 && !('js/sql-injection' in findings.by_rule)`.";
 
-/// Maximum length of the error text of an evaluation, in characters.
+/// Maximum length of the error text of a predicate's evaluation, in characters.
 const MAX_ERROR_CHARS: usize = 500;
 
-/// Result of evaluating a predicate.
+/// Result of evaluating a predicate for an audit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// The predicate is true.
@@ -121,7 +121,7 @@ fn cel_value(value: &Json) -> Value {
     }
 }
 
-/// Whether the error might not occur with other facts.
+/// Whether evaluating the predicate with other facts might not have this error.
 fn depends_on_data(error: &ExecutionError) -> bool {
     matches!(
         error,
@@ -138,8 +138,9 @@ fn not_boolean(value: &Value) -> String {
     format!("The expression is of the type {}, not true or false.", value.type_of())
 }
 
-/// Returns the facts of an audit without findings. An object with members has all members that it
-/// can have; the members of an empty object depend on the audit.
+/// Returns sample facts, those of an audit without findings, for checks of predicates. An object
+/// with members has all members that it can have; the members of an empty object depend on the
+/// audit.
 pub(crate) fn sample() -> Map<String, Json> {
     let severities = json!({ "critical": 0, "high": 0, "medium": 0, "low": 0, "none": 0 });
     let facts = json!({

@@ -30,15 +30,15 @@ pub(super) const FUNCTIONS: [&str; 13] = [
 
 type NameCheckResult = Result<(), String>;
 
-/// Checks that an expression uses only these facts and known functions.
+/// Checks that a predicate uses only these facts and known functions.
 pub(super) fn check(expression: &IdedExpr, facts: &Map<String, Json>) -> NameCheckResult {
     NameChecker { facts, bound: Vec::new() }.visit(expression)
 }
 
-/// Finds the names in an expression that are neither facts nor bound variables.
+/// Finds the names in a predicate that are neither facts nor bound variables.
 struct NameChecker<'a> {
     facts: &'a Map<String, Json>,
-    /// Variables of the enclosing comprehensions.
+    /// Variables that the enclosing comprehensions of the predicate bind.
     bound: Vec<&'a str>,
 }
 

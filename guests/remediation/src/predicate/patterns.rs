@@ -8,11 +8,11 @@ use cel::extractors::This;
 use cel::{ExecutionError, Value};
 use regex_lite::{Regex, RegexBuilder};
 
-/// Maximum size of a compiled pattern, in bytes. A repetition such as `a{1000}` takes the memory of
-/// 1000 copies.
+/// Maximum size of a compiled regular expression, in bytes. A repetition such as `a{1000}` takes
+/// the memory of 1000 copies.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Maximum nesting of groups in a pattern; a guest's stack is small.
+/// Maximum nesting of groups in a regular expression; a guest's stack is small.
 const MAX_NESTING: u32 = 16;
 
 pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
@@ -23,11 +23,11 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
         .map_err(|error| format!("`{pattern}` is not a supported regular expression: {error}."))
 }
 
-/// Maximum number of steps of all matches in one evaluation. A step compares one character of a
-/// text with one position of a pattern.
+/// Maximum number of steps of all regular-expression matches in one evaluation. A step compares one
+/// character of a text with one position of a pattern.
 const MAX_STEPS: u64 = 250_000_000;
 
-/// Maximum number of positions that a pattern within [`MAX_BYTES`] can have.
+/// Maximum number of positions that a regular expression within [`MAX_BYTES`] can have.
 const MAX_PLACES: u64 = 4_096;
 
 /// Returns the CEL function `matches` for one evaluation. It searches for a match anywhere in the
@@ -57,7 +57,8 @@ pub(super) fn matcher() -> impl Fn(This<Arc<String>>, Arc<String>) -> Result<Val
     }
 }
 
-/// Returns the approximate number of positions of a pattern after its repetitions are expanded.
+/// Returns the approximate number of positions of a regular expression after its repetitions are
+/// expanded.
 fn places(pattern: &str) -> u64 {
     let braces = pattern.split('{').skip(1).filter_map(|rest| rest.split_once('}'));
     let most = braces.filter_map(|(times, _)| times.rsplit(',').find_map(|n| n.parse().ok()));

@@ -12,7 +12,7 @@ use super::Cause;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AuditState {
-    /// The audit waits for a worker.
+    /// The audit waits for a worker that collects its inputs.
     Queued,
     /// Other areas import the audit's inputs.
     Running,
@@ -29,13 +29,13 @@ impl AuditState {
     }
 }
 
-/// Cause of an audit's start.
+/// What started an audit: a user or a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Trigger {
     /// A user requested the audit.
     Manual,
-    /// A schedule was due.
+    /// A due time of a schedule started the audit.
     Schedule,
 }
 
@@ -75,14 +75,14 @@ pub(crate) struct AuditInputFile {
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PartStatus {
-    /// The area has not reported its result.
+    /// The area that imports this part has not reported its result.
     #[default]
     Pending,
-    /// The area imported its inputs.
+    /// The area imported the inputs of this part.
     Succeeded,
-    /// The area could not import its inputs.
+    /// The area could not import the inputs of this part.
     Failed,
-    /// The area did not report its result in time.
+    /// The area did not report the result of this part in time.
     Missing,
 }
 
@@ -182,7 +182,7 @@ struct AuditError {
     upload_id: Option<Uuid>,
     filename: Option<String>,
     code: String,
-    /// Description of the error for people.
+    /// Description of the error and how to fix it, for people.
     detail: String,
 }
 

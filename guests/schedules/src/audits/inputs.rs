@@ -27,14 +27,14 @@ const KINDS: [(&str, usize); 5] = [
 /// Kind of evidence records that are findings themselves.
 const FINDING: &str = "finding";
 
-/// Maximum number of uploads of one format.
+/// Maximum number of uploads of one format that an audit imports.
 const MOST_UPLOADS: usize = 200;
 
-/// Maximum number of evidence records of one kind other than `finding`, and of records that an
-/// input names.
+/// Maximum number of evidence records of one kind other than `finding` that an audit reads, and of
+/// records that one input names.
 const MOST_RECORDS: usize = 500;
 
-/// Maximum number of evidence records of kind `finding`: three full envelopes.
+/// Maximum number of evidence records of kind `finding` that an audit reads: three full envelopes.
 const MOST_FINDINGS: usize = 3_000;
 
 /// Maximum number of uploads with a digest of an evidence record that are searched for the audit's
@@ -57,7 +57,7 @@ const EVIDENCE: &str = "evidence";
 /// Maximum number of filenames, or of names of records, in a warning.
 const MOST_NAMED: usize = 5;
 
-/// Number of uploads, of records, or of digests in one page of a query.
+/// Number of uploads, of records, or of digests in one page of a database query.
 const STEP: u32 = 200;
 
 /// Maximum number of uploads of one format that are searched for the audit's branch.
@@ -67,11 +67,11 @@ const MOST_LOOKED_AT: usize = 2_000;
 /// and records cannot use them.
 const RESERVED: usize = 2 * STEP as usize;
 
-/// An evidence record that references a content.
+/// An evidence record that references a content to import by its digest.
 struct ReferencingRecord {
     evidence_id: Uuid,
     stream: String,
-    /// Reference of the record within its system of origin.
+    /// Reference of the evidence record within its system of origin.
     source_ref: String,
     is_finding: bool,
 }
@@ -82,14 +82,15 @@ struct SkippedInputs {
     /// Uploads with the purpose `evidence`; those that a record references are imported
     /// nevertheless.
     evidence: Vec<Stored<Upload>>,
-    /// Warning about records whose content no upload has; `None` if there are none.
+    /// Warning about evidence records whose content no upload has; `None` if there are none.
     unread: Option<String>,
     /// Warnings about formats and kinds with more uploads or records than the maximum.
     beyond: Vec<String>,
 }
 
 impl SkippedInputs {
-    /// Returns the warnings. `taken` has the ids of the imported uploads.
+    /// Returns the warnings about skipped uploads and records. `taken` has the ids of the imported
+    /// uploads.
     fn warnings(&self, taken: &BTreeSet<String>) -> Vec<String> {
         let evidence = self.evidence.iter().filter(|upload| !taken.contains(&upload.id));
         let names: Vec<&str> = evidence.map(|upload| upload.filename.as_str()).collect();
@@ -116,7 +117,7 @@ fn listed(names: &[&str]) -> String {
 pub(super) struct CollectedInputs {
     pub(super) inputs: Vec<AuditInputFile>,
     pub(super) records: Vec<Uuid>,
-    /// Warnings about content that is not imported.
+    /// Warnings about uploads and evidence records that are not imported.
     pub(super) warnings: Vec<String>,
 }
 
@@ -214,7 +215,7 @@ fn evidence(
     Ok((findings, by_content))
 }
 
-/// Returns the number of documents in the pages that contain this number of documents.
+/// Rounds a number of documents up to whole pages of [`STEP`] documents.
 fn pages(read: usize) -> usize {
     read.next_multiple_of(STEP as usize)
 }
@@ -286,8 +287,8 @@ fn carried(
     Ok(uploads)
 }
 
-/// Returns the warning about records whose content is not among the `found` ones. Records of kind
-/// `finding` need no content.
+/// Returns the warning about evidence records whose content is not among the `found` ones. Records
+/// of kind `finding` need no content.
 fn unread(evidence: &RecordsByContent, found: &BTreeSet<String>) -> Option<String> {
     let records = evidence.iter().filter(|(digest, _)| !found.contains(*digest));
     let records = records.flat_map(|(_, records)| records).filter(|record| !record.is_finding);
@@ -324,8 +325,8 @@ fn fits(upload: &Upload, target: &AuditTarget) -> bool {
     branch_fits && commit_fits
 }
 
-/// Converts an upload to an input; `None` if audits do not import its format or its content was
-/// deleted.
+/// Converts an upload to an input of an audit; `None` if audits do not import its format or its
+/// content was deleted.
 fn input(
     upload: Stored<Upload>,
     target: &AuditTarget,

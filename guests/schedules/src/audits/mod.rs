@@ -42,7 +42,7 @@ pub(crate) struct NewAudit {
     commit_sha: Option<String>,
 }
 
-/// Cause of an audit's start, and the responsible user.
+/// Why an audit starts, and which user is responsible.
 pub(crate) struct Cause {
     pub(crate) trigger: Trigger,
     /// User who requested the audit or created its schedule.

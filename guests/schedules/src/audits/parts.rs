@@ -13,7 +13,7 @@ use super::document::{
 use super::events::{AuditCompleted, AuditEndPayload, AuditFailed};
 use crate::schedules;
 
-/// Maximum number of warnings, and of errors, that are stored for a part.
+/// Maximum number of warnings, and of errors, that are stored for one part of an audit.
 const MOST_KEPT: usize = 200;
 
 /// Data of an event with which an area reports its part of an audit.
@@ -52,8 +52,8 @@ pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> PartDeliveryResul
     take_in(ctx, &event, "ownership", |parts| &mut parts.ownership)
 }
 
-/// Stores a part of an audit. If two parts arrive at the same time, the host runs one of the calls
-/// again.
+/// Stores the result of one part of an audit. If two results arrive at the same time, the host runs
+/// one of the calls again.
 fn take_in(
     ctx: &JobCtx,
     event: &EventDelivery,
@@ -79,8 +79,8 @@ fn take_in(
 }
 
 impl AreaResult {
-    /// Returns the facts of a part; none if nothing supports them. For predicates, zero would mean
-    /// that something was checked and is clean.
+    /// Returns the facts of a part of an audit; none if nothing supports them. For predicates, zero
+    /// would mean that something was checked and is clean.
     fn supported_facts(&self, part: &str) -> Map<String, Value> {
         let is_zero = |count: &str| self.counts.get(count) == Some(&0);
         let is_unsupported = match part {

@@ -9,7 +9,7 @@ use super::document::{AuditState, ImportError, PartStatus, StoredAudit};
 use super::events::AuditStarted;
 use super::{inputs, parts};
 
-/// Maximum time to wait for the parts of an audit, in seconds.
+/// Maximum time to wait for the results of an audit's parts, in seconds.
 const PATIENCE_SECONDS: i64 = 5 * 60;
 
 /// Maximum time that an audit is queued, in hours. A long queue alone should not end an audit.
@@ -58,7 +58,7 @@ pub(crate) fn run(ctx: &JobCtx, job: RunAudit) -> JobResult<RunAudit> {
     Ok(Outcome::Done)
 }
 
-/// Schedules the job that ends the audit for the time from which it is overdue.
+/// Enqueues the job that ends the audit, for the time from which the audit is overdue.
 pub(super) fn plan_end(scope: &Scope, audit: &Stored<StoredAudit>) {
     enqueue_end(scope, audit.uuid(), overdue_at(audit));
 }
@@ -68,7 +68,7 @@ fn enqueue_end(scope: &Scope, audit_id: Uuid, at: Timestamp) {
     scope.enqueue_with(&EndOverdueAudit { audit_id }, options);
 }
 
-/// Enqueues the job that ends an audit again, because a user cancelled it.
+/// Enqueues the job that ends an overdue audit again, because a user cancelled it.
 pub(crate) fn restore_deadline(ctx: &JobCtx, audit_id: Uuid) -> Result<(), DocumentError> {
     let audit = ctx.documents::<StoredAudit>().find(audit_id)?;
     if let Some(audit) = audit.filter(|audit| !audit.state.is_final()) {
@@ -107,7 +107,7 @@ pub(crate) fn deadline(ctx: &JobCtx, job: EndOverdueAudit) -> JobResult<EndOverd
     Ok(Outcome::Done)
 }
 
-/// Marks the parts without a result as missing.
+/// Marks the parts of an audit without a result as missing.
 fn give_up_parts(audit: &mut Stored<StoredAudit>) {
     let id = audit.uuid();
     let reason = match audit.started_at {

@@ -48,16 +48,16 @@ event!(ScheduleDispatched, "schedule.dispatched");
 pub(crate) struct ScheduleSkipped {
     schedule_id: Uuid,
     repository_id: Uuid,
-    /// First skipped due time.
+    /// First due time of the schedule that was skipped.
     due_at: Timestamp,
-    /// Last skipped due time; equal to `due_at` unless several were skipped.
+    /// Last due time that was skipped; equal to `due_at` unless several were skipped.
     last_due_at: Timestamp,
     reason: ScheduledRunError,
 }
 
 event!(ScheduleSkipped, "schedule.skipped");
 
-/// Enqueues the job for the next due time, if the schedule is active.
+/// Enqueues the job for the next due time of a schedule, if the schedule is active.
 pub(crate) fn plan(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Result<()> {
     schedule.pending = None;
     if schedule.state != ScheduleState::Active {
@@ -68,7 +68,7 @@ pub(crate) fn plan(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Re
     Ok(())
 }
 
-/// Enqueues the job for a due time, to run at `at`.
+/// Enqueues the job for a due time of a schedule, to run at `at`.
 fn enqueue(scope: &Scope, schedule_id: Uuid, slot: Slot, at: Timestamp) -> Pending {
     let job_id = scope.enqueue_with(
         &DispatchSchedule { schedule_id, due_at: slot.due_at },
@@ -111,14 +111,14 @@ pub(crate) fn skip_cancelled(ctx: &JobCtx, id: Uuid, job_id: Uuid) -> Result<(),
     Ok(())
 }
 
-/// Returns the error of a run that is tried again. A job that fails for good would be the
+/// Returns the error of a job that is tried again. A job that fails for good would be the
 /// schedule's last.
 fn retried(problem: Problem) -> JobError {
     JobError::Retry(problem.detail)
 }
 
-/// Returns the date and due time to handle: the latest one that has passed. Reports earlier ones as
-/// skipped.
+/// Returns the date and due time of a schedule to handle: the latest one that has passed. Reports
+/// earlier ones as skipped.
 fn latest(ctx: &JobCtx, schedule: &Stored<StoredSchedule>, planned: Slot) -> Result<Slot> {
     let latest = schedule.recurrence.last_until(ctx, ctx.now())?;
     // The time zone's rules may have changed since this due time was planned.
@@ -132,7 +132,7 @@ fn latest(ctx: &JobCtx, schedule: &Stored<StoredSchedule>, planned: Slot) -> Res
     Ok(latest)
 }
 
-/// Starts the audit of a due time, or publishes why it was skipped.
+/// Starts the audit of a schedule's due time, or publishes why that time was skipped.
 fn deal_with(
     ctx: &JobCtx,
     id: Uuid,
@@ -153,7 +153,7 @@ fn deal_with(
     }
 }
 
-/// Returns the repository to audit, or the reason why there is none.
+/// Returns the repository that a schedule audits, or the reason why no audit can start.
 fn startable(
     ctx: &JobCtx,
     id: Uuid,

@@ -41,7 +41,7 @@ pub(crate) enum ScheduledRunError {
     AuditFailed,
 }
 
-/// The enqueued job for the next due time.
+/// The enqueued job for the next due time of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Pending {
     #[serde(flatten)]

@@ -35,7 +35,7 @@ const NO_ZONES: [&str; 2] = ["Etc/Unknown", "Factory"];
 /// its schedule.
 const ABANDONED_AFTER_SECONDS: i64 = 6 * 3600;
 
-/// A request to create a schedule.
+/// A request to create an audit schedule.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct NewAuditSchedule {
     cadence: Cadence,
@@ -52,12 +52,12 @@ pub(crate) struct NewAuditSchedule {
     /// Day of the week, 1 for Monday to 7 for Sunday; only for weekly schedules.
     #[schemars(range(min = 1, max = 7))]
     weekday: Option<i8>,
-    /// Day of the month; only for monthly schedules.
+    /// Day of the month, 1 to 31; only for monthly schedules.
     #[schemars(range(min = 1, max = 31))]
     day_of_month: Option<i8>,
 }
 
-/// Changes of a schedule; absent members keep their values.
+/// Changes of an audit schedule; absent members keep their values.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ScheduleChange {
     cadence: Option<Cadence>,
@@ -73,7 +73,7 @@ pub(crate) struct ScheduleChange {
     /// Day of the week, 1 for Monday to 7 for Sunday; only for weekly schedules.
     #[schemars(range(min = 1, max = 7))]
     weekday: Option<i8>,
-    /// Day of the month; only for monthly schedules.
+    /// Day of the month, 1 to 31; only for monthly schedules.
     #[schemars(range(min = 1, max = 31))]
     day_of_month: Option<i8>,
 }

@@ -10,15 +10,15 @@ use area_sdk::wit::assurance::area::calendar::{self, Civil};
 use jiff::Span;
 use jiff::civil::{Date, Weekday};
 
-/// Frequency of a schedule.
+/// How often a schedule is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Cadence {
-    /// Every day.
+    /// The schedule is due every day.
     Daily,
-    /// One day of the week.
+    /// The schedule is due on one day of the week.
     Weekly,
-    /// One day of the month, or the last day of shorter months.
+    /// The schedule is due on one day of the month, or the last day of shorter months.
     Monthly,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Recurrence {
     pub(crate) day_of_month: Option<i8>,
 }
 
-/// A local date of the rule with its due time.
+/// A local date on which a schedule is due, with its due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Slot {
     #[schemars(with = "String")]
@@ -48,8 +48,8 @@ pub(crate) struct Slot {
 const ENDS_OF_DAY: [(u8, u8); 2] = [(0, 0), (23, 59)];
 
 impl Recurrence {
-    /// Sets `weekday` or `day_of_month` from a date if the cadence needs it and it is missing.
-    /// Removes it if the cadence does not use it.
+    /// Sets `weekday` or `day_of_month` of the rule from a date if the cadence needs it and it is
+    /// missing. Removes it if the cadence does not use it.
     pub(crate) fn anchor(&mut self, date: Date) {
         let (weekday, day) = (date.weekday().to_monday_one_offset(), date.day());
         let weekly = self.cadence == Cadence::Weekly;
@@ -58,7 +58,7 @@ impl Recurrence {
         self.day_of_month = monthly.then(|| self.day_of_month.unwrap_or(day));
     }
 
-    /// Returns the first due time after a time, on a date after `done`.
+    /// Returns the first due time of a schedule after a time, on a date after `done`.
     pub(crate) fn next_after(
         &self,
         scope: &Scope,
@@ -79,7 +79,7 @@ impl Recurrence {
         }
     }
 
-    /// Returns the last due time that is not after a time.
+    /// Returns the last due time of a schedule that is not after a time.
     pub(crate) fn last_until(&self, scope: &Scope, moment: Timestamp) -> Result<Slot> {
         let mut date = local_date(scope, &self.timezone, moment)?;
         loop {
@@ -138,7 +138,7 @@ impl Recurrence {
         date.with().day(day).build().unwrap_or(date)
     }
 
-    /// Returns the due time on a date; `None` if the time zone skipped that date.
+    /// Returns the due time of a schedule on a date; `None` if the time zone skipped that date.
     fn due_at(&self, scope: &Scope, date: Date) -> Result<Option<Timestamp>> {
         let due_at = self.resolve(scope, date, (self.local_hour, self.local_minute))?;
         if local_date(scope, &self.timezone, due_at)? == date {

@@ -6,7 +6,7 @@ use super::{Document, DocumentError, Query, Stored};
 #[derive(Debug)]
 #[must_use]
 pub struct AllDocuments<'a, T> {
-    /// Query of the next page; `None` after the last page or an error.
+    /// Query of the next page of documents; `None` after the last page or an error.
     query: Option<Query<'a, T>>,
     page: std::vec::IntoIter<Stored<T>>,
 }

@@ -76,12 +76,12 @@ impl<'a, T: Document> Query<'a, T> {
         self
     }
 
-    /// Orders by this field, smallest first.
+    /// Orders the documents by this field, smallest first.
     pub fn ascending(self, field: &str) -> Self {
         self.order(field, false)
     }
 
-    /// Orders by this field, largest first.
+    /// Orders the documents by this field, largest first.
     pub fn descending(self, field: &str) -> Self {
         self.order(field, true)
     }
@@ -117,7 +117,8 @@ impl<'a, T: Document> Query<'a, T> {
         self
     }
 
-    /// Refuses a search text, which may be a client's, before the host reports it as misuse.
+    /// Refuses a search text that is too long, which may be a client's, before the host reports it
+    /// as misuse.
     fn check(&self) -> Result<(), DocumentError> {
         let is_too_long = |test: &wit::Test| match test {
             wit::Test::Contains(text) => text.chars().count() > MAX_SEARCH_TEXT,

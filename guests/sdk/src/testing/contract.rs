@@ -95,7 +95,7 @@ impl CheckedRoute {
         );
     }
 
-    /// As the host compiles schemas (`host/contract/src/schema.rs`).
+    /// Compiles a JSON Schema in the same way as the host (`host/contract/src/schema.rs`).
     fn compile(&self, schema: &str) -> Validator {
         let schema: Value = serde_json::from_str(schema).expect("a schema of JSON");
         jsonschema::draft202012::options()
@@ -114,8 +114,8 @@ fn violations(schema: &Validator, value: &Value) -> Vec<Violation> {
     schema.iter_errors(value).flat_map(|error| explain(&error)).collect()
 }
 
-/// Returns a violation for each missing or unknown member; one for any other
-/// error.
+/// Returns the violations of a schema for the problem: one for each missing or unknown member, one
+/// for any other error.
 fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
     let at = error.instance_path().as_str();
     let below = |name: &str| format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));

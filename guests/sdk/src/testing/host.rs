@@ -22,11 +22,11 @@ use crate::wit::assurance::area::{
     membership, queue, secrets, types,
 };
 
-/// Why a route that only reads may not write, in the host's words.
+/// Error text for a call that writes although its route only reads, the same as the host's.
 const READ_ONLY: &str = "the route is read-only; set `writes` to true in the manifest";
 
 impl FakeHost {
-    /// Returns why the call may not write.
+    /// Returns an error with the reason if the current call may not write.
     fn may_write(&self) -> Result<(), String> {
         if self.0.writes.get() { Ok(()) } else { Err(READ_ONLY.to_owned()) }
     }
@@ -446,7 +446,7 @@ impl Host for FakeHost {
     }
 }
 
-/// Returns the HMAC-SHA256 that a test expects, computed with the plain key.
+/// Returns an HMAC-SHA256 computed with the plain key, for comparison in a test.
 #[must_use]
 pub fn hmac_sha256(key: &[u8], message: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length");

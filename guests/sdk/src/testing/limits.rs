@@ -9,9 +9,9 @@ use crate::wit::assurance::area::manifest::Collection;
 pub(super) const MAX_BLOB_READ: u32 = 8 << 20;
 /// Maximum number of characters of a job's deduplication key.
 pub(super) const MAX_KEY: usize = 200;
-/// Maximum bytes of a secret.
+/// Maximum bytes of a secret's value.
 pub(super) const MAX_SECRET: usize = 4_096;
-/// Maximum bytes of a document's body.
+/// Maximum bytes of a document's JSON body.
 pub(super) const MAX_BODY: usize = 16 << 20;
 /// Maximum number of values in one condition.
 const MAX_VALUES: usize = 1_000;
@@ -54,7 +54,7 @@ impl FakeHost {
         unknown.map_or(Ok(()), |field| misuse(format!("{collection} has no field {field}")))
     }
 
-    /// Checks the conditions of a query.
+    /// Checks that a query may read the collection and that its conditions are within the limits.
     pub(super) fn asked(&self, collection: &str, conditions: &[Condition]) -> Result<(), Error> {
         self.readable(collection)?;
         self.fields(collection, conditions.iter().flat_map(|condition| &condition.fields))?;
@@ -91,7 +91,7 @@ impl FakeHost {
         Ok(())
     }
 
-    /// Counts documents that the call reads or writes, and enforces the limit.
+    /// Counts documents that the current call reads or writes, and enforces the limit.
     pub(super) fn charge(&self, documents: usize) -> Result<(), Error> {
         let used = self.0.used.get() + documents;
         self.0.used.set(used);
@@ -114,7 +114,7 @@ fn check_condition(condition: &Condition) -> Result<(), Error> {
     }
 }
 
-/// Returns the number of bytes of the texts in a test.
+/// Returns the number of bytes of the texts in a condition's test.
 fn text_bytes(test: &Test) -> usize {
     let text = |value: &Value| if let Value::Text(text) = value { text.len() } else { 0 };
     match test {

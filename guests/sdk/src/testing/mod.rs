@@ -60,17 +60,16 @@ use store::Documents;
 /// Initial time of a fake host's clock: 2026-09-21T14:13:20Z.
 pub const START: Timestamp = Timestamp(1_790_000_000_000_000);
 
-/// User who sends a request by default.
+/// User who sends test requests by default.
 pub const USER: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0001);
 
-/// Workspace of every call.
+/// Workspace of every test call.
 pub const WORKSPACE: Uuid = Uuid::from_u128(0x0196_0000_0000_7000_8000_0000_0000_0002);
 
 /// Maximum number of documents that one call may read and write, the service's default.
 const MOST_DOCUMENTS: usize = 10_000;
 
-/// Host calls of one call, as a service allows them where its operator says
-/// nothing else.
+/// Maximum number of host calls of one call of the area, a service's default.
 const MAX_HOST_CALLS: u32 = 20_000;
 
 type MailServer = Box<dyn FnMut(&Message) -> Result<(), MailError>>;
@@ -90,19 +89,19 @@ struct Inner {
     calls: Cell<u64>,
     /// Number of documents that the current call has read and written.
     used: Cell<usize>,
-    /// Host functions that the call has called.
+    /// Number of host calls that the current call has made.
     host_calls: Cell<u32>,
     max_host_calls: Cell<u32>,
     in_job: Cell<bool>,
     /// Jobs that `run_jobs` has taken and not yet finished: one runs, the others wait.
     taken_jobs: RefCell<Vec<EnqueuedJob>>,
-    /// Whether the call may write.
+    /// Whether the current call may write.
     writes: Cell<bool>,
     state: RefCell<State>,
     network: RefCell<Network>,
     scanner: RefCell<Scanner>,
     settings: RefCell<BTreeMap<String, String>>,
-    /// Contents of shared blobs, by area and name.
+    /// Contents of other areas' blobs that are shared with this area, by area and name.
     shared_blobs: RefCell<BTreeMap<(String, String), Vec<u8>>>,
     sent: RefCell<Vec<Outgoing>>,
     mail_server: RefCell<MailServer>,
@@ -110,7 +109,7 @@ struct Inner {
     log: RefCell<Vec<String>>,
 }
 
-/// State that is committed or rolled back with a call.
+/// What a call changes: committed if the call succeeds, otherwise rolled back.
 #[derive(Clone, Default)]
 struct State {
     documents: Documents,
@@ -165,7 +164,7 @@ pub struct SignedLink {
     pub token: String,
 }
 
-/// A successful response.
+/// The response to a successful test request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SuccessResponse {
     /// Success status that the route declares.
@@ -287,7 +286,7 @@ impl FakeHost {
         self.0.max_host_calls.set(max);
     }
 
-    /// What the clock says.
+    /// Returns the time of the fake host's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.0.now.get()
@@ -304,7 +303,7 @@ impl FakeHost {
         self.0.state.borrow().events.iter().map(|event| (**event).clone()).collect()
     }
 
-    /// Returns the jobs enqueued and not yet taken.
+    /// Returns the jobs that are enqueued and that no test has taken or run.
     #[must_use]
     pub fn jobs(&self) -> Vec<EnqueuedJob> {
         self.0.state.borrow().jobs.clone()
@@ -353,7 +352,7 @@ impl FakeHost {
         self.0.shared_blobs.borrow_mut().insert(key, content.to_vec());
     }
 
-    /// Sets a value of the operator's configuration for this area.
+    /// Sets a value of the operator's settings for this area.
     pub fn set(&self, key: &str, value: &str) {
         self.0.settings.borrow_mut().insert(key.to_owned(), value.to_owned());
     }

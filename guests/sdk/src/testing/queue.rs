@@ -26,7 +26,7 @@ impl FakeHost {
         self.0.state.borrow_mut().queue.put(job);
     }
 
-    /// Sets the progress (done and total) of a job of that queue.
+    /// Sets the progress (done and total) of a job of the queue that the `queue` capability shows.
     pub fn put_progress(&self, job: Uuid, progress: (u64, u64)) {
         self.0.state.borrow_mut().queue.put_progress(job, progress);
     }
@@ -91,7 +91,8 @@ impl Queue {
         jobs
     }
 
-    /// Returns jobs in descending order of id. The cursor is the last id of the previous page.
+    /// Returns a page of the jobs that match a filter, in descending order of id. The cursor is the
+    /// last id of the previous page.
     pub(super) fn page(
         &self,
         filter: &Filter,

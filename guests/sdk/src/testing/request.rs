@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::USER;
 use crate::wit::assurance::area::types::{Body, Parameter, Part, ReceivedBlob, Role};
 
-/// A request to pass to [`FakeHost::call`](super::FakeHost::call).
+/// A test request to pass to [`FakeHost::call`](super::FakeHost::call).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Request {
@@ -35,7 +35,7 @@ impl Request {
         }
     }
 
-    /// Sets the calling user.
+    /// Sets the user who sends the request.
     pub fn by(mut self, user: Uuid) -> Self {
         self.user = user;
         self
@@ -47,30 +47,30 @@ impl Request {
         self
     }
 
-    /// Adds a parameter.
+    /// Adds a path, query or header parameter to the request.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.parameters.push(Parameter { name: name.to_owned(), value: value.into().to_string() });
         self
     }
 
-    /// Sets a JSON body.
+    /// Sets the request's JSON body.
     pub fn json(self, body: Value) -> Self {
         self.json_text(body.to_string())
     }
 
-    /// Sets a JSON body with exactly this text.
+    /// Sets the request's JSON body to exactly this text.
     pub fn json_text(mut self, body: impl Into<String>) -> Self {
         self.body = Body::Json(body.into());
         self
     }
 
-    /// Sets a multipart body.
+    /// Sets the request's multipart body.
     pub fn form(mut self, parts: Vec<Part>) -> Self {
         self.body = Body::Form(parts);
         self
     }
 
-    /// Sets a body whose content is already one of the area's blobs.
+    /// Sets a request body whose content is already one of the area's blobs.
     pub fn blob(mut self, blob: ReceivedBlob) -> Self {
         self.body = Body::Blob(blob);
         self
@@ -82,13 +82,13 @@ impl Request {
         self
     }
 
-    /// Sets `Idempotency-Key`.
+    /// Sets the request's `Idempotency-Key`.
     pub fn key(mut self, key: &str) -> Self {
         self.idempotency_key = Some(key.to_owned());
         self
     }
 
-    /// Sets `If-Match` to this version.
+    /// Sets the request's `If-Match` to this resource version.
     pub fn if_match(mut self, version: u64) -> Self {
         self.if_match = Some(version);
         self

@@ -19,8 +19,8 @@ const MAX_ID: usize = 200;
 /// Maximum bytes of text in one index entry, as in a service.
 const MAX_INDEXED_BYTES: usize = 1_600;
 
-/// Collections by name. Each call begins with a copy; collections that it does not change stay
-/// shared.
+/// Documents of all collections. Each call begins with a copy; collections that it does not change
+/// stay shared.
 #[derive(Clone, Default)]
 pub(super) struct Documents {
     collections: BTreeMap<String, Rc<CollectionDocuments>>,
@@ -37,11 +37,11 @@ type FormerDocuments = BTreeMap<String, FormerDocument>;
 
 struct FormerDocument {
     document: Option<Rc<ParsedDocument>>,
-    /// Version in [`Documents::deleted`].
+    /// Version of the document if the call deleted it before, as in [`Documents::deleted`].
     deleted: Option<u64>,
 }
 
-/// A document and its parsed body.
+/// A stored document and its parsed JSON body.
 struct ParsedDocument {
     document: Document,
     body: Json,
@@ -186,7 +186,7 @@ impl Documents {
         self.find(collection, id).map(|found| found.document.clone())
     }
 
-    /// Forgets what the last call deleted.
+    /// Discards the versions of the documents that the previous call deleted.
     pub(super) fn begin_call(&mut self) {
         self.deleted.clear();
     }
@@ -220,7 +220,7 @@ impl Documents {
         self.matching(collection, conditions).len()
     }
 
-    /// Returns the number of documents for each combination of values, ordered by them.
+    /// Returns the number of documents for each combination of the fields' values, ordered by them.
     pub(super) fn groups(
         &self,
         collection: &str,
@@ -270,7 +270,7 @@ impl Documents {
         Ok((found.into_iter().map(|(_, found)| found.document.clone()).collect(), next))
     }
 
-    /// Applies the writes in order, all or none.
+    /// Applies writes to documents in order, all or none.
     pub(super) fn apply(
         &mut self,
         declared: &Collection,

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::contract::ContractLimits;
 use assurance_core::domain::manifest::{Capability, Manifest};
 
-/// Effect of a change on those who rely on the live version.
+/// Effect of a new version's difference on those who rely on the live version.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compatibility {
@@ -31,36 +31,37 @@ pub enum Compatibility {
     Forbidden,
 }
 
-/// Kind of item that changed.
+/// Kind of item that differs between two versions of an area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeSubject {
     /// An operation, named by its operation id.
     Operation,
-    /// A published event.
+    /// An event that the area publishes.
     Event,
-    /// A collection.
+    /// A collection of documents.
     Collection,
-    /// A job kind.
+    /// A kind of job.
     Job,
     /// The blobs of the area.
     Blobs,
 }
 
-/// One difference between two versions.
+/// One difference between the manifests of two versions of an area.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct ContractChange {
-    /// Effect on clients and other areas.
+    /// Effect of the difference on clients and other areas.
     pub verdict: Compatibility,
-    /// The kind of item that changed.
+    /// The kind of item that differs.
     pub subject: ChangeSubject,
     /// Name of the changed item: an operation id, an event, a collection or a
     /// job kind.
     pub name: String,
-    /// Part of the changed item, such as `request` or `response`.
+    /// Part of the changed item, such as `request` or `response`; empty for the
+    /// whole item.
     pub part: &'static str,
-    /// Location in that part: a JSON Pointer, with `*` for any element; empty
-    /// for the whole part.
+    /// Location of the change in `part`: a JSON Pointer, with `*` for any
+    /// element; empty for the whole part.
     pub pointer: String,
     /// Description of the change, for a person.
     pub what: String,
@@ -86,10 +87,11 @@ impl fmt::Display for ContractChange {
     }
 }
 
-/// All differences between two versions.
+/// All differences between the manifests of the live version and of a
+/// candidate.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, JsonSchema)]
 pub struct CompatibilityReport {
-    /// The differences, in the order of the manifests.
+    /// The differences between the two versions, in the order of the manifests.
     pub differences: Vec<ContractChange>,
 }
 
@@ -106,15 +108,15 @@ impl CompatibilityReport {
     }
 }
 
-/// Compares a candidate with the live version of the same area, on a host with
-/// the default limits.
+/// Compares a candidate version with the live version of the same area, on a
+/// host with the default limits.
 #[must_use]
 pub fn compare(live: &Manifest, candidate: &Manifest) -> CompatibilityReport {
     compare_within(&ContractLimits::default(), live, candidate)
 }
 
-/// Compares a candidate with the live version of the same area, on a host with
-/// these limits.
+/// Compares a candidate version with the live version of the same area, on a
+/// host with these limits.
 #[must_use]
 pub fn compare_within(
     limits: &ContractLimits,
@@ -130,27 +132,28 @@ pub fn compare_within(
     CompatibilityReport { differences: differences.all }
 }
 
-/// Returns the capabilities that the candidate requests but the live version
-/// does not.
+/// Returns the capabilities that the candidate version requests but the live
+/// version does not.
 #[must_use]
 pub fn additional_capabilities(live: &Manifest, candidate: &Manifest) -> BTreeSet<Capability> {
     let granted = live.asks();
     candidate.asks().into_iter().filter(|asked| !granted.contains(asked)).collect()
 }
 
-/// Maximum number of steps for comparing all schemas of two versions; takes
-/// some seconds. Schemas beyond it are reported as different.
+/// Maximum number of steps for comparing all schemas of two versions; these
+/// steps take some seconds. Schemas beyond it are reported as different.
 const MAX_STEPS: usize = 2_000_000;
 
-/// State of a comparison: the differences so far, the remaining steps, and the
-/// limits of the host.
+/// State of comparing two manifests: the differences so far, the remaining
+/// steps, and the limits of the host.
 struct Comparison {
     all: Vec<ContractChange>,
     steps: usize,
     limits: ContractLimits,
 }
 
-/// Adds the differences of one item to a comparison.
+/// Adds the differences of one item (operation, event, collection, job kind) to
+/// a comparison.
 struct ChangeCollector<'a> {
     subject: ChangeSubject,
     name: &'a str,
@@ -171,8 +174,8 @@ impl ChangeCollector<'_> {
         self.found.all.push(ContractChange { verdict, subject, name, part, pointer, what });
     }
 
-    /// Compares two schemas and adds a difference for each mismatch, with this
-    /// verdict.
+    /// Compares the live and the candidate's schema of a part, and adds a
+    /// difference with this verdict for each mismatch.
     fn schemas(
         &mut self,
         verdict: Compatibility,

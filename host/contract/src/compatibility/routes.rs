@@ -8,7 +8,8 @@ use assurance_core::domain::manifest::{
     BodyKind, FormPart, IdempotencyMode, ParameterKind, ParameterPlace, ParameterSpec, Route,
 };
 
-/// Compares routes of the same operation id.
+/// Compares the live version's routes with the candidate's of the same
+/// operation ids.
 pub(super) fn compare(live: &[Route], candidate: &[Route], found: &mut Comparison) {
     for route in live {
         let mut findings =
@@ -73,8 +74,9 @@ fn parameters(live: &Route, candidate: &Route, findings: &mut ChangeCollector<'_
     }
 }
 
-/// Returns the same parameter in another version. Path parameters are matched
-/// by their order, others by name.
+/// Returns the parameter of the route `other` that corresponds to a parameter
+/// of the route `of`. Path parameters correspond by their order, others by
+/// name.
 fn counterpart<'r>(
     parameter: &ParameterSpec,
     of: &Route,

@@ -8,7 +8,8 @@ use super::schema::SchemaUser;
 use super::{ChangeCollector, ChangeSubject, Comparison, Compatibility};
 use assurance_core::domain::manifest::{CollectionSpec, EventSpec, JobSpec};
 
-/// Compares the events that the area publishes.
+/// Compares the events that the live version publishes with those of the
+/// candidate.
 pub(super) fn events(live: &[EventSpec], candidate: &[EventSpec], found: &mut Comparison) {
     for event in live {
         let mut findings =
@@ -23,7 +24,8 @@ pub(super) fn events(live: &[EventSpec], candidate: &[EventSpec], found: &mut Co
     }
 }
 
-/// Compares the area's collections and their indexes.
+/// Compares the collections of the live version with those of the candidate,
+/// and their indexes.
 pub(super) fn collections(
     live: &[CollectionSpec],
     candidate: &[CollectionSpec],
@@ -120,8 +122,8 @@ fn lost_readers(live: &[String], candidate: &[String], findings: &mut ChangeColl
     }
 }
 
-/// Compares job kinds. Jobs that the live version enqueued may run in the
-/// candidate.
+/// Compares the job kinds of the live version with those of the candidate,
+/// because jobs that the live version enqueued may run in the candidate.
 pub(super) fn jobs(live: &[JobSpec], candidate: &[JobSpec], found: &mut Comparison) {
     for job in live {
         if !candidate.iter().any(|other| other.name == job.name) {

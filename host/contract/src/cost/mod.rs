@@ -13,8 +13,8 @@ use assurance_core::domain::manifest::{BodyKind, Manifest, ParameterKind, Route}
 
 pub(super) use schema::nodes as schema_nodes;
 
-/// Returns the parts of a manifest that exceed the operator's limits; empty if
-/// there are none.
+/// Returns an error message for each part of a manifest that exceeds the
+/// operator's limits.
 pub(super) fn complaints(manifest: &Manifest, limits: &ManifestLimits) -> Vec<String> {
     let mut check = ManifestCheck { limits, found: Vec::new() };
     check.lists(manifest);
@@ -26,7 +26,8 @@ pub(super) fn complaints(manifest: &Manifest, limits: &ManifestLimits) -> Vec<St
     check.found
 }
 
-/// Checks one manifest and collects the error messages.
+/// Checks one manifest against the operator's limits and collects the error
+/// messages.
 struct ManifestCheck<'a> {
     limits: &'a ManifestLimits,
     found: Vec<String>,
@@ -125,8 +126,9 @@ impl ManifestCheck<'_> {
         self.at_most("all regular expressions", programs, "bytes when compiled", most);
     }
 
-    /// Returns the size of a schema's compiled patterns, in bytes. A pattern
-    /// over the limit counts as exactly the limit, so it is not fully compiled.
+    /// Returns the total size of a schema's compiled regular expressions, in
+    /// bytes. One that exceeds its limit is not fully compiled, and counts as
+    /// the limit.
     fn patterns(&mut self, item: &str, schema: &Json) -> u64 {
         let (most, all) = (self.limits.max_pattern_bytes, self.limits.max_total_pattern_bytes);
         let mut sum = 0_u64;
@@ -176,7 +178,8 @@ fn schemas(manifest: &Manifest) -> impl Iterator<Item = (String, Json)> {
     requests.chain(responses).chain(collections).chain(events)
 }
 
-/// Returns texts and member names that are longer than `most` bytes.
+/// Returns the location and length of each text and member name that is longer
+/// than `most` bytes.
 fn long_texts(value: &Json, most: usize) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     let mut waiting = vec![(String::new(), value)];

@@ -14,9 +14,9 @@ pub(super) fn all(schema: &Json) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the size of a pattern's compiled program in bytes; `None` if it
-/// exceeds `most`. Returns 0 for an invalid pattern, which compiling the schema
-/// reports.
+/// Returns the size of a regular expression's compiled program in bytes; `None`
+/// if it exceeds `most`. Returns 0 for an invalid expression, which compiling
+/// the schema reports.
 pub(super) fn program_bytes(pattern: &str, most: u32) -> Option<u64> {
     let Ok(translated) = jsonschema_regex::to_rust_regex(pattern) else { return Some(0) };
     let config = Config::new().nfa_size_limit(Some(most as usize));

@@ -34,8 +34,8 @@ pub(super) const IF_MATCH: &str = "x-if-match";
 /// request.
 const OF_BODIES: [&str; 2] = ["413", "415"];
 
-/// Returns the `components` object of the OpenAPI document, with these schemas
-/// by name.
+/// Returns the `components` object of the OpenAPI document; `schemas` are its
+/// schemas by name.
 pub(super) fn all(mut schemas: Map<String, Json>) -> Json {
     schemas.insert("Problem".into(), problem_schema());
     json!({
@@ -84,7 +84,7 @@ pub(super) fn common_headers() -> Map<String, Json> {
     .collect()
 }
 
-/// Returns a reference to a shared header.
+/// Returns a reference to a shared header of the OpenAPI document.
 pub(super) fn header(component: &str) -> Json {
     json!({"$ref": format!("#/components/headers/{component}")})
 }

@@ -17,7 +17,8 @@ use assurance_core::domain::manifest::{EventSpec, Manifest, Method, ParameterSpe
 use assurance_core::domain::role::Role;
 use schemas::{SchemaComponents, SchemaNamingContext};
 
-/// A live area, whose operations and events are included in the document.
+/// A live area, whose operations and events are included in the OpenAPI
+/// document.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishedArea<'a> {
     /// Manifest of the area's live version.
@@ -29,9 +30,9 @@ pub struct PublishedArea<'a> {
 /// Group of the host's own operations: a tag of the OpenAPI document.
 #[derive(Clone, Copy, Debug)]
 pub struct OperationGroup {
-    /// Name of the tag.
+    /// Name of the OpenAPI tag.
     pub name: &'static str,
-    /// Description of the tag, in one line.
+    /// Description of the OpenAPI tag, in one line.
     pub summary: &'static str,
 }
 
@@ -39,18 +40,18 @@ pub struct OperationGroup {
 /// an area.
 #[derive(Clone, Debug)]
 pub struct HostOperation {
-    /// HTTP method.
+    /// HTTP method of the operation.
     pub method: Method,
-    /// Path template, such as `/v1/workspaces/{workspace_id}`.
+    /// Path template of the operation, such as `/v1/workspaces/{workspace_id}`.
     pub path: &'static str,
     /// OpenAPI `operationId`; unique among all operations of the host and the
     /// areas.
     pub operation_id: &'static str,
-    /// Tag that the operation is listed under.
+    /// OpenAPI tag that the operation is listed under.
     pub tag: OperationGroup,
-    /// Summary, in one line.
+    /// Summary of the operation, in one line.
     pub summary: &'static str,
-    /// Description in Markdown; can have several lines.
+    /// Description of the operation in Markdown; can have several lines.
     pub description: &'static str,
     /// Whether the operation is part of the published contract (`x-contract:
     /// true`).
@@ -60,9 +61,10 @@ pub struct HostOperation {
     pub signed_in: bool,
     /// Whether clients may send an access token instead of a session cookie.
     pub takes_access_token: bool,
-    /// Least role in the workspace; `None` if the operation is not about one.
+    /// Lowest role in the workspace that may call the operation; `None` if it
+    /// is not about a workspace.
     pub least_role: Option<Role>,
-    /// Path and query parameters.
+    /// Path and query parameters of the operation.
     pub parameters: Vec<ParameterSpec>,
     /// Whether the operation accepts the header `Idempotency-Key`.
     pub idempotent: bool,
@@ -73,24 +75,26 @@ pub struct HostOperation {
     /// JSON Schema of the body of a successful response; `None` if it has no
     /// body.
     pub response: Option<Json>,
-    /// Recorded example, an object with the members `request` (if there is a
-    /// request body) and `response`.
+    /// Recorded example of a call, an object with the members `request` (if
+    /// there is a request body) and `response`.
     pub example: Json,
 }
 
-/// OpenAPI document of the areas that are live when it is generated.
+/// OpenAPI document of the host and of the areas that are live when it is
+/// generated.
 #[derive(Debug)]
 pub struct OpenApiDocument {
-    /// Document as a JSON value, for code that reads parts of it.
+    /// The OpenAPI document as a JSON value, for code that reads parts of it.
     pub value: Json,
-    /// Document as JSON text, as clients receive it.
+    /// The OpenAPI document as JSON text, as clients receive it.
     pub text: Bytes,
-    /// First half of the text's SHA-256, in hex; serves as its `ETag`.
+    /// First half of the SHA-256 of the document's text, in hex; serves as its
+    /// `ETag`.
     pub digest: String,
 }
 
 impl OpenApiDocument {
-    /// Generates the document; `base_url` is the URL of the server.
+    /// Generates the OpenAPI document; `base_url` is the URL of the server.
     pub fn of<'a>(
         host: &[HostOperation],
         areas: impl Iterator<Item = PublishedArea<'a>> + Clone,
@@ -103,7 +107,7 @@ impl OpenApiDocument {
     }
 }
 
-/// Returns the whole document as JSON.
+/// Returns the whole OpenAPI document as JSON.
 fn document<'a>(
     host: &[HostOperation],
     areas: impl Iterator<Item = PublishedArea<'a>> + Clone,

@@ -18,7 +18,8 @@ const JSON: &str = "application/json";
 /// Media type of a request body that is stored as a blob, without conversion.
 const BYTES: &str = "application/octet-stream";
 
-/// Returns the operation object of an operation that the host implements.
+/// Returns the OpenAPI operation object of an operation that the host
+/// implements.
 pub(super) fn of_host(described: &HostOperation, components: &mut SchemaComponents) -> Json {
     let mut operation = json!({
         "operationId": described.operation_id,
@@ -64,7 +65,7 @@ pub(super) fn of_host(described: &HostOperation, components: &mut SchemaComponen
     operation
 }
 
-/// Returns the operation object of an area's route.
+/// Returns the OpenAPI operation object of an area's route.
 pub(super) fn of_area(
     manifest: &Manifest,
     contract: &RouteContract,
@@ -133,7 +134,8 @@ pub(super) fn of_area(
     operation
 }
 
-/// Adds the header parameter `If-None-Match` and the response 304.
+/// Adds the header parameter `If-None-Match` and the response 304 to an
+/// operation object.
 fn add_conditional_read(operation: &mut Json) {
     operation["responses"]["304"] = json!({"$ref": "#/components/responses/NotModified"});
     if let Some(parameters) = operation["parameters"].as_array_mut() {
@@ -158,15 +160,15 @@ fn by_link_alone(route: &Route) -> bool {
         WorkspaceSource::SignedLink(link) if link.holder == LinkHolder::Bearer)
 }
 
-/// Returns whether the host reads a body that a client sends. It ignores only the
-/// bodies of GET and DELETE without one; another operation without a body refuses
-/// content, so that it can also find it too large or of an unknown encoding.
+/// Returns whether the host reads the request body, so that the problems of
+/// bodies (413, 415) are possible. The host ignores only the body of a GET or
+/// DELETE that declares none.
 fn reads_body(route: &Route) -> bool {
     !matches!((&route.body, route.method), (BodyKind::None, Method::Get | Method::Delete))
 }
 
-/// Returns the query parameter for a signed link, with a description of who may
-/// use the link.
+/// Returns the OpenAPI query parameter for a signed link, with a description of
+/// who may use the link.
 fn signed_link(link: &SignedLinkSpec) -> Json {
     let description = match link.holder {
         LinkHolder::Bearer => {
@@ -200,7 +202,7 @@ fn body(media_type: &str, schema: &Json, example: Option<&Json>) -> Json {
     json!({"required": true, "content": {media_type: media(schema, example)}})
 }
 
-/// Returns an OpenAPI media type object.
+/// Returns an OpenAPI media type object with this schema and example.
 fn media(schema: &Json, example: Option<&Json>) -> Json {
     match example {
         Some(example) => json!({"schema": schema, "example": example}),
@@ -217,8 +219,8 @@ fn given(value: &Json) -> Option<&Json> {
     Some(value).filter(|value| !value.is_null())
 }
 
-/// Returns the schema of a multipart form: an object with one property for each
-/// part.
+/// Returns the JSON Schema of a multipart form: an object with one property for
+/// each part.
 fn form_schema(operation: &str, parts: &[FormPart]) -> Json {
     let mut properties = Map::new();
     for part in parts {
@@ -259,7 +261,9 @@ fn parameters_of(contract: &RouteContract) -> Vec<Json> {
     found
 }
 
-/// Returns whether the operation checks `If-Match`. A blob replaces whatever is there.
+/// Returns whether the operation checks `If-Match`: it replaces, changes or
+/// deletes a resource, or its response schema declares it. An upload of a blob
+/// does not check it.
 fn reads_if_match(contract: &RouteContract) -> bool {
     let route = &contract.route;
     let declared =
@@ -311,7 +315,8 @@ fn or_null(schema: &mut Json) {
     }
 }
 
-/// Successful response of an operation.
+/// Successful response of an operation, to be described in the OpenAPI
+/// document.
 struct Success<'a> {
     status: u16,
     schema: Option<Json>,

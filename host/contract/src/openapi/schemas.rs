@@ -14,14 +14,14 @@ use super::names::{camel, variant_name};
 use crate::contract::SINGLE_USE;
 use crate::walk::{for_each_subschema, rewrite_references};
 
-/// JSON Pointer prefix of a reference to a component.
+/// JSON Pointer prefix of a reference to a schema component of the OpenAPI document.
 const COMPONENTS: &str = "#/components/schemas/";
 
 /// Prefix of a temporary reference to a definition that is still being read, because it is
 /// recursive.
 const OPEN: &str = "open:";
 
-/// Keywords that published schemas do not have.
+/// JSON Schema keywords that are removed from published schemas.
 const UNPUBLISHED: [&str; 8] =
     ["$schema", "$id", "$defs", "title", VERSIONED, IF_MATCH, SINGLE_USE, "examples"];
 
@@ -38,7 +38,8 @@ pub(super) struct SchemaNamingContext<'a> {
     pub(super) is_request: bool,
 }
 
-/// One object type. Its references contain the keys of other types, not their names.
+/// One object type that becomes a schema component. Its references contain the keys of other types,
+/// not their names.
 #[derive(Debug)]
 struct ComponentType {
     name: String,
@@ -60,8 +61,8 @@ pub(super) struct SchemaComponents {
 }
 
 impl SchemaComponents {
-    /// Moves the object types of a schema into components. Returns the schema with references in
-    /// their place. The schema must contain all its definitions (`$defs`).
+    /// Moves the object types of a schema into schema components. Returns the schema with
+    /// references in their place. The schema must contain all its definitions (`$defs`).
     pub(super) fn hoist(&mut self, usage: SchemaNamingContext<'_>, schema: &Json) -> Json {
         let mut reader = ComponentTypeExtractor {
             usage,
@@ -79,7 +80,8 @@ impl SchemaComponents {
         json!({"$ref": reader.root_target()})
     }
 
-    /// Returns all components by name, and replaces keys by names in the document's references.
+    /// Returns all schema components by name, and replaces keys by names in the document's
+    /// references.
     pub(super) fn finish(self, document: &mut Json) -> Map<String, Json> {
         let names = self.names();
         let rename = |target: &str| {
@@ -98,7 +100,7 @@ impl SchemaComponents {
         components.collect()
     }
 
-    /// Chooses a unique name for each type, by key.
+    /// Chooses a unique component name for each type, and returns the names by the types' keys.
     fn names(&self) -> BTreeMap<String, String> {
         let mut taken = BTreeSet::from(["Problem".to_owned()]);
         let mut ordered: Vec<_> = self.types.iter().collect();
@@ -113,7 +115,8 @@ impl SchemaComponents {
 }
 
 impl ComponentType {
-    /// Returns an endless sequence of possible names, the preferred one first.
+    /// Returns an endless sequence of possible component names for the type, the preferred one
+    /// first.
     fn names(&self) -> impl Iterator<Item = String> {
         let plain = self.name.clone();
         let with_area = format!("{}{plain}", camel(&self.owner));
@@ -175,8 +178,8 @@ impl ComponentTypeExtractor<'_> {
         }
     }
 
-    /// Adds a type without a name of its own, or reuses one with an equal schema. Returns its
-    /// reference.
+    /// Adds a type without a name of its own to the components, or reuses one with an equal schema.
+    /// Returns its reference.
     fn keep_unnamed(&mut self, name: &str, schema: Json) -> String {
         let content = hex::encode(Sha256::digest(schema.to_string()));
         let content = (self.usage.owner.to_owned(), content);
@@ -188,7 +191,8 @@ impl ComponentTypeExtractor<'_> {
         target
     }
 
-    /// Adds a type, or reuses one with the same name and schema. Returns its reference.
+    /// Adds a type to the components, or reuses one with the same name and schema. Returns its
+    /// reference.
     fn keep(&mut self, name: &str, schema: Json) -> String {
         let digest = Sha256::digest(format!("{name}\n{schema}"));
         let key = hex::encode(&digest[..16]);
@@ -207,8 +211,8 @@ impl ComponentTypeExtractor<'_> {
         format!("{COMPONENTS}{key}")
     }
 
-    /// Returns the schema without definitions and titles. References lead to components, and nested
-    /// object types are replaced by references.
+    /// Returns the schema as it is published: without definitions and titles, with references to
+    /// components in place of nested object types.
     fn read(&mut self, mut schema: Json, name: &str) -> Json {
         let Json::Object(members) = &mut schema else { return schema };
         for keyword in UNPUBLISHED {

@@ -13,16 +13,18 @@ use crate::config::{self, BudgetConfig};
 use crate::domain::words::words;
 
 words! {
-    /// Kind of owner that a budget belongs to.
+    /// Whether a budget belongs to an area or to a workspace.
     pub enum BudgetOwner, "a kind of budget" {
-        /// An area: the calls of all workspaces together.
+        /// The budget belongs to an area: it limits the calls of all workspaces
+        /// together.
         Area = "area",
-        /// A workspace: the calls of all areas together.
+        /// The budget belongs to a workspace: it limits the calls of all areas
+        /// together.
         Workspace = "workspace",
     }
 }
 
-/// Usage of one budget, for operators.
+/// Limits and usage of one area or one workspace on this node, for operators.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BudgetStatus {
     /// The area's name or the workspace's id.
@@ -31,13 +33,14 @@ pub struct BudgetStatus {
     pub budget: BudgetConfig,
     /// Number of calls of the area or workspace that are running on this node.
     pub running: u32,
-    /// Memory of the running calls, beyond the first MiB of each, in bytes.
+    /// Memory of the owner's running calls, beyond the first MiB of each, in
+    /// bytes.
     pub memory_bytes: u64,
-    /// Largest memory of one call since the node started, in bytes.
+    /// Largest memory that one call has had since the node started, in bytes.
     pub call_memory_peak_bytes: u64,
-    /// Usage since the current minute began.
+    /// Usage of the area or workspace since the current minute began.
     pub this_minute: Usage,
-    /// Usage in the previous minute.
+    /// Usage of the area or workspace in the previous minute.
     pub last_minute: Usage,
     /// Number of calls refused in the current minute.
     pub refused: u64,
@@ -62,7 +65,7 @@ struct BudgetLimits {
     warn_percent: u32,
 }
 
-/// Counters that one account exports as metrics.
+/// Counters of one area's or workspace's usage that are exported as metrics.
 #[derive(Debug)]
 struct AccountMetrics {
     calls: Counter,
@@ -127,7 +130,8 @@ impl Account {
             .map(|(resource, ..)| resource)
     }
 
-    /// Counts a refusal. Logs the first refusal of each minute.
+    /// Counts a refused call and returns its error. Logs the first refusal of
+    /// each minute.
     fn refuse(&self, resource: Resource, moment: WindowTime) -> BudgetExceeded {
         let first = {
             let mut window = self.window.lock();
@@ -146,7 +150,8 @@ impl Account {
         BudgetExceeded { whose: self.whose, name: name.clone(), resource, retry_after_s }
     }
 
-    /// Logs that a budget is nearly exhausted, at most once per minute.
+    /// Logs, at most once per minute, that the usage of a resource has reached
+    /// the warning percentage of its limit.
     fn warn(&self, resource: Resource, used: u64, max: u64, moment: WindowTime) {
         let percent = u64::from(self.bounds.load().warn_percent);
         if used.saturating_mul(100) < max.saturating_mul(percent) {
@@ -179,8 +184,8 @@ fn usage_by_resource(
     .filter_map(|(resource, used, max)| Some((resource, used, max?)))
 }
 
-/// Counts one running call in the account of an area or workspace, from
-/// [`AccountSlot::take`] until it is dropped.
+/// One running call in the account of an area or workspace; counted there from
+/// [`AccountSlot::take`] until the slot is dropped.
 #[derive(Debug)]
 pub(super) struct AccountSlot {
     account: Arc<Account>,

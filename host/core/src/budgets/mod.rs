@@ -40,7 +40,7 @@ pub struct BudgetExceeded {
     pub retry_after_s: u64,
 }
 
-/// Accounts of all areas and workspaces on this node.
+/// Usage and limits of all areas and workspaces on this node.
 #[derive(Debug)]
 pub struct Budgets {
     born: Instant,
@@ -59,7 +59,7 @@ struct WindowTime {
 }
 
 /// Permission for one call to run, counted in the accounts of its area and
-/// workspace. Dropping it ends the call there.
+/// workspace until the permit is dropped.
 #[derive(Debug)]
 pub struct BudgetPermit {
     places: [AccountSlot; 2],
@@ -75,7 +75,7 @@ impl Budgets {
         Self { born: Instant::now(), settings, areas, workspaces, turns: WritePauses::default() }
     }
 
-    /// Replaces the limits. Usage so far is kept.
+    /// Replaces the limits of all areas and workspaces. Usage so far is kept.
     pub fn set(&self, settings: config::BudgetsConfig) {
         for account in &self.areas {
             account.set(&settings, of_area(&settings, account.key()));
@@ -108,7 +108,7 @@ impl Budgets {
         Ok(BudgetPermit { places: [of_workspace, of_area] })
     }
 
-    /// Returns the usage of all areas, ordered by name.
+    /// Returns the limits and the usage of all areas, ordered by name.
     #[must_use]
     pub fn areas(&self) -> Vec<BudgetStatus> {
         let moment = self.moment();
@@ -199,14 +199,15 @@ impl BudgetPermit {
         }
     }
 
-    /// Records the call's peak memory in bytes, for [`BudgetStatus`].
+    /// Records the peak memory of the call in bytes, for [`BudgetStatus`].
     pub fn note_memory(&self, bytes: usize) {
         for place in &self.places {
             place.note_memory(bytes);
         }
     }
 
-    /// Adds the resources that the call used to both accounts.
+    /// Adds the resources that the call used to the accounts of its area and
+    /// workspace.
     pub fn charge(&self, used: Usage) {
         let [first, _] = &self.places;
         let moment = first.moment();

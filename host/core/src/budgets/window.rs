@@ -20,7 +20,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// Returns the name used in metrics.
+    /// Returns the name of the resource in metrics and logs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -47,12 +47,12 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Amounts of resources that calls have used.
+/// Amounts of resources that the calls of an area or workspace have used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Number of calls that have ended.
     pub calls: u64,
-    /// Processor time, in microseconds.
+    /// Processor time of the calls, in microseconds.
     pub cpu_us: u64,
     /// Number of calls of host functions by guests.
     pub host_calls: u64,
@@ -69,7 +69,7 @@ impl Usage {
     }
 }
 
-/// Usage of one account in the current and the previous minute.
+/// Usage of one area or workspace in the current and the previous minute.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     minute: u64,
@@ -85,8 +85,8 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Moves the window forward to `minute` and returns it. An earlier minute
-    /// changes nothing.
+    /// Moves the window of two minutes forward, so that `minute` is the current
+    /// one, and returns it. An earlier minute changes nothing.
     pub(super) fn at(&mut self, minute: u64) -> &mut Self {
         if minute > self.minute {
             let before = if minute == self.minute + 1 { self.now } else { Usage::default() };
@@ -99,8 +99,8 @@ impl Window {
         self.now.add(used);
     }
 
-    /// Returns whether both minutes are without usage, and the current one
-    /// without refused calls.
+    /// Returns whether there was no usage in the current and the previous
+    /// minute, and no refused call in the current one.
     pub(super) fn is_empty(&self) -> bool {
         self.now == Usage::default() && self.before == Usage::default() && self.refused == 0
     }

@@ -16,11 +16,11 @@ use crate::domain::id::WorkspaceId;
 const PAUSE_FACTOR: u32 = 9;
 /// Longest pause of writing calls.
 const LONGEST_PAUSE: Duration = Duration::from_secs(120);
-/// Time since the end of a pause after which the next pause starts from the
-/// first length again.
+/// Time since the end of a pause after which the next pause of the same area
+/// and workspace starts from the first length again.
 const FORGET: Duration = Duration::from_secs(600);
 
-/// Pauses on this node, by area and workspace.
+/// Pauses of writing calls on this node, by area and workspace.
 #[derive(Debug, Default)]
 pub struct WritePauses(Mutex<HashMap<(String, WorkspaceId), WritePause>>);
 

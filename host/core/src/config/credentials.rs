@@ -19,13 +19,14 @@ pub struct AccessKey {
     pub session_token: Option<SecretString>,
 }
 
-/// Errors of the credentials file; each message includes the fix.
+/// Errors of reading the file `blobs.credentials_file`; each message includes
+/// the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file cannot be read safely.
+    /// The credentials file cannot be read, or other users can read it.
     #[error("blobs.credentials_file: {0}")]
     File(#[from] PrivateFileError),
-    /// The profile lacks a required entry.
+    /// The profile `[default]` of the credentials file lacks a required entry.
     #[error(
         "blobs.credentials_file: {path} has no {name} in its profile [default]; add a line like \
          {name} = …"
@@ -33,12 +34,13 @@ pub enum CredentialsError {
     Missing {
         /// Path of the file that `blobs.credentials_file` names.
         path: PathBuf,
-        /// Name of the missing entry.
+        /// Name of the entry that the profile `[default]` lacks, such as
+        /// `aws_access_key_id`.
         name: &'static str,
     },
 }
 
-/// Reads the key of the profile `default`.
+/// Reads the access key in the profile `[default]` of a credentials file.
 ///
 /// # Errors
 /// The file is missing, other users can read it, or it has no key.
@@ -56,7 +58,8 @@ pub fn read(path: &Path) -> Result<AccessKey, CredentialsError> {
     })
 }
 
-/// Returns the value of `name` in the profile `default`.
+/// Returns the value of the entry `name` in the profile `[default]`; `None` if
+/// it is missing or empty.
 fn value(text: &str, name: &str) -> Option<String> {
     let lines = text.lines().map(str::trim);
     let profile = lines.skip_while(|line| *line != "[default]").skip(1);

@@ -8,33 +8,34 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-/// Errors of private files; each message includes the fix.
+/// Errors of files that only this user may read; each message includes the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateFileError {
-    /// A private file can be read by other users.
+    /// Other users can read the private file.
     #[error("{path} can be read by others (mode {mode:04o}); make it private: chmod 600 {path}")]
     Exposed {
-        /// Path of the file.
+        /// Path of the file that other users can read.
         path: PathBuf,
-        /// Permission bits of the file.
+        /// Permission bits of the file that other users can read.
         mode: u32,
     },
     /// A private file cannot be read.
     #[error("{path} cannot be read: {source}")]
     Read {
-        /// Path of the file.
+        /// Path of the private file that cannot be read.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system's error of opening or reading the private file.
         source: io::Error,
     },
-    /// A private file cannot be written.
+    /// A private file cannot be written, or a private folder cannot be created.
     #[error(
         "{path} cannot be written: {source}; check that its folder exists and belongs to this user"
     )]
     Write {
-        /// Path of the file.
+        /// Path of the private file or folder that cannot be written.
         path: PathBuf,
-        /// Error of the operating system.
+        /// Operating system's error of writing the private file or creating the
+        /// folder.
         source: io::Error,
     },
 }
@@ -90,7 +91,7 @@ fn draft_of(path: &Path) -> PathBuf {
 /// Reads a file after checking that other users cannot read it.
 ///
 /// # Errors
-/// The file is missing, or its mode lets other users read it.
+/// The file cannot be read, or its mode lets other users read it.
 pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, PrivateFileError> {
     let failed = |source| PrivateFileError::Read { path: path.to_path_buf(), source };
     let mut file = File::open(path).map_err(failed)?;
@@ -106,7 +107,7 @@ pub fn read_private(path: &Path) -> Result<Zeroizing<Vec<u8>>, PrivateFileError>
     Ok(content)
 }
 
-/// Reads the file. If it is missing, writes the result of `make` as a new
+/// Reads a private file. If it is missing, writes the result of `make` as a new
 /// private file. Safe if several processes start at once.
 ///
 /// # Errors

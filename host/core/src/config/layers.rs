@@ -8,8 +8,8 @@ use serde_json::{Map, Value as Json};
 
 use super::{Config, ConfigError, KeyError};
 
-/// Prefix of environment variables, in lower case. `__` separates the parts of
-/// a key.
+/// Prefix of the environment variables that set configuration keys, in lower
+/// case. In their names, `__` separates the parts of a key.
 const PREFIX: &str = "assurance_";
 
 /// One configuration source: its keys as a JSON tree, and its name for error
@@ -36,9 +36,10 @@ impl ConfigLayer {
         Ok(Self::new(path.display().to_string(), keys))
     }
 
-    /// Reads environment variables. A value that parses as TOML (`8`, `true`,
-    /// `["a", "b"]`) has that type; any other value is text. Other programs'
-    /// variables may have any bytes.
+    /// Reads the environment variables that set configuration keys as a
+    /// configuration source. A value that parses as TOML (`8`, `true`, `["a",
+    /// "b"]`) has that type; any other value is text. Ignores variables of
+    /// other programs, which may not be UTF-8.
     pub(super) fn environment(
         variables: impl Iterator<Item = (OsString, OsString)>,
         is_configuration: impl Fn(&str) -> bool,
@@ -59,8 +60,8 @@ impl ConfigLayer {
         Ok(Self::new("the environment", keys))
     }
 
-    /// Moves the layer's keys below `section` and rejects keys outside
-    /// `allowed`.
+    /// Moves the keys of this configuration source into the section `section`,
+    /// and rejects keys outside `allowed`.
     pub(super) fn within(self, section: &str, allowed: &[&str]) -> Result<Self, ConfigError> {
         if let Some(key) = self.keys.keys().find(|key| !allowed.contains(&key.as_str())) {
             let problem = format!("there is no such key; known here: {}", allowed.join(", "));
@@ -71,8 +72,8 @@ impl ConfigLayer {
         Ok(Self { name: self.name, keys })
     }
 
-    /// Returns whether the layer sets the dotted key, or the list that contains
-    /// an indexed key.
+    /// Returns whether this configuration source sets the dotted key or, for a
+    /// key with an index such as `a.b[0]`, the list that contains it.
     fn sets(&self, key: &str) -> bool {
         let mut keys = Some(&self.keys);
         key.split('.').all(|part| {
@@ -90,7 +91,8 @@ pub(super) fn unprefixed(name: &OsStr) -> Option<String> {
     name.to_str()?.to_ascii_lowercase().strip_prefix(PREFIX).map(str::to_owned)
 }
 
-/// Returns the error of a variable whose value is not UTF-8.
+/// Returns the error of an environment variable whose value is not UTF-8. `key`
+/// is the variable's name without its prefix.
 fn not_text(key: &str) -> ConfigError {
     ConfigError::Keys(vec![KeyError {
         key: key.replace("__", "."),
@@ -120,12 +122,13 @@ fn typed(text: String) -> Json {
     }
 }
 
-/// Maximum number of reported errors. Each error costs another pass over all
-/// configuration keys.
+/// Maximum number of reported keys that do not exist or cannot be deserialized.
+/// Each costs another pass over all configuration keys.
 const MAX_ERRORS: usize = 50;
 
-/// Merges the layers over the defaults; the last layer wins. Returns the
-/// configuration with the defaults of its invalid keys, and the errors.
+/// Merges the configuration sources over the defaults; the last source wins. A
+/// key that cannot be deserialized gets its default, and its error is in the
+/// second result.
 pub(super) fn merged(layers: &[ConfigLayer]) -> (Config, Vec<KeyError>) {
     let defaults = match serde_json::to_value(Config::default()) {
         Ok(Json::Object(keys)) => keys,
@@ -153,9 +156,9 @@ pub(super) fn merged(layers: &[ConfigLayer]) -> (Config, Vec<KeyError>) {
     (Config::default(), wrong)
 }
 
-/// Sets a dotted key, or the list that contains an indexed key, to its default.
-/// Removes it if it has none, or has it already. Returns whether the key
-/// existed.
+/// Sets a dotted configuration key to its default; for a key with an index, the
+/// list that contains it. Removes the key if it has no default, or has it
+/// already. Returns whether the key existed.
 fn reset(keys: &mut Map<String, Json>, defaults: Option<&Map<String, Json>>, key: &str) -> bool {
     let (first, rest) = match key.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
@@ -186,7 +189,8 @@ fn merge(into: &mut Map<String, Json>, from: Map<String, Json>) {
     }
 }
 
-/// Returns the error of a value that cannot be deserialized.
+/// Returns the error of a configuration key that does not exist, or whose value
+/// cannot be deserialized.
 fn unread(mut key: String, mut problem: String, layers: &[ConfigLayer]) -> KeyError {
     if let Some((field, known)) = unknown_field(&problem) {
         if key.rsplit('.').next() != Some(&field) {
@@ -197,8 +201,8 @@ fn unread(mut key: String, mut problem: String, layers: &[ConfigLayer]) -> KeyEr
     refusal(key, problem, layers)
 }
 
-/// Returns the error of a key, with the name of the last layer that sets the
-/// key.
+/// Returns the error of a configuration key, with the name of the last source
+/// that sets the key.
 pub(super) fn refusal(key: String, problem: String, layers: &[ConfigLayer]) -> KeyError {
     let layer = layers.iter().rev().find(|layer| layer.sets(&key));
     let source_name = layer.map_or("the defaults", |layer| &layer.name).to_owned();

@@ -12,13 +12,14 @@ use super::layers::{self, ConfigLayer};
 /// names of their environment variables.
 pub(super) const OUTSIDE_SECTIONS: [&str; 2] = ["data_dir", "development"];
 
-/// Environment variables `ASSURANCE_…` of the development tasks and the command
-/// line, without the prefix and in lower case.
+/// Environment variables `ASSURANCE_…` that are no configuration keys, but that
+/// the development tasks and the command line read. Without the prefix, in
+/// lower case.
 const NOT_CONFIGURATION: [&str; 7] =
     ["areas", "bin", "config", "corpus", "fixtures", "operators_token", "operators_url"];
 
-/// Name of the file in the folder of components with the grants, limits and
-/// settings of its areas.
+/// Name of the file, in the folder of components, that contains the grants,
+/// limits and settings of these areas.
 pub const AREAS_FILE: &str = "areas.toml";
 
 /// Errors of loading the configuration.
@@ -32,18 +33,20 @@ pub enum ConfigError {
     /// Configuration keys have invalid values, or do not exist.
     #[error("{}", lines(.0))]
     Keys(Vec<KeyError>),
-    /// A configuration source cannot be parsed.
+    /// A configuration file cannot be read or parsed. Contains its path and the
+    /// reason.
     #[error("the configuration cannot be read: {0}")]
     Unreadable(String),
 }
 
-/// A key with an invalid value.
+/// Error of one configuration key: its value is invalid, or there is no such
+/// key.
 #[derive(Debug, thiserror::Error)]
 #[error("configuration key {key}: {problem} (set in {source_name})")]
 pub struct KeyError {
     /// Dotted path of the configuration key.
     pub key: String,
-    /// Description of the error and its fix.
+    /// Description of what is wrong with the key and how to fix it.
     pub problem: String,
     /// Source that sets the key: the path of a file, or `the environment`, `the
     /// flags` or `the defaults`.
@@ -54,13 +57,14 @@ fn lines(errors: &[KeyError]) -> String {
     errors.iter().map(KeyError::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Flags of the command line, as a tree of configuration keys.
+/// Configuration values that command-line flags set, as a tree of configuration
+/// keys.
 #[derive(Clone, Debug, Default)]
 pub struct FlagOverrides(Map<String, Json>);
 
 impl FlagOverrides {
-    /// Sets a dotted key to a flag's value; does nothing if the value is
-    /// `None`.
+    /// Sets a dotted configuration key to the value of a command-line flag;
+    /// does nothing if the value is `None`.
     #[must_use]
     pub fn set<T: serde::Serialize>(mut self, key: &str, value: Option<T>) -> Self {
         let Some(value) = value.and_then(|given| serde_json::to_value(given).ok()) else {
@@ -79,17 +83,18 @@ impl FlagOverrides {
     }
 }
 
-/// Sources that the configuration is loaded from.
+/// All sources that override the configuration's defaults.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigSource {
-    /// Path of a TOML file, which must exist. `None`: `assurance.toml` in the
-    /// working folder, if it exists.
+    /// Path of the TOML file with the configuration, which must exist. `None`:
+    /// `assurance.toml` in the working folder, if it exists.
     pub file: Option<PathBuf>,
-    /// Ignores environment variables (for tests).
+    /// Whether environment variables are ignored (for tests).
     pub without_environment: bool,
     /// Command-line flags, which override all other sources.
     pub flags: FlagOverrides,
-    /// Folder whose `areas.toml` applies if `areas.dir` has none.
+    /// Folder whose `areas.toml` is used if the folder of components
+    /// (`areas.dir`) has none.
     pub areas_folder: Option<PathBuf>,
 }
 

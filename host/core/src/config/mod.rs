@@ -51,13 +51,14 @@ section! {
         pub blobs: BlobsConfig,
         /// Which areas are loaded and what they may import.
         pub areas: AreasConfig,
-        /// Keys that protect stored secrets, cursors and tokens.
+        /// Master key, from which the keys that protect stored secrets, cursors and
+        /// tokens are derived.
         pub keys: KeysConfig,
-        /// Lifetime of sessions.
+        /// Lifetime and cookie of users' sessions.
         pub session: SessionConfig,
-        /// Access tokens for machines.
+        /// Lifetime and number of access tokens for machines.
         pub access_tokens: AccessTokensConfig,
-        /// Password hashing.
+        /// Hashing and minimum length of passwords.
         pub passwords: PasswordsConfig,
         /// Consequences of repeated wrong passwords and codes.
         pub sign_in: SignInConfig,
@@ -65,20 +66,20 @@ section! {
         pub rates: RatesConfig,
         /// Size and time limits of requests.
         pub limits: LimitsConfig,
-        /// Idempotency keys.
+        /// How long responses are kept for idempotency keys.
         pub idempotency: IdempotencyConfig,
         /// Resource limits of one call of an area.
         pub runtime: RuntimeConfig,
         /// Limits for all calls of one area, and of one workspace, together on one
         /// node. Reloaded at SIGHUP, like areas.limits and areas.record.
         pub budgets: BudgetsConfig,
-        /// The durable queue and its workers.
+        /// The durable job queue and its workers.
         pub jobs: JobsConfig,
-        /// Outgoing network requests.
+        /// Outgoing network requests: limits and trusted certificates.
         pub egress: EgressConfig,
         /// The malware scanner that areas may use.
         pub malware: MalwareConfig,
-        /// Outgoing mail.
+        /// Outgoing mail: server, sender and limits.
         pub mail: MailConfig,
         /// Log level, filter and format.
         pub log: LogConfig,
@@ -86,7 +87,7 @@ section! {
 }
 
 impl Config {
-    /// Loads and checks the configuration.
+    /// Loads the configuration from its sources and checks it.
     ///
     /// # Errors
     /// An error with every invalid key, its source, and the fix.
@@ -174,7 +175,7 @@ impl Config {
         self.in_data_dir(self.keys.master_key_file.as_deref(), "master.key")
     }
 
-    /// Returns the folder that areas are loaded from.
+    /// Returns the folder whose area components are loaded at start.
     #[must_use]
     pub fn areas_dir(&self) -> PathBuf {
         self.in_data_dir(self.areas.dir.as_deref(), "areas")
@@ -186,7 +187,8 @@ impl Config {
         self.in_data_dir(self.blobs.dir.as_deref(), "blobs")
     }
 
-    /// Returns the folder of compiled areas.
+    /// Returns the folder in which the machine code of compiled areas is
+    /// cached.
     #[must_use]
     pub fn runtime_cache_dir(&self) -> PathBuf {
         self.in_data_dir(self.runtime.cache_dir.as_deref(), "compiled")

@@ -1,7 +1,8 @@
 //! A macro for the sections of the configuration.
 
-/// Defines a section: a struct with the default of each field after `=`, or
-/// else that of its type. `; min 1` sets the smallest number that is accepted.
+/// Defines a section of the configuration: a struct with the default of each
+/// field after `=`, or else that of its type. `; min 1` sets the smallest
+/// number that is accepted.
 macro_rules! section {
     (
         $(#[$attribute:meta])*

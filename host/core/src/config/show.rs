@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::Config;
 
 /// Returns the configuration as an annotated TOML file. Values equal to those
-/// of `defaults` are commented out.
+/// of `defaults` are commented out; `None`: no value is.
 pub(super) fn documented_toml(config: &Config, defaults: Option<&Config>) -> String {
     let schema = schemars::schema_for!(Config).to_value();
     let mut value = serde_json::to_value(config).unwrap_or_default();
@@ -22,7 +22,9 @@ pub(super) fn documented_toml(config: &Config, defaults: Option<&Config>) -> Str
     document.out
 }
 
-/// Keeps the host of the database URL visible when the password is masked.
+/// Shows the database URL in the output with `***` as its password and without
+/// its query, so that the host is visible. A URL that cannot be parsed stays
+/// masked.
 fn reveal_database_host(config: &Config, value: &mut Json) {
     let Some(url) = &config.database.url else { return };
     let Ok(mut url) = url::Url::parse(url.reveal()) else { return };
@@ -35,7 +37,8 @@ fn reveal_database_host(config: &Config, value: &mut Json) {
 
 struct Document<'a> {
     out: String,
-    /// Schema of the whole configuration.
+    /// JSON Schema of the whole configuration; its descriptions become the
+    /// comments of the TOML file.
     schema: &'a Json,
 }
 
@@ -64,8 +67,8 @@ impl Document<'_> {
         }
     }
 
-    /// Writes one key with its value. A default is commented out with `#` but
-    /// without a space, unlike a description.
+    /// Writes one configuration key with its value to the TOML file. A default
+    /// is commented out with `#` but without a space, unlike a description.
     fn value(&mut self, key: &str, value: &Json, is_default: bool) {
         let key = toml_key(key);
         let _ = match toml_value(value) {
@@ -86,7 +89,8 @@ fn description(schema: &Json) -> &str {
     schema["description"].as_str().unwrap_or_default()
 }
 
-/// Follows a reference into the schema's definitions.
+/// Returns the definition that the schema's `$ref` names; the schema itself if
+/// it has none.
 pub(super) fn resolve<'a>(schema: &'a Json, all: &'a Json) -> &'a Json {
     match schema["$ref"].as_str().and_then(|path| path.strip_prefix('#')) {
         Some(pointer) => all.pointer(pointer).unwrap_or(schema),

@@ -39,33 +39,34 @@ pub enum CallOrigin {
 pub struct Parameter {
     /// Name of the request parameter, as the area's manifest declares it.
     pub name: String,
-    /// Value of the declared type, as a JSON scalar.
+    /// Value of the request parameter, a JSON scalar of the declared type.
     pub value: String,
 }
 
-/// One part of a multipart body.
+/// One part of a request's multipart body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartPart {
     /// Name of the form part, as the area's manifest declares it.
     pub name: String,
-    /// File name; `None` for a text field.
+    /// File name of the form part, as the client sent it; `None` for a text
+    /// field.
     pub filename: Option<String>,
-    /// `Content-Type` as the client sent it.
+    /// `Content-Type` of the form part, as the client sent it.
     pub content_type: Option<String>,
-    /// Bytes of the part.
+    /// Content of the form part.
     pub content: Vec<u8>,
 }
 
-/// Content streamed to the blob store before the call.
+/// Request body that was streamed to the blob store before the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceivedBlob {
-    /// Name of the blob for the `blobs` capability.
+    /// Name by which the area reads the uploaded content (capability `blobs`).
     pub name: String,
-    /// Size of the content in bytes.
+    /// Size of the uploaded content, in bytes.
     pub size: u64,
-    /// SHA-256 of the content, in lower-case hex.
+    /// SHA-256 of the uploaded content, in lower-case hex.
     pub sha256: String,
-    /// `Content-Type` as the client sent it.
+    /// `Content-Type` of the uploaded content, as the client sent it.
     pub content_type: Option<String>,
 }
 
@@ -78,20 +79,22 @@ pub enum RequestBody {
     Json(String),
     /// Form parts that are valid against the route's declaration.
     Form(Vec<MultipartPart>),
-    /// Content streamed to the blob store.
+    /// Body of any type, streamed to the blob store.
     Blob(ReceivedBlob),
 }
 
-/// One operation's request after routing, authorization and validation.
+/// A request to one operation of an area, after routing, authorization and
+/// validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Context of the call.
+    /// Workspace, time, random seed and cause of the call that handles the
+    /// request.
     pub call: CallContext,
     /// The signed-in user who sent the request.
     pub user: UserId,
-    /// The user's role in the workspace.
+    /// Role of the user in the workspace.
     pub role: Role,
-    /// The route's operation id.
+    /// Operation id of the requested route.
     pub operation: String,
     /// Path, query and header parameters; missing optional ones have their
     /// defaults.
@@ -100,30 +103,32 @@ pub struct Request {
     pub body: RequestBody,
     /// The `Idempotency-Key`, if the route accepts one and the client sent it.
     pub idempotency_key: Option<String>,
-    /// Expected resource version from `If-Match`.
+    /// Expected resource version from `If-Match`; `None` if the client sent
+    /// none.
     pub if_match: Option<u64>,
     /// Public base URL of this service.
     pub base_url: String,
-    /// Claims of the signed link that authorized the request.
+    /// Claims of the signed link that authorized the request, as JSON; `None`
+    /// if no link was used.
     pub link: Option<String>,
 }
 
-/// A handler's success. The route defines its HTTP status.
+/// Successful reply of an area's handler. The route defines its HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Reply {
-    /// JSON body; `None` for a 204.
+    /// JSON body of the reply; `None` for a 204.
     pub body: Option<String>,
-    /// Version of the resource; sent as `ETag`.
+    /// Version of the resource in the reply; sent as `ETag`.
     pub version: Option<u64>,
-    /// Whether this repeats an earlier result of an area that keeps its own
-    /// idempotency records.
+    /// Whether the reply repeats an earlier one, from an area that keeps its
+    /// own idempotency records.
     pub replayed: bool,
 }
 
-/// The kinds of refusal an area can give.
+/// Kinds of refusal that an area can return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
-    /// The content is invalid although its shape is valid.
+    /// The request is invalid, although it conforms to the schema.
     ValidationFailed,
     /// The caller may not perform the operation.
     PermissionDenied,
@@ -131,18 +136,19 @@ pub enum ProblemKind {
     NotFound,
     /// The state of the resource does not allow the operation.
     Conflict,
-    /// `If-Match` has another version than the resource.
+    /// The version in `If-Match` is not the resource's current one.
     VersionConflict,
-    /// A required dependency is temporarily unavailable.
+    /// Something that the operation requires is temporarily unavailable.
     Unavailable,
 }
 
 /// One invalid value of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// JSON Pointer or parameter name of the value.
+    /// Location of the invalid value: a JSON Pointer into the body, or the name
+    /// of a parameter.
     pub pointer: String,
-    /// Description of the violation, for a person.
+    /// Description of what is wrong with the value, for a person.
     pub message: String,
 }
 
@@ -151,9 +157,10 @@ pub struct Violation {
 pub struct Problem {
     /// Kind of refusal; it defines the HTTP status.
     pub kind: ProblemKind,
-    /// Problem code that is more specific than the kind.
+    /// Problem code that is more specific than the kind; `None` if there is
+    /// none.
     pub code: Option<String>,
-    /// Description of the problem, for a person.
+    /// Description of the reason for the refusal, for a person.
     pub detail: String,
     /// How to fix the request.
     pub hint: Option<String>,
@@ -161,10 +168,10 @@ pub struct Problem {
     pub violations: Vec<Violation>,
 }
 
-/// One run of a job or event delivery.
+/// One run of a job or event delivery, as the area receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRun {
-    /// Context of the call.
+    /// Workspace, time, random seed and cause of the call that runs the job.
     pub call: CallContext,
     /// Id of the job.
     pub id: super::id::JobId,
@@ -172,8 +179,9 @@ pub struct JobRun {
     pub kind: String,
     /// Payload of the job, a JSON object.
     pub payload: String,
-    /// Number of this attempt, from 1.
+    /// Number of this attempt of the job, from 1.
     pub attempt: u32,
-    /// Checkpoint of the last finished step; `None` if no step has finished.
+    /// Checkpoint of the job's last finished step; `None` if no step has
+    /// finished.
     pub checkpoint: Option<String>,
 }

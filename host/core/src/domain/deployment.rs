@@ -34,7 +34,8 @@ inline_words! {
 }
 
 inline_words! {
-    /// A step in the life cycle of a version, as recorded in the audit log.
+    /// Action that an entry of the operators' audit log records; most are steps
+    /// in the life cycle of a version.
     pub enum AuditStep, "a step of a version" {
         /// The component was received.
         Received = "received",
@@ -76,20 +77,20 @@ inline_words! {
     }
 }
 
-/// A stored version that passed the checks.
+/// A stored version of an area that passed the checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Deployment {
     /// Sequence number of the version, over all areas.
     pub number: i64,
     /// Name of the version's area.
     pub area: String,
-    /// SHA-256 of the component, lower-case hex.
+    /// SHA-256 of the version's component, lower-case hex.
     pub digest: String,
     /// Semantic version from the component's manifest.
     pub version: String,
     /// Size of the component in bytes.
     pub size: u64,
-    /// Name of the component in the blob store.
+    /// Name of the version's component in the blob store.
     #[serde(skip)]
     pub object: String,
     /// Publisher who signed the component; `None` if it is unsigned.
@@ -106,7 +107,8 @@ pub struct Deployment {
     /// Time at which an operator approved the version's capabilities; `None` if
     /// no approval was needed or given.
     pub approved_at: Option<Timestamp>,
-    /// Operator who approved the version's capabilities.
+    /// Operator who approved the version's capabilities; `None` if no approval
+    /// was needed or given.
     pub approved_by: Option<String>,
     /// Time at which the version last became live; `None` if it never was.
     pub live_at: Option<Timestamp>,
@@ -115,11 +117,12 @@ pub struct Deployment {
 /// The version of an area that every node must run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LivePointer {
-    /// Name of the area.
+    /// Name of the area whose live version this is.
     pub area: String,
     /// Digest of the live version; `None` if the area was removed.
     pub digest: Option<String>,
-    /// Digest of the version that a rollback activates.
+    /// Digest of the version that a rollback activates; `None` if there is
+    /// none.
     pub previous: Option<String>,
     /// Revision of the pointer; grows with every change.
     pub revision: i64,
@@ -129,31 +132,34 @@ pub struct LivePointer {
     pub changed_by: String,
 }
 
-/// An entry of the audit log that has no number yet.
+/// An entry of the operators' audit log that has no number yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NewAuditEntry {
-    /// Time at which the step was taken.
+    /// Time at which the recorded action was taken.
     pub at: Timestamp,
-    /// Operator, by the name of the token.
+    /// Operator who took the recorded action, by the name of the token.
     pub who: String,
-    /// The area concerned; `None` if it concerns no area.
+    /// Area that the entry concerns; `None` if it concerns no area.
     pub area: Option<String>,
-    /// Digest of the version concerned; `None` if it concerns none.
+    /// Digest of the version that the entry concerns; `None` if it concerns
+    /// none.
     pub digest: Option<String>,
-    /// The step in the life cycle that the entry records.
+    /// Action that the entry records.
     pub step: AuditStep,
-    /// Reason, given by the operator or the refusal.
+    /// Reason for the action, given by the operator or the refusal; `None` if
+    /// there is none.
     pub why: Option<String>,
-    /// The values before and after, if the step changed any.
+    /// Details of the action, such as the values before and after a change;
+    /// `None` if there are none.
     pub changed: Option<Json>,
 }
 
-/// A numbered entry of the audit log.
+/// A numbered entry of the operators' audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AuditEntry {
-    /// Number of the entry; grows with every entry.
+    /// Number of the audit log entry; grows with every entry.
     pub id: i64,
-    /// Content of the entry.
+    /// Content of the audit log entry.
     #[serde(flatten)]
     pub said: NewAuditEntry,
 }
@@ -170,24 +176,25 @@ inline_words! {
     }
 }
 
-/// Report of one process: the version of one area that it runs.
+/// Report of one host process: the version of one area that it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NodeReport {
-    /// Id of the process.
+    /// Id of the host process.
     pub node: Uuid,
-    /// Name of the machine that the process runs on.
+    /// Name of the machine that the host process runs on.
     pub host: String,
-    /// Name of the area.
+    /// Name of the area that the report is about.
     #[serde(skip)]
     pub area: String,
     /// Digest of the version that the process runs; `None` if it runs none.
     pub digest: Option<String>,
     /// Digest of the version on trial in this process; `None` if there is none.
     pub candidate: Option<String>,
-    /// Whether the process runs the expected version.
+    /// Whether the process runs the version of the area that it should run.
     pub state: NodeState,
-    /// Why the expected version does not run.
+    /// Reason why the process cannot run the expected version; `None` if it
+    /// can.
     pub why: Option<String>,
-    /// Time of the process's last heartbeat.
+    /// Time of the host process's last heartbeat.
     pub seen_at: Timestamp,
 }

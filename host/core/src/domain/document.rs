@@ -7,11 +7,11 @@ use super::time::Timestamp;
 /// One stored document of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Id that the area chose; 1 to 200 characters.
+    /// Id of the document, chosen by the area; 1 to 200 characters.
     pub id: String,
-    /// Version: 1 at creation, incremented by each change.
+    /// Version of the document: 1 at creation, incremented by each change.
     pub version: u64,
-    /// Content, a JSON object.
+    /// Content of the document, a JSON object.
     pub body: String,
     /// Time at which the document was created.
     pub created_at: Timestamp,
@@ -19,7 +19,7 @@ pub struct Document {
     pub updated_at: Timestamp,
 }
 
-/// A value of a declared field.
+/// A value of a document's declared field, as queries and indexes use it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FieldValue {
@@ -33,26 +33,27 @@ pub enum FieldValue {
     Text(String),
 }
 
-/// Comparison of a field with given values.
+/// Comparison of a document's field with given values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum FieldTest {
     /// The field has this value.
     Equals(FieldValue),
     /// The field has one of these values.
     OneOf(Vec<FieldValue>),
-    /// The value is at least the first bound and less than the second. `None`
-    /// leaves a side open.
+    /// The field's value is at least the first bound and less than the second.
+    /// `None` leaves a side open.
     Range(Option<FieldValue>, Option<FieldValue>),
-    /// The text starts with this prefix.
+    /// The field's text starts with this prefix.
     Prefix(String),
-    /// The text contains this; case is ignored.
+    /// The field's text contains this text; case is ignored.
     Contains(String),
 }
 
-/// A condition that holds if any of the fields passes the test.
+/// Condition of a query: a document matches if any of the fields passes the
+/// test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Condition {
-    /// Names of declared fields, at least one.
+    /// Names of declared fields, at least one of which must pass the test.
     pub fields: Vec<String>,
     /// Comparison that one of the fields must pass.
     pub test: FieldTest,
@@ -61,7 +62,7 @@ pub struct Condition {
 /// One field of a sort order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Order {
-    /// Name of a declared field.
+    /// Name of the declared field that documents are sorted by.
     pub field: String,
     /// Whether the largest value comes first.
     pub descending: bool,
@@ -84,18 +85,18 @@ pub struct Query {
     /// `name` for a collection of the calling area, `area.name` for one of
     /// another area.
     pub collection: String,
-    /// Conditions; all must hold.
+    /// Conditions that a document must meet, all of them.
     pub conditions: Vec<Condition>,
     /// Sort order. Equal documents are ordered by id in the direction of the
     /// last field. If empty: id, descending.
     pub order: Vec<Order>,
-    /// Start of the page.
+    /// Document that the page starts with.
     pub start: PageStart,
-    /// Maximum number of documents, 1 to 1000.
+    /// Maximum number of documents on the page, 1 to 1000.
     pub limit: u32,
 }
 
-/// Result of a [`Query`].
+/// Documents that a [`Query`] found, one page of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentPage {
     /// Documents of the page, in the query's order; at most `limit`.
@@ -104,39 +105,40 @@ pub struct DocumentPage {
     pub next: Option<String>,
 }
 
-/// One row of a grouped count.
+/// One row of a grouped count: the number of documents with the same values in
+/// the grouping fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupCount {
     /// Values of the grouping fields, in the order of the request.
     pub values: Vec<FieldValue>,
-    /// Number of documents with these values.
+    /// Number of documents that have these values.
     pub count: u64,
 }
 
-/// A change of one document.
+/// Creation, replacement or deletion of one document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentWrite {
     /// Creates a document; fails if the id exists.
     Create {
         /// Id of the new document.
         id: String,
-        /// Content, a JSON object.
+        /// Content of the new document, a JSON object.
         body: String,
     },
     /// Replaces a document; fails if it does not exist.
     Replace {
-        /// Id of the document.
+        /// Id of the document to replace.
         id: String,
-        /// Version that the document must have; `None` accepts any.
+        /// Version that the document must have to be replaced; `None` accepts any.
         expected: Option<u64>,
-        /// Content, a JSON object.
+        /// New content of the document, a JSON object.
         body: String,
     },
     /// Deletes a document; fails if it does not exist.
     Delete {
-        /// Id of the document.
+        /// Id of the document to delete.
         id: String,
-        /// Version that the document must have; `None` accepts any.
+        /// Version that the document must have to be deleted; `None` accepts any.
         expected: Option<u64>,
     },
 }

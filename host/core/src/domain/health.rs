@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Result of a check that found no problem.
+/// Result of a health check that found no problem.
 pub const OK: &str = "ok";
 
 /// A condition that a node must meet to serve.
@@ -48,13 +48,13 @@ pub enum Readiness {
     Unready,
 }
 
-/// The result of all checks of a node.
+/// The results of all health checks of a node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct HealthReport {
-    /// Status; `ready` and `degraded` are sent with HTTP status 200, `unready`
-    /// with 503.
+    /// Whether the node is ready; `ready` and `degraded` are sent with HTTP
+    /// status 200, `unready` with 503.
     pub status: Readiness,
-    /// Result of each check: `ok`, or the problem and its fix.
+    /// Result of each health check: `ok`, or the problem and its fix.
     pub checks: BTreeMap<HealthCheck, String>,
     /// Progress of a migration of the database that runs while the nodes serve;
     /// absent if there is none.
@@ -63,8 +63,8 @@ pub struct HealthReport {
 }
 
 impl HealthReport {
-    /// Combines the results of checks. Checks in `degrading` only degrade a
-    /// node if they fail; other checks make it unready.
+    /// Combines the results of a node's health checks. Checks in `degrading`
+    /// only degrade a node if they fail; other checks make it unready.
     #[must_use]
     pub fn new(checks: BTreeMap<HealthCheck, String>, degrading: &[HealthCheck]) -> Self {
         let mut failed = checks.iter().filter(|(_, line)| *line != OK).map(|(check, _)| check);

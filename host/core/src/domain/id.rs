@@ -56,7 +56,7 @@ id!(
     UserId
 );
 id!(
-    /// Public id of a session; not the secret in the cookie.
+    /// Public id of a user's session; not the secret in the cookie.
     SessionId
 );
 id!(

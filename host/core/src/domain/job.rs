@@ -28,8 +28,8 @@ words! {
     }
 }
 
-/// Jobs of one workspace about one resource within a lane. The flows of a lane
-/// share its capacity.
+/// Workspace and resource of jobs. Jobs of a lane with the same ones form a
+/// flow; the flows of a lane share its capacity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct JobFlow {
     /// Workspace of all jobs of the flow.
@@ -38,12 +38,12 @@ pub struct JobFlow {
     pub resource: Option<uuid::Uuid>,
 }
 
-/// A job to insert with the transaction that enqueues it.
+/// A job to enqueue, inserted in the transaction of the call that enqueues it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewJob {
     /// Id of the job, the same at every attempt.
     pub id: JobId,
-    /// The workspace of the job.
+    /// Workspace that the job belongs to.
     pub workspace: WorkspaceId,
     /// Name of the area that runs the job.
     pub area: String,
@@ -51,10 +51,10 @@ pub struct NewJob {
     pub kind: String,
     /// Lane of the job.
     pub lane: Lane,
-    /// Payload that the job kind receives, a JSON object.
+    /// Payload of the job, a JSON object.
     pub payload: String,
-    /// Resource that the job concerns. It orders jobs within a lane and is
-    /// shown in the queue.
+    /// Resource that the job concerns, such as a webhook; `None` if it concerns
+    /// none. A lane's capacity is shared between workspaces and resources.
     pub resource: Option<uuid::Uuid>,
     /// Earliest time at which the job runs.
     pub available_at: Timestamp,
@@ -62,20 +62,20 @@ pub struct NewJob {
     pub max_attempts: u32,
     /// Wall-clock limit of one attempt, in milliseconds.
     pub timeout_ms: u32,
-    /// Of a workspace's jobs of this kind with the same key, at most one waits
-    /// or runs.
+    /// Deduplication key: of a workspace's jobs of this kind with the same key,
+    /// at most one waits or runs. `None`: no deduplication.
     pub dedupe_key: Option<String>,
 }
 
 impl NewJob {
-    /// Returns the job's flow in its lane.
+    /// Returns the flow of the job: its workspace and resource.
     #[must_use]
     pub fn flow(&self) -> JobFlow {
         JobFlow { workspace: self.workspace, resource: self.resource }
     }
 
-    /// Returns whether the job stands for all events that were published before
-    /// its run.
+    /// Returns whether the job is one notice of all events that were published
+    /// before its run.
     #[must_use]
     pub fn is_merged(&self) -> bool {
         self.kind == MERGED_EVENTS_KIND
@@ -90,18 +90,20 @@ impl NewJob {
 pub struct EventFanOut {
     /// Job that delivers the event to an area.
     pub job: NewJob,
-    /// Name of the event.
+    /// Name of the event to deliver.
     pub event: String,
-    /// Documents in which the workspace lists the events that it requests.
+    /// Documents in which the workspace lists the events that it requests. Each
+    /// that lists this event gets a job.
     pub requests: RequestedEventsField,
 }
 
-/// Collection with documents that list names of events.
+/// Place where workspaces list the events that they request: a member of a
+/// collection's documents.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestedEventsField {
-    /// `area.name` of the collection.
+    /// Name of the collection whose documents list events, as `area.name`.
     pub collection: String,
-    /// Member of a document with the list.
+    /// Name of the document member that contains the list of event names.
     pub member: String,
 }
 
@@ -110,12 +112,13 @@ pub struct RequestedEventsField {
 pub struct LeasedJob {
     /// The job that the worker claimed.
     pub job: NewJob,
-    /// Number of this attempt, from 1.
+    /// Number of this attempt of the job, from 1.
     pub attempt: u32,
-    /// Checkpoint of the last finished step; `None` if no step has finished.
+    /// Checkpoint of the job's last finished step; `None` if no step has
+    /// finished.
     pub checkpoint: Option<String>,
-    /// Id of this lease. A job can be completed only while its row still has
-    /// this lease.
+    /// Id of the lease under which the worker has the job. The job can be
+    /// completed only while its row still has this lease.
     pub lease: uuid::Uuid,
 }
 
@@ -127,10 +130,11 @@ impl LeasedJob {
     }
 }
 
-/// Job kind of event deliveries.
+/// Job kind of the host's jobs that deliver one event.
 pub const EVENT_KIND: &str = "event";
-/// Job kind of merged events. An area that declares it and subscribes to `*`
-/// receives one notice that events were published, instead of each of them.
+/// Job kind of the host's jobs that deliver merged events. An area that
+/// declares this kind and subscribes to `*` receives one notice that events
+/// were published, instead of each event.
 pub const MERGED_EVENTS_KIND: &str = "events_merged";
 
 /// Returns whether jobs of this kind deliver an event, or merged events.
@@ -139,7 +143,7 @@ pub fn delivers_events(kind: &str) -> bool {
     kind == EVENT_KIND || kind == MERGED_EVENTS_KIND
 }
 
-/// Outcome of a run whose effects are committed.
+/// Outcome of a job's run whose effects are committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobOutcome {
     /// The job is finished.
@@ -150,7 +154,7 @@ pub enum JobOutcome {
     Retry(Timestamp, String),
 }
 
-/// Outcome of a run whose effects are discarded.
+/// Outcome of a job's run whose effects are discarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobFailure {
     /// The job runs again after the lane's backoff; contains the reason.
@@ -191,23 +195,24 @@ impl JobStatus {
 /// How much of a job's work is done, in units that its area chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobProgress {
-    /// Finished units, at most `total`.
+    /// Number of finished units, at most `total`.
     pub done: u64,
-    /// All units that are known so far.
+    /// Number of all units that are known so far.
     pub total: u64,
 }
 
-/// The end of one run of some jobs, all in the same way. It is written in the
-/// transaction of the run's effects, and only if the jobs still have the lease.
+/// New state of some jobs after one run, the same for all of them. It is
+/// written in the transaction of the run's effects, and only if the jobs still
+/// have the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobEnd {
-    /// Workspace of the jobs.
+    /// Workspace of the jobs that ran.
     pub workspace: WorkspaceId,
     /// Ids of the jobs, at least one.
     pub jobs: Vec<JobId>,
-    /// Lease under which the jobs ran.
+    /// Id of the lease under which the jobs ran.
     pub lease: uuid::Uuid,
-    /// New state of the jobs.
+    /// New state of the jobs after the run.
     pub how: JobEndKind,
     /// Progress that the run reported; `None` keeps the former one.
     pub progress: Option<JobProgress>,
@@ -222,48 +227,48 @@ pub enum JobEndKind {
         /// `jobs.keep_succeeded_minutes`; otherwise it is deleted at once.
         keep: bool,
     },
-    /// A step is finished. The next step begins from this checkpoint and does
-    /// not count as an attempt.
+    /// The run finished a step. The next step begins from this checkpoint and
+    /// does not count as an attempt.
     Continue {
-        /// Checkpoint for the next step.
+        /// Checkpoint from which the job's next step begins.
         checkpoint: String,
-        /// True: the job goes to the end of the lane, for any worker. False:
-        /// the worker keeps the lease and continues with the next step.
+        /// True: the job goes to the end of the lane, for any worker. False: the
+        /// worker keeps the lease and continues with the next step.
         requeue: bool,
     },
     /// The job waits for its next attempt.
     Retry {
-        /// Earliest time at which the job runs.
+        /// Earliest time of the job's next attempt.
         at: Timestamp,
-        /// Reason for the retry.
+        /// Reason why the job is attempted again.
         error: String,
     },
     /// The job returns to the queue as if it had not run; the attempt does not
     /// count.
     Release {
-        /// Earliest time at which the job runs.
+        /// Earliest time at which the job runs again.
         at: Timestamp,
     },
     /// The area reported that no attempt can succeed.
     Failed {
-        /// Reason that the area gave.
+        /// Reason that the area gave for the failure.
         error: String,
     },
     /// The job has used all attempts.
     Dead {
-        /// Error of the last attempt.
+        /// Error of the job's last attempt.
         error: String,
     },
 }
 
 impl JobEndKind {
-    /// Returns whether the job's row is deleted.
+    /// Returns whether the job's row is deleted after the run.
     #[must_use]
     pub fn deletes(&self) -> bool {
         matches!(self, Self::Done { keep: false })
     }
 
-    /// Returns whether the job is back in the queue.
+    /// Returns whether the job is back in the queue after the run.
     #[must_use]
     pub fn is_requeued(&self) -> bool {
         matches!(

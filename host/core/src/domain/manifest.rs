@@ -34,9 +34,9 @@ words! {
 pub enum ParameterKind {
     /// Text; both bounds are inclusive.
     Text {
-        /// Minimum length, in characters.
+        /// Minimum length of the text, in characters.
         min_length: u32,
-        /// Maximum length, in characters.
+        /// Maximum length of the text, in characters.
         max_length: u32,
     },
     /// An integer; both bounds are inclusive.
@@ -78,28 +78,28 @@ pub struct ParameterSpec {
     pub name: String,
     /// Part of the request that contains the parameter.
     pub place: ParameterPlace,
-    /// Description for OpenAPI.
+    /// Description of the parameter, for OpenAPI.
     pub summary: String,
     /// Type and bounds of the parameter's values.
     pub kind: ParameterKind,
-    /// Whether a request without it is refused.
+    /// Whether a request without the parameter is refused.
     pub required: bool,
-    /// Value if the client sends none.
+    /// Value of the parameter if the client sends none; `None`: no default.
     pub default: Option<Json>,
 }
 
-/// Declaration of one part of a multipart body.
+/// Declaration of one part of a multipart request body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FormPart {
-    /// Name of the part, as clients send it.
+    /// Name of the form part, as clients send it.
     pub name: String,
-    /// Description for OpenAPI.
+    /// Description of the form part, for OpenAPI.
     pub summary: String,
-    /// Whether a request without it is refused.
+    /// Whether a request without the form part is refused.
     pub required: bool,
-    /// Whether the part is a file; otherwise it is a text field.
+    /// Whether the form part is a file; otherwise it is a text field.
     pub file: bool,
-    /// Maximum size of the content, in bytes.
+    /// Maximum size of the form part's content, in bytes.
     pub max_bytes: u64,
 }
 
@@ -109,29 +109,32 @@ pub struct FormPart {
 pub enum BodyKind {
     /// The route accepts no body.
     None,
-    /// JSON that is valid against this schema.
+    /// A JSON body that is valid against this schema.
     Json(Json),
-    /// `multipart/form-data` with these parts.
+    /// A `multipart/form-data` body with these parts.
     Multipart(Vec<FormPart>),
-    /// Any content, streamed to the blob store.
+    /// A body with any content, streamed to the blob store.
     Blob,
 }
 
-/// How the host handles `Idempotency-Key`.
+/// How the host handles the header `Idempotency-Key` of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IdempotencyMode {
-    /// The header is not accepted.
+    /// `Idempotency-Key` is not accepted.
     None,
-    /// The header is used if it is sent.
+    /// `Idempotency-Key` is accepted. A repeated request with the same key gets
+    /// the stored response.
     Optional,
-    /// A request without the header is refused.
+    /// A request without `Idempotency-Key` is refused. A repeated request with
+    /// the same key gets the stored response.
     Required,
-    /// The header is required; the area keeps the records.
+    /// A request without `Idempotency-Key` is refused. The area, not the host,
+    /// recognizes repeated requests.
     KeptByArea,
 }
 
-/// Weight of a call in the rate limits.
+/// Weight of a request in the rate limits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateClass {
@@ -143,15 +146,15 @@ pub enum RateClass {
     Heavy,
 }
 
-/// Source of a request's workspace.
+/// Part of a request that names its workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceSource {
-    /// The path parameter `workspace_id`.
+    /// The workspace is named by the path parameter `workspace_id`.
     Path,
-    /// The member of the JSON body with this name.
+    /// The workspace is named by the member of the JSON body with this name.
     BodyMember(String),
-    /// A signed link.
+    /// The workspace is named by the signed link that authorizes the request.
     SignedLink(SignedLinkSpec),
 }
 
@@ -159,9 +162,9 @@ pub enum WorkspaceSource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Link")]
 pub struct SignedLinkSpec {
-    /// The query parameter that contains the token.
+    /// Name of the query parameter that contains the signed link's token.
     pub parameter: String,
-    /// Who may use the link.
+    /// Who may use the signed link.
     pub holder: LinkHolder,
 }
 
@@ -177,58 +180,61 @@ pub enum LinkHolder {
     SameSession,
 }
 
-/// One operation of the HTTP API.
+/// One operation of an area's HTTP API.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Route {
-    /// Operation id, unique among all areas.
+    /// Operation id, unique among the operations of all areas.
     pub operation_id: String,
     /// HTTP method of the operation.
     pub method: Method,
     /// Path template of the operation, with parameters in braces.
     pub path: String,
-    /// Summary in one line, for documentation.
+    /// Summary of the operation in one line, for documentation.
     pub summary: String,
-    /// Description of any length, for documentation.
+    /// Description of the operation, of any length, for documentation.
     pub description: String,
-    /// Whether it is one of the 22 contract operations.
+    /// Whether the operation is one of the 22 of the published contract.
     pub in_contract: bool,
-    /// How the request's workspace is found.
+    /// Part of the request that names its workspace.
     pub workspace: WorkspaceSource,
     /// Lowest role that may call the operation.
     pub least_role: Role,
-    /// Feature flag that must be on in the workspace.
+    /// Feature flag that must be on in the workspace; `None` if the operation
+    /// needs none.
     pub feature_flag: Option<String>,
-    /// All parameters except `workspace_id`.
+    /// All parameters of the operation except `workspace_id`.
     pub parameters: Vec<ParameterSpec>,
     /// Kind of request body that the operation accepts.
     pub body: BodyKind,
-    /// Largest body, decompressed, in bytes; 0: the operator's default.
+    /// Largest request body, decompressed, in bytes; 0: the operator's default.
     pub max_body_bytes: u64,
-    /// HTTP status of a success, 200 to 299.
+    /// HTTP status of a successful response, 200 to 299.
     pub success_status: u16,
-    /// Schema of the success body; `None` if there is no body.
+    /// JSON Schema of a successful response's body; `None` if it has no body.
     pub response: Option<Json>,
-    /// Problem codes in addition to the common ones.
+    /// Problem codes that the operation may return in addition to the common
+    /// ones.
     pub problem_codes: Vec<String>,
-    /// How an idempotency key is handled.
+    /// How the host handles the header `Idempotency-Key`.
     pub idempotency: IdempotencyMode,
-    /// How many units the request takes from rate limits.
+    /// How many units a request takes from the rate limits.
     pub rate: RateClass,
-    /// Whether the operation writes.
+    /// Whether the operation may write; if false, writes are refused.
     pub writes: bool,
-    /// Deadline in milliseconds; 0: the default.
+    /// Deadline of the operation's handler, in milliseconds; 0: the operator's
+    /// default.
     pub deadline_ms: u32,
 }
 
-/// Type of a field's values.
+/// Type of the values of a document's declared field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldKind {
-    /// A JSON string.
+    /// The values are JSON strings.
     Text,
-    /// A JSON integer.
+    /// The values are JSON integers.
     Integer,
-    /// A JSON boolean.
+    /// The values are JSON booleans.
     Boolean,
 }
 
@@ -245,7 +251,7 @@ pub struct FieldSpec {
 /// Declaration of a database index on a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IndexSpec {
-    /// Declared fields of the index, in order.
+    /// Names of the index's declared fields, in order.
     pub fields: Vec<String>,
     /// Whether at most one document of a workspace may have the same values in
     /// these fields.
@@ -257,11 +263,11 @@ pub struct IndexSpec {
 pub struct CollectionSpec {
     /// Name of the collection without the area's name.
     pub name: String,
-    /// Summary in one line, for documentation.
+    /// Summary of the collection in one line, for documentation.
     pub summary: String,
-    /// JSON Schema of the documents.
+    /// JSON Schema of the collection's documents.
     pub schema: Json,
-    /// Fields for queries and indexes.
+    /// Document members that queries and indexes can use.
     pub fields: Vec<FieldSpec>,
     /// Database indexes over the declared fields.
     pub indexes: Vec<IndexSpec>,
@@ -283,7 +289,7 @@ impl CollectionSpec {
 pub struct EventSpec {
     /// Name of the event, dotted and in lower case.
     pub name: String,
-    /// Summary in one line, for documentation.
+    /// Summary of the event in one line, for documentation.
     pub summary: String,
     /// JSON Schema of the event's data.
     pub schema: Json,
@@ -294,7 +300,7 @@ pub struct EventSpec {
 pub struct JobSpec {
     /// Name of the job kind in snake_case.
     pub name: String,
-    /// Lane of the jobs of this kind.
+    /// Lane in which the jobs of this kind run.
     pub lane: Lane,
     /// Number of attempts after which a job is dead.
     pub max_attempts: u32,
@@ -354,14 +360,14 @@ include!(concat!(env!("OUT_DIR"), "/capabilities.rs"));
 pub struct Manifest {
     /// Name of the area, unique and in snake_case.
     pub name: String,
-    /// Semantic version of the component.
+    /// Semantic version of the area's component.
     #[schemars(with = "String")]
     pub version: semver::Version,
-    /// Summary in one line, for documentation.
+    /// Summary of the area in one line, for documentation.
     pub summary: String,
     /// Operations of the area's HTTP API.
     pub routes: Vec<Route>,
-    /// Collections of documents.
+    /// Collections of documents that the area stores.
     pub collections: Vec<CollectionSpec>,
     /// Areas that may read this area's blobs; `*`: all.
     pub blob_readers: Vec<String>,

@@ -9,7 +9,7 @@ use super::time::Timestamp;
 use super::words::words;
 
 words! {
-    /// Operations that a token permits.
+    /// Operations that an operators' token permits.
     #[derive(Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum TokenScope, "a scope" {

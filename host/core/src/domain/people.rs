@@ -12,11 +12,11 @@ use super::time::Timestamp;
 /// A person who can sign in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct User {
-    /// Id, which is never reused.
+    /// Id of the user; never reused.
     pub id: UserId,
     /// Email address in lower case, unique among all users.
     pub email: String,
-    /// Name that the person chose.
+    /// Name that the person chose for display.
     pub display_name: String,
     /// Whether the person has confirmed the address by a mail.
     pub email_verified: bool,
@@ -25,12 +25,12 @@ pub struct User {
 /// A session of a signed-in person, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Public id, shown to the session's owner. The cookie cannot be derived
-    /// from it.
+    /// Public id of the session, shown to its owner. The cookie cannot be
+    /// derived from it.
     pub id: SessionId,
     /// Time at which the person signed in.
     pub created_at: Timestamp,
-    /// Time of the last use, to the minute.
+    /// Time of the last request in the session, to the minute.
     pub last_seen_at: Timestamp,
     /// Time at which the session ends, even if it is used.
     pub expires_at: Timestamp,
@@ -51,30 +51,32 @@ impl Session {
 /// A credential of a machine for one workspace, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessToken {
-    /// Public id, used to revoke the token. The secret cannot be derived from
-    /// it.
+    /// Public id of the access token, used to revoke it. The secret cannot be
+    /// derived from it.
     pub id: AccessTokenId,
     /// The only workspace that the token gives access to.
     pub workspace: WorkspaceId,
-    /// Maker of the token. Requests with the token act as this person.
+    /// Person who made the access token. Requests with the token act as this
+    /// person.
     pub user: UserId,
-    /// Display name that the maker chose.
+    /// Display name of the access token, chosen by its maker.
     pub name: String,
-    /// Highest role of a request with the token. If the maker's role is lower,
-    /// the maker's role applies.
+    /// Highest role of a request with the access token. If the maker's role is
+    /// lower, the maker's role applies.
     pub role: Role,
     /// Time at which the token was created.
     pub created_at: Timestamp,
-    /// Time from which the token is refused, even if it is used.
+    /// Time from which the access token is refused, even if it is used.
     pub expires_at: Timestamp,
-    /// Time of the last use, to the minute; `None` if the token was never used.
+    /// Time of the last request with the access token, to the minute; `None` if
+    /// there was none.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// Role and features of a person in a workspace.
+/// Role of a person in a workspace, and the workspace's features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
-    /// Role; it determines the permitted operations.
+    /// Role of the member; it determines the permitted operations.
     pub role: Role,
     /// The workspace's feature flags that are off; every other is on.
     pub features_off: Arc<BTreeSet<String>>,
@@ -88,27 +90,28 @@ impl Membership {
     }
 }
 
-/// A person as the other members see them.
+/// A member of a workspace, as the other members see the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Id of the person.
+    /// Id of the member.
     pub user: UserId,
-    /// Email address, lower case.
+    /// Email address of the member, in lower case.
     pub email: String,
-    /// Name that the person chose.
+    /// Name that the person chose for display.
     pub display_name: String,
-    /// Role in this workspace.
+    /// Role of the member in this workspace.
     pub role: Role,
 }
 
 /// A customer's workspace: the boundary between tenants' data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Workspace {
-    /// Id, which is never reused.
+    /// Id of the workspace; never reused.
     pub id: WorkspaceId,
     /// Name of the workspace for display.
     pub name: String,
-    /// Unique name for URLs; lower-case letters, digits and hyphens.
+    /// Unique name of the workspace in URLs; lower-case letters, digits and
+    /// hyphens.
     pub slug: String,
     /// Time at which the workspace was created.
     pub created_at: Timestamp,

@@ -6,7 +6,7 @@ use super::id::JobId;
 use super::job::{JobProgress, JobStatus, Lane};
 use super::time::Timestamp;
 
-/// A job as the queue page shows it.
+/// A job of a workspace, as the queue page shows it to members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedJob {
     /// Id of the job.
@@ -17,25 +17,25 @@ pub struct QueuedJob {
     pub kind: String,
     /// Lane of the job.
     pub lane: Lane,
-    /// Resource that the job concerns.
+    /// Resource that the job concerns; `None` if it concerns none.
     pub resource: Option<Uuid>,
     /// State of the job.
     pub status: JobStatus,
-    /// Number of runs so far.
+    /// Number of the job's runs so far.
     pub attempts: u32,
-    /// Maximum number of runs.
+    /// Maximum number of the job's runs.
     pub max_attempts: u32,
     /// Earliest time at which the job runs.
     pub available_at: Timestamp,
-    /// Error of the last failed run.
+    /// Error of the job's last failed run; `None` if no run failed.
     pub last_error: Option<String>,
     /// Time at which the job was enqueued.
     pub created_at: Timestamp,
     /// Time at which the job's row was last changed.
     pub updated_at: Timestamp,
     /// Position among the workspace's queued jobs of the lane that are due,
-    /// from 1. Jobs of other workspaces are not counted, so the position does
-    /// not reveal them.
+    /// from 1; `None` if the job is not one of them. Jobs of other workspaces
+    /// are not counted, so the position does not reveal them.
     pub position: Option<u64>,
     /// Progress that the job's last finished step reported.
     pub progress: Option<JobProgress>,
@@ -50,27 +50,27 @@ pub struct LaneLoad {
     pub queued: u64,
 }
 
-/// Filter of a job list. All members that are set must match.
+/// Filter of a list of jobs. All members that are set must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobFilter {
-    /// Lane that the jobs must be in.
+    /// Lane that the jobs must be in; `None`: any.
     pub lane: Option<Lane>,
-    /// Kind that the jobs must have.
+    /// Kind that the jobs must have; `None`: any.
     pub kind: Option<String>,
-    /// Status that the jobs must have.
+    /// Status that the jobs must have; `None`: any.
     pub status: Option<JobStatus>,
-    /// Resource that the jobs must concern.
+    /// Resource that the jobs must concern; `None`: any.
     pub resource: Option<Uuid>,
 }
 
-/// A member's change of a job, written when the call commits.
+/// Retry or cancellation of a job by a member, written when the call commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobChange {
-    /// Id of the job.
+    /// Id of the job that the member retries or cancels.
     pub job: JobId,
     /// Lane of the job.
     pub lane: Lane,
-    /// Kind of change.
+    /// Whether the member retries or cancels the job.
     pub how: JobAction,
 }
 

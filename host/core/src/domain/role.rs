@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::words::words;
 
 words! {
-    /// Role of a member. Each role includes the permissions of those before it.
+    /// Role of a workspace's member. Each role includes the permissions of
+    /// those before it.
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Role, "a role" {

@@ -8,7 +8,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Microseconds since 1970-01-01T00:00:00Z.
+/// A point in time, in microseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, JsonSchema)]
 #[schemars(transparent)]
 pub struct Timestamp(#[schemars(with = "DateTime<Utc>")] pub i64);
@@ -20,7 +20,7 @@ impl Timestamp {
         Self(self.0.saturating_add(ms.saturating_mul(1000)))
     }
 
-    /// Returns the beginning of the next second.
+    /// Returns the beginning of the second after this timestamp.
     #[must_use]
     pub fn next_second(self) -> Self {
         let second = self.0.div_euclid(1_000_000).saturating_add(1);
@@ -34,7 +34,7 @@ impl Timestamp {
         (self.0 - earlier.0) / 1000
     }
 
-    /// Formats as RFC 3339 in UTC with `Z` and six decimals.
+    /// Formats the timestamp as RFC 3339 in UTC with `Z` and six decimals.
     #[must_use]
     pub fn to_rfc3339(self) -> String {
         DateTime::<Utc>::from_timestamp_micros(self.0)
@@ -70,7 +70,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Returns the current time.
+    /// Returns the current time of this clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match self {
@@ -96,26 +96,28 @@ fn wall_clock() -> Timestamp {
     Timestamp(Utc::now().timestamp_micros())
 }
 
-/// The database's clock. Between two measurements, this machine's monotonic
-/// clock advances it, so setting the wall clock has no effect.
+/// This node's estimate of the database's clock. Between two measurements, this
+/// machine's monotonic clock advances it, so setting the wall clock has no
+/// effect.
 #[derive(Debug)]
 pub struct DatabaseClock {
     started: Instant,
-    /// The database's time at `started`, in microseconds.
+    /// The database's time at the instant `started`, in microseconds.
     at_start: AtomicI64,
 }
 
 impl DatabaseClock {
-    /// Creates the clock from a first measurement: the time that the database
-    /// returned, when the query was sent, and when its result was received.
+    /// Creates the clock from a first measurement of the database's clock: the
+    /// time that the database returned, when the query was sent, and when its
+    /// result was received.
     #[must_use]
     pub fn new(database_time: Timestamp, sent_at: Instant, received_at: Instant) -> Self {
         let halfway = micros(received_at.saturating_duration_since(sent_at)) / 2;
         Self { started: sent_at, at_start: AtomicI64::new(database_time.0.saturating_sub(halfway)) }
     }
 
-    /// Adjusts the clock by a measurement. A measurement that agrees within the
-    /// query's duration changes nothing.
+    /// Adjusts the clock by a new measurement of the database's clock. A
+    /// measurement that agrees within the query's duration changes nothing.
     pub fn measured(&self, database_time: Timestamp, sent_at: Instant, received_at: Instant) {
         let since_start = |at: Instant| micros(at.saturating_duration_since(self.started));
         let earliest = database_time.0.saturating_sub(since_start(received_at));

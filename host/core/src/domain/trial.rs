@@ -12,7 +12,7 @@ use super::time::Timestamp;
 use super::words::inline_words;
 
 inline_words! {
-    /// Kind of trial.
+    /// Whether a version on trial is a canary or a shadow.
     pub enum TrialMode, "a kind of trial" {
         /// The version serves some of the workspaces.
         Canary = "canary",
@@ -37,17 +37,18 @@ inline_words! {
     }
 }
 
-/// A share of workspaces, in steps of a hundredth of a percent.
+/// Share of the workspaces (canary) or of the requests (shadow) that a trial
+/// includes, in steps of a hundredth of a percent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, JsonSchema)]
 #[schemars(transparent)]
 pub struct TrafficShare(#[schemars(with = "f64", range(min = 0, max = 100))] u16);
 
 impl TrafficShare {
-    /// All workspaces (100 %), in hundredths of a percent.
+    /// The share of 100 %, in hundredths of a percent.
     const ALL: u16 = 10_000;
 
-    /// Parses a percentage from 0 to 100; `None` if it is out of range or has
-    /// more than two decimals.
+    /// Creates a share from a percentage, 0 to 100; `None` if it is out of
+    /// range or has more than two decimals.
     #[must_use]
     pub fn of_percent(percent: f64) -> Option<Self> {
         if !(0.0..=100.0).contains(&percent) {
@@ -58,14 +59,14 @@ impl TrafficShare {
         exact.then(|| Self(hundredths.round() as u16))
     }
 
-    /// Converts from hundredths of a percent; values over 10,000 count as 100
-    /// %.
+    /// Creates a share from hundredths of a percent; values over 10,000 count
+    /// as 100 %.
     #[must_use]
     pub fn of_hundredths(hundredths: i64) -> Self {
         Self(u16::try_from(hundredths).unwrap_or(Self::ALL).min(Self::ALL))
     }
 
-    /// Returns hundredths of a percent, the stored form.
+    /// Returns the share in hundredths of a percent, the stored form.
     #[must_use]
     pub fn hundredths(self) -> i64 {
         self.0.into()
@@ -96,18 +97,19 @@ impl Serialize for TrafficShare {
     }
 }
 
-/// A version on trial.
+/// A trial of a version next to the live version of its area.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Trial {
-    /// Name of the area.
+    /// Name of the area whose version is on trial.
     pub area: String,
     /// Digest of the version on trial.
     pub digest: String,
     /// Whether the version is a canary or a shadow.
     pub mode: TrialMode,
-    /// Share of the workspaces, or of a shadow's requests.
+    /// Share of the workspaces that a canary serves, or of the requests that a
+    /// shadow receives.
     pub share: TrafficShare,
-    /// Workspaces that are included whatever the share.
+    /// Workspaces that the trial includes whatever the share.
     pub workspaces: BTreeSet<WorkspaceId>,
     /// State of the trial.
     pub state: TrialState,
@@ -119,7 +121,7 @@ pub struct Trial {
     pub begun_at: Timestamp,
     /// Operator who began the trial.
     pub begun_by: String,
-    /// Time of the end; `None` while the trial runs.
+    /// Time at which the trial ended; `None` while it runs.
     pub ended_at: Option<Timestamp>,
 }
 

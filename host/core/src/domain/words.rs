@@ -1,7 +1,8 @@
 //! Macros for enums that are stored and sent as words.
 
 /// Defines an enum whose values are stored and sent as the given words. The
-/// text after the name describes a value in the error for an unknown word.
+/// text after the enum's name describes a value in the error for an unknown
+/// word.
 macro_rules! words {
     (
         $(#[$attribute:meta])*

@@ -14,20 +14,22 @@ use super::{CallMetadata, CallRecording, Recorder, WithholdReason};
 use crate::config::RecordConfig;
 use crate::config::files::{PrivateFileError, private_dir, replace_private};
 
-/// The recordings of this node and their settings; clones share them.
+/// Folder of this node's recorded calls, with the settings that select which
+/// calls are recorded. Clones share both.
 #[derive(Clone, Debug)]
 pub struct Recordings(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     dir: PathBuf,
-    /// Current settings; the folder itself cannot change.
+    /// Current settings of recordings. Their `dir` is ignored, because the
+    /// folder cannot change while the node runs.
     settings: ArcSwap<RecordConfig>,
-    /// Locked while files in the folder are added or removed.
+    /// Locked while recordings are added to or deleted from the folder.
     changing: Mutex<()>,
 }
 
-/// File of a recording in the folder.
+/// A recording's file in the folder.
 struct RecordingFile {
     written: SystemTime,
     bytes: u64,
@@ -60,14 +62,16 @@ impl Recordings {
         Ok(())
     }
 
-    /// Begins a recording. [`Recordings::keep`] decides whether it is stored.
+    /// Begins to record one call. `sealed` is the reason why its input must be
+    /// withheld, if there is one. [`Recordings::keep`] decides later whether
+    /// the recording is stored.
     #[must_use]
     pub fn begin(&self, about: CallMetadata, sealed: Option<WithholdReason>) -> Arc<Recorder> {
         let max_bytes = usize::try_from(self.0.settings.load().max_bytes).unwrap_or(usize::MAX);
         Arc::new(Recorder::new(about, sealed, max_bytes))
     }
 
-    /// Draws whether this call belongs to the percentage that is stored
+    /// Draws at random whether a call belongs to the percentage that is stored
     /// whatever its outcome.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
@@ -75,7 +79,8 @@ impl Recordings {
         percent > 0.0 && rand::rng().random_range(0.0..100.0) < percent
     }
 
-    /// Returns whether calls that end in a fault are stored.
+    /// Returns whether the settings store the recordings of calls that end in a
+    /// fault.
     #[must_use]
     pub fn keeps_faults(&self) -> bool {
         self.0.settings.load().faults
@@ -112,7 +117,7 @@ impl Inner {
     }
 
     /// Deletes the oldest recordings until a new one of `bytes` bytes fits the
-    /// configured bounds.
+    /// limits `max_files` and `max_total_bytes`.
     fn make_room(&self, bytes: u64) -> io::Result<()> {
         let mut old = recordings(&self.dir)?;
         old.sort_by_key(|one| std::cmp::Reverse(one.written));

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use super::{CallRecording, HostCall, HostCallResult, Redaction};
 
-/// Host functions whose results only confirm receipt. If the replayed version
+/// Host functions whose results only confirm receipt. If a replayed version
 /// calls one of them with other arguments, it gets the recorded result and
 /// continues.
 const RECEIPT_CALLS: [&str; 6] = [
@@ -18,8 +18,8 @@ const RECEIPT_CALLS: [&str; 6] = [
     "queue.cancel",
 ];
 
-/// Replays one recorded call: answers its host calls and collects the
-/// differences.
+/// Replays one recorded call: returns the recorded results of its host calls,
+/// and collects the host calls that differ.
 #[derive(Debug)]
 pub struct Player {
     recording: CallRecording,
@@ -34,40 +34,43 @@ struct PlayerState {
     frames: Vec<String>,
 }
 
-/// A host call that differs from the recorded one.
+/// A difference between the host calls of a replay and of its recording.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostCallMismatch {
-    /// Index of the host call, from 0.
+    /// Index of the differing host call in the replay and in the recording,
+    /// from 0.
     pub ordinal: usize,
-    /// The recorded call; `None` if the recording has no more calls.
+    /// The recorded host call; `None` if the recording has no more host calls.
     pub recorded: Option<HostCallRequest>,
-    /// The call of the replay; `None` if the handler ended.
+    /// The host call of the replay; `None` if the replayed handler ended
+    /// without it.
     pub replayed: Option<HostCallRequest>,
 }
 
-/// A host call without its result.
+/// Name and arguments of a host call, without its result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostCallRequest {
-    /// Interface and function, for example `documents.get`.
+    /// Interface and name of the host function, for example `documents.get`.
     pub call: String,
-    /// Arguments of the call.
+    /// Arguments of the host call; null if withheld.
     pub arguments: Json,
 }
 
-/// Why a recording has no result for a host call. The replay ends there.
+/// Reason why a replay cannot continue: the recording has no result for a host
+/// call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayStop {
-    /// The recording has no such host call.
+    /// The recording has no host call at this position, or a different one.
     NotRecorded,
-    /// The result is withheld.
+    /// The recorded result of the host call is withheld.
     Withheld,
-    /// The recorded call ended before it received the result.
+    /// The recorded call ended before its host call returned.
     NoResult,
 }
 
 impl Player {
-    /// Starts a replay at the beginning of the recording.
+    /// Creates the replay of a recording, from its first host call.
     #[must_use]
     pub fn new(recording: CallRecording) -> Self {
         Self { recording, state: Mutex::default() }
@@ -79,7 +82,8 @@ impl Player {
         &self.recording
     }
 
-    /// Returns the seed of the random numbers of a WASI guest.
+    /// Returns the recorded seed of the random numbers of a WASI guest; zeros
+    /// if it is withheld.
     #[must_use]
     pub fn wasi_seed(&self) -> [u8; 32] {
         let mut seed = [0; 32];
@@ -90,10 +94,12 @@ impl Player {
         seed
     }
 
-    /// Returns the recorded result for the next host call.
+    /// Returns the recorded result for the replay's next host call, and notes
+    /// the call if it differs from the recorded one.
     ///
     /// # Errors
-    /// The recording has no result; the replayed call must end.
+    /// The recording has no result for this host call; the replayed call must
+    /// end.
     pub fn answer(
         &self,
         call: &str,
@@ -146,12 +152,13 @@ impl Player {
         withheld.is_some_and(|Redaction { from, .. }| from.is_none_or(|from| ordinal >= from))
     }
 
-    /// Records the guest's stack at a failure.
+    /// Stores the guest's stack at the failure of the replay.
     pub fn record_stack(&self, backtrace: &str) {
         self.state.lock().frames = super::recorder::frames(backtrace);
     }
 
-    /// Returns the frames of the failure's stack; empty if there was none.
+    /// Returns the guest's stack at the failure of the replay, one text per
+    /// frame; empty if it did not fail.
     #[must_use]
     pub fn frames(&self) -> Vec<String> {
         self.state.lock().frames.clone()
@@ -163,8 +170,8 @@ impl Player {
         self.state.lock().stop_reason
     }
 
-    /// Returns the number of host calls so far, including one that had no
-    /// recorded result.
+    /// Returns the number of host calls of the replay so far, including one
+    /// that had no recorded result.
     #[must_use]
     pub fn host_call_count(&self) -> usize {
         self.state.lock().next
@@ -194,9 +201,9 @@ impl HostCallRequest {
     }
 }
 
-/// Returns whether the recorded result also fits a replayed call with other
-/// arguments: the function only confirms receipt, and both calls have the same
-/// number of changes.
+/// Returns whether the recorded result also fits a replayed host call with
+/// other arguments: the function only confirms receipt, and both calls have the
+/// same number of writes.
 fn has_as_many_writes(recorded: &HostCallRequest, asked: &HostCallRequest) -> bool {
     let writes =
         |said: &HostCallRequest| said.arguments.get(1).and_then(Json::as_array).map(Vec::len);

@@ -13,7 +13,7 @@ use super::{
 
 /// Host functions whose arguments or results are secret or may become secret:
 /// keys, codes and tokens derived from one, and responses of other services,
-/// which may contain credentials.
+/// which may contain credentials. Each with the reason for withholding.
 const SECRET_CALLS: [(&str, &str); 5] = [
     ("crypto.random_bytes", "random bytes may become a secret"),
     ("egress.send", "another service may answer with a secret"),
@@ -22,20 +22,22 @@ const SECRET_CALLS: [(&str, &str); 5] = [
     ("secrets.hmac_sha256", "a value computed with a secret may be as sensitive"),
 ];
 
-/// The host function by which a guest passes a secret to the host.
+/// Host function by which a guest passes a secret to the host.
 const PUT_SECRET: &str = "secrets.put";
 
-/// Why a call's input must be withheld.
+/// Reason why the input of a recorded call must be withheld.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithholdReason {
-    /// The request's schema has a `writeOnly` member.
+    /// The request's schema has a member that is `writeOnly`, such as a
+    /// password.
     WriteOnlyMember,
-    /// An area that stores secrets received a body on a writing route.
+    /// The request has a body, and it goes to a writing route of an area that
+    /// stores secrets.
     SecretInBody,
     /// The request was authorized by a signed link.
     SignedLink,
-    /// A job of an area that can obtain secrets: its payload and checkpoint may
-    /// contain values derived from one.
+    /// The call runs a job of an area that can obtain secrets. The job's
+    /// payload and checkpoint may contain values derived from one.
     SecretInJob,
 }
 
@@ -50,7 +52,7 @@ impl WithholdReason {
     }
 }
 
-/// Recording of one running call.
+/// Records one call while it runs.
 #[derive(Debug)]
 pub struct Recorder {
     about: CallMetadata,
@@ -73,14 +75,16 @@ struct RecordedParts {
 }
 
 impl Recorder {
-    /// Begins the recording of a call, with at most `max_bytes` bytes.
+    /// Creates the recorder of one call. `max_bytes` is the maximum size of the
+    /// recording. `sealed` is the reason why the input must be withheld, if
+    /// there is one.
     #[must_use]
     pub fn new(about: CallMetadata, sealed: Option<WithholdReason>, max_bytes: usize) -> Self {
         Self { about, sealed, max_bytes, kept: Mutex::default() }
     }
 
-    /// Records the start of a run with its input. Discards what an earlier run,
-    /// which ended in a write conflict, has recorded.
+    /// Records the start of a run of the call with its input. Discards what an
+    /// earlier run, which ended in a write conflict, has recorded.
     pub fn begin(&self, input: &impl Serialize, wasi_seed: [u8; 32], limits: RecordedLimits) {
         let mut kept = self.kept.lock();
         *kept = RecordedParts { limits, ..RecordedParts::default() };
@@ -91,7 +95,7 @@ impl Recorder {
         kept.input = kept.written(input, self.max_bytes);
     }
 
-    /// Records that the guest calls a host function.
+    /// Records that the guest calls a host function, with its arguments.
     pub fn record_call(&self, call: &'static str, arguments: &impl Serialize) {
         let mut kept = self.kept.lock();
         let secret = SECRET_CALLS.iter().find(|(name, _)| *name == call);
@@ -108,17 +112,18 @@ impl Recorder {
         kept.check_size(self.max_bytes);
     }
 
-    /// Records the result of the last host call.
+    /// Records the successful result of the last host call.
     pub fn record_result(&self, result: &impl Serialize) {
         self.answer(|kept| kept.written(result, self.max_bytes).map(HostCallResult::Ok));
     }
 
-    /// Records that the last host call returned its interface's error.
+    /// Records that the last host call returned a typed error of its interface.
     pub fn record_error(&self, error: &impl Serialize) {
         self.answer(|kept| kept.written(error, self.max_bytes).map(HostCallResult::Error));
     }
 
-    /// Records that the last host call ended the whole call.
+    /// Records that the last host call ended the whole call of the guest with
+    /// this fault.
     pub fn record_fault(&self, fault: RecordedFault) {
         self.answer(|_| Some(HostCallResult::Ended(fault)));
     }
@@ -134,13 +139,13 @@ impl Recorder {
         }
     }
 
-    /// Records the guest's stack at a failure, one frame per line.
+    /// Records the guest's stack at a fault, one frame per line.
     pub fn record_stack(&self, backtrace: &str) {
         self.kept.lock().frames = frames(backtrace);
     }
 
-    /// Records the outcome of the call; `None` if the area did not cause its
-    /// end.
+    /// Records the outcome of the call; `None` if the call ended for a reason
+    /// that the area did not cause.
     pub fn record_outcome(&self, outcome: Option<RecordedOutcome>) {
         self.kept.lock().outcome = outcome;
     }
@@ -151,8 +156,8 @@ impl Recorder {
         matches!(self.kept.lock().outcome, Some(RecordedOutcome::Fault(_)))
     }
 
-    /// Returns the recording; `None` if it is too large, or if the area did not
-    /// cause the end of the call.
+    /// Returns the recording; `None` if it is too large, or if the call ended
+    /// for a reason that the area did not cause.
     #[must_use]
     pub fn finish(&self) -> Option<CallRecording> {
         let kept = std::mem::take(&mut *self.kept.lock());
@@ -212,7 +217,8 @@ impl RecordedParts {
     }
 }
 
-/// Returns the outcome without texts that may quote the guest.
+/// Returns the outcome with the stack `frames` in its fault. If `withheld` is
+/// true, removes texts that may quote the guest.
 fn without_guest_text(
     outcome: RecordedOutcome,
     frames: Vec<String>,

@@ -6,14 +6,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether requests may be sent to an address.
+/// Whether outgoing requests may be sent to an IP address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressClass {
-    /// A public address; always allowed.
+    /// A public address; requests are always allowed.
     Public,
-    /// An address of this machine; allowed only with `egress.allow_loopback`.
+    /// An address of this machine; requests are allowed only with
+    /// `egress.allow_loopback`.
     Loopback,
-    /// Never allowed; the text names the kind of address.
+    /// Requests are never allowed; the text names the kind of address.
     Forbidden(&'static str),
 }
 
@@ -32,7 +33,8 @@ pub(super) fn reach(address: IpAddr) -> AddressClass {
     }
 }
 
-/// Network, prefix length in bits, and kind; the first match counts.
+/// IPv4 networks to which no request may be sent: network, prefix length in
+/// bits, and kind for error messages; the first match counts.
 const FORBIDDEN_V4: [(Ipv4Addr, u32, &str); 17] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8, "this network"),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "private"),
@@ -65,8 +67,9 @@ fn reach_v4(address: Ipv4Addr) -> AddressClass {
         .map_or(AddressClass::Public, |(_, _, what)| AddressClass::Forbidden(what))
 }
 
-/// Network, prefix length in bits, and kind for error messages; the first match
-/// counts. Addresses outside 2000::/3 are refused in any case.
+/// IPv6 networks to which no request may be sent: network, prefix length in
+/// bits, and kind for error messages; the first match counts. Addresses outside
+/// 2000::/3 are refused in any case.
 const FORBIDDEN_V6: [(Ipv6Addr, u32, &str); 16] = [
     (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 96, "an IPv4-mapped form"),
     (Ipv6Addr::new(0, 0, 0, 0, 0xffff, 0, 0, 0), 96, "an IPv4-translated form"),

@@ -19,10 +19,11 @@ use super::{EgressError, EgressRequest, EgressResponse, Settings, UrlRefusal};
 
 const USER_AGENT: &str = concat!("workspace-assurance/", env!("CARGO_PKG_VERSION"));
 
-/// The HTTP client for all requests of areas. Cheap to clone.
+/// The HTTP client for all outgoing requests of areas. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Egress {
-    /// Opens the connections; `None` for a client that sends nothing.
+    /// Opens the connections of requests; `None` for a client that sends
+    /// nothing.
     connector: Option<GuardedConnector>,
     settings: Arc<Settings>,
 }
@@ -73,7 +74,8 @@ impl Egress {
         Ok(url.origin().ascii_serialization())
     }
 
-    /// Sends a request and reads the whole response within the limits.
+    /// Sends an outgoing request and reads the whole response within the
+    /// limits.
     ///
     /// # Errors
     /// The reason why there is no response. A response with any status is a
@@ -161,7 +163,8 @@ fn method(name: &str) -> Result<Method, EgressError> {
     }
 }
 
-/// Hop-by-hop headers and others that the sender of a request may not set.
+/// Names of header fields that an area may not set in a request: hop-by-hop
+/// ones and others.
 const NOT_THE_CALLERS: [&str; 10] = [
     "connection",
     "content-length",
@@ -190,8 +193,8 @@ fn read_headers(given: &[(String, String)]) -> Result<HeaderMap, EgressError> {
     Ok(map)
 }
 
-/// Converts a connection error, by the first known error in its chain of
-/// causes.
+/// Converts an error of an outgoing request's connection, by the first known
+/// error in its chain of causes.
 fn blame(error: &(dyn Error + 'static)) -> EgressError {
     let mut cause = Some(error);
     while let Some(inner) = cause {

@@ -29,15 +29,15 @@ const OVERHEAD_BYTES: u64 = 256 * 1024;
 /// Number of received bytes allowed for each byte of the body, which may arrive
 /// in small chunks with a header each.
 const BYTES_PER_BODY_BYTE: u64 = 4;
-/// Number of bytes after which reading yields to other tasks.
+/// Number of received bytes after which reading yields to other tasks.
 const TURN_BYTES: usize = 64 * 1024;
 
-/// The receiver sent more bytes than the connection allows.
+/// Error: the receiver sent more bytes than the connection allows.
 #[derive(Debug, thiserror::Error)]
 #[error("the receiver sent more bytes than the connection allows")]
 pub(super) struct TooManyBytes;
 
-/// The host name has no addresses.
+/// Error: the host name of an outgoing request has no addresses.
 #[derive(Debug, thiserror::Error)]
 #[error("the name does not resolve")]
 pub(super) struct Unresolved;

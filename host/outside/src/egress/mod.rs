@@ -23,11 +23,13 @@ pub use client::install_tls_provider;
 /// The operator's settings for outgoing requests.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Development: allow loopback addresses, and http for these.
+    /// For development: whether requests to loopback addresses are allowed,
+    /// also by http.
     pub allow_loopback: bool,
-    /// Certificates (PEM) trusted in addition to the system's.
+    /// File with PEM certificates that are trusted in addition to the system's;
+    /// `None`: only the system's.
     pub ca_file: Option<PathBuf>,
-    /// Maximum time to open a connection, in milliseconds.
+    /// Maximum time to open a connection to a receiver, in milliseconds.
     pub connect_timeout_ms: u32,
     /// Upper bound of every request's timeout, in milliseconds.
     pub max_timeout_ms: u32,
@@ -56,15 +58,16 @@ impl From<&assurance_core::config::EgressConfig> for Settings {
 /// An outgoing HTTP request.
 #[derive(Clone, Debug)]
 pub struct EgressRequest {
-    /// GET, POST, PUT, PATCH, DELETE or HEAD.
+    /// HTTP method: GET, POST, PUT, PATCH, DELETE or HEAD.
     pub method: String,
     /// Absolute URL of the receiver.
     pub url: String,
-    /// Header fields in order; hop-by-hop ones and `Host` are refused.
+    /// Header fields of the request in order; hop-by-hop ones and `Host` are
+    /// refused.
     pub headers: Vec<(String, String)>,
-    /// Body; empty for none.
+    /// Body of the request; empty for none.
     pub body: Vec<u8>,
-    /// Timeout in milliseconds; 0: the operator's maximum.
+    /// Timeout of the request in milliseconds; 0: the operator's maximum.
     pub timeout_ms: u32,
     /// Largest response body in bytes; 0: the operator's maximum.
     pub max_response_bytes: u32,
@@ -76,19 +79,20 @@ pub struct EgressRequest {
 pub struct EgressResponse {
     /// HTTP status, 100 to 599.
     pub status: u16,
-    /// Header fields with lower-case names; values that are not text are
-    /// omitted.
+    /// Header fields of the response with lower-case names; values that are not
+    /// text are omitted.
     pub headers: Vec<(String, String)>,
-    /// Body as sent, not decompressed.
+    /// Body of the response as sent, not decompressed.
     pub body: Vec<u8>,
 }
 
-/// A URL that is not allowed. The text is for the person who entered it.
+/// Reason why no request may be sent to a URL, for the person who entered the
+/// URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UrlRefusal(pub String);
 
-/// Reason why there is no response.
+/// Reason why there is no response to an outgoing request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EgressError {
     /// The request is not allowed; the text names the rule.

@@ -68,9 +68,10 @@ pub(super) fn checked(text: &str, allow_loopback: bool) -> Result<Url, UrlRefusa
     }
 }
 
-/// Returns the authority as it is written. The parser accepts too few slashes,
-/// backslashes, and an empty user name. A person who reads such a URL would see
-/// another host, so these forms are rejected.
+/// Returns a URL's authority (host and port) as it is written; `None` without
+/// `://`. The parser accepts too few slashes, backslashes, and an empty user
+/// name. A person who reads such a URL would see another host, so these forms
+/// are rejected.
 fn authority<'t>(text: &'t str, scheme: &str) -> Option<&'t str> {
     let rest = text.get(scheme.len()..)?.strip_prefix("://")?;
     rest.split(['/', '\\', '?', '#']).next()

@@ -12,7 +12,7 @@ use assurance_core::domain::time::Timestamp;
 
 /// Maximum length of a mail's subject, in characters.
 const MAX_SUBJECT: usize = 200;
-/// Maximum size of a text, in bytes.
+/// Maximum size of a mail's plain text body, in bytes.
 const MAX_TEXT: usize = 65_536;
 
 pub(super) fn compose(

@@ -30,13 +30,13 @@ const NOBODY: &str = "Workspace Assurance <assurance@localhost>";
 pub struct Settings {
     /// URL of the mail server; `None`: messages are written into the folder.
     pub smtp_url: Option<SecretString>,
-    /// Sender of all messages; `None` only without a mail server.
+    /// Sender of all messages; `None` is allowed only without a mail server.
     pub from: Option<String>,
     /// Maximum time to send one message, in milliseconds.
     pub timeout_ms: u32,
     /// Limits on the number of messages.
     pub limits: MailLimits,
-    /// Folder for messages if there is no mail server.
+    /// Folder into which messages are written if there is no mail server.
     pub folder: PathBuf,
 }
 
@@ -52,12 +52,13 @@ impl From<&Config> for Settings {
     }
 }
 
-/// Limits on the number of messages; see the configuration's `[mail]`.
+/// Limits on the number of mail messages; see the configuration's `[mail]`.
 #[derive(Clone, Copy, Debug)]
 pub struct MailLimits {
-    /// Messages to one address per day, from all workspaces together.
+    /// Maximum number of messages to one address per day, from all workspaces
+    /// together.
     pub max_per_recipient_per_day: u32,
-    /// Messages from one workspace per day.
+    /// Maximum number of messages from one workspace per day.
     pub max_per_workspace_per_day: u32,
     /// Minimum time between two messages to one address, in seconds.
     pub recipient_pause_seconds: u32,
@@ -73,7 +74,7 @@ impl From<&assurance_core::config::MailConfig> for MailLimits {
     }
 }
 
-/// A message to one person.
+/// A mail message to one person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Email address of the recipient, without a display name.
@@ -87,7 +88,7 @@ pub struct Message {
 /// Why a message was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MailError {
-    /// The message is invalid; the text names the reason.
+    /// The message is invalid and was not sent; the text names the reason.
     #[error("not a message: {0}")]
     Refused(String),
     /// The mail server refuses the message permanently, with this response.
@@ -136,14 +137,14 @@ impl Mailer {
         Ok(Self(Arc::new(Inner { from, way, limits: settings.limits })))
     }
 
-    /// Returns the limits; callers must count a message against them before
-    /// sending.
+    /// Returns the limits on the number of messages; callers must count a
+    /// message against them before sending.
     #[must_use]
     pub fn limits(&self) -> &MailLimits {
         &self.0.limits
     }
 
-    /// Sends one message with this message id and date.
+    /// Sends one mail message with this message id and date.
     ///
     /// # Errors
     /// The reason, and whether a retry can succeed.

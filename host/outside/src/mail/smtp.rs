@@ -7,7 +7,8 @@ use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
 
 use super::MailError;
 
-/// A mail server; each message uses a connection of its own.
+/// Client of the operator's mail server; each message uses a connection of its
+/// own.
 #[derive(Debug)]
 pub(super) struct Smtp {
     transport: AsyncSmtpTransport<Tokio1Executor>,
@@ -28,8 +29,8 @@ impl Smtp {
         Ok(Self { transport: builder.timeout(Some(timeout)).build(), timeout })
     }
 
-    /// Sends one message within the timeout. The library's own timeout is for
-    /// each step of the protocol; this one is for all steps together.
+    /// Sends one mail message within the timeout. The library's own timeout is
+    /// for each step of the protocol; this one is for all steps together.
     pub(super) async fn send(&self, message: Message) -> Result<(), MailError> {
         match tokio::time::timeout(self.timeout, self.transport.send(message)).await {
             Ok(Ok(_)) => Ok(()),

@@ -17,20 +17,23 @@ const SCHEME: &str = "oci://";
 pub struct OciReference(Reference);
 
 impl OciReference {
-    /// Returns whether a text begins with `oci://`.
+    /// Returns whether a text begins with `oci://` and so is meant as a
+    /// reference.
     #[must_use]
     pub fn is_meant(text: &str) -> bool {
         text.starts_with(SCHEME)
     }
 
-    /// Returns the last part of the repository's path.
+    /// Returns the last part of the repository's path, as a name of the
+    /// artifact.
     #[must_use]
     pub fn name(&self) -> &str {
         let repository = self.0.repository();
         repository.rsplit_once('/').map_or(repository, |(_, name)| name)
     }
 
-    /// Returns a reference to the same repository by digest.
+    /// Returns the reference to the artifact with this digest in the same
+    /// repository.
     pub(super) fn at(&self, digest: String) -> Self {
         Self(self.0.clone_with_digest(digest))
     }

@@ -4,7 +4,7 @@ use oci_client::errors::{DigestError, OciDistributionError, OciEnvelope, OciErro
 
 use super::OciReference;
 
-/// Error of a registry operation.
+/// Error of pulling or pushing an artifact.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The reference to an artifact is invalid.
@@ -13,9 +13,9 @@ pub enum Error {
          oci://REGISTRY/REPOSITORY@sha256:DIGEST"
     )]
     Address {
-        /// The reference as given.
+        /// The invalid reference, as the caller wrote it.
         text: String,
-        /// Description of the error.
+        /// Reason why the reference is invalid.
         why: String,
     },
     /// A push needs a tag, not a digest.
@@ -23,7 +23,7 @@ pub enum Error {
         "the digest is known only after the push; push to a tag, then deploy by the printed digest"
     )]
     PushToDigest,
-    /// Docker's configuration has an invalid entry.
+    /// Docker's configuration has no usable credentials for the registry.
     #[error(
         "no credentials for {registry}: {why}; fix Docker's config.json, for instance with \
          `docker logout {registry}` and `docker login {registry}`"
@@ -40,7 +40,7 @@ pub enum Error {
          on another machine needs --plain-http"
     )]
     Unreachable {
-        /// URL of the request.
+        /// Address of the registry that the request was sent to.
         url: String,
         /// Error of the connection.
         #[source]
@@ -53,7 +53,7 @@ pub enum Error {
     Refused {
         /// Host and port of the registry.
         registry: String,
-        /// The credentials that were used.
+        /// Description of the credentials that were used, for the message.
         whom: &'static str,
     },
     /// The registry has no such artifact.
@@ -73,7 +73,8 @@ pub enum Error {
     OtherKind {
         /// Reference of the artifact.
         address: String,
-        /// Description of the difference, for example the media type.
+        /// How the artifact differs from a component, for example in its media
+        /// type.
         what: String,
     },
     /// The file to push is not a component.
@@ -90,7 +91,7 @@ pub enum Error {
         /// Value of `limits.max_component_bytes`.
         most: u64,
     },
-    /// The content does not match its digest.
+    /// The content of the artifact does not match its digest.
     #[error(
         "the content of {address} does not match its digest: it is damaged or was changed. \
          Nothing was deployed; push it again, and check who can write to the repository"
@@ -154,7 +155,7 @@ impl Error {
         }
     }
 
-    /// Converts an error while reading a layer.
+    /// Converts an error while reading the artifact's layer.
     pub(super) fn of_stream(address: &OciReference, error: std::io::Error) -> Self {
         if matches!(error.get_ref(), Some(inner) if inner.is::<DigestError>()) {
             return Self::Tampered { address: address.to_string(), source: error.into() };

@@ -20,7 +20,8 @@ pub(super) const LAYER: &str = "application/wasm";
 pub(super) struct WasmConfig {
     created: String,
     architecture: &'static str,
-    /// The layout's `os` value for components.
+    /// Value of `os` that the Wasm OCI artifact layout prescribes for
+    /// components.
     os: &'static str,
     layer_digests: Vec<String>,
     component: WasmInterfaces,
@@ -34,8 +35,8 @@ struct WasmInterfaces {
 }
 
 impl WasmConfig {
-    /// Describes a component by its bytes, the digest of its layer, and its
-    /// creation time.
+    /// Creates the artifact configuration for a component from its bytes, its
+    /// layer, and its creation time.
     pub(super) fn of(
         component: &[u8],
         layer: &OciDescriptor,
@@ -51,7 +52,8 @@ impl WasmConfig {
     }
 }
 
-/// Returns the only layer of a manifest that follows the layout.
+/// Returns the component's layer from an artifact's manifest; an error unless
+/// the manifest follows the Wasm OCI artifact layout, with one layer.
 pub(super) fn layer<'a>(
     address: &OciReference,
     manifest: &'a OciImageManifest,

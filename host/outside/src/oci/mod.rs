@@ -24,8 +24,8 @@ use bytes::Bytes;
 /// A component in a registry, with its annotations.
 #[derive(Clone, Debug)]
 pub struct Artifact {
-    /// Bytes of the component.
+    /// Bytes of the WebAssembly component.
     pub component: Bytes,
-    /// Annotations from the publisher, by name.
+    /// Annotations of the artifact from its publisher, by name.
     pub annotations: BTreeMap<String, String>,
 }

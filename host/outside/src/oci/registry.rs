@@ -11,10 +11,10 @@ use super::{Error, OciReference, credentials};
 
 /// Maximum time to connect to the registry.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Maximum time between two chunks of a response.
+/// Maximum time between two chunks of a registry's response.
 const READ: Duration = Duration::from_secs(60);
 
-/// A registry, accessed with the credentials of `docker login`.
+/// Client of one OCI registry, with the credentials of `docker login`.
 pub struct OciRegistry {
     pub(super) client: Client,
     pub(super) auth: RegistryAuth,

@@ -8,7 +8,8 @@ use super::super::trap::CallStop;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::signing;
 
-/// Limit defined by the contract.
+/// Maximum number of random bytes that a guest gets in one host call, as the
+/// contract defines.
 const MAX_RANDOM_BYTES: u32 = 4096;
 
 impl Host for CallState {

@@ -53,7 +53,8 @@ impl Host for CallState {
 }
 
 impl CallState {
-    /// Checks a request, and adds the secret that it names.
+    /// Checks an outgoing request of a guest, and adds the secret that the
+    /// request names as its bearer token.
     async fn prepare(
         &mut self,
         request: Outgoing,

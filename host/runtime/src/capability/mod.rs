@@ -30,7 +30,7 @@ use assurance_work::OperationError;
 pub(super) enum CapabilityError<E> {
     /// The guest receives this error.
     Answer(E),
-    /// The call ends with this error.
+    /// The guest's call ends with this error.
     Stop(wasmtime::Error),
 }
 
@@ -60,7 +60,7 @@ impl<D: std::error::Error, E: From<D>> From<OperationError<D>> for CapabilityErr
     }
 }
 
-/// Ends the call with an error of the store.
+/// Returns the error with which an error of the store ends the guest's call.
 fn stop(error: store::Error) -> wasmtime::Error {
     CallStop::Store(error).into()
 }

@@ -12,7 +12,8 @@ use assurance_core::domain::manifest::{
     ParameterPlace, ParameterSpec, RateClass, Route, SignedLinkSpec, WorkspaceSource,
 };
 
-/// The error names the invalid member and the reason.
+/// Result of the conversion of a manifest or a part of it. The error names the
+/// invalid member and the reason.
 type ManifestResult<T> = Result<T, String>;
 
 pub(in super::super) fn manifest(manifest: wit::Manifest) -> ManifestResult<Manifest> {
@@ -35,7 +36,8 @@ fn each<A, B>(items: Vec<A>, convert: impl Fn(A) -> ManifestResult<B>) -> Manife
     items.into_iter().map(convert).collect()
 }
 
-/// Checks names that are used in URLs, SQL and metrics.
+/// Returns the name if it is snake_case of at most `most` characters, as URLs,
+/// SQL and metrics require; otherwise an error.
 fn snake_case(name: String, what: &str, most: usize) -> ManifestResult<String> {
     let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     if name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -186,8 +188,8 @@ fn job(job: wit::JobKind) -> ManifestResult<JobSpec> {
     })
 }
 
-/// Converts a capability by its position: both enums are generated from the
-/// same list, in the same order.
+/// Converts a capability of the WIT contract by its position: both enums are
+/// generated from the same list, in the same order.
 fn capability(capability: wit::Capability) -> Capability {
     Capability::IMPORTED[capability as usize]
 }

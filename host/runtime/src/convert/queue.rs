@@ -31,7 +31,7 @@ pub(in super::super) fn job(job: QueuedJob) -> wit::Job {
 same!(JobStatus => wit::Status { Queued, Running, Retrying, Succeeded, Failed, Dead });
 same!(wit::Status => JobStatus { Queued, Running, Retrying, Succeeded, Failed, Dead });
 
-/// Converts a filter; `None` if no job can match it.
+/// Converts a guest's filter of jobs; `None` if no job can match it.
 pub(in super::super) fn filter(filter: wit::Filter) -> Option<JobFilter> {
     Some(JobFilter {
         lane: filter.lane.map(|lane| lane.parse()).transpose().ok()?,

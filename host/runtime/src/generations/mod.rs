@@ -17,7 +17,7 @@ use super::bindings::assurance::area;
 use super::host_call_recorder::{HasHostCallRecorder, HostCallRecorder};
 use super::instance::CallState;
 
-/// Package of the contract, the prefix of interface names.
+/// Name of the contract's WIT package, with which interface names begin.
 const PACKAGE: &str = "assurance:area/";
 
 /// A generation of the contract.
@@ -29,13 +29,13 @@ pub(super) enum ContractGeneration {
 }
 
 impl ContractGeneration {
-    /// All supported generations, oldest first.
+    /// All supported generations of the contract, oldest first.
     const ALL: [Self; 3] = [Self::V0_1, Self::V0_2, Self::V0_3];
 
-    /// Current generation: that of the folder `wit/`.
+    /// Current generation of the contract: that of the folder `wit/`.
     pub(super) const CURRENT: Self = Self::V0_3;
 
-    /// Returns the version of the contract's package.
+    /// Returns the version of the contract's package in this generation.
     pub(super) fn version(self) -> &'static str {
         match self {
             Self::V0_1 => "0.1.0",
@@ -44,13 +44,15 @@ impl ContractGeneration {
         }
     }
 
-    /// Returns the full name of an interface.
+    /// Returns the full name of an interface of this generation, for example
+    /// `assurance:area/documents@0.3.0`.
     pub(super) fn interface(self, name: &str) -> String {
         format!("{PACKAGE}{name}@{self}")
     }
 
-    /// Returns the generation and the interface of an import; `None` if it is
-    /// not part of the contract.
+    /// Returns the generation and the interface that an import names; `None` if
+    /// it is not part of the contract. The error is for an unsupported
+    /// generation.
     pub(super) fn of(import: &str) -> Option<Result<(Self, &str), LoadError>> {
         let (interface, version) = import.strip_prefix(PACKAGE)?.split_once('@')?;
         let spoken = Self::ALL.into_iter().find(|generation| generation.version() == version);
@@ -64,7 +66,8 @@ impl fmt::Display for ContractGeneration {
     }
 }
 
-/// Links the functions of an interface as in the current generation.
+/// Function that adds the host functions of one interface, as in the current
+/// generation, to a linker.
 type AddToLinker = fn(
     &mut LinkerInstance<'_, CallState>,
     for<'a> fn(&'a mut CallState) -> HostCallRecorder<'a>,

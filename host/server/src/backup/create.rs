@@ -17,9 +17,9 @@ use assurance_service::open;
 use assurance_store::backup::EmbeddedDatabase;
 use assurance_store::blobs::{Blobs, StoredBlob};
 
-/// Size of one read from a blob, in bytes.
+/// Size of one read of a blob during a backup, in bytes.
 const CHUNK: u64 = 4 << 20;
-/// Interval between two progress lines about blobs.
+/// Interval between two progress lines of a backup about copied blobs.
 const REPORT_EVERY: Duration = Duration::from_secs(2);
 
 /// Copies database, blobs and settings into an empty folder while the service runs.
@@ -71,15 +71,15 @@ pub async fn create(
 struct BackupInProgress<'a> {
     dir: &'a Path,
     blobs: Blobs,
-    /// Copied blobs, by object name.
+    /// Blobs copied into the backup so far, by object name.
     copied: BTreeMap<String, BackupFile>,
     damaged: Vec<String>,
     progress: ProgressReporter<'a>,
 }
 
 impl BackupInProgress<'_> {
-    /// Copies the blobs that are not copied yet. A missing blob was deleted in the meantime; it is
-    /// an error only with `must_exist`.
+    /// Copies the blobs in `named` that the backup does not have yet. A blob that the blob store
+    /// lacks was deleted in the meantime; with `must_exist` it is listed as damaged.
     async fn copy_blobs(&mut self, named: Vec<StoredBlob>, must_exist: bool) -> anyhow::Result<()> {
         let count = named.len();
         let (mut bytes, mut reported) = (0, Instant::now());
@@ -107,7 +107,7 @@ impl BackupInProgress<'_> {
         Ok(())
     }
 
-    /// Copies one blob. Returns `None` if the blob store does not have it.
+    /// Copies one blob into the backup. Returns `None` if the blob store does not have the blob.
     async fn copy_blob(&self, blob: &StoredBlob) -> anyhow::Result<Option<BackupFile>> {
         let path = format!("{BLOBS}/{}", blob.object);
         let target = self.dir.join(&path);
@@ -157,7 +157,8 @@ impl BackupInProgress<'_> {
         self.copy_blobs(named, true).await
     }
 
-    /// Deletes copies of blobs that the copied database does not reference.
+    /// Deletes copies of blobs that the copied database does not reference, or references with
+    /// another checksum.
     fn forget_unnamed(&mut self, named: &[StoredBlob]) -> anyhow::Result<()> {
         let named: BTreeMap<&str, &str> =
             named.iter().map(|blob| (blob.object.as_str(), blob.sha256.as_str())).collect();
@@ -194,7 +195,7 @@ fn sync(dir: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::syncfs(File::open(dir)?)?)
 }
 
-/// On other systems, flushes all file systems.
+/// Flushes all file systems to disk, on systems other than Linux.
 #[cfg(not(target_os = "linux"))]
 fn sync(_dir: &Path) -> std::io::Result<()> {
     rustix::fs::sync();

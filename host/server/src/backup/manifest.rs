@@ -11,12 +11,13 @@ use sha2::{Digest as _, Sha256};
 use super::{MANIFEST, ProgressReporter};
 use assurance_core::domain::time::Timestamp;
 
-/// Format version. It changes when older releases cannot restore the backup.
+/// Format version of the backups of this release. It changes when older releases cannot restore the
+/// backup.
 const FORMAT: u32 = 1;
-/// Size of one read, in bytes.
+/// Size of one read of a backup file, in bytes.
 const CHUNK: usize = 1 << 20;
 
-/// Contents of `manifest.json`.
+/// Contents of a backup's `manifest.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BackupManifest {
     /// Format version of the backup folder.
@@ -29,20 +30,21 @@ pub struct BackupManifest {
     pub key_fingerprint: String,
     /// Number of the newest migration that is applied to the database.
     pub schema: i64,
-    /// Every other file of the backup.
+    /// Every file of the backup except the manifest.
     pub files: Vec<BackupFile>,
-    /// Blobs that the database references but that the blob store had lost or changed.
+    /// Object names of blobs that the database references but that the blob store had lost or
+    /// changed.
     pub damaged: Vec<String>,
 }
 
-/// One file of the backup.
+/// A file of a backup, as the manifest lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupFile {
     /// Path relative to the backup's folder.
     pub path: String,
-    /// Size in bytes.
+    /// Size of the backup file, in bytes.
     pub bytes: u64,
-    /// SHA-256 in lower-case hex.
+    /// SHA-256 of the backup file, in lower-case hex.
     pub sha256: String,
 }
 
@@ -62,7 +64,7 @@ impl BackupManifest {
     /// Reads the manifest of a backup.
     ///
     /// # Errors
-    /// The file is missing, damaged, or in a newer format.
+    /// The manifest is missing or damaged, or the backup has the format of another release.
     pub fn read(dir: &Path) -> anyhow::Result<Self> {
         let path = dir.join(MANIFEST);
         let text = std::fs::read_to_string(&path).with_context(|| {
@@ -81,7 +83,7 @@ impl BackupManifest {
         Ok(manifest)
     }
 
-    /// Compares every file with its checksum.
+    /// Compares every file of the backup in `dir` with its checksum in the manifest.
     ///
     /// # Errors
     /// Names the first missing or changed file.
@@ -105,7 +107,8 @@ impl BackupManifest {
         Ok(())
     }
 
-    /// Returns the entry of a path; `None` if the backup does not contain it.
+    /// Returns the manifest's entry of the backup file with this path; `None` if the backup does
+    /// not contain the file.
     #[must_use]
     pub fn entry(&self, path: &str) -> Option<&BackupFile> {
         self.files.iter().find(|entry| entry.path == path)

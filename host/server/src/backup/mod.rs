@@ -24,14 +24,16 @@ pub use create::create;
 pub use manifest::{BackupFile, BackupManifest};
 pub use restore::restore;
 
-/// Name of the manifest. It is written last; a backup without it is incomplete.
+/// File name of a backup's manifest. The manifest is written last; a backup without it is
+/// incomplete.
 const MANIFEST: &str = "manifest.json";
 const DATABASE: &str = "assurance.sqlite";
 const BLOBS: &str = "blobs";
 const CONFIGURATION: &str = "configuration.toml";
 const MASTER_KEY: &str = "master.key";
 
-/// Receives a progress line for the operator at each step, and every few seconds.
+/// Function that receives a progress line of a backup or restore, at each step and every few
+/// seconds.
 pub type ProgressReporter<'a> = &'a (dyn Fn(String) + Sync);
 
 /// Returns the configured master key in base64; `None` if its file is missing. Never creates one: a

@@ -14,11 +14,11 @@ use assurance_service::open;
 use assurance_store::backup::newest_schema;
 use assurance_store::blobs::Blobs;
 
-/// Size of one read from a blob, in bytes.
+/// Size of one read of a backed-up blob during a restore, in bytes.
 const CHUNK: usize = 4 << 20;
 
-/// Restores a backup into an empty place: the embedded database, the blobs, and the master key if
-/// this machine does not have it.
+/// Restores a backup into an empty installation: the embedded database, the blobs, and the master
+/// key if this machine does not have it.
 ///
 /// Everything is verified before anything is written. The database is written last, so an
 /// interrupted restore does not look like a working installation.
@@ -71,7 +71,7 @@ fn with_companions(database: &Path) -> [PathBuf; 3] {
     [database.to_owned(), beside("-wal"), beside("-shm")]
 }
 
-/// Whether the master key must be restored from the backup.
+/// Returns whether the master key must be restored from the backup, because this machine has none.
 fn missing_key(config: &Config, dir: &Path, manifest: &BackupManifest) -> anyhow::Result<bool> {
     let wanted = &manifest.key_fingerprint;
     if let Some(key) = super::master_key(config)? {
@@ -127,8 +127,8 @@ async fn put_blobs(
     Ok(())
 }
 
-/// Copies to a temporary name and renames it, so that the database appears completely or not at
-/// all.
+/// Copies the backup's database to a temporary name and renames it, so that the database appears
+/// completely or not at all.
 fn put_database(from: &Path, to: &Path) -> anyhow::Result<()> {
     if let Some(folder) = to.parent() {
         files::private_dir(folder)?;

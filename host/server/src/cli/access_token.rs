@@ -13,7 +13,7 @@ use assurance_core::domain::time::Timestamp;
 use assurance_identity::{IdentityService, IssuedAccessToken, NewAccessToken};
 use assurance_service::open::open;
 
-/// Number of tokens that one query reads.
+/// Number of access tokens that one query reads.
 const PAGE: u32 = 1_000;
 const DAY_MS: i64 = 86_400_000;
 
@@ -23,7 +23,7 @@ pub(super) enum Command {
     Create(AccessTokenCreate),
     /// List the access tokens of a workspace.
     List(AccessTokenList),
-    /// Revoke a token; a running service applies it within a second.
+    /// Revoke an access token; a running service applies it within a second.
     Revoke(AccessTokenRevoke),
 }
 

@@ -11,13 +11,13 @@ use assurance_runtime::{self as runtime, CompilerArguments};
 
 #[derive(Debug, Args)]
 pub(super) struct Compile {
-    /// Memory that the process may write, in bytes.
+    /// Memory that the compiler process may write, in bytes.
     memory_bytes: u64,
-    /// Processor time of the process, in seconds.
+    /// Maximum processor time of the compiler process, in seconds.
     cpu_seconds: u64,
-    /// Maximum memory of an instance, in bytes.
+    /// Maximum memory of an instance of the compiled component, in bytes.
     instance_bytes: usize,
-    /// Niceness of the process.
+    /// Niceness (scheduling priority) of the compiler process.
     niceness: i32,
 }
 

@@ -259,12 +259,12 @@ impl DemoState {
     }
 }
 
-/// Quotes the text as one word of a POSIX shell.
+/// Quotes a text so that a POSIX shell reads it as one word.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Reads `demo.json`.
+/// Reads the state of the demonstration from `demo.json`.
 fn read(file: &Path) -> anyhow::Result<DemoState> {
     let text = files::read_private(file)?;
     serde_json::from_slice(&text).with_context(|| {
@@ -346,14 +346,14 @@ struct DemoClient<'a> {
 }
 
 impl DemoClient<'_> {
-    /// Creates a producer and returns its id.
+    /// Creates an evidence producer through the API and returns its id.
     async fn producer(&self, kept: &DemoState) -> anyhow::Result<String> {
         let name = json!({"name": "demo-scanner", "description": "Signs demonstration evidence"});
         let producer = self.post(kept, "evidence-producers", &name).await?;
         text(&producer, "id")
     }
 
-    /// Adds the key to the producer and returns the key's id.
+    /// Adds the demonstration's public key to an evidence producer and returns the key's id.
     async fn key(&self, kept: &DemoState, producer: &str) -> anyhow::Result<String> {
         let pem = files::read_private(&kept.key_file)?;
         let key = Ed25519PrivateKey::from_pem(std::str::from_utf8(&pem)?)?;

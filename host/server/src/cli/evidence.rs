@@ -46,10 +46,10 @@ pub(super) struct EvidenceNew {
     /// Provider of the source that the records describe.
     #[arg(long, default_value = "local")]
     provider: String,
-    /// Kind of the source.
+    /// Kind of the source that the records describe.
     #[arg(long, default_value = "code")]
     source_kind: String,
-    /// Id of the source at the provider, such as the name of a repository.
+    /// Id that the provider gives the source, such as the name of a repository.
     #[arg(long, default_value = "local")]
     external_id: String,
     /// Revision of the source, such as a commit.

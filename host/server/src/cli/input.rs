@@ -70,14 +70,15 @@ pub(super) fn password(from_stdin: bool) -> anyhow::Result<Password> {
     Ok(Password { text: line, generated: false })
 }
 
-/// A password, and whether the command must print it.
+/// A password that was read or generated; a generated one must be printed.
 pub(super) struct Password {
     pub(super) text: Zeroizing<String>,
     generated: bool,
 }
 
 impl Password {
-    /// Returns the value to print if the command created the password.
+    /// Returns the generated password as a value to print; nothing if the password was read from
+    /// standard input.
     pub(super) fn output_values(&self) -> Vec<(&'static str, Json)> {
         if self.generated { vec![("password", json!(*self.text))] } else { Vec::new() }
     }

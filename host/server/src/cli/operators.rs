@@ -12,10 +12,12 @@ use zeroize::Zeroizing;
 use super::CommonOptions;
 use assurance_core::config::{Config, FlagOverrides, files};
 
-/// Timeout of a request; longer than the compilation of the largest component.
+/// Timeout of a request to the operators' API; longer than the compilation of
+/// the largest component.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Command-line arguments that select the service and the token.
+/// Command-line arguments that select the service and the operators' token to
+/// send.
 #[derive(Debug, Args)]
 pub(super) struct OperatorsApiArgs {
     /// URL of the operators' API. Default: the address of the service that runs
@@ -100,9 +102,9 @@ impl OperatorsClient {
     }
 }
 
-/// Returns the next step for a problem on the command line; `None` if the
-/// detail already has it. The hints of the API are written for clients that
-/// send requests.
+/// Returns the next step after a problem of the operators' API, for a person at
+/// the command line; `None` if the problem's detail already has it. The API's
+/// own hints are written for clients that send requests.
 fn next_step(problem: &Json) -> Option<String> {
     match problem["code"].as_str()? {
         "unauthenticated" => Some(

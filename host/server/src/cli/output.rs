@@ -43,7 +43,8 @@ impl OutputFormat {
     }
 }
 
-/// Formats a string without quotes, and an array without brackets.
+/// Formats a JSON value for people: a string without quotes, an array without
+/// brackets.
 fn shown(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),

@@ -9,7 +9,7 @@ use super::output;
 const DIGEST: usize = 12;
 /// Length of a shown time, in characters; precise to the minute.
 const MINUTE: usize = "2026-11-24T14:05".len();
-/// Text of a cell without a value.
+/// Text of a table cell without a value.
 pub(super) const NONE: &str = "-";
 
 /// Prints rows under their headings; only the headings if there are no rows.
@@ -35,18 +35,18 @@ fn plain(cell: &str) -> String {
     cell.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Returns the first characters of a digest.
+/// Returns the first characters of a digest; `-` without a digest.
 pub(super) fn digest(digest: &Json) -> String {
     digest.as_str().map_or(NONE, |digest| digest.get(..DIGEST).unwrap_or(digest)).to_owned()
 }
 
-/// Formats a time in UTC, precise to the minute.
+/// Formats a time in UTC, precise to the minute; `-` without a time.
 pub(super) fn minute(time: &Json) -> String {
     let shown = |time: &str| time.get(..MINUTE).map(|minute| minute.replace('T', " "));
     time.as_str().and_then(shown).unwrap_or_else(|| NONE.to_owned())
 }
 
-/// Formats a JSON string or number.
+/// Formats a JSON string or number; `-` for null or an empty string.
 pub(super) fn text(value: &Json) -> String {
     match value {
         Json::Null => NONE.to_owned(),

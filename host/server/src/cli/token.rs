@@ -15,9 +15,9 @@ use assurance_service::open::open;
 pub(super) enum Command {
     /// Create a token for an operator or a pipeline; prints the token once.
     Create(TokenCreate),
-    /// List all tokens, including revoked ones.
+    /// List all operators' tokens, including revoked ones.
     List,
-    /// Revoke a token.
+    /// Revoke an operators' token.
     Revoke(TokenRevoke),
 }
 

@@ -18,7 +18,7 @@ pub(super) enum Command {
 
 #[derive(Debug, Args)]
 pub(super) struct WorkspaceCreate {
-    /// Display name.
+    /// Display name of the workspace.
     #[arg(long)]
     name: String,
     /// Unique name for URLs: lower-case letters, digits, hyphens; default:
@@ -43,7 +43,7 @@ pub(super) struct SetFlag {
     workspace: String,
     /// Name of the feature, such as evidence_envelopes.
     flag: String,
-    /// New state; features are on by default.
+    /// New state of the feature; features are on by default.
     state: FlagState,
 }
 

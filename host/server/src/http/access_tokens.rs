@@ -118,7 +118,7 @@ pub(super) async fn create(
     Ok(secret((StatusCode::CREATED, Json(created))))
 }
 
-/// Lists the tokens, newest first.
+/// Lists the access tokens of the workspace, newest first.
 pub(super) async fn list(
     State(app): State<App>,
     admin: WorkspaceAdmin,

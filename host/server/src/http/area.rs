@@ -36,7 +36,8 @@ const LONG_BYTES: usize = 64 << 10;
 /// Number of schema node visits from which a body is validated on the blocking threads.
 const LONG_VISITS: u64 = 2_000_000;
 
-/// Handles every request that is not one of the host's own operations.
+/// Executes a request to an area's operation. Receives every request that is not one of the host's
+/// own operations.
 pub(super) async fn answer(
     State(app): State<App>,
     context: RequestContext,
@@ -143,15 +144,15 @@ fn workspace_in_body(
     id.map(WorkspaceId).ok_or_else(|| Refusal::invalid_one(&format!("/{member}"), "must be a UUID"))
 }
 
-/// A parsed body.
+/// A parsed request body.
 struct ParsedBody {
     body: RequestBody,
     json: Option<Json>,
-    /// Content that is still being received, if the route streams.
+    /// Request body that is still to be received, if the route streams it to the blob store.
     streamed: Option<BodyReader>,
 }
 
-/// A validated request.
+/// A validated request to an area's operation.
 struct CheckedRequest {
     parameters: Vec<Parameter>,
     read: ParsedBody,
@@ -346,7 +347,8 @@ fn too_long_to_check() -> Refusal {
     .retry_after(1)
 }
 
-/// Returns the request for the area, and the content that is still to be written to the blob store.
+/// Returns the request for the area, and the body content that is still to be written to the blob
+/// store; `None` unless the route streams.
 fn area_request(
     context: &RequestContext,
     admitted: AdmittedCaller,
@@ -396,7 +398,7 @@ async fn stream(
     Ok(upload.finish().await?)
 }
 
-/// Converts a successful result to an HTTP response.
+/// Converts a committed response to an HTTP response.
 pub(super) fn respond(answered: CommittedResponse) -> Response {
     let status = StatusCode::from_u16(answered.status).unwrap_or(StatusCode::OK);
     let mut response = match answered.body {

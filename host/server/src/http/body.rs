@@ -19,7 +19,7 @@ use super::problem::Refusal;
 /// Maximum size of a body that is copied on a serving thread, in bytes.
 const MOST_COPIED_HERE: u64 = 1 << 20;
 
-/// Why a body was not read completely.
+/// Reason why a request body was not read completely.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyFault {
     /// The decompressed body exceeds this limit, in bytes.
@@ -88,7 +88,7 @@ pub(super) fn check_media_type(
     }
 }
 
-/// Minimum speed of a long body.
+/// Time limits of a long request body: the longest pause and the minimum rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BodyPace {
     begun: Instant,
@@ -97,13 +97,13 @@ pub(super) struct BodyPace {
 }
 
 impl BodyPace {
-    /// Starts the time limits. The client may wait at most `idle` between two pieces. The whole
-    /// body may take `idle` plus its size divided by `least_rate` (bytes per second).
+    /// Starts the time limits of a body. The client may wait at most `idle` between two pieces. The
+    /// whole body may take `idle` plus its size divided by `least_rate` (bytes per second).
     pub(super) fn begin(idle: Duration, least_rate: NonZeroU32) -> Self {
         Self { begun: Instant::now(), idle, least_rate }
     }
 
-    /// Returns the time until the next piece must arrive, after `so_far` bytes.
+    /// Returns the time until the next piece of the body must arrive, after `so_far` bytes.
     fn left(self, so_far: u64) -> Duration {
         let paid = Duration::from_secs(so_far) / self.least_rate.get();
         let left = (self.idle + paid).saturating_sub(self.begun.elapsed());
@@ -111,7 +111,7 @@ impl BodyPace {
     }
 }
 
-/// A body that is decompressed while it is read.
+/// A request body of limited size that is decompressed while it is read.
 pub(super) struct BodyReader {
     pieces: BoxStream<'static, Result<Bytes, BodyFault>>,
     limit: u64,
@@ -119,7 +119,7 @@ pub(super) struct BodyReader {
 }
 
 impl BodyReader {
-    /// Opens a body.
+    /// Prepares a request body for reading: chooses the decoder from `Content-Encoding`.
     ///
     /// # Errors
     /// 415 for an unknown encoding; 413 if the header announces a size above the limit.
@@ -145,7 +145,7 @@ impl BodyReader {
         Ok(Self { pieces, limit, so_far: 0 })
     }
 
-    /// Returns the next piece, or `None` at the end.
+    /// Returns the next decompressed piece of the body, or `None` at its end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, BodyFault> {
         let Some(piece) = self.pieces.next().await.transpose()? else { return Ok(None) };
         self.so_far += piece.len() as u64;
@@ -156,13 +156,14 @@ impl BodyReader {
         }
     }
 
-    /// Returns the next piece if it arrives within the limits of `pace`.
+    /// Returns the next decompressed piece of the body if it arrives within the limits of `pace`;
+    /// `None` at the end of the body.
     pub(super) async fn next_at(&mut self, pace: BodyPace) -> Result<Option<Bytes>, BodyFault> {
         let time = pace.left(self.so_far);
         tokio::time::timeout(time, self.next()).await.unwrap_or(Err(BodyFault::TooSlow))
     }
 
-    /// Reads the whole body within `time`.
+    /// Reads and decompresses the whole body within `time`.
     pub(super) async fn read(mut self, time: Duration) -> Result<Vec<u8>, BodyFault> {
         let all = async {
             let Some(first) = self.next().await? else { return Ok(Vec::new()) };
@@ -179,7 +180,7 @@ impl BodyReader {
         tokio::time::timeout(time, all).await.unwrap_or(Err(BodyFault::TooSlow))
     }
 
-    /// Returns the pieces as a body with the same limit.
+    /// Returns the decompressed content as a body with the same size limit.
     pub(super) fn into_body(self) -> Body {
         Body::from_stream(futures::stream::try_unfold(self, |mut content| async move {
             Ok::<_, BodyFault>(content.next().await?.map(|piece| (piece, content)))

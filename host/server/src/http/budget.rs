@@ -11,14 +11,14 @@ use super::code::Code;
 use super::problem::Refusal;
 use assurance_service::app::App;
 
-/// Remaining time of a request.
+/// Time that a request may still use.
 #[derive(Debug)]
 pub(super) struct TimeBudget {
     left: Duration,
 }
 
 impl TimeBudget {
-    /// Starts a budget: the handler's deadline plus `limits.request_grace_ms`.
+    /// Returns the time budget of a request: the handler's deadline plus `limits.request_grace_ms`.
     pub(super) fn new(app: &App, deadline: Duration) -> Self {
         let grace = Duration::from_millis(u64::from(app.config.limits.request_grace_ms));
         Self { left: deadline + grace }
@@ -71,8 +71,8 @@ fn out_of_time() -> Refusal {
     .retry_after(1)
 }
 
-/// The host's own operations also wait for the check of passwords, and some ignore
-/// `Idempotency-Key`.
+/// Refusal of a request to one of the host's own operations that ran out of time. Names no cause,
+/// because these operations also wait for password checks.
 fn host_out_of_time() -> Refusal {
     Refusal::new(
         Code::Unavailable,
@@ -85,7 +85,7 @@ fn host_out_of_time() -> Refusal {
     .retry_after(1)
 }
 
-/// Limits the host's own operations, which have no handler deadline.
+/// Middleware that limits the time of the host's own operations, which have no handler deadline.
 pub(super) async fn bounded(State(app): State<App>, request: Request, next: Next) -> Response {
     let mut budget = TimeBudget::new(&app, Duration::ZERO);
     let answering = async { Ok::<_, Refusal>(next.run(request).await) };

@@ -11,7 +11,7 @@ use super::listen::PeerAddress;
 use super::problem::Refusal;
 use assurance_service::app::App;
 
-/// Address of the client.
+/// IP address of the client: of its connection, or as trusted proxies report it.
 pub(super) struct ClientAddress(pub(super) IpAddr);
 
 impl FromRequestParts<App> for ClientAddress {
@@ -50,14 +50,15 @@ fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[String]) -> IpAd
     address
 }
 
-/// Returns the address of an entry. Some proxies append a port, and IPv6 is then in brackets.
+/// Returns the IP address in an entry of `X-Forwarded-For`. Some proxies append a port, and IPv6 is
+/// then in brackets.
 fn address_in(hop: &str) -> Option<IpAddr> {
     let bare = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
     bare.parse().or_else(|_| hop.parse::<SocketAddr>().map(|address| address.ip())).ok()
 }
 
-/// Logs the first entry of this process that cannot be read: all clients behind that proxy share
-/// its address and its limits.
+/// Logs the first entry of `X-Forwarded-For` in this process that cannot be read: all clients
+/// behind that proxy share its address and its limits.
 fn warn_once(proxy: IpAddr, hop: &str) {
     static WARNED: Once = Once::new();
     WARNED.call_once(|| {

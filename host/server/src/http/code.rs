@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use axum::http::StatusCode;
 
-/// Defines the codes, each with the explanation and the hint for clients.
+/// Defines the problem codes, each with the explanation and the hint for clients.
 macro_rules! codes {
     ($(
         $(#[$doc:meta])*
@@ -18,7 +18,7 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every code, sorted by status.
+            /// Every problem code, sorted by status.
             pub(super) const ALL: [Self; [$($name),+].len()] = [$(Self::$code),+];
 
             /// Returns the code as sent in a problem.
@@ -111,22 +111,22 @@ codes! {
         "The resource's current state does not allow this request, or the name is already in use. \
          Read the resource again before you decide what to send.",
         "Read the resource again before you decide what to send.";
-    /// The version breaks clients of the live version.
+    /// The area version to deploy breaks clients of the live version.
     IncompatibleVersion = "incompatible_version", CONFLICT,
         "For operators: the version would break clients of the live one; `detail` lists the \
          differences. Fix it, or force it with a reason.",
         "Fix what `detail` lists, or force the version with a reason.";
-    /// The version asks for capabilities that were not granted.
+    /// The area version to deploy asks for capabilities that were not granted.
     ApprovalNeeded = "approval_needed", CONFLICT,
         "For operators: the version asks for more capabilities than the live one was granted. It \
          is staged until an operator with the scope `approve` approves them.",
         "An operator with the scope `approve` can approve them.";
-    /// `If-Match` names another version.
+    /// `If-Match` names another version of the resource than the current one.
     VersionConflict = "version_conflict", CONFLICT,
         "The resource has changed since the version in If-Match. Read it again, apply your change \
          to the new version, and send that.",
         "Read it again, apply your change to the new version, and send that.";
-    /// The first request with this key is still running.
+    /// The first request with this idempotency key is still running.
     IdempotencyInProgress = "idempotency_in_progress", CONFLICT,
         "The first request with this Idempotency-Key is still running. Wait for the seconds in \
          Retry-After and send the same request again: it returns the response to the first one.",
@@ -190,8 +190,8 @@ codes! {
 }
 
 impl Code {
-    /// Returns the next step for the client. It names the page of the operation if that page says
-    /// what to send.
+    /// Returns the hint of a problem: the client's next step. It names the page of the operation if
+    /// that page says what to send.
     pub(super) fn hint(self, operation: Option<&str>) -> Cow<'static, str> {
         match (self, operation) {
             (Self::ValidationFailed, Some(operation)) => {

@@ -39,7 +39,7 @@ pub(super) struct LowDecompressionYield {
 }
 
 impl LowDecompressionYield {
-    /// Extracts this error from a decoder's error.
+    /// Returns the `LowDecompressionYield` in a decoder's error; `None` for any other error.
     pub(super) fn of(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref().copied()
     }
@@ -95,12 +95,13 @@ where
     })
 }
 
-/// Counts the compressed bytes that a decoder consumes.
+/// Counts the compressed bytes that a decoder consumes. Fails if they are too many for the
+/// decompressed bytes.
 struct RatioCheckedReader<R> {
     encoded: R,
     consumed: u64,
     content: Arc<AtomicU64>,
-    /// Bytes that may be read before the task yields.
+    /// Number of compressed bytes that may still be read before the task yields.
     turn: usize,
 }
 

@@ -33,7 +33,7 @@ struct OpenConnections {
 struct OpenConnection {
     /// Cancelled when the connection must close after its requests in flight.
     close: CancellationToken,
-    /// Whether a request was received.
+    /// Whether a request was received on the connection.
     begun: AtomicBool,
     /// Number of requests whose response is not sent completely.
     in_flight: AtomicU32,
@@ -46,7 +46,7 @@ struct OpenConnection {
 /// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionActivity {
-    /// No request in flight; the time since the last one.
+    /// No request is in flight; contains the time since the last one ended.
     Idle(Duration),
     /// Every request in flight waits for the client to receive its response.
     Sending,
@@ -54,7 +54,7 @@ pub(super) enum ConnectionActivity {
     Serving,
 }
 
-/// A connection's entry. Dropping it removes the entry.
+/// Entry of a connection among the listener's open connections. Dropping it removes the entry.
 #[derive(Debug)]
 pub(super) struct ConnectionEntry {
     connections: Arc<Connections>,
@@ -63,7 +63,7 @@ pub(super) struct ConnectionEntry {
     connection: Arc<OpenConnection>,
 }
 
-/// Counts the requests of a connection.
+/// Counts the requests in flight of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct RequestCounter {
     connections: Arc<Connections>,
@@ -142,12 +142,13 @@ impl ConnectionEntry {
         self.connection.close.clone()
     }
 
-    /// Whether a request was received.
+    /// Returns whether a request was received on the connection.
     pub(super) fn has_begun(&self) -> bool {
         self.connection.begun.load(Ordering::Relaxed)
     }
 
-    /// Marks the connection as busy until dropped.
+    /// Marks the connection as busy until the returned value is dropped, so that it is not closed
+    /// as idle.
     pub(super) fn hold(&self) -> RequestInFlight {
         self.connection.in_flight.fetch_add(1, Ordering::Relaxed);
         RequestInFlight(self.requests())

@@ -11,7 +11,7 @@ use super::problem::{Refusal, RequestSummary};
 use assurance_contract::RequestMetrics;
 use assurance_service::app::{RateLimitStatus, RateLimited};
 
-/// Data of one request; clones share it.
+/// Data of one request, such as its id, path and rate limit status; clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct RequestContext(Arc<Inner>);
 
@@ -68,7 +68,7 @@ impl RequestContext {
         }
     }
 
-    /// Whether a rate limit was checked.
+    /// Returns whether a rate limit was checked for this request.
     pub(super) fn has_limit_status(&self) -> bool {
         self.0.session.get().is_some() || self.0.shared.get().is_some()
     }
@@ -83,7 +83,7 @@ impl RequestContext {
         let _ = self.0.host_operation.set(operation);
     }
 
-    /// Operation of the request, once it is known.
+    /// Returns the id of the operation that the request executes; `None` before it is known.
     fn operation(&self) -> Option<&str> {
         let of_area = self.0.meter.get().map(|meter| meter.operation());
         of_area.or(self.0.host_operation.get().copied())
@@ -129,7 +129,8 @@ fn is_sane(id: &str) -> bool {
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
-/// Formats the headers as defined by draft-ietf-httpapi-ratelimit-headers.
+/// Formats `RateLimit-Policy` and `RateLimit` as draft-ietf-httpapi-ratelimit-headers defines them;
+/// `None` without a status.
 fn rate_headers<'a>(
     statuses: impl Iterator<Item = &'a RateLimitStatus>,
 ) -> Option<(HeaderValue, HeaderValue)> {

@@ -20,9 +20,9 @@ use assurance_service::app::App;
 /// Maximum body size of the host's own operations, in bytes.
 const MOST_BYTES: u64 = 64 << 10;
 
-/// A body of one of the host's own operations.
+/// Type of a request body of the host's own operations, with its JSON Schema.
 pub(super) trait BodySchema: DeserializeOwned + JsonSchema {
-    /// Returns the compiled schema.
+    /// Returns the compiled JSON Schema of the body type.
     fn schema() -> &'static CompiledSchema;
 }
 
@@ -51,7 +51,7 @@ pub(super) use host_body;
 
 pub(super) type LazySchema = LazyLock<CompiledSchema>;
 
-/// A JSON body that matches the schema of its type.
+/// Extractor of a strictly parsed JSON body that matches the schema of its type.
 pub(super) struct StrictJson<T>(pub(super) T);
 
 impl<T: BodySchema> FromRequest<App> for StrictJson<T> {
@@ -78,7 +78,7 @@ fn shaped<T: BodySchema>(text: &str) -> Result<T, Refusal> {
     serde_json::from_value(value).map_err(|error| Refusal::invalid_one("", &error.to_string()))
 }
 
-/// Refuses requests with a query.
+/// Extractor that refuses requests with a query, for operations without query parameters.
 pub(super) struct NoQuery;
 
 impl FromRequestParts<App> for NoQuery {
@@ -94,7 +94,7 @@ impl FromRequestParts<App> for NoQuery {
     }
 }
 
-/// The only parameter of the path.
+/// Decoded text of the only parameter in the request's path.
 pub(super) struct PathText(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathText {

@@ -15,7 +15,7 @@ use super::problem::Refusal;
 use assurance_core::domain::area::{MultipartPart, Violation};
 use assurance_core::domain::manifest::FormPart;
 
-/// Reads a whole form and adds its violations to `violations`.
+/// Reads a whole multipart form. Adds violations of the declared parts to `violations`.
 ///
 /// # Errors
 /// The body is too large, too slow, or not a form.

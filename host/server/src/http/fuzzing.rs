@@ -12,7 +12,7 @@ use assurance_contract::CompiledSchema;
 use assurance_core::config::{Config, ConfigSource};
 use assurance_core::domain::manifest::FormPart;
 
-/// Maximum size of a decompressed body, in bytes.
+/// Maximum size of a decompressed body in the fuzzed functions, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 

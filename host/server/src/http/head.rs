@@ -37,14 +37,15 @@ pub(super) fn check(parts: &Parts, most_bytes: u32) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the size in HTTP/1.1 form: names, values, and four bytes for separators.
+/// Returns the size of a request's header section in HTTP/1.1 form, in bytes: the target, and for
+/// each field its name, its value and four bytes for separators.
 fn bytes_of(parts: &Parts) -> usize {
     let fields = parts.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
     let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
     target + fields.sum::<usize>()
 }
 
-/// Whether `Host` is valid. An empty host is valid (RFC 9110, section 7.2).
+/// Returns whether the value of `Host` is valid. An empty host is valid (RFC 9110, section 7.2).
 fn is_host(value: &HeaderValue) -> bool {
     value.is_empty() || Authority::try_from(value.as_bytes()).is_ok()
 }

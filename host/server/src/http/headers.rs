@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, header};
 use super::code::Code;
 use super::problem::Refusal;
 
-/// Returns a header that must not be repeated.
+/// Returns the value of a header that must not be repeated; `None` if it is absent.
 ///
 /// # Errors
 /// The header is repeated or is not text.
@@ -82,7 +82,7 @@ pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Returns the value of a cookie.
+/// Returns the value of the cookie `name`; `None` if the request does not have it.
 pub(super) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     // Parsed as bytes, because other cookies need not be text.
     let mut pairs = headers

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value as Json};
 
 use assurance_core::domain::area::Violation;
 
-/// A parsed body.
+/// A JSON text that the strict parser has accepted.
 #[derive(Debug)]
 pub(crate) struct ParsedJson {
     pub(crate) value: Json,

@@ -34,7 +34,8 @@ use super::path;
 /// Wait after a failed accept. The usual reason is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Time that a connection has to close before another one is asked to.
+/// Time that an idle connection has to close, when the listener is full, before another one is
+/// asked to.
 const CLOSE_PAUSE: Duration = Duration::from_millis(100);
 
 const REFUSED: &str = "assurance_connections_refused_total";
@@ -65,7 +66,7 @@ pub struct ShutdownTokens {
     pub closed: CancellationToken,
 }
 
-/// Address of the client's connection.
+/// Socket address of the other end of a request's connection: the client, or a proxy.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub SocketAddr);
 
@@ -95,7 +96,7 @@ pub struct ListenerSettings {
     pub drain: Duration,
 }
 
-/// Serves until stopped, then waits for requests in flight.
+/// Serves the listener's connections until `stop`, then waits for requests in flight.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -201,7 +202,8 @@ impl AcceptLoop {
         }
     }
 
-    /// Accepts a connection. Returns `None` if it was not accepted or was closed at once.
+    /// Accepts a connection. Returns `None` if accepting failed or the connection was closed at
+    /// once.
     async fn accept(&self, listener: &TcpListener) -> Option<AcceptedConnection> {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -233,7 +235,7 @@ impl AcceptLoop {
         (!trusted).then_some(self.settings.max_per_address)
     }
 
-    /// Acquires a permit. Closes an idle connection if no permit is available.
+    /// Acquires the permit of a new connection. Closes idle connections until one is available.
     async fn place(&self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Some(place);

@@ -82,7 +82,7 @@ pub(super) fn in_path(name: &str, summary: &str) -> ParameterSpec {
     }
 }
 
-/// Lists the members, sorted by e-mail.
+/// Lists the members of a workspace, sorted by e-mail.
 pub(super) async fn list(
     State(app): State<App>,
     context: RequestContext,
@@ -101,7 +101,7 @@ pub(super) async fn list(
     Ok(Json(MemberPage { items: found.into_iter().map(Into::into).collect(), next_cursor }))
 }
 
-/// Removes a member. A member may remove itself.
+/// Removes a member from a workspace. A member may remove itself.
 pub(super) async fn remove(
     State(app): State<App>,
     SignedIn(principal): SignedIn,

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use super::connections::{ConnectionActivity, ConnectionEntry};
 
-/// Number of checks in one stall timeout.
+/// Number of checks of a connection within one stall timeout.
 const CHECKS: u32 = 4;
 
 /// Limits after which an unused connection is closed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IdleLimits {
-    /// Maximum time to the first request.
+    /// Maximum time from the accept of a connection to its first request.
     pub(super) first_request: Duration,
-    /// Maximum time without a request.
+    /// Maximum time for which a connection has no request in flight.
     pub(super) idle: Duration,
     /// Maximum time for which a response is received more slowly than `min_rate`, in bytes per
     /// second.
@@ -22,8 +22,8 @@ pub(super) struct IdleLimits {
     pub(super) min_rate: u32,
 }
 
-/// Resolves when a limit is exceeded. `written` counts the bytes written to the connection since
-/// the last check.
+/// Resolves when the connection exceeds one of the limits in `patience`. `written` counts the bytes
+/// written to the connection since the last check.
 pub(super) async fn unused(entry: &ConnectionEntry, written: &AtomicU64, patience: IdleLimits) {
     tokio::select! {
         () = no_first_request(entry, patience.first_request) => {}
@@ -31,8 +31,8 @@ pub(super) async fn unused(entry: &ConnectionEntry, written: &AtomicU64, patienc
     }
 }
 
-/// Resolves if no request arrives in time. HTTP's own timeout starts only after the protocol
-/// version is known.
+/// Resolves if no request arrives on a new connection in time. HTTP's own timeout starts only after
+/// the protocol version is known.
 async fn no_first_request(entry: &ConnectionEntry, time: Duration) {
     tokio::time::sleep(time).await;
     if entry.has_begun() {

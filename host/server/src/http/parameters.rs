@@ -25,7 +25,7 @@ pub(super) struct RawParameters<'r> {
 }
 
 impl<'r> RawParameters<'r> {
-    /// Decodes path and query.
+    /// Decodes the path and the query of a request.
     ///
     /// # Errors
     /// The percent-encoding is invalid.
@@ -43,7 +43,8 @@ impl<'r> RawParameters<'r> {
         Ok(Self { path, query: split_query(query.unwrap_or_default())?, headers })
     }
 
-    /// Returns the text of a path parameter.
+    /// Returns the decoded text of a path parameter; `None` if the route has no
+    /// such parameter.
     pub(super) fn in_path(&self, name: &str) -> Option<&str> {
         self.path.iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_ref())
     }
@@ -128,13 +129,13 @@ impl<'r> RawParameters<'r> {
     }
 }
 
-/// Position and size of a page in lists of the host's own operations.
+/// Page of a list that a request to one of the host's own operations asks for.
 pub(super) struct PageParameters {
     pub(super) limit: u32,
     pub(super) cursor: Option<String>,
 }
 
-/// Default page size.
+/// Default number of items on a page of the host's own lists.
 const PAGE_ITEMS: u32 = 50;
 const MOST_ITEMS: i64 = 100;
 
@@ -159,7 +160,8 @@ pub(super) fn page_parameters() -> Vec<ParameterSpec> {
     ]
 }
 
-/// Parses `limit` and `cursor`.
+/// Parses the query of a list of the host's own operations: `limit` and
+/// `cursor`.
 ///
 /// # Errors
 /// Names every parameter that is invalid, unknown or repeated.

@@ -32,7 +32,7 @@ pub(super) struct Refusal(Box<ProblemParts>);
 
 #[derive(Debug)]
 struct ProblemParts {
-    /// Code of the host. For an area's own code, the class of the refusal.
+    /// Host's code, which sets the status; for an area's own code, the most similar host code.
     kind: Code,
     code: Cow<'static, str>,
     detail: String,
@@ -218,7 +218,7 @@ impl Refusal {
     }
 }
 
-/// Members of a problem that come from the request.
+/// Data of a request that is needed to render its problem document.
 pub(super) struct RequestSummary<'a> {
     pub(super) request_id: &'a str,
     pub(super) path: &'a str,

@@ -12,12 +12,13 @@ use assurance_store::blobs::{self, StoredBlob};
 /// Time after which no call of a request that was given up can commit any more.
 const LONGEST_COMMIT: Duration = Duration::from_secs(600);
 
-/// Content that a request has sent, until its call has ended. Dropping it deletes the content,
-/// unless a row references it.
+/// Streamed content of a request in the blob store, until the request's call has ended. Dropping it
+/// deletes the content, unless a row references it.
 pub(super) struct ReceivedContent {
     store: Store,
     object: String,
-    /// Time before the content is deleted: [`LONGEST_COMMIT`] if the call may still commit.
+    /// Time from the drop to the deletion of the content: [`LONGEST_COMMIT`] if the call may still
+    /// commit, otherwise zero.
     delay: Duration,
 }
 
@@ -26,8 +27,9 @@ impl ReceivedContent {
         Self { store: store.clone(), object: blob.object.clone(), delay: LONGEST_COMMIT }
     }
 
-    /// Ends the call. A failed one may have committed, for example if the database did not confirm
-    /// the commit.
+    /// Records that the call has ended, so that the drop deletes unreferenced content at once. A
+    /// failed call may have committed, for example if the database did not confirm the commit, so
+    /// its content is deleted later.
     pub(super) fn end(mut self, answered: &Result<CommittedResponse, CallRefusal>) {
         if !matches!(answered, Err(CallRefusal::Failed(_))) {
             self.delay = Duration::ZERO;

@@ -52,7 +52,7 @@ pub fn api(app: &App) -> Router {
     middleware::wrap(router, app)
 }
 
-/// Refuses other methods. The router adds `Allow`.
+/// Refuses a method that the path does not support. The router adds `Allow`.
 async fn method_not_allowed(method: Method) -> Refusal {
     Refusal::new(
         super::code::Code::MethodNotAllowed,

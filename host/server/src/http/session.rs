@@ -222,8 +222,8 @@ impl FromRequestParts<App> for AuthenticatedCaller {
     }
 }
 
-/// Caller of one of the host's own operations that does not accept access
-/// tokens.
+/// Signed-in caller of one of the host's own operations that does not accept
+/// access tokens.
 pub(super) struct SignedIn(pub(super) Principal);
 
 impl FromRequestParts<App> for SignedIn {

@@ -26,7 +26,7 @@ use assurance_store as store;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewWorkspace")]
 pub(super) struct CreateWorkspace {
-    /// Display name.
+    /// Display name of the workspace.
     #[schemars(length(min = 1, max = 120))]
     name: String,
     /// Unique name for URLs: lower-case letters, digits and hyphens. If absent, it is derived from

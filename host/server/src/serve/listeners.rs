@@ -18,8 +18,8 @@ use crate::http::listen::{self, ListenerSettings, ShutdownTokens};
 use assurance_core::config::{Config, files};
 use assurance_service::app::App;
 
-/// Both listeners. They are bound before anything else is opened, so that a used port is reported
-/// at once. The API's connections wait until it is served.
+/// The bound listeners of the API and of the operators' API. They are bound before anything else is
+/// opened, so that a used port is reported at once. The API's connections wait until it is served.
 pub(super) struct Listeners {
     api: TcpListener,
     pub(super) api_address: SocketAddr,
@@ -73,16 +73,16 @@ impl Listeners {
     }
 }
 
-/// Both listeners while they serve.
+/// The listeners of the API and of the operators' API while they serve.
 pub(super) struct RunningListeners {
     api: JoinHandle<()>,
     operators: OperatorsListener,
-    /// Makes responses of the API end their connections.
+    /// Cancelled to make each response of the API end its connection.
     pub(super) closing: CancellationToken,
 }
 
 impl RunningListeners {
-    /// Waits for the requests in flight and for the jobs.
+    /// Waits for the API's requests in flight and for `jobs`, then stops the operators' listener.
     pub(super) async fn finish(self, jobs: impl Future<Output = ()>) {
         let _ = tokio::join!(self.api, jobs);
         self.operators.stop.cancel();

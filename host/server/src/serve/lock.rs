@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail};
 
 use assurance_core::config::{Config, files};
 
-/// Held while this process serves the database.
+/// Lock on a SQLite database, held while this process serves it.
 #[derive(Debug)]
 pub struct DatabaseLock {
     _file: File,

@@ -44,17 +44,17 @@ pub use self::lock::DatabaseLock;
 /// are created.
 const UPKEEP: Duration = Duration::from_secs(10);
 
-/// Reads the configuration again.
+/// Function that reads the configuration again, for a reload.
 pub type Reload = Box<dyn Fn() -> anyhow::Result<Config> + Send>;
 
-/// Function that is called once the API is served, with the API's address.
+/// Function that is called once the API is served, with the app and the URL of the API.
 pub type OnServing = Box<dyn FnOnce(&App, String) + Send>;
 
-/// Functions that `run` calls.
+/// Functions that [`run`] calls: at SIGHUP, and once the API is served.
 pub struct Hooks {
     /// Reads the configuration again at SIGHUP; `None` ignores the signal.
     pub reload: Option<Reload>,
-    /// Function that is called once the API is served, with the API's address.
+    /// Called once the API is served.
     pub on_serving: OnServing,
 }
 

@@ -33,7 +33,8 @@ pub(super) fn start(
     }))
 }
 
-/// Applies the settings that can change at runtime, and returns the configuration.
+/// Applies the settings of a reloaded configuration that can change at runtime. Returns that
+/// configuration.
 fn apply(app: &App, before: &Config, config: Config) -> Config {
     let (fixed_then, fixed_now) = (fixed(&app.config), fixed(&config));
     let restart = changed(&fixed_then, &fixed_now);
@@ -80,7 +81,7 @@ fn json(config: &Config) -> Json {
     serde_json::to_value(config).unwrap_or_default()
 }
 
-/// Returns the dotted keys whose values differ.
+/// Returns the dotted keys whose values differ between two configurations.
 fn changed(before: &Json, now: &Json) -> Vec<String> {
     let mut keys = Vec::new();
     compare("", before, now, &mut keys);

@@ -12,7 +12,7 @@ const FAULT_KINDS: [&str; 6] =
 /// Outcomes of job runs that alerts watch.
 const JOB_OUTCOMES: [&str; 3] = ["failed", "dead", "lease_lost"];
 
-/// Creates the series of all live areas; existing ones are unchanged.
+/// Creates the counter series of all live areas; existing series are unchanged.
 pub(super) fn create(app: &App) {
     for area in app.registry.snapshot().areas() {
         create_for(&area.manifest.name);

@@ -14,7 +14,7 @@ impl StopSignals {
         Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for the next signal.
+    /// Waits for the next SIGTERM or SIGINT.
     pub(super) async fn next(&mut self) -> SignalKind {
         tokio::select! {
             _ = self.terminate.recv() => SignalKind::terminate(),

@@ -17,7 +17,8 @@ use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::TrialMode;
 use assurance_work::CallError;
 
-/// Executes one operation on the version that serves the request's workspace.
+/// Executes a request to an area, on the version that serves the request's workspace: the live
+/// version, or the canary if one runs.
 ///
 /// # Errors
 /// See [`CallRefusal`]. No effect of the call is stored.
@@ -49,8 +50,8 @@ pub async fn answer(
     answered
 }
 
-/// Counts one request during a canary when it is dropped, so also if the client leaves before the
-/// response.
+/// Adds one request to the statistics of a running canary. It counts on drop, so a request whose
+/// client disconnects before the response counts, too.
 struct TrialCallCounter<'a> {
     trial: &'a OnTrial,
     canary: bool,
@@ -59,19 +60,20 @@ struct TrialCallCounter<'a> {
     end: CallEnd,
 }
 
-/// End of a request, for the comparison of two versions.
+/// How a request to an area ended, as the comparison of a canary with the live version counts it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CallEnd {
     Answered,
-    /// The client left. Its time until then counts as latency, so a version that hangs is slower.
-    /// It is no fault, because the version was within its deadline.
+    /// The client disconnected before the response. The time until then counts as latency, so a
+    /// version that hangs is slower. It is no fault, because the version was within its deadline.
     Abandoned,
     /// The version failed: a fault of its code, or a reply of kind `unavailable`.
     Failed,
     /// The area had no free instance or no budget. This counts as a fault without a latency: a
     /// version that needs more than the other one is refused more often.
     Refused,
-    /// The workspace had used its own budget, which depends on no version.
+    /// The workspace had used up its own budget. The request is not counted, because that does not
+    /// depend on the version.
     OverWorkspaceBudget,
 }
 
@@ -120,8 +122,8 @@ fn end_of(answered: &Result<CommittedResponse, CallRefusal>) -> CallEnd {
     }
 }
 
-/// Returns the version that runs a workspace's jobs. During a canary it also returns the counter
-/// for the runs.
+/// Returns the version of an area that runs a workspace's jobs, and during a canary also the
+/// counter for these runs. Returns `None` if the area is not live.
 #[must_use]
 pub fn runs_jobs(
     snapshot: &Snapshot,
@@ -138,7 +140,8 @@ pub fn runs_jobs(
     Some((Arc::clone(version), Some(TrialJobRunCounter { trial: Arc::clone(trial), canary })))
 }
 
-/// Counts the runs of one version's jobs during a canary.
+/// Adds runs of an area's jobs to the statistics of a running canary: to the canary's or to the
+/// live version's.
 #[derive(Clone, Debug)]
 pub struct TrialJobRunCounter {
     trial: Arc<OnTrial>,
@@ -146,7 +149,7 @@ pub struct TrialJobRunCounter {
 }
 
 impl TrialJobRunCounter {
-    /// Records the end of a run; `failed` is true for a fault of the area's code.
+    /// Counts a job run that has ended; `failed` is true for a fault of the area's code.
     pub fn ran(&self, failed: bool) {
         let figures = &self.trial.figures;
         let side: &TrialSide = if self.canary { &figures.candidate } else { &figures.live };

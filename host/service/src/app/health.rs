@@ -15,14 +15,15 @@ use assurance_core::domain::health::{HealthCheck, HealthReport, OK};
 use assurance_store::documents_move::{self, MoveProgress};
 use assurance_store::{self as store, health, installation};
 
-/// Time for which a report is reused.
+/// Time for which a health report is reused.
 const REPORT_LIFETIME: Duration = Duration::from_secs(1);
 /// Timeout of each health check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum number of areas that one line names; the rest is counted.
+/// Maximum number of load failures that the `areas` line of a health report names; the rest is
+/// counted.
 const AREAS_NAMED: usize = 5;
 
-/// The last report and the test write in progress.
+/// The last health report and the test write in progress.
 #[derive(Debug, Default)]
 pub struct HealthCheckState {
     /// Locked while the checks run, so that concurrent probes share one run.
@@ -30,15 +31,15 @@ pub struct HealthCheckState {
     writes: Mutex<WriteProbe>,
 }
 
-/// A test write. It may wait longer for the database than a check's timeout. The check then reports
-/// the result of the previous write, and the write in progress continues.
+/// A test write to the database. It may wait longer for the database than a check's timeout. The
+/// check then reports the result of the previous write, and the write in progress continues.
 #[derive(Debug, Default)]
 struct WriteProbe {
     under_way: Option<JoinHandle<Result<(), store::Error>>>,
     last: Option<Result<(), String>>,
 }
 
-/// Runs all checks, or returns the report if it is less than a second old.
+/// Runs all readiness checks, or returns the last report if it is less than a second old.
 pub async fn check(app: &App) -> Arc<HealthReport> {
     let mut last = app.health.last.lock().await;
     if let Some((at, report)) = &*last
@@ -80,7 +81,7 @@ async fn run(app: &App) -> HealthReport {
     HealthReport { migration, ..HealthReport::new(checks, &app.config.readiness.degraded_by) }
 }
 
-/// Results of the checks that read from the database.
+/// Results of the readiness checks that read from the database.
 struct DatabaseHealth {
     master_key: Result<(), String>,
     schema: Result<(), String>,
@@ -110,7 +111,8 @@ async fn check_database(app: &App) -> Result<DatabaseHealth, String> {
     })
 }
 
-/// Describes the progress of a move. The database may not have estimated the total yet.
+/// Describes the progress of the migration that copies documents into tables of their collections.
+/// The database may not have estimated their total yet.
 fn moving_line(MoveProgress { copied, total }: MoveProgress) -> String {
     if total == 0 {
         return "documents are being copied into tables of their collections; their number is not \
@@ -134,8 +136,8 @@ async fn in_time<T, E: Display>(
     }
 }
 
-/// Commits a small test write. If it does not finish in time, returns the previous result. Failing
-/// writes of requests take precedence over the test write.
+/// Commits a small test write. If it does not finish in time, returns the result of the previous
+/// one. Failing writes of requests take precedence over the test write.
 async fn write(app: &App) -> Result<(), String> {
     let mut writes = app.health.writes.lock().await;
     let under_way = writes.under_way.get_or_insert_with(|| {
@@ -194,7 +196,7 @@ fn line(result: Result<(), String>) -> String {
     result.err().map_or_else(|| OK.to_owned(), |wrong| wrong.replace(['\r', '\n'], " "))
 }
 
-/// Logs each check whose result changed.
+/// Logs each readiness check whose result changed between two reports.
 fn log_changes(before: Option<&HealthReport>, now: &HealthReport) {
     for (check, line) in &now.checks {
         let was_ok =

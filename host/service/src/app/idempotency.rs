@@ -14,10 +14,11 @@ use assurance_core::domain::id::{AccessTokenId, UserId, WorkspaceId};
 use assurance_core::domain::sealed::response_place;
 use assurance_core::secrets::{Keys, SealError};
 
-/// SHA-256 of a body in canonical form.
+/// SHA-256 of a request's body in canonical form and of its parameters, by which two requests with
+/// one idempotency key are compared.
 pub type BodyFingerprint = [u8; 32];
 
-/// Returns the fingerprint of a JSON body: SHA-256 of its RFC 8785 form.
+/// Returns the fingerprint of a request's JSON body: SHA-256 of its RFC 8785 form.
 ///
 /// # Errors
 /// None for a value that was parsed from JSON text.
@@ -26,8 +27,8 @@ pub(super) fn of_json(value: &Json) -> Result<BodyFingerprint, serde_json::Error
     Ok(Sha256::digest(&canonical).into())
 }
 
-/// Returns the fingerprint of a body that is not JSON: a form by its parts, a blob by its content's
-/// hash.
+/// Returns the fingerprint of a request body that is not JSON: a form by its parts, a blob by its
+/// content's hash.
 #[must_use]
 pub(super) fn of_other(body: &RequestBody) -> BodyFingerprint {
     let mut hash = Sha256::new();
@@ -40,8 +41,8 @@ pub(super) fn of_other(body: &RequestBody) -> BodyFingerprint {
     hash.finalize().into()
 }
 
-/// Adds the parameters to a body's fingerprint. Without parameters it returns the body's
-/// fingerprint.
+/// Adds the request's parameters to the fingerprint of its body. Without parameters, returns the
+/// body's fingerprint.
 #[must_use]
 pub(super) fn with_parameters(body: BodyFingerprint, parameters: &[Parameter]) -> BodyFingerprint {
     if parameters.is_empty() {
@@ -57,7 +58,8 @@ pub(super) fn with_parameters(body: BodyFingerprint, parameters: &[Parameter]) -
     hash.finalize().into()
 }
 
-/// Hashes each field after its length, so that no two different forms give the same bytes.
+/// Adds a part of a multipart form to the hash: each field after its length, so that no two
+/// different forms give the same bytes.
 fn add_part(hash: &mut Sha256, part: &MultipartPart) {
     let filename = part.filename.as_deref().unwrap_or_default();
     for field in [part.name.as_bytes(), filename.as_bytes(), &part.content] {
@@ -66,22 +68,22 @@ fn add_part(hash: &mut Sha256, part: &MultipartPart) {
     }
 }
 
-/// Scope in which an idempotency key is unique.
+/// An idempotency key with the scope in which it is unique: workspace, user and operation.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct IdempotencyScope {
     /// Workspace of the request.
     pub workspace: WorkspaceId,
     /// User who sent the request.
     pub user: UserId,
-    /// Operation id.
+    /// Operation id of the request's route, or of the host's own operation.
     pub operation: String,
-    /// Key as returned by [`key_of`].
+    /// Idempotency key as returned by [`key_of`].
     pub key: String,
 }
 
-/// Returns the key of a request in storage: the client's key for a session; for an access token,
-/// the token's id, a space, and the client's key. A client's key contains no space, so keys of
-/// different tokens never collide.
+/// Returns the stored form of a request's idempotency key: the client's key for a session; for an
+/// access token, the token's id, a space, and the client's key. A client's key contains no space,
+/// so keys of different tokens never collide.
 #[must_use]
 pub(super) fn key_of(token: Option<AccessTokenId>, sent: &str) -> String {
     match token {
@@ -91,13 +93,13 @@ pub(super) fn key_of(token: Option<AccessTokenId>, sent: &str) -> String {
 }
 
 impl IdempotencyScope {
-    /// Encrypts a stored response, bound to its key. Responses may contain secrets that are shown
-    /// only once, such as a webhook's signing secret.
+    /// Encrypts a response body for storage, bound to its idempotency key. Responses may contain
+    /// secrets that are shown only once, such as a webhook's signing secret.
     pub(super) fn seal(&self, keys: &Keys, body: &str) -> String {
         STANDARD_NO_PAD.encode(keys.seal(&self.place(), body.as_bytes()))
     }
 
-    /// Decrypts a response that [`IdempotencyScope::seal`] encrypted.
+    /// Decrypts a stored response body that [`IdempotencyScope::seal`] encrypted.
     pub(super) fn open(&self, keys: &Keys, sealed: &str) -> Result<String, SealError> {
         let sealed = STANDARD_NO_PAD.decode(sealed).map_err(|_| SealError)?;
         let body = keys.open(&self.place(), &sealed)?;
@@ -118,8 +120,8 @@ pub struct KeysInFlight {
 }
 
 impl KeysInFlight {
-    /// Claims a key until the returned claim is dropped. Returns `None` if a request with this key
-    /// is running.
+    /// Claims an idempotency key until the returned claim is dropped. Returns `None` if a request
+    /// with this key is running.
     #[must_use]
     pub fn claim(&self, scope: &IdempotencyScope) -> Option<KeyClaim> {
         match self.scopes.entry(scope.clone()) {
@@ -132,7 +134,7 @@ impl KeysInFlight {
     }
 }
 
-/// Holds an idempotency key while its request runs.
+/// Claim of an idempotency key by a running request; dropping it releases the key.
 #[derive(Debug)]
 pub struct KeyClaim {
     scopes: Arc<DashMap<IdempotencyScope, ()>>,

@@ -11,7 +11,7 @@ use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
 use assurance_work::{CallError, StoredReply};
 
-/// Key and fingerprint of an idempotent request.
+/// Claimed idempotency key of a running request, with the request's fingerprint.
 #[derive(Debug)]
 pub(super) struct IdempotencyGuard {
     scope: IdempotencyScope,
@@ -20,7 +20,7 @@ pub(super) struct IdempotencyGuard {
 }
 
 impl IdempotencyGuard {
-    /// Claims the key for this request.
+    /// Claims the idempotency key for this request.
     ///
     /// # Errors
     /// Another request with this key is running.
@@ -33,7 +33,7 @@ impl IdempotencyGuard {
         Ok(Self { scope, fingerprint, _claim: claim })
     }
 
-    /// Claims the key of an operation of the host; `None` if the client sent
+    /// Claims the idempotency key for an operation of the host itself; `None` if the client sent
     /// none. `request` is what the response depends on.
     ///
     /// # Errors
@@ -52,7 +52,8 @@ impl IdempotencyGuard {
         Self::claim(app, scope, request).map(Some)
     }
 
-    /// Returns the record that is committed together with the request's effects.
+    /// Returns the response to store for the idempotency key, which is committed together with the
+    /// request's effects.
     pub(super) fn record(
         &self,
         app: &App,
@@ -72,8 +73,8 @@ impl IdempotencyGuard {
         }
     }
 
-    /// Returns the stored response for the key; `None` if there is none. The inner error means that
-    /// the key was stored with another body.
+    /// Returns the stored response for the idempotency key; `None` if there is none. The inner
+    /// error means that the key was stored for a request with another body or other parameters.
     ///
     /// # Errors
     /// The database is unavailable, or the stored response does not decrypt.

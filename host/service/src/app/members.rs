@@ -9,12 +9,12 @@ use super::workspaces::earlier;
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_identity::RemoveMemberError;
 
-/// A request to remove a member.
+/// A request to remove a member from a workspace.
 #[derive(Debug)]
 pub struct MemberRemovalRequest {
-    /// The workspace to remove from.
+    /// Workspace from which the member is removed.
     pub workspace: WorkspaceId,
-    /// The signed-in user.
+    /// The signed-in user who sent the request.
     pub caller: UserId,
     /// The user to remove. If it is the caller, the caller leaves the workspace.
     pub user: UserId,
@@ -22,7 +22,7 @@ pub struct MemberRemovalRequest {
     pub idempotency_key: Option<String>,
 }
 
-/// Why a member was not removed.
+/// Why a member was not removed from a workspace.
 #[derive(Debug)]
 pub enum MemberRemovalError {
     /// A rule of memberships forbids the removal.
@@ -37,8 +37,8 @@ impl From<CallRefusal> for MemberRemovalError {
     }
 }
 
-/// Removes a member, or returns the stored response. A user who has already left gets the stored
-/// response, too.
+/// Removes a member from a workspace, or returns the stored response for the idempotency key. A
+/// user who has already left gets the stored response, too.
 ///
 /// # Errors
 /// See [`MemberRemovalError`]; no member was removed.

@@ -32,13 +32,14 @@ use assurance_identity::IdentityService;
 use assurance_runtime::Runtime;
 use assurance_store::Store;
 
-/// State that every use case needs. Cloning is cheap.
+/// State of this process that every use case needs. Cloning is cheap.
 #[derive(Clone)]
 pub struct App(Arc<Parts>);
 
-/// Parts of an [`App`].
+/// Contents of an [`App`]: configuration, store, registry and the other shared
+/// services.
 pub struct Parts {
-    /// The validated configuration.
+    /// The service's validated configuration.
     pub config: Config,
     /// Public URL of the service, without a trailing slash.
     pub base_url: String,
@@ -58,18 +59,18 @@ pub struct Parts {
     pub limiter: Limiter,
     /// Idempotency keys of requests running in this process.
     pub in_flight: KeysInFlight,
-    /// Records requests, as configured.
+    /// Records calls of areas, as configured.
     pub recordings: Recordings,
     /// State of this node of the fleet.
     pub node: areas::LocalNode,
-    /// Readiness checks of this node.
+    /// Last report of this node's readiness checks.
     pub health: health::HealthCheckState,
-    /// Locked while the live areas change.
+    /// Locked while the live areas of this node change.
     pub installing: tokio::sync::Mutex<()>,
 }
 
 impl App {
-    /// Creates the shared state.
+    /// Creates the state that the use cases share.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(parts))

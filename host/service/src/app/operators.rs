@@ -19,25 +19,25 @@ use assurance_store::{self as store, Store, TransactionAccess, audit, operator_t
 /// it.
 pub const BOOTSTRAP: &str = "operators.token";
 
-/// Maximum length of a token's name, in characters.
+/// Maximum length of an operator token's name, in characters.
 const MAX_NAME_CHARS: usize = 120;
 
-/// A new token with its secret. The secret cannot be read again.
+/// An operator token that was just created, with its secret. The secret cannot be read again.
 #[derive(Debug)]
 pub struct NewToken {
-    /// The token without its secret.
+    /// The operator token without its secret.
     pub token: OperatorTokenInfo,
-    /// Bearer token that the operator sends.
+    /// Bearer token that the operator sends with each request.
     pub secret: Zeroizing<String>,
 }
 
-/// Reason why a token was not created; each message includes the fix.
+/// Reason why an operator token was not created; each message includes the fix.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateTokenError {
-    /// The name is empty, too long, or has control characters.
+    /// The operator token's name is empty, too long, or has control characters.
     #[error("the name of a token has 1 to {MAX_NAME_CHARS} characters on one line")]
     InvalidName,
-    /// A valid token has this name.
+    /// A valid operator token has this name.
     #[error("there is a token {0:?}; revoke it first, or choose another name")]
     NameTaken(String),
     /// The database is unavailable.
@@ -45,7 +45,7 @@ pub enum CreateTokenError {
     Store(#[from] store::Error),
 }
 
-/// Creates a token.
+/// Creates an operator token and its audit log entry.
 ///
 /// # Errors
 /// See [`CreateTokenError`].
@@ -84,7 +84,7 @@ fn check_name(name: &str) -> Result<(), CreateTokenError> {
     }
 }
 
-/// Revokes a token on every node.
+/// Revokes an operator token on every node and adds an audit log entry.
 ///
 /// # Errors
 /// [`store::Error::NotFound`] if no valid token has this name.
@@ -97,7 +97,7 @@ pub async fn revoke(store: &Store, now: Timestamp, name: &str) -> Result<(), sto
     tx.commit().await
 }
 
-/// Returns all tokens, oldest first.
+/// Returns all operator tokens, oldest first.
 ///
 /// # Errors
 /// The database is unavailable.
@@ -105,7 +105,7 @@ pub async fn list(store: &Store) -> Result<Vec<OperatorTokenInfo>, store::Error>
     store.read(async |c| operator_tokens::list(c).await).await
 }
 
-/// Returns the valid token with this secret.
+/// Returns the valid operator token with this secret; `None` if there is none.
 ///
 /// # Errors
 /// The database is unavailable.
@@ -113,13 +113,14 @@ pub async fn find(store: &Store, secret: &str) -> Result<Option<OperatorTokenInf
     store.read(async |c| operator_tokens::find(c, &hash(secret)).await).await
 }
 
-/// Returns the stored form of a secret: its SHA-256 hash.
+/// Returns the stored form of an operator token's secret: its SHA-256 hash.
 #[must_use]
 pub fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-/// Creates the audit log entry for a token that was changed with the command line.
+/// Creates the audit log entry for an operator token that was created or revoked with the command
+/// line.
 fn line(at: Timestamp, step: AuditStep, changed: serde_json::Value) -> NewAuditEntry {
     let (who, changed) = ("command line".to_owned(), Some(changed));
     NewAuditEntry { at, who, area: None, digest: None, step, why: None, changed }

@@ -13,16 +13,17 @@ use assurance_core::domain::area::RequestBody;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::recordings::{CallMetadata, ExportKind, Recorder, Recordings, WithholdReason};
 
-/// Recording of one request while it is executed.
+/// Recording of one request to an area while it is executed.
 pub(super) struct RequestRecording {
     pub(super) recorder: Arc<Recorder>,
     recordings: Recordings,
-    /// Whether the recording is stored even if the call succeeds.
+    /// Whether the recording is stored even if the request succeeds.
     picked: bool,
 }
 
 impl RequestRecording {
-    /// Starts a recording. Returns `None` if the configuration selects no such request.
+    /// Starts the recording of a request. Returns `None` if the request is not sampled and faults
+    /// are not recorded.
     pub(super) fn begin(
         app: &App,
         area: &AreaVersion,
@@ -48,7 +49,7 @@ impl RequestRecording {
         Some(Self { recorder, recordings: recordings.clone(), picked })
     }
 
-    /// Stores the recording if it was selected or the call failed.
+    /// Stores the recording if the request was sampled or failed by the area's fault.
     pub(super) fn keep(self) {
         self.recordings.keep(&self.recorder, self.picked);
     }
@@ -71,7 +72,7 @@ fn not_replayable(
     (keeps_secrets && brings).then_some(WithholdReason::SecretInBody)
 }
 
-/// Whether the schema has a `writeOnly` member.
+/// Whether a request schema has a `writeOnly` member, so that the body contains a secret.
 fn takes_a_secret(schema: &Json) -> bool {
     match schema {
         Json::Object(members) => {

@@ -17,20 +17,20 @@ use assurance_core::recordings::{
 use assurance_runtime::{self as runtime, LoadedArea, Runtime, Settings};
 use assurance_work::{LimitsByArea, request_outcome, run_outcome};
 
-/// Result of a replay.
+/// Result of replaying a recorded call with a component.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplayReport {
     /// Whether the replay matches the recording.
     pub verdict: ReplayVerdict,
-    /// Whether the component is the recorded one, by digest.
+    /// Whether the replayed component is the recorded one, by digest.
     pub same_component: bool,
-    /// Number of host calls that match the recording.
+    /// Number of host calls of the replay that match the recording.
     pub host_calls: usize,
     /// Why the recording is incomplete; `None` if it is complete.
     pub withheld: Option<String>,
-    /// Host calls that differ from the recording.
+    /// Host calls of the replay that differ from the recording.
     pub calls: Vec<UnexpectedHostCall>,
-    /// Differences between the recorded and the replayed outcome.
+    /// Differences between the recorded and the replayed outcome of the call.
     pub differences: Vec<ValueDifference>,
     /// How the recorded call ended.
     pub recorded: RecordedOutcome,
@@ -50,24 +50,24 @@ pub enum ReplayVerdict {
     Withheld,
 }
 
-/// A host call that differs from the recorded one.
+/// A host call of a replay that differs from the recorded one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct UnexpectedHostCall {
-    /// The recorded and the replayed call.
+    /// The recorded and the replayed host call.
     #[serde(flatten)]
     pub departure: HostCallMismatch,
-    /// Differences between the two calls.
+    /// Differences between the recorded and the replayed host call.
     pub differences: Vec<ValueDifference>,
 }
 
-/// One position at which two values differ.
+/// One position at which a recorded and a replayed JSON value differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValueDifference {
-    /// JSON Pointer of the position.
+    /// JSON Pointer of the position in the compared values.
     pub pointer: String,
-    /// The recorded value; `None` if there was none.
+    /// Recorded value at the position; `None` if there was none.
     pub recorded: Option<Json>,
-    /// The replayed value; `None` if there was none.
+    /// Replayed value at the position; `None` if there was none.
     pub replayed: Option<Json>,
 }
 
@@ -108,8 +108,8 @@ async fn load(
     Ok(runtime.load(component, |_| runtime::every_capability()).await?)
 }
 
-/// Runs the call. Returns `None` if the recording had no response for a host call, or if the end is
-/// not the area's doing.
+/// Replays the recorded call. Returns `None` if the recording had no response for a host call, or
+/// if the area did not cause the call's end.
 async fn run(
     version: &AreaVersion,
     player: &Arc<Player>,
@@ -184,10 +184,10 @@ fn other_call(departure: HostCallMismatch) -> UnexpectedHostCall {
     UnexpectedHostCall { differences: between(&recorded, &replayed), departure }
 }
 
-/// Normalizes an outcome for comparison. A JSON body is parsed, so that positions in it can be
-/// named, and a digest of its bytes is added. Stack frames are dropped after a timeout, because the
-/// clock decides where it hits. Code offsets are dropped: a trap just after a tick of the epoch has
-/// another offset in its function.
+/// Normalizes a call's outcome for comparison. A JSON body is parsed, so that positions in it can
+/// be named, and a digest of its bytes is added. Stack frames are dropped after a timeout, because
+/// the clock decides where it hits. Code offsets are dropped: a trap just after a tick of the epoch
+/// has another offset in its function.
 fn compared_outcome(outcome: &RecordedOutcome) -> Json {
     let mut outcome = outcome.clone();
     if let RecordedOutcome::Fault(fault) = &mut outcome {

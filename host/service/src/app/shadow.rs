@@ -22,8 +22,8 @@ use assurance_contract::RouteContract;
 use assurance_core::domain::area::Problem;
 use assurance_work::{CallError, CallOutcome, ReadLog, UnitOfWork};
 
-/// Executes one operation on the live version. Then the shadow version executes a copy, if the
-/// request is sampled and not too many copies are running.
+/// Executes a request on the live version. Then the shadow version executes a copy, if the request
+/// is sampled and not too many copies are running.
 ///
 /// # Errors
 /// See [`CallRefusal`]; the live version's error.
@@ -58,7 +58,7 @@ fn is_picked(trial: &OnTrial) -> bool {
     rand::rng().random_range(0.0..100.0) < trial.trial.share.percent()
 }
 
-/// Copy of a request for the shadow version.
+/// Copy of a request that the shadow version executes after the live version has responded.
 struct ShadowRequest {
     app: App,
     trial: Arc<OnTrial>,
@@ -94,7 +94,8 @@ impl ShadowRequest {
         figures.compared.compare(&asked, &live, &candidate);
     }
 
-    /// Returns the shadow's response and effects; `None` if the host or the database failed.
+    /// Executes the copy on the shadow version. Returns its response and effects; `None` if the
+    /// host or the database failed.
     async fn answer(&self, copy: &PreparedRequest, route: &RouteContract) -> Option<Json> {
         let unit = self.unit(copy, route)?;
         let code = &self.trial.version.code;
@@ -116,10 +117,11 @@ impl ShadowRequest {
     }
 }
 
-/// Status in the comparison after a fault of an area's code.
+/// Status in the comparison of responses if the area's code ended with a fault.
 const FAULT: &str = "fault";
 
-/// Normalizes a response for comparison. Returns `None` if the host or the database failed.
+/// Normalizes the live version's response for the comparison with the shadow version's. Returns
+/// `None` if the host or the database failed, or the response is a stored one.
 fn compared_outcome(
     answered: Result<&CommittedResponse, &CallRefusal>,
     left: impl FnOnce() -> Json,

@@ -9,7 +9,7 @@ use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::people::Workspace;
 use assurance_identity::PeopleError;
 
-/// A request to create a workspace.
+/// Data of a workspace to be created.
 #[derive(Debug)]
 pub struct NewWorkspace<'a> {
     /// First owner of the workspace.
@@ -37,7 +37,7 @@ impl From<CallRefusal> for CreateWorkspaceError {
     }
 }
 
-/// Creates a workspace, or returns the stored response.
+/// Creates a workspace, or returns the stored response for the idempotency key.
 ///
 /// # Errors
 /// See [`CreateWorkspaceError`]; no workspace was created.
@@ -72,7 +72,8 @@ pub async fn create(
     }
 }
 
-/// Returns the stored response for the key, from this node or another one.
+/// Returns the stored response for the request's idempotency key, from this
+/// node or another one; `None` if there is none.
 pub(super) async fn earlier(
     app: &App,
     keyed: Option<&IdempotencyGuard>,

@@ -2,9 +2,9 @@
 
 use assurance_core::config::LaneConfig;
 
-/// Returns the wait after an attempt (1 is the first), in milliseconds. The lane's first wait
-/// doubles with each attempt up to the lane's maximum. `jitter` in 0.0..1.0 spreads the result by ±20
-/// %, so that jobs that failed together are not retried together.
+/// Returns the wait after a job's failed attempt (1 is the first), in milliseconds. The lane's
+/// first wait doubles with each attempt up to the lane's maximum. `jitter` in 0.0..1.0 spreads the
+/// result by ±20 %, so that jobs that failed together are not retried together.
 pub(super) fn delay_ms(share: LaneConfig, attempt: u32, jitter: f64) -> i64 {
     let doublings = attempt.saturating_sub(1).min(31);
     let doubled = u64::from(share.backoff_first_ms) << doublings;

@@ -12,18 +12,20 @@ use assurance_core::domain::job::{JobFlow, LeasedJob};
 use assurance_store as store;
 use assurance_store::jobs::ClaimRequest;
 
-/// Time for which jobs of a flow run by themselves after a batch of them has failed.
+/// Time for which jobs of a flow (of one workspace and resource) run one by one after a batch of
+/// them has failed.
 const ALONE: Duration = Duration::from_secs(60);
 
-/// Flows whose jobs run by themselves, each since a time.
+/// Flows of jobs whose batch has failed, with the time of the failure. Their jobs run one by one
+/// for a minute.
 #[derive(Debug, Default)]
 pub(super) struct UnbatchedFlows(Mutex<HashMap<BatchPauseKey, Instant>>);
 
-/// Area, kind and flow of jobs.
+/// Area, kind and flow of the jobs that run one by one after their batch has failed.
 type BatchPauseKey = (String, String, JobFlow);
 
 impl UnbatchedFlows {
-    /// Lets the jobs of this kind in this flow run by themselves for a minute.
+    /// Makes the jobs of this kind in this flow run one by one for a minute.
     pub(super) fn pause(&self, job: &LeasedJob) {
         let mut until = self.0.lock();
         until.retain(|_, since| since.elapsed() < ALONE);
@@ -39,8 +41,9 @@ fn key(leased: &LeasedJob) -> BatchPauseKey {
     (leased.job.area.clone(), leased.job.kind.clone(), leased.job.flow())
 }
 
-/// Claims further due jobs of the job's flow if its kind takes batches. Returns the jobs that run
-/// together, the batch of the given job first; jobs of other kinds come by themselves.
+/// Claims further due jobs of the job's flow if its kind takes batches. Returns batches of jobs
+/// that run together: first the one of the given job; jobs of other kinds are in batches of their
+/// own.
 pub(super) async fn gather(shared: &WorkerState, leased: LeasedJob) -> Vec<Vec<LeasedJob>> {
     let most = max_batch(shared, &leased);
     if most <= 1 {
@@ -62,7 +65,7 @@ pub(super) async fn gather(shared: &WorkerState, leased: LeasedJob) -> Vec<Vec<L
     batches
 }
 
-/// Returns the maximum number of jobs that run together with this one, itself included.
+/// Returns the maximum number of jobs that run together with this job, itself included.
 fn max_batch(shared: &WorkerState, leased: &LeasedJob) -> u32 {
     if leased.checkpoint.is_some() || leased.job.is_merged() || shared.batches.is_paused(leased) {
         return 1;

@@ -21,15 +21,16 @@ use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
 use assurance_store::jobs::{ClaimRequest, FlowWalk, OLDEST};
 
-/// Wait after a database error.
+/// Wait of a dispatcher after a database error before it tries again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-/// Time for which one scan of the queue is used for claims.
+/// Time for which one scan of the lane's oldest jobs is used for claims.
 const SCAN_REUSE: Duration = Duration::from_millis(20);
-/// Maximum number of pages read in one round, while slots are free and nothing was claimed.
+/// Maximum number of pages of flows that a dispatcher reads in one round, while slots are free and
+/// nothing was claimed.
 const PAGES_PER_ROUND: usize = 8;
-/// Maximum time for which free slots of a full lane are gathered before the next claim.
+/// Maximum time for which a full lane waits for further free slots before the next claim.
 const GATHER: Duration = Duration::from_millis(2);
-/// Wait between two such rounds.
+/// Wait between two rounds in which a dispatcher pages through the lane's flows.
 const ROUND_PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) struct Dispatcher {
@@ -38,15 +39,16 @@ pub(super) struct Dispatcher {
     lane: Lane,
     share: LaneConfig,
     turns: Arc<Mutex<WorkspaceTurns>>,
-    /// Notified when a job has ended.
+    /// Notified when a job of the lane has ended.
     freed: Arc<Notify>,
     scan: Option<QueueScanResult>,
-    /// Progress of paging through the flows. It survives a scan, so that every workspace is
+    /// Progress of paging through the lane's flows. It survives a scan, so that every workspace is
     /// reached.
     walk: FlowWalk,
-    /// Whether paging began at the first flow and nothing was claimed since.
+    /// Whether the paging through the lane's flows began at the first flow and nothing was claimed
+    /// since.
     walked_from_first: bool,
-    /// Whether a job was enqueued since the last scan.
+    /// Whether a job of the lane was enqueued since the last scan.
     enqueued: bool,
 }
 
@@ -54,26 +56,26 @@ pub(super) struct Dispatcher {
 #[derive(Clone, Copy)]
 struct QueueScanResult {
     at: Instant,
-    /// Whether every due job was seen.
+    /// Whether the scan saw every due job of the lane.
     has_all_jobs: bool,
-    /// Whether every workspace with due jobs was seen, possibly not all jobs of it.
+    /// Whether the scan saw every workspace with due jobs, possibly not all jobs of it.
     has_all_flows: bool,
-    /// Due time of the first job that is not due yet; `None` if there is none.
+    /// Due time of the lane's first job that is not due yet; `None` if there is none.
     next_due: Option<Timestamp>,
 }
 
-/// Event to wait for before the next round.
+/// What a dispatcher waits for before its next round.
 enum WaitFor {
-    /// Start the next round at once.
+    /// Nothing: the next round starts at once.
     Not,
-    /// Every slot is used: wait until a job ends.
+    /// Every slot of the lane is used: wait until a job ends.
     Full,
-    /// No job is due; the time at which the next one is.
+    /// No job is due; contains the time at which the next job is due, `None` if there is none.
     Idle(Option<Timestamp>),
-    /// Jobs are due, but their workspaces or resources have used their shares; the time at which
-    /// the next job is due.
+    /// Jobs are due, but their workspaces or resources have used their shares; contains the time at
+    /// which the next job is due, `None` if there is none.
     Blocked(Option<Timestamp>),
-    /// Some flows were not read yet.
+    /// Some flows of the lane were not read yet: wait for a short pause.
     Walk,
 }
 
@@ -112,7 +114,7 @@ impl Dispatcher {
         }
     }
 
-    /// Runs until the workers stop.
+    /// Claims and starts the lane's jobs until the workers stop.
     pub(super) async fn run(mut self) {
         let stop = self.shared.stop.clone();
         while !stop.is_cancelled() {
@@ -129,7 +131,8 @@ impl Dispatcher {
         }
     }
 
-    /// Claims as many known jobs as there are free slots.
+    /// Claims as many due jobs as the lane has free slots. Returns what to wait for before the next
+    /// round.
     async fn round(&mut self) -> Result<WaitFor, store::Error> {
         if self.turns.lock().free() == 0 {
             return Ok(WaitFor::Full);
@@ -151,7 +154,7 @@ impl Dispatcher {
         Ok(if idle { WaitFor::Idle(scan.next_due) } else { WaitFor::Blocked(scan.next_due) })
     }
 
-    /// Pages through the flows until a job was claimed or all flows were read.
+    /// Pages through the lane's flows until a job was claimed or all flows were read.
     async fn search(&mut self) -> Result<WaitFor, store::Error> {
         for _ in 0..PAGES_PER_ROUND {
             let at_the_end = self.read_flows().await?;
@@ -169,7 +172,7 @@ impl Dispatcher {
         Ok(WaitFor::Walk)
     }
 
-    /// Scans the oldest jobs. If all of them are due, also reads the next page of flows.
+    /// Reads the lane's oldest jobs. If all of them are due, also reads the next page of flows.
     async fn scan(&mut self) -> Result<QueueScanResult, store::Error> {
         let deps = &self.shared.deps;
         let areas = (deps.areas.names)();
@@ -211,7 +214,8 @@ impl Dispatcher {
         Ok(self.walk.is_at_start())
     }
 
-    /// Claims and starts the chosen jobs. Returns false if none was chosen.
+    /// Claims and starts the jobs that get the lane's free slots. Returns false if no job was
+    /// chosen.
     async fn claim_chosen(&mut self) -> bool {
         let chosen = self.turns.lock().choose();
         if chosen.is_empty() {
@@ -284,7 +288,7 @@ impl Dispatcher {
         deps.store.write(async |c| store::jobs::claim(c, claim, deps.clock.now()).await).await
     }
 
-    /// Returns the due time of the first job that is not due yet.
+    /// Returns the due time of the lane's first job that is not due yet; `None` if there is none.
     async fn next_due(&self) -> Result<Option<Timestamp>, store::Error> {
         let deps = &self.shared.deps;
         let areas = (deps.areas.names)();
@@ -295,7 +299,8 @@ impl Dispatcher {
         Ok(due)
     }
 
-    /// Waits. Afterwards the scan is discarded, unless only a free slot was awaited.
+    /// Waits for the next round. Afterwards the scan is discarded, unless only a free slot was
+    /// awaited.
     async fn wait(&mut self, wait: WaitFor) {
         let wake = self.shared.deps.store.wake();
         self.walked_from_first &= matches!(wait, WaitFor::Walk);
@@ -321,7 +326,8 @@ impl Dispatcher {
         self.scan = None;
     }
 
-    /// Waits until a job is due or the next poll. `due` is when the first known job is due.
+    /// Waits until a job of the lane is due, at most for the poll interval. `due` is when the first
+    /// known job is due.
     async fn wait_until_due(&self, due: Option<Timestamp>) {
         let deps = &self.shared.deps;
         let mut until = Instant::now() + self.pause(due);
@@ -338,8 +344,8 @@ impl Dispatcher {
         }
     }
 
-    /// Waits until a job has ended, and then a little for others, because one claim of several jobs
-    /// costs as much as a claim of one.
+    /// Waits until a job of the lane has ended, and then up to 2 ms for others, because one claim
+    /// of several jobs costs as much as a claim of one.
     async fn wait_for_slots(&self) {
         self.freed.notified().await;
         let several = async {

@@ -36,56 +36,57 @@ use assurance_core::secrets::Keys;
 use assurance_store::{self as store, Store};
 use assurance_work::{AreaCode, AreaPolicy};
 
-/// Dependencies of the workers.
+/// What the job workers need from the rest of the service.
 #[derive(Clone)]
 pub struct WorkerDeps {
     /// Database with the job queue.
     pub store: Store,
-    /// Keys for the units of work.
+    /// Keys derived from the master key, for the units of work of job runs.
     pub keys: Arc<Keys>,
     /// Source of the current time.
     pub clock: Clock,
     /// Gives access to the code of the live areas.
     pub areas: AreaLookup,
-    /// Configuration of the workers.
+    /// Configuration of the job workers.
     pub settings: config::JobsConfig,
-    /// Records runs that end with an area's fault.
+    /// Records job runs that end with an area's fault.
     pub recordings: Recordings,
 }
 
-/// Gives the workers access to the live areas.
+/// Gives the job workers access to the live areas.
 #[derive(Clone)]
 pub struct AreaLookup {
     /// Returns the names of the live areas. Jobs of other areas are not claimed.
     pub names: Arc<ListAreaNames>,
-    /// Finds the version that runs a workspace's job.
+    /// Finds the version of an area that runs a workspace's jobs.
     pub find: Arc<FindArea>,
 }
 
-/// Returns the names of the live areas.
+/// Function that returns the names of the live areas.
 pub type ListAreaNames = dyn Fn() -> Vec<String> + Send + Sync;
 
-/// Finds the version of an area that serves a workspace; `None` if the area is not live.
+/// Function that finds the version of an area that runs a workspace's jobs; `None` if the area is
+/// not live.
 pub type FindArea = dyn Fn(&str, WorkspaceId) -> Option<RunnableArea> + Send + Sync;
 
-/// Receives the end of each run: true if it failed by the area's fault.
+/// Function that receives the end of each job run: true if the run failed by the area's fault.
 pub type RunObserver = dyn Fn(bool) + Send + Sync;
 
-/// Code and scope of one version.
+/// Code and scope of the area version that runs a workspace's jobs.
 #[derive(Clone)]
 pub struct RunnableArea {
     /// Code that runs the area's jobs.
     pub code: Arc<dyn AreaCode>,
-    /// Collections, events and jobs that a run can reach.
+    /// Collections, events and jobs that a job run can reach.
     pub scope: Arc<AreaPolicy>,
-    /// Receives the end of each run; `None` without a canary.
+    /// Receives the end of each job run; `None` if the area has no canary.
     pub observer: Option<Arc<RunObserver>>,
 }
 
-/// State shared by this process's workers.
+/// State that all job workers of this process share.
 struct WorkerState {
     deps: WorkerDeps,
-    /// Id of this process in the database.
+    /// Id of this process in the database, to which jobs are leased.
     worker: Uuid,
     batches: UnbatchedFlows,
     /// Cancelled when this process must stop claiming jobs.
@@ -94,17 +95,18 @@ struct WorkerState {
     abandon: CancellationToken,
 }
 
-/// This process's workers.
+/// The job workers of this process.
 pub struct Workers {
     shared: Arc<WorkerState>,
-    /// Tasks of dispatchers and running jobs.
+    /// Tasks of the lanes' dispatchers and of running jobs.
     working: TaskTracker,
-    /// Maintenance tasks, of which one renews the leases; they stop last.
+    /// Maintenance tasks of the job queue, of which one renews the leases; they stop last.
     upkeep: TaskTracker,
     upkeep_stop: CancellationToken,
 }
 
-/// Starts to run jobs. The process sends its first heartbeat before it claims a job.
+/// Starts the job workers of this process. The process sends its first heartbeat before it claims a
+/// job.
 pub async fn start(deps: WorkerDeps) -> Result<Workers, store::Error> {
     report::describe();
     let shared = Arc::new(WorkerState {
@@ -142,8 +144,8 @@ impl Workers {
         self.upkeep.spawn(stop.run_until_cancelled_owned(task));
     }
 
-    /// Stops claiming jobs and waits for running ones. Releases the jobs that have not ended after
-    /// `grace`, so that another process can claim them at once.
+    /// Stops claiming jobs and waits for the running ones. Releases the jobs that have not ended
+    /// after `grace`, so that another process can claim them at once.
     pub async fn drain(self, grace: Duration) {
         self.shared.stop.cancel();
         self.working.close();

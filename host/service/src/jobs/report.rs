@@ -15,7 +15,7 @@ const FAILED: &str = "assurance_failed_jobs";
 const RUNS: &str = "assurance_job_runs_total";
 const RUN_SECONDS: &str = "assurance_job_run_seconds";
 
-/// Registers the descriptions of the metrics.
+/// Registers the descriptions of the job metrics.
 pub(super) fn describe() {
     describe_gauge!(DEPTH, "Waiting and running jobs of all processes, by lane");
     describe_gauge!(
@@ -38,15 +38,15 @@ pub(super) fn depths(depths: &BTreeMap<Lane, LaneDepth>, now: Timestamp) {
     }
 }
 
-/// Sets the metric of jobs that failed for good.
+/// Sets the metric of stored jobs that failed for good.
 pub(super) fn failed(failed: &[(JobStatus, u64)]) {
     for (status, count) in failed {
         gauge!(FAILED, "status" => status.as_str()).set(*count as f64);
     }
 }
 
-/// Records the end of a run. `how` is `None` if the lease was lost and the run's effects were
-/// discarded.
+/// Logs and counts the end of a job run. `how` is `None` if the lease was lost and the run's
+/// effects were discarded.
 pub(super) fn ended(leased: &LeasedJob, how: Option<&JobEndKind>, took: Duration) {
     let (area, lane) = (&leased.job.area, leased.job.lane.as_str());
     let outcome = outcome(how);

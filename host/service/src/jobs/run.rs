@@ -21,13 +21,12 @@ use assurance_work::{
     run_outcome,
 };
 
-/// Number of write conflicts after which a run takes the workspace lock before
-/// it starts.
+/// Number of write conflicts after which a job run takes the workspace lock before it starts.
 const CONFLICTS_BEFORE_LOCK: u32 = 2;
-/// Time during which a run is repeated after write conflicts. Afterwards the job is returned to the
-/// queue.
+/// Time during which a job run is repeated after write conflicts. Afterwards the job is returned to
+/// the queue.
 const MAX_CONFLICT_TIME: Duration = Duration::from_secs(10);
-/// Maximum wait after a write conflict.
+/// Maximum wait after a write conflict of a job run, in milliseconds.
 const MAX_CONFLICT_PAUSE_MS: u64 = 250;
 /// Time beyond a job's timeout after which the host drops the run.
 const TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
@@ -36,17 +35,19 @@ const DEFER_MS: i64 = 1_000;
 /// Wait between two attempts to store a job's end.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// New states of a step's jobs, in their order; `None` if a lease was lost.
+/// New states of the jobs that ran in one step, in their order; `None` if the lease of the only job
+/// was lost.
 type StepEnd = Option<Vec<JobEndKind>>;
 
-/// Result of one attempt; `LostRace` means a write conflict.
+/// Result of one attempt of a job step: its jobs' new states, or `LostRace` for a write conflict,
+/// after which it is tried again.
 enum RunAttempt {
     Ended(StepEnd),
     LostRace,
 }
 
-/// Whether the run does not count as an attempt, because neither the area nor the job caused the
-/// failure.
+/// Whether a job run that failed with this error does not count as an attempt, because neither the
+/// area nor the job caused the failure.
 fn is_temporary(error: &CallError) -> bool {
     match error {
         CallError::Overloaded | CallError::Replaced | CallError::OverBudget(_) => true,
@@ -55,7 +56,7 @@ fn is_temporary(error: &CallError) -> bool {
     }
 }
 
-/// Returns whether the database refused the run for a reason that is not in the run. A run that
+/// Returns whether the database refused a job run for a reason that is not in the run. A run that
 /// exceeds the database's timeouts would exceed them again.
 fn is_outage(error: &store::Error) -> bool {
     use store::Error::{Full, Unavailable};
@@ -101,23 +102,23 @@ pub(super) async fn run(shared: &WorkerState, share: LaneConfig, mut jobs: Vec<L
     .await;
 }
 
-/// One transaction of a job, or of several together.
+/// One step of a job, or of several jobs together: one transaction.
 struct JobStep<'a> {
     shared: &'a WorkerState,
     share: LaneConfig,
-    /// At least one; several are of one kind and workspace.
+    /// Jobs that run in this step: at least one; several are of one kind and workspace.
     jobs: &'a [LeasedJob],
     slice_ends: Instant,
 }
 
 impl JobStep<'_> {
-    /// Returns the first job. What the jobs of a step have in common is read from it.
+    /// Returns the first job of the step. What the jobs of a step have in common is read from it.
     fn first(&self) -> &LeasedJob {
         &self.jobs[0]
     }
 
-    /// Runs the step. A panic of the host ends the jobs as faulted; otherwise they would stay
-    /// leased by this process.
+    /// Runs the step. If the host panics, its jobs end as faulted; otherwise they would stay leased
+    /// by this process.
     async fn run_or_fault(&self) -> StepEnd {
         if let Ok(ends) = AssertUnwindSafe(self.run()).catch_unwind().await {
             return ends;
@@ -201,8 +202,8 @@ impl JobStep<'_> {
         RunAttempt::Ended(self.settle(ends).await)
     }
 
-    /// Runs the jobs together. If that fails, each runs by itself later, and the failure is that
-    /// job's alone.
+    /// Runs the step's jobs in one call. If that fails, each runs by itself later, and the failure
+    /// is that job's alone.
     async fn attempt_together(
         &self,
         area: &RunnableArea,
@@ -233,14 +234,14 @@ impl JobStep<'_> {
         RunAttempt::Ended(self.settle(self.apart(&why)).await)
     }
 
-    /// Removes the waiting jobs that this run of merged events stands for.
+    /// Deletes the waiting jobs of merged events that this run delivers, too.
     async fn absorb(&self) -> Result<(), store::Error> {
         let (deps, job) = (&self.shared.deps, self.first());
         deps.store.write(async |c| store::jobs::absorb(c, job, deps.clock.now()).await).await?;
         Ok(())
     }
 
-    /// Commits the effects of the run together with the jobs' new states.
+    /// Commits the effects of the step together with the jobs' new states.
     async fn keep(&self, unit: UnitOfWork, outcomes: Vec<JobOutcome>) -> RunAttempt {
         let together = self.jobs.len() > 1;
         let ends: Vec<JobEndKind> = std::iter::zip(self.jobs, outcomes)
@@ -269,7 +270,7 @@ impl JobStep<'_> {
         RunAttempt::Ended(self.settle(ends).await)
     }
 
-    /// Stores the jobs' new states without effects of the run. Retries until the database accepts
+    /// Stores the jobs' new states without effects of the step. Retries until the database accepts
     /// them, because the jobs would stay leased otherwise.
     async fn settle(&self, ends: Vec<JobEndKind>) -> StepEnd {
         for end in self.job_ends(&ends) {
@@ -294,7 +295,8 @@ impl JobStep<'_> {
         deps.store.write(async |c| store::jobs::end(c, end, deps.clock.now()).await).await
     }
 
-    /// Returns the ends to store: one for all jobs with the same lease and the same new state.
+    /// Returns the records that store the jobs' new states: one for all jobs with the same lease
+    /// and the same new state.
     fn job_ends(&self, ends: &[JobEndKind]) -> Vec<JobEnd> {
         let mut stored: Vec<JobEnd> = Vec::new();
         for (LeasedJob { job, lease, .. }, how) in std::iter::zip(self.jobs, ends) {
@@ -312,7 +314,7 @@ impl JobStep<'_> {
         stored
     }
 
-    /// Returns the jobs to the queue, to be run by themselves.
+    /// Returns the jobs to the queue after they failed together, to be run one by one.
     fn apart(&self, why: &str) -> Vec<JobEndKind> {
         let jobs = self.jobs.len();
         tracing::warn!(why, jobs, "jobs failed together; each will run by itself");
@@ -385,34 +387,34 @@ impl JobStep<'_> {
         }
     }
 
-    /// Returns the ends of a faulted run. The details are only logged, because workspace members
-    /// see a job's error.
+    /// Returns the jobs' new states after a faulted run. The details are only logged, because
+    /// workspace members see a job's error.
     fn faulted(&self, error: &CallError) -> Vec<JobEndKind> {
         tracing::warn!(error = %error, "job run failed with a fault");
         let text = verdict::public_text(error);
         self.jobs.iter().map(|job| verdict::faulted(job, text, self.circumstances())).collect()
     }
 
-    /// Returns the jobs to the queue without counting the attempt.
+    /// Returns the jobs to the queue for a second, without counting the attempt.
     fn defer(&self) -> Vec<JobEndKind> {
         let at = self.shared.deps.clock.now().plus_ms(DEFER_MS);
         vec![JobEndKind::Release { at }; self.jobs.len()]
     }
 }
 
-/// Returns the area's timeout, limited by the operator's maximum. It is limited here and not when
-/// the job is enqueued, so that a lower maximum applies to queued jobs, too.
+/// Returns the timeout of a job run: the area's, limited by the operator's maximum. It is limited
+/// here and not when the job is enqueued, so that a lower maximum applies to queued jobs, too.
 fn timeout(wished_ms: u32, settings: &config::JobsConfig) -> Duration {
     Duration::from_millis(wished_ms.min(settings.max_timeout_ms).into())
 }
 
-/// Returns the wait after the nth write conflict.
+/// Returns the wait before a job run is repeated after the nth write conflict.
 fn conflict_pause(conflicts: u32) -> Duration {
     let doubled = 1 << conflicts.saturating_sub(1).min(10);
     Duration::from_millis(MAX_CONFLICT_PAUSE_MS.min(doubled))
 }
 
-/// Cancels a run that exceeds its timeout by [`TIMEOUT_MARGIN`].
+/// Cancels a job run that exceeds its timeout by [`TIMEOUT_MARGIN`].
 async fn guarded<T>(
     call: impl Future<Output = CallOutcome<T>>,
     timeout: Duration,

@@ -9,23 +9,23 @@ use assurance_core::domain::job::Lane;
 use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
 
-/// Interval between two deletions of old jobs.
+/// Interval between two deletions of old jobs, old mail counts and expired stored responses.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Interval between two deletions of unreferenced blobs.
 const SWEEP_BLOBS_EVERY: Duration = Duration::from_secs(3_600);
-/// Age at which an unreferenced blob is deleted, in milliseconds. No call needs this long between
-/// writing a blob and referencing it.
+/// Age at which a blob that no row references is deleted, in milliseconds. No call needs this long
+/// between writing a blob and referencing it.
 const UNREFERENCED_BLOB_AGE_MS: i64 = 24 * 3_600_000;
 /// Age at which counts of sent mails are deleted, in milliseconds. Mail limits count days.
 const MAIL_COUNTS_LIVE_MS: i64 = 24 * 3_600_000;
-/// Number of stored responses that are deleted in one batch.
+/// Maximum number of expired stored responses that are deleted in one batch.
 const RESPONSES_PER_BATCH: u32 = 1_000;
-/// Interval between two counts of the lanes. A count is slower for longer queues.
+/// Interval between two counts of the jobs of all lanes. A count is slower for longer queues.
 const COUNT_EVERY: Duration = Duration::from_secs(15);
-/// Wait after a failed heartbeat.
+/// Wait after a failed heartbeat before the next one.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Sends heartbeats until the future is dropped.
+/// Sends heartbeats, which extend the leases of this process's jobs, until the future is dropped.
 pub(super) async fn renew_leases(shared: Arc<WorkerState>) {
     let every = Duration::from_millis(u64::from(shared.deps.settings.heartbeat_ms));
     let mut pause = every;
@@ -44,7 +44,7 @@ pub(super) async fn renew_leases(shared: Arc<WorkerState>) {
     }
 }
 
-/// Sends one heartbeat, which extends this process's leases.
+/// Sends one heartbeat, which extends the leases of this process's jobs.
 pub(super) async fn send_heartbeat(shared: &WorkerState) -> Result<(), store::Error> {
     let deps = &shared.deps;
     let mut connection = deps.store.writer().await?;
@@ -55,8 +55,8 @@ pub(super) async fn send_heartbeat(shared: &WorkerState) -> Result<(), store::Er
     Ok(())
 }
 
-/// Returns the jobs of lost processes to the queue, and counts the lanes, until the future is
-/// dropped.
+/// Returns the jobs of lost processes to the queue, and counts the jobs of each lane, until the
+/// future is dropped.
 pub(super) async fn maintain(shared: Arc<WorkerState>) {
     let every = Duration::from_millis(u64::from(shared.deps.settings.heartbeat_ms));
     let mut counted = None;
@@ -94,7 +94,8 @@ pub(super) async fn delete_old_blobs(shared: Arc<WorkerState>) {
     }
 }
 
-/// Returns true at the first call, and then at most once in each interval.
+/// Returns true at the first call, and then at most once in each interval. `last` is when it last
+/// returned true.
 fn is_due(last: &mut Option<Instant>, every: Duration) -> bool {
     let due = last.is_none_or(|at| at.elapsed() >= every);
     if due {
@@ -152,13 +153,13 @@ async fn sweep(shared: &WorkerState) -> Result<(), store::Error> {
     sweep_answers(shared).await
 }
 
-/// Returns the database's time. What expires for all nodes expires by this clock.
+/// Returns the database's time, by which leases, jobs and stored responses of all nodes expire.
 async fn database_time(shared: &WorkerState) -> Result<Timestamp, store::Error> {
     let deps = &shared.deps;
     deps.store.read(async |c| store::jobs::lease_clock(c, deps.clock.now()).await).await
 }
 
-/// Deletes stored responses that have expired.
+/// Deletes stored responses of idempotency keys that have expired.
 async fn sweep_answers(shared: &WorkerState) -> Result<(), store::Error> {
     let deps = &shared.deps;
     loop {
@@ -186,7 +187,8 @@ async fn sweep_blobs(shared: &WorkerState) -> Result<(), store::Error> {
     Ok(())
 }
 
-/// Releases all leases of this process and deletes its row.
+/// Releases all leases of this process's jobs and deletes the process's row. Called when the
+/// workers have stopped.
 pub(super) async fn deregister(shared: &WorkerState) -> Result<(), store::Error> {
     let deps = &shared.deps;
     let now = deps.clock.now();
@@ -220,7 +222,7 @@ mod tests {
 
     const HOUR_MS: i64 = 3_600_000;
 
-    /// A node whose clock differs from the database's.
+    /// Returns the worker state of a node whose clock differs from the database's.
     fn node(store: &Store, clock: Clock) -> WorkerState {
         WorkerState {
             batches: super::super::batch::UnbatchedFlows::default(),
@@ -239,10 +241,10 @@ mod tests {
         }
     }
 
-    /// More rows than a sweep deleted when it ended after twenty batches.
+    /// Number of old rows that the test inserts: more than twenty batches of a sweep delete.
     const MANY: u32 = 20_001;
 
-    /// Inserts as many ended jobs and expired responses.
+    /// Inserts [`MANY`] ended jobs and as many expired stored responses.
     async fn insert_old_rows(store: &Store) {
         let numbers = format!(
             "WITH RECURSIVE numbers (n) AS \

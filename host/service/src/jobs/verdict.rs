@@ -5,21 +5,21 @@ use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
 use assurance_work::CallError;
 
-/// Maximum length of the error text that is stored with a job.
+/// Maximum length of the error text that is stored with a job, in characters.
 const MAX_ERROR_CHARS: usize = 1_000;
 
-/// Input of the rules in addition to the job.
+/// Input of the decision about a job's next state, in addition to the job and its result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VerdictInput {
-    /// Time at which the run ended.
+    /// Time at which the job's run ended.
     pub(super) now: Timestamp,
-    /// Wait before the next attempt, from the lane's backoff.
+    /// Wait before the job's next attempt, from the lane's backoff, in milliseconds.
     pub(super) backoff_ms: i64,
     /// Whether a job that continues releases its slot first.
     pub(super) requeue: bool,
 }
 
-/// Returns the next state after a run whose effects are committed.
+/// Returns a job's next state after a run whose effects are committed.
 pub(super) fn kept(job: &LeasedJob, outcome: JobOutcome, with: VerdictInput) -> JobEndKind {
     match outcome {
         JobOutcome::Done => JobEndKind::Done { keep: !job.is_event() },
@@ -30,7 +30,8 @@ pub(super) fn kept(job: &LeasedJob, outcome: JobOutcome, with: VerdictInput) -> 
     }
 }
 
-/// Returns the next state after a run whose effects are discarded.
+/// Returns a job's next state after a run that returned a failure, so that its effects are
+/// discarded.
 pub(super) fn dropped(job: &LeasedJob, failure: JobFailure, with: VerdictInput) -> JobEndKind {
     match failure {
         JobFailure::Retry(error) => again(job, with.now.plus_ms(with.backoff_ms), error),
@@ -38,12 +39,13 @@ pub(super) fn dropped(job: &LeasedJob, failure: JobFailure, with: VerdictInput) 
     }
 }
 
-/// Returns the next state after a fault: the run counts as a failed attempt.
+/// Returns a job's next state after a fault: the run counts as a failed attempt.
 pub(super) fn faulted(job: &LeasedJob, what: &str, with: VerdictInput) -> JobEndKind {
     again(job, with.now.plus_ms(with.backoff_ms), what.to_owned())
 }
 
-/// Schedules another attempt, or ends the job if no attempt is left.
+/// Returns the next state of a job whose attempt failed: another attempt, or the end of the job if
+/// no attempt is left.
 fn again(job: &LeasedJob, at: Timestamp, error: String) -> JobEndKind {
     let error = shortened(error);
     if job.attempt >= job.job.max_attempts {
@@ -53,7 +55,7 @@ fn again(job: &LeasedJob, at: Timestamp, error: String) -> JobEndKind {
     }
 }
 
-/// Returns the error text that members see after a fault.
+/// Returns the error text that workspace members see after a job's run failed with a fault.
 pub(super) fn public_text(error: &CallError) -> &'static str {
     match error {
         CallError::Trap(_) | CallError::Panic(_) => "the area's code failed",
@@ -76,8 +78,8 @@ pub(super) fn public_text(error: &CallError) -> &'static str {
     }
 }
 
-/// Makes a text storable: limits its length and removes the null character, which PostgreSQL does
-/// not accept.
+/// Makes a job's error text storable: limits its length and replaces the null character, which
+/// PostgreSQL does not accept.
 fn shortened(error: String) -> String {
     let mut error = if error.contains('\0') { error.replace('\0', "\u{fffd}") } else { error };
     if let Some((end, _)) = error.char_indices().nth(MAX_ERROR_CHARS) {

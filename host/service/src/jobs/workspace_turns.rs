@@ -11,7 +11,8 @@ use assurance_core::domain::job::JobFlow;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::jobs::PendingJob;
 
-/// State of one lane: its running jobs by workspace, and the known waiting jobs.
+/// Chooses the jobs that get a lane's free slots: has the lane's running jobs by workspace, and its
+/// known waiting jobs.
 #[derive(Debug)]
 pub(super) struct WorkspaceTurns {
     capacity: u32,
@@ -20,7 +21,7 @@ pub(super) struct WorkspaceTurns {
     running: u32,
     running_of: HashMap<WorkspaceId, u32>,
     running_in: HashMap<JobFlow, u32>,
-    /// Due times of the known waiting jobs, sorted within each flow.
+    /// Due times of the known waiting jobs of each flow (workspace and resource), sorted.
     waiting: BTreeMap<JobFlow, VecDeque<Timestamp>>,
     /// Number of the turn in which each workspace last got a slot.
     last_turn: HashMap<WorkspaceId, u64>,
@@ -42,12 +43,12 @@ impl WorkspaceTurns {
         }
     }
 
-    /// Returns the number of free slots.
+    /// Returns the number of free slots of the lane.
     pub(super) fn free(&self) -> u32 {
         self.capacity.saturating_sub(self.running)
     }
 
-    /// Forgets the known waiting jobs.
+    /// Forgets the lane's known waiting jobs, because a new scan replaces them.
     pub(super) fn forget_waiting(&mut self) {
         let running_of = &self.running_of;
         self.last_turn.retain(|workspace, _| {
@@ -56,7 +57,8 @@ impl WorkspaceTurns {
         self.waiting.clear();
     }
 
-    /// Adds due jobs. Flows with known jobs are not changed, because the jobs may be the same.
+    /// Adds due jobs to the known waiting jobs. Flows with known jobs are not changed, because the
+    /// jobs may be the same.
     pub(super) fn note_waiting(&mut self, due: &[PendingJob]) {
         let known: HashSet<JobFlow> = self.waiting.keys().copied().collect();
         for job in due.iter().filter(|job| !known.contains(&job.flow)) {
@@ -64,13 +66,13 @@ impl WorkspaceTurns {
         }
     }
 
-    /// Whether no due job is known.
+    /// Whether the lane has no known due job.
     pub(super) fn has_none_waiting(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Assigns the free slots to waiting jobs. They count as running until
-    /// [`WorkspaceTurns::ended`].
+    /// Assigns the lane's free slots to waiting jobs: returns a number of jobs for each flow. They
+    /// count as running until [`WorkspaceTurns::ended`].
     pub(super) fn choose(&mut self) -> Vec<(JobFlow, u32)> {
         let mut chosen = BTreeMap::<JobFlow, u32>::new();
         while self.free() > 0
@@ -99,8 +101,8 @@ impl WorkspaceTurns {
         decrease(&mut self.running_in, flow);
     }
 
-    /// Returns the next flow: of the workspace with the fewest slots, then of the one whose last
-    /// turn is oldest; within it the flow whose job waits longest.
+    /// Returns the flow whose job gets the next slot: of the workspace with the fewest slots, then
+    /// of the one whose last turn is oldest; within it the flow whose job waits longest.
     fn next(&self) -> Option<JobFlow> {
         let may_run = self.waiting.iter().filter(|(flow, _)| self.has_room(**flow));
         let turn = |(flow, due): &(&JobFlow, &VecDeque<Timestamp>)| {

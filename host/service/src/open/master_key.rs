@@ -15,19 +15,20 @@ const RESTORE: &str = "Restore the key from the backup that belongs to this data
     node of a fleet, copy the key of another node. host/OPERATING.md, \"Keys and backup\", says \
     what to do if the key is lost";
 
-/// Why a process cannot use its master key.
+/// Why a process cannot use its master key with its database.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WrongKey {
-    /// The database is used with another key.
+    /// The database is used with another master key.
     #[error("{key} is not the master key that the database {database} is used with. {RESTORE}")]
     Other { key: String, database: String },
-    /// The database has no check value, and none of its encrypted values decrypts with this key.
+    /// The database has no check value of a master key, and none of its encrypted values decrypts
+    /// with this key.
     #[error(
         "{key} decrypts none of the {sealed} encrypted values in the database {database}. \
         {RESTORE}"
     )]
     OpensNothing { key: String, database: String, sealed: usize },
-    /// The key file is missing, and a new key would decrypt nothing of the database.
+    /// The master key file is missing, and a new key would decrypt nothing of the database.
     #[error(
         "the master key file {} is missing, and the database {database} is in use: a new key \
         cannot decrypt its values. {RESTORE}",
@@ -36,7 +37,8 @@ pub(super) enum WrongKey {
     Missing { file: PathBuf, database: String },
 }
 
-/// Loads this process's keys. Creates a key file only for an unused database.
+/// Loads the master key and checks that it is the one that the database is used with. Creates a key
+/// file only for an unused database.
 pub(super) async fn keys(config: &Config, store: &Store, clock: &Clock) -> anyhow::Result<Keys> {
     let (given, mut connection) = (configured_keys(config)?, store.writer().await?);
     let stored = installation::key_check(&mut connection).await?;
@@ -71,7 +73,8 @@ pub(super) async fn keys(config: &Config, store: &Store, clock: &Clock) -> anyho
     Err(WrongKey::Other { key, database }.into())
 }
 
-/// Returns the key from the configuration or its file; `None` if there is no file. Changes nothing.
+/// Returns the keys of the master key from the configuration or its file; `None` if there is no
+/// file. Changes nothing.
 ///
 /// # Errors
 /// The key is not 32 bytes in base64, or other users can read the file.
@@ -90,8 +93,8 @@ pub fn configured_keys(config: &Config) -> anyhow::Result<Option<Keys>> {
     Ok(Keys::load(&file)?)
 }
 
-/// Refuses a key that decrypts none of the stored values. If only some do not decrypt, logs it:
-/// they were encrypted with a former key.
+/// Refuses a master key that decrypts none of the stored values. If only some do not decrypt, logs
+/// it: they were encrypted with a former key.
 fn check_sealed(
     config: &Config,
     keys: &Keys,

@@ -20,7 +20,7 @@ use assurance_store::{self as store, Store};
 
 pub use master_key::configured_keys;
 
-/// Resources that commands and the service share.
+/// Opened resources that commands and the service share.
 #[derive(Clone, Debug)]
 pub struct OpenResources {
     /// Database and blob store.
@@ -33,8 +33,8 @@ pub struct OpenResources {
     pub clock: Clock,
 }
 
-/// Opens keys, store and users for a command. Does not migrate the database of an older release,
-/// whose service may be running.
+/// Opens keys, store and user management for a command. Does not migrate the database of an older
+/// release, whose service may be running.
 ///
 /// # Errors
 /// Names the resource that could not be opened and how to fix it.
@@ -42,7 +42,7 @@ pub async fn open(config: &Config) -> anyhow::Result<OpenResources> {
     open_with(config, async |settings| Store::open_without_upgrade(&settings).await).await
 }
 
-/// Opens keys, store and users for the service, and migrates the database.
+/// Opens keys, store and user management for the service, and migrates the database.
 ///
 /// # Errors
 /// Names the resource that could not be opened and how to fix it.
@@ -87,7 +87,7 @@ fn timeouts(database: &config::DatabaseConfig) -> store::Timeouts {
     }
 }
 
-/// Returns the location of the blob store.
+/// Returns the configured location of the blob store: a folder, or a bucket with its credentials.
 ///
 /// # Errors
 /// The endpoint is not a URL, or the credentials cannot be read.
@@ -107,7 +107,8 @@ pub fn place_of_blobs(config: &Config) -> anyhow::Result<BlobLocation> {
     })))
 }
 
-/// Returns the operators' bearer token. Reads it from its file, or creates the file.
+/// Returns the operators' bearer token from this file. Creates the file with a random token if it
+/// is missing.
 ///
 /// # Errors
 /// The file cannot be used, or other users can read it.

@@ -15,22 +15,23 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 
-/// Maximum number of differences counted for one request.
+/// Maximum number of differences between the two responses to one request that are counted.
 const MAX_DIFFERENCES: usize = 50;
-/// Maximum number of positions that are stored; differences at other positions are only counted.
+/// Maximum number of positions in responses whose differences are stored; differences at other
+/// positions are only counted.
 const MAX_POSITIONS: usize = 500;
-/// Maximum number of examples stored for one position.
+/// Maximum number of example requests stored for one position.
 const EXAMPLES: usize = 3;
-/// Maximum length of a shown value, in characters.
+/// Maximum length of a response value that an example shows, in characters.
 const MAX_SHOWN_CHARS: usize = 200;
 
-/// Results of the comparisons of one shadow version.
+/// Collected results of comparing a shadow version's responses with the live version's.
 #[derive(Debug)]
 pub struct ShadowComparison {
     kept: Mutex<ComparisonState>,
     running: AtomicU32,
-    /// Key of the value digests. Without it, a digest of a value with few possibilities could be
-    /// reversed.
+    /// Key of the digests that stand for values in examples. Without it, a digest of a value with
+    /// few possibilities could be reversed.
     key: [u8; 16],
 }
 
@@ -98,7 +99,8 @@ pub struct DifferenceExample {
     pub candidate: String,
 }
 
-/// Permission to execute one copy of a request. Dropping it frees the place for another copy.
+/// Permission to execute one copy of a request on the shadow version. Dropping it makes room for
+/// another copy.
 #[derive(Debug)]
 pub struct ShadowPermit(Arc<ShadowComparison>);
 
@@ -109,7 +111,8 @@ impl Drop for ShadowPermit {
 }
 
 impl ShadowComparison {
-    /// Returns a permit, or counts a dropped copy if `most` copies are running.
+    /// Returns the permit to execute a copy of a request, or counts a dropped copy if `most` copies
+    /// are running.
     pub fn begin(self: &Arc<Self>, most: u32) -> Option<ShadowPermit> {
         let place = ShadowPermit(Arc::clone(self));
         if self.running.fetch_add(1, Ordering::AcqRel) < most {
@@ -119,12 +122,13 @@ impl ShadowComparison {
         None
     }
 
-    /// Counts a copy that the host or the database ended.
+    /// Counts a copied request that the host or the database ended.
     pub fn failed(&self) {
         self.kept.lock().counts.failed += 1;
     }
 
-    /// Compares two responses to one request and counts the differences.
+    /// Compares the live version's and the shadow version's response to one request and counts the
+    /// differences.
     pub fn compare(&self, request: &ComparedRequest<'_>, live: &Json, candidate: &Json) {
         let found = differences(live, candidate);
         let mut kept = self.kept.lock();
@@ -149,7 +153,8 @@ impl ShadowComparison {
         }
     }
 
-    /// Returns the counts and the positions, most frequent first.
+    /// Returns the numbers of copied requests, and the positions at which responses differ, most
+    /// frequent first.
     #[must_use]
     pub fn report(&self) -> (ShadowCounts, Vec<ResponseDifference>) {
         let kept = self.kept.lock();
@@ -183,16 +188,16 @@ impl ShadowComparison {
     }
 }
 
-/// The request whose responses are compared.
+/// A request whose responses of the live and the shadow version are compared.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedRequest<'a> {
     /// Id of the live request.
     pub request_id: &'a str,
-    /// Operation id.
+    /// Operation id of the request.
     pub operation: &'a str,
-    /// Whether both versions read the same state.
+    /// Whether both versions read the same state of the data.
     pub exact: bool,
-    /// Whether examples show values.
+    /// Whether examples show the values in responses instead of digests.
     pub shown: bool,
 }
 
@@ -212,11 +217,12 @@ impl ComparisonState {
     }
 }
 
-/// JSON Pointer, live value and candidate's value; `None` for an absent value.
+/// A position at which two JSON values differ: JSON Pointer, live value and candidate's value;
+/// `None` for an absent value.
 type DifferentValues<'v> = (String, Option<&'v Json>, Option<&'v Json>);
 
-/// Returns the positions at which two values differ, by JSON Pointer (RFC 6901). Returns at most
-/// the first 50.
+/// Returns the positions at which two JSON values differ, by JSON Pointer (RFC 6901). Returns at
+/// most the first 50.
 #[must_use]
 pub fn differences<'v>(one: &'v Json, other: &'v Json) -> Vec<DifferentValues<'v>> {
     let mut found = Vec::new();
@@ -267,7 +273,7 @@ fn step<'v>(
     at.truncate(length);
 }
 
-/// Replaces array indexes and document ids in a pointer by `*`.
+/// Replaces array indexes and document ids in a JSON Pointer by `*`.
 fn general(pointer: &str) -> String {
     let document = pointer.starts_with("/effects/documents/");
     let steps = pointer.split('/').enumerate().map(|(depth, step)| {

@@ -5,12 +5,12 @@ use std::fmt;
 use super::Snapshot;
 use assurance_core::domain::manifest::Manifest;
 
-/// An area that would lose access to something.
+/// An area that would lose access to another area's data or events, and what it would lose.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LostDependency {
-    /// Area name; `None` means every area.
+    /// Name of the dependent area; `None` means every area.
     pub area: Option<String>,
-    /// Description of the loss.
+    /// Access that the dependent area would lose, as text for a message.
     pub what: String,
 }
 
@@ -22,8 +22,8 @@ impl fmt::Display for LostDependency {
 }
 
 impl Snapshot {
-    /// Returns the live areas that depend on an area. An area that subscribes to all events does
-    /// not depend on a particular one.
+    /// Returns what live areas would lose if this area were removed. An area that subscribes to all
+    /// events does not depend on a particular one.
     #[must_use]
     pub fn dependents(&self, name: &str) -> Vec<LostDependency> {
         let Some(area) = self.area(name) else { return Vec::new() };

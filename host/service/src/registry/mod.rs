@@ -32,36 +32,36 @@ use assurance_core::domain::trial::Trial;
 use assurance_runtime::LoadedArea;
 use assurance_work::{AreaPolicy, LimitsByArea};
 
-/// Why a version cannot become live.
+/// Why the registry refuses a change: a version cannot become live, or its area is not live.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// The manifest is invalid.
     #[error(transparent)]
     Manifest(#[from] InvalidManifest),
-    /// Another owner has the route.
+    /// Another area or the host has the route that the area declares.
     #[error("area {area:?} declares {route}, which is taken by {owner}; choose another path")]
     RouteTaken {
-        /// Method and path of the route.
+        /// Method and path of the route that is taken.
         route: String,
         /// Area that has the route, or `host`.
         owner: String,
         /// Name of the refused area.
         area: String,
     },
-    /// Another owner has the operation id.
+    /// Another area or the host has the operation id that the area declares.
     #[error("area {area:?} declares operation id {operation:?}, which is taken by {owner}")]
     OperationTaken {
-        /// The operation id.
+        /// Operation id that is taken.
         operation: String,
         /// Area that has the operation, or `host`.
         owner: String,
         /// Name of the refused area.
         area: String,
     },
-    /// Another area publishes the event.
+    /// Another area publishes the event that the area declares.
     #[error("area {area:?} publishes {event:?}, which is published by {owner}")]
     EventTaken {
-        /// The event's name.
+        /// Name of the event that is taken.
         event: String,
         /// Area that publishes the event.
         owner: String,
@@ -73,24 +73,24 @@ pub enum RegistryError {
     NotLive(String),
 }
 
-/// The change of one area by an installation or a removal.
+/// Change of one area in the registry, with its versions before and after.
 #[derive(Clone, Debug)]
 pub struct LiveChange {
-    /// Area name.
+    /// Name of the area that changed.
     pub area: String,
-    /// Former live version; `None` if the area is new.
+    /// Live version before the change; `None` if the area is new.
     pub before: Option<Arc<AreaVersion>>,
-    /// New live version; `None` if the area is removed.
+    /// Live version after the change; `None` if the area was removed.
     pub now: Option<Arc<AreaVersion>>,
-    /// Version that was on trial; `None` if there was no trial. Its trial has ended, or began
-    /// again.
+    /// Version that was on trial before the change; `None` if there was no trial. Its trial has
+    /// ended, or began again.
     pub tried: Option<Arc<AreaVersion>>,
 }
 
-/// Target state of one area in the next snapshot.
+/// State that one area shall have in the next snapshot of the registry.
 #[derive(Clone, Copy, Debug)]
 pub enum AreaTargetState<'a> {
-    /// This version is live; a running trial ends.
+    /// This version is live; a running trial of the area ends.
     Live(&'a Arc<AreaVersion>),
     /// The area is removed.
     Removed,
@@ -100,7 +100,7 @@ pub enum AreaTargetState<'a> {
     NoTrial,
 }
 
-/// A validated change that is not live yet.
+/// A validated change of the registry that is not live yet.
 #[derive(Debug)]
 pub struct ChangePlan {
     base: Arc<Snapshot>,
@@ -110,18 +110,18 @@ pub struct ChangePlan {
 }
 
 impl ChangePlan {
-    /// Returns whether the plan only begins or ends a trial and keeps the live version.
+    /// Returns whether the change only begins or ends a trial and keeps the live version.
     #[must_use]
     pub fn is_of_trial(&self) -> bool {
         self.of_trial
     }
 }
 
-/// Live areas of this process, as a pointer to the current snapshot.
+/// The live areas of this process, as a pointer to the current snapshot.
 #[derive(Debug)]
 pub struct Registry {
     current: ArcSwap<Snapshot>,
-    /// Locked while the pointer is swapped; readers never lock it.
+    /// Locked while the pointer to the current snapshot is swapped; readers never lock it.
     activating: Mutex<()>,
     host: Arc<[HostOperation]>,
     ceilings: ContractLimits,
@@ -138,14 +138,14 @@ impl Registry {
         Self { current, activating: Mutex::new(()), host, ceilings, limits }
     }
 
-    /// Returns the current snapshot.
+    /// Returns the current snapshot of the live areas.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
 
-    /// Compiles the routes and schemas of a loaded version. That takes time, so
-    /// it runs before the version is planned and off the serving threads.
+    /// Compiles the routes and schemas of a loaded version. That takes time, so it runs before the
+    /// version is planned and off the serving threads.
     ///
     /// # Errors
     /// The version's manifest breaks a rule.
@@ -161,7 +161,8 @@ impl Registry {
         Ok(Arc::new(AreaVersion { manifest, digest, generation, imports, code, scope, routes }))
     }
 
-    /// Checks a change of one area against the live ones.
+    /// Checks a change of one area against the other live areas. Returns the plan, which
+    /// [`Registry::activate`] makes live.
     ///
     /// # Errors
     /// Every way in which a version cannot go live or be tried.
@@ -182,8 +183,8 @@ impl Registry {
         Ok(ChangePlan { base, next, change, of_trial })
     }
 
-    /// Makes a plan live. Returns `None` if another change happened since; the caller must plan
-    /// again.
+    /// Makes a planned change live. Returns `None` if another change happened since the plan was
+    /// made; the caller must plan again.
     pub fn activate(&self, plan: ChangePlan) -> Option<LiveChange> {
         let _one_at_a_time = self.activating.lock();
         if !Arc::ptr_eq(&self.current.load(), &plan.base) {
@@ -194,8 +195,8 @@ impl Registry {
         Some(plan.change)
     }
 
-    /// Computes the routes and scopes of all versions in the next snapshot. `area` is the one that
-    /// changes.
+    /// Builds the next snapshot: computes the routes and scopes of all its versions. `changed` is
+    /// the name of the area that changes.
     fn assemble(
         &self,
         (mut areas, mut trials): NextVersions,
@@ -220,7 +221,8 @@ impl Registry {
         Ok(Arc::new(Snapshot::new(areas, trials, host, Some(changed))?))
     }
 
-    /// Computes one version's routes and scope, with this version in place of its area's live one.
+    /// Computes one version's routes and scope in the next snapshot, with this version in place of
+    /// its area's live one.
     fn version(
         &self,
         version: &AreaVersion,
@@ -250,17 +252,20 @@ impl Registry {
 /// Live versions and versions on trial of the next snapshot, by area.
 type NextVersions = (BTreeMap<String, Arc<AreaVersion>>, BTreeMap<String, Arc<OnTrial>>);
 
-/// Live areas in the next snapshot, which determine a version's routes and scope.
+/// Manifests and events of the live areas in the next snapshot, which determine each version's
+/// routes and scope.
 struct NextLiveAreas<'a> {
     live: &'a [&'a Manifest],
     events: Vec<String>,
-    /// Whether the events are those of the current snapshot. If so, compiled routes are reused.
+    /// Whether the live areas' events are those of the current snapshot. If so, compiled routes are
+    /// reused.
     same_events: bool,
-    /// Name of the area that changes.
+    /// Name of the area that the change is about.
     changed: &'a str,
 }
 
-/// Returns the versions of the next snapshot: those of `base`, with the target state of one area.
+/// Returns the versions of the next snapshot: those of the snapshot `base`, with the target state
+/// of one area.
 fn next_versions(base: &Snapshot, area: &str, target: AreaTargetState<'_>) -> NextVersions {
     let live = base.areas().map(|area| (area.manifest.name.clone(), Arc::clone(area)));
     let trials = base.trials().map(|one| (one.trial.area.clone(), Arc::clone(one)));

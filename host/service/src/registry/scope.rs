@@ -18,7 +18,8 @@ const EVENT_ATTEMPTS: u32 = 10;
 /// milliseconds.
 const EVENT_TIMEOUT_MS: u32 = 30_000;
 
-/// Returns the scope of one area. `live` includes the area itself.
+/// Returns the scope of one area's calls. `live` has the manifests of all live areas, including its
+/// own.
 pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: WorkLimits) -> AreaPolicy {
     AreaPolicy {
         area: manifest.name.clone(),
@@ -81,7 +82,7 @@ fn collection_scope(area: &str, collection: &CollectionSpec, own: bool) -> Colle
     }
 }
 
-/// Returns the fields whose schema has `x-searched`.
+/// Returns the fields of a collection whose schema has `x-searched`, which get a substring index.
 fn searched(collection: &CollectionSpec) -> Vec<SubstringIndexSpec> {
     let members = collection.schema["properties"].as_object();
     let searched = members.into_iter().flatten().filter_map(|(text, schema)| {
@@ -100,9 +101,9 @@ fn subscribers(event: &str, live: &[&Manifest]) -> Vec<Subscriber> {
         .collect()
 }
 
-/// Returns the collection whose documents list the events that a workspace
-/// requests of the area: An area that subscribes to an event by its name
-/// receives it in any case.
+/// Returns the field that lists the events that a workspace requests of a subscribing area. Returns
+/// `None` if there is none, or if the area subscribes to the event by its name, so that it receives
+/// the event in any case.
 fn requests(event: &str, area: &Manifest) -> Option<RequestedEventsField> {
     if names(area, event) {
         return None;

@@ -35,7 +35,7 @@ pub struct AreaVersion {
 }
 
 impl AreaVersion {
-    /// Whether this process can run the version; false if only its manifest was loaded.
+    /// Whether this process can run the version's code; false if only its manifest was loaded.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
         self.code.is_loaded()
@@ -57,29 +57,29 @@ impl fmt::Debug for AreaVersion {
     }
 }
 
-/// Result of a route lookup.
+/// Result of looking up the route for a method and a path.
 #[derive(Debug)]
 pub enum RouteLookup<'s, 'p> {
-    /// A route of an area.
+    /// A route of an area matches the method and the path.
     Route(RouteMatch<'s, 'p>),
-    /// The path exists with other methods; the value of the `Allow` header.
+    /// The path exists with other methods; contains the value of the `Allow` header.
     MethodNotAllowed(&'s str),
-    /// No route has this path.
+    /// No route of an area has this path.
     Nothing,
 }
 
-/// A matched route with its path parameters.
+/// Route that a request matches, with its path parameters.
 #[derive(Debug)]
 pub struct RouteMatch<'s, 'p> {
-    /// Area of the route.
+    /// Live version of the area that has the route.
     pub area: &'s Arc<AreaVersion>,
-    /// Matched route.
+    /// Contract of the matched route.
     pub route: &'s RouteContract,
     /// Percent-encoded path parameters, in the order of `route.path_parameters`.
     pub path_values: Vec<&'p str>,
 }
 
-/// The live areas with their routes and their OpenAPI document.
+/// The live areas at one moment, with their routes and their OpenAPI document.
 pub struct Snapshot {
     areas: BTreeMap<String, Arc<AreaVersion>>,
     trials: BTreeMap<String, Arc<OnTrial>>,
@@ -90,14 +90,14 @@ pub struct Snapshot {
     pages: Mutex<CachedPages>,
 }
 
-/// Cached pages that were rendered from the OpenAPI document.
+/// Cached documentation pages that were rendered from the OpenAPI document, by name.
 #[derive(Default)]
 struct CachedPages {
     by_name: HashMap<String, Bytes>,
     bytes: usize,
 }
 
-/// Maximum size of all cached pages, in bytes.
+/// Maximum total size of a snapshot's cached pages, in bytes.
 const MAX_PAGES_BYTES: usize = 32 << 20;
 
 impl fmt::Debug for Snapshot {
@@ -106,7 +106,7 @@ impl fmt::Debug for Snapshot {
     }
 }
 
-/// Routes of one path by method.
+/// Routes of one path template, by HTTP method.
 #[derive(Default)]
 struct MethodTable {
     by_method: [Option<(Arc<AreaVersion>, usize)>; Method::ALL.len()],
@@ -121,7 +121,7 @@ impl MethodTable {
 }
 
 impl Snapshot {
-    /// Returns a snapshot without areas.
+    /// Returns a snapshot without areas, with the host's own operations.
     pub(super) fn empty(host: Arc<[HostOperation]>) -> Self {
         Self {
             areas: BTreeMap::new(),
@@ -157,7 +157,8 @@ impl Snapshot {
         Ok(Self { areas, trials, paths, tables, host, document, pages })
     }
 
-    /// Finds the route for a method and a path. `None` stands for a method that no route can have.
+    /// Finds the route for a method and a path. `None` as method stands for one that no route can
+    /// have.
     #[must_use]
     pub fn route<'s, 'p>(&'s self, method: Option<Method>, path: &'p str) -> RouteLookup<'s, 'p> {
         let Ok(matched) = self.paths.at(path) else { return RouteLookup::Nothing };
@@ -183,13 +184,13 @@ impl Snapshot {
         self.areas.get(name)
     }
 
-    /// Returns every live area, sorted by name.
+    /// Returns the live version of every area, sorted by the area's name.
     pub fn areas(&self) -> impl Iterator<Item = &Arc<AreaVersion>> {
         self.areas.values()
     }
 
-    /// Returns the version of an area on trial. It has no routes of its own: the live version's
-    /// manifest decides which requests are valid.
+    /// Returns the version of an area on trial; `None` if there is none. It has no routes of its
+    /// own: the live version's manifest decides which requests are valid.
     #[must_use]
     pub fn trial(&self, name: &str) -> Option<&Arc<OnTrial>> {
         self.trials.get(name)
@@ -200,7 +201,7 @@ impl Snapshot {
         self.trials.values()
     }
 
-    /// Returns the OpenAPI document. The first call renders it.
+    /// Returns the OpenAPI document of the live areas. The first call renders it.
     pub fn openapi(&self, base_url: &str) -> &OpenApiDocument {
         self.document.get_or_init(|| {
             OpenApiDocument::of(
@@ -211,19 +212,19 @@ impl Snapshot {
         })
     }
 
-    /// Whether the OpenAPI document is rendered.
+    /// Whether the OpenAPI document of this snapshot is rendered already.
     #[must_use]
     pub fn is_described(&self) -> bool {
         self.document.get().is_some()
     }
 
-    /// Returns a cached page.
+    /// Returns a cached documentation page; `None` if it is not cached.
     #[must_use]
     pub fn page(&self, name: &str) -> Option<Bytes> {
         self.pages.lock().by_name.get(name).cloned()
     }
 
-    /// Caches a rendered page if the cache has room.
+    /// Caches a rendered documentation page if the cache has room.
     pub fn keep_page(&self, name: String, page: Bytes) {
         let mut pages = self.pages.lock();
         let bytes = pages.bytes + page.len();
@@ -233,19 +234,20 @@ impl Snapshot {
         }
     }
 
-    /// Returns the names of all live events, sorted.
+    /// Returns the names of all events that live areas publish, sorted.
     #[must_use]
     pub fn events(&self) -> Vec<String> {
         event_names(self.areas.values().map(|area| area.manifest.as_ref()))
     }
 }
 
-/// Collects routes and refuses those that two owners claim.
+/// Collects the routes of a snapshot and refuses routes, operation ids and events that two owners
+/// claim.
 struct SnapshotBuilder {
     paths: matchit::Router<usize>,
     by_key: HashMap<String, usize>,
     tables: Vec<MethodTable>,
-    /// Paths and operation ids of the host, which areas cannot use.
+    /// Paths of the host's own operations by their normalized template; areas cannot use them.
     host_paths: HashMap<String, &'static str>,
     operation_owners: HashMap<String, String>,
     event_owners: HashMap<String, String>,

@@ -20,11 +20,11 @@ use assurance_core::domain::trial::Trial;
 /// A version on trial next to the live one, with the statistics of both.
 #[derive(Debug)]
 pub struct OnTrial {
-    /// Mode and share that operators chose.
+    /// Mode, share and workspaces that operators chose for the trial.
     pub trial: Trial,
-    /// Version on trial.
+    /// The area's version that is on trial.
     pub version: Arc<AreaVersion>,
-    /// Statistics of both versions' calls.
+    /// Statistics of the calls of the live version and of the version on trial.
     pub figures: Arc<TrialStats>,
 }
 
@@ -37,12 +37,12 @@ impl OnTrial {
     }
 }
 
-/// Statistics of an area's calls in this process since a trial began.
+/// Statistics of an area's calls in this process since a trial began, for both versions.
 #[derive(Debug, Default)]
 pub struct TrialStats {
-    /// Calls of the live version.
+    /// Counters of the live version's calls.
     pub live: TrialSide,
-    /// Calls of the version on trial.
+    /// Counters of the calls of the version on trial.
     pub candidate: TrialSide,
     /// Differences between the responses of a shadow version and the live version.
     pub compared: Arc<ShadowComparison>,
@@ -55,13 +55,13 @@ impl TrialStats {
         self.failure.notified().await;
     }
 
-    /// Wakes the watcher of the trial after a failed call.
+    /// Wakes the watcher of the trial after a call of the version on trial has failed.
     pub fn notify_failure(&self) {
         self.failure.notify_one();
     }
 }
 
-/// Statistics of one version's calls.
+/// Counters of one version's calls during a trial.
 #[derive(Default)]
 pub struct TrialSide(Mutex<CallCounters>);
 
@@ -69,12 +69,12 @@ pub struct TrialSide(Mutex<CallCounters>);
 struct CallCounters {
     ended: u64,
     failed: u64,
-    /// Latency in seconds, by operation.
+    /// Latency of requests in seconds, by operation.
     took: BTreeMap<String, DDSketch>,
 }
 
 impl TrialSide {
-    /// Records a response to a request.
+    /// Counts a request that got a response, with its latency.
     pub fn answered(&self, operation: &str, took: Duration, failed: bool) {
         let mut calls = self.0.lock();
         calls.count(failed);
@@ -86,13 +86,13 @@ impl TrialSide {
         }
     }
 
-    /// Records the end of a job's run, or a request that was refused for want of an instance or a
+    /// Counts the end of a job's run, or a request that was refused for want of an instance or a
     /// budget. Their latency is not recorded: it depends on the job, or is not the version's.
     pub fn ran(&self, failed: bool) {
         self.0.lock().count(failed);
     }
 
-    /// Returns the current statistics.
+    /// Returns the present statistics of the version's calls.
     #[must_use]
     pub fn stats(&self) -> SideStats {
         let calls = self.0.lock();

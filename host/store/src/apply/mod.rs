@@ -52,7 +52,7 @@ pub struct Effects {
     pub blobs: Vec<(String, Option<StoredBlob>)>,
     /// Response to store for the request's idempotency key.
     pub reply: Option<StoredReply>,
-    /// Ends of the jobs that the call runs.
+    /// New states of the jobs that the call runs.
     pub job_ends: Vec<JobEnd>,
 }
 
@@ -67,15 +67,15 @@ pub struct ReadDocument {
     pub version: Option<u64>,
 }
 
-/// The row of a blob that the call read, or found missing.
+/// A blob that the call read, or found missing.
 #[derive(Clone, Debug)]
 pub struct ReadBlob {
     /// Area that owns the blob.
     pub area: String,
     /// Name of the blob.
     pub name: String,
-    /// Object with the content, another one for each write; `None` if there was
-    /// no blob.
+    /// Name of the blob store's object with the content, which each write of
+    /// the blob changes; `None` if there was no blob.
     pub object: Option<String>,
 }
 
@@ -89,7 +89,7 @@ pub struct DocumentInsert {
     /// Version of the new document: 1, or more if the call changed it again or
     /// deleted another one with this id.
     pub version: u64,
-    /// Content, a JSON object.
+    /// Content of the new document, a JSON object.
     pub body: String,
 }
 
@@ -102,12 +102,12 @@ pub struct DocumentUpdate {
     pub id: String,
     /// Version that the stored document must have; otherwise the write fails.
     pub from: u64,
-    /// Version after the write.
+    /// Version of the document after the write.
     pub to: u64,
-    /// Time of creation. For a document that was deleted and created again in
-    /// this call, the time of the call.
+    /// Time of the document's creation. For a document that was deleted and
+    /// created again in this call, the time of the call.
     pub created_at: Timestamp,
-    /// Content, a JSON object.
+    /// New content of the document, a JSON object.
     pub body: String,
 }
 
@@ -122,7 +122,7 @@ pub struct DocumentDelete {
     pub from: u64,
 }
 
-/// The effects on the documents of one collection.
+/// The effects of one call on the documents of one collection.
 #[derive(Debug, Default)]
 struct CollectionEffects<'e> {
     seen: Vec<&'e ReadDocument>,
@@ -187,10 +187,11 @@ impl Effects {
     }
 }
 
-/// How effects are committed.
+/// How the effects of a call are committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CommitMode {
-    /// The statement is a transaction by itself, committed when it ends.
+    /// The statement that writes the effects is a transaction by itself,
+    /// committed when it ends.
     Autocommit,
     /// The effects are part of a transaction that the caller has begun.
     Transaction {

@@ -18,8 +18,8 @@ use super::super::{gates::gate_key, idempotency::StoredReply, jobs::push_end};
 use super::{CollectionEffects, CommitMode, DocumentDelete, Effects, ReadDocument};
 use assurance_core::domain::job::{JobEnd, NewJob};
 
-/// Executes the statement. Returns the number of requested deliveries that were
-/// enqueued.
+/// Writes all effects of a call by one statement. Returns the number of
+/// requested deliveries that were enqueued.
 pub(super) async fn apply(
     connection: &mut Connection,
     effects: Effects,
@@ -56,10 +56,12 @@ fn statement(effects: Effects, within: CommitMode) -> Sql {
     ctes.end()
 }
 
-/// Id, payload and resource of a job that is enqueued as it is.
+/// SQL expressions of id, payload and resource for a job that is inserted
+/// unchanged.
 const AS_GIVEN: &str = "u.id, u.payload, u.resource_id";
-/// Id, payload and resource of the job of one document that requests the event;
-/// see [`EventFanOut`](assurance_core::domain::job::EventFanOut).
+/// SQL expressions of id, payload and resource for the job of one document that
+/// requests an event; see
+/// [`EventFanOut`](assurance_core::domain::job::EventFanOut).
 const FOR_EACH_DOCUMENT: &str = "(left(u.id::text, 30) || lpad(to_hex(row_number() OVER \
      (PARTITION BY u.id ORDER BY d.id) - 1), 6, '0'))::uuid, left(u.payload, -1) || \
      ',\"requested_by\":' || to_json(d.id)::text || '}', \
@@ -68,7 +70,7 @@ const FOR_EACH_DOCUMENT: &str = "(left(u.id::text, 30) || lpad(to_hex(row_number
 struct CteBuilder {
     sql: Sql,
     checks: Vec<String>,
-    /// Expressions that count the enqueued deliveries.
+    /// SQL expressions that count the enqueued deliveries.
     requested: Vec<String>,
 }
 
@@ -220,7 +222,8 @@ impl CteBuilder {
         self.sql.push(")");
     }
 
-    /// Writes the condition that `d` is of this workspace and collection.
+    /// Writes the condition that the document `d` is of this workspace and
+    /// collection.
     fn place(&mut self, collection: &str, effects: &Effects) {
         self.sql
             .push("d.workspace_id = ")
@@ -238,10 +241,10 @@ impl CteBuilder {
         }
     }
 
-    /// Enqueues a delivery of an event for each document that requests it. The
-    /// name of the collection is a literal, so that the planner uses an index of this
-    /// collection: reading an index that others write to would make serializable
-    /// transactions fail.
+    /// Writes the CTEs that enqueue a delivery of an event for each document
+    /// that requests it. The name of the collection is a literal, so that the
+    /// planner uses an index of this collection: reading an index that others
+    /// write to would make serializable transactions fail.
     fn deliveries(&mut self, effects: &Effects) {
         let mut by_requests: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for delivery in &effects.deliveries {
@@ -424,8 +427,8 @@ impl CteBuilder {
         self.sql.push(" AND t.name = ANY(").bind(names).push("))");
     }
 
-    /// Makes the current CTE run after another one, by reading the number of
-    /// its rows.
+    /// Makes the current CTE run after another one, if that `exists`, by
+    /// reading the number of its rows.
     fn after(&mut self, arm: &str, number: usize, exists: bool) {
         if exists {
             self.sql.push(&format!(" AND (SELECT count(*) FROM {arm}_{number}) >= 0"));

@@ -21,13 +21,13 @@ use assurance_core::domain::sealed::StoredSecret;
 /// Maximum number of rows in one statement. Each number of rows has its own
 /// statement text, and all texts together must fit into the statement cache.
 const ROWS: usize = 32;
-/// Number of statements after which a script is sent, so that its text stays
-/// short.
+/// Number of statements after which a script is sent to SQLite, so that its
+/// text stays short.
 const STATEMENTS: usize = 8;
 
-/// Writes all effects, in a transaction that the caller has begun, after the
-/// statement `first`, if it is not empty. Returns the number of requested
-/// deliveries that were enqueued.
+/// Writes all effects of a call, in a transaction that the caller has begun,
+/// after the statement `first`, if it is not empty. Returns the number of
+/// requested deliveries that were enqueued.
 pub(crate) async fn apply(
     connection: &mut Connection,
     effects: &Effects,
@@ -89,16 +89,17 @@ pub(crate) async fn apply(
 
 struct Script {
     sql: Sql,
-    /// Required result of each statement.
+    /// Required result of each statement of the script.
     expected: Vec<Expectation>,
     /// Number of deliveries that the scripts sent so far have enqueued.
     delivered: u64,
 }
 
-/// Required result of a statement.
+/// Required result of a statement that writes effects.
 enum Expectation {
     Any,
-    /// The statement must change this number of rows; otherwise the error.
+    /// The statement must change this number of rows; otherwise the effects
+    /// fail with the error.
     Changed(u64, fn() -> Error),
     /// The statement must find this number of documents or blobs unchanged, and
     /// none that was missing.

@@ -10,35 +10,39 @@ use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 
 use assurance_core::config::credentials::AccessKey;
 
-/// Maximum time to open a connection to the service.
+/// Maximum time to open a connection to the S3-compatible service.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Maximum time of one request including its content.
+/// Maximum time of one request to the S3-compatible service, including its
+/// content.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum number of retries after temporary errors. The pauses add up to about
-/// half a second, so that an area receives the error before its own deadline.
+/// Maximum number of retries of a request to the S3-compatible service after
+/// temporary errors. The pauses add up to about half a second, so that an area
+/// receives the error before its own deadline.
 const RETRIES: usize = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
-/// Time after which a request is not retried.
+/// Time after which a request to the S3-compatible service is not retried.
 const RETRY_FOR: Duration = Duration::from_secs(5);
 
-/// Address of a bucket and its credentials.
+/// Address of an S3-compatible bucket, and the credentials for it.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     /// Name of the bucket.
     pub name: String,
-    /// Prefix of all object names; may be empty.
+    /// Prefix of all object names in the bucket; may be empty.
     pub prefix: String,
-    /// URL of the service; `None`: AWS, or the value of `AWS_ENDPOINT_URL`.
+    /// URL of the S3-compatible service; `None`: AWS, or the value of
+    /// `AWS_ENDPOINT_URL`.
     pub endpoint: Option<url::Url>,
-    /// Region; `None`: the value of `AWS_REGION`, or `us-east-1`.
+    /// Region of the bucket; `None`: the value of `AWS_REGION`, or `us-east-1`.
     pub region: Option<String>,
-    /// Whether the bucket's name is part of the host name.
+    /// Whether requests have the bucket's name in the host name instead of the
+    /// path.
     pub virtual_host: bool,
     /// Whether an endpoint with plain http is allowed.
     pub allow_http: bool,
-    /// Credentials; `None`: those of the `AWS_…` variables or of the machine's
-    /// role.
+    /// Credentials for the bucket; `None`: those of the `AWS_…` variables or of
+    /// the machine's role.
     pub key: Option<AccessKey>,
 }
 
@@ -72,8 +76,8 @@ impl Bucket {
             .with_timeout(REQUEST_TIMEOUT)
     }
 
-    /// Returns the endpoint; for virtual hosts the library expects the bucket's
-    /// name in it.
+    /// Returns the service's URL, with the bucket's name in it for virtual
+    /// hosts, as the library expects; `None` if no URL is configured.
     fn bucket_endpoint(&self) -> Option<String> {
         let mut endpoint = self.endpoint.clone()?;
         if self.virtual_host

@@ -17,8 +17,8 @@ pub(super) fn of_writer(failed: &std::io::Error) -> Error {
     Error::Blobs(message_with_cause(failed).into())
 }
 
-/// Returns the error of a location that cannot be used; the message includes
-/// the fix.
+/// Returns the error for a blob folder or bucket that cannot be used; the
+/// message includes the fix.
 pub(super) fn unusable(place: &BlobLocation, failed: &object_store::Error) -> Error {
     let said = message_with_cause(failed);
     let text = match place {
@@ -64,8 +64,8 @@ fn message_with_cause(failed: &(dyn StdError + 'static)) -> String {
     text
 }
 
-/// Returns only code and message of a service's error document. The rest quotes
-/// the request, including signature data.
+/// Returns the text of an S3 service's error with only code and message of its
+/// XML document. The rest quotes the request, including signature data.
 fn without_document(text: &str) -> String {
     let Some((before, document)) = text.split_once('<') else { return text.to_owned() };
     let element = |name: &str| {

@@ -33,15 +33,15 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// Name of the object that [`Blobs::check`] writes and deletes to test access.
 const CHECK_OBJECT: &str = "trial";
-/// Name of a path that never exists, for queries with an empty result.
+/// Prefix that no object of the blob store has, for a listing without a result.
 const EMPTY_PREFIX: &str = "nothing";
 
-/// Configured location of blobs.
+/// Configured location of the blob store.
 #[derive(Clone, Debug)]
 pub enum BlobLocation {
-    /// A folder; created if it is missing.
+    /// A folder on this machine; created if it is missing.
     Folder(PathBuf),
-    /// An existing bucket.
+    /// An existing bucket of an S3-compatible service.
     Bucket(Box<Bucket>),
 }
 
@@ -64,8 +64,8 @@ pub struct StoredBlob {
 }
 
 impl Blobs {
-    /// Creates the folder, or a client for the bucket. Sends no request to the
-    /// bucket.
+    /// Opens the blob store: creates the folder, or a client for the bucket.
+    /// Sends no request to the bucket.
     pub fn open(place: &BlobLocation) -> Result<Self, Error> {
         let opened = match place {
             BlobLocation::Folder(folder) => open_folder(folder),
@@ -75,7 +75,8 @@ impl Blobs {
         Ok(Self { objects, place: Arc::new(place.clone()) })
     }
 
-    /// Checks that content can be listed, written and deleted.
+    /// Checks that objects of the blob store can be listed, written and
+    /// deleted.
     ///
     /// # Errors
     /// An error with the location, the problem and the fix.
@@ -104,7 +105,7 @@ impl Blobs {
         self.objects.list(Some(&Path::from(EMPTY_PREFIX))).next().await.transpose().map(drop)
     }
 
-    /// Writes content from memory under a random name.
+    /// Writes a blob from memory under a random name.
     pub async fn write(
         &self,
         workspace: WorkspaceId,
@@ -142,7 +143,7 @@ impl Blobs {
         }
     }
 
-    /// Returns whether an object with this name exists.
+    /// Returns whether the blob store has an object with this name.
     pub async fn has(&self, object: &str) -> Result<bool, Error> {
         self.has_path(&Path::from(object)).await
     }
@@ -188,14 +189,14 @@ impl Blobs {
         Ok(first.is_none())
     }
 
-    /// Begins an upload of content in chunks.
+    /// Begins an upload of a blob in chunks, under a random name.
     #[must_use]
     pub fn upload(&self, workspace: WorkspaceId, area: &str) -> Upload {
         Upload::begin(Arc::clone(&self.objects), fresh_object(workspace, area))
     }
 
-    /// Reads at most `length` bytes from `offset`; returns no bytes at or after
-    /// the end.
+    /// Reads at most `length` bytes of a blob from `offset`; returns no bytes
+    /// at or after the end.
     pub async fn read(&self, blob: &StoredBlob, offset: u64, length: u64) -> Result<Bytes, Error> {
         let end = blob.size.min(offset.saturating_add(length));
         if offset >= end {
@@ -218,7 +219,8 @@ fn open_folder(folder: &FilePath) -> object_store::Result<Arc<dyn ObjectStore>> 
     Ok(Arc::new(local.with_fsync(true).with_automatic_cleanup(true)))
 }
 
-/// Returns the row of a blob name; `None` if there is none.
+/// Returns where an area's blob with this name is stored, from its database
+/// row; `None` if there is none.
 pub async fn find(
     connection: &mut Connection,
     workspace: WorkspaceId,

@@ -15,14 +15,15 @@ use super::BlobLocation;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
 
-/// Number of objects in one database query of the sweep.
+/// Number of blob store objects that the sweep looks up in the database at
+/// once.
 const SWEEP_BATCH: usize = 256;
-/// Number of hexadecimal digits of 256 bits.
+/// Length of an object's name: the hexadecimal digits of 256 bits.
 const NAME_DIGITS: usize = 64;
 
-/// Deletes objects that no row refers to. `written_before` must be earlier than
-/// any running call, because a call writes the object before its row. Returns
-/// the number of deleted objects.
+/// Deletes blob store objects that no database row refers to. `written_before`
+/// must be earlier than any running call, because a call writes the object
+/// before its row. Returns the number of deleted objects.
 pub async fn sweep(store: &Store, written_before: Timestamp) -> Result<u64, Error> {
     let objects = &store.0.blobs.objects;
     let old = objects.list(None).try_filter_map(async |object| {
@@ -38,9 +39,9 @@ pub async fn sweep(store: &Store, written_before: Timestamp) -> Result<u64, Erro
     Ok(swept)
 }
 
-/// Deletes an object unless a row refers to it. Call it only when no call that
-/// could still commit such a row is running. Returns the number of deleted
-/// objects.
+/// Deletes a blob store object unless a database row refers to it. Call it only
+/// when no call that could still commit such a row is running. Returns the
+/// number of deleted objects.
 pub async fn discard(store: &Store, object: &str) -> Result<u64, Error> {
     delete_unreferenced(store, vec![Path::from(object)]).await
 }
@@ -125,7 +126,7 @@ fn is_ours(object: &Path) -> bool {
     }
 }
 
-/// Returns those of the objects that a row refers to.
+/// Returns those of the blob store objects that a database row refers to.
 async fn named(connection: &mut Connection, objects: &[String]) -> Result<Vec<String>, Error> {
     let list = serde_json::to_string(objects).unwrap_or_default();
     Ok(match connection.raw() {

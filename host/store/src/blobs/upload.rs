@@ -16,13 +16,13 @@ use super::{StoredBlob, error};
 /// Size of one part of a multipart upload; smaller content is written in one
 /// request. S3 services accept no smaller parts, and some require equal sizes.
 const PART_BYTES: usize = 5 << 20;
-/// Number of parts that are sent concurrently.
+/// Maximum number of parts of an upload that are sent concurrently.
 const PARTS_IN_FLIGHT: usize = 4;
 
-/// A streamed upload. Dropping it before [`Upload::finish`] aborts it in the
-/// background and leaves nothing behind.
+/// A streamed upload of one object to the blob store. Dropping it before
+/// [`Upload::finish`] aborts it in the background and leaves nothing behind.
 pub struct Upload {
-    /// `None` once the content is complete.
+    /// Writer to the blob store; `None` once the upload is complete.
     writer: Option<BufWriter>,
     object: String,
     digest: Sha256,
@@ -37,7 +37,7 @@ impl Upload {
         Self { writer: Some(writer), object, digest: Sha256::new(), size: 0 }
     }
 
-    /// Writes the next chunk of the content.
+    /// Writes the next chunk of the uploaded content.
     pub async fn write(&mut self, piece: Bytes) -> Result<(), Error> {
         self.digest.update(&piece);
         self.size += piece.len() as u64;

@@ -10,7 +10,8 @@ use super::trials;
 use assurance_core::domain::deployment::{Deployment, LivePointer, VersionStage};
 use assurance_core::domain::time::Timestamp;
 
-/// PostgreSQL channel that notifies all nodes of a changed pointer.
+/// PostgreSQL channel that notifies all nodes of a changed live pointer or
+/// trial of an area.
 pub(super) const CHANNEL: &str = "assurance_live_areas";
 
 type Row = (
@@ -51,8 +52,9 @@ macro_rules! pointers {
     };
 }
 
-/// Stores a version. If it already exists, its stage is kept and its signature
-/// is updated, and the time at which it went live if there is one.
+/// Stores a version of an area with its manifest. If it already exists, its
+/// stage is kept and its signature is updated, and the time at which it went
+/// live if there is one.
 pub async fn insert(
     connection: &mut Connection,
     version: &Deployment,
@@ -109,7 +111,8 @@ pub async fn matching(
     rows.into_iter().map(deployment).collect()
 }
 
-/// Returns a version's manifest as JSON.
+/// Returns the manifest of an area's version as JSON; `None` if there is no
+/// such version.
 pub async fn manifest(
     connection: &mut Connection,
     area: &str,
@@ -131,7 +134,8 @@ pub async fn history(
     rows.into_iter().map(deployment).collect()
 }
 
-/// Lists all versions that are live or can be activated at once, oldest first.
+/// Lists all versions of all areas that are live or can be activated at once,
+/// oldest first.
 pub async fn current(connection: &mut Connection) -> Result<Vec<Deployment>, Error> {
     let sql = versions!(
         "WHERE stage NOT IN ('retired', 'withdrawn') OR EXISTS (SELECT 1 FROM live_areas l \
@@ -142,13 +146,14 @@ pub async fn current(connection: &mut Connection) -> Result<Vec<Deployment>, Err
     rows.into_iter().map(deployment).collect()
 }
 
-/// Returns the live pointers of all areas.
+/// Returns the live pointers of all areas: which version of each is live.
 pub async fn pointers(connection: &mut Connection) -> Result<Vec<LivePointer>, Error> {
     let rows: Vec<PointerRow> = fetch_all!(connection, pointers!("ORDER BY area"));
     Ok(rows.into_iter().map(pointer).collect())
 }
 
-/// Returns the live pointer of one area.
+/// Returns the live pointer of one area, which names its live version; `None`
+/// if the area has none.
 pub async fn pointer_of(
     connection: &mut Connection,
     area: &str,
@@ -167,8 +172,9 @@ pub async fn lock(connection: &mut Connection) -> Result<(), Error> {
 }
 
 /// Changes an area's live pointer (to `None` if the area is removed) and
-/// notifies every node. The previous version gets the stage `left`; a running
-/// trial of the area ends. A later rollback activates the previous version.
+/// notifies every node. The former live version gets the stage `left`; a
+/// running trial of the area ends. A later rollback activates the former
+/// version.
 ///
 /// Returns [`Error::RunAgain`] if the pointer is not at `revision`; 0 means
 /// that the area has no pointer yet.
@@ -202,8 +208,9 @@ pub async fn point(
     notify(connection, now.area).await
 }
 
-/// Withdraws the retired versions that went live after this one: a rollback to
-/// it undoes them, and the next rollback must not activate them.
+/// Withdraws an area's retired versions that went live after the version with
+/// this digest: a rollback to it undoes them, and the next rollback must not
+/// activate them.
 pub async fn withdraw_later(
     connection: &mut Connection,
     area: &str,
@@ -215,8 +222,8 @@ pub async fn withdraw_later(
     Ok(())
 }
 
-/// Approves a version's capabilities. Returns whether it was waiting for
-/// approval.
+/// Approves the capabilities that an area's version requests. Returns whether
+/// the version was waiting for approval.
 pub async fn approve(
     connection: &mut Connection,
     area: &str,
@@ -230,19 +237,19 @@ pub async fn approve(
     Ok(approved > 0)
 }
 
-/// Change of an area's live pointer.
+/// A change of an area's live pointer, to another version or to none.
 #[derive(Clone, Copy, Debug)]
 pub struct PointerMove<'a> {
-    /// Name of the area.
+    /// Name of the area whose live pointer changes.
     pub area: &'a str,
-    /// Digest of the new live version; `None` removes the area.
+    /// Digest of the area's new live version; `None` removes the area.
     pub digest: Option<&'a str>,
     /// Digest of the previous live version if it was loaded from a folder and
     /// so has no pointer; otherwise `None`.
     pub answered: Option<&'a str>,
-    /// Time of the change.
+    /// Time at which the live pointer changes.
     pub at: Timestamp,
-    /// Operator who made the change.
+    /// Operator who changes the live pointer.
     pub by: &'a str,
 }
 
@@ -268,8 +275,8 @@ async fn mark_live(
     changed_or(execute!(connection, sql, area, digest, now.0), Error::NotFound)
 }
 
-/// Returns the version that a rollback of a removal activates: the last live
-/// one.
+/// Returns the digest of the version that a rollback of a removal activates:
+/// the last live one.
 async fn last_live(
     connection: &mut Connection,
     now: &PointerMove<'_>,

@@ -17,19 +17,22 @@ use super::connection::{Connection, Raw};
 use super::error::Error;
 use super::{Backend, Store};
 
-/// Pause before a failed move continues.
+/// Pause before a failed move of documents to the tables of their collections
+/// continues.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Numbers of documents of a move.
+/// Progress of the move of an older release's documents into the tables of
+/// their collections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MoveProgress {
-    /// Documents that are copied.
+    /// Number of documents that are copied.
     pub copied: u64,
-    /// Documents of the old table, estimated by the database.
+    /// Number of documents in the old table, estimated by the database.
     pub total: u64,
 }
 
-/// Returns the progress of a move; `None` if there is none.
+/// Returns the progress of the move of documents into the tables of their
+/// collections; `None` if there is nothing to move.
 ///
 /// # Errors
 /// The database does not respond.
@@ -51,9 +54,10 @@ async fn progress_of(c: &mut PgConnection) -> Result<Option<MoveProgress>, Error
 }
 
 impl Store {
-    /// Moves the documents of an older release, if there are any, and continues
-    /// after errors. Several nodes may call this: one of them works, the others
-    /// wait. A move that a stopped process left continues where it was.
+    /// Moves the documents of an older release, if there are any, into the
+    /// tables of their collections, and continues after errors. Several nodes
+    /// may call this: one of them works, the others wait. A move that a stopped
+    /// process left continues where it was.
     pub async fn move_documents(&self) {
         if self.backend() == Backend::Sqlite {
             return;

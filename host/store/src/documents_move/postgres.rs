@@ -19,20 +19,21 @@ use super::{MoveProgress, progress, progress_of};
 
 /// Key of the advisory lock of the node that moves documents.
 const LOCK: i64 = 0x6173_7375_7265_6d76;
-/// Interval at which other nodes look whether the move has ended.
+/// Interval at which nodes check whether another node has moved all documents.
 const POLL: Duration = Duration::from_secs(2);
-/// Documents of one batch. A batch locks its documents against changes for
-/// some milliseconds.
+/// Number of documents that one statement copies. It locks these documents
+/// against changes for some milliseconds.
 const BATCH: i64 = 500;
-/// Interval of log lines.
+/// Interval at which the progress of moving documents is logged.
 const LOG_EVERY: Duration = Duration::from_secs(10);
-/// Maximum time that the replacement waits for its lock, because all other work
-/// on documents waits behind it.
+/// Maximum time in milliseconds that the replacement of the old documents table
+/// waits for its lock, because all other work on documents waits behind it.
 const LOCK_TIMEOUT_MS: u32 = 1_000;
 
-/// Copies the next batch. The rows are locked (`FOR SHARE`), so that a document
-/// is not deleted between its reading and the insertion of its copy. A document
-/// that the trigger has written is not overwritten.
+/// Statement that copies the next batch of documents. The rows are locked (`FOR
+/// SHARE`), so that a document is not deleted between its reading and the
+/// insertion of its copy. A document that the trigger has written is not
+/// overwritten.
 const COPY: &str = "WITH batch AS MATERIALIZED (\
      SELECT * FROM documents WHERE (workspace_id, collection, id) > ($1, $2, $3) \
      ORDER BY workspace_id, collection, id LIMIT $4 FOR SHARE), \

@@ -8,8 +8,8 @@ use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
 use super::super::collections::create_table_on_sqlite;
 use super::super::error::Error;
 
-/// Reads the workspace and collection of each group of documents, each from its
-/// first entry in the primary key, without reading the documents.
+/// Statement that lists the pairs of workspace and collection with documents in
+/// a temporary table. It reads one index entry for each pair, and no documents.
 pub(super) const GROUPS: &str = "CREATE TEMP TABLE groups AS WITH RECURSIVE g(w, c) AS (\
      SELECT * FROM (SELECT workspace_id, collection FROM documents \
      ORDER BY workspace_id, collection LIMIT 1) \
@@ -17,7 +17,8 @@ pub(super) const GROUPS: &str = "CREATE TEMP TABLE groups AS WITH RECURSIVE g(w,
      WHERE d.rowid = (SELECT rowid FROM documents WHERE (workspace_id, collection) > (g.w, g.c) \
      ORDER BY workspace_id, collection LIMIT 1)) SELECT w, c FROM g";
 
-/// Moves all documents of the old table, if it exists, and drops it.
+/// Moves all documents of the old table, if it exists, into the tables of their
+/// collections, and drops the old table.
 pub(crate) async fn run(connection: &mut SqliteConnection) -> Result<(), Error> {
     let old = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'documents'";
     if sqlx::query_scalar::<_, i64>(old).fetch_one(&mut *connection).await? == 0 {

@@ -6,8 +6,9 @@ use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::queue::{JobAction, JobChange};
 use assurance_core::domain::time::Timestamp;
 
-/// Applies a change to a job. Returns [`Error::RunAgain`] if the job's state no
-/// longer allows it; the caller has checked the state before.
+/// Retries or cancels a job, as a member requested. Returns [`Error::RunAgain`]
+/// if the job's state no longer allows it; the caller has checked the state
+/// before.
 pub async fn change(
     connection: &mut Connection,
     workspace: WorkspaceId,
@@ -25,8 +26,8 @@ pub async fn change(
     if changed == 1 { Ok(()) } else { Err(Error::RunAgain) }
 }
 
-/// Returns the statement of a change. Parameters: `$1` workspace, `$2` job,
-/// `$3` now, then those of the change.
+/// Returns the statement that retries or cancels a job. Parameters: `$1`
+/// workspace, `$2` job, `$3` now, `$4` the reason of a cancellation.
 fn change_sql(how: &JobAction) -> &'static str {
     match how {
         // Keeps the checkpoint, so that the job continues after its last

@@ -18,16 +18,16 @@ use assurance_core::domain::time::Timestamp;
 /// A dispatcher's request for jobs of a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimRequest<'a> {
-    /// Lane of the jobs.
+    /// Lane to claim jobs from.
     pub lane: Lane,
     /// Flows to claim from, each with the maximum number of jobs.
     pub flows: &'a [(JobFlow, u32)],
     /// Areas whose jobs this process runs; jobs of other areas are not claimed.
     pub areas: &'a [String],
-    /// The process that claims; its row must have an unexpired heartbeat.
+    /// Id of the claiming process, whose heartbeat must not have expired.
     pub worker: Uuid,
-    /// Id of the lease. The caller chooses it, so that it can release the jobs
-    /// if the response is lost.
+    /// Id of the new lease. The caller chooses it, so that it can release the
+    /// jobs if the database's response is lost.
     pub lease: Uuid,
 }
 
@@ -110,10 +110,11 @@ pub async fn claim(
     Ok(jobs)
 }
 
-/// Removes the waiting jobs that a job of merged events stands for: the due
-/// ones of its area and workspace. Removes none if the job has another lease
-/// now: the run then ends without effects. Call it before the run, which then
-/// sees what their transactions wrote. Returns their number.
+/// Deletes the waiting jobs that are redundant because a leased job of merged
+/// events delivers their events: the due ones of its kind, area and workspace.
+/// Deletes none if the leased job has another lease now: its run then ends
+/// without effects. Call it before the run, which then sees what their
+/// transactions wrote. Returns the number of deleted jobs.
 pub async fn absorb(
     connection: &mut Connection,
     leased: &LeasedJob,
@@ -147,8 +148,8 @@ pub async fn absorb(
     ))
 }
 
-/// Returns when the next job of the lane and areas becomes due; `None` if no
-/// job waits.
+/// Returns the due time of the next job of the lane and areas that is not due
+/// yet; `None` if there is none.
 pub async fn next_due(
     connection: &mut Connection,
     lane: Lane,
@@ -171,7 +172,7 @@ pub async fn next_due(
     Ok(due.map(Timestamp))
 }
 from_row! {
-    /// A row of the jobs table.
+    /// A row of the jobs table that was claimed.
     struct Row {
         workspace_id: Uuid,
         id: Uuid,

@@ -15,11 +15,12 @@ use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::{JobFlow, Lane};
 use assurance_core::domain::time::Timestamp;
 
-/// Number of jobs that [`oldest`] returns.
+/// Maximum number of waiting jobs that [`oldest`] returns.
 pub const OLDEST: usize = 64;
-/// Number of flows that one [`walk`] returns.
+/// Number of flows (pairs of workspace and resource) that one call of [`walk`]
+/// reads.
 const FLOWS_PER_WALK: usize = 32;
-/// Number of jobs per flow that [`walk`] returns.
+/// Maximum number of due jobs of one flow that [`walk`] returns.
 const JOBS_PER_FLOW: usize = 4;
 /// Number of flows of one workspace with due jobs after which the walk
 /// continues with the next workspace, at the end of a page.
@@ -29,50 +30,52 @@ const DUE_FLOWS_PER_WORKSPACE: usize = 100;
 /// flows.
 const FLOWS_PER_WORKSPACE: usize = 2_000;
 
-/// A waiting job, due or not.
+/// Flow and start time of a waiting job, due or not.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PendingJob {
-    /// Flow of the job.
+    /// Workspace and resource that the waiting job belongs to.
     pub flow: JobFlow,
-    /// Earliest time at which the job runs.
+    /// Earliest time at which the waiting job runs.
     pub available_at: Timestamp,
 }
 
-/// Progress of a walk through all flows of a lane. Workspaces with many flows
-/// take several walks, a part in each.
+/// Progress of a walk through all flows (pairs of workspace and resource) of a
+/// lane. Workspaces with many flows take several walks, a part in each.
 #[derive(Debug, Default)]
 pub struct FlowWalk {
-    /// Position of the next page; `None`: the first flow.
+    /// Position after the last page that was read; `None` if the next page
+    /// begins with the first flow.
     position: Option<WalkPosition>,
     /// Last flow that was read of each workspace whose other flows follow in the
     /// next walk.
     left: BTreeMap<WorkspaceId, JobFlow>,
 }
 
-/// Position between two pages of a walk.
+/// Position between two pages of a walk through the flows of a lane.
 #[derive(Clone, Copy, Debug)]
 struct WalkPosition {
-    /// Flow before the first of the next page.
+    /// Flow after which the next page begins.
     after: JobFlow,
-    /// Number of flows of this workspace that the walk has read.
+    /// Number of flows of the workspace of `after` that the walk has read.
     flows: usize,
-    /// Number of those with due jobs.
+    /// Number of flows with due jobs of the workspace of `after` that the walk
+    /// has read.
     due_flows: usize,
 }
 
-/// Row of a page: workspace, resource (zeros for none), number of the flow in
-/// the page, and the start time of a due job, if there is one.
+/// Row of a page of flows: workspace, resource (zeros for none), number of the
+/// flow in the page, and the start time of a due job, if there is one.
 type FlowRow = (Uuid, Uuid, i64, Option<i64>);
 
 impl FlowWalk {
-    /// Returns whether the next page begins with the first flow, and no flows
-    /// were left out before.
+    /// Returns whether the next page of the walk begins with the first flow,
+    /// and no flows were left out before.
     #[must_use]
     pub fn is_at_start(&self) -> bool {
         self.position.is_none() && self.left.is_empty()
     }
 
-    /// Moves to the position after a page.
+    /// Moves the walk to the position after a page with these rows.
     fn advance(&mut self, rows: &[FlowRow]) {
         let last = rows.iter().max_by_key(|row| row.2);
         let last = last.filter(|row| usize::try_from(row.2) == Ok(FLOWS_PER_WALK));
@@ -122,14 +125,15 @@ fn end_of(workspace: WorkspaceId) -> JobFlow {
     JobFlow { workspace, resource: Some(Uuid::max()) }
 }
 
-/// Returns the flow of a row.
+/// Returns the flow of a workspace and a resource; a resource of zeros means
+/// none.
 fn flow(workspace: Uuid, resource: Uuid) -> JobFlow {
     let resource = Some(resource).filter(|resource| !resource.is_nil());
     JobFlow { workspace: WorkspaceId(workspace), resource }
 }
 
-/// Returns the first [`OLDEST`] waiting jobs of the areas by start time. The
-/// last of them may not be due yet.
+/// Returns the first [`OLDEST`] waiting jobs of a lane and these areas, by
+/// start time. The last of them may not be due yet.
 pub async fn oldest(
     connection: &mut Connection,
     lane: Lane,
@@ -154,8 +158,8 @@ pub async fn oldest(
     Ok(rows.into_iter().map(job).collect())
 }
 
-/// Reads the next 32 flows of the lane, and moves the walk's position. Returns
-/// the first due jobs of each flow.
+/// Reads the next 32 flows of the lane, and moves the walk's position behind
+/// them. Returns the first due jobs of each of these flows.
 pub async fn walk(
     connection: &mut Connection,
     lane: Lane,

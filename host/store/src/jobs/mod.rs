@@ -31,11 +31,11 @@ pub use view::{
 };
 pub(super) use waiting::WaitingJobs;
 
-/// Maximum number of rows in one insert. Each row has 13 values, so the number
-/// of parameters is well below both databases' limits.
+/// Maximum number of jobs that one statement inserts. Each has 13 values, so
+/// the number of parameters is well below both databases' limits.
 pub(super) const ROWS_PER_INSERT: usize = 500;
 
-/// Maximum number of rows that one sweep deletes.
+/// Maximum number of ended jobs that one call of [`sweep`] deletes.
 pub const ROWS_PER_SWEEP: u64 = 1_000;
 
 /// Beginning of the statements that insert jobs.
@@ -76,10 +76,10 @@ pub(super) fn push_insert(sql: &mut Sql, jobs: &[NewJob], now: Timestamp) {
     sql.push(" ON CONFLICT DO NOTHING");
 }
 
-/// Appends the statement that inserts a job of merged events, unless one that
-/// stands for the same events waits: of the same area, due in the same second,
-/// with all its attempts, and from its first step. Only for SQLite, where no job is claimed between
-/// this statement and the commit: the run of the other job begins after it.
+/// Appends the statement that inserts a job of merged events, unless an equal
+/// one waits: of the same area, due no later, not attempted yet, and without a
+/// checkpoint. Only for SQLite, where no job is claimed between this statement
+/// and the commit: the run of the other job begins after it.
 pub(super) fn push_insert_merged(sql: &mut Sql, job: &NewJob, now: Timestamp) {
     sql.push(INSERT).push("SELECT ");
     push_values(sql, job, now);
@@ -194,9 +194,9 @@ pub(super) fn push_end(sql: &mut Sql, end: &JobEnd, now: Timestamp) {
     sql.push(" AND lease_id = ").bind(end.lease);
 }
 
-/// Deletes a batch of jobs: succeeded ones that ended before
-/// `succeeded_before`, others that ended before `ended_before`. Returns their
-/// number.
+/// Deletes a batch of ended jobs: succeeded ones that ended before
+/// `succeeded_before`, failed and dead ones that ended before `ended_before`.
+/// Returns their number.
 pub async fn sweep(
     connection: &mut Connection,
     succeeded_before: Timestamp,

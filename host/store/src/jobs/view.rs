@@ -17,18 +17,20 @@ use assurance_core::domain::job::{JobProgress, JobStatus, Lane};
 use assurance_core::domain::queue::{JobFilter, LaneLoad, QueuedJob};
 use assurance_core::domain::time::Timestamp;
 
-/// Number of jobs in one lane, over all workspaces.
+/// Number of waiting and running jobs in one lane, over all workspaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LaneDepth {
-    /// Waiting jobs, due or not.
+    /// Number of waiting jobs, due or not.
     pub waiting: u64,
-    /// Running jobs, which have a lease.
+    /// Number of running jobs, which have a lease.
     pub running: u64,
-    /// Time at which the next of the waiting jobs is due, or was.
+    /// Due time of the first waiting job, which may be in the past; `None` if
+    /// no job waits.
     pub next_due: Option<Timestamp>,
 }
 
-/// Returns the number of jobs in each lane, over all workspaces.
+/// Returns the number of waiting and running jobs in each lane, over all
+/// workspaces.
 pub async fn depths(connection: &mut Connection) -> Result<BTreeMap<Lane, LaneDepth>, Error> {
     // Two queries, each answered from its index alone.
     let sql = "SELECT lane, count(*), min(available_at) FROM jobs \
@@ -49,7 +51,8 @@ pub async fn depths(connection: &mut Connection) -> Result<BTreeMap<Lane, LaneDe
     Ok(depths)
 }
 
-/// Number of waiting jobs from which wrong statistics of the queue cost much.
+/// Number of waiting jobs from which outdated PostgreSQL statistics make claims
+/// of jobs slow.
 const BACKLOG: u64 = 1_000;
 
 /// Refreshes PostgreSQL's statistics of the queue if they differ much from the
@@ -107,8 +110,8 @@ pub async fn loads(
     Ok(loads)
 }
 
-/// Columns of the jobs table that queries of the queue return. Payloads are not
-/// included, because only the job's area may read them.
+/// Columns of the jobs table that members and operators may see. Payloads are
+/// not included, because only the job's area may read them.
 const COLUMNS: &str = "id, area, kind, lane, resource_id, status, attempts, max_attempts, \
      available_at, last_error, created_at, updated_at, progress_done, progress_total";
 
@@ -191,7 +194,8 @@ fn progress(done: i64, total: i64) -> JobProgress {
     JobProgress { done: done.cast_unsigned(), total: total.cast_unsigned() }
 }
 
-/// Returns the filter as conditions, which cursors are bound to.
+/// Converts a filter of jobs into conditions, so that a page cursor is valid
+/// only with this filter.
 fn conditions(filter: &JobFilter) -> Vec<Condition> {
     let said = [
         ("lane", filter.lane.map(|lane| lane.as_str().to_owned())),
@@ -233,7 +237,8 @@ async fn select(
     rows.into_iter().map(ListedRow::queued).collect()
 }
 
-/// Returns the query of jobs of the workspace `$1` with their positions at the time `$2`.
+/// Returns the query of those jobs of the workspace `$1` that match the SQL
+/// condition `which`, with their queue positions at the time `$2`.
 fn listing(which: &str) -> String {
     format!(
         "SELECT {COLUMNS}, position FROM jobs j LEFT JOIN (SELECT id AS placed, row_number() \

@@ -11,16 +11,18 @@ use super::super::connection::{Connection, scalar};
 use super::super::{Error, Store};
 use assurance_core::domain::id::WorkspaceId;
 
-/// Minimum number of jobs that this process enqueues before it counts again.
+/// Minimum number of jobs that this process enqueues for an area in a workspace
+/// before it counts their waiting jobs again.
 const COUNT_AFTER_JOBS: u64 = 500;
-/// Part of the jobs that still fit that this process enqueues before it counts
-/// again. More than this number of nodes can exceed the limit by what they
-/// enqueue between two counts.
+/// Divisor of the number of jobs that still fit below the limit: after this
+/// process has enqueued that part, it counts the waiting jobs again. More than
+/// this number of nodes can exceed the limit by what they enqueue between two
+/// counts.
 const COUNT_AFTER_PART: u64 = 8;
-/// Maximum number of queues in memory. Beyond it, those that are not full are
-/// dropped.
+/// Maximum number of queues (pairs of workspace and area) with an estimate in
+/// memory. Beyond it, the estimates of queues that are not full are dropped.
 const MOST_KNOWN: usize = 10_000;
-/// Interval between two counts of a full queue.
+/// Minimum time between two counts of the waiting jobs of a full queue.
 const RECOUNT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Approximate number of waiting jobs, for each workspace and area that this
@@ -31,7 +33,7 @@ pub(crate) struct WaitingJobs(Mutex<HashMap<(WorkspaceId, String), QueueLengthEs
 #[derive(Debug, Default)]
 struct QueueLengthEstimate {
     since_look: u64,
-    /// Number of waiting jobs at the last count.
+    /// Number of waiting jobs in the database at the last count.
     counted: u64,
     is_full: bool,
     looked_at: Option<Instant>,
@@ -51,7 +53,8 @@ impl Store {
         gauge.is_full
     }
 
-    /// Adds enqueued jobs of an area to the count.
+    /// Records that an area has enqueued jobs in a workspace, of which at most
+    /// `most` may wait. Starts a new count after some of them.
     pub fn note_enqueued(&self, workspace: WorkspaceId, area: &str, jobs: u64, most: u64) {
         let mut gauges = self.waiting().0.lock();
         if gauges.len() >= MOST_KNOWN {
@@ -66,8 +69,8 @@ impl Store {
         }
     }
 
-    /// Counts the waiting jobs in the background, so that the enqueuing call is
-    /// not delayed.
+    /// Counts an area's waiting jobs in a workspace in the background, so that
+    /// the enqueuing call is not delayed.
     fn count_in_background(&self, workspace: WorkspaceId, area: String, most: u64) {
         let store = self.clone();
         tokio::spawn(async move {

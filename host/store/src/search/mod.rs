@@ -30,10 +30,11 @@ use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 pub use pairs::PairColumns;
 pub(super) use pairs::{ensure, is_complete};
 
-/// Maximum number of keys per query.
+/// Maximum number of keys that one statement of a substring search returns.
 const MOST_KEYS: u32 = 1_000;
-/// Condition for a sample of one in 64 pairs, by hash. The sample has its own
-/// trigram index, which shows quickly how frequent a substring is.
+/// SQL condition for a sample of one in 64 pairs of key and text, by hash. The
+/// sample has its own trigram index, which shows quickly how frequent a
+/// substring is.
 const SAMPLE: &str = "md5(key || folded) < '04'";
 /// Number of matches in the sample above which a substring is frequent. That is
 /// about 4,000 of all pairs, which the trigram index finds in about 10 ms.
@@ -44,14 +45,14 @@ const FREQUENT: u32 = 63;
 const MARKS: &str = "._@/-:+~";
 /// Capital letters that replace [`MARKS`], in the same order.
 const CAPITALS: &str = "JVXZQWKY";
-/// Condition for pairs that fit into an entry of the key index, so that the
-/// index alone answers.
+/// SQL condition for pairs of key and text that fit into an entry of the key
+/// index, so that the index alone answers.
 const SHORT: &str = " AND octet_length(key) + octet_length(folded) <= 2000";
-/// Condition for pairs that are too long for the key index. They are queried
-/// separately.
+/// SQL condition for pairs of key and text that are too long for the key index.
+/// They are queried separately.
 const LONG: &str = " AND octet_length(key) + octet_length(folded) > 2000";
 
-/// Key at which a page starts.
+/// Where a page of a substring search starts in the order of keys.
 #[derive(Clone, Debug)]
 pub(super) enum KeyStart {
     First,
@@ -69,8 +70,8 @@ pub(super) struct SubstringSearch<'a> {
 }
 
 impl<'a> SubstringSearch<'a> {
-    /// Returns the search of a query whose order begins with the key of a
-    /// searchable text.
+    /// Returns the search that answers a query for a substring, ordered by the
+    /// key of that text's index; `None` if the search cannot answer it.
     pub(super) fn of(backend: Backend, target: QueryTarget<'a>, query: &'a Query) -> Option<Self> {
         if backend == Backend::Sqlite || !target.use_search_table {
             return None;
@@ -90,7 +91,7 @@ impl<'a> SubstringSearch<'a> {
         })
     }
 
-    /// Returns the first key of the page after a position with this key.
+    /// Returns where the page after a cursor position with this key starts.
     /// Without a key, the page starts at the first one.
     pub(super) fn from(key: Option<&FieldValue>) -> KeyStart {
         match key {
@@ -99,7 +100,8 @@ impl<'a> SubstringSearch<'a> {
         }
     }
 
-    /// Returns at most `most` of the next keys, in order.
+    /// Returns the next keys of texts with the substring, in order, at most
+    /// `most`.
     ///
     /// Frequent substrings are found by scanning the pairs in key order. For
     /// rare ones, the trigram index returns all matches, which are then sorted.
@@ -208,14 +210,15 @@ impl<'a> SubstringSearch<'a> {
     }
 }
 
-/// Writes the search text, folded like the stored texts.
+/// Appends the search text as a parameter, folded like the stored texts.
 fn push_folded(sql: &mut Sql, part: String, folding: &str) {
     let [before, after] = folded(folding);
     sql.push(&before).bind(part).push(&after);
 }
 
 impl SubstringIndexSpec {
-    /// Returns whether the query fixes a field with few documents per value.
+    /// Returns whether the query requires one value of a field with few
+    /// documents per value.
     fn is_narrow(&self, query: &Query) -> bool {
         query.conditions.iter().any(|condition| match (&condition.test, &*condition.fields) {
             (FieldTest::Equals(value), [field]) => {
@@ -251,8 +254,8 @@ fn has_trigrams(part: &str) -> bool {
     false
 }
 
-/// Returns the number of keys for the next query of a search, after a query
-/// with `keys` keys found too few documents.
+/// Returns the maximum number of keys for the next statement of a search, after
+/// one with `keys` keys found too few documents.
 pub(super) fn more(keys: u32) -> u32 {
     keys.saturating_mul(4).min(MOST_KEYS)
 }

@@ -15,8 +15,8 @@ use super::super::{Backend, Store};
 use super::{SAMPLE, folded};
 use assurance_core::domain::id::WorkspaceId;
 
-/// Pairs of key and text of the documents that a call is about to write, as
-/// columns for one insert.
+/// Pairs of key and text for the substring search, taken from the documents
+/// that a call is about to write, in the form of one insert.
 #[derive(Debug)]
 pub struct PairColumns {
     workspace: WorkspaceId,
@@ -27,7 +27,8 @@ pub struct PairColumns {
 }
 
 impl PairColumns {
-    /// Collects the pairs. There are none on SQLite, which does not use them.
+    /// Collects the pairs of key and text from the documents that `effects`
+    /// writes. There are none on SQLite, which does not use them.
     pub fn of<'a>(
         store: &Store,
         scopes: impl Iterator<Item = &'a CollectionScope>,
@@ -48,8 +49,8 @@ impl PairColumns {
         pairs
     }
 
-    /// Inserts the pairs by a separate statement, which must end before their
-    /// documents are committed.
+    /// Inserts the pairs of key and text by a separate statement, which must
+    /// end before their documents are committed.
     pub async fn keep(self, store: &Store) -> Result<(), Error> {
         if self.keys.is_empty() {
             return Ok(());
@@ -80,8 +81,8 @@ impl PairColumns {
         }
     }
 
-    /// Returns the statement that inserts the pairs. They are sorted, so that
-    /// two concurrent inserts cannot deadlock.
+    /// Returns the statement that inserts the pairs of key and text. They are
+    /// sorted, so that two concurrent inserts cannot deadlock.
     fn insert(self, folding: &str) -> Sql {
         let mut sql = Sql::new(Backend::Postgres, "INSERT INTO search_texts ");
         sql.push("(workspace_id, collection, field, key, folded) SELECT DISTINCT ");
@@ -97,11 +98,11 @@ impl PairColumns {
     }
 }
 
-/// Creates the trigram index if the extension is available, and the pairs of
-/// existing documents. This runs once for each declaration, and again for a
-/// declaration that a trial has, or that the last live version did not have.
-/// Documents that an older version still writes on another node become
-/// searchable when they are written again.
+/// Creates the trigram index if the extension `pg_trgm` is available, and the
+/// search pairs of existing documents. This runs once for each declared
+/// substring index, and again for one that a trial has, or that the last live
+/// version did not have. Documents that an older version still writes on
+/// another node become searchable when they are written again.
 pub(crate) async fn ensure(
     c: &mut PgConnection,
     folding: &str,
@@ -135,7 +136,8 @@ pub(crate) async fn ensure(
     Ok(())
 }
 
-/// Returns whether [`ensure`] has nothing to do.
+/// Returns whether the search pairs of these collections are complete, so that
+/// [`ensure`] has nothing to do.
 pub(crate) async fn is_complete(
     c: &mut PgConnection,
     scopes: &[CollectionScope],
@@ -155,12 +157,14 @@ pub(crate) async fn is_complete(
     Ok(true)
 }
 
-/// Returns text and key of the declared substring indexes.
+/// Returns the text field and the key field of each substring index that a
+/// collection declares.
 fn declared(scope: &CollectionScope) -> impl Iterator<Item = (String, String)> {
     scope.searched.iter().map(|searched| (searched.text.clone(), searched.by.clone()))
 }
 
-/// Returns text and key of the substring indexes whose pairs are complete.
+/// Returns the text field and the key field of each substring index of a
+/// collection whose pairs are complete.
 async fn complete(
     c: &mut PgConnection,
     scope: &CollectionScope,
@@ -171,8 +175,8 @@ async fn complete(
     Ok(complete.into_iter().collect())
 }
 
-/// Records that the pairs of the declared substring indexes are complete, and
-/// those of no others: the version does not write them.
+/// Records that the search pairs of a collection's declared substring indexes
+/// are complete, and those of no others: the version does not write them.
 async fn record_complete(c: &mut PgConnection, scope: &CollectionScope) -> Result<(), Error> {
     let (texts, keys): (Vec<_>, Vec<_>) = declared(scope).unzip();
     for sql in [
@@ -187,7 +191,7 @@ async fn record_complete(c: &mut PgConnection, scope: &CollectionScope) -> Resul
     Ok(())
 }
 
-/// Creates the trigram indexes of all pairs and of the sample.
+/// Creates the trigram indexes of all search pairs and of the sample.
 ///
 /// `pg_trgm` is part of PostgreSQL, and the owner of a database may install it.
 /// Without it, searches scan the pairs.

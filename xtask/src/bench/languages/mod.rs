@@ -24,7 +24,7 @@ use crate::workspace::Workspace;
 
 const AREA: &str = "/areas/announcements";
 const ANNOUNCEMENT: &str = "/announcement";
-/// Number of timed deployments of each language.
+/// Number of timed deployments of the area in each language.
 const VERSIONS: usize = 3;
 
 const READ: Operation = Operation::get("GET announcement", ANNOUNCEMENT);
@@ -39,13 +39,13 @@ const PUBLISH: Operation = Operation {
 /// measure how they wait for each other.
 const WRITERS: u32 = 1;
 
-/// An area in one language, with its built component.
+/// The benchmark's area in one language, with its built component.
 struct Candidate {
     language: String,
     component: Vec<u8>,
 }
 
-/// Builds, measures, prints and writes the report.
+/// Builds and measures the area in each language, prints the results and writes them to a file.
 pub(crate) fn run(
     workspace: &Workspace,
     programs: &Programs,
@@ -83,8 +83,8 @@ pub(crate) fn run(
     super::report::write(&workspace.target.join("bench-languages.json"), &report)
 }
 
-/// Returns the area in Rust and in every language whose tools are available, and for other
-/// languages the reason why the tools are missing.
+/// Returns the benchmark's area in Rust and in every language whose tools are available, and for
+/// other languages the reason why the tools are missing.
 fn candidates(
     workspace: &Workspace,
     programs: &Programs,
@@ -110,7 +110,7 @@ fn candidates(
 struct LanguageBench {
     server: Server,
     operators: OperatorsClient,
-    /// Candidates; at least the one in Rust.
+    /// The area in each available language; at least the one in Rust.
     candidates: Vec<Candidate>,
 }
 

@@ -8,34 +8,35 @@ use super::{PUBLISH, READ};
 use crate::bench::load::{LoadResults, Operation};
 use crate::bench::report::Latency;
 
-/// Results of the area in one language; for loads the medians of the rounds.
+/// Results of the benchmark's area in one language; for loads the medians of the rounds.
 #[derive(Serialize)]
 pub(super) struct Row {
     pub(super) language: String,
     pub(super) component_bytes: usize,
-    /// From the deployment's request to the first response.
+    /// Times from a deployment's request to the first response of a version that was not compiled
+    /// before.
     pub(super) fresh: Latency,
     pub(super) cached: Latency,
     pub(super) read: LoadResults,
     pub(super) write: LoadResults,
 }
 
-/// All results of one run.
+/// All results of one run of the benchmark of guest languages.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) machine: String,
     pub(super) rounds: usize,
     pub(super) seconds: u32,
-    /// Number of connections.
+    /// Number of connections of the load that reads.
     pub(super) readers: u32,
     pub(super) writers: u32,
     pub(super) rows: Vec<Row>,
-    /// Reasons for missing languages.
+    /// Reason why a language was not measured, by language.
     pub(super) not_measured: BTreeMap<String, String>,
 }
 
 impl Report {
-    /// Prints the tables for a terminal or for BENCHMARKS.md.
+    /// Prints the results as tables for a terminal or for BENCHMARKS.md.
     pub(super) fn print(&self) {
         println!("\nmachine: {}", self.machine);
         println!(

@@ -3,7 +3,7 @@
 
 use serde_json::{Value as Json, json};
 
-/// Number of packages from which SBOMs choose, each in a few versions.
+/// Number of packages from which the generated SBOMs choose, each in a few versions.
 const PACKAGES: usize = 40_000;
 /// Coprime to the number of packages, so that an SBOM names each of its packages once.
 const STRIDE: usize = 7_919;
@@ -12,7 +12,7 @@ const WORDS: [&str; 20] = [
     "core", "util", "http", "json", "react", "parser", "logger", "crypto", "async", "stream",
     "cache", "client", "server", "schema", "router", "lint", "babel", "spring", "apache", "netty",
 ];
-/// The only package of [`advisory`], in every version.
+/// Number of the only package that [`advisory`] affects, in every version.
 const AFFECTED: usize = 4 * STRIDE % PACKAGES;
 
 /// Returns a CycloneDX document with this number of packages and a graph.

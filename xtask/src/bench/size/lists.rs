@@ -9,7 +9,7 @@ use super::report::repeated;
 use crate::bench::report::Latency;
 use crate::bench::server::Server;
 
-/// Number of requests for each page.
+/// Number of timed requests for each page of the dependency list.
 const SAMPLES: usize = 300;
 const FAR: usize = 1_000;
 
@@ -23,7 +23,7 @@ pub(super) struct DependencyListTimes {
     pub(super) far: Latency,
 }
 
-/// Measures every filter alone, then some combinations.
+/// Measures the dependency list with every filter alone, then with some combinations.
 pub(super) fn measure(server: &Server) -> anyhow::Result<Vec<DependencyListTimes>> {
     let page = server.get("/dependencies?limit=1")?;
     let item = |member: &str| -> anyhow::Result<&str> {
@@ -59,8 +59,8 @@ fn list(server: &Server, filter: &str, query: &str) -> anyhow::Result<Dependency
     })
 }
 
-/// Follows the cursors to the thousandth page, or to the last one if there are fewer. Returns its
-/// number and its path.
+/// Follows the cursors of a list to the thousandth page, or to the last one if there are fewer.
+/// Returns that page's number and path.
 fn walk(server: &Server, first: &str) -> anyhow::Result<(usize, String)> {
     let (mut number, mut path) = (1, first.to_owned());
     while number < FAR {

@@ -20,14 +20,14 @@ use super::{Options, Programs, machine, plan};
 use crate::postgres::Postgres;
 use crate::workspace::Workspace;
 
-/// Number of components in one SBOM.
+/// Number of components in one generated SBOM.
 const COMPONENTS: usize = 10_000;
-/// Number of findings in one file.
+/// Number of findings in one generated SARIF file.
 const RESULTS: usize = 10_000;
 /// Numbers of findings after which the control room is rebuilt.
 const FINDINGS: [usize; 3] = [1_000, 10_000, 100_000];
 
-/// Imports, measures, prints and writes the report.
+/// Imports much data, measures, prints the results and writes them to a file.
 pub(crate) fn run(
     workspace: &Workspace,
     programs: &Programs,
@@ -49,7 +49,7 @@ pub(crate) fn run(
     super::report::write(&workspace.target.join("bench-size.json"), &report)
 }
 
-/// Measures imports of one SBOM each, from the start of the audit to its end.
+/// Measures imports of one SBOM each, from the start of the audit to the audit's end.
 fn imports(server: &Server, backend: &'static str, report: &mut Report) -> anyhow::Result<()> {
     let mut seconds = Vec::new();
     for number in 0..3 {

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::lists::DependencyListTimes;
 use crate::bench::report::Latency;
 
-/// Maximum time for one measurement.
+/// Maximum time in which one measurement repeats its request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Measures a request `samples` times sequentially, or as often as a minute allows; the first one
@@ -28,7 +28,7 @@ pub(super) fn repeated(
     Ok(Latency::of(times))
 }
 
-/// Results for rebuilds of the control room.
+/// Times of rebuilds of the control room with one number of findings.
 #[derive(Serialize)]
 pub(super) struct Rebuild {
     pub(super) backend: &'static str,
@@ -38,7 +38,7 @@ pub(super) struct Rebuild {
     pub(super) guest_memory_bytes: u64,
 }
 
-/// Results for imports of SBOMs.
+/// Times of imports of SBOMs with one number of components.
 #[derive(Serialize)]
 pub(super) struct SbomImportTimings {
     pub(super) backend: &'static str,
@@ -46,7 +46,7 @@ pub(super) struct SbomImportTimings {
     pub(super) seconds: Vec<f64>,
 }
 
-/// All results of one run.
+/// All results of one run of the benchmark of a large workspace.
 #[derive(Default, Serialize)]
 pub(super) struct Report {
     pub(super) machine: String,
@@ -58,7 +58,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Prints the tables for a terminal or for BENCHMARKS.md.
+    /// Prints the results as tables for a terminal or for BENCHMARKS.md.
     pub(super) fn print(&self) {
         println!("\nmachine: {}\n", self.machine);
         println!("| what | database | p50 ms | p99 ms | max ms |\n|---|---|---|---|---|");

@@ -19,10 +19,10 @@ use crate::postgres::Postgres;
 use crate::process;
 
 const NODES: usize = 3;
-/// Wait between two requests of a client.
+/// Pause between two requests with which a client waits for a new version.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Timings until every node serves a deployed version.
+/// Times from a deployment until every node of a fleet serves the deployed version.
 #[derive(Serialize)]
 pub(super) struct FleetMeasurement {
     pub(super) nodes: usize,
@@ -42,7 +42,7 @@ pub(super) struct SwapMeasurement {
     pub(super) answered: Latency,
 }
 
-/// Starts the fleet, deploys, and measures.
+/// Starts a fleet, deploys versions to it, and measures the times.
 pub(super) fn deployments(
     programs: &Programs,
     postgres: &Postgres,
@@ -72,7 +72,7 @@ impl SwapMeasurement {
 
 struct Nodes {
     nodes: Vec<Server>,
-    /// The deployed file; its name is the area's.
+    /// Path of the deployed component file; its name is the area's.
     component: PathBuf,
 }
 
@@ -126,7 +126,7 @@ impl Nodes {
     }
 }
 
-/// Returns when a node first responded with this greeting, in milliseconds.
+/// Waits until a node responds with this greeting. Returns the time since `begun` in milliseconds.
 fn until_answered(node: &Server, greeting: &str, begun: Instant) -> anyhow::Result<f64> {
     let body = json!({ "name": "you" });
     process::until(PATIENCE, LOOK, "a node responds with the new version", || {

@@ -30,11 +30,11 @@ const VERSIONS: usize = 10;
 const SWAPS: usize = 1_000;
 const ROLLBACKS: usize = 100;
 const CANARIES: usize = 20;
-/// Number of swaps after which the memory is measured again.
+/// Number of further swaps after which the server's memory is measured again.
 const MORE_SWAPS: usize = 5_000;
 /// Number of timed deployments of each kind.
 const DEPLOYMENTS: usize = 20;
-/// Wait between two swaps under load.
+/// Pause between two swaps under load.
 const PACE: Duration = Duration::from_millis(50);
 /// Number of rounds. Phases with and without swaps alternate, so that other load on the machine
 /// affects both.
@@ -47,7 +47,7 @@ const SWAPPED: &str = "/areas/hello";
 const HELLO_PATH: &str = "/hello";
 const TRIED: &str = "/areas/behaves_as_marked";
 
-/// Measures, prints and writes the report.
+/// Measures swaps under a steady load, prints the results and writes them to a file.
 pub(crate) fn run(
     workspace: &Workspace,
     programs: &Programs,
@@ -66,7 +66,7 @@ pub(crate) fn run(
     super::report::write(&workspace.target.join("bench-swaps.json"), &report)
 }
 
-/// State of the operators' actions during the measurement.
+/// Client and versions with which the benchmark swaps, tries and deploys areas under load.
 struct SwapBench {
     operators: OperatorsClient,
     versions: Versions,
@@ -76,7 +76,7 @@ struct SwapBench {
 }
 
 impl SwapBench {
-    /// Deploys everything and starts the shadow.
+    /// Deploys all versions to a server and starts the shadow.
     fn set(server: &Server, programs: &Programs) -> anyhow::Result<Self> {
         let operators = OperatorsClient::of(server)?;
         let versions = Versions::read(&programs.areas)?;

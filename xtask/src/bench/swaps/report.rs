@@ -15,7 +15,7 @@ pub(super) struct Deployments {
     pub(super) cached: Latency,
 }
 
-/// All results of one run.
+/// All results of one run of the benchmark of swaps.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) machine: String,
@@ -26,10 +26,10 @@ pub(super) struct Report {
     pub(super) fleet: FleetMeasurement,
 }
 
-/// Results of one node.
+/// Results of swaps on one node.
 #[derive(Serialize)]
 pub(super) struct OneNode {
-    /// Results by the operators' actions.
+    /// Results of the steady load by what operators did during it.
     pub(super) phases: Vec<(&'static str, PhaseResults)>,
     /// Resident memory before and after the last phase, in bytes.
     pub(super) memory_bytes: [u64; 2],

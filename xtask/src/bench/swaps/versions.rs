@@ -6,9 +6,9 @@ use anyhow::Context as _;
 
 use crate::bench::versions::{numbered, patched};
 
-/// Mark in the built component `behaves-as-marked`.
+/// Mark in the built fixture `behaves-as-marked`, to be replaced by one with another behavior.
 const MARK: &str = "behaves:soundly.";
-/// Start of the built greeting area's responses.
+/// Start of the responses of the built greeting area, to be replaced by another greeting.
 const GREETING: &str = "Hello, ";
 
 /// Versions of areas (Wasm components) that the benchmark deploys one after another.
@@ -19,7 +19,7 @@ pub(super) struct Versions {
 }
 
 impl Versions {
-    /// Reads the components from the folder of built ones.
+    /// Reads the built components from the folder of areas.
     pub(super) fn read(areas: &Path) -> anyhow::Result<Self> {
         let read = |name: &str| {
             std::fs::read(areas.join(name)).with_context(|| format!("cannot read {name}"))
@@ -42,12 +42,12 @@ impl Versions {
         Ok((patched(&self.hello, GREETING, &greeting)?, greeting))
     }
 
-    /// Returns support's live version with another digest.
+    /// Returns the live version of the area `support` with another digest.
     pub(super) fn support(&self) -> Vec<u8> {
         numbered(&self.support, 1)
     }
 
-    /// Returns a version with the behavior of this mark of eight letters.
+    /// Returns a version of the fixture with the behavior of this mark of eight letters.
     pub(super) fn marked(&self, mark: &str) -> anyhow::Result<Vec<u8>> {
         patched(&self.marked, MARK, &format!("behaves:{mark}"))
     }

@@ -21,16 +21,16 @@ use super::{Options, Programs, machine, report};
 use crate::postgres::Postgres;
 use crate::workspace::Workspace;
 
-/// Jobs that a peer drains.
+/// Number of jobs that another job queue (a peer) drains.
 const JOBS: &str = "50000";
-/// Jobs of a peer that has a transaction for each.
+/// Number of jobs that a peer drains if it has a transaction for each job.
 const SINGLE_JOBS: &str = "5000";
-/// Clients of the additional loads of one workspace.
+/// Numbers of connections of the additional loads of one workspace.
 const CLIENTS: [u32; 4] = [1, 8, 64, 512];
-/// Workspaces among which an additional load is spread.
+/// Numbers of workspaces among which an additional load is spread.
 const WORKSPACES: [usize; 2] = [100, 1_000];
 
-/// Measures, prints and writes the report.
+/// Measures writes, prints the results and writes them to a file.
 pub(crate) fn run(
     workspace: &Workspace,
     programs: &Programs,
@@ -57,7 +57,7 @@ pub(crate) fn run(
     measured
 }
 
-/// Returns the programs of another build.
+/// Returns the programs of another build of the service, in this folder.
 fn build_in(programs: &Programs, folder: &Path) -> anyhow::Result<Programs> {
     let folder = folder.canonicalize().with_context(|| format!("no {}", folder.display()))?;
     let (host, areas) = (folder.join("assurance"), folder.join("areas"));
@@ -66,7 +66,7 @@ fn build_in(programs: &Programs, folder: &Path) -> anyhow::Result<Programs> {
 }
 
 struct Bench<'a> {
-    /// Builds of the service, each with its name in the report.
+    /// Builds of the service to measure, each with its name in the report.
     builds: Vec<(&'static str, &'a Programs)>,
     options: &'a Options,
     postgres: &'a Postgres,
@@ -115,7 +115,7 @@ impl<'a> Bench<'a> {
         self.rows.add(Subject { what: what.into(), backend, whose }, figures);
     }
 
-    /// One round of one build.
+    /// Measures one build on one database for one round.
     fn service(&mut self, build: usize, backend: &'static str, round: usize) -> anyhow::Result<()> {
         let whose = self.builds[build].0;
         let service = self.one(build, backend, round, self.options.connections);
@@ -126,7 +126,8 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// The rows of the POSTs without the service, in the database of the last build.
+    /// Writes the rows of the POSTs directly, without the service, to the database of the last
+    /// build, and measures the rate.
     fn bare_posts(&mut self, backend: &'static str, round: usize) -> anyhow::Result<()> {
         let last = self.builds.len() - 1;
         let database = self.one(last, backend, round, self.options.connections).posts_database()?;
@@ -141,7 +142,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Empty jobs of the peers.
+    /// Measures how fast the peers drain empty jobs.
     fn queues(&mut self, backend: &'static str, round: usize) -> anyhow::Result<()> {
         let bare = ("jobs-fill", "jobs", JOBS, "rows of jobs, 64 in a commit", "bare");
         let (fill, whose) = ("graphile-fill", "graphile_worker");
@@ -161,7 +162,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Other loads of this build, once each.
+    /// Measures the additional loads of the current build, once each.
     fn loads(&mut self, backend: &'static str) -> anyhow::Result<()> {
         let (now, once) = (self.builds.len() - 1, self.options.rounds);
         for clients in CLIENTS {

@@ -11,10 +11,10 @@ use super::rows::Figures;
 use crate::process;
 use crate::workspace::{Workspace, cargo};
 
-/// The program that runs the peers.
+/// Path of the program that runs the peers, the job queues and databases for comparison.
 pub(super) struct Peers(PathBuf);
 
-/// What the program prints.
+/// Results that the program of the peers prints as JSON.
 #[derive(Deserialize)]
 struct Printed {
     count: f64,
@@ -23,7 +23,7 @@ struct Printed {
 }
 
 impl Peers {
-    /// Builds the program.
+    /// Builds the program that runs the peers.
     pub(super) fn build(workspace: &Workspace) -> anyhow::Result<Self> {
         let target = workspace.target.join("peers");
         let mut build = cargo();
@@ -33,12 +33,13 @@ impl Peers {
         Ok(Self(target.join("release/peers")))
     }
 
-    /// Runs the program without measuring it.
+    /// Runs the program of the peers without measuring it.
     pub(super) fn prepare(&self, arguments: &[&str]) -> anyhow::Result<()> {
         process::run_quietly(Command::new(&self.0).args(arguments)).map(drop)
     }
 
-    /// Runs the program. `waiting` is the number of jobs it drains.
+    /// Runs the program of the peers and returns what it measured. `waiting` is the number of jobs
+    /// that it drains.
     pub(super) fn run(&self, arguments: &[&str], waiting: u64) -> anyhow::Result<Figures> {
         let before = postgres_cpu_us()?;
         let text = process::run_quietly(Command::new(&self.0).args(arguments))?;
@@ -56,7 +57,7 @@ impl Peers {
     }
 }
 
-/// Returns a file for the database of a peer, which does not exist yet.
+/// Returns the path of a new file for the database of a peer.
 pub(super) fn file(folder: &Path, name: &str) -> String {
     folder.join(format!("{name}.db")).display().to_string()
 }

@@ -5,14 +5,14 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The receiver; it ends with the process.
+/// A local HTTP server that counts the webhook deliveries it receives. It ends with the process.
 pub(crate) struct Receiver {
     pub(crate) url: String,
     pub(crate) received: Arc<AtomicU64>,
 }
 
 impl Receiver {
-    /// Starts the receiver.
+    /// Starts the receiver on a free port.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let url = format!("http://{}/", listener.local_addr()?);
@@ -28,7 +28,7 @@ impl Receiver {
     }
 }
 
-/// Answers the requests of one connection until the client closes it.
+/// Responds to the requests of one connection until the client closes it, and counts them.
 fn answer(connection: TcpStream, count: &AtomicU64) -> std::io::Result<()> {
     let mut writer = connection.try_clone()?;
     let mut reader = BufReader::new(connection);

@@ -5,16 +5,16 @@ use serde::Serialize;
 use crate::bench::load::LoadResults;
 use crate::bench::report::{Latency, median};
 
-/// What is measured, on which database, and of whom.
+/// What is measured, on which database, and for which build or peer.
 #[derive(Clone, PartialEq, Serialize)]
 pub(super) struct Subject {
     pub(super) what: String,
     pub(super) backend: &'static str,
-    /// `now`, `before`, or the name of a peer.
+    /// `now` or `before` for a build of the service, or the name of a peer.
     pub(super) whose: &'static str,
 }
 
-/// Figures of one round.
+/// Results of one round of a measurement.
 #[derive(Clone, Serialize)]
 pub(super) struct Figures {
     pub(super) per_second: f64,
@@ -23,14 +23,14 @@ pub(super) struct Figures {
     /// Processor time of PostgreSQL for one operation, in microseconds.
     pub(super) database_cpu_us: f64,
     pub(super) latency: Option<Latency>,
-    /// Jobs that waited at the beginning of a drain, or at the end of a load.
+    /// Number of jobs that waited at the beginning of a drain, or at the end of a load.
     pub(super) waiting: u64,
-    /// Requests that failed.
+    /// Number of requests that failed.
     pub(super) errors: u64,
 }
 
 impl Figures {
-    /// Returns the figures of a load.
+    /// Converts the results of a load to the results of a round.
     pub(super) fn of_load(load: &LoadResults, database_cpu_us: f64, waiting: u64) -> Self {
         Self {
             per_second: load.requests_per_second,
@@ -43,7 +43,7 @@ impl Figures {
     }
 }
 
-/// All measurements, in the order in which their first round ended.
+/// All measurements with their rounds, in the order in which their first round ended.
 #[derive(Default, Serialize)]
 pub(super) struct Rows(Vec<Row>);
 
@@ -54,7 +54,7 @@ struct Row {
 }
 
 impl Rows {
-    /// Adds one round.
+    /// Adds the results of one round to its measurement.
     pub(super) fn add(&mut self, subject: Subject, figures: Figures) {
         match self.0.iter_mut().find(|row| row.subject == subject) {
             Some(row) => row.rounds.push(figures),
@@ -62,7 +62,7 @@ impl Rows {
         }
     }
 
-    /// Prints the table.
+    /// Prints the measurements as a table.
     pub(super) fn print(&self) {
         println!("| what | database | whose | per second | CPU µs | database's CPU µs | |");
         println!("|---|---|---|---|---|---|---|");

@@ -19,18 +19,18 @@ use crate::bench::{CREATE, Programs, plan};
 use crate::postgres::Postgres;
 use crate::process;
 
-/// Number of calls that each enqueue a thousand jobs.
+/// Number of requests that each enqueue a thousand jobs.
 const BATCHES: u32 = 50;
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Interval at which the queue is read.
+/// Interval at which the number of jobs in the queue is read.
 const POLL: Duration = Duration::from_millis(200);
 
-/// One build on one database, in one round.
+/// One build of the service on one database, measured in one round.
 pub(super) struct Service<'a> {
     pub(super) programs: &'a Programs,
     pub(super) postgres: &'a Postgres,
     pub(super) backend: &'static str,
-    /// Part of the names of databases and folders, which no other service uses.
+    /// Part of the names of databases and folders, which no other build or round uses.
     pub(super) name: String,
     pub(super) load: Load,
 }
@@ -45,14 +45,15 @@ impl Service<'_> {
         Ok(Plan { settings, ..plan(self.programs, &name, self.backend, self.postgres)? })
     }
 
-    /// Returns the URL of the database of the POSTs.
+    /// Returns the URL or file of the database to which the measured POSTs write.
     pub(super) fn posts_database(&self) -> anyhow::Result<String> {
         let plan = self.plan("posts", "")?;
         let file = plan.folder.join("data/assurance.sqlite");
         Ok(plan.database.unwrap_or_else(|| file.display().to_string()))
     }
 
-    /// Creates support cases in workspaces, of which the user's own has a webhook for another event.
+    /// Measures the rate at which support cases are created in this number of workspaces, of which
+    /// the user's own has a webhook for another event.
     pub(super) fn posts(&self, workspaces: usize) -> anyhow::Result<Figures> {
         let mut server = Server::start(&self.plan("posts", "")?)?;
         subscribe(&server, "http://127.0.0.1:9/", "support_case.closed")?;
@@ -68,7 +69,7 @@ impl Service<'_> {
         Ok(Figures::of_load(&posts, database_cpu_us, due(&server)?))
     }
 
-    /// Creates support cases at a fixed rate.
+    /// Measures the creation of support cases at a fixed rate.
     pub(super) fn posts_at(&self, rate: u32) -> anyhow::Result<Figures> {
         let server = Server::start(&self.plan("steady", "")?)?;
         subscribe(&server, "http://127.0.0.1:9/", "support_case.closed")?;
@@ -93,7 +94,8 @@ impl Service<'_> {
         })
     }
 
-    /// Delivers the events of new support cases to a receiver on this machine.
+    /// Measures how fast the events of new support cases are delivered to a receiver on this
+    /// machine.
     pub(super) fn deliveries(&self) -> anyhow::Result<Figures> {
         let receiver = Receiver::start()?;
         let server = Server::start(&self.plan("deliveries", &lane("delivery", 0))?)?;
@@ -108,7 +110,7 @@ impl Service<'_> {
         Ok(drained)
     }
 
-    /// Runs jobs of a fixture that do nothing.
+    /// Measures how fast jobs of a fixture that do nothing are run.
     pub(super) fn empty_jobs(&self, fixture: &str) -> anyhow::Result<Figures> {
         let component = format!("fixtures/{fixture}.wasm");
         let files = [component.as_str(), "queue.wasm", "areas.toml"];
@@ -134,12 +136,13 @@ pub(crate) fn subscribe(server: &Server, url: &str, event: &str) -> anyhow::Resu
     Ok(())
 }
 
-/// Returns the settings of a lane with this capacity.
+/// Returns the configuration of a lane of the job queue with this capacity.
 fn lane(name: &str, capacity: u32) -> String {
     format!("[jobs.lanes.{name}]\ncapacity = {capacity}\n")
 }
 
-/// Waits until no job is due. The time begins when the server serves.
+/// Waits until no job is due, and returns the rate for this number of jobs. The time begins when
+/// the server serves.
 fn drain(server: &Server, jobs: u64) -> anyhow::Result<Figures> {
     let (begun, cpu_before, database_before) =
         (Instant::now(), server.cpu_us()?, postgres_cpu_us()?);

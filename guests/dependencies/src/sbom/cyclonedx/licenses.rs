@@ -1,5 +1,5 @@
-//! License rules of CycloneDX. Licenses are checked while they are parsed; only properties whose
-//! rules differ between versions are stored.
+//! License rules of CycloneDX. All licenses are checked while they are parsed; only properties
+//! whose rules differ between versions are stored.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::properties::PropertyNameCheck;
 use crate::reading::ImportFailure;
 use crate::reading::list;
 
-/// Properties of a component's `licenses` that are checked later.
+/// Facts about a component's `licenses` that are needed to check them once `specVersion` is known.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Licenses {
     count: usize,
@@ -20,7 +20,7 @@ pub(super) struct Licenses {
     nameless_property: Option<usize>,
 }
 
-/// An item of `licenses`: a license, or an SPDX license expression.
+/// An item of `licenses` in a CycloneDX document: a license, or an SPDX license expression.
 #[derive(Deserialize)]
 struct LicenseItem<'a> {
     #[serde(borrow, default)]
@@ -66,7 +66,7 @@ impl<'de> Deserialize<'de> for Licenses {
     }
 }
 
-/// Properties of one item of `licenses` that are checked later.
+/// Facts about one item of `licenses` that are needed to check it once `specVersion` is known.
 struct LicenseItemProperties {
     expression: bool,
     nameless_property: bool,
@@ -101,13 +101,13 @@ impl License<'_> {
     }
 }
 
-/// Whether an id is in the list of the CycloneDX schema: SPDX licenses and exceptions.
+/// Whether a license id is in the list of the CycloneDX schema: SPDX licenses and exceptions.
 fn is_listed(id: &str) -> bool {
     spdx::license_id(id).is_some() || spdx::exception_id(id).is_some()
 }
 
 impl Licenses {
-    /// Checks the rules that depend on `specVersion`.
+    /// Checks those rules for `licenses` that depend on the document's `specVersion`.
     pub(super) fn check(self, version: SpecVersion) -> Result<(), ImportFailure> {
         if let Some(at) = self.nameless_property.filter(|_| version >= SpecVersion::V1_6) {
             let pointer = format!("/licenses/{at}/license/properties");

@@ -50,7 +50,7 @@ pub(super) fn read(source: DocumentContent<'_>) -> Result<Sbom<'_>, ImportFailur
     Ok(sbom)
 }
 
-/// Appends components and the components nested in them, in the order of the file.
+/// Appends components and the components nested in them to `into`, in the order of the SBOM.
 fn flatten<'a>(components: Vec<ComponentItem<'a>>, into: &mut Vec<Mention<'a>>) {
     let mut waiting = vec![components.into_iter()];
     while let Some(list) = waiting.last_mut() {
@@ -91,7 +91,8 @@ fn edges<'a>(bom: &mut Bom<'a>) -> Edges<'a> {
     edges
 }
 
-/// Returns the references of the subject, one of which may occur in the dependency graph.
+/// Returns the references of the document's subject, one of which may occur in the dependency
+/// graph.
 fn roots(root: ComponentItem<'_>) -> Vec<Cow<'_, str>> {
     root.bom_ref.map(|reference| reference.0).into_iter().chain(root.purl).collect()
 }

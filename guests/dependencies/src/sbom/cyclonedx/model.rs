@@ -12,7 +12,7 @@ use super::ratings::Ratings;
 use crate::reading::list::{self, BoundedList};
 use crate::reading::{ImportFailure, nullable};
 
-/// A CycloneDX document.
+/// A CycloneDX document, reduced to the members that are read or checked.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Bom<'a> {
@@ -21,7 +21,7 @@ pub(super) struct Bom<'a> {
     pub(super) spec_version: SpecVersion,
     #[serde(default)]
     pub(super) serial_number: Option<SerialNumber>,
-    /// `version` of the document under its serial number; read by [`Bom::version`].
+    /// `version` of the document under its serial number, unchecked; [`Bom::version`] returns it.
     #[serde(default)]
     version: serde_json::Value,
     #[serde(borrow, default, deserialize_with = "nullable")]
@@ -42,7 +42,7 @@ enum BomFormat {
     CycloneDx,
 }
 
-/// Value of `specVersion`; the versions with a JSON format.
+/// Value of `specVersion` in a CycloneDX document: the versions that have a JSON format.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SpecVersion {
     #[serde(rename = "1.2")]
@@ -72,7 +72,7 @@ impl SpecVersion {
     }
 }
 
-/// `serialNumber`: `urn:uuid:` and a UUID.
+/// `serialNumber` of a CycloneDX document, without the prefix `urn:uuid:`.
 pub(super) struct SerialNumber(pub(super) Uuid);
 
 impl<'de> Deserialize<'de> for SerialNumber {
@@ -83,7 +83,7 @@ impl<'de> Deserialize<'de> for SerialNumber {
     }
 }
 
-/// A `bom-ref`, or a reference to one; not empty.
+/// A `bom-ref` of a CycloneDX document, or a reference to one; never empty.
 #[derive(Clone)]
 pub(super) struct BomRef<'a>(pub(super) Cow<'a, str>);
 
@@ -194,7 +194,7 @@ pub(super) enum ComponentType {
     Platform,
 }
 
-/// `hashes` of a component. Only the SHA-256 digest is stored.
+/// `hashes` of a component in a CycloneDX document. Only the SHA-256 digest is stored.
 #[derive(Default)]
 struct Hashes(Option<Box<str>>);
 
@@ -341,7 +341,7 @@ pub(super) struct VulnerabilityItem<'a> {
     pub(super) ratings: Ratings,
     #[serde(default, deserialize_with = "nullable")]
     pub(super) analysis: Analysis,
-    /// Time at which the vulnerability's source rejected it.
+    /// Time at which the vulnerability's source rejected the vulnerability; `None` if it did not.
     #[serde(default)]
     pub(super) rejected: Option<Timestamp>,
     #[serde(borrow, default)]
@@ -383,16 +383,16 @@ pub(super) struct AffectedComponent<'a> {
     pub(super) versions: BoundedList<AffectedVersion<'a>>,
 }
 
-/// An item of `affects[].versions`: a version or a range, with its status.
+/// An item of `affects[].versions` in a CycloneDX document: a version or a range, with its status.
 #[derive(Deserialize)]
 pub(super) struct AffectedVersion<'a> {
-    /// A version; `None` if the item is a range.
+    /// The affected version; `None` if the item is a range.
     #[serde(borrow, default)]
     pub(super) version: Option<Cow<'a, str>>,
-    /// A version range as a `vers` URI.
+    /// The range of versions as a `vers` URI; `None` if the item is a version.
     #[serde(borrow, default)]
     pub(super) range: Option<Cow<'a, str>>,
-    /// Status of the versions; the standard's default is `affected`.
+    /// Status of the version or range; the standard's default is `affected`.
     #[serde(default)]
     pub(super) status: Option<AffectedStatus>,
 }
@@ -406,7 +406,7 @@ pub(super) enum AffectedStatus {
 }
 
 impl ComponentItem<'_> {
-    /// Returns `sha256:` and the digest; `None` if the document does not contain it.
+    /// Returns `sha256:` and the SHA-256 digest of the component; `None` if the document has none.
     pub(super) fn sha256(&self) -> Option<String> {
         self.hashes.0.as_ref().map(|hex| format!("sha256:{hex}"))
     }
@@ -426,12 +426,12 @@ impl ServiceItem {
 }
 
 impl Bom<'_> {
-    /// Returns the version of the document under its serial number; 1 if it is missing.
+    /// Returns the version of the document under its serial number; 1 if it is missing or invalid.
     pub(super) fn version(&self) -> u64 {
         self.version.as_u64().unwrap_or(1)
     }
 
-    /// Checks the rules of the schema that the types do not express.
+    /// Checks the rules of the CycloneDX schema that the types do not express.
     pub(super) fn check(&self) -> Result<(), ImportFailure> {
         let version = self.spec_version;
         let metadata = &self.metadata;
@@ -446,7 +446,7 @@ impl Bom<'_> {
     }
 }
 
-/// Checks every item of a list and adds the item's position to the error.
+/// Checks every item of a list, and adds the item's position to the pointer of an error.
 fn each<T>(
     list: &str,
     items: &[T],

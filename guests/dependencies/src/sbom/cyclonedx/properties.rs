@@ -8,17 +8,17 @@ use super::model::SpecVersion;
 use crate::reading::ImportFailure;
 use crate::reading::list;
 
-/// Prefix of the properties by which Trivy names a source package.
+/// Prefix of the names of properties in which Trivy describes a component's source package.
 const TRIVY_SOURCE: &str = "aquasecurity:trivy:Src";
 
-/// `properties`. Only the index of the first one without `name` is stored.
+/// `properties` in a CycloneDX document. Only the index of the first one without `name` is stored.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PropertyNameCheck {
     nameless: Option<usize>,
 }
 
 impl PropertyNameCheck {
-    /// Returns the index of the first property without `name`.
+    /// Returns the index of the first property without `name`; `None` if all have one.
     pub(super) fn nameless(self) -> Option<usize> {
         self.nameless
     }
@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for PropertyNameCheck {
     }
 }
 
-/// `properties` of a component. Only those are stored by which Trivy names a source package.
+/// `properties` of a component. Only those in which Trivy describes a source package are stored.
 #[derive(Default)]
 pub(super) struct ComponentProperties {
     pub(super) names: PropertyNameCheck,

@@ -5,7 +5,8 @@ use area_sdk::prelude::*;
 use crate::osv::Rating;
 use crate::reading::list;
 
-/// Severity of the best rating of a vulnerability, with the rank of its basis.
+/// Severity of the best rating of a vulnerability, with the part of the rating from which it was
+/// read.
 #[derive(Default)]
 pub(super) struct Ratings(Option<(Basis, Rating)>);
 
@@ -14,11 +15,12 @@ pub(super) struct Ratings(Option<(Basis, Rating)>);
 enum Basis {
     Word,
     Score,
-    /// CVSS vector, with the rank of its version.
+    /// CVSS vector, with the rank of its CVSS version.
     Vector(u8),
 }
 
-/// An item of `ratings`. Members of other types than the standard's are ignored.
+/// An item of `ratings` of a CycloneDX vulnerability. Members of other types than the standard's
+/// are ignored.
 #[derive(Deserialize)]
 struct RatingItem {
     #[serde(default)]
@@ -41,8 +43,8 @@ impl<'de> Deserialize<'de> for Ratings {
 }
 
 impl Ratings {
-    /// Returns the severity of the best rating: that with the newest CVSS vector, otherwise with a
-    /// CVSS score, otherwise with a word. Of several, the highest.
+    /// Returns the severity of the vulnerability's best rating: that with the newest CVSS vector,
+    /// otherwise with a CVSS score, otherwise with a word. Of several, the highest.
     pub(super) fn best(&self) -> Option<Rating> {
         self.0.map(|(_, rating)| rating)
     }
@@ -57,7 +59,7 @@ impl RatingItem {
         vector.or_else(score).or_else(word)
     }
 
-    /// Returns the score; `None` if it is of another method than CVSS.
+    /// Returns the CVSS score of the rating; `None` if the score is of another method than CVSS.
     fn cvss_score(&self) -> Option<f64> {
         let is_cvss = self.method.as_str().is_none_or(|method| method.starts_with("CVSS"));
         self.score.as_f64().filter(|_| is_cvss)

@@ -13,14 +13,15 @@ use crate::vex::{State, StatedVersion, Statement, Status, Target, VersionText};
 
 /// Maximum length of a vulnerability's id, in characters; longer ids are ignored.
 const MAX_ID: usize = 128;
-/// Maximum size of a statement's justification, and of its detail, in bytes.
+/// Maximum size of the justification of a VEX statement, in bytes.
 const MAX_JUSTIFICATION: usize = 100;
+/// Maximum size of the detail text of a VEX statement, in bytes.
 const MAX_DETAIL: usize = 2_000;
-/// Maximum number of unknown references in one warning.
+/// Maximum number of references to unknown components in one warning.
 const MOST_LISTED: usize = 20;
 
-/// Adds each vulnerability to the components that it affects, and collects the VEX statements.
-/// `roots` are the references of the document's subject.
+/// Adds each vulnerability of the document to the components that it affects, and collects the VEX
+/// statements. `roots` are the references of the document's subject.
 pub(super) fn report(
     bom: &Bom<'_>,
     roots: &[Cow<'_, str>],
@@ -71,8 +72,8 @@ fn lost_warning(lost: &[(String, String)]) -> Option<String> {
     (!lost.is_empty()).then(|| format!("{} {what}: {listed}.", lost.len()))
 }
 
-/// Returns the reference within this document to which a target points; `None` if the target is
-/// elsewhere.
+/// Returns the reference within this document to which the target of a VEX statement points; `None`
+/// if the target is the subject or another document.
 fn own_reference(bom: &Bom<'_>, sbom: &Sbom<'_>, target: &Target) -> Option<String> {
     match target {
         Target::Product => None,
@@ -108,7 +109,7 @@ fn statement(
     }
 }
 
-/// Truncates the references in a target as those that components store.
+/// Truncates the references in a statement's target to the size with which components store them.
 fn bounded_target(target: Target) -> Target {
     match target {
         Target::Product => Target::Product,
@@ -133,7 +134,7 @@ fn stated(version: &AffectedVersion<'_>) -> Option<StatedVersion> {
     Some(StatedVersion { text, status })
 }
 
-/// Converts a vulnerability; `None` if it has no valid id.
+/// Converts a vulnerability of a CycloneDX document; `None` if it has no valid id.
 fn reported(
     vulnerability: &VulnerabilityItem<'_>,
     tool: Option<&String>,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-/// Keywords that do not affect which values are valid.
+/// JSON Schema keywords that do not affect which values are valid.
 const ANNOTATIONS: [&str; 14] = [
     "$anchor",
     "$comment",
@@ -20,7 +20,7 @@ const ANNOTATIONS: [&str; 14] = [
     "writeOnly",
 ];
 
-/// Keywords that the comparison interprets.
+/// JSON Schema keywords that the compatibility check can compare.
 const UNDERSTOOD: [&str; 25] = [
     "$ref",
     "additionalProperties",
@@ -51,25 +51,28 @@ const UNDERSTOOD: [&str; 25] = [
 
 const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
 
-/// Maximum nesting depth of a schema.
+/// Maximum nesting depth of a schema that is compared.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// Maximum number of alternatives of a schema.
+/// Maximum number of alternatives into which a schema is split.
 const MAX_ALTERNATIVES: usize = 1_000;
 
 /// The part of a schema that applies to values of one JSON type.
 pub(super) struct Alternative<'s> {
-    /// JSON type; `None` for any type.
+    /// JSON type of the values that the alternative applies to; `None` for any
+    /// type.
     pub(super) kind: Option<&'s str>,
     pub(super) members: &'s Map<String, Json>,
-    /// Allowed values; `None` if the schema does not list them.
+    /// Values that the alternative allows (`enum`, `const`); `None` if the
+    /// schema does not list them.
     pub(super) values: Option<Vec<&'s Json>>,
 }
 
-/// Adds the alternatives of a schema to `into`. Visiting a schema takes a step.
+/// Splits a schema into alternatives and adds them to `into`. Each visited
+/// schema takes one of `steps`.
 ///
 /// # Errors
-/// The keyword that cannot be split.
+/// The keyword because of which the schema cannot be split.
 pub(super) fn split<'s>(
     root: &'s Json,
     schema: &'s Json,
@@ -115,7 +118,8 @@ pub(super) fn split<'s>(
     Ok(())
 }
 
-/// Refuses to split a union or reference that has other constraints next to it.
+/// Returns an error if a union or reference has other constraints next to it,
+/// because the schema then cannot be split.
 fn only(members: &Map<String, Json>, keyword: &str) -> Result<(), String> {
     let other = |name: &&String| {
         *name != keyword && !ANNOTATIONS.contains(&name.as_str()) && !name.starts_with("x-")

@@ -18,7 +18,8 @@ use serde_json::{Map, Value as Json};
 use super::super::schema::{close, compile};
 use alternatives::{Alternative, MAX_DEPTH, same_kind, split, strip};
 
-/// Clients or areas that rely on the live schema.
+/// Clients or areas that rely on the live schema: those that send values, or
+/// those that receive them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SchemaUser {
     /// Clients that send values: a value that is valid today must stay valid.
@@ -28,14 +29,15 @@ pub(super) enum SchemaUser {
     Readers,
 }
 
-/// A location at which the schemas are incompatible.
+/// A location at which the candidate's schema is incompatible with the live
+/// schema.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct SchemaMismatch {
     pub(super) pointer: String,
     pub(super) what: String,
 }
 
-/// Number of bytes of both schemas that count as one step.
+/// Number of bytes of both schemas that count as one step of their comparison.
 const BYTES_PER_STEP: usize = 256;
 /// Number of steps that compiling [`BYTES_PER_STEP`] bytes of a schema takes.
 const STEPS_PER_VALIDATOR: usize = 32;
@@ -43,11 +45,11 @@ const STEPS_PER_VALIDATOR: usize = 32;
 const ANYTHING: &Json = &Json::Bool(true);
 const LOWER: [&str; 5] = ["minLength", "minItems", "minProperties", "minimum", "exclusiveMinimum"];
 const UPPER: [&str; 5] = ["maxLength", "maxItems", "maxProperties", "maximum", "exclusiveMaximum"];
-/// Keywords that fit only if their values are identical.
+/// JSON Schema keywords that are compatible only if their values are identical.
 const EXACT: [&str; 4] = ["pattern", "format", "multipleOf", "uniqueItems"];
 
-/// Returns the locations at which the candidate breaks those who rely on the
-/// live schema. If `steps` run out, the schemas count as different.
+/// Returns the locations at which the candidate's schema breaks those who rely
+/// on the live schema. If `steps` run out, the schemas count as different.
 pub(super) fn mismatches(
     side: SchemaUser,
     live: &Json,
@@ -79,7 +81,8 @@ pub(super) fn mismatches(
     found
 }
 
-/// Comparison of two schemas, with the roots of their references.
+/// State of comparing two schemas, with the root schemas in which references
+/// are resolved.
 struct SchemaComparison<'s, 'w> {
     side: SchemaUser,
     live: &'s Json,
@@ -90,7 +93,7 @@ struct SchemaComparison<'s, 'w> {
     depth: usize,
     /// Remaining steps of the comparison; 0 ends it.
     steps: &'w mut usize,
-    /// Size of both schemas, as a number of steps.
+    /// Size of both schemas, as a number of steps of the comparison.
     weight: usize,
 }
 
@@ -149,7 +152,7 @@ impl<'s> SchemaComparison<'s, '_> {
     }
 
     /// Returns whether both schemas and everything they refer to are written
-    /// identically.
+    /// identically, except for annotations.
     fn is_the_same(&self, sub: &Json, sup: &Json) -> bool {
         let definitions = |root: &Json| strip(&root["$defs"]);
         let alike = strip(sub) == strip(sup);
@@ -158,7 +161,8 @@ impl<'s> SchemaComparison<'s, '_> {
                 || definitions(self.sub_root()) == definitions(self.super_root()))
     }
 
-    /// Returns no mismatch if one of the alternatives fits; otherwise the
+    /// Compares one alternative with the `possible` alternatives of the other
+    /// schema. Returns no mismatch if it fits into one of them; otherwise the
     /// mismatches with the closest one.
     fn fit_into_one_of(
         &mut self,
@@ -199,8 +203,8 @@ impl<'s> SchemaComparison<'s, '_> {
         found
     }
 
-    /// Compares the lists of allowed values; `None` if neither schema lists
-    /// values.
+    /// Compares the lists of allowed values of two alternatives; `None` if
+    /// neither lists values.
     fn fit_values(
         &mut self,
         at: &str,
@@ -228,7 +232,8 @@ impl<'s> SchemaComparison<'s, '_> {
         }
     }
 
-    /// Returns a mismatch for each listed value that is not valid.
+    /// Returns a mismatch for each listed value for which `is_valid` returns
+    /// false.
     fn unless(
         &self,
         at: &str,
@@ -243,8 +248,8 @@ impl<'s> SchemaComparison<'s, '_> {
         said.collect()
     }
 
-    /// Compiles an alternative of `sup` as the host compiles it; `None` if that
-    /// fails or no steps are left.
+    /// Compiles an alternative of the schema `sup` into a validator, as the
+    /// host compiles it; `None` if that fails or no steps are left.
     fn validator(&mut self, members: &Map<String, Json>) -> Option<Validator> {
         if !self.spend(self.weight.saturating_mul(STEPS_PER_VALIDATOR)) {
             return None;
@@ -351,7 +356,8 @@ impl<'s> SchemaComparison<'s, '_> {
         found
     }
 
-    /// Compares the schemas of members that are not listed in `properties`.
+    /// Compares the schemas of object members that are not listed in
+    /// `properties`.
     fn fit_other_members(
         &mut self,
         at: &str,
@@ -433,8 +439,9 @@ fn required(schema: &Map<String, Json>) -> impl Iterator<Item = &str> {
     names.filter_map(Json::as_str)
 }
 
-/// Returns the schema of members that are not listed in `properties`; `None` if
-/// they are rejected. The host rejects them if the schema lists any members.
+/// Returns the schema of object members that are not listed in `properties`;
+/// `None` if they are rejected. The host rejects them if the schema lists any
+/// members.
 fn others(schema: &Map<String, Json>) -> Option<&Json> {
     match schema.get("additionalProperties") {
         Some(others) => Some(others).filter(|others| **others != Json::Bool(false)),
@@ -442,7 +449,8 @@ fn others(schema: &Map<String, Json>) -> Option<&Json> {
     }
 }
 
-/// Returns the JSON Pointer of a member (RFC 6901).
+/// Returns the JSON Pointer (RFC 6901) of the member `name` of the object at
+/// `at`.
 fn below(at: &str, name: &str) -> String {
     format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

@@ -8,21 +8,24 @@ use serde_json::{Map, Value as Json};
 
 use crate::walk::objects;
 
-/// Keywords whose single subschema applies to the same value as the parent.
+/// JSON Schema keywords whose single subschema applies to the same value as the
+/// parent.
 const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
-/// Keywords whose list of subschemas applies to the same value as the parent.
-const BRANCHES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-/// Keywords with subschemas by property name that apply to the same value as
+/// JSON Schema keywords whose list of subschemas applies to the same value as
 /// the parent.
+const BRANCHES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+/// JSON Schema keywords with subschemas by property name that apply to the same
+/// value as the parent.
 const DEPENDENT: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords whose subschema applies to all members, or to those without a
-/// schema of their own.
+/// JSON Schema keywords whose subschema applies to all members, or to those
+/// without a schema of their own.
 const ANY_MEMBER: [&str; 3] = ["additionalProperties", "unevaluatedProperties", "propertyNames"];
-/// Keywords with a subschema for items.
+/// JSON Schema keywords with a subschema for items of an array.
 const ITEMS: [&str; 5] =
     ["items", "additionalItems", "unevaluatedItems", "contains", "contentSchema"];
 
-/// Part of a value that an edge descends into.
+/// Part of a JSON value to which the subschema at the end of a graph edge
+/// applies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum EdgeLabel<'s> {
     Member(&'s str),
@@ -30,14 +33,17 @@ pub(super) enum EdgeLabel<'s> {
     Item,
 }
 
-/// Node of the graph: one subschema.
+/// Node of the schema graph: one subschema.
 #[derive(Default)]
 pub(super) struct SchemaNode<'s> {
-    /// Numbers of the nodes that apply to the same value.
+    /// Numbers of the nodes whose subschemas apply to the same value as this
+    /// node's.
     pub(super) in_place: Vec<usize>,
-    /// Numbers of the nodes that apply to members and items of the value.
+    /// Numbers of the nodes whose subschemas apply to members and items of the
+    /// value, with the part of the value.
     pub(super) down: Vec<(EdgeLabel<'s>, usize)>,
-    /// Whether the subschema has `unevaluatedProperties` or `unevaluatedItems`.
+    /// Whether the node's subschema has `unevaluatedProperties` or
+    /// `unevaluatedItems`.
     pub(super) unevaluated: bool,
 }
 
@@ -47,7 +53,7 @@ pub(super) struct SchemaGraph<'s> {
 }
 
 impl<'s> SchemaGraph<'s> {
-    /// Builds the graph of a root schema.
+    /// Builds the graph of a root schema and everything it refers to.
     ///
     /// # Errors
     /// A reference cannot be resolved.
@@ -62,8 +68,8 @@ impl<'s> SchemaGraph<'s> {
         Ok(Self { nodes })
     }
 
-    /// Returns all nodes, each after the nodes it applies, except along edges
-    /// of a cycle.
+    /// Returns the numbers of all nodes, each after the nodes that it leads to,
+    /// except along edges of a cycle.
     pub(super) fn post_order(&self) -> Vec<usize> {
         let edges = |node: &SchemaNode<'_>| {
             let down = node.down.iter().map(|(_, child)| *child);
@@ -72,7 +78,8 @@ impl<'s> SchemaGraph<'s> {
         self.ordered(edges).0
     }
 
-    /// Returns all nodes, each after the nodes it applies to the same value.
+    /// Returns the numbers of all nodes, each after those that it applies to
+    /// the same value.
     ///
     /// # Errors
     /// A schema applies itself to the same value.
@@ -85,8 +92,8 @@ impl<'s> SchemaGraph<'s> {
         }
     }
 
-    /// Returns a depth-first post-order, computed without recursion, and
-    /// whether there is a cycle.
+    /// Returns the numbers of all nodes in depth-first post-order, computed
+    /// without recursion, and whether the edges form a cycle.
     fn ordered(&self, edges: impl Fn(&SchemaNode<'s>) -> Vec<usize>) -> (Vec<usize>, bool) {
         #[derive(Clone, Copy, PartialEq)]
         enum VisitMark {
@@ -121,7 +128,7 @@ impl<'s> SchemaGraph<'s> {
 struct GraphBuilder<'s> {
     root: &'s Json,
     anchors: HashMap<&'s str, &'s Json>,
-    /// Node numbers by the address of the subschema.
+    /// Numbers of the nodes, by the memory address of their subschema.
     ids: HashMap<usize, usize>,
     todo: Vec<&'s Json>,
 }
@@ -203,7 +210,7 @@ fn by_name<'s>(
     members.get(keyword).and_then(Json::as_object).into_iter().flatten()
 }
 
-/// Returns subschemas by their anchors.
+/// Returns the subschemas that have an anchor, by the anchor's name.
 fn anchors(root: &Json) -> Result<HashMap<&str, &Json>, String> {
     let mut found = HashMap::new();
     for object in objects(root) {

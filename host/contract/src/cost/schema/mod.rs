@@ -46,17 +46,17 @@ pub(in super::super) fn nodes(schema: &Json, most: u64) -> Result<u64, String> {
     Ok(expanded.max(visited(&graph, &order)))
 }
 
-/// Number of nodes that the validator visits: first to validate, then to find
-/// evaluated members. For `unevaluated…` keywords it validates the branches
-/// again.
+/// Number of schema nodes that the validator visits: first to validate, then to
+/// find evaluated members. For `unevaluated…` keywords it validates the
+/// branches again.
 #[derive(Clone, Copy)]
 struct VisitCount {
     validate: u64,
     mark: u64,
 }
 
-/// Returns the number of nodes on all paths from the root, and whether there is
-/// a cycle.
+/// Returns the number of schema nodes on all paths from the root, and whether
+/// there is a cycle.
 fn expanded(graph: &SchemaGraph<'_>) -> (u64, bool) {
     let mut costs: Vec<Option<VisitCount>> = vec![None; graph.nodes.len()];
     let mut recursive = false;
@@ -74,8 +74,8 @@ fn expanded(graph: &SchemaGraph<'_>) -> (u64, bool) {
     (costs[0].map_or(0, |visits| visits.validate), recursive)
 }
 
-/// Numbers of nodes visited for one value, and for its members and items by
-/// their location.
+/// Numbers of schema nodes that the validator visits for one value itself, and
+/// for its members and items by their location.
 #[derive(Clone, Default)]
 struct VisitSums<'s> {
     here: u64,
@@ -103,7 +103,8 @@ impl<'s> VisitSums<'s> {
         *sum = sum.saturating_add(cost);
     }
 
-    /// Returns the sum with the most expensive member or item.
+    /// Returns the number of nodes visited for the value and its most expensive
+    /// member or item.
     fn total(&self) -> u64 {
         let sum = |label| self.below.get(&label).copied().unwrap_or(0);
         let members = self.below.iter().filter(|(label, _)| matches!(label, EdgeLabel::Member(_)));
@@ -113,8 +114,9 @@ impl<'s> VisitSums<'s> {
     }
 }
 
-/// Returns the number of nodes visited for the most expensive value, whose
-/// nested members follow recursive references at every level.
+/// Returns the number of schema nodes that the validator visits for the most
+/// expensive value, whose nested members follow recursive references at every
+/// level.
 fn visited(graph: &SchemaGraph<'_>, order: &[usize]) -> u64 {
     let mut below = vec![0_u64; graph.nodes.len()];
     for _ in 0..VALUE_DEPTH {
@@ -152,8 +154,8 @@ fn visits(node: &SchemaNode<'_>, here: &[VisitCount], below: u64) -> VisitCount 
     VisitCount { validate, mark }
 }
 
-/// Returns the number of nodes on the longest path from the root through all
-/// levels of a value.
+/// Returns the number of schema nodes on the longest path from the root through
+/// all levels of a value.
 fn deepest(graph: &SchemaGraph<'_>, order: &[usize]) -> u64 {
     let mut above = vec![0_u64; graph.nodes.len()];
     for _ in 0..VALUE_DEPTH {

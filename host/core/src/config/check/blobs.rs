@@ -23,7 +23,8 @@ impl Config {
     }
 }
 
-/// Rejects bucket settings if no bucket is configured.
+/// Reports each setting of `[blobs]` that only a bucket uses. Called if
+/// `blobs.url` is not set.
 fn refuse_without_url(blobs: &BlobsConfig, found: &mut Problems) {
     let of_buckets = [
         ("blobs.endpoint", blobs.endpoint.is_some()),

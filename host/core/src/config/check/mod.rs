@@ -13,7 +13,8 @@ use crate::config::{Config, show};
 use crate::domain::job::Lane;
 
 impl Config {
-    /// Finds all values that would fail later or are unsafe.
+    /// Returns the configuration keys whose values would fail later or are
+    /// unsafe, each with a description of its problem.
     pub(in crate::config) fn check(&self) -> Problems {
         let mut found = Problems::default();
         self.check_addresses(&mut found);
@@ -234,7 +235,8 @@ impl Config {
     }
 }
 
-/// Invalid keys with their problems, in the order in which they were found.
+/// Invalid configuration keys, each with a description of its problem, in the
+/// order in which they were found.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Problems(pub(in crate::config) Vec<(String, String)>);
 
@@ -244,8 +246,8 @@ impl Problems {
     }
 }
 
-/// Checks the numbers in a part of the configuration against the smallest
-/// values in its schema, which `section!` sets.
+/// Reports each number in a part of the configuration that is less than the
+/// minimum in its JSON Schema. The macro `section!` sets the minimums.
 fn check_minimums(part: &str, values: &Json, schema: &Json, root: &Json, found: &mut Problems) {
     let schema = show::resolve(schema, root);
     for (name, value) in values.as_object().into_iter().flatten() {
@@ -273,7 +275,8 @@ fn check_smtp_url(url: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Checks the URL of the server of rate limits, like that of the mail server.
+/// Checks the URL of the Redis server that shares rate limits between nodes.
+/// The error omits the parser's reason, which might quote a password.
 fn check_redis_url(url: &str) -> Result<(), &'static str> {
     let url =
         url::Url::parse(url).map_err(|_| "is not a URL like rediss://USER:PASSWORD@HOST:6379/0")?;
@@ -286,8 +289,8 @@ fn check_redis_url(url: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Returns whether the URL would send a password without TLS to another
-/// machine.
+/// Returns whether the URL contains a password that would be sent without TLS
+/// to another machine.
 fn sends_password_openly(url: &url::Url) -> bool {
     let required = url.query_pairs().any(|(key, value)| key == "tls" && value == "required");
     // These are no special schemes of the URL standard, so the parser returns
@@ -297,10 +300,11 @@ fn sends_password_openly(url: &url::Url) -> bool {
     url.password().is_some() && matches!(url.scheme(), "smtp" | "redis") && !required && !here
 }
 
-/// Address space of a 32-bit guest, in bytes.
+/// Largest memory that a guest can address (32-bit WebAssembly), in bytes.
 const MAX_MEMORY_BYTES: u64 = 4 << 30;
 
-/// Returns whether a text is the origin of a URL, as in the header `Origin`.
+/// Returns whether a text is the origin of a URL, as browsers send it in the
+/// header `Origin`.
 fn is_origin(text: &str) -> bool {
     url::Url::parse(text).is_ok_and(|url| {
         url.has_host() && url.username().is_empty() && url[..url::Position::BeforePath] == *text

@@ -32,7 +32,7 @@ section! {
         pub manifest: ManifestLimits,
         /// When a canary version is withdrawn automatically.
         pub canary: CanaryConfig,
-        /// Shadow versions, which answer copies of requests.
+        /// Shadow versions, which receive copies of requests.
         pub shadow: ShadowConfig,
         /// Which calls are recorded, so that `assurance area replay` can run them
         /// again. Reloaded at SIGHUP, except `dir`.
@@ -46,8 +46,8 @@ section! {
         /// Limits of one call by area, instead of those in `[limits]` and
         /// `[runtime]`.
         pub limits: BTreeMap<String, AreaLimits>,
-        /// Settings that an area can read (`settings`), by area and key. Not
-        /// for secrets.
+        /// Settings that an area can read (capability `settings`), by area and key.
+        /// Not for secrets.
         #[serde(deserialize_with = "settings")]
         pub settings: BTreeMap<String, BTreeMap<String, String>>,
     }
@@ -97,45 +97,49 @@ section! {
     /// began.
     #[derive(Copy)]
     pub struct CanaryConfig {
-        /// Minimum number of calls. With fewer calls of the version, the missing
-        /// ones count as successful. The p99 of an operation counts once both
-        /// versions have this many calls of it.
+        /// Minimum number of calls for a comparison. If the canary had fewer calls,
+        /// the missing ones count as successful. The p99 of an operation counts
+        /// once both versions have this many calls of it.
         pub min_calls: u32 = 100; min 1,
-        /// Maximum difference of the failure rates: 0.02 allows two more failures
-        /// in a hundred calls.
+        /// Maximum by which the canary's failure rate may exceed that of the live
+        /// version: 0.02 allows two more failures in a hundred calls.
         pub max_fault_rate_difference: f64 = 0.02,
-        /// Highest p99 of each operation, as a multiple of the live version's.
+        /// Highest p99 latency of each operation of the canary, as a multiple of
+        /// the live version's.
         pub max_p99_factor: f64 = 2.0,
-        /// A p99 up to this value is always accepted, in milliseconds.
+        /// Latency up to which the p99 of an operation of the canary is always
+        /// accepted, in milliseconds.
         pub min_p99_ms: u32 = 50,
     }
 }
 
 section! {
-    /// Shadow versions, which answer copies of requests.
+    /// Shadow versions, which receive copies of requests.
     #[derive(Copy)]
     pub struct ShadowConfig {
         /// Maximum number of copies of one area's requests that are queued and
         /// running in this process; further requests are not copied.
         pub max_concurrent: u32 = 4; min 1,
-        /// Show operators the differing values, which are tenants' data; if off,
-        /// show only their location, type and digest.
+        /// Show operators the values in which a shadow's responses differ from the
+        /// live version's; they are tenants' data. If off, show only their
+        /// location, type and digest.
         pub show_values: bool = false,
     }
 }
 
-/// A trusted publisher of areas.
+/// A publisher whose signatures of area components the operator trusts.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Publisher {
-    /// The Ed25519 public key in base64, as `assurance key generate` prints it.
+    /// The publisher's Ed25519 public key in base64, as `assurance key
+    /// generate` prints it.
     pub public_key: String,
-    /// Areas that the publisher may sign; `*`: all.
+    /// Areas whose components the publisher may sign; `*`: all.
     pub areas: Vec<String>,
 }
 
 section! {
-    /// Limits of one call of an area. A limit that is not set is taken from
+    /// Limits of each call of one area. A limit that is not set is taken from
     /// `[limits]` or `[runtime]`.
     #[derive(Copy)]
     pub struct AreaLimits {
@@ -158,8 +162,9 @@ section! {
     }
 }
 
-/// A value of `settings`, which becomes text. It can be a number or boolean,
-/// because environment variables that look like these are parsed so.
+/// A value in `areas.settings`, which is converted to text. It can be a number
+/// or boolean, because environment variables that look like these are parsed
+/// so.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum SettingValue {

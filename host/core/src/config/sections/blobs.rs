@@ -15,15 +15,17 @@ section! {
         /// multipart uploads after some days, because a killed host leaves them
         /// behind.
         pub url: Option<String>,
-        /// URL of the service; not set: AWS, or the value of AWS_ENDPOINT_URL.
+        /// URL of the S3-compatible service; not set: AWS, or the value of
+        /// AWS_ENDPOINT_URL.
         pub endpoint: Option<String>,
-        /// Region of the service; not set: the value of AWS_REGION, or us-east-1.
+        /// Region of the S3-compatible service; not set: the value of AWS_REGION,
+        /// or us-east-1.
         pub region: Option<String>,
         /// Address the bucket as BUCKET.HOST; if off, as HOST/BUCKET, which all
         /// services support.
         pub virtual_host: bool,
-        /// Allow an http endpoint. Content is then sent unencrypted; the secret key
-        /// is never sent.
+        /// Allow `endpoint` to be an http URL. Content is then sent unencrypted;
+        /// the secret key is never sent.
         pub allow_http: bool,
         /// File with the access key, mode 0600, in the format of
         /// ~/.aws/credentials; the profile `default` is used; read at start. Not
@@ -46,7 +48,8 @@ impl BlobsConfig {
     }
 }
 
-/// Returns whether the part needs no escaping in a URL and is not `.` or `..`.
+/// Returns whether a bucket's name, or one part of a prefix, needs no escaping
+/// in a URL and is not `.` or `..`.
 fn is_name(part: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     !matches!(part, "" | "." | "..") && part.bytes().all(fits)

@@ -13,22 +13,25 @@ section! {
         /// Share of a budget, in percent, from which a warning is logged once per
         /// minute.
         pub warn_percent: u32 = 80,
-        /// Budget of every area.
+        /// Budget of every area, except for limits that `areas` sets for it.
         pub each_area: BudgetConfig,
-        /// Budget of every workspace.
+        /// Budget of every workspace, except for limits that `workspaces` sets for
+        /// it.
         pub each_workspace: BudgetConfig,
-        /// Budgets of single areas, by name; they replace `each_area`.
+        /// Budgets of single areas, by name. A limit that is set here replaces that
+        /// of `each_area`.
         pub areas: BTreeMap<String, BudgetConfig>,
-        /// Budgets of single workspaces, by id; they replace `each_workspace`.
-        /// Metrics name these workspaces and no others.
+        /// Budgets of single workspaces, by id. A limit that is set here replaces
+        /// that of `each_workspace`. Metrics name these workspaces and no others.
         #[schemars(with = "BTreeMap<String, BudgetConfig>")]
         pub workspaces: BTreeMap<Uuid, BudgetConfig>,
     }
 }
 
 section! {
-    /// Limits for a group of calls. A limit that is not set is taken from
-    /// `each_area` or `each_workspace`, or does not exist.
+    /// Limits for all calls of one area, or of one workspace, together on one
+    /// node. A limit that is not set is taken from `each_area` or
+    /// `each_workspace`, or does not exist.
     #[derive(Copy, PartialEq, Eq)]
     pub struct BudgetConfig {
         /// Processor time per minute, in milliseconds; waiting for the host does
@@ -38,8 +41,8 @@ section! {
         pub host_calls_per_minute: Option<u64>,
         /// Documents read and written per minute.
         pub documents_per_minute: Option<u64>,
-        /// Memory of all concurrent instances, beyond the first MiB of each, in
-        /// bytes.
+        /// Memory of all running instances together, beyond the first MiB of each,
+        /// in bytes.
         pub max_memory_bytes: Option<u64>,
         /// Calls that may run at the same time.
         pub max_concurrent: Option<u32>,

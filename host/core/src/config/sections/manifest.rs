@@ -27,8 +27,8 @@ section! {
         pub max_events: u32 = 100; min 1,
         /// Job kinds of an area.
         pub max_jobs: u32 = 100; min 1,
-        /// Entries of any other list: values of a parameter, form parts, problem
-        /// codes, readers, capabilities.
+        /// Entries of any other list in the manifest: values of a parameter, form
+        /// parts, problem codes, readers, capabilities.
         pub max_entries: u32 = 200; min 1,
         /// Nodes of one schema, each counted as often as `$ref`, `anyOf`, `oneOf`
         /// and `allOf` lead to it.
@@ -43,7 +43,7 @@ section! {
 }
 
 impl ManifestLimits {
-    /// Returns every limit by its configuration key.
+    /// Returns every limit of the section `[areas.manifest]` by its key.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, u32> {
         let all = serde_json::to_value(self).and_then(serde_json::from_value);

@@ -3,7 +3,7 @@
 use crate::config::section::section;
 
 section! {
-    /// Lifetime of sessions.
+    /// Lifetime and cookie of users' sessions.
     pub struct SessionConfig {
         /// Minutes without a request after which a session ends.
         pub idle_minutes: u32 = 30; min 1,
@@ -12,7 +12,8 @@ section! {
         /// Send the session cookie over https only. Turn it off only for a loopback
         /// listener.
         pub cookie_secure: bool = true,
-        /// Sessions of one person; a further sign-in ends the oldest session.
+        /// Maximum number of sessions of one person; a further sign-in ends the
+        /// oldest session.
         pub max_per_user: u32 = 10; min 1,
         /// Lifetime of cached sessions and memberships, in milliseconds.
         /// Revocations by other nodes take effect within it. 0: query the database
@@ -22,7 +23,7 @@ section! {
 }
 
 section! {
-    /// Access tokens for machines.
+    /// Lifetime and number of access tokens for machines.
     pub struct AccessTokensConfig {
         /// Maximum lifetime of a token, in days.
         pub max_days: u32 = 365; min 1,
@@ -33,15 +34,17 @@ section! {
 }
 
 section! {
-    /// Password hashing (Argon2id); the defaults are OWASP's.
+    /// Hashing (Argon2id) and minimum length of passwords; the defaults of the
+    /// hash are OWASP's.
     pub struct PasswordsConfig {
-        /// Memory of one hash, in KiB.
+        /// Memory of one password hash, in KiB.
         pub memory_kib: u32 = 19_456,
-        /// Passes over the memory of one hash.
+        /// Passes over the memory of one password hash.
         pub iterations: u32 = 2,
-        /// Parallel lanes of one hash.
+        /// Parallel lanes (Argon2) of one password hash.
         pub parallelism: u32 = 1,
-        /// Hashes that are computed concurrently; further sign-ins wait.
+        /// Password hashes that are computed at the same time; further sign-ins
+        /// wait.
         pub max_concurrent: u32 = 2; min 1,
         /// Shortest password accepted, in characters.
         pub min_length: u32 = 12,

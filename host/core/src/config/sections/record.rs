@@ -28,7 +28,7 @@ section! {
 }
 
 impl RecordConfig {
-    /// Returns whether any call is recorded.
+    /// Returns whether these settings record any call.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.faults || self.percent > 0.0

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use crate::config::section::section;
 use crate::domain::health::HealthCheck;
 
-/// Text that is never printed or logged.
+/// Secret text of the configuration, which is never printed or logged.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "serde_json::Value")]
 #[schemars(with = "String")]
@@ -34,8 +34,8 @@ impl From<String> for SecretString {
 impl TryFrom<serde_json::Value> for SecretString {
     type Error = &'static str;
 
-    /// Converts a JSON string. Unlike serde's own error, the error does not
-    /// contain the value.
+    /// Converts a JSON string to a secret. Unlike serde's own error, the error
+    /// does not contain the value.
     fn try_from(value: serde_json::Value) -> Result<Self, Self::Error> {
         match value {
             serde_json::Value::String(text) => Ok(text.into()),
@@ -59,7 +59,8 @@ impl Serialize for SecretString {
 section! {
     /// The listener for API clients.
     pub struct ApiConfig {
-        /// Address and port; port 0 selects a free port.
+        /// Address and port of the listener for API clients; port 0 selects a free
+        /// port.
         #[schemars(with = "String")]
         pub listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)),
         /// Public URL of this service for clients, scheme and host, without a path;
@@ -76,8 +77,8 @@ section! {
         /// closes its connection. Set it to the time that the load balancer needs
         /// to detect this.
         pub shutdown_delay_ms: u32 = 1_000,
-        /// Maximum number of open connections. A further connection replaces the
-        /// one that has been idle for longest.
+        /// Maximum number of open connections of API clients. A further connection
+        /// replaces the one that has been idle for longest.
         pub max_connections: u32 = 4096; min 1,
         /// Maximum number of open connections from one address, or from one IPv6
         /// /64 network; further ones are closed at once. Trusted proxies have no
@@ -89,11 +90,12 @@ section! {
 section! {
     /// The listener for operators.
     pub struct OperatorsConfig {
-        /// Address and port; port 0 selects a free port.
+        /// Address and port of the listener for operators; port 0 selects a free
+        /// port.
         #[schemars(with = "String")]
         pub listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8081)),
-        /// File with the bearer token, mode 0600; created if missing; not set:
-        /// `operators.token` in the data folder.
+        /// File with the operators' bearer token, mode 0600; created if missing;
+        /// not set: `operators.token` in the data folder.
         pub token_file: Option<PathBuf>,
         /// Allow `listen` to be another address than loopback, although tokens are
         /// then sent without TLS. Only for a private network, or behind a proxy
@@ -120,12 +122,14 @@ section! {
 section! {
     /// Storage of documents, sessions and jobs.
     pub struct DatabaseConfig {
-        /// `sqlite://PATH` or `postgres://USER:PASSWORD@HOST/NAME`; not set: an
-        /// embedded database in the data folder.
+        /// URL of the database: `sqlite://PATH` or
+        /// `postgres://USER:PASSWORD@HOST/NAME`; not set: an embedded database in
+        /// the data folder.
         pub url: Option<SecretString>,
         /// Maximum number of database connections of this process.
         pub max_connections: u32 = 16; min 1,
-        /// Maximum time that a request waits for a connection, in milliseconds.
+        /// Maximum time that a request waits for a database connection, in
+        /// milliseconds.
         pub acquire_timeout_ms: u64 = 3_000,
         /// Maximum time of one statement in PostgreSQL, in milliseconds; 0: no
         /// limit. Building indexes and migrating have no limit.
@@ -146,7 +150,8 @@ section! {
 }
 
 section! {
-    /// Keys that protect stored secrets, cursors and tokens.
+    /// Master key, from which the keys that protect stored secrets, cursors and
+    /// tokens are derived.
     pub struct KeysConfig {
         /// File with the 32-byte master key, mode 0600; created if missing; not
         /// set: `master.key` in the data folder. Without the key, stored secrets

@@ -12,7 +12,7 @@ use crate::domain::job::Lane;
 section! {
     /// The durable job queue and its workers.
     pub struct JobsConfig {
-        /// Run jobs in this process.
+        /// Whether this process runs jobs.
         pub enabled: bool = true,
         /// Interval at which workers poll the queue without a notification, in
         /// milliseconds.
@@ -68,7 +68,7 @@ pub struct LanesConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LaneConfig {
-    /// Concurrent jobs; 0: none in this process.
+    /// Maximum number of concurrent jobs of the lane; 0: none in this process.
     pub capacity: u32,
     /// Largest part of the capacity for jobs of one workspace, in percent,
     /// rounded up to whole jobs. Other workspaces' jobs can use the rest
@@ -108,7 +108,7 @@ impl Default for LanesConfig {
 }
 
 impl LanesConfig {
-    /// Returns the settings of a lane.
+    /// Returns the capacity and backoff of a lane.
     #[must_use]
     pub fn of(&self, lane: Lane) -> LaneConfig {
         match lane {
@@ -123,25 +123,26 @@ impl LanesConfig {
 }
 
 section! {
-    /// Outgoing network requests.
+    /// Outgoing network requests: limits and trusted certificates.
     pub struct EgressConfig {
         /// Development: also allow requests to loopback addresses, and http for
         /// these.
         pub allow_loopback: bool = false,
-        /// Certificates (PEM) trusted in addition to the system's.
+        /// File with certificates (PEM) that are trusted in addition to the
+        /// system's.
         pub ca_file: Option<PathBuf>,
-        /// Maximum time to open a connection, in milliseconds.
+        /// Maximum time to open a connection to another service, in milliseconds.
         pub connect_timeout_ms: u32 = 5_000; min 1,
-        /// Maximum time of one request, from connecting to the last byte received,
-        /// in milliseconds.
+        /// Maximum time of one outgoing request, from connecting to the last byte
+        /// received, in milliseconds.
         pub max_timeout_ms: u32 = 120_000; min 1,
-        /// Largest response, in bytes.
+        /// Largest response to an outgoing request, in bytes.
         pub max_response_bytes: u32 = 16_777_216,
     }
 }
 
 section! {
-    /// Outgoing mail.
+    /// Outgoing mail: server, sender and limits.
     pub struct MailConfig {
         /// URL of the mail server: `smtps://USER:PASSWORD@HOST`,
         /// `smtp://USER:PASSWORD@HOST?tls=required` or `smtp://HOST`; not set:
@@ -166,7 +167,7 @@ section! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// Readable text, for a terminal.
+    /// Log lines as readable text, for a terminal.
     #[default]
     Human,
     /// One JSON object per log line.

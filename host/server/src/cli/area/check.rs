@@ -115,8 +115,8 @@ async fn load(config: &Config, source: &ComponentSource) -> anyhow::Result<Loade
     Ok(runtime.load(component, |area| config.areas.granted(area)).await?)
 }
 
-/// Returns the manifest to compare with; `None` if the options name none, or no
-/// version is live.
+/// Returns the manifest that `area check` compares the component with; `None`
+/// if the options name none, or no version is live.
 async fn other(
     target: OperatorsApiArgs,
     against: Option<PathBuf>,

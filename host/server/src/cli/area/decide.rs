@@ -29,7 +29,8 @@ pub(in crate::cli) struct AreaActivate {
 pub(in crate::cli) struct AreaCanary {
     #[command(flatten)]
     area: AreaArgument,
-    /// Version: its digest, the first characters of the digest, or its number.
+    /// Version that becomes the canary: its digest, the first characters of the digest, or its
+    /// number.
     #[arg(long, value_name = "VERSION|DIGEST")]
     digest: String,
     /// Share of the workspaces that the version serves, in percent.
@@ -47,7 +48,8 @@ pub(in crate::cli) struct AreaCanary {
 pub(in crate::cli) struct AreaShadow {
     #[command(flatten)]
     area: AreaArgument,
-    /// Version: its digest, the first characters of the digest, or its number.
+    /// Version that becomes the shadow: its digest, the first characters of the digest, or its
+    /// number.
     #[arg(long, value_name = "VERSION|DIGEST")]
     digest: String,
     /// Share of the requests of which the version executes a copy, in percent.
@@ -71,7 +73,7 @@ pub(in crate::cli) struct AreaStop {
 pub(in crate::cli) struct AreaApprove {
     #[command(flatten)]
     area: AreaArgument,
-    /// Version: its digest, the first characters of the digest, or its number.
+    /// Version to approve: its digest, the first characters of the digest, or its number.
     #[arg(long, value_name = "VERSION|DIGEST")]
     digest: String,
     /// Reason for the audit log.

@@ -13,11 +13,13 @@ use super::super::{CommonOptions, output};
 use super::source::{ComponentSource, FetchedComponent};
 use assurance_core::config::FlagOverrides;
 
-/// Maximum time until every node of a fleet runs the version.
+/// Maximum wait of `area deploy` until every node of the fleet runs the
+/// version.
 const FLEET: Duration = Duration::from_secs(30);
-/// Interval between two requests for the state of the nodes.
+/// Interval between two requests of `area deploy` for the state of the nodes.
 const LOOK: Duration = Duration::from_millis(10);
-/// Checks of a dry run that need a valid manifest.
+/// Names of the checks that a dry run skips if the component has no valid
+/// manifest.
 const WITHOUT_MANIFEST: [&str; 3] =
     ["compatibility with the live version", "conflicts with other areas", "calls of the version"];
 /// Time after which a waiting command prints what it waits for.
@@ -134,7 +136,8 @@ fn request(
     request.body(fetched.component)
 }
 
-/// Waits for the service's response. Prints a note after [`SILENCE`].
+/// Waits for the service's response. Prints a note if it takes longer than
+/// [`SILENCE`].
 async fn patient<T>(answer: impl Future<Output = T>) -> T {
     let mut answer = std::pin::pin!(answer);
     match tokio::time::timeout(SILENCE, &mut answer).await {

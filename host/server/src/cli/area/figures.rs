@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use super::super::operators::OperatorsClient;
 use super::super::table::NONE;
 
-/// Requests of one area since the node started.
+/// Number of requests of one area since the node started, and of the failed
+/// ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestFigures {
     requests: u64,
-    /// Requests with a status of 500 or more.
+    /// Number of the area's requests whose response had a status of 500 or
+    /// more.
     failed: u64,
 }
 
@@ -25,14 +27,16 @@ impl RequestFigures {
     }
 }
 
-/// Reads the numbers of all areas that received requests, by area name.
+/// Reads the request figures of all areas that received requests, by area name,
+/// from the metrics of one node.
 pub(super) async fn read(
     operators: &OperatorsClient,
 ) -> anyhow::Result<BTreeMap<String, RequestFigures>> {
     Ok(parse(&operators.text("/metrics").await?))
 }
 
-/// Parses Prometheus text and adds up the operations of each area.
+/// Adds up the request counts of each area's operations in metrics in the
+/// Prometheus text format; by area name.
 fn parse(metrics: &str) -> BTreeMap<String, RequestFigures> {
     let mut areas: BTreeMap<String, RequestFigures> = BTreeMap::new();
     for line in metrics.lines() {
@@ -52,8 +56,8 @@ fn parse(metrics: &str) -> BTreeMap<String, RequestFigures> {
     areas
 }
 
-/// Returns the value of a label. Names of areas and operations and statuses
-/// contain no quotes.
+/// Returns the value of a label of a Prometheus sample; `None` if it has no
+/// such label. The values contain no quotes.
 fn label<'a>(labels: &'a str, name: &str) -> Option<&'a str> {
     let mut pairs = labels.split("\",");
     let value = pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix("=\""))?;

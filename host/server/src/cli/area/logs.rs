@@ -10,14 +10,14 @@ use super::super::{CommonOptions, output};
 use super::AreaArgument;
 use assurance_core::area_log::{AreaLogEntry, AreaLogPage, CallFault, LogLine};
 
-/// Interval of requests for new entries.
+/// Interval between two requests for new log entries, with `--follow`.
 const POLL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct AreaLogs {
     #[command(flatten)]
     area: AreaArgument,
-    /// Maximum number of entries.
+    /// Maximum number of log entries.
     #[arg(long, default_value_t = 50)]
     limit: u32,
     /// Print new entries until interrupted; with --json, one object per line.
@@ -52,14 +52,14 @@ impl AreaLogs {
     }
 }
 
-/// Formats a page of entries for people.
+/// Formats a page of an area's log for people.
 fn lines(page: &AreaLogPage) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     print(&mut out, page)?;
     Ok(out)
 }
 
-/// Writes log lines and faults in the order of their time.
+/// Writes an area's log lines and faults to `out`, in the order of their time.
 fn print(out: &mut impl Write, page: &AreaLogPage) -> std::fmt::Result {
     if page.missed {
         writeln!(out, "(lines that came before are not kept any more)")?;
@@ -92,7 +92,8 @@ fn print_fault(out: &mut impl Write, fault: &AreaLogEntry<CallFault>) -> std::fm
     Ok(())
 }
 
-/// Returns the beginning of an entry's line: time, version and call.
+/// Returns the beginning of a printed log entry: time, version, and request or
+/// job.
 fn head<T>(entry: &AreaLogEntry<T>) -> String {
     let AreaLogEntry { digest, request_id, job_id, .. } = entry;
     let job = job_id.map(|id| format!("job {id}"));

@@ -48,7 +48,8 @@ impl AreaNew {
     }
 }
 
-/// Name of an area in the forms that its code needs.
+/// Name of a new area in the forms that its generated code needs: plural and
+/// singular.
 struct TemplateNames {
     many: String,
     one: String,

@@ -45,7 +45,7 @@ impl AreaStatus {
 pub(in crate::cli) struct AreaHistory {
     #[command(flatten)]
     area: AreaArgument,
-    /// Maximum number of versions.
+    /// Maximum number of versions to list.
     #[arg(long, default_value_t = 50)]
     limit: u32,
 }

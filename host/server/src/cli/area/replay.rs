@@ -80,7 +80,8 @@ fn print(replayed: &ReplayReport) {
     replayed.differences.iter().for_each(print_difference);
 }
 
-/// A fault begins with its cause; its frames follow, one a line.
+/// Prints the outcome of a recorded or replayed call. A fault is printed as its cause, followed by
+/// its stack frames, one per line.
 fn print_outcome(label: &str, outcome: &RecordedOutcome) {
     let RecordedOutcome::Fault(fault) = outcome else {
         return output::line(format_args!("{label} {}", json!(outcome)));

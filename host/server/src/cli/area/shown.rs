@@ -9,7 +9,7 @@ use super::super::table::{self, NONE, digest, items, minute, text};
 use super::figures::RequestFigures;
 use assurance_contract::compatibility::ContractChange;
 
-/// Prints one line for each area.
+/// Prints a table with one row for each area of the list.
 pub(super) fn list(areas: &Json, figures: &BTreeMap<String, RequestFigures>) {
     let rows = items(&areas["areas"]).iter().map(|area| area_row(area, figures)).collect();
     table::print(
@@ -138,7 +138,8 @@ fn nodes_table(area: &Json) {
     );
 }
 
-/// Prints versions with the operators' messages, which are given by digest.
+/// Prints a table of an area's versions. `messages` has the operators' messages
+/// by digest.
 pub(super) fn versions(versions: &[Json], messages: &BTreeMap<String, String>) {
     let row = |version: &Json| {
         let message = version["digest"].as_str().and_then(|digest| messages.get(digest));

@@ -14,9 +14,9 @@ use assurance_outside::oci::{OciReference, OciRegistry};
 use assurance_service::app::areas::Signature;
 use assurance_service::app::folder::signature_of;
 
-/// Annotation of an OCI artifact with the name of its publisher.
+/// Key of the annotation of an OCI artifact that names the component's publisher.
 const PUBLISHER: &str = "vnd.workspace-assurance.area.publisher";
-/// Annotation of an OCI artifact with the publisher's signature, as in FILE.sig.
+/// Key of the annotation of an OCI artifact with the publisher's signature, as in FILE.sig.
 const SIGNATURE: &str = "vnd.workspace-assurance.area.signature";
 
 /// Command-line arguments that select a component.
@@ -38,16 +38,19 @@ enum SourceLocation {
     Registry(OciReference),
 }
 
-/// A component and its signature.
+/// A component that was read from a file or downloaded, with its publisher's signature if there is
+/// one.
 pub(super) struct FetchedComponent {
     pub(super) component: Bytes,
     pub(super) signature: Option<Signature>,
-    /// Reference by digest if the component came from a registry.
+    /// Reference by digest of the OCI artifact that contained the component; `None` if the
+    /// component came from a file.
     pub(super) artifact: Option<OciReference>,
 }
 
 impl ComponentSource {
-    /// Returns the default name of the area: that of the file or repository, with `_` for `-`.
+    /// Returns the default name of the area: the name of the component's file or repository, with
+    /// `_` for `-`.
     pub(super) fn area(&self) -> anyhow::Result<String> {
         let name = match &self.place {
             SourceLocation::File(file) => file.file_stem().and_then(|stem| stem.to_str()),

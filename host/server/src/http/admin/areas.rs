@@ -36,7 +36,7 @@ pub(super) async fn list(
     Ok(Json(AreasView { areas }))
 }
 
-/// Returns one area, with the same members as in [`list`].
+/// Returns one area: the version on this node, the operators' decision, and the state of each node.
 pub(super) async fn one(
     State(operators): State<OperatorsState>,
     PathText(name): PathText,
@@ -117,7 +117,7 @@ pub(super) async fn remove(
     Ok(Json(DecisionResultView::removed(&removed.map_err(refused)?)))
 }
 
-/// Selects the version to make live.
+/// Body of a request to make a stored version live.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ActivateBody {
@@ -150,7 +150,7 @@ pub(super) async fn activate(
     }))
 }
 
-/// Selects the version whose capabilities are approved.
+/// Body of a request to approve the capabilities that a version asks for.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ApproveCapabilitiesBody {
@@ -171,14 +171,14 @@ pub(super) async fn approve(
     Ok(Json(DecisionResultView::approved(approved.map_err(refused)?)))
 }
 
-/// Reason for a rollback or a removal, for the audit log.
+/// Body of a request to end a trial: the reason for the audit log.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReasonBody {
     pub(super) reason: String,
 }
 
-/// Reason for a rollback, and the version to roll back to.
+/// Body of a request to roll an area back: the reason for the audit log, and the version.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RollbackBody {
@@ -221,7 +221,7 @@ pub(super) async fn history(
     Ok(Json(PageView { items, next_cursor }))
 }
 
-/// Returns a version's manifest.
+/// Returns the manifest of one version of an area; by default, of the live version.
 pub(super) async fn manifest(
     State(operators): State<OperatorsState>,
     PathText(name): PathText,
@@ -232,7 +232,7 @@ pub(super) async fn manifest(
     Ok(Json(serde_json::from_str(&text).map_err(Refusal::internal)?))
 }
 
-/// Returns the audit log, newest first.
+/// Returns the audit log of operators' decisions, newest first.
 pub(super) async fn audit_log(
     State(operators): State<OperatorsState>,
     RawQuery(query): RawQuery,
@@ -246,8 +246,8 @@ pub(super) async fn audit_log(
     Ok(Json(PageView { items: lines, next_cursor }))
 }
 
-/// Converts an installation error: 422 for a fault of the component, otherwise an error of the
-/// host.
+/// Converts an installation error to a refusal: the error's problem code, or 500 if the host is at
+/// fault.
 pub(super) fn refused(error: InstallError) -> Refusal {
     match (code(&error), error) {
         (Some(code), error) => Refusal::new(code, error.to_string()),

@@ -46,7 +46,7 @@ pub(super) async fn ready(State(operators): State<OperatorsState>) -> Response {
     answer(&*health::check(&operators.app).await)
 }
 
-/// Returns the report of a process whose service has not started.
+/// Returns the readiness report (503) of a process whose service has not started yet.
 pub(super) fn starting() -> Response {
     not_serving("the process is starting: it opens the database and loads the areas")
 }

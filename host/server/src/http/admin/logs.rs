@@ -10,7 +10,8 @@ use crate::http::extract::PathText;
 use crate::http::problem::Refusal;
 use assurance_core::area_log;
 
-/// Returns the last entries, or with a cursor the entries since then.
+/// Returns the last log lines and failed calls of an area on this node; with a
+/// cursor, those since the cursor.
 pub(super) async fn logs(
     State(operators): State<OperatorsState>,
     PathText(name): PathText,

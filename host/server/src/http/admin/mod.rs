@@ -36,12 +36,14 @@ pub struct OperatorsState {
     pub metrics: Metrics,
     /// Whether the service accepts requests.
     pub readiness: ReadinessSwitch,
-    /// SHA-256 of the bearer token with all scopes.
+    /// SHA-256 of the operators' token from the token file, which has all
+    /// scopes.
     token_hash: [u8; 32],
 }
 
 impl OperatorsState {
-    /// Creates the state. Keeps only the token's hash.
+    /// Creates the state. `token` is the operators' token with all scopes; only
+    /// its hash is kept.
     #[must_use]
     pub fn new(app: App, metrics: Metrics, readiness: ReadinessSwitch, token: &str) -> Self {
         Self { app, metrics, readiness, token_hash: token::hash(token) }

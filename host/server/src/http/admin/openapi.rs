@@ -36,7 +36,7 @@ struct OperatorOperation {
 
 /// Body of a successful response.
 enum SuccessShape {
-    /// JSON with the schema of a type.
+    /// JSON; the function returns its schema.
     Json(fn(&mut SchemaGenerator) -> Schema),
     /// Text of this media type.
     Text(&'static str),
@@ -258,7 +258,7 @@ const fn json<T: JsonSchema>() -> SuccessShape {
     SuccessShape::Json(SchemaGenerator::subschema_for::<T>)
 }
 
-/// Returns the OpenAPI document.
+/// Returns the OpenAPI document of the operators' API.
 pub(super) async fn openapi(State(operators): State<OperatorsState>) -> Json<Value> {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with(|all| all.definitions_path = "/components/schemas".into());
@@ -298,8 +298,8 @@ fn described(operation: &OperatorOperation, schemas: &mut SchemaGenerator) -> Va
     told
 }
 
-/// Describes the success response and the problems. Problems that every operation can return are
-/// references.
+/// Describes the success response and the problems of an operation. Problems that every operation
+/// can return are references.
 fn responses(operation: &OperatorOperation, schemas: &mut SchemaGenerator) -> Value {
     let (media_type, schema) = match operation.answers {
         SuccessShape::Json(of) => ("application/json", of(schemas).to_value()),

@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
 
-/// Default page size.
+/// Default number of items on a page of the operators' API.
 const PAGE: u32 = 50;
-/// Maximum page size.
+/// Maximum number of items on a page of the operators' API.
 const MAX_PAGE: u32 = 200;
 
 /// Query parameters of an operator's request that were not read yet.
@@ -50,7 +50,7 @@ impl AdminQueryParams {
         }
     }
 
-    /// Reads `limit` and `cursor`.
+    /// Reads the requested page from the parameters `limit` and `cursor`.
     pub(super) fn page(&mut self) -> Result<AreaLogRange, Refusal> {
         let limit = self.text("limit").map_or(Ok(PAGE), |text| text.parse());
         let limit = limit.ok().filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| {
@@ -64,14 +64,14 @@ impl AdminQueryParams {
     }
 }
 
-/// Position and size of a page.
+/// Page of a list that a request of the operators' API asks for: its size and its cursor.
 pub(super) struct AreaLogRange {
     pub(super) limit: u32,
     pub(super) cursor: Option<i64>,
 }
 
 impl AreaLogRange {
-    /// Upper bound of the ids on the page, exclusive.
+    /// Returns the exclusive upper bound of the ids on the page, from the request's cursor.
     pub(super) fn before(&self) -> i64 {
         self.cursor.unwrap_or(i64::MAX)
     }
@@ -83,10 +83,12 @@ impl AreaLogRange {
     }
 }
 
-/// A body of at most `limits.max_component_bytes`, or why it was not received.
+/// Body of an operator's request, at most `limits.max_component_bytes`, or the reason why it was
+/// not received.
 pub(super) type ReceivedBody = Result<Bytes, BytesRejection>;
 
-/// Returns a body that was received completely.
+/// Returns the bytes of a request body, or the refusal if it was too large or not received
+/// completely.
 pub(super) fn whole(sent: ReceivedBody) -> Result<Bytes, Refusal> {
     sent.map_err(|rejected| match rejected.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(
@@ -97,7 +99,7 @@ pub(super) fn whole(sent: ReceivedBody) -> Result<Bytes, Refusal> {
     })
 }
 
-/// Parses a JSON body. Refuses unknown members.
+/// Parses the JSON body of an operator's request. Refuses unknown members.
 pub(super) fn body<T: DeserializeOwned>(sent: ReceivedBody) -> Result<T, Refusal> {
     serde_json::from_slice(&whole(sent)?)
         .map_err(|error| Refusal::invalid_one("", &format!("is invalid: {error}")))

@@ -37,7 +37,7 @@ pub(super) fn hash(token: &str) -> [u8; 32] {
     operators::hash(token)
 }
 
-/// Refuses requests without a valid token.
+/// Middleware that refuses requests without a valid operators' token.
 pub(super) async fn require(
     State(operators): State<OperatorsState>,
     mut request: Request,
@@ -76,7 +76,8 @@ pub(super) async fn require(
     }
 }
 
-/// Returns the holder of a token. Hashes are compared in constant time.
+/// Returns the operator who holds the token; `None` if the token is not valid.
+/// Hashes are compared in constant time.
 async fn who(
     operators: &OperatorsState,
     token: &str,
@@ -89,7 +90,7 @@ async fn who(
     Ok(known.map(|token| AuthenticatedOperator { name: token.name, scopes: token.scopes }))
 }
 
-/// Refuses requests whose token lacks the scope.
+/// Middleware that refuses requests whose operators' token lacks the scope.
 pub(super) async fn allow(
     State(scope): State<TokenScope>,
     operator: AuthenticatedOperator,

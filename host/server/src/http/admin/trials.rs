@@ -20,12 +20,13 @@ use assurance_service::app::areas::{self, DeployAction, InstallError, TrialReque
 /// Default share of requests that a shadow receives, in percent.
 const SHADOWED: f64 = 10.0;
 
-/// Selects the version and the workspaces of a canary.
+/// Body of a request to start a canary: the version and its workspaces.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CanaryBody {
     digest: String,
-    /// Share of workspaces in percent.
+    /// Share of the workspaces that the canary serves, in percent; `None` for the listed
+    /// `workspaces` only.
     share: Option<f64>,
     #[serde(default)]
     workspaces: Vec<String>,
@@ -46,12 +47,12 @@ pub(super) async fn canary(
     begin(&operators, &operator, &wish).await
 }
 
-/// Selects the version and the share of requests of a shadow.
+/// Body of a request to start a shadow: the version and its share of the requests.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ShadowBody {
     digest: String,
-    /// Share of requests in percent.
+    /// Share of the requests that are copied to the shadow, in percent; `None` means 10.
     share: Option<f64>,
     reason: Option<String>,
 }
@@ -129,7 +130,8 @@ pub(super) fn then(parameters: &mut AdminQueryParams) -> Result<DeployAction, Re
     Ok(if activate { DeployAction::Activate } else { DeployAction::Wait })
 }
 
-/// Returns the workspaces of a canary: a share, a list of workspaces, or both.
+/// Returns the workspaces of a canary: a share, a list of workspaces, or both. Refuses a request
+/// with neither.
 fn some(
     at: &str,
     percent: Option<f64>,

@@ -9,7 +9,8 @@ use super::views::{BudgetView, UsageView};
 /// Number of workspaces in the report: those with the highest usage.
 const WORKSPACES: usize = 50;
 
-/// Returns every area, and the workspaces with the highest usage.
+/// Returns the usage of every area and of the workspaces with the highest
+/// usage, on this node.
 pub(super) async fn usage(State(operators): State<OperatorsState>) -> Json<UsageView> {
     let budgets = operators.app.runtime.budgets();
     let areas = budgets.areas().iter().map(BudgetView::of).collect();

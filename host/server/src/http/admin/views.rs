@@ -55,7 +55,7 @@ pub(super) struct AreaView {
     staged: Vec<Deployment>,
     /// The running trial, or the last one.
     trial: Option<TrialView>,
-    /// State of each node.
+    /// State of the area on each node.
     nodes: Vec<NodeReport>,
 }
 
@@ -63,9 +63,9 @@ pub(super) struct AreaView {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum SourceView {
-    /// No version serves.
+    /// No version of the area serves on this node.
     None,
-    /// This node's component folder.
+    /// A component in this node's folder of areas.
     Folder,
     /// A deployment by an operator.
     Deployed,
@@ -125,7 +125,7 @@ pub(super) struct DifferencesView {
     trial: Trial,
     /// Number of copied requests, by result.
     requests: ShadowCounts,
-    /// Positions of differences, most frequent first.
+    /// Differences by operation and position in the response, most frequent first.
     differences: Vec<registry::ResponseDifference>,
     live: SideStats,
     candidate: SideStats,
@@ -174,7 +174,7 @@ pub(super) struct DecisionResultView {
     /// The trial that began or ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     trial: Option<Trial>,
-    /// Digest of the version that was approved.
+    /// Digest of the version whose capabilities were approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     approved: Option<String>,
 }
@@ -210,9 +210,9 @@ pub(super) struct RefusalReasonView {
 /// Usage of areas and workspaces on this node.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct UsageView {
-    /// All areas.
+    /// Usage of every area.
     pub(super) areas: Vec<BudgetView>,
-    /// Workspaces with the highest usage.
+    /// Usage of the busiest workspaces.
     pub(super) workspaces: Vec<BudgetView>,
 }
 
@@ -221,7 +221,7 @@ pub(super) struct UsageView {
 pub(super) struct BudgetView {
     /// Area name or workspace id.
     name: String,
-    /// Configured limits.
+    /// Configured limits of the area or workspace.
     budget: BudgetConfig,
     /// Number of running calls.
     running: u32,
@@ -235,11 +235,11 @@ pub(super) struct BudgetView {
     refused_this_minute: u64,
 }
 
-/// Usage in one minute.
+/// Usage of an area or workspace in one minute.
 #[derive(Serialize, JsonSchema)]
 struct MinuteView {
     calls: u64,
-    /// Processor time, in milliseconds.
+    /// Processor time of the calls, in milliseconds.
     cpu_ms: u64,
     host_calls: u64,
     /// Number of documents read and written.
@@ -315,7 +315,7 @@ impl DifferencesView {
 }
 
 impl DecisionResultView {
-    /// Returns a result without further members.
+    /// Returns a decision's result whose members for versions and trial are empty.
     pub(super) fn just(result: OperatorActionResultView) -> Self {
         Self { result, area: None, replaced: None, trial: None, approved: None }
     }
@@ -377,7 +377,7 @@ impl DeployResultView {
     }
 }
 
-/// Returns the result for the beginning of a trial.
+/// Returns the result of a request that began a trial.
 pub(super) fn begun(mode: TrialMode) -> OperatorActionResultView {
     match mode {
         TrialMode::Canary => OperatorActionResultView::Canary,

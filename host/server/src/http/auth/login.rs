@@ -36,10 +36,11 @@ pub(in crate::http) struct LoginBody {
 }
 host_body!(LoginBody);
 
-/// A sign-in that passed the rate limit of its address.
+/// Client of a sign-in, a registration or a password change that passed the
+/// rate limit of its address.
 pub(in crate::http) struct AdmittedLogin {
     pub(super) address: std::net::IpAddr,
-    /// Value of the device cookie.
+    /// Value of the client's device cookie; `None` if the client sent none.
     pub(super) device: Option<String>,
     pub(super) user_agent: Option<String>,
 }

@@ -51,7 +51,7 @@ pub(in crate::http) struct ConfirmedView {
     csrf_token: String,
 }
 
-/// Starts an enrolment.
+/// Starts the enrolment of an authenticator and returns its secret.
 pub(in crate::http) async fn enrol(
     State(app): State<App>,
     SignedIn(principal): SignedIn,
@@ -65,7 +65,8 @@ pub(in crate::http) async fn enrol(
     })))
 }
 
-/// Confirms the enrolment. The session gets a new id, and other sessions end.
+/// Confirms the enrolment of an authenticator with one of its codes. The session gets a new id, and
+/// the user's other sessions end.
 pub(in crate::http) async fn confirm(
     State(app): State<App>,
     SignedIn(principal): SignedIn,
@@ -83,7 +84,7 @@ pub(in crate::http) async fn confirm(
     Ok(secret(([cookie], Json(view))))
 }
 
-/// Removes the second factor. Other sessions end.
+/// Removes the caller's second factor. The caller's other sessions end.
 pub(in crate::http) async fn disable(
     State(app): State<App>,
     SignedIn(principal): SignedIn,
@@ -95,7 +96,7 @@ pub(in crate::http) async fn disable(
     disabled.map(|()| StatusCode::NO_CONTENT).map_err(|error| of_code(&app, error))
 }
 
-/// Replaces all recovery codes.
+/// Replaces all recovery codes of the caller and returns the new ones.
 pub(in crate::http) async fn renew_recovery_codes(
     State(app): State<App>,
     SignedIn(principal): SignedIn,

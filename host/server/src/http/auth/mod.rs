@@ -16,7 +16,7 @@ use assurance_core::domain::time::Timestamp;
 use assurance_identity::{CodeError, DEVICE_COOKIE, Principal, SESSION_COOKIE};
 use assurance_service::app::App;
 
-/// Marks a response that contains a secret.
+/// Marks a response that contains a secret, so that it is not compressed.
 pub(super) fn secret(answer: impl IntoResponse) -> Response {
     let mut response = answer.into_response();
     response.extensions_mut().insert(NotCompressed);

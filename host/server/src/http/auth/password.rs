@@ -28,7 +28,7 @@ pub(in crate::http) struct PasswordChangeBody {
 }
 host_body!(PasswordChangeBody);
 
-/// Replaces the password. Other sessions end.
+/// Replaces the caller's password. The caller's other sessions end.
 pub(in crate::http) async fn change(
     State(app): State<App>,
     SignedIn(principal): SignedIn,

@@ -32,7 +32,7 @@ pub(in crate::http) struct NewAccount {
 }
 host_body!(NewAccount);
 
-/// Creates the account and signs the user in.
+/// Creates the account of an invited person and signs the person in.
 pub(in crate::http) async fn register(
     State(app): State<App>,
     attempt: AdmittedLogin,

@@ -11,19 +11,19 @@ use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 
-/// Maximum time for which bytes are discarded. Clients that read the response only after sending
-/// everything still receive it.
+/// Maximum time for which the rest of a request body is discarded. Clients that read the response
+/// only after sending everything still receive it.
 const MOST_TIME: Duration = Duration::from_secs(30);
-/// Maximum number of discarded bytes: more than the default limit of an upload.
+/// Maximum number of discarded bytes of a request body: more than the default limit of an upload.
 const MOST_BYTES: usize = 128 << 20;
-/// Maximum wait for the next piece.
+/// Maximum wait for the next piece of a request body whose rest is discarded.
 const MOST_SILENCE: Duration = Duration::from_secs(5);
 
 /// A request body whose rest is discarded in the background when it is dropped.
 struct DrainingRequestBody(Option<Body>);
 
-/// Wraps a body. A client that waits for `100 Continue` has not sent anything, so its body is not
-/// wrapped.
+/// Wraps a request body, so that its rest is discarded when it is dropped. A client that waits for
+/// `100 Continue` has not sent anything, so its body is not wrapped.
 pub(super) fn linger(headers: &HeaderMap, body: Body) -> Body {
     if body.is_end_stream() || headers.contains_key(header::EXPECT) {
         body

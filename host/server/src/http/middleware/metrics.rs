@@ -15,8 +15,8 @@ impl Timer {
         Self(Instant::now())
     }
 
-    /// Records the request. `logged` is its span if the access log is on; the span has method, path,
-    /// route and ids.
+    /// Records the request in the metrics, and in the access log if it is on. `logged` is then the
+    /// request's span, which has method, path, route and ids.
     pub(super) fn stop(
         &self,
         context: &RequestContext,

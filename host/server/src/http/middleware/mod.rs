@@ -27,21 +27,21 @@ pub(super) use compression::NotCompressed;
 #[derive(Clone)]
 struct LayerState {
     app: App,
-    /// Whether rate limits apply. If so, every response has their headers.
+    /// Whether rate limits apply to the listener. If so, every response has their headers.
     limited: bool,
 }
 
-/// Adds the layers of the API listener.
+/// Adds the middleware layers of the API listener to its router.
 pub(super) fn wrap(router: Router, app: &App) -> Router {
     around(router, LayerState { app: app.clone(), limited: true })
 }
 
-/// Adds the layers of the operators' listener.
+/// Adds the middleware layers of the operators' listener to its router.
 pub(super) fn wrap_unlimited(router: Router, app: &App) -> Router {
     around(router, LayerState { app: app.clone(), limited: false })
 }
 
-/// Adds the layers, innermost first.
+/// Adds the middleware layers around a router, innermost first.
 fn around(router: Router, state: LayerState) -> Router {
     let router = router.layer(compression::layer());
     let router = match cors::layer(&state.app.config.api.cors_origins) {
@@ -51,8 +51,8 @@ fn around(router: Router, state: LayerState) -> Router {
     router.layer(from_fn_with_state(state, every_request))
 }
 
-/// Runs the steps, outermost first. Every refusal and every panic becomes a problem document here,
-/// so no response has another shape.
+/// Runs the steps of the middleware, outermost first. Every refusal and every panic becomes a
+/// problem document here, so no response has another shape.
 async fn every_request(
     State(state): State<LayerState>,
     mut request: Request,

@@ -32,7 +32,7 @@ impl Renderer<'_> {
         }
     }
 
-    /// Replaces a response that has a [`UnrenderedRefusal`] refusal by its problem document.
+    /// Replaces a response that carries an [`UnrenderedRefusal`] by its problem document.
     pub(super) fn render(&self, mut response: Response) -> Response {
         match response.extensions_mut().remove::<UnrenderedRefusal>() {
             Some(UnrenderedRefusal(refusal)) => {
@@ -49,7 +49,8 @@ impl Renderer<'_> {
     }
 }
 
-/// Copies headers that inner layers set: `Allow`, `Vary` and those of CORS.
+/// Copies headers that inner layers set on a refusal to its problem document: `Allow`, `Vary` and
+/// those of CORS.
 fn copy_headers(from: &Response, to: &mut Response) {
     for name in [header::ALLOW, header::VARY] {
         if let Some(value) = from.headers().get(&name) {

@@ -19,7 +19,8 @@ const MAX_DEPTH: usize = 5;
 /// addition.
 const SAMPLE_UNITS: usize = 64;
 
-/// Returns the `curl` command, over several lines.
+/// Returns an operation's example request as a `curl` command over several
+/// lines.
 pub(super) fn curl(
     schemas: &SchemaMemberReader<'_>,
     operation: &DocumentedOperation<'_>,

@@ -18,7 +18,7 @@ use assurance_service::app::App;
 pub(super) struct Guide {
     name: &'static str,
     pub(super) title: &'static str,
-    /// Summary in one line.
+    /// Summary of the guide in one line.
     pub(super) summary: &'static str,
     text: &'static str,
 }

@@ -36,7 +36,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
         .unwrap_or(const { HeaderValue::from_static("default-src 'none'") })
 });
 
-/// Returns a whole page as HTML.
+/// Returns a whole documentation page as HTML.
 pub(super) fn page(title: &str, navigation: &Navigation, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -110,7 +110,7 @@ fn side(navigation: &Navigation) -> Markup {
     }
 }
 
-/// Returns the response for a page.
+/// Returns the response with a rendered page and its content security policy.
 pub(super) fn respond(page: Bytes) -> Response {
     let mut response = Html(page).into_response();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, POLICY.clone());

@@ -13,7 +13,8 @@ use super::{described, guides};
 use crate::http::problem::Refusal;
 use assurance_service::app::App;
 
-/// Returns the index: guides, operations and events, one line each.
+/// Returns `/llms.txt`, an index of guides, operations and events, one line
+/// each.
 pub(in crate::http) async fn llms(State(app): State<App>) -> Result<Response, Refusal> {
     const MARKDOWN: HeaderValue = HeaderValue::from_static("text/markdown; charset=utf-8");
     let snapshot = described(&app).await?;

@@ -6,18 +6,21 @@ use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
-/// Row of a table: a member of a request or response body.
+/// Row of a table in the reference: a member of a request or response body, or
+/// a parameter.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SchemaFieldRow {
-    /// Path from the root, such as `items[].id`.
+    /// Path of the member from the body's root, such as `items[].id`; the name
+    /// of a parameter.
     pub(super) path: String,
-    /// Type with limits, such as `string (uuid)` or `"low" | "high"`.
+    /// Type of the member with its limits, such as `string (uuid)` or
+    /// `"low" | "high"`.
     pub(super) kind: String,
     /// Whether the member is always present.
     pub(super) required: bool,
     /// Default of an absent member, as JSON.
     pub(super) default: Option<String>,
-    /// Description in `CommonMark`.
+    /// Description of the member in `CommonMark`.
     pub(super) description: String,
 }
 
@@ -29,7 +32,7 @@ const MAX_DEPTH: usize = 6;
 /// [`NODE_UNITS`] for each visited schema node.
 const PAGE_UNITS: usize = 512 << 10;
 
-/// Units that a schema node takes.
+/// Units that each visited schema node takes from the page's size limit.
 const NODE_UNITS: usize = 64;
 
 /// Returns the schema that a reference within the document leads to; a schema
@@ -157,7 +160,8 @@ impl<'a> SchemaMemberReader<'a> {
     }
 }
 
-/// Rows of a table while they are collected.
+/// Table rows of a schema's members while they are collected, and the paths
+/// that have a row.
 #[derive(Default)]
 struct SchemaMemberRows {
     rows: Vec<SchemaFieldRow>,

@@ -11,7 +11,8 @@ pub(super) struct Navigation {
     pub(super) areas: Vec<String>,
     /// Area that the page belongs to; `None` if it belongs to none.
     pub(super) area: Option<String>,
-    /// Name and title of the operations and events of that area.
+    /// Names and titles of the operations and events of the area that the page
+    /// belongs to.
     pub(super) pages: Vec<(String, String)>,
     /// Path of the page itself.
     pub(super) current: String,

@@ -22,7 +22,8 @@ use assurance_service::app::App;
 pub(super) struct DocumentedOperation<'a> {
     /// HTTP method in upper case.
     pub(super) method: String,
-    /// Path template.
+    /// Path template of the operation, such as
+    /// `/v1/workspaces/{workspace_id}/members`.
     pub(super) path: &'a str,
     /// OpenAPI operation object.
     pub(super) described: &'a Json,

@@ -32,8 +32,9 @@ pub(super) fn parameters(schemas: &SchemaMemberReader<'_>, described: &Json) -> 
     }
 }
 
-/// Renders the table of a body's members. `place` is the prefix of the anchors:
-/// for `response`, the anchor of `items[].id` is `response.items.id`.
+/// Renders the table of a request or response body's members. `place` is the
+/// prefix of the anchors: for `response`, the anchor of `items[].id` is
+/// `response.items.id`.
 pub(super) fn members(place: &str, rows: Vec<SchemaFieldRow>) -> Markup {
     html! {
         @if !rows.is_empty() {

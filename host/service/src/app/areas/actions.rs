@@ -24,23 +24,25 @@ pub struct ActivationRequest<'a> {
     /// its version number. `None` selects the version on trial, or else the
     /// only version that is staged or waits for approval.
     pub digest: Option<&'a str>,
-    /// Reason for the audit log.
+    /// Operator's reason for the activation, for the audit log; `None` if none
+    /// was given.
     pub why: Option<&'a str>,
     /// Reason to activate the version although it breaks clients; `None`
     /// refuses such a version.
     pub force: Option<&'a str>,
 }
 
-/// Result of a rollback.
+/// Change that a rollback made: of the live version, or of the running canary.
 #[derive(Clone, Debug)]
 pub enum RollbackResult {
-    /// The version before the live one is live again.
+    /// Another version is live: the one before, or the one that the operator
+    /// named.
     Live(LiveChange),
     /// The running canary has ended; the live version serves all workspaces.
     Trial(Trial),
 }
 
-/// Makes a version live. Returns `None` if it is live already.
+/// Makes a version of an area live. Returns `None` if it is live already.
 ///
 /// # Errors
 /// See [`InstallError`]; nothing has changed.
@@ -63,9 +65,10 @@ pub async fn activate(
     }
 }
 
-/// Rolls back to the version `to`. Without `to`, ends the running canary, or
-/// else makes the version live that was live before. The version that was
-/// rolled back becomes live again only if an operator activates it by name.
+/// Rolls an area back to the version `to`. Without `to`, ends the running
+/// canary, or else makes the version live that was live before. The version
+/// that was rolled back becomes live again only if an operator activates it by
+/// name.
 ///
 /// # Errors
 /// See [`InstallError`]; nothing has changed.
@@ -111,8 +114,9 @@ pub async fn remove(
     }
 }
 
-/// Begins a trial of a version next to the live one. If the version is already
-/// on trial, changes mode and share, and resets its statistics.
+/// Begins a trial (canary or shadow) of a version next to the live one. If the
+/// version is already on trial, changes mode and share, and resets its
+/// statistics.
 ///
 /// # Errors
 /// See [`InstallError`]; nothing has changed.
@@ -156,8 +160,8 @@ fn trial(area: &str, executed: ActionResult) -> Result<Trial, InstallError> {
     }
 }
 
-/// Executes an event. If the event is refused, adds the reason to the audit
-/// log.
+/// Executes an operator's action on an area. If the action is refused, adds the
+/// reason to the audit log.
 async fn decide(
     app: &App,
     who: &str,
@@ -182,8 +186,8 @@ async fn decide(
     }
 }
 
-/// Returns the error, or [`InstallError::NoSuchArea`] if it says that a version
-/// is missing and there is no such area.
+/// Returns `error`, but [`InstallError::NoSuchArea`] if `error` says that a
+/// version is missing and the area itself does not exist.
 async fn if_area_exists(app: &App, area: &str, error: InstallError) -> InstallError {
     let names_no_version = matches!(
         error,
@@ -199,8 +203,8 @@ async fn if_area_exists(app: &App, area: &str, error: InstallError) -> InstallEr
 }
 
 /// Approves the capabilities that a version requests in addition to those of
-/// the live version. Afterwards the version can be activated. Returns its
-/// digest.
+/// the live version. Afterwards the version can be activated. Returns the
+/// version's digest.
 ///
 /// # Errors
 /// The version does not exist, or does not wait for approval.

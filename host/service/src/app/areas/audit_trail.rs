@@ -8,7 +8,8 @@ use super::error::InstallError;
 use assurance_core::domain::deployment::{AuditStep, NewAuditEntry};
 use assurance_store::{self as store, Connection, TransactionAccess};
 
-/// Steps of one request that are not written to the audit log yet.
+/// Audit log entries of one operator's request on an area that are not written
+/// to the database yet.
 pub(super) struct PendingAuditSteps<'a> {
     app: &'a App,
     who: &'a str,
@@ -22,7 +23,7 @@ impl<'a> PendingAuditSteps<'a> {
         Self { app, who, area, digest, steps: Vec::new() }
     }
 
-    /// Adds a step.
+    /// Adds an audit log entry for a step of the request, without writing it.
     pub(super) fn note(&mut self, step: AuditStep, why: Option<&str>, changed: Option<Json>) {
         self.steps.push(NewAuditEntry {
             at: self.app.clock.now(),
@@ -35,7 +36,7 @@ impl<'a> PendingAuditSteps<'a> {
         });
     }
 
-    /// Writes the added steps in the caller's transaction.
+    /// Writes the pending audit log entries in the caller's transaction.
     pub(super) async fn keep_with(
         &mut self,
         connection: &mut Connection,
@@ -47,15 +48,15 @@ impl<'a> PendingAuditSteps<'a> {
         Ok(())
     }
 
-    /// Writes the added steps in a transaction of their own.
+    /// Writes the pending audit log entries in a transaction of their own.
     pub(super) async fn keep(&mut self) -> Result<(), store::Error> {
         let mut tx = self.app.store.begin(TransactionAccess::WriteLocked).await?;
         self.keep_with(&mut tx).await?;
         tx.commit().await
     }
 
-    /// Writes the error to the audit log as the reason of a refusal, and
-    /// returns it.
+    /// Writes the pending audit log entries and one for the refusal, with the
+    /// error as its reason. Returns the error.
     pub(super) async fn refuse(mut self, error: InstallError) -> InstallError {
         self.note(AuditStep::Refused, Some(&error.to_string()), None);
         if let Err(away) = self.keep().await {

@@ -18,11 +18,13 @@ use assurance_core::domain::trial::{TrialMode, TrialState};
 /// Actor in the audit log when the host ends a canary.
 const WHO: &str = "assurance";
 
-/// Interval between two comparisons while no call of a canary fails. It
-/// determines how fast a slow canary is found.
+/// Interval between two comparisons of the canaries with the live versions
+/// while no call of a canary fails. It determines how fast a slow canary is
+/// found.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Compares the canaries until the future is dropped.
+/// Compares the canaries with the live versions, and ends those that are worse,
+/// until the future is dropped.
 pub async fn watch_canaries(app: App) {
     loop {
         wait(&app).await;
@@ -39,7 +41,8 @@ pub async fn watch_canaries(app: App) {
     }
 }
 
-/// Waits for the interval, or until a call of a canary fails.
+/// Waits until the next comparison of canaries is due: for the interval, or
+/// until a call of a canary fails.
 async fn wait(app: &App) {
     let snapshot = app.registry.snapshot();
     let failures: Vec<_> =
@@ -50,7 +53,8 @@ async fn wait(app: &App) {
     let _ = tokio::time::timeout(INTERVAL, select_all(failures)).await;
 }
 
-/// Ends the trial, unless another node has ended it.
+/// Ends a canary that is worse than the live version, unless another node has
+/// ended it.
 async fn roll_back(
     app: &App,
     on_trial: &OnTrial,

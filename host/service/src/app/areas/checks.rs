@@ -17,7 +17,8 @@ use assurance_contract::compatibility::{self, Compatibility, CompatibilityReport
 use assurance_core::domain::manifest::{Capability, Manifest};
 use assurance_runtime::LoadError;
 
-/// Planned use of a version; determines which incompatibilities are refused.
+/// Planned use of a new version: live, canary or shadow. Determines which
+/// incompatibilities with the live version are refused.
 #[derive(Clone, Copy)]
 pub(super) enum PlannedUse<'a> {
     /// The version replaces the live one. A breaking change is refused unless
@@ -30,7 +31,8 @@ pub(super) enum PlannedUse<'a> {
     Shadow,
 }
 
-/// Result of a comparison.
+/// Result of comparing a version with the live one: differences and additional
+/// capabilities. Empty if no version is live.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CompatibilityCheck {
     pub(super) report: CompatibilityReport,
@@ -39,8 +41,8 @@ pub(super) struct CompatibilityCheck {
     pub(super) asks: BTreeSet<Capability>,
 }
 
-/// Compares a version with the live one. Returns an error if the planned use is
-/// refused.
+/// Compares a version with the live one. Returns an error if the version is not
+/// compatible enough for its planned use.
 pub(super) async fn check(
     app: &App,
     desired: &DesiredArea,
@@ -75,9 +77,9 @@ pub(super) async fn check(
 }
 
 /// Returns the manifest of the live version, or of the last live version if the
-/// area was removed: removing and adding an area must not avoid an approval.
-/// Takes the manifest of the version that this node runs if the database names
-/// the same version, else the stored one.
+/// area was removed: removing and adding an area must not avoid an approval. It
+/// is the manifest of the version that this node runs if the database names the
+/// same version, else the stored one.
 async fn live_manifest(
     app: &App,
     desired: &DesiredArea,
@@ -105,7 +107,8 @@ fn no_canary(candidate: &AreaVersion, report: &CompatibilityReport) -> InstallEr
     }
 }
 
-/// Returns the error for a version that waits for approval.
+/// Returns the error for a version that waits for an operator's approval of its
+/// additional capabilities.
 pub(super) fn needs_approval(
     candidate: &AreaVersion,
     checked: &CompatibilityCheck,

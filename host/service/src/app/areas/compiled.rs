@@ -13,7 +13,7 @@ use assurance_store::Backend;
 /// store are not read.
 const MAX_TIMES_AS_LARGE: u64 = 32;
 
-/// Stores the machine code of a version for the other nodes.
+/// Stores the machine code of a version in the blob store, for the other nodes of the fleet.
 pub(super) async fn share(app: &App, digest: &str) {
     let Some(cache) = shared_cache(app) else { return };
     if let Err(error) = try_share(app, cache, digest).await {
@@ -35,8 +35,8 @@ async fn try_share(app: &App, cache: &CodeCache, digest: &str) -> anyhow::Result
     Ok(blobs.write_compiled(&name, sealed).await?)
 }
 
-/// Copies the machine code that another node stored into this node's cache. `component_bytes` is
-/// the size of the component.
+/// Copies machine code that another node stored in the blob store into this node's cache.
+/// `component_bytes` is the size of the component.
 pub(super) async fn fetch(app: &App, digest: &str, component_bytes: u64) {
     let Some(cache) = shared_cache(app).filter(|cache| !cache.has(digest)) else { return };
     if let Err(error) = try_fetch(app, cache, digest, component_bytes).await {
@@ -57,8 +57,8 @@ async fn try_fetch(
     tokio::task::spawn_blocking(move || cache.insert_sealed(&digest, &sealed)).await?
 }
 
-/// Returns the cache if other nodes may share its content: only nodes with one PostgreSQL database
-/// form a fleet.
+/// Returns this node's cache of machine code if other nodes may share its content, else `None`:
+/// only nodes with one PostgreSQL database form a fleet.
 fn shared_cache(app: &App) -> Option<&CodeCache> {
     app.runtime.cache().filter(|_| app.store.backend() == Backend::Postgres)
 }

@@ -26,35 +26,36 @@ use assurance_core::domain::trial::{TrafficShare, Trial, TrialMode};
 use assurance_runtime::LoadedArea;
 use assurance_store::{TransactionAccess, deployments};
 
-/// A component that an operator deploys.
+/// An operator's request to deploy a component, with the component itself.
 #[derive(Clone, Debug)]
 pub struct ReceivedComponent {
-    /// Name of the area in the request.
+    /// Name of the area that the operator named in the request.
     pub area: String,
-    /// Bytes of the component.
+    /// Content of the component's WebAssembly file.
     pub component: Bytes,
-    /// Signature of the publisher; `None` if the component is not signed.
+    /// The publisher's signature of the component; `None` if it is not signed.
     pub signature: Option<Signature>,
-    /// Action after the version is stored.
+    /// What to do with the version after it is stored: nothing, activate it, or begin a trial.
     pub then: DeployAction,
-    /// Reason for the audit log.
+    /// Operator's reason for the deployment, for the audit log; `None` if none was given.
     pub why: Option<String>,
     /// Reason to deploy the version although it breaks clients; `None` refuses such a version.
     pub force: Option<String>,
 }
 
-/// Action for a version that passed the checks.
+/// What a deployment does with a version that passed the checks and was stored.
 #[derive(Clone, Debug)]
 pub enum DeployAction {
-    /// None; the version stays staged.
+    /// No further action; the version stays staged.
     Wait,
-    /// The version is activated.
+    /// The version becomes live.
     Activate,
-    /// A trial begins, with this mode, share of traffic, and additional workspaces.
+    /// A trial of the version begins, with this mode, share of traffic, and additional workspaces.
     Try(TrialMode, TrafficShare, BTreeSet<WorkspaceId>),
 }
 
-/// Result of a deployment.
+/// Report of a successful deployment: the version's digest, its differences from the live version,
+/// and its state.
 #[derive(Clone, Debug)]
 pub struct DeployResult {
     /// SHA-256 of the component, lower-case hex.
@@ -78,7 +79,8 @@ pub enum DeployOutcome {
     OnTrial(Trial),
 }
 
-/// Checks and stores a version. Activates it or begins a trial if the request says so.
+/// Checks and stores a component as a version of its area. Activates it or begins a trial if the
+/// request says so.
 ///
 /// # Errors
 /// The version is refused; see [`InstallError`].
@@ -137,7 +139,7 @@ pub(super) fn trial_request(
     TrialRequest { area, digest, mode, share, workspaces, why }
 }
 
-/// Data of a deployment until its version is stored.
+/// A deployment in progress, until its version is stored.
 struct PendingDeployment<'a> {
     app: &'a App,
     who: &'a str,
@@ -175,7 +177,7 @@ impl PendingDeployment<'_> {
         Ok(checked)
     }
 
-    /// Loads the component after its signature was verified.
+    /// Verifies the component's signature, then loads the component.
     async fn load(&self, trail: &mut PendingAuditSteps<'_>) -> Result<LoadedArea, InstallError> {
         let ReceivedComponent { area, component, signature, .. } = self.received;
         let publisher = trust::publisher_of(&self.app.config, self.digest, signature.as_ref())?;
@@ -192,7 +194,8 @@ impl PendingDeployment<'_> {
         Ok(loaded)
     }
 
-    /// Stores the component before its row, so that no row names a missing object.
+    /// Stores the version: first the component in the blob store, then the version's database row,
+    /// so that no row names a missing object.
     async fn keep(
         &self,
         version: &AreaVersion,

@@ -16,7 +16,7 @@ use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::trial::TrialMode;
 use assurance_runtime::{LoadError, LoadedArea};
 
-/// Result of the checks.
+/// Result of checking a component as for a deployment, without deploying it.
 #[derive(Debug)]
 pub struct DryRunReport {
     /// SHA-256 of the component, lower-case hex.
@@ -28,9 +28,9 @@ pub struct DryRunReport {
     pub findings: Vec<InstallError>,
 }
 
-/// Runs the checks of [`deploy`](super::deploy::deploy). A component without
-/// the signature of a trusted publisher is not compiled, so the report has only
-/// that finding.
+/// Runs the checks of [`deploy`](super::deploy::deploy) without storing a
+/// version. A component without the signature of a trusted publisher is not
+/// compiled, so the report has only that finding.
 ///
 /// # Errors
 /// The host, the database or the blob store failed. Faults of the component are
@@ -63,8 +63,9 @@ struct DryRun<'a> {
 }
 
 impl DryRun<'_> {
-    /// Adds a refusal to the findings and returns `None`. Returns an error only
-    /// if the host, the database or the blob store failed.
+    /// Returns the value of a successful check. For a refusal, adds it to the
+    /// findings and returns `None`. Returns an error only if the host, the
+    /// database or the blob store failed.
     fn keep<T>(&mut self, checked: Result<T, InstallError>) -> Result<Option<T>, InstallError> {
         match checked {
             Ok(value) => Ok(Some(value)),
@@ -109,8 +110,8 @@ impl DryRun<'_> {
         Ok(())
     }
 
-    /// Compares the version with the live one, for the use that the request
-    /// names.
+    /// Compares the version with the live one, for the use that the deploy
+    /// request names.
     async fn compare(&mut self, version: &AreaVersion) -> Result<(), InstallError> {
         let desired = rows::area(self.app, &version.manifest.name).await?.desired;
         let force = self.received.force.as_deref();

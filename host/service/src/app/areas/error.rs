@@ -9,7 +9,8 @@ use assurance_core::domain::deployment::VersionStage;
 use assurance_runtime::LoadError;
 use assurance_store as store;
 
-/// Reason why a version is not stored, activated, tried or removed.
+/// Reason why an operator's action on an area is refused: a version is not
+/// stored, activated, tried or rolled back, or an area is not removed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// The signature is missing or invalid, or its publisher is not trusted.
@@ -28,7 +29,7 @@ pub enum InstallError {
          `--area {found}`"
     )]
     OtherArea {
-        /// Area name in the request.
+        /// Area name in the deploy request.
         expected: String,
         /// Area name in the manifest.
         found: String,
@@ -138,7 +139,7 @@ pub enum InstallError {
         area: String,
         /// Digest of the version.
         digest: String,
-        /// Stage of the version.
+        /// Present stage of the version.
         stage: VersionStage,
     },
     /// A call of the smoke test failed with a fault of the version.
@@ -151,7 +152,7 @@ pub enum InstallError {
         area: String,
         /// Failed call: `describe` or an operation id.
         call: String,
-        /// Error of the call.
+        /// Error with which the call ended.
         problem: String,
     },
     /// The indexes of the version's collections could not be created.
@@ -159,7 +160,7 @@ pub enum InstallError {
     Indexes {
         /// Name of the area.
         area: String,
-        /// Error of the database.
+        /// Error of the database while it created the indexes.
         source: store::Error,
     },
     /// No area with this name is or was live, and none has a version.
@@ -198,7 +199,7 @@ pub enum InstallError {
     DependedOn {
         /// Name of the area.
         area: String,
-        /// Access that other areas would lose.
+        /// Access to the area's data or events that other areas would lose.
         dependents: Vec<LostDependency>,
     },
     /// Another operator or node changed the area at the same time; nothing was
@@ -217,7 +218,8 @@ pub enum InstallError {
     NotCaughtUp {
         /// Name of the area.
         area: String,
-        /// Name of the other area.
+        /// Name of the other area, whose live version this node does not run
+        /// yet.
         other: String,
     },
     /// The blob store does not have the version's component.
@@ -257,7 +259,8 @@ fn lines(dependents: &[LostDependency]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns how to fix the data that an index refuses.
+/// Returns the hint how to fix documents that violate a new unique index; empty
+/// for other errors.
 fn index_hint(source: &store::Error) -> &'static str {
     match source {
         store::Error::UniqueConflict { .. } => {
@@ -268,7 +271,8 @@ fn index_hint(source: &store::Error) -> &'static str {
     }
 }
 
-/// A version that is not compatible with the live one.
+/// A version that is refused because it breaks clients or areas that use the
+/// live version.
 #[derive(Clone, Debug)]
 pub struct IncompatibleVersion {
     /// Name of the area.

@@ -27,7 +27,8 @@ use assurance_store::deployments::{self, PointerMove};
 use assurance_store::trials::{self, TrialEnd};
 use assurance_store::{self as store, Connection, TransactionAccess};
 
-/// An event with its author and reason.
+/// An action on an area, with its author, reason and statistics for the audit
+/// log.
 pub(super) struct Decision<'a> {
     pub(super) area: &'a str,
     pub(super) event: AreaAction<'a>,
@@ -35,26 +36,30 @@ pub(super) struct Decision<'a> {
     /// itself.
     pub(super) who: &'a str,
     pub(super) why: Option<&'a str>,
-    /// Statistics that led to the decision, for the audit log.
+    /// Statistics of the canary that led the host to end it; `None` for an
+    /// operator's action.
     pub(super) figures: Option<Json>,
 }
 
-/// Result of a decision.
+/// What an executed action on an area has changed.
 pub(super) enum ActionResult {
     /// The area was already in the requested state.
     Unchanged,
     /// The area has another live version, or was removed.
     Live(LiveChange),
-    /// A trial was begun or ended.
+    /// A trial was begun or ended; its new state.
     Trial(Trial),
 }
 
-/// Time for which a decision waits until this node runs what was decided about
-/// other areas at other nodes, and the interval at which that is checked.
+/// Maximum time for which a decision waits until this node runs the versions
+/// that were decided about other areas at other nodes.
 const CATCH_UP: Duration = Duration::from_secs(10);
+/// Interval at which a waiting decision checks whether this node runs the versions that were
+/// decided about other areas.
 const CATCH_UP_POLL: Duration = Duration::from_millis(100);
 
-/// Executes a decision on all nodes.
+/// Executes a decision about an area on all nodes: changes the database rows,
+/// then this node; the other nodes read the rows.
 ///
 /// # Errors
 /// See [`InstallError`]; nothing has changed.
@@ -84,7 +89,7 @@ pub(super) async fn execute(
     }
 }
 
-/// Plans and executes a decision while no other one is made.
+/// Plans and executes a decision while no other decision is made.
 async fn decide_locked(
     app: &App,
     decision: &Decision<'_>,
@@ -108,8 +113,8 @@ async fn decide_locked(
     })
 }
 
-/// Loads the event's version and creates its indexes, if the version is
-/// permitted. Returns `None` if the event needs no version.
+/// Loads the version that the decision is about and creates its indexes, if the
+/// version is permitted. Returns `None` if the action needs no version.
 async fn prepare(
     app: &App,
     state: &AreaState,
@@ -161,7 +166,8 @@ fn target<'a>(
     }
 }
 
-/// Changes the rows and writes the audit log entry in one transaction.
+/// Changes the rows of the area and writes the audit log entry in one
+/// transaction.
 async fn commit(
     app: &App,
     decision: &Decision<'_>,
@@ -188,10 +194,10 @@ async fn commit(
     }
 }
 
-/// Locks the rows against decisions at other nodes. Returns another area of
-/// which this node does not run the version of its row yet: the decision was
-/// planned without it. A rollback, the end of a trial and a forced removal are
-/// always permitted.
+/// Locks the rows of areas against decisions at other nodes. Returns the name
+/// of another area if this node does not run the version of that area's row
+/// yet, because the decision was planned without it; else `None`. A rollback,
+/// the end of a trial and a forced removal are always permitted.
 async fn changed_elsewhere(
     app: &App,
     tx: &mut Connection,
@@ -224,8 +230,9 @@ fn details(decision: &Decision<'_>, state: &AreaState, transition: &Transition) 
     }
 }
 
-/// Writes the rows. Returns [`store::Error::RunAgain`] if another node has
-/// changed them since they were read.
+/// Writes the rows of the area that the transition changes. Returns
+/// [`store::Error::RunAgain`] if another node has changed them since they were
+/// read.
 async fn write(
     tx: &mut Connection,
     decision: &Decision<'_>,

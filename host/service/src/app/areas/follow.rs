@@ -10,15 +10,18 @@ use super::super::App;
 use super::{reconcile, rows};
 use assurance_store::{self as store, NotificationListener};
 
-/// Interval between two reports, which also serve as heartbeats.
+/// Interval between two reports of this node's running versions, which also
+/// serve as heartbeats.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
-/// Time to wait for changes of areas before the rows are read again.
+/// Time to wait until begun changes of areas have ended, before the rows are
+/// read again.
 const QUICK: Duration = Duration::from_millis(250);
-/// Age at which the reports of a node that sends no heartbeat are deleted, in
-/// milliseconds.
+/// Time after the last heartbeat of a node after which the node's reports are
+/// deleted, in milliseconds.
 const FORGET_MS: i64 = 10 * 60_000;
 
-/// Applies changes of the rows until the future is dropped.
+/// Keeps this node on the versions of areas that the database rows name, until
+/// the future is dropped.
 pub async fn follow(app: App) {
     let poll = Duration::from_millis(u64::from(app.config.areas.poll_ms));
     let (mut listener, mut reported) = (None, None);
@@ -38,8 +41,8 @@ pub async fn follow(app: App) {
     }
 }
 
-/// Waits for a notification. Drops a broken connection. Without a connection,
-/// never returns.
+/// Waits for PostgreSQL's notification that rows of areas changed. Drops a
+/// broken connection. Without a connection, never returns.
 async fn next_notification(listener: &mut Option<NotificationListener>) {
     if let Some(notices) = listener {
         match notices.next().await {
@@ -53,8 +56,8 @@ async fn next_notification(listener: &mut Option<NotificationListener>) {
     std::future::pending::<()>().await;
 }
 
-/// Applies the current rows. Writes a report if the node's areas changed or a
-/// heartbeat is due.
+/// Reads the rows of areas and applies them to this node. Writes a report if
+/// the node's areas changed or a heartbeat is due.
 async fn poll_once(app: &App, reported: &mut Option<Instant>) -> Result<(), store::Error> {
     let changed = catch_up(app).await?;
     if changed || reported.is_none_or(|at| at.elapsed() >= REPORT_EVERY) {
@@ -64,8 +67,8 @@ async fn poll_once(app: &App, reported: &mut Option<Instant>) -> Result<(), stor
     Ok(())
 }
 
-/// Loads the live versions and writes the first report, at start. It runs
-/// before the process serves requests, because a deployment waits for all
+/// Loads the live versions and writes this node's first report, at start. It
+/// runs before the process serves requests, because a deployment waits for all
 /// reported nodes.
 ///
 /// # Errors
@@ -81,9 +84,9 @@ pub async fn join(app: &App) -> Result<(), store::Error> {
     Ok(())
 }
 
-/// Reads the rows and runs the versions that they name. A change that takes
-/// longer than [`QUICK`] goes on in its task, so that it delays no other area.
-/// Returns true if a change began.
+/// Reads the rows of areas and starts to run the versions that they name. A
+/// change that takes longer than [`QUICK`] goes on in its task, so that it
+/// delays no other area. Returns true if a change began.
 ///
 /// # Errors
 /// The database is unavailable.

@@ -9,12 +9,13 @@ use super::super::App;
 use crate::registry::{AreaVersion, ChangePlan, LiveChange};
 use assurance_work::CallsToEnd;
 
-/// Time for which calls of a version that was replaced, removed or tried may still run.
+/// Time for which calls of a version may still run after the version was replaced or removed, or
+/// its trial ended.
 const LAST_CALLS: Duration = Duration::from_millis(1_000);
 
-/// Activates a plan that follows the database rows. Running requests finish with the version they
-/// began with. Returns `None` if another change was activated first; that does not happen while the
-/// caller holds `App::installing`.
+/// Activates a planned change of the registry that follows the database rows. Running requests
+/// finish with the version they began with. Returns `None` if another change was activated first;
+/// that does not happen while the caller holds `App::installing`.
 pub(super) fn install(app: &App, plan: ChangePlan) -> Option<LiveChange> {
     let of_trial = plan.is_of_trial();
     let change = app.registry.activate(plan)?;
@@ -29,7 +30,8 @@ pub(super) fn install(app: &App, plan: ChangePlan) -> Option<LiveChange> {
     Some(change)
 }
 
-/// Activates a plan that no row names: a version from the folder, or a manifest without code.
+/// Activates a planned change of the registry that no database row names: a version from the
+/// folder, or a manifest without code.
 pub(super) fn install_unnamed(app: &App, plan: ChangePlan) {
     if let Some(change) = app.registry.activate(plan) {
         announce(app, &change);
@@ -62,7 +64,7 @@ fn trial_changed(app: &App, area: &str) {
     tracing::info!(area.name = area, candidate = digest, "trial changed");
 }
 
-/// Logs the change and requests a new report of this node.
+/// Logs a change of an area's version and requests a new report of this node.
 fn announce(app: &App, change: &LiveChange) {
     app.node.changed();
     let version = |area: &Arc<AreaVersion>| match area.is_loaded() {
@@ -79,13 +81,14 @@ fn announce(app: &App, change: &LiveChange) {
     );
 }
 
-/// Time for which an operator's change waits before the area's calls that block other writers are
-/// ended: at first, and between further attempts.
+/// First wait of an operator's change before it ends the area's calls that block other writers.
 const FIRST_WAIT: Duration = Duration::from_millis(20);
+/// Wait of an operator's change between further attempts to end the area's calls that block other
+/// writers.
 const NEXT_WAIT: Duration = Duration::from_millis(250);
 
-/// Runs `change`, the database writes of an operator's change. While it waits, ends the calls of
-/// this area on this node that block other writers.
+/// Runs `change`, the database writes of an operator's change of an area. While it waits, ends the
+/// calls of this area on this node that block other writers.
 pub(super) async fn with_writers_ended<T>(
     app: &App,
     area: &str,
@@ -111,8 +114,8 @@ fn end_turns(app: &App, area: &str) {
     }
 }
 
-/// Ends the remaining calls of a version that was replaced, removed or tried after [`LAST_CALLS`], unless the
-/// version is live or on trial again.
+/// Ends the remaining calls of a version after [`LAST_CALLS`], unless the version is live or on
+/// trial again. Called when a version was replaced or removed, or its trial ended.
 fn end_last_calls(app: &App, version: &Arc<AreaVersion>) {
     let (app, version, replaced) = (app.clone(), Arc::clone(version), Instant::now());
     tokio::spawn(async move {

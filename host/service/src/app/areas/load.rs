@@ -31,9 +31,8 @@ pub(super) async fn component(app: &App, component: Arc<[u8]>) -> Result<LoadedA
     Ok(loaded)
 }
 
-/// Loads a stored version from memory, from cached machine code, or from the
-/// component in the blob store. Verifies the signature again unless the version
-/// is in memory.
+/// Loads a stored version of an area from memory, from cached machine code, or from the component
+/// in the blob store. Verifies the signature again unless the version is in memory.
 pub(super) async fn stored(
     app: &App,
     area: &str,
@@ -92,7 +91,7 @@ async fn from_blob_store(app: &App, version: Deployment) -> Result<LoadedArea, I
     Ok(component(app, Arc::from(&bytes[..])).await?)
 }
 
-/// Compiles a version's routes and schemas on a blocking thread.
+/// Compiles the routes and schemas of a loaded version on a blocking thread.
 pub(super) async fn compile(
     app: &App,
     loaded: LoadedArea,
@@ -114,9 +113,9 @@ pub(super) async fn ensure_collections(
     created.map_err(|source| InstallError::Indexes { area: version.manifest.name.clone(), source })
 }
 
-/// Fills the substring indexes of a version that is live on this node with what
-/// the version before wrote until now, and records them as complete. If this
-/// fails, the next live version does it.
+/// Fills the substring indexes of a version that has just become live on this node with what the
+/// version before wrote until now, and records them as complete. If this fails, the next live
+/// version does it.
 pub(super) async fn complete_collections(app: &App, version: &AreaVersion) {
     if let Err(error) = ensure_collections(app, version, VersionUse::Live).await {
         let area = &version.manifest.name;

@@ -17,7 +17,7 @@ use assurance_core::config;
 use assurance_core::domain::deployment::{NodeReport, NodeState};
 use assurance_core::domain::time::Timestamp;
 
-/// Wait after a failure to load a version before the next attempt.
+/// Wait after a version failed to load on this node before the next attempt.
 const RETRY: Duration = Duration::from_secs(10);
 
 /// This process as one of the nodes that share the database.
@@ -40,9 +40,11 @@ struct AreaLoadState {
     refused_files: BTreeMap<PathBuf, String>,
     /// Load failures of versions on trial, by area.
     trial_failures: BTreeMap<String, NodeFailure>,
-    /// Rows that tasks apply: area, revision of the live pointer, revision of the running trial.
+    /// Changes that tasks are applying: area, revision of the row of the live version, revision of
+    /// the running trial.
     applying: BTreeSet<(String, (i64, i64))>,
-    /// Versions of all areas that are kept in memory; the last used one is at the end.
+    /// Versions of all areas that are kept in memory for a fast rollback; the last used one is at
+    /// the end.
     warm: Vec<Arc<AreaVersion>>,
 }
 
@@ -53,7 +55,7 @@ struct NodeFailure {
 }
 
 impl LocalNode {
-    /// Creates the state of this node. The live versions count as just read.
+    /// Creates the state of this node. The live versions count as just read from the database.
     #[must_use]
     pub fn new(areas: &config::AreasConfig) -> Self {
         Self {
@@ -100,12 +102,12 @@ impl LocalNode {
         self.staleness.is_sure()
     }
 
-    /// Waits until [`LocalNode::changed`] is called.
+    /// Waits until [`LocalNode::changed`] requests a new report of this node.
     pub(super) async fn news(&self) {
         self.news.notified().await;
     }
 
-    /// Requests a new report, because the areas of this node changed.
+    /// Requests a new report of this node, because its areas changed.
     pub(super) fn changed(&self) {
         self.news.notify_one();
     }
@@ -114,7 +116,7 @@ impl LocalNode {
         self.id
     }
 
-    /// Name of the machine.
+    /// Returns the host name of this machine.
     pub(in crate::app) fn host(&self) -> &str {
         &self.host
     }
@@ -170,7 +172,7 @@ impl LocalNode {
         self.known.lock().files.contains_key(area)
     }
 
-    /// Returns the state of an area on this node.
+    /// Returns the state of an area on this node: its version, trial and recent load failures.
     pub(super) fn running(&self, live: &Snapshot, area: &str) -> RunningArea {
         let version = live.area(area);
         let known = self.known.lock();
@@ -190,12 +192,13 @@ impl LocalNode {
         }
     }
 
-    /// Records that a task applies an area's rows. Returns false if another one does.
+    /// Records that a task begins to apply these revisions of an area's rows. Returns false if
+    /// another task applies them already.
     pub(super) fn begin_applying(&self, area: &str, revisions: (i64, i64)) -> bool {
         self.known.lock().applying.insert((area.to_owned(), revisions))
     }
 
-    /// Records that the task has ended.
+    /// Records that the task that applied these revisions of an area's rows has ended.
     pub(super) fn end_applying(&self, area: &str, revisions: (i64, i64)) {
         self.known.lock().applying.remove(&(area.to_owned(), revisions));
     }
@@ -223,7 +226,8 @@ impl LocalNode {
         self.staleness.set_withdrawn(area, false);
     }
 
-    /// Keeps a version in memory. Drops the least recently used ones above `areas.warm_versions`.
+    /// Keeps a version in memory for a fast rollback. Drops the least recently used ones above
+    /// `areas.warm_versions`.
     pub(super) fn keep_warm(&self, version: &Arc<AreaVersion>) {
         let mut known = self.known.lock();
         let warm = &mut known.warm;
@@ -238,13 +242,13 @@ impl LocalNode {
         tokio::task::spawn_blocking(move || drop(dropped));
     }
 
-    /// Returns a version that is kept in memory.
+    /// Returns a version that is kept in memory; `None` if it is not.
     pub(super) fn warm(&self, area: &str, digest: &str) -> Option<Arc<AreaVersion>> {
         let known = self.known.lock();
         known.warm.iter().find(|version| is(version, area, digest)).cloned()
     }
 
-    /// Returns this node's report: one entry for each area.
+    /// Returns this node's report to the fleet: one entry for each area.
     pub(super) fn report(&self, live: &Snapshot, now: Timestamp) -> Vec<NodeReport> {
         let known = self.known.lock();
         let line = |area: &str, digest: Option<&String>| {

@@ -5,19 +5,19 @@ use super::state::{DesiredArea, RunningArea};
 use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::trial::Trial;
 
-/// One step of a node towards the state in the rows.
+/// One step with which a node comes to run what an area's rows name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NodeStep<'a> {
-    /// End the running trial.
+    /// End the trial that runs on this node.
     EndTrial,
     /// Run the version that `live_areas` names; if it names none, remove the area.
     GoLive(&'a LivePointer),
-    /// Begin the trial of the row.
+    /// Begin the trial that the area's row in `area_trials` names.
     BeginTrial(&'a Trial),
 }
 
-/// Returns the steps for one area, in the order of execution. A trial that
-/// another trial replaces runs until that one begins.
+/// Returns the steps with which this node reaches the state in an area's rows, in the order of
+/// execution. A trial that another trial replaces runs until that one begins.
 pub(super) fn node_plan<'a>(desired: &'a DesiredArea, running: &RunningArea) -> Vec<NodeStep<'a>> {
     let trial = desired.running_trial();
     let mut steps = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn node_plan<'a>(desired: &'a DesiredArea, running: &RunningArea) -> 
     steps
 }
 
-/// Returns whether the node should change to the row's version. False while a
+/// Returns whether the node should change to the version that the area's row names. False while a
 /// newer file is served, and for a while after the version failed to load.
 fn is_behind(row: &LivePointer, running: &RunningArea) -> bool {
     let is_met = match row.digest.as_deref() {

@@ -22,22 +22,25 @@ const SHOWN_FOR_MS: i64 = 15_000;
 /// State of one area in the database and on this node.
 #[derive(Debug, Default)]
 pub struct AreaOverview {
-    /// Version that runs on this node; `None` if its code is not loaded.
+    /// Version of the area that runs on this node; `None` if its code is not
+    /// loaded.
     pub running: Option<Arc<AreaVersion>>,
-    /// Whether that version comes from this node's folder.
+    /// Whether the version that runs on this node comes from the node's
+    /// component folder.
     pub from_folder: bool,
-    /// Row of `live_areas`.
+    /// The area's row of `live_areas`, with its live version; `None` if there
+    /// is none.
     pub pointer: Option<LivePointer>,
     /// Version that a rollback makes live.
     pub previous: Option<Deployment>,
-    /// Running trial, or the last one.
+    /// The area's running trial, or its last one; `None` if there was none.
     pub trial: Option<Trial>,
     /// Version on trial on this node, with its statistics.
     pub on_trial: Option<Arc<OnTrial>>,
     /// Versions that are staged, wait for approval, or are on trial, except the
     /// previous one.
     pub staged: Vec<Deployment>,
-    /// Reports of the nodes about this area.
+    /// Reports of the fleet's nodes about this area.
     pub nodes: Vec<NodeReport>,
 }
 
@@ -79,8 +82,8 @@ pub async fn overview(app: &App) -> Result<BTreeMap<String, AreaOverview>, store
 }
 
 impl AreaOverview {
-    /// Adds the nodes that did not report the area yet as loading: a deployment
-    /// is complete only when every node runs the live version.
+    /// Adds nodes that have not reported the area yet, with the state loading:
+    /// a deployment is complete only when every node runs the live version.
     fn expect_of(&mut self, area: &str, alive: &[LiveNode]) {
         if self.pointer.as_ref().is_none_or(|pointer| pointer.digest.is_none()) {
             return;

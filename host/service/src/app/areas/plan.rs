@@ -30,61 +30,65 @@ pub struct TrialRequest {
     pub share: TrafficShare,
     /// Workspaces that a canary serves in addition to the share.
     pub workspaces: BTreeSet<WorkspaceId>,
-    /// Reason for the audit log.
+    /// Operator's reason for the trial, for the audit log; `None` if none was given.
     pub why: Option<String>,
 }
 
-/// Decision about an area, by an operator or the host.
+/// Action on an area, decided by an operator or by the host.
 #[derive(Clone, Debug)]
 pub(super) enum AreaAction<'a> {
-    /// Make a version live.
+    /// Make a version of the area live.
     Activate {
         digest: String,
-        /// Whether the version must still be on trial.
+        /// Whether to refuse the activation unless the version is still on trial.
         on_trial: bool,
-        /// Reason to activate the version although it breaks clients.
+        /// Operator's reason to activate the version although it breaks clients; `None` refuses
+        /// such a version.
         force: Option<&'a str>,
     },
     /// Make a version live that was live before.
     RollBack {
         to: String,
-        /// Whether `to` must still be the version that was live before the current one.
+        /// Whether to refuse the rollback unless `to` is still the version that was live before the
+        /// current one.
         last: bool,
     },
     /// Remove the area.
     Remove {
-        /// Digest of the version that runs from the folder; `None` if it does not.
+        /// Digest of the version that runs from the node's component folder; `None` if the area
+        /// does not run from it.
         from_folder: Option<String>,
         /// Whether to remove the area even if other areas depend on it.
         force: bool,
     },
     /// Begin a trial of a version next to the live one.
     BeginTrial { request: &'a TrialRequest, who: &'a str },
-    /// End the trial; `end` is its new state.
+    /// End the running trial; `end` is the trial's new state.
     EndTrial { trial: Trial, end: TrialState },
 }
 
-/// Change of an area's rows, made in one transaction.
+/// Change of an area's database rows, made in one transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Transition {
-    /// Changes the version in the row of `live_areas`.
+    /// Changes the live version in the area's row of `live_areas`.
     MoveLive {
-        /// New live version; `None` removes the area.
+        /// Digest of the new live version; `None` removes the area.
         digest: Option<String>,
-        /// New stage of the version that was live.
+        /// New stage of the version that was live before.
         left: VersionStage,
-        /// Digest of the version that was live, if it came from a folder, so the row does not
-        /// contain it.
+        /// Digest of the version that was live, if it came from a folder: the row does not contain
+        /// it then.
         from_folder: Option<String>,
     },
-    /// Replaces the row of `area_trials` by this trial.
+    /// Replaces the area's row of `area_trials` by this trial.
     BeginTrial(Trial),
-    /// Sets the end of this trial in the row of `area_trials`.
+    /// Sets the end of this trial in the area's row of `area_trials`.
     EndTrial { trial: Trial, end: TrialState },
 }
 
 impl AreaAction<'_> {
-    /// Returns the digest of the version that the decision is about.
+    /// Returns the digest of the version that the action is about; `None` for the removal of the
+    /// area.
     pub(super) fn digest(&self) -> Option<&str> {
         match self {
             Self::Activate { digest, .. } | Self::RollBack { to: digest, .. } => Some(digest),
@@ -94,12 +98,13 @@ impl AreaAction<'_> {
         }
     }
 
-    /// Returns the digest of the version that must be loaded before the rows change.
+    /// Returns the digest of the version that must be loaded before the rows change; `None` if
+    /// none.
     pub(super) fn loads(&self) -> Option<&str> {
         if matches!(self, Self::EndTrial { .. }) { None } else { self.digest() }
     }
 
-    /// Returns the step for the audit log.
+    /// Returns the step that the audit log records for the action.
     pub(super) fn step(&self) -> AuditStep {
         match self {
             Self::Activate { .. } => AuditStep::Activated,
@@ -115,7 +120,8 @@ impl AreaAction<'_> {
     }
 }
 
-/// Returns the stage of a version that passed the checks.
+/// Returns the stage of a version that passed the checks: it waits for approval if it requests more
+/// capabilities than the live version has.
 pub(super) fn stage_after_checks(asks_for_more: bool) -> VersionStage {
     if asks_for_more { VersionStage::AwaitingApproval } else { VersionStage::Staged }
 }
@@ -137,7 +143,7 @@ pub(super) fn stage_after_trial(mode: TrialMode) -> VersionStage {
     }
 }
 
-/// Returns the activation of the named version, or else of the version on trial.
+/// Returns the action that activates the named version, or else the version on trial.
 pub(super) fn activation<'a>(
     state: &AreaState,
     named: Option<&str>,
@@ -149,7 +155,7 @@ pub(super) fn activation<'a>(
     Ok(AreaAction::Activate { digest, on_trial: named.is_none(), force })
 }
 
-/// Returns the event of a rollback without a target: the end of the canary, or else a rollback to
+/// Returns the action for a rollback without a target: the end of the canary, or else a rollback to
 /// the version that was live before.
 pub(super) fn rollback(state: &AreaState) -> Result<AreaAction<'static>, InstallError> {
     if let Some(canary) = state.desired.canary() {
@@ -160,15 +166,15 @@ pub(super) fn rollback(state: &AreaState) -> Result<AreaAction<'static>, Install
     Ok(AreaAction::RollBack { to: previous.ok_or_else(nothing)?, last: true })
 }
 
-/// Returns the event that ends the running trial.
+/// Returns the action that ends the area's running trial.
 pub(super) fn stop(state: &AreaState) -> Result<AreaAction<'static>, InstallError> {
     let no_trial = || InstallError::NoTrial { area: state.area.clone() };
     let trial = state.desired.running_trial().cloned().ok_or_else(no_trial)?;
     Ok(AreaAction::EndTrial { trial, end: TrialState::Stopped })
 }
 
-/// Returns the change of the rows for an event; `None` if the area is already in the requested
-/// state.
+/// Returns the change of the area's rows for an action; `None` if the area is already in the
+/// requested state.
 pub(super) fn plan(
     state: &AreaState,
     event: &AreaAction<'_>,

@@ -19,13 +19,13 @@ use assurance_core::domain::deployment::{LivePointer, VersionStage};
 use assurance_core::domain::trial::Trial;
 use assurance_store::{self as store, collections::VersionUse};
 
-/// Time to wait for the loading of a version before its routes are installed
-/// without code.
+/// Time to wait for the loading of a live version before its routes are
+/// installed without code, so that they return 503.
 const QUICK: Duration = Duration::from_millis(250);
 
-/// Starts a task for each area that differs from its rows, unless a task
-/// applies the same rows already. So a slow load delays no other area, and no
-/// later change of its own.
+/// Starts a task for each area whose state on this node differs from its rows,
+/// unless a task applies the same rows already. So a slow load delays no other
+/// area, and no later change of its own. Returns the tasks.
 pub(super) fn run(app: &App, desired: &DesiredAreas) -> Vec<JoinHandle<()>> {
     let live = app.registry.snapshot();
     app.node.forget_resolved(&live, desired);
@@ -49,8 +49,8 @@ pub(super) fn runs_live(app: &App, desired: &DesiredAreas) -> bool {
     !desired.iter().any(|(name, area)| has_steps(app, &live, name, area, ignored))
 }
 
-/// Returns whether this node has to do steps for the area, other than the
-/// ignored ones.
+/// Returns whether this node must take steps to reach the state in the area's
+/// rows, other than the ignored ones.
 pub(super) fn has_steps(
     app: &App,
     live: &Snapshot,
@@ -61,7 +61,7 @@ pub(super) fn has_steps(
     node_plan(area, &app.node.running(live, name)).iter().any(|step| !ignored(step))
 }
 
-/// Task that applies the rows of an area.
+/// Task that brings one area on this node to the state in the area's rows.
 struct ApplyTask {
     app: App,
     area: String,
@@ -69,7 +69,8 @@ struct ApplyTask {
 }
 
 impl ApplyTask {
-    /// Returns `None` if another task applies the same rows.
+    /// Registers a task for the area's rows; `None` if another task applies the
+    /// same rows.
     fn begin(app: &App, area: &str, desired: &DesiredArea) -> Option<Self> {
         let live = desired.pointer.as_ref().map_or(0, |row| row.revision);
         let trial = desired.running_trial().map_or(0, |trial| trial.revision);
@@ -95,7 +96,7 @@ impl ApplyTask {
         }
     }
 
-    /// Begins a trial, which no caller waits for.
+    /// Begins a trial in a background task, for which no caller waits.
     fn try_later(self, trial: Trial) {
         tokio::spawn(async move { try_trial(&self.app, &trial).await });
     }
@@ -107,7 +108,7 @@ impl Drop for ApplyTask {
     }
 }
 
-/// Begins a trial. Records why, if this fails.
+/// Begins a trial on this node. Logs and records the reason if this fails.
 async fn try_trial(app: &App, trial: &Trial) {
     if let Err(error) = begin_trial(app, trial).await {
         let (area, digest) = (&trial.area, &trial.digest);
@@ -122,8 +123,8 @@ async fn try_trial(app: &App, trial: &Trial) {
     }
 }
 
-/// Loads a version and makes it live. If that takes longer than [`QUICK`],
-/// installs its routes without code meanwhile.
+/// Loads a version and makes it live on this node. If that takes longer than
+/// [`QUICK`], installs its routes without code meanwhile.
 async fn go_live(app: &App, pointer: &LivePointer) {
     let mut loading = Box::pin(load_named(app, pointer));
     let loaded = match tokio::time::timeout(QUICK, &mut loading).await {
@@ -175,8 +176,8 @@ pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), InstallE
     execute_step(app, &trial.area, NodeStep::BeginTrial(trial), target).await
 }
 
-/// Executes a step if it is still needed: an operator at this node may have
-/// executed it, or the rows may have changed.
+/// Executes a step on this node if it is still needed: an operator at this node
+/// may have executed it, or the rows may have changed.
 async fn execute_step(
     app: &App,
     area: &str,
@@ -191,9 +192,9 @@ async fn execute_step(
     Ok(())
 }
 
-/// Handles a failed load: the running version keeps serving, unless it was
-/// withdrawn. The area returns 503 if its version was withdrawn or none is
-/// loaded.
+/// Handles the failure to load an area's live version: the running version
+/// keeps serving, unless it was withdrawn. The area returns 503 if its version
+/// was withdrawn or none is loaded.
 async fn keep_running(app: &App, pointer: &LivePointer, error: &InstallError) {
     let digest = pointer.digest.as_deref().unwrap_or_default();
     tracing::error!(
@@ -214,7 +215,8 @@ async fn keep_running(app: &App, pointer: &LivePointer, error: &InstallError) {
     }
 }
 
-/// Returns whether the version that runs on this node was withdrawn.
+/// Returns whether the version of the area that runs on this node was
+/// withdrawn.
 async fn is_withdrawn(app: &App, area: &str) -> Result<bool, store::Error> {
     let live = app.registry.snapshot();
     let Some(running) = live.running(area) else { return Ok(false) };

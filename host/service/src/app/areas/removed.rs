@@ -11,9 +11,10 @@ use crate::registry::AreaVersion;
 use assurance_core::domain::deployment::{Deployment, VersionStage};
 use assurance_store::{TransactionAccess, deployments};
 
-/// Stores the version that runs from the folder as if operators had deployed
-/// it, and returns its digest. Returns `None` if the area does not run from the
-/// folder, or its file has changed since.
+/// Stores the area's version that runs from this node's component folder as if
+/// operators had deployed it, and returns its digest. Returns `None` if the
+/// area does not run from the folder, its file has changed since, or the
+/// version cannot be stored.
 pub(super) async fn keep_from_folder(app: &App, who: &str, area: &str) -> Option<String> {
     if !app.node.is_from_file(area) {
         return None;

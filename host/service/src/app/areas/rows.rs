@@ -12,7 +12,7 @@ use assurance_core::domain::deployment::{Deployment, VersionStage};
 use assurance_runtime::LoadError;
 use assurance_store::{self as store, Connection, deployments, trials};
 
-/// Runs reads on one connection, with the timeout.
+/// Runs database reads on one connection, with the timeout of `Store::in_time`.
 pub(super) async fn read<T>(
     app: &App,
     work: impl AsyncFnOnce(&mut Connection) -> Result<T, store::Error>,
@@ -44,7 +44,8 @@ pub(super) async fn exists(app: &App, name: &str) -> Result<bool, store::Error> 
 }
 
 /// Reads the rows of all areas. Returns them with the time at which the query
-/// was sent. Also measures the difference to the database's clock.
+/// was sent. Also measures the difference between this machine's clock and the
+/// database's.
 pub(super) async fn all(app: &App) -> Result<(Instant, DesiredAreas), store::Error> {
     let sent_at = Instant::now();
     let rows = read(app, async |connection| {
@@ -54,7 +55,8 @@ pub(super) async fn all(app: &App) -> Result<(Instant, DesiredAreas), store::Err
     Ok((sent_at, rows.await?))
 }
 
-/// Reads the rows of all areas.
+/// Reads the rows of `live_areas` and `area_trials`: the state that every node
+/// should reach.
 pub(super) async fn desired(connection: &mut Connection) -> Result<DesiredAreas, store::Error> {
     let (pointers, trials) =
         (deployments::pointers(connection).await?, trials::list(connection).await?);
@@ -70,7 +72,8 @@ pub(super) async fn desired(connection: &mut Connection) -> Result<DesiredAreas,
     Ok(areas)
 }
 
-/// Reads the row of one version; an error if it does not exist.
+/// Reads the database row of one version of an area. Returns an error if there
+/// is none.
 pub(super) async fn version(
     app: &App,
     area: &str,
@@ -80,7 +83,7 @@ pub(super) async fn version(
     found.ok_or_else(|| InstallError::not_known(area, digest))
 }
 
-/// Reads the row of one version; `None` if it does not exist.
+/// Reads the database row of one version of an area; `None` if there is none.
 pub(super) async fn find(
     app: &App,
     area: &str,
@@ -98,7 +101,8 @@ pub(super) async fn manifest(
     read(app, async |connection| deployments::manifest(connection, area, digest).await).await
 }
 
-/// Creates the row of a new version, and its manifest as JSON.
+/// Creates the database row of a new version of an area, and the version's
+/// manifest as JSON.
 pub(super) fn new_version(
     app: &App,
     who: &str,

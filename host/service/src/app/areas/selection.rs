@@ -10,14 +10,15 @@ use assurance_store::{self as store, deployments};
 
 /// Minimum length of a digest prefix that selects a version, in characters.
 const MIN_PREFIX: usize = 4;
-/// Length of a digest in messages, in characters.
+/// Number of characters of a digest that error messages show.
 const SHOWN: usize = 12;
 /// Length of a digest in hex, in characters.
 const DIGEST: usize = 64;
 /// Maximum number of versions that an error message lists.
 const MAX_CANDIDATES: u32 = 20;
 
-/// Returns the digest of the version that an operator named.
+/// Returns the digest of the version that an operator named, by digest, digest
+/// prefix or version number.
 ///
 /// # Errors
 /// No version of the area matches, or several do.
@@ -44,8 +45,8 @@ async fn versions(app: &App, area: &str, named: &str) -> Result<Vec<Deployment>,
     .await
 }
 
-/// Returns the digest if the name matches the version that runs on this node. A
-/// version from the folder has no row.
+/// Returns the digest of the version that runs on this node if it matches the
+/// requested name. A version from the folder has no database row.
 fn running(app: &App, area: &str, named: &str) -> Option<String> {
     let snapshot = app.registry.snapshot();
     let live = snapshot.running(area)?;
@@ -54,7 +55,8 @@ fn running(app: &App, area: &str, named: &str) -> Option<String> {
     (is_prefix || live.manifest.version.to_string() == named).then(|| live.digest.clone())
 }
 
-/// Returns the digest of the only version that is staged or waits for approval.
+/// Returns the digest of the area's only version that is staged or waits for
+/// approval.
 ///
 /// # Errors
 /// There is no such version, or there are several.

@@ -17,7 +17,8 @@ use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::manifest::{BodyKind, Method, WorkspaceSource};
 use assurance_work::{UnitOfWork, UnitSpec};
 
-/// Runs the two calls.
+/// Calls `describe` and one read operation of a version that is being deployed.
+/// Returns an error if a call ends with a fault or the manifest differs.
 pub(super) async fn smoke_test(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
     let failed = |what: &str, error: &dyn std::fmt::Display| InstallError::SmokeTestFailed {
         area: version.manifest.name.clone(),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-/// Reason why an area returns 503 on this node.
+/// Reason why this node returns 503 for an area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ServingBlocked {
     /// The live versions could not be read for longer than `areas.max_stale_ms`.
@@ -24,12 +24,14 @@ pub enum ServingBlocked {
     NotLoaded,
 }
 
-/// Time of the last read of the live versions, and the areas that must not serve.
+/// Blocks requests if this node has not read the live versions recently enough, or if the running
+/// version of their area was withdrawn.
 #[derive(Debug)]
 pub(super) struct StalenessGuard {
     born: Instant,
     max_stale: Duration,
-    /// Time at which the last successful read was sent, in milliseconds since `born`.
+    /// Time at which the last successful read of the live versions was sent, in milliseconds since
+    /// `born`.
     read_ms: AtomicU64,
     withdrawn: ArcSwap<BTreeSet<String>>,
 }

@@ -9,26 +9,29 @@ use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::time::Timestamp;
 use assurance_core::domain::trial::{Trial, TrialMode, TrialState};
 
-/// Rows of an area: the state that every node should reach.
+/// The database rows of one area: the state that every node should reach.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DesiredArea {
-    /// Row of `live_areas`; `None` if the area was never live.
+    /// The area's row of `live_areas`; `None` if the area was never live.
     pub(super) pointer: Option<LivePointer>,
-    /// Row of `area_trials`: the running trial, or the last one.
+    /// The area's row of `area_trials`: the running trial, or the last one.
     pub(super) trial: Option<Trial>,
 }
 
-/// Every area that has a row, by name.
+/// Rows of every area that has some, by the area's name.
 pub(super) type DesiredAreas = BTreeMap<String, DesiredArea>;
 
-/// State of an area on this node.
+/// State of one area on this node: its version, its trial, and recent load
+/// failures.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunningArea {
-    /// Digest of the version in the registry.
+    /// Digest of the area's version in this node's registry; `None` if there is
+    /// none.
     pub(super) digest: Option<String>,
-    /// Whether that version's code is loaded; false if only its manifest is.
+    /// Whether the code of the area's version is loaded on this node; false if
+    /// only its manifest is.
     pub(super) loaded: bool,
-    /// Trial that runs on this node.
+    /// Trial of the area that runs on this node.
     pub(super) trial: Option<Trial>,
     /// Time at which the version's file was written; `None` if operators
     /// deployed the version.
@@ -41,11 +44,12 @@ pub(super) struct RunningArea {
     pub(super) failed_trial: Option<String>,
 }
 
-/// State of an area when an operator's decision is planned.
+/// State of one area, in the database and on this node, when an operator's
+/// decision is planned.
 #[derive(Clone, Debug)]
 pub(super) struct AreaState {
     pub(super) area: String,
-    /// Time at which the state was read.
+    /// Time at which the state of the area was read.
     pub(super) now: Timestamp,
     pub(super) desired: DesiredArea,
     pub(super) running: RunningArea,
@@ -54,7 +58,8 @@ pub(super) struct AreaState {
 }
 
 impl DesiredArea {
-    /// Returns the digest of the live version.
+    /// Returns the digest of the area's live version; `None` if the area is not
+    /// live.
     pub(super) fn live(&self) -> Option<&str> {
         self.pointer.as_ref()?.digest.as_deref()
     }
@@ -64,19 +69,20 @@ impl DesiredArea {
         self.pointer.as_ref()?.previous.as_deref()
     }
 
-    /// Returns the trial if it is running.
+    /// Returns the area's trial if it is running.
     pub(super) fn running_trial(&self) -> Option<&Trial> {
         self.trial.as_ref().filter(|trial| trial.state == TrialState::Running)
     }
 
-    /// Returns the trial if it is running and a canary.
+    /// Returns the area's trial if it is running and a canary.
     pub(super) fn canary(&self) -> Option<&Trial> {
         self.running_trial().filter(|trial| trial.mode == TrialMode::Canary)
     }
 }
 
 impl RunningArea {
-    /// Returns whether this node serves requests with this version.
+    /// Returns whether this node serves the area's requests with the version of
+    /// this digest.
     pub(super) fn serves(&self, digest: &str) -> bool {
         self.loaded && self.digest.as_deref() == Some(digest)
     }

@@ -18,7 +18,7 @@ use assurance_core::signing;
 pub struct Signature {
     /// The publisher's name in the operator's configuration.
     pub publisher: String,
-    /// Ed25519 over [`signing::area_message`], in standard base64.
+    /// The publisher's Ed25519 signature over [`signing::area_message`], in standard base64.
     pub signature: String,
 }
 
@@ -49,11 +49,11 @@ pub enum ComponentSignatureError {
          publisher sign it, or add the area to areas.publishers.{publisher}.areas"
     )]
     OtherAreas {
-        /// Name of the publisher.
+        /// Name of the publisher that signed the component.
         publisher: String,
         /// Name of the area.
         area: String,
-        /// Areas that the publisher is trusted with.
+        /// Names of the areas that the publisher is trusted with.
         areas: String,
     },
     /// The signature does not match the publisher's key and the component.
@@ -87,7 +87,7 @@ impl Signature {
             .map_err(|error| ComponentSignatureError::Unreadable(error.to_string()))
     }
 
-    /// Returns the 64 bytes of the signature.
+    /// Decodes the 64 bytes of the Ed25519 signature.
     ///
     /// # Errors
     /// The signature is not base64.
@@ -98,14 +98,15 @@ impl Signature {
     }
 }
 
-/// Returns the signature from the columns of a version's row.
+/// Returns the signature from the columns of a version's database row; `None` if the component is
+/// not signed.
 pub(super) fn stored(publisher: Option<&str>, signature: Option<&[u8]>) -> Option<Signature> {
     let (publisher, signature) = (publisher?.to_owned(), STANDARD.encode(signature?));
     Some(Signature { publisher, signature })
 }
 
-/// Verifies the signature of a digest and returns the publisher. An invalid signature is refused in
-/// development mode, too.
+/// Verifies the signature of a component's digest and returns the publisher. An invalid signature
+/// is refused in development mode, too.
 pub(super) fn publisher_of<'c>(
     config: &'c Config,
     digest: &str,

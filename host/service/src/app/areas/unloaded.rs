@@ -14,8 +14,8 @@ use assurance_core::domain::deployment::LivePointer;
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_work::AreaCode;
 
-/// Placeholder for the code of a version. It is never called, because its area
-/// returns 503.
+/// Stands in for the code of a live version that this node has not loaded. It
+/// is never called, because its area returns 503.
 struct CodePlaceholder;
 
 impl AreaCode for CodePlaceholder {

@@ -9,13 +9,14 @@ use assurance_core::config::CanaryConfig;
 /// Way in which a canary is worse than the live version.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum CanaryRegression {
-    /// The fault rate of the canary is higher.
+    /// The canary's fault rate is higher than the live version's by more than `bound`.
     Faults { candidate: SideStats, live: SideStats, bound: f64 },
-    /// The latency of one operation is higher.
+    /// The canary's p99 latency of one operation is more than `bound` times the live version's.
     Slow { operation: String, candidate: LatencySummary, live: LatencySummary, bound: f64 },
 }
 
-/// Compares the canary with the live version; `None` if it is not worse, or has too few calls.
+/// Compares the canary with the live version. Returns how the canary is worse; `None` if it is not
+/// worse, or has too few calls.
 pub(super) fn verdict(bounds: &CanaryConfig, figures: &TrialStats) -> Option<CanaryRegression> {
     let (candidate, live) = (figures.candidate.stats(), figures.live.stats());
     if fails_more(bounds, &candidate, &live) {
@@ -34,18 +35,18 @@ pub(super) fn verdict(bounds: &CanaryConfig, figures: &TrialStats) -> Option<Can
     })
 }
 
-/// Returns whether the canary's fault rate is too high. If it has had fewer than `min_calls` calls,
-/// the missing ones count as successful. So many early faults end a canary at once, and a single
-/// one does not.
+/// Returns whether the canary's fault rate is too high. If the canary has had fewer than
+/// `min_calls` calls, the missing ones count as successful. So many early faults end a canary at
+/// once, and a single one does not.
 fn fails_more(bounds: &CanaryConfig, candidate: &SideStats, live: &SideStats) -> bool {
     let enough = candidate.calls.max(bounds.min_calls.into());
     rate(candidate.faults, enough)
         > rate(live.faults, live.calls) + bounds.max_fault_rate_difference
 }
 
-/// Returns whether the canary's p99 latency of one operation is too high. Operations are compared
-/// separately, because a canary's workspaces may call other operations than the rest. Both versions
-/// need `min_calls` calls for a meaningful p99.
+/// Returns whether the canary's p99 latency of one operation is too high compared with the live
+/// version's. Operations are compared separately, because a canary's workspaces may call other
+/// operations than the rest. Both versions need `min_calls` calls for a meaningful p99.
 fn is_slower(bounds: &CanaryConfig, candidate: &LatencySummary, live: &LatencySummary) -> bool {
     let both = candidate.calls.min(live.calls) >= bounds.min_calls.into();
     let bound = (live.p99_ms * bounds.max_p99_factor).max(bounds.min_p99_ms.into());

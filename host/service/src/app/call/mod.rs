@@ -36,26 +36,27 @@ use assurance_work::{
 /// before it runs.
 const CONFLICTS_BEFORE_LOCK: u32 = 2;
 
-/// Data of a call that the copy for a shadow version needs.
+/// Data of a request on the live version that a shadow version needs to execute a copy of it.
 #[derive(Debug, Default)]
 pub(super) struct ShadowCapture {
     /// Log of the last attempt's reads, writes, published events and enqueued jobs.
     pub(super) read_log: Arc<ReadLog>,
-    /// Request with its clock and seed; empty if the call was refused before its first attempt.
+    /// Request with its clock and seed; empty if it was refused before its first attempt.
     pub(super) request: OnceLock<PreparedRequest>,
 }
 
-/// A route of one version of an area, ready to execute a request.
+/// Executes requests on one route of one version of an area.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) app: &'a App,
     pub(super) area: &'a AreaVersion,
     pub(super) route: &'a RouteContract,
-    /// Receives the call's data for a shadow version; `None` if no shadow version repeats the call.
+    /// Receives the data of the request for a shadow version; `None` if no shadow version executes
+    /// a copy.
     pub(super) capture: Option<&'a ShadowCapture>,
 }
 
-/// The result of one attempt.
+/// Result of one attempt to execute a request: committed, or to be tried again.
 enum AttemptOutcome {
     Committed(CommittedResponse),
     Conflict,
@@ -64,7 +65,8 @@ enum AttemptOutcome {
 }
 
 impl Call<'_> {
-    /// Executes the request.
+    /// Executes a request to an area, with retries after write conflicts, and records it if
+    /// configured.
     ///
     /// # Errors
     /// See [`CallRefusal`]. No effect of the call is stored.
@@ -81,7 +83,7 @@ impl Call<'_> {
         response
     }
 
-    /// Reports to the readiness check whether the database accepts writes.
+    /// Reports to the readiness check whether the database accepted the writes of this request.
     fn note_outcome(&self, response: &Result<CommittedResponse, CallRefusal>) {
         let outcomes = self.app.store.outcomes();
         match response {
@@ -121,8 +123,8 @@ impl Call<'_> {
         Err(CallRefusal::Contended)
     }
 
-    /// Claims the idempotency key. Returns `None` if the request has no key, or if the area stores
-    /// the responses itself.
+    /// Claims the request's idempotency key. Returns `None` if the request has no key, or if the
+    /// area stores the responses itself.
     fn claim_key(&self, request: &AreaRequest) -> Result<Option<IdempotencyGuard>, CallRefusal> {
         let route = &self.route.route;
         let by_host =
@@ -150,7 +152,7 @@ impl Call<'_> {
         Ok(unit)
     }
 
-    /// Runs the handler once and commits its effects.
+    /// Runs the request's handler once and commits its effects.
     async fn attempt(
         &self,
         unit: UnitOfWork,

@@ -10,8 +10,8 @@ use assurance_store::blobs::StoredBlob;
 use assurance_work::{UnitOfWork, UnitSpec};
 use rand::RngExt as _;
 
-/// A request with its clock and seed. Every attempt, and the copy for a shadow version, receives
-/// the same values.
+/// A request to an area with its clock and seed. Every attempt, and the copy for a shadow version,
+/// receives the same values.
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedRequest {
     pub(crate) request: Request,
@@ -20,7 +20,7 @@ pub(crate) struct PreparedRequest {
 }
 
 impl PreparedRequest {
-    /// Sets the time and the seed of the call.
+    /// Creates the prepared request; sets its time to now and its seed to a random one.
     pub(super) fn new(app: &App, route: &RouteContract, incoming: AreaRequest) -> Self {
         let request = Request {
             call: CallContext {
@@ -42,8 +42,8 @@ impl PreparedRequest {
         Self { request, session: incoming.caller.session, stored: incoming.stored }
     }
 
-    /// Returns what the request may do according to this version's route. The caller may add a lock
-    /// or an access pattern.
+    /// Returns what the request's unit of work may do according to this version's route. The caller
+    /// may add a lock or an access pattern.
     pub(crate) fn spec(&self, area: &AreaVersion, route: &RouteContract) -> UnitSpec {
         UnitSpec {
             actor: Some(self.request.user),
@@ -54,7 +54,8 @@ impl PreparedRequest {
         }
     }
 
-    /// Makes the content of a streamed body readable in the unit of work.
+    /// Makes the content of a body that was streamed to the blob store readable in the unit of
+    /// work.
     pub(crate) fn attach_body(&self, unit: &mut UnitOfWork) -> Result<(), CallRefusal> {
         let (RequestBody::Blob(received), Some(stored)) = (&self.request.body, &self.stored) else {
             return Ok(());

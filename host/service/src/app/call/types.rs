@@ -11,7 +11,7 @@ use assurance_core::domain::role::Role;
 use assurance_store::{self as store, blobs::StoredBlob};
 use assurance_work::CallError;
 
-/// Authorized sender of a request.
+/// Authorized sender of a request, with the user's role in the workspace.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// User who acts: the user of the session, or the user who created the access token.
@@ -25,7 +25,7 @@ pub struct Caller {
     pub token: Option<AccessTokenId>,
 }
 
-/// A request that was validated against its route.
+/// A request to an area that was validated against its route.
 #[derive(Debug)]
 pub struct AreaRequest {
     /// Request id, as in the response's `X-Request-Id` and in logs.
@@ -36,17 +36,17 @@ pub struct AreaRequest {
     pub workspace: WorkspaceId,
     /// Path and query parameters; missing optional ones have their defaults.
     pub parameters: Vec<Parameter>,
-    /// Body in the form that the handler receives.
+    /// Request body in the form that the handler receives.
     pub body: RequestBody,
-    /// Parsed body; `None` if the body is not JSON.
+    /// Parsed request body; `None` if the body is not JSON.
     pub json: Option<Json>,
-    /// Blob with the content of a streamed body; `None` for other bodies.
+    /// Blob with the content of a streamed request body; `None` for other bodies.
     pub stored: Option<StoredBlob>,
     /// Key from `Idempotency-Key`; `None` without one, and if the route does not accept keys.
     pub idempotency_key: Option<String>,
     /// Expected resource version from `If-Match`.
     pub if_match: Option<u64>,
-    /// Claims of the signed link that authorized the request; `None` without a link.
+    /// Claims of the signed link that authorized the request; `None` without a signed link.
     pub link: Option<String>,
 }
 
@@ -55,16 +55,16 @@ pub struct AreaRequest {
 pub struct CommittedResponse {
     /// HTTP status: the route's, or that of the stored response.
     pub status: u16,
-    /// JSON text; `None` for an empty response.
+    /// Response body as JSON text; `None` for an empty response.
     pub body: Option<String>,
-    /// Resource version for `ETag`.
+    /// Resource version for the response's `ETag`; `None` if the response has none.
     pub version: Option<u64>,
-    /// Whether this is the stored response of an earlier request.
+    /// Whether this is the stored response to an earlier request with the same idempotency key.
     pub replayed: bool,
 }
 
 impl CommittedResponse {
-    /// Creates the response from a handler's reply on this route.
+    /// Creates the response from a handler's successful reply on this route.
     pub(crate) fn new(route: &RouteContract, reply: Reply) -> Self {
         Self {
             status: route.route.success_status,
@@ -75,7 +75,7 @@ impl CommittedResponse {
     }
 }
 
-/// Reason why a request was refused. It had no effect.
+/// Reason why a request to an area was refused. The request had no effect.
 #[derive(Debug)]
 pub enum CallRefusal {
     /// The area's handler returned a problem.
@@ -84,14 +84,15 @@ pub enum CallRefusal {
     KeyReused,
     /// Another request with the same idempotency key is running.
     InProgress,
-    /// Every attempt failed with a write conflict.
+    /// Every attempt to execute the request failed with a write conflict.
     Contended,
-    /// The call failed; the error shows whether the area, the load or the host is to blame.
+    /// The call of the area failed; the error shows whether the area, the load or the host is to
+    /// blame.
     Failed(CallError),
 }
 
 impl CallRefusal {
-    /// Wraps an error of the host itself.
+    /// Wraps an error of the host itself as a refusal.
     pub(crate) fn host(error: impl Into<anyhow::Error>) -> Self {
         Self::Failed(CallError::Host(error.into()))
     }

@@ -13,8 +13,8 @@ use tokio::sync::mpsc;
 
 use assurance_core::domain::time::Timestamp;
 
-/// Change times of a component and its signature. If two stamps are equal, the file did not change
-/// between them.
+/// Identity, size and change time of a component file, with the change time of its signature. If
+/// two stamps are equal, the file did not change between them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct FileStamp {
     inode: u64,
@@ -22,7 +22,8 @@ pub(super) struct FileStamp {
     /// Time of the last change of content or name, in nanoseconds since 1970. Copying a file does
     /// not copy this time, in contrast to the modification time.
     changed_ns: i128,
-    /// The same time for the signature file; `None` without one.
+    /// Time of the last change of the signature file, in nanoseconds since 1970; `None` without
+    /// one.
     signed_ns: Option<i128>,
 }
 
@@ -37,24 +38,24 @@ impl FileStamp {
         Ok(Self { inode, bytes, changed_ns, signed_ns })
     }
 
-    /// Returns the time of the last change.
+    /// Returns the time of the last change of the component file.
     pub(super) fn written_at(self) -> Timestamp {
         Timestamp(i64::try_from(self.changed_ns / 1_000).unwrap_or(i64::MAX))
     }
 }
 
-/// A component file that was read.
+/// Content of a component file and its signature file, with the file's stamp.
 pub(super) struct FileContent {
     pub(super) path: PathBuf,
     pub(super) component: Arc<[u8]>,
     /// Content of the signature file; `None` without one.
     pub(super) signature: Option<Vec<u8>>,
     pub(super) stamp: FileStamp,
-    /// Whether the file stayed unchanged while it was read.
+    /// Whether the component file stayed unchanged while it was read.
     pub(super) whole: bool,
 }
 
-/// Reads a component and its signature. Returns `None` if the file was deleted.
+/// Reads a component file and its signature. Returns `None` if the file was deleted.
 pub(super) async fn read(path: PathBuf, before: FileStamp) -> Option<FileContent> {
     let component = tokio::fs::read(&path).await.ok()?.into();
     let signature = tokio::fs::read(signature_of(&path)).await.ok();
@@ -69,7 +70,7 @@ pub fn signature_of(component: &Path) -> PathBuf {
     name.into()
 }
 
-/// Lists the component files with their stamps, sorted by path.
+/// Lists the component files of a folder with their stamps, sorted by path.
 pub(super) fn components(folder: &Path) -> io::Result<BTreeMap<PathBuf, FileStamp>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder)? {
@@ -100,8 +101,8 @@ pub(super) fn watcher(
     Ok(watcher)
 }
 
-/// Whether an event changes the folder. Read access is ignored: each scan reads and would trigger
-/// the next scan.
+/// Whether a file system event changes the component folder. Read access is ignored: each scan
+/// reads and would trigger the next scan.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,

@@ -25,12 +25,13 @@ use self::files::{FileContent, FileStamp, components, read, watcher};
 use super::App;
 use assurance_core::domain::time::Timestamp;
 
-/// Interval between two scans that must see the same stamp before a file is read.
+/// Interval between two scans of the component folder that must see the same stamp before a file is
+/// read.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(150);
-/// Interval of scans without a notification. The folder may have been replaced, or its file system
-/// may not report changes.
+/// Interval of scans of the component folder without a notification. The folder may have been
+/// replaced, or its file system may not report changes.
 const SCAN_INTERVAL: Duration = Duration::from_secs(2);
-/// Time after which a missing file counts as deleted.
+/// Time after which a missing component file counts as deleted.
 const REMOVAL_DELAY: Duration = Duration::from_secs(2);
 
 /// Finds the component with this digest (lower-case hex) in a folder. Returns its content and its
@@ -48,13 +49,13 @@ pub(super) async fn component_of(folder: &Path, digest: &str) -> Option<(Bytes, 
     None
 }
 
-/// Installs and removes components; tests replace the [`App`].
+/// Loads, installs and removes the components of a folder; tests replace the [`App`].
 pub trait FolderTarget: Send + Sync {
-    /// A component, ready to be installed.
+    /// A component that was compiled and checked, ready to be installed.
     type Loaded: Send;
-    /// Why a component was not loaded.
+    /// Why a component of the folder was not loaded.
     type LoadError: Display + Send;
-    /// Why a loaded component was not installed.
+    /// Why a loaded component was not installed, or its area was not removed.
     type InstallError: Display + Send;
 
     /// Compiles and checks a component. Outside development mode it must be signed.
@@ -72,20 +73,21 @@ pub trait FolderTarget: Send + Sync {
         written_at: Timestamp,
     ) -> impl Future<Output = Result<String, Self::InstallError>> + Send;
 
-    /// Returns whether the same component may be installed later.
+    /// Returns whether a component whose installation failed with this error may be installed
+    /// later.
     fn is_temporary(error: &Self::InstallError) -> bool;
 
-    /// Reports that a file was refused.
+    /// Records that a component file was refused, for the health check.
     fn note_refused(&self, file: &Path, why: &str);
 
-    /// Reports that a file was installed or deleted.
+    /// Records that a component file was installed or deleted, so that no earlier refusal counts.
     fn note_settled(&self, file: &Path);
 
-    /// Removes an area from the live areas.
+    /// Removes an area from the live areas, because its component file was deleted.
     fn remove(&self, area: &str) -> impl Future<Output = Result<(), Self::InstallError>> + Send;
 }
 
-/// A folder of components.
+/// A folder of component files whose areas the host installs and keeps up to date.
 #[derive(Debug)]
 pub struct ComponentFolder<H = App> {
     host: H,
@@ -93,14 +95,14 @@ pub struct ComponentFolder<H = App> {
     files: BTreeMap<PathBuf, KnownFile>,
 }
 
-/// State of one file in the folder.
+/// State of one component file that scans of the folder have seen.
 #[derive(Debug)]
 struct KnownFile {
     stamp: FileStamp,
-    /// Whether this stamp of the file was installed or refused. False after a temporary error, so
-    /// that the next scan reads the file again.
+    /// Whether the file with its present stamp was installed or refused. False after a temporary
+    /// error, so that the next scan reads the file again.
     handled: bool,
-    /// Name of the area that was installed from this file; `None` if none was.
+    /// Name of the area that was installed from this component file; `None` if none was.
     area: Option<String>,
     missing_since: Option<Instant>,
 }
@@ -131,7 +133,8 @@ impl<H: FolderTarget> ComponentFolder<H> {
         Ok(folder)
     }
 
-    /// Installs changed files, until the future is dropped.
+    /// Installs changed component files and removes the areas of deleted ones, until the future is
+    /// dropped.
     pub async fn watch(mut self) {
         let (notify, mut notified) = mpsc::channel(1);
         let watcher = watcher(&self.path, notify.clone());
@@ -149,7 +152,7 @@ impl<H: FolderTarget> ComponentFolder<H> {
         }
     }
 
-    /// Scans the folder once. Returns true if no file needs another scan.
+    /// Scans the component folder once. Returns true if no file needs another scan.
     async fn scan(&mut self) -> bool {
         let found = match components(&self.path) {
             Ok(found) => found,
@@ -179,8 +182,8 @@ impl<H: FolderTarget> ComponentFolder<H> {
         settled
     }
 
-    /// Reads a file and installs it, unless it changes meanwhile. Returns true if the file needs no
-    /// other scan.
+    /// Reads a component file and installs it, unless it changes meanwhile. Returns true if the
+    /// file needs no other scan.
     async fn read_and_install(&mut self, path: PathBuf, stamp: FileStamp) -> bool {
         // The file was deleted again. The next scan sees its replacement.
         let Some(file) = read(path, stamp).await else { return true };
@@ -231,7 +234,7 @@ impl<H: FolderTarget> ComponentFolder<H> {
         }
     }
 
-    /// Returns another existing file of the same area.
+    /// Returns another existing component file of the same area; `None` if there is none.
     fn other_file_of(&self, path: &Path, area: &str) -> Option<&PathBuf> {
         let mut others = self.files.iter().filter(|(other, _)| *other != path);
         let other = others
@@ -239,7 +242,8 @@ impl<H: FolderTarget> ComponentFolder<H> {
         other.map(|(path, _)| path)
     }
 
-    /// Removes the areas of files that stayed missing. Returns true if no file is missing.
+    /// Removes the areas of component files that stayed missing. Returns true if no file is
+    /// missing.
     async fn remove_missing(&mut self, found: &BTreeMap<PathBuf, FileStamp>) -> bool {
         let mut gone = Vec::new();
         let mut missing = false;

@@ -14,7 +14,7 @@ use assurance_outside::rate_store::{RateStore, RateStoreError};
 use assurance_store as store;
 use assurance_store::rate_limits;
 
-/// Interval at which a node deletes keys that have their full quota.
+/// Interval at which a node deletes the common state of rate limit keys that have their full quota.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 
 /// Where the nodes of a fleet keep the common state of their rate limits.
@@ -24,7 +24,8 @@ pub(super) enum SharedStateBackend {
     Redis(Box<RateStore>),
 }
 
-/// Reasons why a node applies its limits alone until the next exchange.
+/// Reason why a node could not exchange the use of its rate limits with the fleet. It applies the
+/// limits alone until the next exchange.
 #[derive(Debug, thiserror::Error)]
 enum ExchangeError {
     #[error(transparent)]
@@ -41,7 +42,8 @@ impl SharedStateBackend {
         }
     }
 
-    /// Charges the uncharged keys of a limit and applies the fleet's state of these keys.
+    /// Charges the units that this node admitted for the keys of one rate limit to the fleet's
+    /// common state, and applies that state to this node.
     async fn exchange<K: Hash + Eq + Clone + ToString>(
         &self,
         store: &store::Store,
@@ -83,8 +85,8 @@ impl SharedStateBackend {
     }
 }
 
-/// Exchanges usage with other nodes until the future is dropped. A node that cannot reach the common
-/// state applies the limits alone, and logs it once.
+/// Exchanges the use of rate limits with other nodes until the future is dropped. A node that
+/// cannot reach the common state applies the limits alone, and logs it once.
 pub async fn share_rates(app: App) {
     let Some(state) = &app.limiter.shared_state else { return };
     let every = Duration::from_millis(u64::from(app.config.rates.share_ms));
@@ -106,7 +108,8 @@ pub async fn share_rates(app: App) {
     }
 }
 
-/// Charges what this node admitted. Units that cannot be charged are discarded.
+/// Charges the units that this node's rate limits admitted to the fleet's common state. Units that
+/// cannot be charged are discarded.
 async fn exchange(app: &App, state: &SharedStateBackend) -> Result<(), ExchangeError> {
     let Some(gates) = &app.limiter.gates else { return Ok(()) };
     state.exchange(&app.store, &gates.session).await?;

@@ -18,10 +18,12 @@ use metrics::counter;
 
 use super::{RateLimitStatus, RateLimited, RatePolicy};
 
-/// Maximum debt of a key, in windows. It bounds the wait that usage on other nodes can cause.
+/// Maximum debt of a rate limit's key, in windows of its policy. It bounds the wait that usage on
+/// other nodes can cause.
 const MOST_OWED_WINDOWS: u64 = 2;
 
-/// A key is charged in the fleet when it has used this part of its quota.
+/// A node charges a key's units to the fleet's common state when they are at least the quota
+/// divided by this number.
 const UNCHARGED_PART: u32 = 64;
 
 /// Metric: requests that a rate limit refused, by policy.
@@ -33,16 +35,17 @@ type Instant = <DefaultClock as governor::clock::Clock>::Instant;
 pub(super) struct KeyedRateLimit<K: Hash + Eq + Clone> {
     limiter: RateLimiter<K, RateLimitCells<K>, DefaultClock, StateInformationMiddleware>,
     cells: RateLimitCells<K>,
-    /// Zero point of the times in `cells`.
+    /// Time at which the rate limit was created: the zero point of the times in `cells`.
     began: Instant,
     one_per: Duration,
     policy: RatePolicy,
-    /// Units admitted since the key was last charged in the fleet; `None` on a single node.
+    /// Units of each key that this node has admitted and not yet charged to the fleet; `None` on a
+    /// single node.
     uncharged: Option<DashMap<K, u32>>,
 }
 
-/// Time at which each key has its full quota again. Shared with the limiter, which cannot charge
-/// units beyond the quota.
+/// Time at which each key of a rate limit has its full quota again. Shared with governor's limiter,
+/// which cannot charge units beyond the quota.
 #[derive(Debug)]
 struct RateLimitCells<K: Hash + Eq + Clone>(Arc<DashMapStateStore<K>>);
 
@@ -95,12 +98,13 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
         }
     }
 
-    /// Name of the policy, which begins the limit's keys in the fleet's state.
+    /// Name of the rate limit's policy, which begins the limit's keys in the fleet's state.
     pub(super) fn name(&self) -> &'static str {
         self.policy.name
     }
 
-    /// Takes units. A request that costs more than the quota takes the whole quota.
+    /// Takes units from a key's quota. A request that costs more than the quota takes the whole
+    /// quota.
     pub(super) fn take(&self, key: &K, units: NonZeroU32) -> Result<RateLimitStatus, RateLimited> {
         let units = units.min(super::at_least_one(self.policy.quota));
         match self.limiter.check_key_n(key, units) {
@@ -120,7 +124,7 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
         }
     }
 
-    /// Checks that one unit is left, without taking it.
+    /// Checks that one unit of a key's quota is left, without taking it.
     pub(super) fn check(&self, key: &K) -> Result<(), RateLimited> {
         let rest = nanos(self.one_per).saturating_mul(u64::from(self.policy.quota - 1));
         match self.regained_in(key).saturating_sub(rest) {
@@ -140,8 +144,9 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
         regained_at.saturating_sub(now)
     }
 
-    /// Takes the keys that are to be charged in the fleet, with their costs in microseconds of the
-    /// key's regained time. Keys with less than 1/64 of the quota wait for more.
+    /// Takes the keys that are to be charged to the fleet, with their costs: the time in which the
+    /// used units are restored, in microseconds. Keys with less than 1/64 of the quota wait for
+    /// more.
     pub(super) fn take_uncharged(&self) -> Vec<(K, i64)> {
         let at_least = self.policy.quota / UNCHARGED_PART;
         let one_per_us = nanos(self.one_per).div_ceil(1_000);
@@ -159,18 +164,19 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
         charges
     }
 
-    /// Maximum debt of a key in the fleet, in microseconds.
+    /// Maximum debt of a rate limit's key in the fleet, in microseconds.
     pub(super) fn max_debt_us(&self) -> i64 {
         i64::try_from(self.max_debt_nanos() / 1_000).unwrap_or(i64::MAX)
     }
 
-    /// Applies the fleet's state of a key: the microseconds until it has its full quota again.
+    /// Applies the fleet's state of a key: `wait_us` is the time until the key has its full quota
+    /// again, in microseconds.
     pub(super) fn update(&self, key: &K, wait_us: i64) {
         let wait = wait_us.unsigned_abs().saturating_mul(1_000).min(self.max_debt_nanos());
         self.postpone(key, |now, regained_at| regained_at.max(now.saturating_add(wait)));
     }
 
-    /// Charges units, whether or not they are left. The balance may become negative.
+    /// Charges units to a key, whether or not they are left. The balance may become negative.
     pub(super) fn owe(&self, key: &K, units: u32) {
         let owed = nanos(self.one_per).saturating_mul(units.into());
         self.postpone(key, |now, regained_at| {
@@ -179,8 +185,8 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
         });
     }
 
-    /// Replaces the time at which a key has its full quota again, in nanoseconds since `began`. The
-    /// function gets the present time and that time, which is not before it.
+    /// Replaces the time at which a key has its full quota again. `later` gets the present time and
+    /// the former time, which is not before the present; both in nanoseconds since `began`.
     fn postpone(&self, key: &K, later: impl Fn(u64, u64) -> u64) {
         let now = self.limiter.clock().now().duration_since(self.began).as_u64();
         let postponed = self.cells.measure_and_replace(key, |regained_at| {
@@ -206,7 +212,7 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
         }
     }
 
-    /// Returns the status of a key without taking units.
+    /// Returns the rate limit status of a key without taking units.
     pub(super) fn status_of(&self, key: &K) -> RateLimitStatus {
         // Reading must not create an entry for an unknown key.
         let known = self.cells.0.contains_key(key);
@@ -222,7 +228,7 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
         RateLimitStatus { policy: self.policy, remaining, reset_s }
     }
 
-    /// Returns the refusal, with the wait until `units` are available.
+    /// Returns the refusal of a request; `wait` is the time until `units` are available.
     fn refusal(&self, wait: Duration, units: u32) -> RateLimited {
         let rest = self.one_per.saturating_mul(self.policy.quota.saturating_sub(units));
         let reset_s = whole_seconds(wait.saturating_add(rest));

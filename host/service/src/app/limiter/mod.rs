@@ -17,34 +17,35 @@ use assurance_core::domain::id::{AccessTokenId, SessionId, WorkspaceId};
 use assurance_core::domain::manifest::RateClass;
 use assurance_outside::rate_store::RateStoreError;
 
-/// A quota and the time in which it is restored.
+/// A rate limit's name, its quota, and the time in which the quota is restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RatePolicy {
-    /// Name in the `RateLimit` headers.
+    /// Name of the rate limit in the `RateLimit` headers.
     pub name: &'static str,
-    /// Maximum burst, in units.
+    /// Maximum number of units that a key can use at once.
     pub quota: u32,
     /// Time in which the full quota is restored, in seconds.
     pub window_s: u64,
 }
 
-/// Remaining units of a key under one policy.
+/// State of one rate limit for one key: the policy, the units left, and the time until the quota is
+/// restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RateLimitStatus {
-    /// The limit's quota and window.
+    /// Name, quota and window of the rate limit.
     pub policy: RatePolicy,
-    /// Units that are left.
+    /// Units of the quota that are left.
     pub remaining: u32,
     /// Seconds until the full quota is restored.
     pub reset_s: u64,
 }
 
-/// A refusal, with the time after which the same request is admitted.
+/// Refusal of a request by a rate limit, with the time after which the same request is admitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RateLimited {
-    /// Status of the limit; no units remain.
+    /// Status of the rate limit that refused the request; no units remain.
     pub status: RateLimitStatus,
-    /// Wait in seconds, at least 1.
+    /// Seconds after which the client may send the request again, at least 1.
     pub retry_after_s: u64,
 }
 
@@ -89,8 +90,8 @@ impl RateGates {
 }
 
 impl Limiter {
-    /// Creates the limits from the configuration. Without `rates.redis_url`, nodes share them in the
-    /// database if `fleet` is true.
+    /// Creates the rate limits from the configuration. Without `rates.redis_url`, nodes share them
+    /// in the database if `fleet` is true.
     ///
     /// # Errors
     /// `rates.redis_url` is not valid.
@@ -107,7 +108,7 @@ impl Limiter {
         })
     }
 
-    /// Takes a request's units from its session.
+    /// Takes a request's units from the rate limit of its session. `None` if rate limits are off.
     ///
     /// # Errors
     /// Too few units are left; none were taken.
@@ -120,7 +121,8 @@ impl Limiter {
         gate.map(|gate| gate.take(&key, self.units(class))).transpose()
     }
 
-    /// Takes a request's units from its access token, which has the same quota as a session.
+    /// Takes a request's units from the rate limit of its access token, which has the same quota as
+    /// a session. `None` if rate limits are off.
     ///
     /// # Errors
     /// Too few units are left; none were taken.
@@ -133,7 +135,7 @@ impl Limiter {
         gate.map(|gate| gate.take(&key, self.units(class))).transpose()
     }
 
-    /// Takes a request's units from its workspace.
+    /// Takes a request's units from the rate limit of its workspace. `None` if rate limits are off.
     ///
     /// # Errors
     /// Too few units are left; none were taken.
@@ -146,7 +148,7 @@ impl Limiter {
         gate.map(|gate| gate.take(&key, self.units(class))).transpose()
     }
 
-    /// Takes one unit for a sign-in attempt from an address.
+    /// Takes one unit from the sign-in limit of a client address. `None` if rate limits are off.
     ///
     /// # Errors
     /// No unit is left.
@@ -171,7 +173,7 @@ impl Limiter {
         }
     }
 
-    /// Takes one unit for a page requested by an address.
+    /// Takes one unit from the page limit of a client address. `None` if rate limits are off.
     ///
     /// # Errors
     /// No unit is left.
@@ -180,25 +182,28 @@ impl Limiter {
         gate.map(|gate| gate.take(&network_of(address), NonZeroU32::MIN)).transpose()
     }
 
-    /// Returns the status of a session without taking units.
+    /// Returns the rate limit status of a session without taking units; `None` if rate limits are
+    /// off.
     #[must_use]
     pub fn session_status(&self, key: SessionId) -> Option<RateLimitStatus> {
         self.gates.as_ref().map(|gates| gates.session.status_of(&key))
     }
 
-    /// Returns the status of an access token without taking units.
+    /// Returns the rate limit status of an access token without taking units; `None` if rate limits
+    /// are off.
     #[must_use]
     pub fn token_status(&self, key: AccessTokenId) -> Option<RateLimitStatus> {
         self.gates.as_ref().map(|gates| gates.token.status_of(&key))
     }
 
-    /// Returns an address's status for sign-ins without taking units.
+    /// Returns the status of a client address's sign-in limit without taking units; `None` if rate
+    /// limits are off.
     #[must_use]
     pub fn sign_in_status(&self, address: IpAddr) -> Option<RateLimitStatus> {
         self.gates.as_ref().map(|gates| gates.sign_in.status_of(&network_of(address)))
     }
 
-    /// Deletes the state of keys that have their full quota.
+    /// Deletes the state of keys that have their full quota, in all rate limits of this node.
     pub fn forget_idle(&self) {
         if let Some(gates) = &self.gates {
             gates.session.forget_idle();
@@ -219,8 +224,8 @@ impl Limiter {
     }
 }
 
-/// Returns the network that is limited together: a /64 for IPv6, because one client usually has a
-/// whole /64.
+/// Returns the network whose addresses share one rate limit: a /64 for IPv6, because one client
+/// usually has a whole /64.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) & !u128::from(u64::MAX)).into()),
