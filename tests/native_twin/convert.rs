@@ -3,8 +3,8 @@
 use area_sdk::wit::assurance::area::{documents, types};
 use assurance_core::domain::area::{self, ProblemKind, Request, RequestBody};
 use assurance_core::domain::document::{
-    Condition, Document, DocumentPage, DocumentWrite, FieldTest, FieldValue, Order, PageStart,
-    Query,
+    Condition, Document, DocumentPage, DocumentWrite, FieldTest, FieldValue, PageStart, Query,
+    SortField,
 };
 use assurance_core::domain::role::Role;
 use assurance_work::DocumentError;
@@ -57,11 +57,13 @@ fn parameter(parameter: &area::Parameter) -> types::Parameter {
 
 pub(crate) fn answer(
     answer: Result<types::Reply, types::Problem>,
-) -> Result<area::Reply, area::Problem> {
+) -> Result<area::SuccessReply, area::Problem> {
     match answer {
-        Ok(reply) => {
-            Ok(area::Reply { body: reply.body, version: reply.version, replayed: reply.replayed })
-        }
+        Ok(reply) => Ok(area::SuccessReply {
+            body: reply.body,
+            version: reply.version,
+            replayed: reply.replayed,
+        }),
         Err(problem) => Err(area::Problem {
             kind: match problem.kind {
                 types::ProblemKind::ValidationFailed => ProblemKind::ValidationFailed,
@@ -119,7 +121,7 @@ pub(crate) fn query(query: &documents::Query) -> Query {
         order: query
             .order
             .iter()
-            .map(|order| Order { field: order.field.clone(), descending: order.descending })
+            .map(|order| SortField { field: order.field.clone(), descending: order.descending })
             .collect(),
         start: match &query.start {
             documents::Start::First => PageStart::First,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use assurance::serve::Hooks;
 use assurance::telemetry;
-use assurance_core::config::{Config, ConfigSource};
+use assurance_core::config::{Config, ConfigSources};
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::LoadedArea;
 use assurance_service::app::App;
@@ -59,7 +59,7 @@ fn install_twins(app: &App) -> anyhow::Result<()> {
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     let config =
-        Config::load(&ConfigSource { file: Some(options.config), ..ConfigSource::default() })?;
+        Config::load(&ConfigSources { file: Some(options.config), ..ConfigSources::default() })?;
     telemetry::start_logging(&config.log)?;
     let install = |app: &App, _| {
         if let Err(error) = install_twins(app) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use area_sdk::{Area, Handle};
-use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
+use assurance_core::domain::area::{JobRun, Problem, Request, SuccessReply};
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_work::{AreaCode, CallError, CallOutcome, UnitOfWork};
 use futures::future::BoxFuture;
@@ -84,7 +84,7 @@ impl AreaCode for NativeArea {
         unit: UnitOfWork,
         request: &'a Request,
         _deadline: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+    ) -> BoxFuture<'a, CallOutcome<Result<SuccessReply, Problem>>> {
         Box::pin(async move {
             let request = convert::request(request);
             let (unit, result) = self

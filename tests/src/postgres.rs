@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
-use xtask::cluster::{Cluster, HOME};
+use xtask::cluster::{HOME, PostgresCluster};
 
 pub use xtask::cluster::programs;
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A cluster; it is deleted when dropped.
 #[derive(Debug)]
 pub struct Postgres {
-    cluster: Cluster,
+    cluster: PostgresCluster,
     server: Option<Child>,
     /// Deleted after the server has ended.
     _folder: TempDir,
@@ -38,7 +38,7 @@ impl Postgres {
         };
         let folder = tempfile::Builder::new().prefix("assurance-cluster-").tempdir_in(place);
         let folder = folder.expect("a temporary folder");
-        let cluster = Cluster::create(&programs, folder.path()).expect("a cluster");
+        let cluster = PostgresCluster::create(&programs, folder.path()).expect("a cluster");
         let mut postgres = Self { cluster, server: None, _folder: folder };
         postgres.launch().await;
         Some(postgres)

@@ -22,7 +22,7 @@ const SETTINGS: [&str; 2] = ["listen_addresses=127.0.0.1", "unix_socket_director
 
 /// A temporary PostgreSQL cluster: a data folder with its server. The caller deletes the folder.
 #[derive(Debug)]
-pub struct Cluster {
+pub struct PostgresCluster {
     programs: PathBuf,
     folder: PathBuf,
     /// Ids of the user and group that run the server; `None` for those of this process.
@@ -31,7 +31,7 @@ pub struct Cluster {
     pub port: u16,
 }
 
-impl Cluster {
+impl PostgresCluster {
     /// Creates a PostgreSQL cluster in an existing folder, with the programs in the folder
     /// `programs`.
     ///

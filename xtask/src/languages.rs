@@ -27,7 +27,7 @@ pub enum GuestLanguage {
 
 /// The installed tool that builds components of one language.
 #[derive(Debug)]
-pub struct Tool {
+pub struct ComponentBuildTool {
     language: GuestLanguage,
     program: PathBuf,
 }
@@ -41,12 +41,12 @@ impl GuestLanguage {
     ///
     /// # Errors
     /// The registry's client is missing or cannot reach the registry.
-    pub fn tool(self, folder: &Path) -> anyhow::Result<Tool> {
+    pub fn tool(self, folder: &Path) -> anyhow::Result<ComponentBuildTool> {
         let program = match self {
             Self::JavaScript => packages::npm(folder, &[QUICKJS])?.join(".bin/componentize-qjs"),
             Self::Python => packages::pypi(folder, &[CPYTHON])?.with_file_name("componentize-py"),
         };
-        Ok(Tool { language: self, program })
+        Ok(ComponentBuildTool { language: self, program })
     }
 
     fn extension(self) -> &'static str {
@@ -66,7 +66,7 @@ impl fmt::Display for GuestLanguage {
     }
 }
 
-impl Tool {
+impl ComponentBuildTool {
     /// Builds the example of this repository as a component. Intermediate files are written below
     /// the folder.
     ///

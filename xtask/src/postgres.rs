@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
-use xtask::cluster::{self, Cluster};
+use xtask::cluster::{self, PostgresCluster};
 
 use crate::{apt, process};
 
@@ -27,7 +27,7 @@ const FOLDER: &str = "assurance-postgres-";
 /// A running temporary PostgreSQL server.
 pub(crate) struct Postgres {
     server: Child,
-    cluster: Cluster,
+    cluster: PostgresCluster,
     folder: PathBuf,
     version: String,
 }
@@ -49,7 +49,7 @@ impl Postgres {
         sweep();
         let folder = std::env::temp_dir().join(format!("{FOLDER}{}", std::process::id()));
         make_folder(&folder)?;
-        let cluster = Cluster::create(&programs, &folder)?;
+        let cluster = PostgresCluster::create(&programs, &folder)?;
         let version = version(&programs)?;
         let server = cluster.launch(&[&SETTINGS[..], settings].concat())?;
         let mut postgres = Self { server, cluster, folder, version };

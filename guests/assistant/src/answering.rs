@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 
 use crate::chat::{self, Completion};
 use crate::conversations::StoredConversation;
-use crate::endpoints::StoredEndpoint;
-use crate::facts::{self, CollectedRecords, Source};
+use crate::endpoints::StoredModelEndpoint;
+use crate::facts::{self, CitableRecord, CollectedRecords};
 use crate::messages::{self, MessageAuthor, StoredMessage};
 use crate::prices;
 use crate::prompt;
 use crate::runs::{AnswerCreator, RunCompleted, RunStatus, StoredRun};
 use crate::specialist;
-use crate::upstream::{self, Failure};
+use crate::upstream::{self, ModelRequestFailure};
 
 /// Timeout of one request to a language model, in milliseconds.
 const TIMEOUT_MS: u32 = 60_000;
@@ -41,38 +41,38 @@ const RETRY_SECONDS: i64 = 3;
 
 /// Job that creates the answer to a user's message (a run).
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct CreateAnswer {
+pub(crate) struct CreateAnswerJob {
     run_id: Uuid,
-    prepared: Option<PreparedRequest>,
+    prepared: Option<PreparedModelRequest>,
 }
 
 /// A request for an answer that is ready to send to the model. Only the attempt that prepared it
 /// sends it.
 #[derive(Clone, Serialize, Deserialize)]
-struct PreparedRequest {
+struct PreparedModelRequest {
     attempt: u32,
     url: String,
     credential: Option<String>,
     body: Map<String, Value>,
     /// Records that were sent to the model and that the answer may cite.
-    sources: Vec<Source>,
+    sources: Vec<CitableRecord>,
 }
 
-job!(CreateAnswer, "answer_message");
+job!(CreateAnswerJob, "answer_message");
 
-impl CreateAnswer {
+impl CreateAnswerJob {
     pub(crate) fn new(run_id: Uuid) -> Self {
         Self { run_id, prepared: None }
     }
 }
 
 /// A run that has not ended, with its conversation.
-struct OpenRun {
+struct RunWithConversation {
     run: Stored<StoredRun>,
     conversation: Stored<StoredConversation>,
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: CreateAnswer) -> JobResult<CreateAnswer> {
+pub(crate) fn run(ctx: &JobCtx, job: CreateAnswerJob) -> JobResult<CreateAnswerJob> {
     match job.prepared {
         Some(prepared) if prepared.attempt == ctx.attempt() => {
             let answer = ask(ctx, &prepared);
@@ -86,7 +86,7 @@ pub(crate) fn run(ctx: &JobCtx, job: CreateAnswer) -> JobResult<CreateAnswer> {
 /// otherwise stay open forever.
 pub(crate) fn job_cancelled(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let job: JobCancelled = event.data()?;
-    if let Some(id) = job.resource_of::<CreateAnswer>("assistant")
+    if let Some(id) = job.resource_of::<CreateAnswerJob>("assistant")
         && let Some(open) = look_up(ctx, id)?
     {
         fail(ctx, open, "cancelled")?;
@@ -96,14 +96,14 @@ pub(crate) fn job_cancelled(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
 
 /// Returns the run and its conversation; `None` if the run has ended or the conversation was
 /// deleted.
-fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<OpenRun>, JobError> {
+fn look_up(ctx: &JobCtx, id: Uuid) -> Result<Option<RunWithConversation>, JobError> {
     let Some(run) = ctx.documents::<StoredRun>().find(id)? else { return Ok(None) };
     let conversation = ctx.documents::<StoredConversation>().find(run.conversation_id)?;
-    let open = conversation.map(|conversation| OpenRun { run, conversation });
+    let open = conversation.map(|conversation| RunWithConversation { run, conversation });
     Ok(open.filter(|open| open.run.status.is_open()))
 }
 
-fn begin(ctx: &JobCtx, id: Uuid) -> JobResult<CreateAnswer> {
+fn begin(ctx: &JobCtx, id: Uuid) -> JobResult<CreateAnswerJob> {
     let Some(mut open) = look_up(ctx, id)? else { return Ok(Outcome::Done) };
     if ctx.attempt() > MOST_ATTEMPTS {
         // The former attempts ended without a result, which is not the model's fault.
@@ -121,10 +121,10 @@ fn begin(ctx: &JobCtx, id: Uuid) -> JobResult<CreateAnswer> {
 
 fn answer_from_records(
     ctx: &JobCtx,
-    mut open: OpenRun,
+    mut open: RunWithConversation,
     question: &str,
     known: &CollectedRecords,
-) -> JobResult<CreateAnswer> {
+) -> JobResult<CreateAnswerJob> {
     let text = specialist::answer(question, known);
     let structured = structured(
         &text,
@@ -146,12 +146,12 @@ fn answer_from_records(
 /// Prepares the request to the model; the next step sends it.
 fn prepare(
     ctx: &JobCtx,
-    mut open: OpenRun,
+    mut open: RunWithConversation,
     question: &Stored<StoredMessage>,
     known: CollectedRecords,
-) -> JobResult<CreateAnswer> {
+) -> JobResult<CreateAnswerJob> {
     let id = open.run.model_endpoint_id.unwrap_or_default();
-    let endpoint = ctx.documents::<StoredEndpoint>().find(id)?;
+    let endpoint = ctx.documents::<StoredModelEndpoint>().find(id)?;
     let Some(endpoint) = endpoint.filter(|endpoint| endpoint.active) else {
         return fail(ctx, open, "endpoint_unavailable");
     };
@@ -159,7 +159,7 @@ fn prepare(
     let mut earlier = messages::latest(ctx, conversation, prompt::MOST_EARLIER)?;
     earlier.retain(|message| message.position < question.position);
     let model = open.run.model.as_deref().unwrap_or_default();
-    let prepared = PreparedRequest {
+    let prepared = PreparedModelRequest {
         attempt: ctx.attempt(),
         url: upstream::url(&endpoint.base_url, "chat/completions"),
         credential: endpoint.credential(id),
@@ -167,12 +167,12 @@ fn prepare(
         sources: known.sources,
     };
     ctx.documents().replace(&mut open.run)?;
-    Ok(Outcome::Continue(CreateAnswer { run_id: open.run.uuid(), prepared: Some(prepared) }))
+    Ok(Outcome::Continue(CreateAnswerJob { run_id: open.run.uuid(), prepared: Some(prepared) }))
 }
 
 /// Sends the request to the model. Sends it again with the other name of the token limit if the
 /// server requires that name.
-fn ask(ctx: &JobCtx, prepared: &PreparedRequest) -> Result<Completion, Failure> {
+fn ask(ctx: &JobCtx, prepared: &PreparedModelRequest) -> Result<Completion, ModelRequestFailure> {
     let request = |body: &Map<String, Value>| {
         let (url, credential) = (prepared.url.clone(), prepared.credential.clone());
         let body = Value::Object(body.clone()).to_string();
@@ -192,9 +192,9 @@ fn ask(ctx: &JobCtx, prepared: &PreparedRequest) -> Result<Completion, Failure> 
 fn note(
     ctx: &JobCtx,
     id: Uuid,
-    answer: Result<Completion, Failure>,
-    sources: &[Source],
-) -> JobResult<CreateAnswer> {
+    answer: Result<Completion, ModelRequestFailure>,
+    sources: &[CitableRecord],
+) -> JobResult<CreateAnswerJob> {
     let Some(mut open) = look_up(ctx, id)? else { return Ok(Outcome::Done) };
     let completion = match answer {
         Ok(completion) => completion,
@@ -226,7 +226,11 @@ fn note(
 }
 
 /// Schedules the next attempt to get an answer after a temporary failure.
-fn again(ctx: &JobCtx, mut open: OpenRun, failure: &Failure) -> JobResult<CreateAnswer> {
+fn again(
+    ctx: &JobCtx,
+    mut open: RunWithConversation,
+    failure: &ModelRequestFailure,
+) -> JobResult<CreateAnswerJob> {
     open.run.status = RunStatus::Queued;
     open.run.error_code = Some(failure.code.to_owned());
     ctx.documents().replace(&mut open.run)?;
@@ -236,7 +240,7 @@ fn again(ctx: &JobCtx, mut open: OpenRun, failure: &Failure) -> JobResult<Create
 
 /// Returns the member `structured` of an answer: the records that it cites, and how the answer was
 /// created.
-fn structured(text: &str, sources: &[Source], how: Value) -> Map<String, Value> {
+fn structured(text: &str, sources: &[CitableRecord], how: Value) -> Map<String, Value> {
     let mut structured = match how {
         Value::Object(how) => how,
         _ => Map::new(),
@@ -247,10 +251,10 @@ fn structured(text: &str, sources: &[Source], how: Value) -> Map<String, Value> 
 
 fn succeed(
     ctx: &JobCtx,
-    mut open: OpenRun,
+    mut open: RunWithConversation,
     content: String,
     structured: Map<String, Value>,
-) -> JobResult<CreateAnswer> {
+) -> JobResult<CreateAnswerJob> {
     let message = StoredMessage {
         author_id: None,
         content,
@@ -267,16 +271,16 @@ fn succeed(
     end(ctx, open, RunStatus::Succeeded, None)
 }
 
-fn fail(ctx: &JobCtx, open: OpenRun, code: &str) -> JobResult<CreateAnswer> {
+fn fail(ctx: &JobCtx, open: RunWithConversation, code: &str) -> JobResult<CreateAnswerJob> {
     end(ctx, open, RunStatus::Failed, Some(code.to_owned()))
 }
 
 fn end(
     ctx: &JobCtx,
-    mut open: OpenRun,
+    mut open: RunWithConversation,
     status: RunStatus,
     error_code: Option<String>,
-) -> JobResult<CreateAnswer> {
+) -> JobResult<CreateAnswerJob> {
     open.run.status = status;
     open.run.error_code = error_code;
     open.run.completed_at = Some(ctx.now());

@@ -5,8 +5,8 @@ use area_sdk::text::ellipsize;
 use serde_json::{Map, Value, json};
 
 use crate::messages::{MOST_ANSWER_CHARACTERS, MessageAuthor};
-use crate::prices::Tokens;
-use crate::upstream::Failure;
+use crate::prices::TokenCounts;
+use crate::upstream::ModelRequestFailure;
 
 /// Maximum number of tokens of an answer.
 const MOST_OUTPUT_TOKENS: u32 = 2_000;
@@ -61,31 +61,31 @@ pub(crate) struct Completion {
     pub(crate) model: Option<String>,
     pub(crate) finish_reason: Option<String>,
     /// Token counts of the request; `None` if the server does not report them.
-    pub(crate) tokens: Option<Tokens>,
+    pub(crate) tokens: Option<TokenCounts>,
 }
 
 #[derive(Deserialize)]
 struct CompletionResponse {
-    choices: Vec<Choice>,
+    choices: Vec<CompletionChoice>,
     model: Option<String>,
     /// Token counts in any shape; [`tokens`] parses them separately.
     usage: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    message: Message,
+struct CompletionChoice {
+    message: CompletionMessage,
     finish_reason: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct CompletionMessage {
     content: Option<String>,
     refusal: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Usage {
+struct TokenUsage {
     prompt_tokens: u32,
     completion_tokens: u32,
     prompt_tokens_details: Option<PromptTokensDetails>,
@@ -97,16 +97,17 @@ struct PromptTokensDetails {
 }
 
 /// Parses the response to a chat completion request.
-pub(crate) fn read(body: &[u8]) -> Result<Completion, Failure> {
-    let body: CompletionResponse = serde_json::from_slice(body).map_err(|_| Failure::invalid())?;
-    let choice = body.choices.into_iter().next().ok_or_else(Failure::invalid)?;
+pub(crate) fn read(body: &[u8]) -> Result<Completion, ModelRequestFailure> {
+    let body: CompletionResponse =
+        serde_json::from_slice(body).map_err(|_| ModelRequestFailure::invalid())?;
+    let choice = body.choices.into_iter().next().ok_or_else(ModelRequestFailure::invalid)?;
     if choice.finish_reason.as_deref() == Some("content_filter") {
-        return Err(Failure::lasting("content_filtered"));
+        return Err(ModelRequestFailure::lasting("content_filtered"));
     }
     let content = choice.message.content.or(choice.message.refusal).unwrap_or_default();
     let content = clean(&content, MOST_ANSWER_CHARACTERS);
     if content.is_empty() {
-        return Err(Failure::lasting("empty_answer"));
+        return Err(ModelRequestFailure::lasting("empty_answer"));
     }
     Ok(Completion {
         content,
@@ -117,10 +118,10 @@ pub(crate) fn read(body: &[u8]) -> Result<Completion, Failure> {
 }
 
 /// Parses the token counts in a model's response; `None` if they are invalid.
-fn tokens(usage: Value) -> Option<Tokens> {
-    let usage: Usage = serde_json::from_value(usage).ok()?;
+fn tokens(usage: Value) -> Option<TokenCounts> {
+    let usage: TokenUsage = serde_json::from_value(usage).ok()?;
     let cached = usage.prompt_tokens_details.and_then(|details| details.cached_tokens);
-    Some(Tokens {
+    Some(TokenCounts {
         input: usage.prompt_tokens,
         cached_input: cached.unwrap_or_default().min(usage.prompt_tokens),
         output: usage.completion_tokens,
@@ -136,7 +137,7 @@ fn clean(text: &str, most_characters: usize) -> String {
 mod tests {
     use super::*;
 
-    fn answer(message: Value, rest: Value) -> Result<Completion, Failure> {
+    fn answer(message: Value, rest: Value) -> Result<Completion, ModelRequestFailure> {
         let mut body = json!({ "choices": [{ "message": message, "finish_reason": "stop" }] });
         if let (Some(body), Some(rest)) = (body.as_object_mut(), rest.as_object()) {
             body.extend(rest.clone());
@@ -151,7 +152,7 @@ mod tests {
             "prompt_tokens_details": details, "total_tokens": 107 });
         let read =
             answer(json!({ "content": " Yes. \0" }), json!({ "usage": usage, "model": "m" }));
-        let tokens = Some(Tokens { input: 100, cached_input: 90, output: 7 });
+        let tokens = Some(TokenCounts { input: 100, cached_input: 90, output: 7 });
         assert_eq!(
             read,
             Ok(Completion {
@@ -167,7 +168,9 @@ mod tests {
 
     #[test]
     fn what_is_no_answer_has_a_code() {
-        let code = |result: Result<Completion, Failure>| result.map_err(|failure| failure.code);
+        let code = |result: Result<Completion, ModelRequestFailure>| {
+            result.map_err(|failure| failure.code)
+        };
         assert_eq!(code(read(b"<html>")), Err("invalid_answer"));
         assert_eq!(code(read(b"{\"choices\":[]}")), Err("invalid_answer"));
         assert_eq!(code(answer(json!({ "content": "  " }), json!({}))), Err("empty_answer"));

@@ -269,7 +269,8 @@ pub(crate) struct NewMessage {
 
 /// Response to a posted message: the stored message and the run that answers it.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct PostedMessage {
+#[schemars(rename = "PostedMessage")]
+pub(crate) struct PostMessageResponse {
     message: Message,
     run: Run,
 }
@@ -278,7 +279,7 @@ pub(crate) fn post_message(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(new): Body<NewMessage>,
-) -> Result<Created<PostedMessage>> {
+) -> Result<Created<PostMessageResponse>> {
     let content = messages::content("/content", new.content)?;
     let mut conversation = open(ctx, id)?;
     runs::check_none_open(ctx, id)?;
@@ -291,7 +292,7 @@ pub(crate) fn post_message(
     conversation.message_count += 1;
     conversation.context_snapshot_id = run.snapshot();
     ctx.documents().replace(&mut conversation)?;
-    Ok(Created(PostedMessage { message, run }))
+    Ok(Created(PostMessageResponse { message, run }))
 }
 
 pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {

@@ -57,7 +57,8 @@ pub(crate) struct ModelEndpoint {
 
 /// A stored model endpoint. Its API key is a secret of the host, see [`credential_name`].
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct StoredEndpoint {
+#[schemars(rename = "StoredEndpoint")]
+pub(crate) struct StoredModelEndpoint {
     pub(crate) active: bool,
     pub(crate) base_url: String,
     pub(crate) has_credential: bool,
@@ -71,33 +72,35 @@ pub(crate) struct StoredEndpoint {
     created_by: Uuid,
 }
 
-document!(StoredEndpoint, "endpoints");
+document!(StoredModelEndpoint, "endpoints");
 
 /// Published when a model endpoint was created.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct EndpointCreated {
+#[schemars(rename = "EndpointCreated")]
+pub(crate) struct ModelEndpointCreated {
     model_endpoint_id: Uuid,
     name: String,
     base_url: String,
 }
 
-event!(EndpointCreated, "model_endpoint.created");
+event!(ModelEndpointCreated, "model_endpoint.created");
 
 /// Published when a model endpoint was deleted.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct EndpointDeleted {
+#[schemars(rename = "EndpointDeleted")]
+pub(crate) struct ModelEndpointDeleted {
     model_endpoint_id: Uuid,
     name: String,
 }
 
-event!(EndpointDeleted, "model_endpoint.deleted");
+event!(ModelEndpointDeleted, "model_endpoint.deleted");
 
 /// Returns the name of the host's secret with an endpoint's API key.
 pub(crate) fn credential_name(endpoint: Uuid) -> String {
     format!("model-endpoint/{endpoint}")
 }
 
-impl StoredEndpoint {
+impl StoredModelEndpoint {
     /// Returns the name of the host's secret with the API key; `None` if the endpoint has no key.
     pub(crate) fn credential(&self, id: Uuid) -> Option<String> {
         self.has_credential.then(|| credential_name(id))
@@ -116,7 +119,7 @@ impl StoredEndpoint {
     }
 }
 
-fn view(scope: &Scope, stored: Stored<StoredEndpoint>) -> Versioned<ModelEndpoint> {
+fn view(scope: &Scope, stored: Stored<StoredModelEndpoint>) -> Versioned<ModelEndpoint> {
     let version = stored.version;
     let endpoint = ModelEndpoint {
         id: stored.uuid(),
@@ -202,13 +205,13 @@ pub(crate) fn create(
 ) -> Result<Created<Versioned<ModelEndpoint>>> {
     check_url(ctx, &new.base_url)?;
     new.api_key.as_deref().map_or(Ok(()), check_key)?;
-    let kept = ctx.documents::<StoredEndpoint>().query().count_up_to(MOST_ENDPOINTS)?;
+    let kept = ctx.documents::<StoredModelEndpoint>().query().count_up_to(MOST_ENDPOINTS)?;
     if kept >= u64::from(MOST_ENDPOINTS) {
         let detail = "A workspace has at most 50 model endpoints.";
         return Err(Problem::conflict("too_many_model_endpoints", detail).hint("Delete one."));
     }
     let id = ctx.new_id();
-    let value = StoredEndpoint {
+    let value = StoredModelEndpoint {
         active: true,
         base_url: new.base_url,
         has_credential: new.api_key.is_some(),
@@ -223,7 +226,7 @@ pub(crate) fn create(
         ctx.secrets().put(&credential_name(id), key.as_bytes());
     }
     let stored = ctx.documents().create_stored(id, value).map_err(name_taken)?;
-    ctx.publish(EndpointCreated {
+    ctx.publish(ModelEndpointCreated {
         model_endpoint_id: id,
         name: stored.name.clone(),
         base_url: stored.base_url.clone(),
@@ -244,7 +247,7 @@ pub(crate) fn list(
     Params(params): Params<ListParams>,
     paging: Paging,
 ) -> Result<Page<ModelEndpoint>> {
-    let all = ctx.documents::<StoredEndpoint>().query().equals_if("active", params.active);
+    let all = ctx.documents::<StoredModelEndpoint>().query().equals_if("active", params.active);
     let page = all.paging(paging).page()?;
     Ok(page.map(|stored| view(ctx, stored).0))
 }
@@ -274,7 +277,7 @@ pub(crate) fn update(
     Path(id): Path<Uuid>,
     Body(changes): Body<ModelEndpointChanges>,
 ) -> Result<Versioned<ModelEndpoint>> {
-    let mut endpoint = ctx.documents::<StoredEndpoint>().get(id)?;
+    let mut endpoint = ctx.documents::<StoredModelEndpoint>().get(id)?;
     ctx.check_if_match(endpoint.version)?;
     let renewed =
         !changes.api_key.is_absent() || changes.base_url.is_some() || changes.model_ids.is_some();
@@ -307,7 +310,7 @@ pub(crate) fn update(
 
 fn replace_key(
     ctx: &Ctx,
-    endpoint: &mut Stored<StoredEndpoint>,
+    endpoint: &mut Stored<StoredModelEndpoint>,
     key: Option<&String>,
 ) -> Result<()> {
     let name = credential_name(endpoint.uuid());
@@ -323,23 +326,23 @@ fn replace_key(
 }
 
 pub(crate) fn validate(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ModelEndpoint>> {
-    let endpoint = ctx.documents::<StoredEndpoint>().get(id)?;
+    let endpoint = ctx.documents::<StoredModelEndpoint>().get(id)?;
     validation::enqueue(ctx, id, endpoint.generation);
     Ok(view(ctx, endpoint))
 }
 
 pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
-    let endpoint = ctx.documents::<StoredEndpoint>().get(id)?;
+    let endpoint = ctx.documents::<StoredModelEndpoint>().get(id)?;
     ctx.check_if_match(endpoint.version)?;
     ctx.secrets().delete(&credential_name(id));
     ctx.documents().delete(&endpoint)?;
-    ctx.publish(EndpointDeleted { model_endpoint_id: id, name: endpoint.value.name });
+    ctx.publish(ModelEndpointDeleted { model_endpoint_id: id, name: endpoint.value.name });
     Ok(NoContent)
 }
 
 /// Returns the default endpoint: the newest active one, validated ones first.
-pub(crate) fn preferred(scope: &Scope) -> Result<Option<Stored<StoredEndpoint>>> {
-    let active = scope.documents::<StoredEndpoint>().query().equals("active", true);
+pub(crate) fn preferred(scope: &Scope) -> Result<Option<Stored<StoredModelEndpoint>>> {
+    let active = scope.documents::<StoredModelEndpoint>().query().equals("active", true);
     let mut active = active.limit(MOST_ENDPOINTS).list()?;
     active.retain(|endpoint| endpoint.last_error_code.is_none());
     let good = active.iter().position(|endpoint| endpoint.last_validated_at.is_some());

@@ -39,33 +39,33 @@ const MOST_CHARACTERS: usize = 300;
 pub(crate) const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "none"];
 
 /// Number of records by the value of a property, for example by severity.
-pub(crate) type Counts = BTreeMap<String, u64>;
+pub(crate) type CountsByValue = BTreeMap<String, u64>;
 
 /// Numbers of the workspace's records, by kind of record.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct RecordCounts {
     pub(crate) repositories: u64,
     /// Number of audits by state.
-    pub(crate) audits: Counts,
+    pub(crate) audits: CountsByValue,
     /// Number of open findings by severity.
-    pub(crate) open_findings: Counts,
+    pub(crate) open_findings: CountsByValue,
     pub(crate) components: u64,
     pub(crate) advisories: u64,
     pub(crate) deployments: u64,
     pub(crate) questionnaires: u64,
     /// Number of questions in questionnaires by status.
-    pub(crate) questions: Counts,
+    pub(crate) questions: CountsByValue,
     /// Number of evidence records by kind.
-    pub(crate) evidence: Counts,
+    pub(crate) evidence: CountsByValue,
     pub(crate) remediation_programs: u64,
     /// Number of open findings by severity, for each repository that the question names.
-    pub(crate) named_repositories: BTreeMap<String, Counts>,
+    pub(crate) named_repositories: BTreeMap<String, CountsByValue>,
 }
 
 /// Kind of a record that an answer can cite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum SourceKind {
+pub(crate) enum CitableRecordKind {
     Audit,
     Component,
     Evidence,
@@ -73,7 +73,7 @@ pub(crate) enum SourceKind {
     Questionnaire,
 }
 
-impl SourceKind {
+impl CitableRecordKind {
     fn letter(self) -> char {
         match self {
             Self::Audit => 'A',
@@ -87,10 +87,10 @@ impl SourceKind {
 
 /// A record of the workspace that an answer can cite.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct Source {
+pub(crate) struct CitableRecord {
     /// Label in citations: a letter for the kind and a number, for example `F1`.
     pub(crate) label: String,
-    pub(crate) kind: SourceKind,
+    pub(crate) kind: CitableRecordKind,
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) detail: String,
@@ -100,24 +100,24 @@ pub(crate) struct Source {
 #[derive(Debug, Default)]
 pub(crate) struct CollectedRecords {
     pub(crate) facts: RecordCounts,
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<CitableRecord>,
 }
 
 /// Names of the workspace's repositories, by id.
 type RepositoryNames = BTreeMap<String, String>;
 
-type RecordsResult<T> = Result<T, DocumentError>;
+type DocumentResult<T> = Result<T, DocumentError>;
 
 impl CollectedRecords {
-    fn add(&mut self, kind: SourceKind, id: String, title: &str, detail: &str) {
+    fn add(&mut self, kind: CitableRecordKind, id: String, title: &str, detail: &str) {
         let number = 1 + self.sources.iter().filter(|source| source.kind == kind).count();
         let label = format!("{}{number}", kind.letter());
         let (title, detail) = (shortened(title), shortened(detail));
-        self.sources.push(Source { label, kind, id, title, detail });
+        self.sources.push(CitableRecord { label, kind, id, title, detail });
     }
 
     /// Returns the collected records of one kind.
-    pub(crate) fn of(&self, kind: SourceKind) -> impl Iterator<Item = &Source> {
+    pub(crate) fn of(&self, kind: CitableRecordKind) -> impl Iterator<Item = &CitableRecord> {
         self.sources.iter().filter(move |source| source.kind == kind)
     }
 }
@@ -129,7 +129,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Collects the workspace's records that help to answer a question.
-pub(crate) fn collect(scope: &Scope, question: &str) -> RecordsResult<CollectedRecords> {
+pub(crate) fn collect(scope: &Scope, question: &str) -> DocumentResult<CollectedRecords> {
     let names = repository_names(scope)?;
     let named = named_in(question, &names);
     let mut known = CollectedRecords { facts: counts(scope)?, sources: Vec::new() };
@@ -146,15 +146,15 @@ pub(crate) fn collect(scope: &Scope, question: &str) -> RecordsResult<CollectedR
     Ok(known)
 }
 
-fn count<T: Document>(scope: &Scope) -> RecordsResult<u64> {
+fn count<T: Document>(scope: &Scope) -> DocumentResult<u64> {
     scope.documents::<T>().query().count()
 }
 
-fn count_by<T: Document>(scope: &Scope, field: &str) -> RecordsResult<Counts> {
+fn count_by<T: Document>(scope: &Scope, field: &str) -> DocumentResult<CountsByValue> {
     Ok(counted(scope.documents::<T>().query().count_by(&[field])?))
 }
 
-fn counted(groups: Vec<(Vec<Value>, u64)>) -> Counts {
+fn counted(groups: Vec<(Vec<Value>, u64)>) -> CountsByValue {
     let named = groups.into_iter().filter_map(|(values, count)| match values.into_iter().next() {
         Some(Value::Text(value)) => Some((value, count)),
         _ => None,
@@ -162,7 +162,7 @@ fn counted(groups: Vec<(Vec<Value>, u64)>) -> Counts {
     named.collect()
 }
 
-fn counts(scope: &Scope) -> RecordsResult<RecordCounts> {
+fn counts(scope: &Scope) -> DocumentResult<RecordCounts> {
     Ok(RecordCounts {
         repositories: count::<Repository>(scope)?,
         audits: count_by::<Audit>(scope, "state")?,
@@ -178,14 +178,14 @@ fn counts(scope: &Scope) -> RecordsResult<RecordCounts> {
     })
 }
 
-fn open_findings(scope: &Scope, repository: Option<&String>) -> RecordsResult<Counts> {
+fn open_findings(scope: &Scope, repository: Option<&String>) -> DocumentResult<CountsByValue> {
     let open = scope.documents::<Finding>().query().equals("open", true);
     let open = open.equals_if("repository_id", repository);
     Ok(counted(open.count_by(&["risk_severity"])?))
 }
 
 /// Returns the names of repositories, by id.
-fn repository_names(scope: &Scope) -> RecordsResult<RepositoryNames> {
+fn repository_names(scope: &Scope) -> DocumentResult<RepositoryNames> {
     let all = scope.documents::<Repository>().query().limit(REPOSITORIES).list()?;
     Ok(all.into_iter().map(|repository| (repository.id, repository.value.name)).collect())
 }
@@ -217,7 +217,7 @@ fn identifiers(question: &str) -> Vec<String> {
 }
 
 /// Returns findings whose rule is named in the question.
-fn findings_by_rule(scope: &Scope, question: &str) -> RecordsResult<Vec<Stored<Finding>>> {
+fn findings_by_rule(scope: &Scope, question: &str) -> DocumentResult<Vec<Stored<Finding>>> {
     let mut rules = identifiers(question);
     rules.extend(identifiers(&question.to_uppercase()));
     if rules.is_empty() {
@@ -227,7 +227,7 @@ fn findings_by_rule(scope: &Scope, question: &str) -> RecordsResult<Vec<Stored<F
 }
 
 /// Returns the worst open findings of these repositories; of all repositories if none is given.
-fn worst_findings(scope: &Scope, repositories: &[String]) -> RecordsResult<Vec<Stored<Finding>>> {
+fn worst_findings(scope: &Scope, repositories: &[String]) -> DocumentResult<Vec<Stored<Finding>>> {
     let mut worst = Vec::new();
     let mut room = FINDINGS;
     for severity in SEVERITIES {
@@ -253,7 +253,7 @@ fn add_findings(
     question: &str,
     named: &[String],
     names: &RepositoryNames,
-) -> RecordsResult<()> {
+) -> DocumentResult<()> {
     let mut findings = findings_by_rule(scope, question)?;
     if findings.is_empty() {
         findings = worst_findings(scope, named)?;
@@ -267,7 +267,7 @@ fn add_findings(
             finding.tool,
             name_of(names, finding.repository_id)
         );
-        known.add(SourceKind::Finding, finding.id.clone(), &finding.title, &detail);
+        known.add(CitableRecordKind::Finding, finding.id.clone(), &finding.title, &detail);
     }
     Ok(())
 }
@@ -278,7 +278,7 @@ fn add_components(
     known: &mut CollectedRecords,
     question: &str,
     names: &RepositoryNames,
-) -> RecordsResult<()> {
+) -> DocumentResult<()> {
     let keys: Vec<String> = identifiers(question).iter().map(|id| id.to_uppercase()).collect();
     if !keys.is_empty() {
         let affected = scope.documents::<AdvisoryMatch>().query().equals("latest", true);
@@ -286,7 +286,7 @@ fn add_components(
             let place = place(names, found.ecosystem.as_deref(), found.repository_id);
             let detail = format!("affected by {}, {place}", found.advisory_key);
             let title = versioned(&found.name, found.value.version.as_deref());
-            known.add(SourceKind::Component, found.component_id.clone(), &title, &detail);
+            known.add(CitableRecordKind::Component, found.component_id.clone(), &title, &detail);
         }
     }
     let words = words(question);
@@ -295,7 +295,7 @@ fn add_components(
         for found in named.one_of("name", words).limit(COMPONENTS).list()? {
             let detail = place(names, found.ecosystem.as_deref(), found.repository_id);
             let title = versioned(&found.name, found.value.version.as_deref());
-            known.add(SourceKind::Component, found.id.clone(), &title, &detail);
+            known.add(CitableRecordKind::Component, found.id.clone(), &title, &detail);
         }
     }
     Ok(())
@@ -328,7 +328,7 @@ fn add_audits(
     known: &mut CollectedRecords,
     named: &[String],
     names: &RepositoryNames,
-) -> RecordsResult<()> {
+) -> DocumentResult<()> {
     let completed = scope.documents::<Audit>().query().equals("state", "completed");
     let completed = match named {
         [] => completed,
@@ -339,12 +339,12 @@ fn add_audits(
         let commit = audit.commit_sha.as_deref().unwrap_or("no commit named");
         let at = audit.completed_at.unwrap_or(audit.updated_at);
         let detail = format!("completed {at}, {commit}");
-        known.add(SourceKind::Audit, audit.id.clone(), &title, &detail);
+        known.add(CitableRecordKind::Audit, audit.id.clone(), &title, &detail);
     }
     Ok(())
 }
 
-fn add_questionnaires(scope: &Scope, known: &mut CollectedRecords) -> RecordsResult<()> {
+fn add_questionnaires(scope: &Scope, known: &mut CollectedRecords) -> DocumentResult<()> {
     let latest = scope.documents::<Questionnaire>().query().limit(LATEST).list()?;
     for questionnaire in latest {
         let detail = format!(
@@ -352,20 +352,20 @@ fn add_questionnaires(scope: &Scope, known: &mut CollectedRecords) -> RecordsRes
             questionnaire.approved_count, questionnaire.question_count
         );
         let id = questionnaire.id.clone();
-        known.add(SourceKind::Questionnaire, id, &questionnaire.title, &detail);
+        known.add(CitableRecordKind::Questionnaire, id, &questionnaire.title, &detail);
     }
     Ok(())
 }
 
 /// Adds the latest record of each of some kinds of evidence.
-fn add_evidence(scope: &Scope, known: &mut CollectedRecords) -> RecordsResult<()> {
+fn add_evidence(scope: &Scope, known: &mut CollectedRecords) -> DocumentResult<()> {
     let kinds: Vec<String> = known.facts.evidence.keys().take(KINDS).cloned().collect();
     for kind in kinds {
         let records = scope.documents::<EvidenceRecord>().query().equals("kind", &kind);
         let Some(record) = records.descending("observed_at").first()? else { continue };
         let at = record.observed_at;
         let detail = format!("{}, about {}, observed {at}", record.kind, record.subject_key);
-        known.add(SourceKind::Evidence, record.id.clone(), &record.summary, &detail);
+        known.add(CitableRecordKind::Evidence, record.id.clone(), &record.summary, &detail);
     }
     Ok(())
 }

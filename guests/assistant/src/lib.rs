@@ -26,26 +26,26 @@ use area_sdk::RateClass;
 use area_sdk::prelude::*;
 use area_shared::queue::JobCancelled;
 
-use answering::CreateAnswer;
+use answering::CreateAnswerJob;
 use conversations::{ConversationCreated, DiscardConversationJob, StoredConversation};
-use endpoints::{EndpointCreated, EndpointDeleted, StoredEndpoint};
+use endpoints::{ModelEndpointCreated, ModelEndpointDeleted, StoredModelEndpoint};
 use messages::StoredMessage;
 use runs::{RunCompleted, StoredRun};
-use validation::{EndpointFailed, EndpointValidated, Validate};
+use validation::{EndpointValidationFailed, ModelEndpointValidated, ValidateEndpointJob};
 
 /// Declares the area `assistant`: its operations, collections, events and jobs.
 pub fn area() -> Area {
     let area = Area::new("assistant", env!("CARGO_PKG_VERSION"))
         .summary("Model endpoints and conversations with the assistant")
         .uses(&[Capability::Secrets, Capability::Egress, Capability::Settings])
-        .event::<EndpointCreated>("A model endpoint was created")
-        .event::<EndpointDeleted>("A model endpoint was deleted")
-        .event::<EndpointValidated>("The validation of a model endpoint succeeded")
-        .event::<EndpointFailed>("The validation of a model endpoint failed")
+        .event::<ModelEndpointCreated>("A model endpoint was created")
+        .event::<ModelEndpointDeleted>("A model endpoint was deleted")
+        .event::<ModelEndpointValidated>("The validation of a model endpoint succeeded")
+        .event::<EndpointValidationFailed>("The validation of a model endpoint failed")
         .event::<ConversationCreated>("A user opened a conversation with the assistant")
         .event::<RunCompleted>("A run of the assistant ended, with or without an answer")
-        .job::<Validate>(Lane::Assistant, 5, 30_000, validation::run)
-        .job::<CreateAnswer>(
+        .job::<ValidateEndpointJob>(Lane::Assistant, 5, 30_000, validation::run)
+        .job::<CreateAnswerJob>(
             Lane::Assistant,
             answering::JOB_ATTEMPTS,
             answering::JOB_TIMEOUT_MS,
@@ -58,7 +58,7 @@ pub fn area() -> Area {
 
 fn collections(area: Area) -> Area {
     area.collection(
-        Collection::of::<StoredEndpoint>()
+        Collection::of::<StoredModelEndpoint>()
             .summary("OpenAI-compatible servers, without their keys")
             .text("name")
             .boolean("active")

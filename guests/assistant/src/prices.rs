@@ -18,7 +18,7 @@ const COST_DECIMALS: usize = PRICE_DECIMALS + 6;
 /// Prices of a model, in US dollars for a million tokens.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Price {
+struct ModelPrices {
     input: String,
     cached_input: Option<String>,
     output: String,
@@ -26,7 +26,7 @@ struct Price {
 
 /// Token counts of a request to a model.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(crate) struct Tokens {
+pub(crate) struct TokenCounts {
     /// Number of input tokens, including cached ones.
     pub(crate) input: u32,
     pub(crate) cached_input: u32,
@@ -35,9 +35,9 @@ pub(crate) struct Tokens {
 
 /// Returns the cost of these tokens in US dollars; `None` if the operator sets no price for the
 /// model.
-pub(crate) fn cost(scope: &Scope, model: &str, tokens: Tokens) -> Option<String> {
+pub(crate) fn cost(scope: &Scope, model: &str, tokens: TokenCounts) -> Option<String> {
     let table = scope.setting(SETTING)?;
-    let Ok(table) = serde_json::from_str::<BTreeMap<String, Price>>(&table) else {
+    let Ok(table) = serde_json::from_str::<BTreeMap<String, ModelPrices>>(&table) else {
         area_sdk::warn!(
             scope,
             "the setting {SETTING} is not a table of prices: no costs are shown"
@@ -54,8 +54,8 @@ pub(crate) fn cost(scope: &Scope, model: &str, tokens: Tokens) -> Option<String>
     cost
 }
 
-impl Price {
-    fn of(&self, tokens: Tokens) -> Option<String> {
+impl ModelPrices {
+    fn of(&self, tokens: TokenCounts) -> Option<String> {
         let input = parse(&self.input)?;
         let cached = self.cached_input.as_deref().map_or(Some(input), parse)?;
         let fresh = tokens.input.saturating_sub(tokens.cached_input);
@@ -89,30 +89,30 @@ fn write(cost: u128) -> String {
 mod tests {
     use super::*;
 
-    fn price(input: &str, cached_input: Option<&str>, output: &str) -> Price {
+    fn price(input: &str, cached_input: Option<&str>, output: &str) -> ModelPrices {
         let cached_input = cached_input.map(ToOwned::to_owned);
-        Price { input: input.to_owned(), cached_input, output: output.to_owned() }
+        ModelPrices { input: input.to_owned(), cached_input, output: output.to_owned() }
     }
 
     #[test]
     fn costs_are_exact_decimals_without_exponent() {
-        let tokens = Tokens { input: 1200, cached_input: 1000, output: 345 };
-        let cost = |price: &Price, tokens| price.of(tokens);
+        let tokens = TokenCounts { input: 1200, cached_input: 1000, output: 345 };
+        let cost = |price: &ModelPrices, tokens| price.of(tokens);
         let priced = price("0.15", Some("0.075"), "0.60");
         assert_eq!(cost(&priced, tokens).as_deref(), Some("0.000312"));
         assert_eq!(cost(&price("0.15", None, "0.60"), tokens).as_deref(), Some("0.000387"));
-        let one = Tokens { input: 1, cached_input: 0, output: 0 };
+        let one = TokenCounts { input: 1, cached_input: 0, output: 0 };
         let least = price("0.000000001", None, "0");
         assert_eq!(cost(&least, one).as_deref(), Some("0.000000000000001"));
-        let most = Tokens { input: u32::MAX, cached_input: 0, output: u32::MAX };
+        let most = TokenCounts { input: u32::MAX, cached_input: 0, output: u32::MAX };
         assert_eq!(cost(&price("1000000", None, "1000000"), most).as_deref(), Some("8589934590"));
-        assert_eq!(cost(&priced, Tokens::default()).as_deref(), Some("0"));
+        assert_eq!(cost(&priced, TokenCounts::default()).as_deref(), Some("0"));
     }
 
     #[test]
     fn what_is_no_price_gives_no_cost() {
         for wrong in ["", "1e3", "-1", "0.1234567891", ".5", "1,5", "1.2.3", "ten"] {
-            assert_eq!(price(wrong, None, "1").of(Tokens::default()), None, "{wrong}");
+            assert_eq!(price(wrong, None, "1").of(TokenCounts::default()), None, "{wrong}");
         }
     }
 }

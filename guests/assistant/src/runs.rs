@@ -4,8 +4,8 @@ use area_sdk::prelude::*;
 use area_sdk::text::name;
 use area_sdk::{JobOptions, Scope};
 
-use crate::answering::CreateAnswer;
-use crate::endpoints::{self, StoredEndpoint};
+use crate::answering::CreateAnswerJob;
+use crate::endpoints::{self, StoredModelEndpoint};
 use crate::snapshots;
 
 /// Status of a run.
@@ -141,7 +141,10 @@ pub(crate) struct RequestedModel {
 
 /// Returns the requested endpoint and model, or the default ones; `None` if the service answers
 /// without a model.
-fn choose(ctx: &Ctx, wish: RequestedModel) -> Result<Option<(Stored<StoredEndpoint>, String)>> {
+fn choose(
+    ctx: &Ctx,
+    wish: RequestedModel,
+) -> Result<Option<(Stored<StoredModelEndpoint>, String)>> {
     let endpoint = match wish.model_endpoint_id {
         Some(id) => Some(named(ctx, id)?),
         None => endpoints::preferred(ctx)?,
@@ -164,8 +167,8 @@ fn choose(ctx: &Ctx, wish: RequestedModel) -> Result<Option<(Stored<StoredEndpoi
     Ok(Some((endpoint, model)))
 }
 
-fn named(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredEndpoint>> {
-    let endpoint = ctx.documents::<StoredEndpoint>().find(id)?;
+fn named(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredModelEndpoint>> {
+    let endpoint = ctx.documents::<StoredModelEndpoint>().find(id)?;
     endpoint.filter(|endpoint| endpoint.active).ok_or_else(|| {
         Problem::validation(
             "/model_endpoint_id",
@@ -205,7 +208,7 @@ pub(crate) fn begin(
     let id = ctx.new_id();
     let run = ctx.documents().create_stored(id, value)?;
     ctx.enqueue_with(
-        &CreateAnswer::new(id),
+        &CreateAnswerJob::new(id),
         JobOptions { resource: Some(id), ..JobOptions::default() },
     );
     Ok(run.into())

@@ -1,7 +1,7 @@
 //! Answers from the workspace's records without a model. It counts and lists records and adds no
 //! other claims.
 
-use crate::facts::{CollectedRecords, Counts, SEVERITIES, Source, SourceKind};
+use crate::facts::{CitableRecord, CitableRecordKind, CollectedRecords, CountsByValue, SEVERITIES};
 
 /// First sentence of every answer without a model.
 pub(crate) const NOTICE: &str = "No model endpoint is ready, so this answer comes from the \
@@ -9,7 +9,7 @@ pub(crate) const NOTICE: &str = "No model endpoint is ready, so this answer come
 
 /// A topic of the workspace's records that a question can be about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Topic {
+enum QuestionTopic {
     Findings,
     Dependencies,
     Questionnaires,
@@ -18,41 +18,44 @@ enum Topic {
 }
 
 /// Every topic with prefixes of words that indicate it, separated by spaces.
-const TOPICS: [(Topic, &str); 5] = [
+const TOPICS: [(QuestionTopic, &str); 5] = [
     (
-        Topic::Findings,
+        QuestionTopic::Findings,
         "finding vulnerab severit critical risk issue secur cve ghsa remediat fix weakness \
          schwachstelle risik befund faille",
     ),
     (
-        Topic::Dependencies,
+        QuestionTopic::Dependencies,
         "dependenc component package librar sbom advisor deploy version abhängigkeit paket \
          dépendance",
     ),
-    (Topic::Questionnaires, "questionnaire question answer approv fragebogen frage réponse"),
-    (Topic::Evidence, "evidence proof record envelope attest nachweis preuve"),
-    (Topic::Audits, "audit scan repositor commit branch when prüfung"),
+    (
+        QuestionTopic::Questionnaires,
+        "questionnaire question answer approv fragebogen frage réponse",
+    ),
+    (QuestionTopic::Evidence, "evidence proof record envelope attest nachweis preuve"),
+    (QuestionTopic::Audits, "audit scan repositor commit branch when prüfung"),
 ];
 
 /// Returns the topics of a question; all topics if no word indicates one.
-fn topics(question: &str) -> Vec<Topic> {
+fn topics(question: &str) -> Vec<QuestionTopic> {
     let question = question.to_lowercase();
     let words: Vec<&str> = question.split(|c: char| !c.is_alphanumeric()).collect();
     let said = |begins: &str| {
         begins.split(' ').any(|begin| words.iter().any(|word| word.starts_with(begin)))
     };
     let asked = TOPICS.iter().filter(|(_, begins)| said(begins));
-    let asked: Vec<Topic> = asked.map(|(topic, _)| *topic).collect();
+    let asked: Vec<QuestionTopic> = asked.map(|(topic, _)| *topic).collect();
     if asked.is_empty() { TOPICS.iter().map(|(topic, _)| *topic).collect() } else { asked }
 }
 
 /// Returns the topics that the answer covers: those of the question, and dependencies if the
 /// question names one.
-fn about(question: &str, known: &CollectedRecords) -> Vec<Topic> {
+fn about(question: &str, known: &CollectedRecords) -> Vec<QuestionTopic> {
     let mut topics = topics(question);
-    let named = known.of(SourceKind::Component).next().is_some();
-    if named && !topics.contains(&Topic::Dependencies) {
-        topics.push(Topic::Dependencies);
+    let named = known.of(CitableRecordKind::Component).next().is_some();
+    if named && !topics.contains(&QuestionTopic::Dependencies) {
+        topics.push(QuestionTopic::Dependencies);
     }
     topics
 }
@@ -62,11 +65,11 @@ pub(crate) fn answer(question: &str, known: &CollectedRecords) -> String {
     let mut parts = vec![NOTICE.to_owned()];
     for topic in about(question, known) {
         parts.push(match topic {
-            Topic::Findings => findings(known),
-            Topic::Dependencies => dependencies(known),
-            Topic::Questionnaires => questionnaires(known),
-            Topic::Evidence => evidence(known),
-            Topic::Audits => audits(known),
+            QuestionTopic::Findings => findings(known),
+            QuestionTopic::Dependencies => dependencies(known),
+            QuestionTopic::Questionnaires => questionnaires(known),
+            QuestionTopic::Evidence => evidence(known),
+            QuestionTopic::Audits => audits(known),
         });
     }
     parts.join("\n\n")
@@ -82,7 +85,7 @@ fn number(count: u64, one: &str, many: &str) -> String {
 }
 
 /// Formats counts by severity: "3 critical, 1 high".
-fn severities(counts: &Counts) -> String {
+fn severities(counts: &CountsByValue) -> String {
     let known = SEVERITIES.iter().filter_map(|&name| Some((name, *counts.get(name)?)));
     let others = counts.iter().filter(|(name, _)| !SEVERITIES.contains(&name.as_str()));
     let all = known.chain(others.map(|(name, count)| (name.as_str(), *count)));
@@ -90,25 +93,25 @@ fn severities(counts: &Counts) -> String {
 }
 
 /// Formats counts by kind: "3 finding, 1 sbom".
-fn listed(counts: &Counts) -> String {
+fn listed(counts: &CountsByValue) -> String {
     counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Formats records as a list, one on each line.
-fn lines<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
+fn lines<'a>(sources: impl Iterator<Item = &'a CitableRecord>) -> String {
     sources.map(|s| format!("\n- [{}] {}: {}", s.label, s.title, s.detail)).collect()
 }
 
 /// Formats the sum of counts with its noun, and the given parts: "5 audits (4 completed, 1
 /// failed)".
-fn sum(counts: &Counts, one: &str, many: &str, parts: &str) -> String {
+fn sum(counts: &CountsByValue, one: &str, many: &str, parts: &str) -> String {
     let total: u64 = counts.values().sum();
     let number = number(total, one, many);
     if total == 0 { number } else { format!("{number} ({parts})") }
 }
 
 /// Formats the number of open findings: "6 open (2 critical, 4 low)", "none open".
-fn open(counts: &Counts) -> String {
+fn open(counts: &CountsByValue) -> String {
     match counts.values().sum::<u64>() {
         0 => "none open".to_owned(),
         total => format!("{total} open ({})", severities(counts)),
@@ -122,7 +125,7 @@ fn findings(known: &CollectedRecords) -> String {
     }
     let programs = known.facts.remediation_programs;
     let programs = number(programs, "remediation program", "remediation programs");
-    text + &format!(" Against them: {programs}.") + &lines(known.of(SourceKind::Finding))
+    text + &format!(" Against them: {programs}.") + &lines(known.of(CitableRecordKind::Finding))
 }
 
 fn dependencies(known: &CollectedRecords) -> String {
@@ -132,7 +135,7 @@ fn dependencies(known: &CollectedRecords) -> String {
         number(facts.components, "component", "components"),
         number(facts.advisories, "advisory", "advisories"),
         number(facts.deployments, "deployment", "deployments"),
-        lines(known.of(SourceKind::Component))
+        lines(known.of(CitableRecordKind::Component))
     )
 }
 
@@ -142,7 +145,7 @@ fn questionnaires(known: &CollectedRecords) -> String {
         "Questionnaires: {} with {}.{}",
         number(known.facts.questionnaires, "questionnaire", "questionnaires"),
         sum(questions, "question", "questions", &listed(questions)),
-        lines(known.of(SourceKind::Questionnaire))
+        lines(known.of(CitableRecordKind::Questionnaire))
     )
 }
 
@@ -151,7 +154,7 @@ fn evidence(known: &CollectedRecords) -> String {
     format!(
         "Evidence: {}.{}",
         sum(kinds, "record", "records", &listed(kinds)),
-        lines(known.of(SourceKind::Evidence))
+        lines(known.of(CitableRecordKind::Evidence))
     )
 }
 
@@ -161,7 +164,7 @@ fn audits(known: &CollectedRecords) -> String {
         "Audits: {} of {}.{}",
         sum(states, "audit", "audits", &listed(states)),
         number(known.facts.repositories, "repository", "repositories"),
-        lines(known.of(SourceKind::Audit))
+        lines(known.of(CitableRecordKind::Audit))
     )
 }
 
@@ -171,10 +174,10 @@ mod tests {
 
     #[test]
     fn words_tell_the_topic_and_none_means_all() {
-        assert_eq!(topics("How many CVEs?"), [Topic::Findings]);
+        assert_eq!(topics("How many CVEs?"), [QuestionTopic::Findings]);
         assert_eq!(
             topics("Which packages did the last scan see?"),
-            [Topic::Dependencies, Topic::Audits]
+            [QuestionTopic::Dependencies, QuestionTopic::Audits]
         );
         assert_eq!(topics("Hello!").len(), TOPICS.len());
     }
@@ -197,7 +200,10 @@ mod tests {
     #[test]
     fn counts_are_told_worst_first() {
         let counts = |pairs: &[(&str, u64)]| {
-            pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<Counts>()
+            pairs
+                .iter()
+                .map(|(name, count)| ((*name).to_owned(), *count))
+                .collect::<CountsByValue>()
         };
         let mut known = CollectedRecords::default();
         known.facts.open_findings = counts(&[("low", 1), ("critical", 2), ("odd", 3)]);

@@ -9,7 +9,7 @@ const MOST_RETRY_AFTER_SECONDS: i64 = 60;
 
 /// Reason why a request to a model server failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ModelRequestFailure {
     /// Error code for the client, one of those in the operations' documentation.
     pub(crate) code: &'static str,
     /// Whether the failure is temporary, so that another attempt may succeed.
@@ -18,7 +18,7 @@ pub(crate) struct Failure {
     pub(crate) retry_after: Option<i64>,
 }
 
-impl Failure {
+impl ModelRequestFailure {
     pub(crate) fn lasting(code: &'static str) -> Self {
         Self { code, transient: false, retry_after: None }
     }
@@ -112,22 +112,30 @@ pub(crate) fn request(
 
 /// Sends a request to a model server and returns the body of a 2xx response; otherwise the failure
 /// with the body of the response.
-pub(crate) fn send(ctx: &JobCtx, request: &Outgoing) -> Result<Vec<u8>, (Failure, Vec<u8>)> {
-    let answer = ctx.send(request).map_err(|error| (Failure::of(&error), Vec::new()))?;
+pub(crate) fn send(
+    ctx: &JobCtx,
+    request: &Outgoing,
+) -> Result<Vec<u8>, (ModelRequestFailure, Vec<u8>)> {
+    let answer =
+        ctx.send(request).map_err(|error| (ModelRequestFailure::of(&error), Vec::new()))?;
     if (200..300).contains(&answer.status) {
         return Ok(answer.body);
     }
-    Err((Failure::of_status(&answer), answer.body))
+    Err((ModelRequestFailure::of_status(&answer), answer.body))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answer(status: u16, body: &str, retry_after: Option<&str>) -> Failure {
+    fn answer(status: u16, body: &str, retry_after: Option<&str>) -> ModelRequestFailure {
         let header = |value: &str| Header { name: "Retry-After".into(), value: value.into() };
         let headers = retry_after.map(header).into_iter().collect();
-        Failure::of_status(&Incoming { status, headers, body: body.as_bytes().to_vec() })
+        ModelRequestFailure::of_status(&Incoming {
+            status,
+            headers,
+            body: body.as_bytes().to_vec(),
+        })
     }
 
     #[test]

@@ -44,7 +44,8 @@ pub(crate) enum SourceKind {
 /// Completeness of a source of the workspace context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum SourceStatus {
+#[schemars(rename = "SourceStatus")]
+pub(crate) enum SourceCompleteness {
     /// All signals that are expected of the source are present.
     Complete,
     /// Some signals that are expected of the source are present.
@@ -69,7 +70,7 @@ pub(crate) struct ContextSource {
     pub(crate) observed_at: Option<Timestamp>,
     pub(crate) repository_id: Option<Uuid>,
     pub(crate) signals: Vec<String>,
-    pub(crate) status: SourceStatus,
+    pub(crate) status: SourceCompleteness,
 }
 
 /// Returns `part / whole` rounded to hundredths, so that equal data gives equal numbers.
@@ -123,7 +124,11 @@ impl StoredIngestion {
             observed_at: Some(self.observed_at),
             repository_id: landscape.repository_named(&self.external_id),
             signals: self.signals.iter().cloned().collect(),
-            status: if self.rejected == 0 { SourceStatus::Complete } else { SourceStatus::Partial },
+            status: if self.rejected == 0 {
+                SourceCompleteness::Complete
+            } else {
+                SourceCompleteness::Partial
+            },
         }
     }
 }

@@ -14,7 +14,7 @@ mod snapshots;
 use area_sdk::prelude::*;
 
 use ingestions::StoredIngestion;
-use renew::{Renew, RenewAfterEvents};
+use renew::{MergedEventsJob, RenewSnapshotJob};
 use repositories::LatestAudit;
 use snapshots::StoredSnapshot;
 
@@ -26,8 +26,8 @@ pub fn area() -> Area {
         .on("audit.completed", renew::heard)
         .on("evidence_envelope.accepted", renew::heard)
         .on("*", renew::heard)
-        .job::<RenewAfterEvents>(Lane::Maintenance, 10, 20_000, renew::run)
-        .job::<Renew>(Lane::Maintenance, 10, 20_000, renew::run);
+        .job::<MergedEventsJob>(Lane::Maintenance, 10, 20_000, renew::run)
+        .job::<RenewSnapshotJob>(Lane::Maintenance, 10, 20_000, renew::run);
     routes(collections(area))
 }
 

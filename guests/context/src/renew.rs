@@ -12,16 +12,16 @@ const STEP: usize = 100;
 
 /// Job that computes the workspace context and stores it as a snapshot if it has changed.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Renew {}
+pub(crate) struct RenewSnapshotJob {}
 
-job!(Renew, "renew_context");
+job!(RenewSnapshotJob, "renew_context");
 
 /// Job that renews the snapshot of the workspace context after events whose data this area does not
 /// read.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct RenewAfterEvents {}
+pub(crate) struct MergedEventsJob {}
 
-job!(RenewAfterEvents, MERGED_EVENTS);
+job!(MergedEventsJob, MERGED_EVENTS);
 
 #[derive(Deserialize)]
 struct AuditCompleted {
@@ -49,7 +49,7 @@ fn ask(scope: &Scope) {
     let second = scope.now().unix_seconds() + 1;
     let at = Timestamp(second.saturating_mul(1_000_000));
     let later = JobOptions { at: Some(at), resource: None, dedupe_key: Some(second.to_string()) };
-    scope.enqueue_with(&Renew {}, later);
+    scope.enqueue_with(&RenewSnapshotJob {}, later);
 }
 
 pub(crate) fn run<J>(ctx: &JobCtx, job: J) -> JobResult<J> {

@@ -7,7 +7,7 @@ use area_sdk::{DocumentError, JobError, Scope, Value};
 use area_shared::catalog::{Repository, Service};
 use area_shared::counts::Deployment;
 
-use crate::content::{ContextSource, SourceKind, SourceStatus, share};
+use crate::content::{ContextSource, SourceCompleteness, SourceKind, share};
 
 /// Maximum number of repositories in a snapshot of the workspace context.
 const LISTED: u32 = 500;
@@ -235,9 +235,9 @@ fn source(repository: &Stored<Repository>, audited: LatestAudit) -> ContextSourc
         observed_at: audited.completed_at,
         repository_id: Some(repository.uuid()),
         status: match missing.len() {
-            0 => SourceStatus::Complete,
-            all if all == SIGNALS.len() => SourceStatus::Missing,
-            _ => SourceStatus::Partial,
+            0 => SourceCompleteness::Complete,
+            all if all == SIGNALS.len() => SourceCompleteness::Missing,
+            _ => SourceCompleteness::Partial,
         },
         missing_signals: missing,
         signals: audited.signals.into_iter().collect(),

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 
 use crate::architecture::ArchitectureContext;
-use crate::observation::{FindingLocation, Observation, SourceKind, SourceTool};
+use crate::observation::{FindingLocation, ResultObservation, SourceKind, SourceTool};
 use crate::severity::{Rating, Severity};
-use crate::state::State;
+use crate::state::FindingState;
 
 /// Maximum number of other analyses that a finding stores as reporting it, and as overlooking it.
 const MOST_ANALYSES: usize = 16;
@@ -23,7 +23,7 @@ pub(crate) struct Finding {
     pub(crate) repository_id: Uuid,
     /// Id of the latest audit that reported the finding.
     pub(crate) audit_id: Uuid,
-    pub(crate) state: State,
+    pub(crate) state: FindingState,
     pub(crate) open: bool,
     /// Number of the finding's transitions. Audits that only report the finding again change the
     /// document's version and not this one.
@@ -105,7 +105,7 @@ document!(Finding, "findings");
 
 /// Where an observation of a finding comes from: audit, analysis, run and file.
 #[derive(Clone, Debug)]
-pub(crate) struct FindingObservation<'a> {
+pub(crate) struct ObservationSource<'a> {
     pub(crate) repository_id: Uuid,
     pub(crate) audit_id: Uuid,
     pub(crate) seen_at: Timestamp,
@@ -128,13 +128,16 @@ pub(crate) struct FindingObservation<'a> {
 
 impl Finding {
     /// Creates a finding from its first observation. The caller adds the first transition.
-    pub(crate) fn first_seen(observation: Observation, sighting: &FindingObservation<'_>) -> Self {
+    pub(crate) fn first_seen(
+        observation: ResultObservation,
+        sighting: &ObservationSource<'_>,
+    ) -> Self {
         let now = sighting.seen_at;
         let suppressing = observation.suppressed.is_some().then(|| sighting.analysis_id.to_owned());
         let mut finding = Self {
             repository_id: sighting.repository_id,
             audit_id: sighting.audit_id,
-            state: State::New,
+            state: FindingState::New,
             open: true,
             lifecycle_version: 0,
             identity_fingerprint: observation.identity.clone(),
@@ -186,8 +189,8 @@ impl Finding {
     /// reported the finding does not change the finding's description.
     pub(crate) fn seen_again(
         &mut self,
-        observation: Observation,
-        sighting: &FindingObservation<'_>,
+        observation: ResultObservation,
+        sighting: &ObservationSource<'_>,
     ) {
         let first_in_audit = self.audit_id != sighting.audit_id;
         if first_in_audit {
@@ -208,7 +211,7 @@ impl Finding {
 
     /// Stores whether the observing analysis suppresses the finding, unless a newer file of the
     /// same run has reported the finding. Called before [`mark`](Self::mark).
-    fn note_suppression(&mut self, suppressed: bool, sighting: &FindingObservation<'_>) {
+    fn note_suppression(&mut self, suppressed: bool, sighting: &ObservationSource<'_>) {
         if !self.present {
             self.suppressed_by.clear();
         } else if self.suppressed && self.suppressed_by.is_empty() {
@@ -234,8 +237,8 @@ impl Finding {
     /// Stores which analysis reported the finding. The finding belongs to the first analysis of an
     /// audit that reports it. An analysis from before artifact streams existed is replaced by its
     /// stream.
-    fn mark(&mut self, sighting: &FindingObservation<'_>, first_in_audit: bool) {
-        let FindingObservation { analysis_id, group_id, analysis_run, .. } = *sighting;
+    fn mark(&mut self, sighting: &ObservationSource<'_>, first_in_audit: bool) {
+        let ObservationSource { analysis_id, group_id, analysis_run, .. } = *sighting;
         self.shown_at = self.shown_at.max(Some(sighting.ready_at));
         self.also_seen.remove(group_id);
         self.overlooked_by.remove(analysis_id);
@@ -311,7 +314,7 @@ impl Finding {
 
     /// Copies title, locations, severity and further properties from the latest observation into
     /// the finding. [`assess`](Self::assess) derives the others.
-    fn describe(&mut self, observation: Observation, sighting: &FindingObservation<'_>) {
+    fn describe(&mut self, observation: ResultObservation, sighting: &ObservationSource<'_>) {
         self.paths = observation.paths();
         let revision = observation.revision.as_deref().or(sighting.commit_sha);
         self.evidence_revision = revision.map(ToOwned::to_owned);

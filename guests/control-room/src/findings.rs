@@ -9,7 +9,7 @@ use crate::identity;
 use crate::import::limits;
 use crate::observation::{FindingLocation, SourceKind, SourceTool};
 use crate::severity::{Severity, SeveritySource};
-use crate::state::State;
+use crate::state::FindingState;
 
 /// Disposition of a finding, derived from its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -28,13 +28,15 @@ pub(crate) enum Disposition {
 }
 
 impl Disposition {
-    fn of(state: State) -> Self {
+    fn of(state: FindingState) -> Self {
         match state {
-            State::New | State::Reopened => Self::Pending,
-            State::Triaged | State::InProgress | State::Remediated => Self::Confirmed,
-            State::Verified => Self::Resolved,
-            State::FalsePositive | State::Duplicate => Self::Dismissed,
-            State::AcceptedRisk => Self::Accepted,
+            FindingState::New | FindingState::Reopened => Self::Pending,
+            FindingState::Triaged | FindingState::InProgress | FindingState::Remediated => {
+                Self::Confirmed
+            }
+            FindingState::Verified => Self::Resolved,
+            FindingState::FalsePositive | FindingState::Duplicate => Self::Dismissed,
+            FindingState::AcceptedRisk => Self::Accepted,
         }
     }
 }
@@ -64,7 +66,7 @@ pub(crate) struct FindingDetails {
     identity_fingerprint: String,
     last_seen_at: Timestamp,
     lifecycle_started_at: Timestamp,
-    lifecycle_state: State,
+    lifecycle_state: FindingState,
     lifecycle_updated_at: Timestamp,
     lifecycle_version: i64,
     locations: Vec<FindingLocation>,
@@ -85,7 +87,7 @@ pub(crate) struct FindingDetails {
     sla_due_at: Option<Timestamp>,
     source_family: SourceKind,
     source_tools: Vec<SourceTool>,
-    state: State,
+    state: FindingState,
     title: String,
     tool: String,
 }
@@ -178,7 +180,7 @@ impl From<Stored<Finding>> for FindingView {
 /// Query parameters that filter the list of findings.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
-    state: Option<State>,
+    state: Option<FindingState>,
     severity: Option<Severity>,
     repository_id: Option<Uuid>,
     /// Only findings for which this audit is the latest that reported them.

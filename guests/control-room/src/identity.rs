@@ -36,7 +36,7 @@ pub(crate) enum ResultKey {
 }
 
 /// Properties of a SARIF result from which its [`ResultKey`] is chosen.
-pub(crate) struct Traits<'a> {
+pub(crate) struct ResultTraits<'a> {
     pub(crate) fingerprints: &'a BTreeMap<String, Value>,
     pub(crate) partial_fingerprints: &'a BTreeMap<String, Value>,
     pub(crate) purl: Option<&'a str>,
@@ -69,17 +69,17 @@ impl ResultKey {
     }
 
     /// Returns the key of a result: the first kind of key for which the result has a value.
-    pub(crate) fn of(traits: &Traits<'_>) -> Self {
+    pub(crate) fn of(traits: &ResultTraits<'_>) -> Self {
         Self::without(&COMMIT, traits)
     }
 
     /// Returns the key that older versions gave the result. They used the description of the commit
     /// as a fingerprint.
-    pub(crate) fn former(traits: &Traits<'_>) -> Self {
+    pub(crate) fn former(traits: &ResultTraits<'_>) -> Self {
         Self::without(&[], traits)
     }
 
-    fn without(ignored: &[&str], traits: &Traits<'_>) -> Self {
+    fn without(ignored: &[&str], traits: &ResultTraits<'_>) -> Self {
         fingerprint(ignored, traits)
             .or_else(|| line_hash(traits))
             .or_else(|| package(traits))
@@ -100,7 +100,7 @@ pub(crate) fn is_of_commit(name: &str) -> bool {
 
 /// Returns the result's first `fingerprints` entry by name; without one, all `partialFingerprints`
 /// other than GitHub's and the ignored ones; `None` if there is none.
-fn fingerprint(ignored: &[&str], traits: &Traits<'_>) -> Option<ResultKey> {
+fn fingerprint(ignored: &[&str], traits: &ResultTraits<'_>) -> Option<ResultKey> {
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let whole = traits.fingerprints.iter().find_map(text).map(owned);
     let parts = || {
@@ -121,23 +121,23 @@ fn without_version(name: &str) -> &str {
     name.split_once('/').map_or(name, |(name, _)| name)
 }
 
-fn line_hash(traits: &Traits<'_>) -> Option<ResultKey> {
+fn line_hash(traits: &ResultTraits<'_>) -> Option<ResultKey> {
     let mut parts = traits.partial_fingerprints.iter().filter_map(text);
     let (_, hash) = parts.find(|(name, _)| without_version(name) == LINE_HASH)?;
     Some(ResultKey::LineHash(hash.to_owned()))
 }
 
-fn package(traits: &Traits<'_>) -> Option<ResultKey> {
+fn package(traits: &ResultTraits<'_>) -> Option<ResultKey> {
     let (purl, advisory) = (traits.purl?.to_owned(), traits.advisory?.to_owned());
     Some(ResultKey::Package { purl, advisory })
 }
 
-fn snippet(traits: &Traits<'_>) -> Option<ResultKey> {
+fn snippet(traits: &ResultTraits<'_>) -> Option<ResultKey> {
     let snippet: String = traits.snippet?.chars().filter(|c| !c.is_whitespace()).collect();
     (!snippet.is_empty()).then(|| ResultKey::Snippet { path: traits.path.to_owned(), snippet })
 }
 
-fn message(traits: &Traits<'_>) -> ResultKey {
+fn message(traits: &ResultTraits<'_>) -> ResultKey {
     let message = traits.message.chars().filter(|c| !c.is_numeric()).collect();
     ResultKey::Message { path: traits.path.to_owned(), message }
 }
@@ -157,13 +157,13 @@ pub(crate) fn identity(
 /// Computes the identities of one analysis's results in one file. Equal results get consecutive
 /// ordinals.
 #[derive(Debug)]
-pub(crate) struct IdentityGenerator {
+pub(crate) struct FindingIdentityGenerator {
     workspace: Uuid,
     repository: Uuid,
     seen: HashMap<[u8; 32], u64>,
 }
 
-impl IdentityGenerator {
+impl FindingIdentityGenerator {
     pub(crate) fn new(workspace: Uuid, repository: Uuid) -> Self {
         Self { workspace, repository, seen: HashMap::new() }
     }
@@ -208,7 +208,7 @@ mod tests {
 
     #[expect(clippy::needless_pass_by_value, reason = "called with json!")]
     fn key(whole: Value, parts: Value, package: bool, snippet: Option<&str>) -> ResultKey {
-        ResultKey::of(&Traits {
+        ResultKey::of(&ResultTraits {
             fingerprints: &map(&whole),
             partial_fingerprints: &map(&parts),
             purl: package.then_some("pkg:npm/a@1"),
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn an_identity_is_the_digest_of_the_canonical_array() {
-        let mut identities = IdentityGenerator::new(Uuid::nil(), Uuid::max());
+        let mut identities = FindingIdentityGenerator::new(Uuid::nil(), Uuid::max());
         let key = ResultKey::LineHash("é:1".to_owned());
         let (first, _) = identities.next("Bandit", "B101", &key);
         let array = json!([Uuid::nil(), Uuid::max(), "Bandit", "B101", { "line_hash": "é:1" }, 0]);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn identities_of(rules: &[u8]) -> Vec<String> {
-        let mut identities = IdentityGenerator::new(Uuid::nil(), Uuid::nil());
+        let mut identities = FindingIdentityGenerator::new(Uuid::nil(), Uuid::nil());
         let key = ResultKey::LineHash(String::new());
         rules.iter().map(|rule| identities.next("t", &rule.to_string(), &key).0).collect()
     }

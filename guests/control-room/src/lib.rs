@@ -29,11 +29,11 @@ use area_shared::queue::JobCancelled;
 
 use finding::Finding;
 use import::events::{FindingsCreated, FindingsImported, FindingsReopened, FindingsVerified};
-use import::{AnalysisSeries, ImportFindings, ImportMarker, ScanLimitations};
-use lifecycle::{ExpireAcceptance, FindingTransitioned};
+use import::{AnalysisSeries, FindingImportJob, ImportMarker, ScanLimitations};
+use lifecycle::{AcceptanceExpiryJob, FindingTransitioned};
 use owners::AssignOwnersJob;
 use room::{ControlRoom, ControlRoomRebuilt, StoredSnapshot};
-use similarity::StoredSketch;
+use similarity::StoredTextFingerprint;
 use suggestions::{MatchSuggestion, SuggestionDecided};
 use transition::StoredTransition;
 
@@ -45,9 +45,9 @@ pub fn area() -> Area {
         .on("audit.started", import::audit_started)
         .on("ownership.applied", owners::applied)
         .on(JobCancelled::NAME, lifecycle::job_cancelled)
-        .job::<ImportFindings>(Lane::Ingest, 5, 60_000, import::run)
+        .job::<FindingImportJob>(Lane::Ingest, 5, 60_000, import::run)
         .job::<AssignOwnersJob>(Lane::Ingest, 5, 30_000, owners::assign)
-        .job::<ExpireAcceptance>(
+        .job::<AcceptanceExpiryJob>(
             Lane::Maintenance,
             lifecycle::EXPIRY_ATTEMPTS,
             10_000,
@@ -134,7 +134,7 @@ fn collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<StoredSketch>().summary(
+        Collection::of::<StoredTextFingerprint>().summary(
             "Word sketches of findings for the similarity search; the id is the finding's",
         ),
     )

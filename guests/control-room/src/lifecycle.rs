@@ -12,8 +12,8 @@ use serde_json::{Map, json};
 use crate::finding::Finding;
 use crate::import::set_idle;
 use crate::severity::Severity;
-use crate::state::{Actor, State};
-use crate::transition::{Change, StoredTransition, TransitionRecord, pass};
+use crate::state::{Actor, FindingState};
+use crate::transition::{FindingStateChange, StoredTransition, TransitionRecord, pass};
 
 /// Text for the OpenAPI document: which transitions of a finding are allowed.
 pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can change a finding to \
@@ -62,8 +62,8 @@ const MOST_ATTEMPTS: u32 = 7;
 pub(crate) struct FindingTransitioned {
     finding_id: Uuid,
     transition_id: Uuid,
-    from_state: Option<State>,
-    to_state: State,
+    from_state: Option<FindingState>,
+    to_state: FindingState,
     actor_id: Option<Uuid>,
     version: i64,
 }
@@ -87,7 +87,7 @@ impl FindingTransitioned {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "NewFindingTransition")]
 pub(crate) struct TransitionRequest {
-    to_state: State,
+    to_state: FindingState,
     /// Reason of the transition; required for `accepted_risk`.
     #[schemars(length(min = 1, max = 4000))]
     reason: Option<String>,
@@ -110,10 +110,10 @@ impl TransitionRequest {
             violations.push(Violation { pointer: pointer.to_owned(), message: message.to_owned() });
         };
         match self.to_state {
-            State::New => {
+            FindingState::New => {
                 wrong("/to_state", "is only the initial state; reopen the finding instead");
             }
-            State::Verified => {
+            FindingState::Verified => {
                 wrong(
                     "/to_state",
                     "can only be set by an audit; mark the finding remediated and start an audit",
@@ -121,7 +121,7 @@ impl TransitionRequest {
             }
             _ => {}
         }
-        let accepts = self.to_state == State::AcceptedRisk;
+        let accepts = self.to_state == FindingState::AcceptedRisk;
         if accepts && self.reason.as_deref().is_none_or(|reason| reason.trim().is_empty()) {
             wrong("/reason", "is required: state why the risk is accepted");
         }
@@ -133,7 +133,7 @@ impl TransitionRequest {
             Some(_) if !accepts => wrong("/expires_at", "is only for accepted_risk"),
             _ => {}
         }
-        if self.duplicate_of.is_some() && self.to_state != State::Duplicate {
+        if self.duplicate_of.is_some() && self.to_state != FindingState::Duplicate {
             wrong("/duplicate_of", "is only for duplicate");
         }
         violations
@@ -158,7 +158,7 @@ pub(crate) fn create(
     check_original(ctx, id, wanted.duplicate_of)?;
     check_evidence(ctx, &wanted.evidence_ids)?;
     let transition = pass(ctx, id, &mut finding, wanted.change(ctx.user()));
-    if wanted.to_state == State::Reopened {
+    if wanted.to_state == FindingState::Reopened {
         set_idle(ctx, &finding.analysis_id, false)?;
     }
     finding.duplicate_of = wanted.duplicate_of;
@@ -171,12 +171,12 @@ pub(crate) fn create(
 }
 
 impl TransitionRequest {
-    fn change(&self, actor: Uuid) -> Change {
+    fn change(&self, actor: Uuid) -> FindingStateChange {
         let mut metadata = Map::new();
         if let Some(original) = self.duplicate_of {
             metadata.insert("duplicate_of".to_owned(), json!(original));
         }
-        Change {
+        FindingStateChange {
             to: self.to_state,
             actor_id: Some(actor),
             reason: self.reason.clone(),
@@ -191,7 +191,7 @@ impl TransitionRequest {
 /// Refuses to accept a risk for too long, or, unless the user is an admin, the risk of a critical
 /// finding.
 fn check_acceptance(ctx: &Ctx, finding: &Finding, wanted: &TransitionRequest) -> Result<()> {
-    if wanted.to_state != State::AcceptedRisk {
+    if wanted.to_state != FindingState::AcceptedRisk {
         return Ok(());
     }
     if finding.rating.risk_severity == Severity::Critical && ctx.role() < Role::Admin {
@@ -215,7 +215,7 @@ fn longest_acceptance_days(ctx: &Ctx) -> i64 {
     set.filter(|days| (1..=36_500).contains(days)).unwrap_or(DEFAULT_ACCEPTANCE_DAYS)
 }
 
-fn check_allowed(from: State, to: State) -> Result<()> {
+fn check_allowed(from: FindingState, to: FindingState) -> Result<()> {
     let next = from.next(Actor::Person);
     if next.contains(&to) {
         return Ok(());
@@ -234,7 +234,7 @@ fn check_original(ctx: &Ctx, id: Uuid, original: Option<Uuid>) -> Result<()> {
     }
     match ctx.documents::<Finding>().find(original)? {
         None => wrong("the workspace has no such finding"),
-        Some(other) if other.state == State::Duplicate => wrong("is a duplicate itself"),
+        Some(other) if other.state == FindingState::Duplicate => wrong("is a duplicate itself"),
         Some(_) => Ok(()),
     }
 }
@@ -269,16 +269,16 @@ pub(crate) fn list(
 
 /// Job that reopens a finding when the acceptance of its risk ends.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct ExpireAcceptance {
+pub(crate) struct AcceptanceExpiryJob {
     finding_id: Uuid,
     /// Lifecycle version of the finding after the acceptance. If the finding has another one, the
     /// job does nothing.
     version: i64,
 }
 
-job!(ExpireAcceptance, "expire_acceptance");
+job!(AcceptanceExpiryJob, "expire_acceptance");
 
-impl ExpireAcceptance {
+impl AcceptanceExpiryJob {
     fn enqueue(&self, scope: &Scope, at: Timestamp) {
         let resource = Some(self.finding_id);
         scope.enqueue_with(self, JobOptions { at: Some(at), resource, dedupe_key: None });
@@ -287,7 +287,8 @@ impl ExpireAcceptance {
 
 fn expire_later(ctx: &Ctx, accepted: &TransitionRecord) {
     if let Some(at) = accepted.expires_at {
-        let job = ExpireAcceptance { finding_id: accepted.finding_id, version: accepted.version };
+        let job =
+            AcceptanceExpiryJob { finding_id: accepted.finding_id, version: accepted.version };
         job.enqueue(ctx, at);
     }
 }
@@ -296,20 +297,20 @@ fn expire_later(ctx: &Ctx, accepted: &TransitionRecord) {
 /// because no risk is accepted without an end.
 pub(crate) fn job_cancelled(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let cancelled: JobCancelled = event.data()?;
-    let Some(finding_id) = cancelled.resource_of::<ExpireAcceptance>("control_room") else {
+    let Some(finding_id) = cancelled.resource_of::<AcceptanceExpiryJob>("control_room") else {
         return Ok(Outcome::Done);
     };
     let finding = ctx.documents::<Finding>().find(finding_id)?;
-    let accepted = finding.filter(|finding| finding.state == State::AcceptedRisk);
+    let accepted = finding.filter(|finding| finding.state == FindingState::AcceptedRisk);
     if let Some(finding) = accepted
         && let Some(at) = finding.accepted_until
     {
-        ExpireAcceptance { finding_id, version: finding.lifecycle_version }.enqueue(ctx, at);
+        AcceptanceExpiryJob { finding_id, version: finding.lifecycle_version }.enqueue(ctx, at);
     }
     Ok(Outcome::Done)
 }
 
-pub(crate) fn expire(ctx: &JobCtx, job: ExpireAcceptance) -> JobResult<ExpireAcceptance> {
+pub(crate) fn expire(ctx: &JobCtx, job: AcceptanceExpiryJob) -> JobResult<AcceptanceExpiryJob> {
     if ctx.attempt() > MOST_ATTEMPTS {
         // If the job died, the risk would be accepted without an end.
         job.enqueue(ctx, ctx.now().plus_seconds(DAY_SECONDS));
@@ -319,7 +320,7 @@ pub(crate) fn expire(ctx: &JobCtx, job: ExpireAcceptance) -> JobResult<ExpireAcc
         return Ok(Outcome::Done);
     };
     // A user may have reopened the finding meanwhile, and perhaps accepted the risk again.
-    if finding.state == State::AcceptedRisk && finding.lifecycle_version == job.version {
+    if finding.state == FindingState::AcceptedRisk && finding.lifecycle_version == job.version {
         reopen(ctx, &mut finding)?;
     }
     Ok(Outcome::Done)
@@ -330,8 +331,8 @@ fn reopen(ctx: &JobCtx, finding: &mut Stored<Finding>) -> Result<(), DocumentErr
         ctx,
         finding.uuid(),
         finding,
-        Change {
-            to: State::Reopened,
+        FindingStateChange {
+            to: FindingState::Reopened,
             actor_id: None,
             reason: Some("The period for which the risk was accepted has ended.".to_owned()),
             evidence_ids: Vec::new(),

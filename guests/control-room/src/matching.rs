@@ -9,7 +9,7 @@ use area_sdk::{JobError, Scope};
 
 use crate::decimal::fixed;
 use crate::finding::Finding;
-use crate::similarity::{Overlap, StoredSketch, TextFingerprint};
+use crate::similarity::{StoredTextFingerprint, TextFingerprint, WordOverlap};
 use crate::suggestions::{MatchSuggestion, SuggestionState};
 
 /// Minimum similarity of two findings that are suggested as a match, in ten-thousandths.
@@ -40,11 +40,11 @@ pub(crate) const DESCRIPTION: &str = "A pair is suggested if both findings are o
 pub(crate) struct NewFinding {
     pub(crate) id: Uuid,
     pub(crate) finding: Finding,
-    pub(crate) sketch: StoredSketch,
+    pub(crate) sketch: StoredTextFingerprint,
 }
 
 /// An older finding with which a new one is compared.
-struct Candidate<'a> {
+struct MatchCandidate<'a> {
     id: Uuid,
     finding: &'a Finding,
     sketch: &'a TextFingerprint,
@@ -121,7 +121,7 @@ fn kept(
     found.sort_by(|a, b| a.id.cmp(&b.id));
     found.dedup_by(|a, b| a.id == b.id);
     let ids: Vec<&String> = found.iter().map(|one| &one.id).collect();
-    let sketches = scope.documents::<StoredSketch>().get_many(ids)?.into_iter();
+    let sketches = scope.documents::<StoredTextFingerprint>().get_many(ids)?.into_iter();
     let mut sketches: BTreeMap<String, TextFingerprint> =
         sketches.map(|kept| (kept.id.clone(), kept.value.sketch)).collect();
     let with_sketch = |one: Stored<Finding>| sketches.remove(&one.id).map(|sketch| (one, sketch));
@@ -132,15 +132,15 @@ fn kept(
 fn in_order<'a>(
     kept: &'a [(Stored<Finding>, TextFingerprint)],
     newcomers: &[&'a NewFinding],
-) -> Vec<Candidate<'a>> {
+) -> Vec<MatchCandidate<'a>> {
     let kept =
-        kept.iter().map(|(finding, sketch)| Candidate { id: finding.uuid(), finding, sketch });
-    let new = newcomers.iter().map(|new| Candidate {
+        kept.iter().map(|(finding, sketch)| MatchCandidate { id: finding.uuid(), finding, sketch });
+    let new = newcomers.iter().map(|new| MatchCandidate {
         id: new.id,
         finding: &new.finding,
         sketch: &new.sketch.sketch,
     });
-    let mut all: Vec<Candidate<'a>> = kept.chain(new).collect();
+    let mut all: Vec<MatchCandidate<'a>> = kept.chain(new).collect();
     all.sort_by_key(|candidate| candidate.id);
     all
 }
@@ -150,20 +150,21 @@ fn in_order<'a>(
 fn best(
     scope: &Scope,
     newcomer: &NewFinding,
-    others: &[Candidate<'_>],
+    others: &[MatchCandidate<'_>],
     most: usize,
 ) -> Vec<MatchSuggestion> {
     let older = &others[..others.partition_point(|other| other.id < newcomer.id)];
     let (earlier, newest) = older.split_at(older.len().saturating_sub(FAMILY as usize));
-    let same_words = |other: &&Candidate<'_>| other.finding.signature == newcomer.finding.signature;
+    let same_words =
+        |other: &&MatchCandidate<'_>| other.finding.signature == newcomer.finding.signature;
     let held_against = earlier.iter().filter(same_words).chain(newest);
     let elsewhere = held_against.filter(|other| is_elsewhere(other.finding, &newcomer.finding));
-    let mut alike: Vec<(Overlap, &Candidate<'_>)> = elsewhere
+    let mut alike: Vec<(WordOverlap, &MatchCandidate<'_>)> = elsewhere
         .map(|other| (other.sketch.overlap(&newcomer.sketch.sketch), other))
         .filter(|(overlap, _)| overlap.similarity() >= LEAST_SIMILARITY)
         .collect();
     alike.sort_by_key(|(overlap, _)| -overlap.similarity());
-    let suggestion = |(overlap, other): (Overlap, &Candidate<'_>)| MatchSuggestion {
+    let suggestion = |(overlap, other): (WordOverlap, &MatchCandidate<'_>)| MatchSuggestion {
         left_finding_id: other.id,
         right_finding_id: newcomer.id,
         similarity: fixed(overlap.similarity(), 4),
@@ -180,12 +181,12 @@ fn is_elsewhere(one: &Finding, other: &Finding) -> bool {
     one.tool != other.tool || one.paths.first() != other.paths.first()
 }
 
-fn rationale(one: &Finding, other: &Finding, overlap: Overlap) -> String {
+fn rationale(one: &Finding, other: &Finding, overlap: WordOverlap) -> String {
     let tools = if one.tool == other.tool {
         "the same tool in another path".to_owned()
     } else {
         format!("{} and {}", one.tool, other.tool)
     };
-    let Overlap { shared, either } = overlap;
+    let WordOverlap { shared, either } = overlap;
     format!("Rule family {}, {tools}; {shared} of {either} words in common.", one.rule_family)
 }

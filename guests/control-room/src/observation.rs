@@ -35,7 +35,7 @@ pub(crate) struct SourceTool {
 /// One result of a scan, or one evidence record, in the form in which it is matched with stored
 /// findings.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct Observation {
+pub(crate) struct ResultObservation {
     /// Identity of the finding that is observed, by the algorithm `finding-v1`.
     pub(crate) identity: String,
     /// Identity that older versions of this area gave the result, if it is another one.
@@ -44,7 +44,7 @@ pub(crate) struct Observation {
     /// Key and number of the result among equal results, which may be in other files; `None` if the
     /// key contains the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) equals: Option<EqualOrdinal>,
+    pub(crate) equals: Option<EqualResultOrdinal>,
     pub(crate) source: SourceTool,
     pub(crate) source_family: SourceKind,
     pub(crate) rule_family: String,
@@ -61,7 +61,7 @@ pub(crate) struct Observation {
 
 /// Key of a result, and the result's number among the results of the file with the same key.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct EqualOrdinal {
+pub(crate) struct EqualResultOrdinal {
     pub(crate) key: ResultKey,
     pub(crate) ordinal: u64,
 }
@@ -77,7 +77,7 @@ pub(crate) enum SourceKind {
     Evidence,
 }
 
-impl Observation {
+impl ResultObservation {
     /// Whether the path of the first location is absolute, and so not within the repository.
     pub(crate) fn is_outside(&self) -> bool {
         self.first_path().is_some_and(|path| is_absolute(path))

@@ -32,7 +32,7 @@ impl TextFingerprint {
 
     /// Returns the number of words that both texts have, and the number of words that at least one
     /// has.
-    pub(crate) fn overlap(&self, other: &Self) -> Overlap {
+    pub(crate) fn overlap(&self, other: &Self) -> WordOverlap {
         let (ours, theirs): (BTreeSet<u32>, BTreeSet<u32>) =
             (self.0.iter().copied().collect(), other.0.iter().copied().collect());
         // Above the largest hash of the smaller sketch, it is unknown which words the text has.
@@ -43,7 +43,7 @@ impl TextFingerprint {
         };
         let shared =
             all[..known].iter().filter(|word| ours.contains(word) && theirs.contains(word));
-        Overlap { shared: shared.count(), either: known }
+        WordOverlap { shared: shared.count(), either: known }
     }
 
     /// Returns a signature that is equal for equal texts and for many similar ones: the minimum
@@ -61,21 +61,22 @@ impl TextFingerprint {
 
 /// The sketch of a finding's text, as stored; the document's id is the finding's.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct StoredSketch {
+#[schemars(rename = "StoredSketch")]
+pub(crate) struct StoredTextFingerprint {
     pub(crate) sketch: TextFingerprint,
 }
 
-document!(StoredSketch, "sketches");
+document!(StoredTextFingerprint, "sketches");
 
 /// Number of words that both of two texts have (`shared`), and number of words that at least one
 /// has (`either`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Overlap {
+pub(crate) struct WordOverlap {
     pub(crate) shared: usize,
     pub(crate) either: usize,
 }
 
-impl Overlap {
+impl WordOverlap {
     /// Returns the share of common words of the two texts in ten-thousandths, rounded.
     pub(crate) fn similarity(self) -> i64 {
         if self.either == 0 {

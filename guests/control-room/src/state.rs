@@ -7,7 +7,8 @@ use area_sdk::prelude::*;
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
+#[schemars(rename = "State")]
+pub(crate) enum FindingState {
     /// A scan reported the finding; no user has decided about it.
     New,
     /// A user confirmed the finding.
@@ -37,7 +38,7 @@ pub(crate) enum Actor {
     Service,
 }
 
-impl State {
+impl FindingState {
     pub(crate) const ALL: [Self; 9] = [
         Self::New,
         Self::Triaged,
@@ -75,7 +76,9 @@ impl State {
     }
 
     fn next_by_person(self) -> &'static [Self] {
-        use State::{AcceptedRisk, Duplicate, FalsePositive, InProgress, Remediated, Triaged};
+        use FindingState::{
+            AcceptedRisk, Duplicate, FalsePositive, InProgress, Remediated, Triaged,
+        };
         match self {
             Self::New | Self::Reopened => {
                 &[Triaged, InProgress, Remediated, FalsePositive, AcceptedRisk, Duplicate]
@@ -108,10 +111,10 @@ mod tests {
 
     #[test]
     fn only_an_audit_verifies_and_nothing_becomes_new_again() {
-        for state in State::ALL {
-            assert!(!state.next(Actor::Person).contains(&State::Verified), "{state:?}");
+        for state in FindingState::ALL {
+            assert!(!state.next(Actor::Person).contains(&FindingState::Verified), "{state:?}");
             for mover in [Actor::Person, Actor::Service] {
-                assert!(!state.next(mover).contains(&State::New), "{state:?}");
+                assert!(!state.next(mover).contains(&FindingState::New), "{state:?}");
                 assert!(!state.next(mover).contains(&state), "{state:?}");
             }
         }
@@ -119,12 +122,12 @@ mod tests {
 
     #[test]
     fn what_is_settled_can_only_be_reopened_and_what_is_open_can_be_settled() {
-        for state in State::ALL {
+        for state in FindingState::ALL {
             let next = state.next(Actor::Person);
             if state.is_open() {
-                assert!(state.next(Actor::Service).contains(&State::Verified), "{state:?}");
+                assert!(state.next(Actor::Service).contains(&FindingState::Verified), "{state:?}");
             } else {
-                assert_eq!(next, [State::Reopened], "{state:?}");
+                assert_eq!(next, [FindingState::Reopened], "{state:?}");
             }
         }
     }

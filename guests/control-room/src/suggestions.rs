@@ -7,8 +7,8 @@ use serde_json::{Map, json};
 use crate::finding::Finding;
 use crate::lifecycle::FindingTransitioned;
 use crate::observation::SourceTool;
-use crate::state::{Actor, State};
-use crate::transition::{Change, pass};
+use crate::state::{Actor, FindingState};
+use crate::transition::{FindingStateChange, pass};
 
 /// Version of the algorithm that selects and compares pairs of findings.
 const ALGORITHM: &str = "match-v1";
@@ -137,7 +137,8 @@ pub(crate) enum Verdict {
 
 /// A request to decide about a match suggestion.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Decision {
+#[schemars(rename = "Decision")]
+pub(crate) struct SuggestionDecisionRequest {
     decision: Verdict,
     /// Reason of the decision; stored with the transition of the finding that becomes a duplicate.
     #[schemars(length(min = 1, max = 4000))]
@@ -147,7 +148,7 @@ pub(crate) struct Decision {
 pub(crate) fn decide(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
-    Body(decision): Body<Decision>,
+    Body(decision): Body<SuggestionDecisionRequest>,
 ) -> Result<Versioned<MatchSuggestionDetails>> {
     let mut suggestion = ctx.documents::<MatchSuggestion>().get(id)?;
     ctx.check_if_match(suggestion.version)?;
@@ -184,12 +185,12 @@ fn merge(ctx: &Ctx, id: Uuid, suggestion: &MatchSuggestion, reason: Option<Strin
     let mut right = ctx.documents::<Finding>().get(suggestion.right_finding_id)?;
     let group = join_groups(ctx, &left, &right)?;
     (left.match_group_id, right.match_group_id) = (Some(group), Some(group));
-    if left.open && right.state.next(Actor::Person).contains(&State::Duplicate) {
+    if left.open && right.state.next(Actor::Person).contains(&FindingState::Duplicate) {
         let mut metadata = Map::new();
         metadata.insert("match_suggestion_id".to_owned(), json!(id));
         metadata.insert("duplicate_of".to_owned(), json!(left.id));
-        let change = Change {
-            to: State::Duplicate,
+        let change = FindingStateChange {
+            to: FindingState::Duplicate,
             actor_id: Some(ctx.user()),
             reason: reason.or_else(|| Some(suggestion.rationale.clone())),
             evidence_ids: Vec::new(),

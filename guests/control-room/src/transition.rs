@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 use serde_json::{Map, Value};
 
 use crate::finding::Finding;
-use crate::state::State;
+use crate::state::FindingState;
 
 /// A transition of a finding from one state to another.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -21,13 +21,13 @@ pub(crate) struct TransitionRecord {
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) finding_id: Uuid,
     /// The finding's state before the transition; null for the first transition.
-    pub(crate) from_state: Option<State>,
+    pub(crate) from_state: Option<FindingState>,
     pub(crate) id: Uuid,
     pub(crate) metadata_json: Map<String, Value>,
     pub(crate) reason: Option<String>,
     /// Id of the finding's previous transition; null for the first.
     pub(crate) supersedes_transition_id: Option<Uuid>,
-    pub(crate) to_state: State,
+    pub(crate) to_state: FindingState,
     /// Id of the audit that caused the transition, because it reported the finding or did not
     /// report it any more.
     pub(crate) verification_audit_id: Option<Uuid>,
@@ -54,8 +54,8 @@ document!(StoredTransition, "transitions");
 
 /// A requested change of a finding's state, from which a transition is made.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
-    pub(crate) to: State,
+pub(crate) struct FindingStateChange {
+    pub(crate) to: FindingState,
     pub(crate) actor_id: Option<Uuid>,
     pub(crate) reason: Option<String>,
     pub(crate) evidence_ids: Vec<Uuid>,
@@ -64,9 +64,14 @@ pub(crate) struct Change {
     pub(crate) audit_id: Option<Uuid>,
 }
 
-impl Change {
+impl FindingStateChange {
     /// Returns a change of a finding's state that the service makes because of an audit.
-    pub(crate) fn by_audit(to: State, audit_id: Uuid, reason: &str, evidence: &[Uuid]) -> Self {
+    pub(crate) fn by_audit(
+        to: FindingState,
+        audit_id: Uuid,
+        reason: &str,
+        evidence: &[Uuid],
+    ) -> Self {
         Self {
             to,
             actor_id: None,
@@ -85,13 +90,13 @@ pub(crate) fn pass(
     scope: &Scope,
     finding_id: Uuid,
     finding: &mut Finding,
-    change: Change,
+    change: FindingStateChange,
 ) -> StoredTransition {
     let (id, now) = (scope.new_id(), scope.now());
     let from = (finding.lifecycle_version > 0).then_some(finding.state);
     let elapsed = now.seconds_since(finding.lifecycle_started_at).max(0);
     let by_person = change.actor_id.is_some();
-    let decision = by_person && from.is_some_and(State::awaits_decision);
+    let decision = by_person && from.is_some_and(FindingState::awaits_decision);
     let superseded = finding.last_transition_id;
     finding.enter(change.to, change.expires_at, now, by_person);
     finding.last_transition_id = Some(id);
@@ -124,7 +129,7 @@ impl Finding {
     /// remediated one continues the lifecycle.
     fn enter(
         &mut self,
-        to: State,
+        to: FindingState,
         accepted_until: Option<Timestamp>,
         now: Timestamp,
         by_person: bool,
@@ -139,7 +144,7 @@ impl Finding {
         self.lifecycle_updated_at = now;
         self.accepted_until = accepted_until;
         self.suppressed = false;
-        if to != State::Duplicate {
+        if to != FindingState::Duplicate {
             self.duplicate_of = None;
         }
         self.set_due_date();

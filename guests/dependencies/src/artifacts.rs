@@ -4,7 +4,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, Scope};
 
-use crate::sbom::{self, ReassessmentTarget, Sbom};
+use crate::sbom::{self, Sbom, SbomSubject};
 
 /// Version of the code that reads uploaded files. Increment it when the results change, so that
 /// files are read again and replace what an earlier version stored.
@@ -28,14 +28,15 @@ pub(crate) struct FileReadResult {
     pub(crate) more_errors: usize,
     /// Subject, serial number and kind of an SBOM or VEX document; `None` for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) details: Option<DocumentDetails>,
+    pub(crate) details: Option<SbomVexIdentification>,
 }
 
 /// Identification of an SBOM or VEX document: its subject and serial number, and whether it has VEX
 /// statements.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct DocumentDetails {
-    pub(crate) subject: Option<ReassessmentTarget>,
+#[schemars(rename = "DocumentDetails")]
+pub(crate) struct SbomVexIdentification {
+    pub(crate) subject: Option<SbomSubject>,
     /// CycloneDX serial number, and version of the document under that number; `None` for SPDX and
     /// for documents without one.
     pub(crate) serial: Option<(Uuid, u64)>,
@@ -46,7 +47,7 @@ pub(crate) struct DocumentDetails {
     pub(crate) is_vex: bool,
 }
 
-impl DocumentDetails {
+impl SbomVexIdentification {
     /// Returns the key of the stream to which the document belongs: the sequence of documents about
     /// one product, of which the newest is imported. See [`sbom::stream`].
     pub(crate) fn stream(&self, filename: &str) -> String {
@@ -91,7 +92,7 @@ impl FileReadResult {
             Ok(sbom) => Self {
                 components: sbom.len(),
                 subject: sbom.subject.as_ref().map(|subject| subject.key.clone()),
-                details: Some(DocumentDetails {
+                details: Some(SbomVexIdentification {
                     serial: sbom.serial,
                     statements: sbom.statements.len(),
                     is_vex: sbom.is_vex,

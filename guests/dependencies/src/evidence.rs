@@ -28,14 +28,14 @@ impl EvidenceConsumer for DependencyEvidenceConsumer {
 
 /// Job that imports the advisories in an uploaded OSV file.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ImportAdvisories {
+pub(crate) struct OsvImportJob {
     blob: String,
     content_sha256: String,
     offset: usize,
     artifact: Option<FileReadResult>,
 }
 
-job!(ImportAdvisories, "import_advisories");
+job!(OsvImportJob, "import_advisories");
 
 /// Handles [`ENVELOPE_ACCEPTED`](area_shared::evidence::ENVELOPE_ACCEPTED): enqueues the import of
 /// the evidence records in the accepted envelope.
@@ -68,15 +68,12 @@ fn import_file(ctx: &JobCtx, upload_id: Uuid) -> Result<(), JobError> {
 fn enqueue(ctx: &JobCtx, blob: String, content_sha256: String, resource: Uuid) {
     let dedupe_key = Some(content_sha256.clone());
     let later = JobOptions { at: None, resource: Some(resource), dedupe_key };
-    ctx.enqueue_with(&ImportAdvisories { blob, content_sha256, offset: 0, artifact: None }, later);
+    ctx.enqueue_with(&OsvImportJob { blob, content_sha256, offset: 0, artifact: None }, later);
 }
 
 /// Imports the next records of an OSV file, unless the file was imported before.
-pub(crate) fn import_advisories(
-    ctx: &JobCtx,
-    job: ImportAdvisories,
-) -> JobResult<ImportAdvisories> {
-    let ImportAdvisories { blob, content_sha256, offset, artifact } = job;
+pub(crate) fn import_advisories(ctx: &JobCtx, job: OsvImportJob) -> JobResult<OsvImportJob> {
+    let OsvImportJob { blob, content_sha256, offset, artifact } = job;
     let mut artifact = match artifact {
         Some(artifact) => artifact,
         None if FileReadResult::known(ctx, &content_sha256)?.is_some() => return Ok(Outcome::Done),
@@ -85,7 +82,7 @@ pub(crate) fn import_advisories(
     match file::import_some(ctx, &blob, &content_sha256, offset, &mut artifact)? {
         Some(offset) => {
             let artifact = Some(artifact);
-            Ok(Outcome::Continue(ImportAdvisories { blob, content_sha256, offset, artifact }))
+            Ok(Outcome::Continue(OsvImportJob { blob, content_sha256, offset, artifact }))
         }
         None => {
             artifact.keep(ctx, &content_sha256)?;

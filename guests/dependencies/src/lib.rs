@@ -33,19 +33,19 @@ use area_shared::uploads::UploadReady;
 
 use advisories::document::{AdvisoryNameEntry, AffectedPackage, StoredAdvisory};
 use advisories::import::AdvisoryImported;
-use advisories::mentions::{self, IndexMentions, MentionIndexCompletion, RelatedAdvisoryMention};
+use advisories::mentions::{self, MentionIndexCompletion, MentionIndexJob, RelatedAdvisoryMention};
 use artifacts::FileReadResult;
 use deployments::document::{
     AuditedCommit, DeploymentEvidenceLink, DeploymentRecorded, StoredDeployment,
 };
-use evidence::{DependencyEvidenceConsumer, ImportAdvisories};
-use ingest::{BranchHead, DependenciesImported, ImportDependencies, StoredImport};
+use evidence::{DependencyEvidenceConsumer, OsvImportJob};
+use ingest::{BranchInventoryHead, DependenciesImported, DependencyImportJob, StoredImport};
 use inventory::alerts::DependencyVulnerable;
 use inventory::component::StoredComponent;
 use inventory::matches::StoredMatch;
-use large::rescan::{self, Rescan};
-use large::{PackageRevision, VulnerabilityChunk};
-use reevaluate::Reevaluate;
+use large::rescan::{self, LargeReassessmentJob};
+use large::{PackageAdvisoryRevision, VulnerabilityChunk};
+use reevaluate::ReevaluationJob;
 use vex::document::{ImportedSbom, ListedStatement, StatementChunk, StatementSource};
 
 /// Declares the area.
@@ -101,7 +101,7 @@ fn component_collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<BranchHead>()
+        Collection::of::<BranchInventoryHead>()
             .summary("The audit of each branch's inventory, and its number of components")
             .integer("components")
             .readable_by(&["assistant", "context"]),
@@ -114,7 +114,7 @@ fn component_collections(area: Area) -> Area {
             .index(&["repository_id", "branch_ref"]),
     )
     .collection(
-        Collection::of::<PackageRevision>()
+        Collection::of::<PackageAdvisoryRevision>()
             .summary("How often packages with many advisories have changed"),
     )
     .collection(
@@ -232,12 +232,12 @@ fn work(area: Area) -> Area {
         .on("audit.started", ingest::take)
         .on(ENVELOPE_ACCEPTED, evidence::accepted)
         .on(UploadReady::NAME, evidence::ready)
-        .job::<ImportDependencies>(Lane::Ingest, ingest::ATTEMPTS, 30_000, ingest::run)
-        .job::<ImportAdvisories>(Lane::Ingest, 10, 30_000, evidence::import_advisories)
+        .job::<DependencyImportJob>(Lane::Ingest, ingest::ATTEMPTS, 30_000, ingest::run)
+        .job::<OsvImportJob>(Lane::Ingest, 10, 30_000, evidence::import_advisories)
         .job(Lane::Ingest, 10, 15_000, DependencyEvidenceConsumer::run)
-        .job::<Reevaluate>(Lane::Ingest, 10, 15_000, reevaluate::run)
-        .job::<IndexMentions>(Lane::Maintenance, 10, 30_000, mentions::index)
-        .job::<Rescan>(Lane::Ingest, 10, 30_000, rescan::run)
+        .job::<ReevaluationJob>(Lane::Ingest, 10, 15_000, reevaluate::run)
+        .job::<MentionIndexJob>(Lane::Maintenance, 10, 30_000, mentions::index)
+        .job::<LargeReassessmentJob>(Lane::Ingest, 10, 30_000, rescan::run)
 }
 
 const COMPONENT_ADVISORIES: &str =

@@ -19,7 +19,7 @@ const QUESTION: usize = 100;
 /// Job that assesses components again after advisories for their packages, or with names that they
 /// match, changed.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Reevaluate {
+pub(crate) struct ReevaluationJob {
     /// Keys of the packages whose components remain; the first one is the current one.
     packages: Vec<String>,
     /// Advisory names whose matching components remain; searched after all packages.
@@ -34,9 +34,9 @@ pub(crate) struct Reevaluate {
     looked_at: BTreeSet<String>,
 }
 
-job!(Reevaluate, "reevaluate");
+job!(ReevaluationJob, "reevaluate");
 
-impl Reevaluate {
+impl ReevaluationJob {
     pub(crate) fn new(packages: BTreeSet<String>, names: BTreeSet<String>) -> Self {
         let (packages, names) = (packages.into_iter().collect(), names.into_iter().collect());
         Self { packages, names, cursor: None, components: Vec::new(), looked_at: BTreeSet::new() }
@@ -81,7 +81,7 @@ impl Reevaluate {
     }
 }
 
-pub(crate) fn run(ctx: &JobCtx, mut job: Reevaluate) -> JobResult<Reevaluate> {
+pub(crate) fn run(ctx: &JobCtx, mut job: ReevaluationJob) -> JobResult<ReevaluationJob> {
     let (mut budget, mut size) = (StepBudget::default(), AdaptiveBatchSize::of(ctx));
     let mut alerts = NewVulnerabilityEvents::default();
     let mut done = false;

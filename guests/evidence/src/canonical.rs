@@ -18,9 +18,9 @@ pub fn jcs(value: &Value) -> Vec<u8> {
 /// Members of a JSON object in canonical form and order, so that several hashes, each without some
 /// of the members, need one canonicalization.
 #[derive(Debug)]
-pub struct CanonicalMembers(Vec<(String, Vec<u8>)>);
+pub struct CanonicalJsonMembers(Vec<(String, Vec<u8>)>);
 
-impl CanonicalMembers {
+impl CanonicalJsonMembers {
     /// Canonicalizes the members of an object.
     #[must_use]
     pub fn of(object: &Map<String, Value>) -> Self {
@@ -134,11 +134,11 @@ mod tests {
         #[test]
         fn members_add_up_to_their_object(value in any_json()) {
             if let Value::Object(object) = &value {
-                prop_assert_eq!(CanonicalMembers::of(object).without(&[]), jcs(&value));
+                prop_assert_eq!(CanonicalJsonMembers::of(object).without(&[]), jcs(&value));
                 if let Some(name) = object.keys().next() {
                     let mut rest = object.clone();
                     rest.remove(name);
-                    let without = CanonicalMembers::of(object).without(&[name]);
+                    let without = CanonicalJsonMembers::of(object).without(&[name]);
                     prop_assert_eq!(without, jcs(&Value::Object(rest)));
                 }
             }

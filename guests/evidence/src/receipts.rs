@@ -95,18 +95,19 @@ document!(IngestionRun, "ingestion_runs");
 
 /// Published when an envelope was accepted completely or partially.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct EnvelopeAccepted(EnvelopeOutcome);
+pub(crate) struct EnvelopeAccepted(EnvelopeEventPayload);
 
 event!(EnvelopeAccepted, "evidence_envelope.accepted");
 
 /// Published when no record of an envelope was accepted.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct EnvelopeRejected(EnvelopeOutcome);
+pub(crate) struct EnvelopeRejected(EnvelopeEventPayload);
 
 event!(EnvelopeRejected, "evidence_envelope.rejected");
 
 #[derive(Serialize, JsonSchema)]
-struct EnvelopeOutcome {
+#[schemars(rename = "EnvelopeOutcome")]
+struct EnvelopeEventPayload {
     receipt_id: Uuid,
     envelope_id: Uuid,
     producer_id: Uuid,
@@ -119,7 +120,7 @@ struct EnvelopeOutcome {
 }
 
 /// SHA-256 digests of an envelope: with and without parts of it.
-pub(crate) struct Digests {
+pub(crate) struct EnvelopeDigests {
     pub(crate) payload: String,
     pub(crate) signed: String,
     pub(crate) content: String,
@@ -130,7 +131,7 @@ pub(crate) fn settle(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
     key: &ProducerKey,
-    digests: Digests,
+    digests: EnvelopeDigests,
     sorted: EnvelopeResults,
 ) -> Result<EnvelopeReceipt> {
     let receipt = receipt(ctx, envelope, key, &digests, &sorted);
@@ -147,7 +148,7 @@ fn receipt(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
     key: &ProducerKey,
-    digests: &Digests,
+    digests: &EnvelopeDigests,
     sorted: &EnvelopeResults,
 ) -> EnvelopeReceipt {
     let now = ctx.now();
@@ -213,7 +214,7 @@ fn ingestion_run(envelope: &EvidenceEnvelope, receipt: &EnvelopeReceipt) -> Inge
 }
 
 fn tell(ctx: &Ctx, receipt: &EnvelopeReceipt, kinds: BTreeSet<String>) {
-    let outcome = EnvelopeOutcome {
+    let outcome = EnvelopeEventPayload {
         receipt_id: receipt.id,
         envelope_id: receipt.envelope_id,
         producer_id: receipt.producer_id,

@@ -66,9 +66,14 @@ impl StoredRecord {
 
 /// A rule that an evidence record violates: the record's member, the code of the rule, and a
 /// description for people.
-type SchemaViolation = (&'static str, &'static str, String);
+type RecordRuleViolation = (&'static str, &'static str, String);
 
-fn length(member: &'static str, text: &str, least: usize, most: usize) -> Option<SchemaViolation> {
+fn length(
+    member: &'static str,
+    text: &str,
+    least: usize,
+    most: usize,
+) -> Option<RecordRuleViolation> {
     let count = text.chars().count();
     let broken = !(least..=most).contains(&count);
     broken.then(|| {
@@ -80,7 +85,7 @@ fn length(member: &'static str, text: &str, least: usize, most: usize) -> Option
     })
 }
 
-fn subject(text: &str) -> Option<SchemaViolation> {
+fn subject(text: &str) -> Option<RecordRuleViolation> {
     let beyond = (text.len() > MAX_SUBJECT_BYTES).then(|| {
         let detail = format!("{} bytes; at most {MAX_SUBJECT_BYTES} are allowed", text.len());
         ("subject_key", "length_out_of_range", detail)
@@ -88,7 +93,7 @@ fn subject(text: &str) -> Option<SchemaViolation> {
     length("subject_key", text, 1, 500).or(beyond)
 }
 
-fn word(member: &'static str, text: &str) -> Option<SchemaViolation> {
+fn word(member: &'static str, text: &str) -> Option<RecordRuleViolation> {
     let letters = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let good = (1..=100).contains(&text.len())
         && text.as_bytes()[0].is_ascii_lowercase()
@@ -102,7 +107,7 @@ fn word(member: &'static str, text: &str) -> Option<SchemaViolation> {
     })
 }
 
-fn digest(text: &str) -> Option<SchemaViolation> {
+fn digest(text: &str) -> Option<RecordRuleViolation> {
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let good = text.len() == 64 && text.bytes().all(hex);
     (!good).then(|| {
@@ -110,19 +115,19 @@ fn digest(text: &str) -> Option<SchemaViolation> {
     })
 }
 
-fn confidence(value: f64) -> Option<SchemaViolation> {
+fn confidence(value: f64) -> Option<RecordRuleViolation> {
     let good = (0.0..=1.0).contains(&value);
     (!good).then(|| ("confidence", "confidence_out_of_range", "not from 0 to 1".to_owned()))
 }
 
-fn observed(at: Timestamp, now: Timestamp) -> Option<SchemaViolation> {
+fn observed(at: Timestamp, now: Timestamp) -> Option<RecordRuleViolation> {
     (at > now.plus_seconds(CLOCK_TOLERANCE_SECONDS)).then(|| {
         ("observed_at", "observed_in_future", "observed after the envelope was received".to_owned())
     })
 }
 
 /// Returns the first rule that the record violates by itself.
-fn broken_rule(record: &EvidenceRecord, now: Timestamp) -> Option<SchemaViolation> {
+fn broken_rule(record: &EvidenceRecord, now: Timestamp) -> Option<RecordRuleViolation> {
     confidence(record.confidence)
         .or_else(|| digest(&record.content_sha256))
         .or_else(|| word("kind", &record.kind))
@@ -140,7 +145,7 @@ fn out_of_place(
     record: &EvidenceRecord,
     seen: &mut BTreeSet<Uuid>,
     kept: &BTreeMap<Uuid, EvidenceRecord>,
-) -> Option<SchemaViolation> {
+) -> Option<RecordRuleViolation> {
     if !seen.insert(record.evidence_id) {
         let detail = "another record of this envelope has this id".to_owned();
         return Some(("evidence_id", "duplicate_evidence_id", detail));

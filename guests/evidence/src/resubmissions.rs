@@ -4,7 +4,7 @@
 use area_sdk::prelude::*;
 
 use crate::envelope::EvidenceEnvelope;
-use crate::receipts::Digests;
+use crate::receipts::EnvelopeDigests;
 
 /// A further submission of an envelope that already has a receipt, under another idempotency key or
 /// by another user.
@@ -23,7 +23,7 @@ pub(crate) fn keep(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
     receipt_id: Uuid,
-    digests: &Digests,
+    digests: &EnvelopeDigests,
 ) -> Result<()> {
     let resubmission = Resubmission {
         submitted_by: ctx.user(),
@@ -35,7 +35,7 @@ pub(crate) fn keep(
 }
 
 /// Whether a further submission of exactly this envelope is stored.
-pub(crate) fn has(ctx: &Ctx, digests: &Digests) -> Result<bool> {
+pub(crate) fn has(ctx: &Ctx, digests: &EnvelopeDigests) -> Result<bool> {
     let same = ctx.documents::<Resubmission>().query();
     Ok(same.equals("signed_envelope_sha256", &digests.signed).first()?.is_some())
 }

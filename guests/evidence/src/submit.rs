@@ -8,10 +8,10 @@ use area_sdk::prelude::*;
 use area_sdk::{Replayable, Verbatim};
 use serde_json::{Map, Value};
 
-use crate::canonical::{CanonicalMembers, pae};
+use crate::canonical::{CanonicalJsonMembers, pae};
 use crate::envelope::EvidenceEnvelope;
 use crate::keys;
-use crate::receipts::{self, Digests, EnvelopeReceipt, StoredReceipt};
+use crate::receipts::{self, EnvelopeDigests, EnvelopeReceipt, StoredReceipt};
 use crate::{records, resubmissions};
 
 /// Tolerated difference between the clocks of a producer and the service, in seconds.
@@ -45,9 +45,9 @@ pub(crate) struct EnvelopeSubmissionResponse {
     replayed: bool,
 }
 
-type Submitted = Created<Replayable<EnvelopeSubmissionResponse>>;
+type SubmissionReply = Created<Replayable<EnvelopeSubmissionResponse>>;
 
-pub(crate) fn submit(ctx: &Ctx, envelope: Verbatim<EvidenceEnvelope>) -> Result<Submitted> {
+pub(crate) fn submit(ctx: &Ctx, envelope: Verbatim<EvidenceEnvelope>) -> Result<SubmissionReply> {
     let Verbatim { value: envelope, text } = envelope;
     check_names(ctx, &envelope)?;
     let (payload, digests) = digest(ctx, &text);
@@ -67,7 +67,7 @@ pub(crate) fn submit(ctx: &Ctx, envelope: Verbatim<EvidenceEnvelope>) -> Result<
     Ok(answer(receipt, false))
 }
 
-fn answer(receipt: EnvelopeReceipt, replayed: bool) -> Submitted {
+fn answer(receipt: EnvelopeReceipt, replayed: bool) -> SubmissionReply {
     Created(Replayable(EnvelopeSubmissionResponse { receipt, replayed }, replayed))
 }
 
@@ -84,12 +84,12 @@ fn check_names(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<()> {
 }
 
 /// Returns the signed payload in canonical form, and the digests of the envelope.
-fn digest(ctx: &Ctx, text: &str) -> (Vec<u8>, Digests) {
+fn digest(ctx: &Ctx, text: &str) -> (Vec<u8>, EnvelopeDigests) {
     let object: Map<String, Value> =
         serde_json::from_str(text).expect("JSON that was parsed before");
-    let members = CanonicalMembers::of(&object);
+    let members = CanonicalJsonMembers::of(&object);
     let payload = members.without(&["signature"]);
-    let digests = Digests {
+    let digests = EnvelopeDigests {
         payload: ctx.sha256_hex(&payload),
         signed: ctx.sha256_hex(&members.without(&[])),
         content: ctx.sha256_hex(&members.without(&["signature", "idempotency_key"])),
@@ -109,7 +109,7 @@ fn same_envelope(ctx: &Ctx, envelope: &EvidenceEnvelope) -> Result<Option<Stored
 fn retried(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
-    digests: &Digests,
+    digests: &EnvelopeDigests,
     same_id: Option<&Stored<StoredReceipt>>,
 ) -> Result<Option<EnvelopeReceipt>> {
     let under_key = sent_under(ctx, &envelope.idempotency_key)?;
@@ -144,8 +144,8 @@ fn settled_before(
     ctx: &Ctx,
     envelope: &EvidenceEnvelope,
     earlier: StoredReceipt,
-    digests: &Digests,
-) -> Result<Submitted> {
+    digests: &EnvelopeDigests,
+) -> Result<SubmissionReply> {
     if earlier.content_sha256 == digests.content {
         resubmissions::keep(ctx, envelope, earlier.receipt.id, digests)?;
         return Ok(answer(earlier.receipt, true));

@@ -5,21 +5,21 @@ pub const MAX_SBOM_DEPTH: usize = 40;
 
 /// Returns the maximum nesting depth of a JSON text, in arrays and objects.
 pub fn depth(text: &[u8]) -> usize {
-    let mut scan = Scan::default();
+    let mut scan = NestingScanner::default();
     scan.read(text);
     scan.deepest()
 }
 
 /// Measures the nesting depth of a JSON text that arrives in pieces.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Scan {
+pub struct NestingScanner {
     depth: usize,
     deepest: usize,
-    place: ScanState,
+    place: JsonStringState,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum ScanState {
+enum JsonStringState {
     #[default]
     Outside,
     String,
@@ -27,17 +27,17 @@ enum ScanState {
     Escape,
 }
 
-impl Scan {
+impl NestingScanner {
     /// Measures the next piece of the JSON text.
     pub fn read(&mut self, piece: &[u8]) {
         let mut rest = piece;
         loop {
             rest = match self.place {
-                ScanState::Outside => self.outside(rest),
-                ScanState::String => self.string(rest),
-                ScanState::Escape if rest.is_empty() => rest,
-                ScanState::Escape => {
-                    self.place = ScanState::String;
+                JsonStringState::Outside => self.outside(rest),
+                JsonStringState::String => self.string(rest),
+                JsonStringState::Escape if rest.is_empty() => rest,
+                JsonStringState::Escape => {
+                    self.place = JsonStringState::String;
                     &rest[1..]
                 }
             };
@@ -56,7 +56,7 @@ impl Scan {
         for (at, byte) in text.iter().enumerate() {
             match byte {
                 b'"' => {
-                    self.place = ScanState::String;
+                    self.place = JsonStringState::String;
                     return &text[at + 1..];
                 }
                 b'[' | b'{' => {
@@ -72,7 +72,8 @@ impl Scan {
 
     fn string<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
         let Some(at) = memchr::memchr2(b'"', b'\\', text) else { return &[] };
-        self.place = if text[at] == b'"' { ScanState::Outside } else { ScanState::Escape };
+        self.place =
+            if text[at] == b'"' { JsonStringState::Outside } else { JsonStringState::Escape };
         &text[at + 1..]
     }
 }
@@ -92,7 +93,7 @@ mod tests {
             (r#"[]]]["#, 1),
         ] {
             assert_eq!(depth(text.as_bytes()), deepest, "{text}");
-            let mut scan = Scan::default();
+            let mut scan = NestingScanner::default();
             text.as_bytes().chunks(1).for_each(|byte| scan.read(byte));
             assert_eq!(scan.deepest(), deepest, "{text}, byte by byte");
         }

@@ -28,14 +28,14 @@ pub enum Packing {
 
 /// Reason why packed content cannot be unpacked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PackingError {
+pub struct UnpackError {
     /// Machine-readable code of the error: `content_damaged`, `unsupported_archive`, …
     pub code: &'static str,
     /// Description of the error and how to fix the content.
     pub detail: String,
 }
 
-impl PackingError {
+impl UnpackError {
     fn new(code: &'static str, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into() }
     }
@@ -88,14 +88,14 @@ impl Packing {
 pub fn read<T>(
     packed: &[u8],
     consume: impl FnOnce(&mut dyn Read) -> T,
-) -> Result<UnpackResult<T>, PackingError> {
+) -> Result<UnpackResult<T>, UnpackError> {
     let result = match Packing::of(packed) {
         Packing::None => consume(&mut &*packed),
         Packing::Gzip => consume(&mut MultiGzDecoder::new(packed)),
         Packing::Zstd => consume(&mut zstd::Decoder::new(packed)),
         Packing::Zip => return read_zip(packed, consume),
         Packing::Other(kind) => {
-            return Err(PackingError::unsupported(format!(
+            return Err(UnpackError::unsupported(format!(
                 "It is packed as {kind}. Send it plain, as gzip or zstd, or as a zip with one file."
             )));
         }
@@ -104,7 +104,7 @@ pub fn read<T>(
 }
 
 /// A file in a zip archive.
-struct Entry {
+struct ZipEntry {
     name: String,
     method: CompressionMethod,
     place: ZipArchiveEntryWayfinder,
@@ -113,10 +113,10 @@ struct Entry {
 fn read_zip<T>(
     packed: &[u8],
     consume: impl FnOnce(&mut dyn Read) -> T,
-) -> Result<UnpackResult<T>, PackingError> {
-    let archive = ZipArchive::from_slice(packed).map_err(PackingError::damaged)?;
-    let Entry { name, method, place } = only_file(&archive)?;
-    let file = archive.get_entry(place).map_err(PackingError::damaged)?;
+) -> Result<UnpackResult<T>, UnpackError> {
+    let archive = ZipArchive::from_slice(packed).map_err(UnpackError::damaged)?;
+    let ZipEntry { name, method, place } = only_file(&archive)?;
+    let file = archive.get_entry(place).map_err(UnpackError::damaged)?;
     let result = match method {
         CompressionMethod::STORE => consume(&mut file.verifying_reader(file.data())),
         CompressionMethod::DEFLATE => {
@@ -124,38 +124,38 @@ fn read_zip<T>(
         }
         _ => {
             let detail = "The zip is not compressed with deflate. Create it with deflate.";
-            return Err(PackingError::unsupported(detail));
+            return Err(UnpackError::unsupported(detail));
         }
     };
     Ok(UnpackResult { result, filename: Some(name) })
 }
 
-fn only_file(archive: &ZipSliceArchive<&[u8]>) -> Result<Entry, PackingError> {
+fn only_file(archive: &ZipSliceArchive<&[u8]>) -> Result<ZipEntry, UnpackError> {
     let mut files = Vec::new();
     let mut entries = archive.entries();
-    while let Some(entry) = entries.next_entry().map_err(PackingError::damaged)? {
+    while let Some(entry) = entries.next_entry().map_err(UnpackError::damaged)? {
         let name = String::from_utf8_lossy(entry.file_path().as_bytes()).into_owned();
         if !entry.is_dir() && !is_clutter(&name) {
             if entry.flags().is_encrypted() {
                 let detail = "The zip is encrypted. Create it without a password.";
-                return Err(PackingError::unsupported(detail));
+                return Err(UnpackError::unsupported(detail));
             }
             let method = entry.compression_method();
-            files.push(Entry { name, method, place: entry.wayfinder() });
+            files.push(ZipEntry { name, method, place: entry.wayfinder() });
         }
         if files.len() > MAX_ENTRIES {
             break;
         }
     }
     if files.is_empty() {
-        return Err(PackingError::new(
+        return Err(UnpackError::new(
             "empty_archive",
             "The zip contains no file. Create it with one file.",
         ));
     }
-    let [file] = <[Entry; 1]>::try_from(files).map_err(|_| {
+    let [file] = <[ZipEntry; 1]>::try_from(files).map_err(|_| {
         let detail = "The zip has more than one file. Send each as a separate upload.";
-        PackingError::new("several_files", detail)
+        UnpackError::new("several_files", detail)
     })?;
     Ok(file)
 }

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::io::{self, BufReader, Read};
 
-use crate::nesting::Scan;
-use crate::packing::{self, PackingError};
+use crate::nesting::NestingScanner;
+use crate::packing::{self, UnpackError};
 
 /// Number of bytes read at a time from the unpacked stream.
 const PIECE_BYTES: usize = 64 << 10;
@@ -34,7 +34,7 @@ pub struct ParsedStream<T> {
 
 /// Reason why a stream cannot be read: it violates a limit, is not UTF-8 or cannot be unpacked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LimitExceeded {
+pub enum StreamError {
     /// The content exceeds this size, in bytes.
     TooLarge(u64),
     /// The content is nested deeper than this number of arrays and objects.
@@ -42,10 +42,10 @@ pub enum LimitExceeded {
     /// The byte at this offset is not valid UTF-8.
     NotUtf8(u64),
     /// The content cannot be unpacked.
-    Packing(PackingError),
+    Packing(UnpackError),
 }
 
-impl fmt::Display for LimitExceeded {
+impl fmt::Display for StreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge(most) => write!(f, "Unpacked it has more than {most} bytes."),
@@ -63,15 +63,15 @@ pub fn parse<T>(
     limits: Limits,
     observe: impl FnMut(&[u8]),
     parse: impl FnOnce(&mut dyn Read) -> T,
-) -> Result<ParsedStream<T>, LimitExceeded> {
+) -> Result<ParsedStream<T>, StreamError> {
     let unpacked = packing::read(packed, |reader| {
         let mut watched = LimitedReader::new(reader, limits, observe);
-        let text = WithoutMark::new(&mut watched);
+        let text = BomSkippingReader::new(&mut watched);
         let result = parse(&mut BufReader::with_capacity(PIECE_BYTES, text));
         watched.drain()?;
         Ok(ParsedStream { result, bytes: watched.bytes, depth: watched.scan.deepest() })
     });
-    unpacked.map_err(LimitExceeded::Packing)?.result
+    unpacked.map_err(StreamError::Packing)?.result
 }
 
 /// Reader that checks the limits of the bytes that pass through it.
@@ -80,50 +80,50 @@ struct LimitedReader<R, F> {
     limits: Limits,
     observe: F,
     bytes: u64,
-    scan: Scan,
+    scan: NestingScanner,
     encoding: Utf8Checker,
-    breach: Option<LimitExceeded>,
+    breach: Option<StreamError>,
 }
 
 impl<R: Read, F: FnMut(&[u8])> LimitedReader<R, F> {
     fn new(source: R, limits: Limits, observe: F) -> Self {
-        let (scan, encoding) = (Scan::default(), Utf8Checker::default());
+        let (scan, encoding) = (NestingScanner::default(), Utf8Checker::default());
         Self { source, limits, observe, bytes: 0, scan, encoding, breach: None }
     }
 
     /// Reads the rest of the stream and returns the violated limit.
-    fn drain(&mut self) -> Result<(), LimitExceeded> {
+    fn drain(&mut self) -> Result<(), StreamError> {
         let mut piece = vec![0; PIECE_BYTES];
         while self.breach.is_none() {
             match self.read(&mut piece) {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) => {
-                    let damaged = || LimitExceeded::Packing(PackingError::damaged(error));
+                    let damaged = || StreamError::Packing(UnpackError::damaged(error));
                     return Err(self.breach.take().unwrap_or_else(damaged));
                 }
             }
         }
         match self.breach.take() {
             Some(breach) => Err(breach),
-            None if !self.encoding.is_whole() => Err(LimitExceeded::NotUtf8(self.bytes)),
+            None if !self.encoding.is_whole() => Err(StreamError::NotUtf8(self.bytes)),
             None => Ok(()),
         }
     }
 
-    fn check(&mut self, piece: &[u8]) -> Option<LimitExceeded> {
+    fn check(&mut self, piece: &[u8]) -> Option<StreamError> {
         let begin = self.bytes;
         self.bytes += piece.len() as u64;
         if self.bytes > self.limits.bytes {
-            return Some(LimitExceeded::TooLarge(self.limits.bytes));
+            return Some(StreamError::TooLarge(self.limits.bytes));
         }
         self.scan.read(piece);
         let too_deep = self.limits.depth.filter(|most| self.scan.deepest() > *most);
         if too_deep.is_some() || !self.limits.is_text {
-            return too_deep.map(LimitExceeded::TooDeep);
+            return too_deep.map(StreamError::TooDeep);
         }
         let wrong = self.encoding.read(piece).err()?;
-        Some(LimitExceeded::NotUtf8(begin + wrong as u64))
+        Some(StreamError::NotUtf8(begin + wrong as u64))
     }
 }
 
@@ -136,7 +136,7 @@ impl<R: Read, F: FnMut(&[u8])> Read for LimitedReader<R, F> {
             Ok(read) => read,
             Err(error) => {
                 let text = error.to_string();
-                self.breach = Some(LimitExceeded::Packing(PackingError::damaged(error)));
+                self.breach = Some(StreamError::Packing(UnpackError::damaged(error)));
                 return Err(io::Error::other(text));
             }
         };
@@ -153,14 +153,14 @@ impl<R: Read, F: FnMut(&[u8])> Read for LimitedReader<R, F> {
 }
 
 /// Reader that skips a UTF-8 byte order mark at the beginning.
-struct WithoutMark<R> {
+struct BomSkippingReader<R> {
     source: R,
     /// First bytes of the content, which were read to find the byte order mark.
     head: Vec<u8>,
     begun: bool,
 }
 
-impl<R: Read> WithoutMark<R> {
+impl<R: Read> BomSkippingReader<R> {
     fn new(source: R) -> Self {
         Self { source, head: Vec::new(), begun: false }
     }
@@ -176,7 +176,7 @@ impl<R: Read> WithoutMark<R> {
     }
 }
 
-impl<R: Read> Read for WithoutMark<R> {
+impl<R: Read> Read for BomSkippingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if !self.begun {
             self.begin()?;
@@ -244,7 +244,7 @@ mod tests {
         encoder.finish().expect("packed")
     }
 
-    fn read(content: &[u8], limits: Limits) -> Result<Vec<u8>, LimitExceeded> {
+    fn read(content: &[u8], limits: Limits) -> Result<Vec<u8>, StreamError> {
         let mut observed = 0;
         let read = parse(
             &gzip(content),
@@ -265,11 +265,11 @@ mod tests {
     fn the_bounds_hold() {
         let text = "[[1, \"é[\"]]".as_bytes();
         assert_eq!(read(text, NONE).as_deref(), Ok(text));
-        assert_eq!(read(text, Limits { bytes: 5, ..NONE }), Err(LimitExceeded::TooLarge(5)));
-        assert_eq!(read(text, Limits { depth: Some(1), ..NONE }), Err(LimitExceeded::TooDeep(1)));
+        assert_eq!(read(text, Limits { bytes: 5, ..NONE }), Err(StreamError::TooLarge(5)));
+        assert_eq!(read(text, Limits { depth: Some(1), ..NONE }), Err(StreamError::TooDeep(1)));
         assert!(read(text, Limits { depth: Some(2), ..NONE }).is_ok());
-        assert_eq!(read(b"ab\xff", NONE), Err(LimitExceeded::NotUtf8(2)));
-        assert_eq!(read(b"ab\xc3", NONE), Err(LimitExceeded::NotUtf8(3)));
+        assert_eq!(read(b"ab\xff", NONE), Err(StreamError::NotUtf8(2)));
+        assert_eq!(read(b"ab\xc3", NONE), Err(StreamError::NotUtf8(3)));
         assert!(read(b"ab\xff", Limits { is_text: false, ..NONE }).is_ok());
     }
 
@@ -280,11 +280,11 @@ mod tests {
         content.push(0xff);
         let first = |reader: &mut dyn Read| reader.read(&mut [0; 2]).expect("read");
         let packed = gzip(&content);
-        assert_eq!(parse(&packed, NONE, |_| {}, first), Err(LimitExceeded::NotUtf8(200_002)));
+        assert_eq!(parse(&packed, NONE, |_| {}, first), Err(StreamError::NotUtf8(200_002)));
         content.pop();
         let packed = gzip(&content);
         let cut = &packed[..packed.len() - 4];
-        assert!(matches!(parse(cut, NONE, |_| {}, first), Err(LimitExceeded::Packing(_))));
+        assert!(matches!(parse(cut, NONE, |_| {}, first), Err(StreamError::Packing(_))));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobError, JobOptions};
 use area_shared::catalog::{DataClassification, UserGroup};
 
-use crate::dependencies::Dependency;
+use crate::dependencies::StoredGroupDependency;
 
 /// Maximum number of dependencies that one step of the job assesses.
 const STEP: u32 = 200;
@@ -31,7 +31,7 @@ pub(crate) fn assess(source: &UserGroup, target: &UserGroup) -> DependencyAssess
 /// Job that assesses all dependencies of a changed group again: first those with the group as
 /// source, then those with the group as target.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Reassess {
+pub(crate) struct ReassessDependenciesJob {
     group_id: Uuid,
     end: DependencyEnd,
     cursor: Option<String>,
@@ -53,7 +53,7 @@ impl DependencyEnd {
     }
 }
 
-job!(Reassess, "rejudge_group");
+job!(ReassessDependenciesJob, "rejudge_group");
 
 /// Members of the event `group.updated` that this area reads.
 #[derive(Deserialize)]
@@ -64,26 +64,35 @@ struct GroupUpdated {
 pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let GroupUpdated { group_id } = event.data()?;
     let later = JobOptions { resource: Some(group_id), ..JobOptions::default() };
-    ctx.enqueue_with(&Reassess { group_id, end: DependencyEnd::Source, cursor: None }, later);
+    ctx.enqueue_with(
+        &ReassessDependenciesJob { group_id, end: DependencyEnd::Source, cursor: None },
+        later,
+    );
     Ok(Outcome::Done)
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: Reassess) -> JobResult<Reassess> {
-    let touched = ctx.documents::<Dependency>().query().equals(job.end.field(), job.group_id);
+pub(crate) fn run(
+    ctx: &JobCtx,
+    job: ReassessDependenciesJob,
+) -> JobResult<ReassessDependenciesJob> {
+    let touched =
+        ctx.documents::<StoredGroupDependency>().query().equals(job.end.field(), job.group_id);
     let page = touched.cursor(job.cursor).limit(STEP).page()?;
     for mut dependency in page.items {
         reassess(ctx, &mut dependency)?;
     }
     Ok(match (page.next_cursor, job.end) {
-        (None, DependencyEnd::Source) => {
-            Outcome::Continue(Reassess { end: DependencyEnd::Target, cursor: None, ..job })
-        }
+        (None, DependencyEnd::Source) => Outcome::Continue(ReassessDependenciesJob {
+            end: DependencyEnd::Target,
+            cursor: None,
+            ..job
+        }),
         (None, DependencyEnd::Target) => Outcome::Done,
-        (cursor, _) => Outcome::Continue(Reassess { cursor, ..job }),
+        (cursor, _) => Outcome::Continue(ReassessDependenciesJob { cursor, ..job }),
     })
 }
 
-fn reassess(ctx: &JobCtx, dependency: &mut Stored<Dependency>) -> Result<(), JobError> {
+fn reassess(ctx: &JobCtx, dependency: &mut Stored<StoredGroupDependency>) -> Result<(), JobError> {
     let ends = [dependency.source_group_id, dependency.target_group_id];
     let groups = ctx.documents::<UserGroup>().get_many(ends)?;
     if let [source, target] = groups.as_slice()

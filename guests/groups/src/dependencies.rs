@@ -36,7 +36,8 @@ pub(crate) enum DependencyOrigin {
 
 /// A stored dependency of one group on another.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Dependency {
+#[schemars(rename = "Dependency")]
+pub(crate) struct StoredGroupDependency {
     crosses_trust_boundary: bool,
     data_classification: DataClassification,
     evidence_ids: Vec<Uuid>,
@@ -46,9 +47,9 @@ pub(crate) struct Dependency {
     pub(crate) target_group_id: Uuid,
 }
 
-document!(Dependency, "dependencies");
+document!(StoredGroupDependency, "dependencies");
 
-impl Dependency {
+impl StoredGroupDependency {
     /// Returns a new dependency between two groups with its evidence.
     pub(crate) fn between(
         source: &Stored<UserGroup>,
@@ -101,11 +102,11 @@ impl Dependency {
 pub(crate) struct GroupDependency {
     id: Uuid,
     #[serde(flatten)]
-    dependency: Dependency,
+    dependency: StoredGroupDependency,
 }
 
-impl From<Stored<Dependency>> for GroupDependency {
-    fn from(stored: Stored<Dependency>) -> Self {
+impl From<Stored<StoredGroupDependency>> for GroupDependency {
+    fn from(stored: Stored<StoredGroupDependency>) -> Self {
         Self { id: stored.uuid(), dependency: stored.value }
     }
 }
@@ -151,8 +152,8 @@ struct DependencyEventFields {
     crosses_trust_boundary: bool,
 }
 
-impl From<&Dependency> for DependencyEventFields {
-    fn from(dependency: &Dependency) -> Self {
+impl From<&StoredGroupDependency> for DependencyEventFields {
+    fn from(dependency: &StoredGroupDependency) -> Self {
         Self {
             source_group_id: dependency.source_group_id,
             target_group_id: dependency.target_group_id,
@@ -165,7 +166,7 @@ impl From<&Dependency> for DependencyEventFields {
 /// Stores a new dependency between groups and publishes its event.
 pub(crate) fn keep(
     scope: &area_sdk::Scope,
-    dependency: &Dependency,
+    dependency: &StoredGroupDependency,
 ) -> Result<Uuid, area_sdk::DocumentError> {
     let dependency_id = scope.new_id();
     scope.documents().create(dependency_id, dependency)?;
@@ -194,7 +195,8 @@ pub(crate) fn create(
     let source = group(ctx, "source_group_id", new.source_group_id)?;
     let target = group(ctx, "target_group_id", new.target_group_id)?;
     let evidence = evidence::about(ctx, &source, &target, &new.relationship_kind)?;
-    let dependency = Dependency::between(&source, &target, new.relationship_kind, evidence);
+    let dependency =
+        StoredGroupDependency::between(&source, &target, new.relationship_kind, evidence);
     let id = keep(ctx, &dependency)?;
     Ok(Created(GroupDependency { id, dependency }))
 }
@@ -213,7 +215,7 @@ pub(crate) fn list(
     Params(params): Params<ListParams>,
     paging: Paging,
 ) -> Result<Page<GroupDependency>> {
-    let query = ctx.documents::<Dependency>().query();
+    let query = ctx.documents::<StoredGroupDependency>().query();
     let query = query
         .equals_if("source_group_id", params.source_group_id)
         .equals_if("target_group_id", params.target_group_id)
@@ -223,13 +225,13 @@ pub(crate) fn list(
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<GroupDependency>> {
-    let dependency = ctx.documents::<Dependency>().get(id)?;
+    let dependency = ctx.documents::<StoredGroupDependency>().get(id)?;
     let version = dependency.version;
     Ok(Versioned(dependency.into(), version))
 }
 
 pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
-    let dependency = ctx.documents::<Dependency>().get(id)?;
+    let dependency = ctx.documents::<StoredGroupDependency>().get(id)?;
     ctx.check_if_match(dependency.version)?;
     ctx.documents().delete(&dependency)?;
     ctx.publish(DependencyDeleted { dependency_id: id, facts: (&dependency.value).into() });

@@ -9,7 +9,7 @@ use area_shared::catalog::{UserGroup, resolve};
 use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
 use area_shared::uploads::{self, UploadContent};
 
-use crate::dependencies::{self, Dependency};
+use crate::dependencies::{self, StoredGroupDependency};
 use crate::groups;
 
 /// Maximum size of the name of a relationship's target, in bytes. No group has a longer name.
@@ -19,9 +19,9 @@ const MAX_TARGET_BYTES: usize = 1_000;
 const LOOKED_THROUGH: u32 = 200;
 
 /// Imports evidence records of kind `relationship` as dependencies between groups.
-pub(crate) struct RelationshipConsumer;
+pub(crate) struct RelationshipEvidenceConsumer;
 
-impl EvidenceConsumer for RelationshipConsumer {
+impl EvidenceConsumer for RelationshipEvidenceConsumer {
     const JOB: &'static str = "import_relationships";
     const RECORD_KINDS: &'static [&'static str] = &["relationship"];
     const STEP: u32 = 100;
@@ -129,7 +129,8 @@ fn keep(
     if source.id == target.id {
         return Ok(());
     }
-    let same = ctx.documents::<Dependency>().query().equals("source_group_id", &source.id);
+    let same =
+        ctx.documents::<StoredGroupDependency>().query().equals("source_group_id", &source.id);
     let same = same.equals("target_group_id", &target.id);
     match same.equals("relationship_kind", &statement.kind).first()? {
         Some(mut dependency) => {
@@ -139,7 +140,8 @@ fn keep(
         }
         None => {
             let evidence = vec![statement.evidence_id];
-            let dependency = Dependency::between(source, target, statement.kind, evidence);
+            let dependency =
+                StoredGroupDependency::between(source, target, statement.kind, evidence);
             dependencies::keep(ctx, &dependency)?;
         }
     }

@@ -10,9 +10,9 @@ use area_sdk::prelude::*;
 use area_shared::evidence::{ENVELOPE_ACCEPTED, EvidenceConsumer};
 use area_shared::uploads::UploadReady;
 
-use assessment::Reassess;
-use dependencies::{Dependency, DependencyCreated, DependencyDeleted};
-use evidence::RelationshipConsumer;
+use assessment::ReassessDependenciesJob;
+use dependencies::{DependencyCreated, DependencyDeleted, StoredGroupDependency};
+use evidence::RelationshipEvidenceConsumer;
 
 const DEPENDENCIES: &str = "/v1/workspaces/{workspace_id}/group-dependencies";
 const DEPENDENCY: &str = "/v1/workspaces/{workspace_id}/group-dependencies/{dependency_id}";
@@ -23,7 +23,7 @@ pub fn area() -> Area {
         .summary("Dependencies between groups")
         .uses(&[Capability::Blobs])
         .collection(
-            Collection::of::<Dependency>()
+            Collection::of::<StoredGroupDependency>()
                 .summary("Dependencies between groups, and their kind")
                 .text("source_group_id")
                 .text("target_group_id")
@@ -36,11 +36,11 @@ pub fn area() -> Area {
         )
         .event::<DependencyCreated>("A dependency between groups became known")
         .event::<DependencyDeleted>("A dependency between groups was deleted")
-        .on(ENVELOPE_ACCEPTED, RelationshipConsumer::accepted)
-        .on(UploadReady::NAME, RelationshipConsumer::ready)
+        .on(ENVELOPE_ACCEPTED, RelationshipEvidenceConsumer::accepted)
+        .on(UploadReady::NAME, RelationshipEvidenceConsumer::ready)
         .on("group.updated", assessment::take)
-        .job(Lane::Ingest, 10, 10_000, RelationshipConsumer::run)
-        .job::<Reassess>(Lane::Maintenance, 10, 10_000, assessment::run);
+        .job(Lane::Ingest, 10, 10_000, RelationshipEvidenceConsumer::run)
+        .job::<ReassessDependenciesJob>(Lane::Maintenance, 10, 10_000, assessment::run);
     routes(area)
 }
 

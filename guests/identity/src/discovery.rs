@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::metadata;
 use crate::provider::{
-    ProviderActivated, ProviderEvent, ProviderFailed, ProviderStatus, StoredProvider,
+    ProviderActivated, ProviderDiscoveryFailed, ProviderEvent, ProviderStatus, StoredProvider,
 };
 
 /// Timeout of each of the two HTTP requests to an identity provider, in milliseconds.
@@ -30,22 +30,22 @@ const RETRY_SECONDS: i64 = 10;
 
 /// Job that discovers an identity provider: reads and validates its metadata and keys.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Discover {
+pub(crate) struct DiscoverProviderJob {
     provider_id: Uuid,
     /// Number of this discovery. The result is discarded if the provider has another number.
     discovery: u32,
-    prepared: Option<DiscoveryRequest>,
+    prepared: Option<IssuerToDiscover>,
 }
 
 /// Issuer whose metadata the next step of the job requests. Only the attempt that read the issuer
 /// uses it.
 #[derive(Clone, Serialize, Deserialize)]
-struct DiscoveryRequest {
+struct IssuerToDiscover {
     attempt: u32,
     issuer: String,
 }
 
-job!(Discover, "discover_identity_provider");
+job!(DiscoverProviderJob, "discover_identity_provider");
 
 /// Metadata of an identity provider, and the digest of its keys, after they were fetched.
 struct ProviderDocuments {
@@ -54,12 +54,12 @@ struct ProviderDocuments {
 }
 
 /// Error code of a failed discovery, and whether a retry may succeed.
-struct Failure {
+struct DiscoveryFailure {
     code: &'static str,
     transient: bool,
 }
 
-impl From<&'static str> for Failure {
+impl From<&'static str> for DiscoveryFailure {
     fn from(code: &'static str) -> Self {
         Self { code, transient: false }
     }
@@ -69,11 +69,11 @@ impl From<&'static str> for Failure {
 /// provider; the caller stores it.
 pub(crate) fn enqueue(ctx: &Ctx, provider_id: Uuid, provider: &mut StoredProvider) {
     provider.discovery = provider.discovery.wrapping_add(1);
-    let job = Discover { provider_id, discovery: provider.discovery, prepared: None };
+    let job = DiscoverProviderJob { provider_id, discovery: provider.discovery, prepared: None };
     ctx.enqueue_with(&job, JobOptions { resource: Some(provider_id), ..JobOptions::default() });
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: Discover) -> JobResult<Discover> {
+pub(crate) fn run(ctx: &JobCtx, job: DiscoverProviderJob) -> JobResult<DiscoverProviderJob> {
     match &job.prepared {
         Some(prepared) if prepared.attempt == ctx.attempt() => {
             let found = discover(ctx, &prepared.issuer);
@@ -85,18 +85,21 @@ pub(crate) fn run(ctx: &JobCtx, job: Discover) -> JobResult<Discover> {
 
 /// Returns the identity provider to discover; `None` if it was deleted or a newer discovery
 /// replaced this one.
-fn look_up(ctx: &JobCtx, job: &Discover) -> Result<Option<Stored<StoredProvider>>, JobError> {
+fn look_up(
+    ctx: &JobCtx,
+    job: &DiscoverProviderJob,
+) -> Result<Option<Stored<StoredProvider>>, JobError> {
     let found = ctx.documents::<StoredProvider>().find(job.provider_id)?;
     Ok(found.filter(|provider| provider.discovery == job.discovery))
 }
 
-fn prepare(ctx: &JobCtx, job: Discover) -> JobResult<Discover> {
+fn prepare(ctx: &JobCtx, job: DiscoverProviderJob) -> JobResult<DiscoverProviderJob> {
     let Some(provider) = look_up(ctx, &job)? else { return Ok(Outcome::Done) };
-    let prepared = DiscoveryRequest { attempt: ctx.attempt(), issuer: provider.value.issuer };
-    Ok(Outcome::Continue(Discover { prepared: Some(prepared), ..job }))
+    let prepared = IssuerToDiscover { attempt: ctx.attempt(), issuer: provider.value.issuer };
+    Ok(Outcome::Continue(DiscoverProviderJob { prepared: Some(prepared), ..job }))
 }
 
-fn discover(ctx: &JobCtx, issuer: &str) -> Result<ProviderDocuments, Failure> {
+fn discover(ctx: &JobCtx, issuer: &str) -> Result<ProviderDocuments, DiscoveryFailure> {
     let body = fetch(ctx, metadata::url(issuer), MOST_METADATA_BYTES)?;
     let metadata = metadata::read(issuer, &body, |url| ctx.check_url(url).is_ok())?;
     let jwks_uri = metadata.get("jwks_uri").and_then(Value::as_str).unwrap_or_default();
@@ -107,7 +110,7 @@ fn discover(ctx: &JobCtx, issuer: &str) -> Result<ProviderDocuments, Failure> {
 
 /// Returns the body of a 200 response. Refuses redirects, because a redirect leads to a server that
 /// does not prove the issuer's name.
-fn fetch(ctx: &JobCtx, url: String, max_response_bytes: u32) -> Result<Vec<u8>, Failure> {
+fn fetch(ctx: &JobCtx, url: String, max_response_bytes: u32) -> Result<Vec<u8>, DiscoveryFailure> {
     let accept = Header { name: "accept".to_owned(), value: "application/json".to_owned() };
     let request = Outgoing {
         method: "GET".to_owned(),
@@ -123,13 +126,15 @@ fn fetch(ctx: &JobCtx, url: String, max_response_bytes: u32) -> Result<Vec<u8>, 
         200 => Ok(answer.body),
         300..=399 => Err("redirected".into()),
         404 | 410 => Err("not_found".into()),
-        408 | 429 | 500..=599 => Err(Failure { code: "provider_unavailable", transient: true }),
+        408 | 429 | 500..=599 => {
+            Err(DiscoveryFailure { code: "provider_unavailable", transient: true })
+        }
         _ => Err("request_rejected".into()),
     }
 }
 
-fn failure(error: &EgressError) -> Failure {
-    let passing = |code| Failure { code, transient: true };
+fn failure(error: &EgressError) -> DiscoveryFailure {
+    let passing = |code| DiscoveryFailure { code, transient: true };
     match error {
         EgressError::Refused(_) => "address_refused".into(),
         EgressError::Unresolved => passing("unresolved"),
@@ -143,9 +148,9 @@ fn failure(error: &EgressError) -> Failure {
 /// Stores the result of a discovery with the identity provider. A disabled provider stays disabled.
 fn note(
     ctx: &JobCtx,
-    job: &Discover,
-    found: Result<ProviderDocuments, Failure>,
-) -> JobResult<Discover> {
+    job: &DiscoverProviderJob,
+    found: Result<ProviderDocuments, DiscoveryFailure>,
+) -> JobResult<DiscoverProviderJob> {
     let Some(mut provider) = look_up(ctx, job)? else { return Ok(Outcome::Done) };
     let disabled = provider.status == ProviderStatus::Disabled;
     match found {
@@ -170,7 +175,7 @@ fn note(
             if !disabled {
                 provider.status = ProviderStatus::Error;
             }
-            ctx.publish(ProviderFailed(ProviderEvent::of(&provider)));
+            ctx.publish(ProviderDiscoveryFailed(ProviderEvent::of(&provider)));
         }
     }
     ctx.documents().replace(&mut provider)?;

@@ -10,10 +10,10 @@ mod providers;
 
 use area_sdk::prelude::*;
 
-use discovery::Discover;
+use discovery::DiscoverProviderJob;
 use domains::DomainAssignment;
 use provider::{
-    ProviderActivated, ProviderCreated, ProviderDeleted, ProviderDisabled, ProviderFailed,
+    ProviderActivated, ProviderCreated, ProviderDeleted, ProviderDisabled, ProviderDiscoveryFailed,
     ProviderRotated, StoredProvider,
 };
 
@@ -24,11 +24,16 @@ pub fn area() -> Area {
         .uses(&[Capability::Secrets, Capability::Crypto, Capability::Egress])
         .event::<ProviderCreated>("An identity provider was created")
         .event::<ProviderActivated>("An identity provider was discovered and can be used")
-        .event::<ProviderFailed>("An identity provider could not be discovered")
+        .event::<ProviderDiscoveryFailed>("An identity provider could not be discovered")
         .event::<ProviderRotated>("An identity provider was rotated")
         .event::<ProviderDisabled>("An identity provider was disabled")
         .event::<ProviderDeleted>("An identity provider was deleted")
-        .job::<Discover>(Lane::Maintenance, 5, discovery::JOB_TIMEOUT_MS, discovery::run);
+        .job::<DiscoverProviderJob>(
+            Lane::Maintenance,
+            5,
+            discovery::JOB_TIMEOUT_MS,
+            discovery::run,
+        );
     state_routes(provider_routes(collections(area)))
 }
 

@@ -48,18 +48,20 @@ fn object(body: &[u8]) -> Option<Map<String, Value>> {
     if text.contains("\\u0000") {
         return None;
     }
-    serde_json::from_str::<UniqueMemberObject>(text).ok().map(|UniqueMemberObject(members)| members)
+    serde_json::from_str::<JsonObjectWithoutDuplicates>(text)
+        .ok()
+        .map(|JsonObjectWithoutDuplicates(members)| members)
 }
 
 /// A JSON object without duplicate members. If `issuer` occurred twice, one parser would use the
 /// first value and another the last.
-struct UniqueMemberObject(Map<String, Value>);
+struct JsonObjectWithoutDuplicates(Map<String, Value>);
 
-impl<'de> Deserialize<'de> for UniqueMemberObject {
+impl<'de> Deserialize<'de> for JsonObjectWithoutDuplicates {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct UniqueMemberVisitor;
-        impl<'de> Visitor<'de> for UniqueMemberVisitor {
-            type Value = UniqueMemberObject;
+        struct JsonObjectVisitor;
+        impl<'de> Visitor<'de> for JsonObjectVisitor {
+            type Value = JsonObjectWithoutDuplicates;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -68,17 +70,17 @@ impl<'de> Deserialize<'de> for UniqueMemberObject {
             fn visit_map<A: MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> Result<UniqueMemberObject, A::Error> {
+            ) -> Result<JsonObjectWithoutDuplicates, A::Error> {
                 let mut members = Map::new();
                 while let Some((name, value)) = map.next_entry::<String, Value>()? {
                     if members.insert(name, value).is_some() {
                         return Err(A::Error::custom("a member is duplicated"));
                     }
                 }
-                Ok(UniqueMemberObject(members))
+                Ok(JsonObjectWithoutDuplicates(members))
             }
         }
-        deserializer.deserialize_map(UniqueMemberVisitor)
+        deserializer.deserialize_map(JsonObjectVisitor)
     }
 }
 

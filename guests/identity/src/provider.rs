@@ -25,7 +25,8 @@ pub(crate) enum ProviderStatus {
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Attribute {
+#[schemars(rename = "Attribute")]
+pub(crate) enum UserAttribute {
     Subject,
     Email,
     Name,
@@ -33,7 +34,7 @@ pub(crate) enum Attribute {
 }
 
 /// Name of the token's claim for each attribute of a user.
-pub(crate) type ClaimsMapping = BTreeMap<Attribute, String>;
+pub(crate) type ClaimsMapping = BTreeMap<UserAttribute, String>;
 
 /// A role that the groups in a token can assign. It cannot be owner, because only owners appoint
 /// owners.
@@ -189,9 +190,10 @@ event!(ProviderActivated, "identity_provider.activated");
 
 /// Published when the discovery of an identity provider failed.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ProviderFailed(pub(crate) ProviderEvent);
+#[schemars(rename = "ProviderFailed")]
+pub(crate) struct ProviderDiscoveryFailed(pub(crate) ProviderEvent);
 
-event!(ProviderFailed, "identity_provider.failed");
+event!(ProviderDiscoveryFailed, "identity_provider.failed");
 
 /// Published when an admin rotated the secret or keys of an identity provider.
 #[derive(Serialize, JsonSchema)]

@@ -6,9 +6,9 @@ use area_sdk::prelude::*;
 use crate::discovery;
 use crate::domains;
 use crate::provider::{
-    Attribute, ClaimsMapping, IdentityProvider, ProviderCreated, ProviderDeleted, ProviderDetails,
+    ClaimsMapping, IdentityProvider, ProviderCreated, ProviderDeleted, ProviderDetails,
     ProviderDisabled, ProviderEvent, ProviderRotated, ProviderStatus, RoleMapping, StoredProvider,
-    details, secret_name, view,
+    UserAttribute, details, secret_name, view,
 };
 
 /// Maximum number of identity providers of a workspace, because operation 6 lists all of them.
@@ -60,7 +60,8 @@ pub(crate) struct IdentityProviderChanges {
 
 /// A request to rotate the client secret of a provider and to read its keys again.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Rotation {
+#[schemars(rename = "Rotation")]
+pub(crate) struct RotateSecretRequest {
     /// New client secret; if absent, the current one stays.
     #[schemars(length(min = 1, max = 1000), extend("writeOnly" = true))]
     client_secret: Option<String>,
@@ -98,8 +99,11 @@ fn claims(mut mapping: ClaimsMapping) -> Result<ClaimsMapping> {
     for claim in mapping.values() {
         check_word("/claims_mapping", claim)?;
     }
-    let usual =
-        [(Attribute::Subject, "sub"), (Attribute::Email, "email"), (Attribute::Name, "name")];
+    let usual = [
+        (UserAttribute::Subject, "sub"),
+        (UserAttribute::Email, "email"),
+        (UserAttribute::Name, "name"),
+    ];
     for (attribute, claim) in usual {
         mapping.entry(attribute).or_insert_with(|| claim.to_owned());
     }
@@ -114,7 +118,7 @@ fn roles(mapping: RoleMapping, claims: &ClaimsMapping) -> Result<RoleMapping> {
     for group in mapping.keys() {
         check_word("/role_mapping", group)?;
     }
-    if !mapping.is_empty() && !claims.contains_key(&Attribute::Groups) {
+    if !mapping.is_empty() && !claims.contains_key(&UserAttribute::Groups) {
         let message = "names groups, but claims_mapping does not name their claim";
         return Err(
             Problem::validation("/role_mapping", message).hint("Add \"groups\" to claims_mapping.")
@@ -215,7 +219,7 @@ pub(crate) fn update(
 pub(crate) fn rotate(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
-    Body(rotation): Body<Rotation>,
+    Body(rotation): Body<RotateSecretRequest>,
 ) -> Result<Versioned<ProviderDetails>> {
     let mut provider = ctx.documents::<StoredProvider>().get(id)?;
     ctx.check_if_match(provider.version)?;

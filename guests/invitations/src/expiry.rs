@@ -7,19 +7,19 @@ use crate::invitation::{InvitationExpired, Status, StoredInvitation};
 
 /// Job that marks an invitation as expired.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct ExpireInvitation {
+pub(crate) struct ExpireInvitationJob {
     invitation_id: Uuid,
 }
 
-job!(ExpireInvitation, "expire_invitation");
+job!(ExpireInvitationJob, "expire_invitation");
 
 /// Enqueues the job that marks an invitation as expired, for the time of its expiry.
 pub(crate) fn plan(scope: &Scope, id: Uuid, expires_at: Timestamp) {
     let later = JobOptions { at: Some(expires_at), resource: Some(id), dedupe_key: None };
-    scope.enqueue_with(&ExpireInvitation { invitation_id: id }, later);
+    scope.enqueue_with(&ExpireInvitationJob { invitation_id: id }, later);
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: ExpireInvitation) -> JobResult<ExpireInvitation> {
+pub(crate) fn run(ctx: &JobCtx, job: ExpireInvitationJob) -> JobResult<ExpireInvitationJob> {
     let found = ctx.documents::<StoredInvitation>().find(job.invitation_id)?;
     let Some(mut invitation) = found.filter(|found| found.status == Status::Pending) else {
         return Ok(Outcome::Done);

@@ -92,13 +92,14 @@ impl StoredInvitation {
 /// Time at which the last e-mail of an invitation was sent. The document's id is the invitation's.
 /// It is not part of the invitation, so that sending an e-mail does not change its version.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Delivery {
+#[schemars(rename = "Delivery")]
+pub(crate) struct LatestEmailDelivery {
     sent_at: Timestamp,
 }
 
-document!(Delivery, "deliveries");
+document!(LatestEmailDelivery, "deliveries");
 
-impl Delivery {
+impl LatestEmailDelivery {
     /// Stores that an e-mail of an invitation was sent at this time.
     pub(crate) fn record(
         scope: &Scope,

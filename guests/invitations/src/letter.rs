@@ -6,8 +6,8 @@ use area_sdk::prelude::*;
 use area_sdk::text::name;
 use area_sdk::{JobError, JobOptions, MailError, Message};
 
-use crate::invitation::{Delivery, Status, StoredInvitation};
-use crate::respond::{ACCEPT, Claims, DECLINE};
+use crate::invitation::{LatestEmailDelivery, Status, StoredInvitation};
+use crate::respond::{ACCEPT, DECLINE, InvitationLinkClaims};
 
 /// Subject of every invitation's e-mail.
 const SUBJECT: &str = "Invitation to a workspace";
@@ -21,7 +21,7 @@ const PAUSE_SECONDS: i64 = 2 * 3600;
 
 /// Job that sends the e-mail of an invitation.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct SendInvitation {
+pub(crate) struct SendInvitationJob {
     invitation_id: Uuid,
     /// Value of [`StoredInvitation::sent`] for this e-mail. After a newer one is enqueued, this one
     /// is not sent.
@@ -46,27 +46,27 @@ struct MailVariables {
 }
 
 /// Signed tokens in the links of an invitation's e-mail.
-struct Tokens {
+struct EmailLinkTokens {
     accept: String,
     decline: String,
     /// Token to register an account with the address; `None` if an account exists.
     register: Option<String>,
 }
 
-job!(SendInvitation, "send_invitation");
+job!(SendInvitationJob, "send_invitation");
 
 /// Enqueues the e-mail of an invitation.
 pub(crate) fn post(ctx: &Ctx, invitation: &Stored<StoredInvitation>) {
     let (id, base_url) = (invitation.uuid(), ctx.base_url().to_owned());
     let sent = Some(invitation.sent);
     let job =
-        SendInvitation { invitation_id: id, sent, base_url, letter: None, delivered_at: None };
+        SendInvitationJob { invitation_id: id, sent, base_url, letter: None, delivered_at: None };
     ctx.enqueue_with(&job, JobOptions { resource: Some(id), ..JobOptions::default() });
 }
 
-pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitation> {
+pub(crate) fn send(ctx: &JobCtx, job: SendInvitationJob) -> JobResult<SendInvitationJob> {
     if let Some(sent_at) = job.delivered_at {
-        Delivery::record(ctx, job.invitation_id, sent_at)?;
+        LatestEmailDelivery::record(ctx, job.invitation_id, sent_at)?;
         return Ok(Outcome::Done);
     }
     let found = ctx.documents::<StoredInvitation>().find(job.invitation_id)?;
@@ -79,9 +79,9 @@ pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitatio
     };
     let Some(letter) = &job.letter else {
         let letter = Some(MailVariables::about(ctx, &invitation));
-        return Ok(Outcome::Continue(SendInvitation { letter, ..job }));
+        return Ok(Outcome::Continue(SendInvitationJob { letter, ..job }));
     };
-    let tokens = Tokens::sign(ctx, &invitation, letter);
+    let tokens = EmailLinkTokens::sign(ctx, &invitation, letter);
     let app_url = ctx.setting("app_url");
     let message = Message {
         to: invitation.email.clone(),
@@ -92,7 +92,7 @@ pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitatio
     match ctx.send_mail(&message) {
         Ok(()) => {
             let delivered_at = Some(ctx.now());
-            Ok(Outcome::Continue(SendInvitation { delivered_at, ..job }))
+            Ok(Outcome::Continue(SendInvitationJob { delivered_at, ..job }))
         }
         Err(MailError::Unavailable(why)) if ctx.attempt() > QUICK_ATTEMPTS => {
             let at = ctx.now().plus_seconds(PAUSE_SECONDS);
@@ -106,10 +106,10 @@ pub(crate) fn send(ctx: &JobCtx, job: SendInvitation) -> JobResult<SendInvitatio
     }
 }
 
-impl Tokens {
+impl EmailLinkTokens {
     fn sign(scope: &Scope, invitation: &Stored<StoredInvitation>, letter: &MailVariables) -> Self {
         let until = invitation.expires_at;
-        let claims = Claims { invitation_id: invitation.uuid() };
+        let claims = InvitationLinkClaims { invitation_id: invitation.uuid() };
         let vouch = || scope.vouch(&invitation.email, until);
         Self {
             accept: scope.sign_link(ACCEPT, &claims, until),
@@ -133,7 +133,7 @@ impl MailVariables {
     fn text(
         &self,
         invitation: &StoredInvitation,
-        tokens: &Tokens,
+        tokens: &EmailLinkTokens,
         app_url: Option<&str>,
         base_url: &str,
     ) -> String {
@@ -153,7 +153,7 @@ impl MailVariables {
     }
 }
 
-impl Tokens {
+impl EmailLinkTokens {
     /// Formats links to the operator's web application. The tokens are in the fragment, which
     /// browsers do not send to the server.
     fn as_links(&self, app_url: &str) -> String {

@@ -14,12 +14,12 @@ mod respond;
 use area_sdk::LinkHolder;
 use area_sdk::prelude::*;
 
-use expiry::ExpireInvitation;
+use expiry::ExpireInvitationJob;
 use invitation::{
-    Delivery, InvitationAccepted, InvitationCreated, InvitationDeclined, InvitationExpired,
-    InvitationRevoked, StoredInvitation,
+    InvitationAccepted, InvitationCreated, InvitationDeclined, InvitationExpired,
+    InvitationRevoked, LatestEmailDelivery, StoredInvitation,
 };
-use letter::SendInvitation;
+use letter::SendInvitationJob;
 
 /// Declares the area `invitations`: its operations, collections, events and jobs.
 pub fn area() -> Area {
@@ -41,15 +41,16 @@ pub fn area() -> Area {
                 .unique(&["pending_email"]),
         )
         .collection(
-            Collection::of::<Delivery>().summary("Time of the last e-mail of each invitation"),
+            Collection::of::<LatestEmailDelivery>()
+                .summary("Time of the last e-mail of each invitation"),
         )
         .event::<InvitationCreated>("A person was invited to the workspace")
         .event::<InvitationAccepted>("An invitation was accepted: the workspace has a new member")
         .event::<InvitationDeclined>("An invitation was declined")
         .event::<InvitationRevoked>("An invitation was revoked")
         .event::<InvitationExpired>("An invitation expired")
-        .job::<SendInvitation>(Lane::Delivery, letter::ATTEMPTS, 30_000, letter::send)
-        .job::<ExpireInvitation>(Lane::Maintenance, 5, 10_000, expiry::run);
+        .job::<SendInvitationJob>(Lane::Delivery, letter::ATTEMPTS, 30_000, letter::send)
+        .job::<ExpireInvitationJob>(Lane::Maintenance, 5, 10_000, expiry::run);
     with_answers(with_management(area))
 }
 

@@ -2,14 +2,16 @@
 
 use area_sdk::prelude::*;
 
-use crate::invitation::{Delivery, Invitation, InvitingWorkspace, Status, StoredInvitation};
+use crate::invitation::{
+    Invitation, InvitingWorkspace, LatestEmailDelivery, Status, StoredInvitation,
+};
 
 /// Maximum number of invitations in the response of operation 21.
 const LISTED: u32 = 100;
 
 pub(crate) fn newest(ctx: &Ctx) -> Result<Vec<Invitation>> {
     let mut newest = ctx.documents::<StoredInvitation>().query().limit(LISTED).list()?;
-    Delivery::apply(ctx, &mut newest)?;
+    LatestEmailDelivery::apply(ctx, &mut newest)?;
     let place = InvitingWorkspace::of(ctx);
     Ok(newest.into_iter().map(|invitation| current(ctx, &place, invitation)).collect())
 }
@@ -17,14 +19,14 @@ pub(crate) fn newest(ctx: &Ctx) -> Result<Vec<Invitation>> {
 pub(crate) fn page(ctx: &Ctx, paging: Paging) -> Result<Page<Invitation>> {
     let all = ctx.documents::<StoredInvitation>().query();
     let mut page = all.paging(paging).page()?;
-    Delivery::apply(ctx, &mut page.items)?;
+    LatestEmailDelivery::apply(ctx, &mut page.items)?;
     let place = InvitingWorkspace::of(ctx);
     Ok(page.map(|invitation| current(ctx, &place, invitation)))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invitation>> {
     let mut invitation = ctx.documents::<StoredInvitation>().get(id)?;
-    Delivery::apply(ctx, std::slice::from_mut(&mut invitation))?;
+    LatestEmailDelivery::apply(ctx, std::slice::from_mut(&mut invitation))?;
     let version = invitation.version;
     Ok(Versioned(current(ctx, &InvitingWorkspace::of(ctx), invitation), version))
 }

@@ -5,8 +5,8 @@ use area_sdk::text::name;
 use email_address::EmailAddress;
 
 use crate::invitation::{
-    Delivery, GOOD_FOR_SECONDS, Invitation, InvitationCreated, InvitationRevoked, InvitedRole,
-    InvitingWorkspace, Status, StoredInvitation,
+    GOOD_FOR_SECONDS, Invitation, InvitationCreated, InvitationRevoked, InvitedRole,
+    InvitingWorkspace, LatestEmailDelivery, Status, StoredInvitation,
 };
 use crate::{expiry, letter};
 
@@ -162,7 +162,7 @@ pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
 fn pending(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredInvitation>> {
     let mut invitation = ctx.documents::<StoredInvitation>().get(id)?;
     ctx.check_if_match(invitation.version)?;
-    Delivery::apply(ctx, std::slice::from_mut(&mut invitation))?;
+    LatestEmailDelivery::apply(ctx, std::slice::from_mut(&mut invitation))?;
     if invitation.status_at(ctx.now()) == Status::Pending {
         Ok(invitation)
     } else {

@@ -6,8 +6,8 @@ use area_sdk::text::name;
 use area_sdk::{LinkClaims, NoSuchUser};
 
 use crate::invitation::{
-    Delivery, Invitation, InvitationAccepted, InvitationDeclined, InvitingWorkspace, Status,
-    StoredInvitation,
+    Invitation, InvitationAccepted, InvitationDeclined, InvitingWorkspace, LatestEmailDelivery,
+    Status, StoredInvitation,
 };
 use crate::manage::{may_invite, not_pending};
 
@@ -18,11 +18,14 @@ pub(crate) const DECLINE: &str = "decline_invitation";
 
 /// Data in the signed links of an invitation's e-mail.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Claims {
+pub(crate) struct InvitationLinkClaims {
     pub(crate) invitation_id: Uuid,
 }
 
-pub(crate) fn accept(ctx: &Ctx, LinkClaims(claims): LinkClaims<Claims>) -> Result<Invitation> {
+pub(crate) fn accept(
+    ctx: &Ctx,
+    LinkClaims(claims): LinkClaims<InvitationLinkClaims>,
+) -> Result<Invitation> {
     let mut invitation = answered(ctx, &claims)?;
     check_inviter(ctx, &invitation)?;
     ctx.add_member(ctx.user(), invitation.role.into())
@@ -47,7 +50,10 @@ fn check_inviter(ctx: &Ctx, invitation: &StoredInvitation) -> Result<()> {
         .hint("Ask an admin of the workspace to send the invitation again."))
 }
 
-pub(crate) fn decline(ctx: &Ctx, LinkClaims(claims): LinkClaims<Claims>) -> Result<Invitation> {
+pub(crate) fn decline(
+    ctx: &Ctx,
+    LinkClaims(claims): LinkClaims<InvitationLinkClaims>,
+) -> Result<Invitation> {
     let mut invitation = answered(ctx, &claims)?;
     invitation.close(Status::Declined, Some(ctx.now()));
     ctx.documents().replace(&mut invitation)?;
@@ -56,7 +62,7 @@ pub(crate) fn decline(ctx: &Ctx, LinkClaims(claims): LinkClaims<Claims>) -> Resu
 }
 
 /// Returns the pending invitation of the link, if its address is the caller's.
-fn answered(ctx: &Ctx, claims: &Claims) -> Result<Stored<StoredInvitation>> {
+fn answered(ctx: &Ctx, claims: &InvitationLinkClaims) -> Result<Stored<StoredInvitation>> {
     let mut invitation = ctx.documents::<StoredInvitation>().get(claims.invitation_id)?;
     let invited = ctx.account(&invitation.email);
     if invited.is_none_or(|account| account.user != ctx.user().to_string()) {
@@ -67,6 +73,6 @@ fn answered(ctx: &Ctx, claims: &Claims) -> Result<Stored<StoredInvitation>> {
         return Err(not_pending(ctx, &invitation));
     }
     invitation.existing_account = true;
-    Delivery::apply(ctx, std::slice::from_mut(&mut invitation))?;
+    LatestEmailDelivery::apply(ctx, std::slice::from_mut(&mut invitation))?;
     Ok(invitation)
 }

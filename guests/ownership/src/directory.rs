@@ -11,7 +11,7 @@ use area_sdk::{DocumentError, Scope};
 use area_shared::catalog::{Service, UserGroup};
 
 use crate::catalog;
-use crate::codeowners::{Identity, email_local_part};
+use crate::codeowners::{OwnerReference, email_local_part};
 
 /// Users to whom the name of an owner in a CODEOWNERS file resolves.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,12 +100,12 @@ impl OwnerDirectory {
             Some(_) => return Err(format!("several groups have the identity {name}")),
             None => {}
         }
-        match Identity::read(&lower) {
-            Some(Identity::Email(email)) => one(self.by_email.get(email).into_iter(), name),
-            Some(Identity::Name(local)) => {
+        match OwnerReference::read(&lower) {
+            Some(OwnerReference::Email(email)) => one(self.by_email.get(email).into_iter(), name),
+            Some(OwnerReference::Name(local)) => {
                 one(self.by_local_part.get(local).into_iter().flatten(), name)
             }
-            Some(Identity::Role(_)) => {
+            Some(OwnerReference::Role(_)) => {
                 Err(format!("{name} is a role, which only GitLab can resolve"))
             }
             _ => Err(format!("no group has the identity {name}")),

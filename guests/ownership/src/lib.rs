@@ -13,9 +13,9 @@ mod source;
 use area_sdk::prelude::*;
 
 use preview::apply::OwnershipApplied;
-use preview::{PreviewItem, StoredPreview};
-use source::Source;
-use source::import::{ImportOwnership, OwnershipImported};
+use preview::{StoredPreview, StoredPreviewedFinding};
+use source::StoredSource;
+use source::import::{ImportOwnershipJob, OwnershipImported};
 use source::intake::EarlyFindingsMarker;
 
 /// Declares the area `ownership`: its operations, collections, events and jobs.
@@ -27,13 +27,13 @@ pub fn area() -> Area {
         .event::<OwnershipApplied>("A preview was applied: findings are to be assigned")
         .on("audit.started", source::intake::audit_started)
         .on("audit.findings_imported", source::intake::findings_imported)
-        .job::<ImportOwnership>(Lane::Ingest, 5, 30_000, source::import::run);
+        .job::<ImportOwnershipJob>(Lane::Ingest, 5, 30_000, source::import::run);
     routes(collections(area))
 }
 
 fn collections(area: Area) -> Area {
     area.collection(
-        Collection::of::<Source>()
+        Collection::of::<StoredSource>()
             .summary("Ownership sources of audits; the id is the audit's")
             .text("repository_id")
             .text("state")
@@ -53,7 +53,7 @@ fn collections(area: Area) -> Area {
             .readable_by(&["*"]),
     )
     .collection(
-        Collection::of::<PreviewItem>()
+        Collection::of::<StoredPreviewedFinding>()
             .summary("The findings of a preview")
             .text("preview_id")
             .integer("position")

@@ -45,7 +45,8 @@ pub(crate) enum CitationStatus {
 /// How well current sources support an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum AnswerBasis {
+#[schemars(rename = "AnswerBasis")]
+pub(crate) enum AnswerSupport {
     /// The answer has citations, and all are current.
     Supported,
     /// Some citations of the answer are current.
@@ -160,7 +161,7 @@ impl StoredCitation {
     }
 }
 
-impl AnswerBasis {
+impl AnswerSupport {
     /// Returns how well the current ones of these citations support an answer.
     pub(crate) fn of(citations: &[Citation]) -> Self {
         let stale = citations.iter().filter(|citation| citation.stale).count();

@@ -17,7 +17,7 @@ pub(crate) const MOST_LISTED: usize = 30;
 
 /// Indexes, from 0, of the columns of a questionnaire file with questions, references and answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Columns {
+pub(crate) struct ColumnIndexes {
     pub(crate) question: usize,
     pub(crate) reference: Option<usize>,
     pub(crate) answer: Option<usize>,
@@ -31,7 +31,7 @@ pub(crate) struct Header {
     pub(crate) delimiter: u8,
     /// Number of the header row in the questionnaire file, from 1.
     pub(crate) row: usize,
-    pub(crate) columns: Columns,
+    pub(crate) columns: ColumnIndexes,
     /// Column names in the header row, for messages.
     pub(crate) names: Vec<String>,
     /// Indexes of columns that were not chosen but also have names of questions or answers.
@@ -118,7 +118,7 @@ enum HeaderCertainty {
     Sure,
 }
 
-impl Columns {
+impl ColumnIndexes {
     /// Returns the columns that a row names, with the certainty that it is the header; `None` if
     /// the row cannot be one.
     fn of(row: &Row) -> Option<(Self, HeaderCertainty)> {
@@ -185,7 +185,7 @@ impl Columns {
 fn under(text: &str, delimiter: u8) -> Option<(Header, HeaderCertainty)> {
     let rows = Rows::new(text, delimiter).map_while(Result::ok);
     let mut headers = rows.filter_map(|row| {
-        let (columns, surety) = Columns::of(&row)?;
+        let (columns, surety) = ColumnIndexes::of(&row)?;
         let names = row.cells().map(listed).collect();
         let rivals = columns.rivals(&row);
         Some((Header { delimiter, row: row.number, columns, names, rivals }, surety))

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::formula;
-use crate::header::{self, Columns, Header, MOST_LISTED};
+use crate::header::{self, ColumnIndexes, Header, MOST_LISTED};
 use crate::refused::FileRefusal;
 use crate::rows::{Row, Rows, is_blank};
 use crate::text;
@@ -61,7 +61,7 @@ enum SkipReason {
 
 /// State of parsing a questionnaire file.
 struct QuestionnaireParser {
-    columns: Columns,
+    columns: ColumnIndexes,
     /// Number of questions found in the file so far, including those beyond the maximum.
     count: usize,
     questions: Vec<ImportedQuestion>,

@@ -4,7 +4,7 @@ use area_sdk::Scope;
 use area_sdk::prelude::*;
 use area_sdk::text::name;
 
-use crate::citations::{self, AnswerBasis, Citation};
+use crate::citations::{self, AnswerSupport, Citation};
 use crate::cite::{self, NewCitation};
 use crate::import::ImportedQuestion;
 use crate::questionnaires::{QuestionnaireApproved, StoredQuestionnaire};
@@ -25,7 +25,7 @@ pub(crate) enum QuestionStatus {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Question {
     pub(crate) answer: Option<String>,
-    pub(crate) answer_basis: AnswerBasis,
+    pub(crate) answer_basis: AnswerSupport,
     pub(crate) approved_at: Option<Timestamp>,
     pub(crate) approved_by: Option<Uuid>,
     pub(crate) citations: Vec<Citation>,
@@ -79,7 +79,7 @@ impl StoredQuestion {
 impl Question {
     pub(crate) fn new(stored: Stored<StoredQuestion>, citations: Vec<Citation>) -> Self {
         Self {
-            answer_basis: AnswerBasis::of(&citations),
+            answer_basis: AnswerSupport::of(&citations),
             citations,
             id: stored.uuid(),
             version: stored.version,

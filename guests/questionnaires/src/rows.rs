@@ -76,14 +76,14 @@ pub(crate) fn is_blank(cell: &str) -> bool {
 }
 
 /// Bytes of a text, followed by those of [`LAST_ROW`].
-type TextAndLastRow<'a> = Chain<Cursor<Cow<'a, [u8]>>, &'static [u8]>;
+type TextWithSentinelRow<'a> = Chain<Cursor<Cow<'a, [u8]>>, &'static [u8]>;
 
 /// Iterator over the rows of a CSV text that are not blank.
 #[derive(Debug)]
 pub(crate) struct Rows<'a> {
     text: Cow<'a, str>,
     delimiter: u8,
-    reader: Reader<TextAndLastRow<'a>>,
+    reader: Reader<TextWithSentinelRow<'a>>,
     number: usize,
     ended: bool,
 }

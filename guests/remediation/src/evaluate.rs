@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::evaluations::{self, EvaluationKey};
 use crate::events::{ProgramCompleted, ProgramTransitioned, StepVerified};
-use crate::predicate::{self, Verdict};
+use crate::predicate::{self, PredicateResult};
 use crate::program::StoredProgram;
 use crate::state::{ProgramState, StepState};
 
@@ -61,31 +61,34 @@ struct AuditCompleted {
 
 /// Job that finds the programs for which a completed audit counts, and enqueues their evaluation.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct EvaluatePrograms {
+pub(crate) struct EnqueueEvaluationsJob {
     audit_id: Uuid,
     repository_id: Uuid,
     cursor: Option<String>,
 }
 
-job!(EvaluatePrograms, "remediation_search");
+job!(EnqueueEvaluationsJob, "remediation_search");
 
 /// Job that evaluates one program for a completed audit.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct EvaluateProgram {
+pub(crate) struct EvaluateProgramJob {
     program_id: Uuid,
     audit_id: Uuid,
 }
 
-job!(EvaluateProgram, "remediation_evaluation");
+job!(EvaluateProgramJob, "remediation_evaluation");
 
 pub(crate) fn audit_completed(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let AuditCompleted { audit_id, repository_id } = event.data()?;
     let later = JobOptions { dedupe_key: Some(audit_id.to_string()), ..JobOptions::default() };
-    ctx.enqueue_with(&EvaluatePrograms { audit_id, repository_id, cursor: None }, later);
+    ctx.enqueue_with(&EnqueueEvaluationsJob { audit_id, repository_id, cursor: None }, later);
     Ok(Outcome::Done)
 }
 
-pub(crate) fn programs(ctx: &JobCtx, job: EvaluatePrograms) -> JobResult<EvaluatePrograms> {
+pub(crate) fn programs(
+    ctx: &JobCtx,
+    job: EnqueueEvaluationsJob,
+) -> JobResult<EnqueueEvaluationsJob> {
     let active = ctx.documents::<StoredProgram>().query();
     let active = active.equals("state", name(&ProgramState::Active));
     let page = active.cursor(job.cursor).limit(PROGRAMS_PER_STEP).page()?;
@@ -96,17 +99,18 @@ pub(crate) fn programs(ctx: &JobCtx, job: EvaluatePrograms) -> JobResult<Evaluat
                 dedupe_key: Some(format!("{}/{}", program.id, job.audit_id)),
                 ..JobOptions::default()
             };
-            let evaluate = EvaluateProgram { program_id: program.uuid(), audit_id: job.audit_id };
+            let evaluate =
+                EvaluateProgramJob { program_id: program.uuid(), audit_id: job.audit_id };
             ctx.enqueue_with(&evaluate, later);
         }
     }
     Ok(match page.next_cursor {
-        Some(cursor) => Outcome::Continue(EvaluatePrograms { cursor: Some(cursor), ..job }),
+        Some(cursor) => Outcome::Continue(EnqueueEvaluationsJob { cursor: Some(cursor), ..job }),
         None => Outcome::Done,
     })
 }
 
-pub(crate) fn program(ctx: &JobCtx, job: EvaluateProgram) -> JobResult<EvaluateProgram> {
+pub(crate) fn program(ctx: &JobCtx, job: EvaluateProgramJob) -> JobResult<EvaluateProgramJob> {
     let program = ctx.documents::<StoredProgram>().find(job.program_id)?;
     let audit = ctx.documents::<Audit>().find(job.audit_id)?;
     let (Some(mut program), Some(audit)) = (program, audit) else { return Ok(Outcome::Done) };
@@ -146,14 +150,14 @@ fn evaluate_step(
 ) -> Result<bool, DocumentError> {
     let index = subject.order - 1;
     let verdict = if ctx.attempt() >= LAST_ATTEMPT {
-        Verdict::Error("The evaluation exceeds the available time or memory.".to_owned())
+        PredicateResult::Error("The evaluation exceeds the available time or memory.".to_owned())
     } else {
         predicate::evaluate(&program.steps[index].plan.verification_predicate, &audit.facts)
     };
     let wanted = program.repositories_of(&program.steps[index]);
     let step = &mut program.steps[index];
     step.evaluation_status = evaluations::keep(ctx, subject, &verdict)?;
-    if verdict != Verdict::Holds {
+    if verdict != PredicateResult::Holds {
         step.satisfied_by.remove(&subject.repository_id);
         return Ok(false);
     }

@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-use crate::predicate::Verdict;
+use crate::predicate::PredicateResult;
 use crate::program::StoredProgram;
 use crate::state::EvaluationStatus;
 
@@ -58,12 +58,12 @@ pub(crate) fn exists(scope: &Scope, subject: EvaluationKey) -> Result<bool, Docu
 pub(crate) fn keep(
     scope: &Scope,
     subject: EvaluationKey,
-    verdict: &Verdict,
+    verdict: &PredicateResult,
 ) -> Result<EvaluationStatus, DocumentError> {
     let (status, detail) = match verdict {
-        Verdict::Holds => (EvaluationStatus::Satisfied, None),
-        Verdict::Fails => (EvaluationStatus::Unsatisfied, None),
-        Verdict::Error(why) => (EvaluationStatus::Error, Some(why.clone())),
+        PredicateResult::Holds => (EvaluationStatus::Satisfied, None),
+        PredicateResult::Fails => (EvaluationStatus::Unsatisfied, None),
+        PredicateResult::Error(why) => (EvaluationStatus::Error, Some(why.clone())),
     };
     let EvaluationKey { program_id, order, audit_id, repository_id } = subject;
     let evaluation =

@@ -15,7 +15,7 @@ mod transitions;
 
 use area_sdk::prelude::*;
 
-use evaluate::{EvaluateProgram, EvaluatePrograms};
+use evaluate::{EnqueueEvaluationsJob, EvaluateProgramJob};
 use evaluations::StoredEvaluation;
 use events::{ProgramCompleted, ProgramCreated, ProgramTransitioned, StepVerified};
 use program::StoredProgram;
@@ -33,8 +33,8 @@ pub fn area() -> Area {
         .event::<StepVerified>("An audit verified a step of a remediation program")
         .event::<ProgramCompleted>("An audit verified the last step of a remediation program")
         .on("audit.completed", evaluate::audit_completed)
-        .job::<EvaluatePrograms>(Lane::Ingest, 10, 10_000, evaluate::programs)
-        .job::<EvaluateProgram>(Lane::Ingest, 10, 10_000, evaluate::program);
+        .job::<EnqueueEvaluationsJob>(Lane::Ingest, 10, 10_000, evaluate::programs)
+        .job::<EvaluateProgramJob>(Lane::Ingest, 10, 10_000, evaluate::program);
     operations(collections(area))
 }
 

@@ -198,14 +198,14 @@ impl RemediationProgram {
 }
 
 /// Result of a handler that responds with a program, and its version in `ETag`.
-pub(crate) type ProgramView = Result<Versioned<RemediationProgram>>;
+pub(crate) type ProgramHandlerResult = Result<Versioned<RemediationProgram>>;
 
-pub(crate) fn shown(ctx: &Ctx, program: Stored<StoredProgram>) -> ProgramView {
+pub(crate) fn shown(ctx: &Ctx, program: Stored<StoredProgram>) -> ProgramHandlerResult {
     let version = program.version;
     Ok(Versioned(RemediationProgram::of(program, ctx.workspace_id()), version))
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> ProgramView {
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> ProgramHandlerResult {
     shown(ctx, ctx.documents().get(id)?)
 }
 

@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 use area_sdk::text::name;
 
 use crate::events::ProgramTransitioned;
-use crate::program::{ProgramView, StoredProgram, shown};
+use crate::program::{ProgramHandlerResult, StoredProgram, shown};
 use crate::state::ProgramState;
 
 /// Text for the OpenAPI document: which changes of state are allowed.
@@ -42,7 +42,7 @@ pub(crate) fn transition(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(asked): Body<NewTransition>,
-) -> ProgramView {
+) -> ProgramHandlerResult {
     let mut program = ctx.documents::<StoredProgram>().get(id)?;
     ctx.check_if_match(program.version)?;
     let (from, to) = (program.state, asked.to_state);

@@ -40,11 +40,11 @@ document!(PendingInstall, "pending_installs");
 
 /// Job that deletes a started installation once its `state` parameter has expired.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct ForgetState {
+pub(crate) struct ForgetInstallStateJob {
     state_id: Uuid,
 }
 
-job!(ForgetState, "forget_state");
+job!(ForgetInstallStateJob, "forget_state");
 
 /// Claims of the signed `state` parameter of an installation URL.
 #[derive(Serialize, Deserialize)]
@@ -63,20 +63,20 @@ pub(crate) struct StartInstall {
 /// Response with the URL of the repository host that the user must open.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Install", extend("x-single-use" = true))]
-pub(crate) struct InstallStarted {
+pub(crate) struct StartInstallResponse {
     installation_url: String,
 }
 
-pub(crate) fn start(ctx: &Ctx, Body(_): Body<StartInstall>) -> Result<InstallStarted> {
+pub(crate) fn start(ctx: &Ctx, Body(_): Body<StartInstall>) -> Result<StartInstallResponse> {
     let app_url = ctx.setting(APP_URL).filter(|url| is_app_url(url)).ok_or_else(not_set_up)?;
     let state_id = ctx.new_id();
     let expires_at = ctx.now().plus_seconds(STATE_SECONDS);
     ctx.documents().create(state_id, &PendingInstall { user_id: ctx.user(), expires_at })?;
     let later = JobOptions { at: Some(expires_at), ..JobOptions::default() };
-    ctx.enqueue_with(&ForgetState { state_id }, later);
+    ctx.enqueue_with(&ForgetInstallStateJob { state_id }, later);
     let state = ctx.sign_link(COME_BACK, &StateClaims { state_id }, expires_at);
     let joint = if app_url.contains('?') { '&' } else { '?' };
-    Ok(InstallStarted { installation_url: format!("{app_url}{joint}state={state}") })
+    Ok(StartInstallResponse { installation_url: format!("{app_url}{joint}state={state}") })
 }
 
 /// Whether a text is an http or https URL to which a query can be appended.
@@ -95,7 +95,8 @@ fn not_set_up() -> Problem {
 
 /// Query parameters that the repository host adds to the callback URL.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Return {
+#[schemars(rename = "Return")]
+pub(crate) struct CallbackParams {
     /// Id of the installation at the repository host.
     #[schemars(length(min = 1, max = 100))]
     installation_id: Option<String>,
@@ -123,7 +124,7 @@ pub(crate) enum SetupAction {
 pub(crate) fn come_back(
     ctx: &Ctx,
     LinkClaims(state): LinkClaims<StateClaims>,
-    Params(back): Params<Return>,
+    Params(back): Params<CallbackParams>,
 ) -> Result<Versioned<InstallationView>> {
     let action = back.setup_action.unwrap_or_default();
     let pending = ctx.documents::<PendingInstall>().find(state.state_id)?;
@@ -143,7 +144,7 @@ pub(crate) fn come_back(
     installations::bind(ctx, external_id, action)
 }
 
-pub(crate) fn forget(ctx: &JobCtx, job: ForgetState) -> JobResult<ForgetState> {
+pub(crate) fn forget(ctx: &JobCtx, job: ForgetInstallStateJob) -> JobResult<ForgetInstallStateJob> {
     if let Some(pending) = ctx.documents::<PendingInstall>().find(job.state_id)? {
         ctx.documents().delete(&pending)?;
     }

@@ -7,7 +7,7 @@ mod installations;
 use area_sdk::LinkHolder;
 use area_sdk::prelude::*;
 
-use install::{ForgetState, PendingInstall};
+use install::{ForgetInstallStateJob, PendingInstall};
 use installations::{Installation, InstallationAdded, InstallationRemoved};
 
 /// Declares the area `repohost`: its operations, collections, events and jobs.
@@ -27,7 +27,7 @@ pub fn area() -> Area {
             "The repository-host application was installed for the workspace",
         )
         .event::<InstallationRemoved>("An installation was removed from the workspace")
-        .job::<ForgetState>(Lane::Maintenance, 10, 5_000, install::forget);
+        .job::<ForgetInstallStateJob>(Lane::Maintenance, 10, 5_000, install::forget);
     routes(area)
 }
 

@@ -12,8 +12,8 @@ use area_shared::queue::JobCancelled;
 
 use audits::document::StoredAudit;
 use audits::events::{AuditCompleted, AuditFailed, AuditStarted};
-use audits::run::{EndOverdueAudit, RunAudit};
-use schedules::dispatch::{DispatchSchedule, ScheduleDispatched, ScheduleSkipped};
+use audits::run::{EndOverdueAuditJob, StartAuditJob};
+use schedules::dispatch::{DispatchScheduleJob, ScheduleDispatched, ScheduleSkipped};
 use schedules::document::StoredSchedule;
 
 /// Number of attempts of jobs that must not be lost. By default they take almost four days, in
@@ -49,8 +49,8 @@ fn audit_work(area: Area) -> Area {
     .event::<AuditStarted>("An audit has collected its inputs")
     .event::<AuditCompleted>("An audit is complete, with its facts")
     .event::<AuditFailed>("An audit failed")
-    .job::<RunAudit>(Lane::Scanner, 10, 30_000, audits::run::run)
-    .job::<EndOverdueAudit>(Lane::Maintenance, TIMER_ATTEMPTS, 10_000, audits::run::deadline)
+    .job::<StartAuditJob>(Lane::Scanner, 10, 30_000, audits::run::run)
+    .job::<EndOverdueAuditJob>(Lane::Maintenance, TIMER_ATTEMPTS, 10_000, audits::run::deadline)
     .on("audit.findings_imported", audits::parts::findings)
     .on("audit.dependencies_imported", audits::parts::dependencies)
     .on("audit.ownership_imported", audits::parts::ownership)
@@ -97,7 +97,7 @@ fn schedule_work(area: Area) -> Area {
         )
         .event::<ScheduleDispatched>("A schedule has started an audit")
         .event::<ScheduleSkipped>("A schedule was due and started no audit")
-        .job::<DispatchSchedule>(
+        .job::<DispatchScheduleJob>(
             Lane::Maintenance,
             TIMER_ATTEMPTS,
             10_000,

@@ -23,13 +23,13 @@ const EVENT_KIND: &str = "event";
 
 type JobHandler = Box<dyn Fn(&JobCtx, &wit::Job) -> Result<wit::Outcome, wit::JobError>>;
 
-struct EventKind {
+struct EventDeclaration {
     name: &'static str,
     summary: &'static str,
     schema: fn() -> String,
 }
 
-struct JobKind {
+struct JobDeclaration {
     name: &'static str,
     lane: Lane,
     max_attempts: u32,
@@ -60,8 +60,8 @@ pub struct Area {
     routes: Vec<Route>,
     collections: Vec<Collection>,
     blob_readers: &'static [&'static str],
-    events: Vec<EventKind>,
-    jobs: Vec<JobKind>,
+    events: Vec<EventDeclaration>,
+    jobs: Vec<JobDeclaration>,
     subscriptions: Vec<Subscription>,
     batches: Vec<BatchHandler>,
     capabilities: Vec<Capability>,
@@ -121,7 +121,11 @@ impl Area {
 
     /// Adds an event that this area publishes.
     pub fn event<E: Event + JsonSchema>(mut self, summary: &'static str) -> Self {
-        self.events.push(EventKind { name: E::NAME, summary, schema: schema::published::<E> });
+        self.events.push(EventDeclaration {
+            name: E::NAME,
+            summary,
+            schema: schema::published::<E>,
+        });
         self.uses(&[Capability::Events])
     }
 
@@ -136,7 +140,7 @@ impl Area {
     ) -> Self {
         let run: JobHandler =
             Box::new(move |ctx, job| run(ctx, payload(job)?).map(crate::Outcome::into_wit));
-        self.jobs.push(JobKind { name: J::KIND, lane, max_attempts, timeout_ms, run });
+        self.jobs.push(JobDeclaration { name: J::KIND, lane, max_attempts, timeout_ms, run });
         self.uses(&[Capability::Jobs])
     }
 
@@ -157,7 +161,7 @@ impl Area {
     /// deliveries to this area. By default they have the lane `events`, 10 attempts and 30 s.
     pub fn events_in(mut self, lane: Lane, max_attempts: u32, timeout_ms: u32) -> Self {
         let run: JobHandler = Box::new(|_, _| unreachable!("the subscriptions run it"));
-        self.jobs.push(JobKind { name: EVENT_KIND, lane, max_attempts, timeout_ms, run });
+        self.jobs.push(JobDeclaration { name: EVENT_KIND, lane, max_attempts, timeout_ms, run });
         self
     }
 
@@ -225,9 +229,9 @@ impl Area {
             routes: self.routes.iter().map(Route::manifest).collect(),
             collections: self.collections.iter().map(Collection::manifest).collect(),
             blob_readers: self.blob_readers.iter().map(|&area| area.to_owned()).collect(),
-            publishes: self.events.iter().map(EventKind::manifest).collect(),
+            publishes: self.events.iter().map(EventDeclaration::manifest).collect(),
             subscriptions: self.subscriptions.iter().map(|on| on.event.to_owned()).collect(),
-            jobs: self.jobs.iter().map(JobKind::manifest).collect(),
+            jobs: self.jobs.iter().map(JobDeclaration::manifest).collect(),
             capabilities: self.capabilities.clone(),
         }
     }
@@ -309,7 +313,7 @@ fn event_name(payload: &str) -> Option<String> {
     serde_json::from_str::<EventName>(payload).ok().map(|named| named.name)
 }
 
-impl EventKind {
+impl EventDeclaration {
     fn manifest(&self) -> manifest::Event {
         manifest::Event {
             name: self.name.to_owned(),
@@ -319,9 +323,9 @@ impl EventKind {
     }
 }
 
-impl JobKind {
-    fn manifest(&self) -> manifest::JobKind {
-        manifest::JobKind {
+impl JobDeclaration {
+    fn manifest(&self) -> manifest::JobDeclaration {
+        manifest::JobDeclaration {
             name: self.name.to_owned(),
             lane: self.lane.name().to_owned(),
             max_attempts: self.max_attempts,

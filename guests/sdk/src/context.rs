@@ -11,7 +11,7 @@ use crate::blobs::{Blobs, SharedBlobs};
 use crate::documents::{Document, Documents};
 use crate::extract::RequestContent;
 use crate::host::Handle;
-use crate::id::Ids;
+use crate::id::IdGenerator;
 use crate::job::{Event, Job, Progress};
 use crate::problem::Problem;
 use crate::time::Timestamp;
@@ -27,7 +27,7 @@ pub struct Scope {
     pub(crate) host: Handle,
     workspace: Uuid,
     now: Timestamp,
-    ids: Ids,
+    ids: IdGenerator,
 }
 
 impl fmt::Debug for Scope {
@@ -50,7 +50,7 @@ impl Scope {
             host,
             workspace: uuid(&call.workspace),
             now: Timestamp(call.now),
-            ids: Ids::new(call.seed),
+            ids: IdGenerator::new(call.seed),
         }
     }
 

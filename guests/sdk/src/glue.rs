@@ -45,21 +45,21 @@ struct Arena(UnsafeCell<[u8; ARENA_BYTES]>);
 
 /// Allocates from the arena upwards and reuses only the last block that was freed, because a small
 /// call ends before the arena is full. The system allocator serves all blocks that do not fit.
-struct ArenaFirst {
+struct ArenaFirstAllocator {
     used: Cell<usize>,
 }
 
 static ARENA: Arena = Arena(UnsafeCell::new([0; ARENA_BYTES]));
 
 #[global_allocator]
-static ALLOCATOR: ArenaFirst = ArenaFirst { used: Cell::new(0) };
+static ALLOCATOR: ArenaFirstAllocator = ArenaFirstAllocator { used: Cell::new(0) };
 
 // SAFETY: a component's instance has one thread.
 unsafe impl Sync for Arena {}
 // SAFETY: a component's instance has one thread.
-unsafe impl Sync for ArenaFirst {}
+unsafe impl Sync for ArenaFirstAllocator {}
 
-impl ArenaFirst {
+impl ArenaFirstAllocator {
     fn base() -> usize {
         ARENA.0.get() as usize
     }
@@ -72,7 +72,7 @@ impl ArenaFirst {
 
 // SAFETY: blocks of the arena lie below `used` and do not overlap; its base is
 // aligned to 16 and larger alignments are left to the system allocator.
-unsafe impl GlobalAlloc for ArenaFirst {
+unsafe impl GlobalAlloc for ArenaFirstAllocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let start = (self.used.get() + layout.align() - 1) & !(layout.align() - 1);

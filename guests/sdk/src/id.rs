@@ -10,12 +10,12 @@ use crate::time::Timestamp;
 /// Deterministic generator of ids and random numbers (xoroshiro128++ by Blackman and Vigna). Not
 /// for secrets.
 #[derive(Debug)]
-pub(crate) struct Ids {
+pub(crate) struct IdGenerator {
     state: Cell<(u64, u64)>,
     made: Cell<u16>,
 }
 
-impl Ids {
+impl IdGenerator {
     pub(crate) fn new((a, b): (u64, u64)) -> Self {
         // The all-zero state is the generator's only fixed point.
         Self { state: Cell::new((a, b | u64::from(a == 0 && b == 0))), made: Cell::new(0) }
@@ -52,19 +52,19 @@ mod tests {
 
     #[test]
     fn ids_are_version_7_and_ascend_within_a_call() {
-        let ids = Ids::new((1, 2));
+        let ids = IdGenerator::new((1, 2));
         let now = Timestamp(1_790_000_000_123_456);
         let made: Vec<Uuid> = (0..100).map(|_| ids.next_id(now)).collect();
         assert!(made.iter().all(|id| id.get_version_num() == 7));
         assert!(made.is_sorted());
         assert!(ids.next_id(Timestamp(now.0 + 1)) > made[99]);
-        assert_ne!(Ids::new((0, 0)).next_u64(), 0_u64.wrapping_sub(1));
+        assert_ne!(IdGenerator::new((0, 0)).next_u64(), 0_u64.wrapping_sub(1));
     }
 
     #[test]
     fn the_same_seed_makes_the_same_ids() {
         let now = Timestamp(0);
-        assert_eq!(Ids::new((7, 9)).next_id(now), Ids::new((7, 9)).next_id(now));
-        assert_ne!(Ids::new((7, 9)).next_id(now), Ids::new((7, 8)).next_id(now));
+        assert_eq!(IdGenerator::new((7, 9)).next_id(now), IdGenerator::new((7, 9)).next_id(now));
+        assert_ne!(IdGenerator::new((7, 9)).next_id(now), IdGenerator::new((7, 8)).next_id(now));
     }
 }

@@ -58,10 +58,10 @@ handler!(A, B, C, D);
 pub struct Route {
     pub(crate) facts: RouteBuilder,
     pub(crate) describe: fn(&mut wit::Route),
-    pub(crate) call: Call,
+    pub(crate) call: BoxedHandler,
 }
 
-type Call = Box<dyn Fn(&Ctx, RequestContent) -> Result<Reply, Problem>>;
+type BoxedHandler = Box<dyn Fn(&Ctx, RequestContent) -> Result<Reply, Problem>>;
 
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

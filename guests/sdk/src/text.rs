@@ -37,15 +37,15 @@ pub fn first_line(text: &str) -> &str {
 /// If serde writes the value as a sequence or an object.
 #[must_use]
 pub fn name(value: &impl Serialize) -> String {
-    struct Name<'a, T>(&'a T);
+    struct VariantName<'a, T>(&'a T);
 
-    impl<T: Serialize> fmt::Display for Name<'_, T> {
+    impl<T: Serialize> fmt::Display for VariantName<'_, T> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             self.0.serialize(f)
         }
     }
 
-    Name(value).to_string()
+    VariantName(value).to_string()
 }
 
 #[cfg(test)]

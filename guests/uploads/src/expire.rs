@@ -10,13 +10,13 @@ const PATIENCE_SECONDS: i64 = 3_600;
 /// Job that runs after the `expires_at` of an upload: marks it as expired if the client has not
 /// completed it, or rejects it if its checks have stopped.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Expire {
+pub(crate) struct ExpireUploadJob {
     pub(crate) upload_id: Uuid,
 }
 
-job!(Expire, "expire");
+job!(ExpireUploadJob, "expire");
 
-pub(crate) fn run(ctx: &JobCtx, job: Expire) -> JobResult<Expire> {
+pub(crate) fn run(ctx: &JobCtx, job: ExpireUploadJob) -> JobResult<ExpireUploadJob> {
     let Some(mut upload) = ctx.documents::<Upload>().find(job.upload_id)? else {
         return Ok(Outcome::Done);
     };

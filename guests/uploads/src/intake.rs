@@ -7,8 +7,8 @@ use area_sdk::{Blob, JobOptions, LinkClaims};
 use area_shared::catalog::Repository;
 
 use crate::MAX_BYTES;
-use crate::expire::Expire;
-use crate::process::CheckUpload;
+use crate::expire::ExpireUploadJob;
+use crate::process::CheckUploadJob;
 use crate::upload::{MalwareStatus, Stage, Upload, UploadView};
 
 /// Id of the operation that a signed upload URL calls.
@@ -76,13 +76,13 @@ pub(crate) struct NewUpload {
 
 /// Data in a signed upload URL.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Claims {
+pub(crate) struct UploadLinkClaims {
     upload_id: Uuid,
 }
 
 /// Returns the signed URL to which the client sends an upload's content.
 pub(crate) fn url(ctx: &Ctx, id: Uuid, expires_at: Timestamp) -> String {
-    let signature = ctx.sign_link(PUT_CONTENT, &Claims { upload_id: id }, expires_at);
+    let signature = ctx.sign_link(PUT_CONTENT, &UploadLinkClaims { upload_id: id }, expires_at);
     format!("{}/v1/uploads/{id}/content?signature={signature}", ctx.base_url())
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewUpload>) -> Result<Created<Up
     ctx.documents().create(id, &upload)?;
     let later =
         JobOptions { at: Some(upload.expires_at), resource: Some(id), ..JobOptions::default() };
-    ctx.enqueue_with(&Expire { upload_id: id }, later);
+    ctx.enqueue_with(&ExpireUploadJob { upload_id: id }, later);
     Ok(Created(UploadView::new(ctx, id, upload)))
 }
 
@@ -137,7 +137,7 @@ fn check(ctx: &Ctx, new: &NewUpload) -> Result<()> {
 
 pub(crate) fn put_content(
     ctx: &Ctx,
-    LinkClaims(claims): LinkClaims<Claims>,
+    LinkClaims(claims): LinkClaims<UploadLinkClaims>,
     Path(id): Path<Uuid>,
     Blob(received): Blob,
 ) -> Result<UploadView> {
@@ -187,7 +187,7 @@ pub(crate) fn complete(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<UploadView> {
     upload.completed_at = Some(ctx.now());
     ctx.documents().replace(&mut upload)?;
     let later = JobOptions { resource: Some(id), ..JobOptions::default() };
-    ctx.enqueue_with(&CheckUpload::of(id, received), later);
+    ctx.enqueue_with(&CheckUploadJob::of(id, received), later);
     Ok(UploadView::of(ctx, upload))
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use artifact_formats::packing::Packing;
-use artifact_formats::stream::{self, LimitExceeded, Limits};
+use artifact_formats::stream::{self, Limits, StreamError};
 use artifact_formats::{MAX_SARIF_BYTES, MAX_STREAM_BYTES, MAX_WHOLE_BYTES};
 use sha2::{Digest as _, Sha256};
 
@@ -38,7 +38,7 @@ pub(crate) fn recognize(sent: &[u8], for_audit: bool) -> Result<LargeContentMeta
     let observe = |piece: &[u8]| seen.read(piece);
     let read = stream::parse(sent, limits, observe, |json| serde_json::from_reader(json));
     let read = read.map_err(|breach| match breach {
-        LimitExceeded::TooDeep(_) if !for_audit => too_large(),
+        StreamError::TooDeep(_) if !for_audit => too_large(),
         breach => refused(breach),
     })?;
     seen.check(for_audit)?;
@@ -107,13 +107,13 @@ impl StreamProperties {
     }
 }
 
-fn refused(breach: LimitExceeded) -> Refusal {
+fn refused(breach: StreamError) -> Refusal {
     let code = match &breach {
-        LimitExceeded::TooLarge(MAX_STREAM_BYTES) => TOO_LARGE,
-        LimitExceeded::TooLarge(_) => return unpack::ratio_too_high(),
-        LimitExceeded::TooDeep(_) => "nested_too_deeply",
-        LimitExceeded::NotUtf8(_) => "not_utf8",
-        LimitExceeded::Packing(error) => error.code,
+        StreamError::TooLarge(MAX_STREAM_BYTES) => TOO_LARGE,
+        StreamError::TooLarge(_) => return unpack::ratio_too_high(),
+        StreamError::TooDeep(_) => "nested_too_deeply",
+        StreamError::NotUtf8(_) => "not_utf8",
+        StreamError::Packing(error) => error.code,
     };
     refusal(code, breach.to_string())
 }

@@ -15,8 +15,8 @@ mod upload;
 use area_sdk::prelude::*;
 use area_sdk::{LinkHolder, RateClass};
 
-use expire::Expire;
-use process::CheckUpload;
+use expire::ExpireUploadJob;
+use process::CheckUploadJob;
 use upload::{Upload, UploadReady, UploadRejected};
 
 /// Maximum size of the content as sent, in bytes.
@@ -45,8 +45,8 @@ pub fn area() -> Area {
         )
         .event::<UploadReady>("The content of an upload was accepted and can be read")
         .event::<UploadRejected>("The content of an upload was refused")
-        .job::<CheckUpload>(Lane::Ingest, PROCESS_ATTEMPTS, 120_000, process::run)
-        .job::<Expire>(Lane::Maintenance, 20, 10_000, expire::run);
+        .job::<CheckUploadJob>(Lane::Ingest, PROCESS_ATTEMPTS, 120_000, process::run)
+        .job::<ExpireUploadJob>(Lane::Maintenance, 20, 10_000, expire::run);
     routes(area)
 }
 

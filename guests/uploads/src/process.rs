@@ -13,35 +13,35 @@ use crate::{MAX_BYTES, PROCESS_ATTEMPTS, format, large, unpack};
 
 /// Job that checks a completed upload: scans, unpacks and recognizes its content.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct CheckUpload {
+pub(crate) struct CheckUploadJob {
     upload_id: Uuid,
     /// Name of the blob with the content as sent.
     received: String,
-    step: Step,
+    step: CheckStep,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Step {
+enum CheckStep {
     Begin,
     Scan,
     Validate,
 }
 
-job!(CheckUpload, "process");
+job!(CheckUploadJob, "process");
 
-impl CheckUpload {
+impl CheckUploadJob {
     /// Returns the job that checks an upload, before its first step.
     pub(crate) fn of(upload_id: Uuid, received: String) -> Self {
-        Self { upload_id, received, step: Step::Begin }
+        Self { upload_id, received, step: CheckStep::Begin }
     }
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: CheckUpload) -> JobResult<CheckUpload> {
+pub(crate) fn run(ctx: &JobCtx, job: CheckUploadJob) -> JobResult<CheckUploadJob> {
     // The scanner is called before anything is read, so that no transaction is open while it works.
     let verdict = match job.step {
-        Step::Scan => Some(scan(ctx, &job.received)?),
-        Step::Begin | Step::Validate => None,
+        CheckStep::Scan => Some(scan(ctx, &job.received)?),
+        CheckStep::Begin | CheckStep::Validate => None,
     };
     let upload = ctx.documents::<Upload>().find(job.upload_id)?;
     let same = |upload: &Stored<Upload>| {
@@ -49,22 +49,22 @@ pub(crate) fn run(ctx: &JobCtx, job: CheckUpload) -> JobResult<CheckUpload> {
     };
     let Some(mut upload) = upload.filter(same) else { return Ok(Outcome::Done) };
     let step = match (job.step, verdict) {
-        (Step::Validate, _) => return validate(ctx, upload, &job.received),
-        (Step::Begin, _) | (Step::Scan, None) => Step::Scan,
-        (Step::Scan, Some(scanned)) => {
+        (CheckStep::Validate, _) => return validate(ctx, upload, &job.received),
+        (CheckStep::Begin, _) | (CheckStep::Scan, None) => CheckStep::Scan,
+        (CheckStep::Scan, Some(scanned)) => {
             upload.malware_status = scanned.status;
             if let Some(refusal) = scanned.refusal {
                 return reject(ctx, upload, refusal);
             }
-            Step::Validate
+            CheckStep::Validate
         }
     };
     upload.validation_stage = match step {
-        Step::Begin | Step::Scan => Stage::Scanning,
-        Step::Validate => Stage::Validating,
+        CheckStep::Begin | CheckStep::Scan => Stage::Scanning,
+        CheckStep::Validate => Stage::Validating,
     };
     ctx.documents().replace(&mut upload)?;
-    Ok(Outcome::Continue(CheckUpload { step, ..job }))
+    Ok(Outcome::Continue(CheckUploadJob { step, ..job }))
 }
 
 /// Result of the malware scan, and the refusal if the content is not accepted.
@@ -101,7 +101,7 @@ fn scan(ctx: &JobCtx, received: &str) -> Result<ScanResult, JobError> {
     Ok(ScanResult { status: MalwareStatus::Pending, refusal })
 }
 
-fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResult<CheckUpload> {
+fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResult<CheckUploadJob> {
     match content(ctx, &upload, received) {
         Ok(content) => {
             if content.blob != received {
@@ -144,7 +144,7 @@ impl From<Refusal> for RejectionReason {
 }
 
 /// The accepted content of an upload: its blob, digest, size and format.
-struct Content {
+struct AcceptedContent {
     blob: String,
     sha256: String,
     bytes: u64,
@@ -155,7 +155,7 @@ fn content(
     ctx: &JobCtx,
     upload: &Stored<Upload>,
     received: &str,
-) -> Result<Content, RejectionReason> {
+) -> Result<AcceptedContent, RejectionReason> {
     let sent = ctx.blobs().read_all(received, MAX_BYTES)?;
     let for_audit = upload.purpose == name(&Purpose::Audit);
     match unpack::unpack(sent)? {
@@ -169,17 +169,17 @@ fn content(
             } else {
                 ctx.blobs().stat(received)?.ok_or(BlobError::NotFound)?
             };
-            Ok(Content { blob, sha256: info.sha256, bytes: info.size, format })
+            Ok(AcceptedContent { blob, sha256: info.sha256, bytes: info.size, format })
         }
         UnpackedContent::Large(sent) => {
             let LargeContentMetadata { format, sha256, bytes } =
                 large::recognize(&sent, for_audit)?;
-            Ok(Content { blob: received.to_owned(), sha256, bytes, format })
+            Ok(AcceptedContent { blob: received.to_owned(), sha256, bytes, format })
         }
     }
 }
 
-fn reject(ctx: &JobCtx, mut upload: Stored<Upload>, refusal: Refusal) -> JobResult<CheckUpload> {
+fn reject(ctx: &JobCtx, mut upload: Stored<Upload>, refusal: Refusal) -> JobResult<CheckUploadJob> {
     ctx.publish(UploadRejected::of(&upload, &refusal));
     upload.reject(ctx, refusal);
     ctx.documents().replace(&mut upload)?;

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use artifact_formats::MAX_WHOLE_BYTES;
-use artifact_formats::packing::{self, Packing, PackingError};
+use artifact_formats::packing::{self, Packing, UnpackError};
 
 use crate::MAX_BYTES;
 use crate::upload::Refusal;
@@ -40,8 +40,8 @@ pub(crate) fn unpack(sent: Vec<u8>) -> Result<UnpackedContent, Refusal> {
     Ok(UnpackedContent::Whole { content, was_packed: true, filename: unpacked.filename })
 }
 
-impl From<PackingError> for Refusal {
-    fn from(error: PackingError) -> Self {
+impl From<UnpackError> for Refusal {
+    fn from(error: UnpackError) -> Self {
         refusal(error.code, error.detail)
     }
 }
@@ -50,7 +50,7 @@ impl From<PackingError> for Refusal {
 fn read(source: impl Read, sent: usize) -> Result<Option<Vec<u8>>, Refusal> {
     let mut content = Vec::new();
     let read = source.take(MAX_WHOLE_BYTES + 1).read_to_end(&mut content);
-    read.map_err(PackingError::damaged)?;
+    read.map_err(UnpackError::damaged)?;
     let bytes = content.len() as u64;
     if bytes >= RATIO_COUNTS_FROM && bytes > (sent as u64).saturating_mul(MAX_RATIO) {
         return Err(ratio_too_high());
@@ -71,14 +71,14 @@ pub(crate) fn ratio_too_high() -> Refusal {
 
 /// Returns the refusal of an archive within an archive.
 pub(crate) fn nested_archive() -> Refusal {
-    PackingError::unsupported("The archive contains another archive. Pack it once.").into()
+    UnpackError::unsupported("The archive contains another archive. Pack it once.").into()
 }
 
 /// Refuses a tar archive by its first bytes.
 pub(crate) fn check_tar(head: &[u8]) -> Result<(), Refusal> {
     if is_tar(head) {
         let detail = "It is a tar archive. Send the one file in it, plain or as gzip or zstd.";
-        return Err(PackingError::unsupported(detail).into());
+        return Err(UnpackError::unsupported(detail).into());
     }
     Ok(())
 }

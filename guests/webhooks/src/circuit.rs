@@ -48,23 +48,23 @@ pub(crate) struct Circuit {
 /// Job that sends one held delivery to a failing receiver, to test whether the receiver has
 /// recovered.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct CircuitProbe {
+pub(crate) struct CircuitProbeJob {
     webhook_id: Uuid,
     /// Time of the probe for which the circuit waits. If the circuit has another time, this job is
     /// outdated.
     retry_at: Timestamp,
 }
 
-job!(CircuitProbe, "probe");
+job!(CircuitProbeJob, "probe");
 
 /// Job that enqueues the held deliveries after the circuit was closed.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Drain {
+pub(crate) struct DrainHeldDeliveriesJob {
     webhook_id: Uuid,
     cursor: Option<String>,
 }
 
-job!(Drain, "drain");
+job!(DrainHeldDeliveriesJob, "drain");
 
 impl Circuit {
     /// Whether the circuit is open, so that deliveries are held.
@@ -110,19 +110,19 @@ pub(crate) fn close(scope: &Scope, webhook: &mut Stored<Subscription>) {
 
 fn enqueue_drain(scope: &Scope, webhook_id: Uuid, cursor: Option<String>, at: Option<Timestamp>) {
     let later = JobOptions { at, resource: Some(webhook_id), ..JobOptions::default() };
-    scope.enqueue_with(&Drain { webhook_id, cursor }, later);
+    scope.enqueue_with(&DrainHeldDeliveriesJob { webhook_id, cursor }, later);
 }
 
 /// Enqueues a probe or drain again that an admin cancelled: held deliveries have no job of their
 /// own.
 pub(crate) fn restore_cancelled(ctx: &JobCtx, event: &EventDelivery) -> Result<(), JobError> {
     let job: JobCancelled = event.data()?;
-    if let Some(id) = job.resource_of::<CircuitProbe>(AREA)
+    if let Some(id) = job.resource_of::<CircuitProbeJob>(AREA)
         && let Some(webhook) = ctx.documents::<Subscription>().find(id)?
     {
         hold(ctx, &webhook);
     }
-    if let Some(id) = job.resource_of::<Drain>(AREA) {
+    if let Some(id) = job.resource_of::<DrainHeldDeliveriesJob>(AREA) {
         enqueue_drain(ctx, id, None, None);
     }
     Ok(())
@@ -141,7 +141,7 @@ fn await_probe(scope: &Scope, webhook_id: Uuid, at: Timestamp) {
         resource: Some(webhook_id),
         dedupe_key: Some(format!("{webhook_id}.{}", at.0)),
     };
-    scope.enqueue_with(&CircuitProbe { webhook_id, retry_at: at }, later);
+    scope.enqueue_with(&CircuitProbeJob { webhook_id, retry_at: at }, later);
 }
 
 /// Returns a query for a subscription's pending deliveries, oldest event first.
@@ -150,7 +150,7 @@ fn pending(scope: &Scope, webhook: Uuid) -> area_sdk::Query<'_, StoredDelivery> 
     all.equals("status", name(&DeliveryStatus::Pending)).ascending("occurred_at")
 }
 
-pub(crate) fn probe(ctx: &JobCtx, job: CircuitProbe) -> JobResult<CircuitProbe> {
+pub(crate) fn probe(ctx: &JobCtx, job: CircuitProbeJob) -> JobResult<CircuitProbeJob> {
     let Some(mut webhook) = ctx.documents::<Subscription>().find(job.webhook_id)? else {
         return Ok(Outcome::Done);
     };
@@ -175,7 +175,10 @@ fn choose(ctx: &JobCtx, webhook: Uuid) -> Result<Option<Stored<StoredDelivery>>,
     Ok(oldest.into_iter().min_by_key(|delivery| delivery.tries))
 }
 
-pub(crate) fn drain(ctx: &JobCtx, job: Drain) -> JobResult<Drain> {
+pub(crate) fn drain(
+    ctx: &JobCtx,
+    job: DrainHeldDeliveriesJob,
+) -> JobResult<DrainHeldDeliveriesJob> {
     let webhook_id = job.webhook_id;
     let webhook = ctx.documents::<Subscription>().find(webhook_id)?;
     if webhook.is_none_or(|webhook| webhook.circuit.is_open()) {

@@ -76,14 +76,14 @@ impl Deliver {
 
 /// Job that deletes a former secret after the time in which it also signs.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct ForgetSecret {
+pub(crate) struct ForgetSecretJob {
     pub(crate) webhook_id: Uuid,
     pub(crate) generation: u32,
 }
 
-job!(ForgetSecret, "forget_secret");
+job!(ForgetSecretJob, "forget_secret");
 
-pub(crate) fn forget_secret(ctx: &JobCtx, job: ForgetSecret) -> JobResult<ForgetSecret> {
+pub(crate) fn forget_secret(ctx: &JobCtx, job: ForgetSecretJob) -> JobResult<ForgetSecretJob> {
     signing::forget(ctx, job.webhook_id, job.generation);
     Ok(Outcome::Done)
 }
@@ -98,11 +98,14 @@ job!(FanOut, "fan_out");
 
 /// Job that deletes the deliveries older than the retention time, a page at a time.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct ForgetOld {}
+pub(crate) struct ForgetOldDeliveriesJob {}
 
-job!(ForgetOld, "forget_old");
+job!(ForgetOldDeliveriesJob, "forget_old");
 
-pub(crate) fn forget_old(ctx: &JobCtx, job: ForgetOld) -> JobResult<ForgetOld> {
+pub(crate) fn forget_old(
+    ctx: &JobCtx,
+    job: ForgetOldDeliveriesJob,
+) -> JobResult<ForgetOldDeliveriesJob> {
     let before = ctx.now().plus_seconds(-KEPT_SECONDS);
     let old = ctx.documents::<StoredDelivery>().query();
     let old = old.range("occurred_at", None, Some(before.into())).ascending("occurred_at");
@@ -435,9 +438,11 @@ fn record(
     delivery.next_attempt_at = own.map(|own| webhook.circuit.retry_at.unwrap_or(own));
     keep(ctx, &mut delivery)?;
     if own.is_none() && ctx.random_below(FORGET_AFTER) == 0 {
-        let once =
-            JobOptions { dedupe_key: Some(ForgetOld::KIND.to_owned()), ..JobOptions::default() };
-        ctx.enqueue_with(&ForgetOld {}, once);
+        let once = JobOptions {
+            dedupe_key: Some(ForgetOldDeliveriesJob::KIND.to_owned()),
+            ..JobOptions::default()
+        };
+        ctx.enqueue_with(&ForgetOldDeliveriesJob {}, once);
     }
     Ok(own.zip(heard.error.clone()).filter(|_| !webhook.circuit.is_open()))
 }

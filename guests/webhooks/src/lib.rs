@@ -12,8 +12,8 @@ mod subscriptions;
 use area_sdk::prelude::*;
 use area_shared::queue::JobCancelled;
 
-use circuit::{CircuitProbe, Drain};
-use deliver::{Deliver, FanOut, ForgetOld, ForgetSecret};
+use circuit::{CircuitProbeJob, DrainHeldDeliveriesJob};
+use deliver::{Deliver, FanOut, ForgetOldDeliveriesJob, ForgetSecretJob};
 use deliveries::StoredDelivery;
 use subscriptions::{Subscription, WebhookDisabled};
 
@@ -48,10 +48,10 @@ pub fn area() -> Area {
         .event_batch(deliver::BATCH, deliver::deliver_events)
         .job::<Deliver>(Lane::Delivery, 30, 20_000, deliver::run)
         .job::<FanOut>(Lane::Delivery, 30, 20_000, deliver::fan_out)
-        .job::<CircuitProbe>(Lane::Delivery, 30, 20_000, circuit::probe)
-        .job::<Drain>(Lane::Maintenance, 30, 20_000, circuit::drain)
-        .job::<ForgetOld>(Lane::Maintenance, 10, 20_000, deliver::forget_old)
-        .job::<ForgetSecret>(Lane::Maintenance, 10, 5_000, deliver::forget_secret);
+        .job::<CircuitProbeJob>(Lane::Delivery, 30, 20_000, circuit::probe)
+        .job::<DrainHeldDeliveriesJob>(Lane::Maintenance, 30, 20_000, circuit::drain)
+        .job::<ForgetOldDeliveriesJob>(Lane::Maintenance, 10, 20_000, deliver::forget_old)
+        .job::<ForgetSecretJob>(Lane::Maintenance, 10, 5_000, deliver::forget_secret);
     delivery_routes(subscription_routes(area))
 }
 

@@ -5,7 +5,7 @@ use area_sdk::{JobOptions, Scope};
 use schemars::JsonSchema;
 
 use crate::circuit::{self, Circuit};
-use crate::deliver::ForgetSecret;
+use crate::deliver::ForgetSecretJob;
 use crate::signing;
 
 /// Maximum number of webhooks of a workspace.
@@ -333,7 +333,7 @@ pub(crate) fn rotate_secret(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned
     let expires = ctx.now().plus_seconds(OVERLAP_SECONDS);
     webhook.previous_secret_expires_at = Some(expires);
     let secret = signing::new_secret(ctx, id, old + 1);
-    let forget = ForgetSecret { webhook_id: id, generation: old };
+    let forget = ForgetSecretJob { webhook_id: id, generation: old };
     ctx.enqueue_with(&forget, JobOptions { at: Some(expires), ..JobOptions::default() });
     ctx.documents().replace(&mut webhook)?;
     let version = webhook.version;

@@ -60,7 +60,7 @@ impl From<&Config> for ContractLimits {
 
 /// A route that is ready to serve requests: schemas compiled, limits resolved.
 #[derive(Debug)]
-pub struct RouteContract {
+pub struct CompiledRoute {
     /// Route as the manifest declares it.
     pub route: Route,
     /// Parameter names of the path template, in order.
@@ -84,7 +84,7 @@ pub struct RouteContract {
     pub meter: Arc<RequestMetrics>,
 }
 
-impl RouteContract {
+impl CompiledRoute {
     /// Returns whether the host may store the response and return it again to a retry with the
     /// same `Idempotency-Key`.
     #[must_use]
@@ -111,7 +111,7 @@ pub fn compile(
     manifest: &Manifest,
     events: &[String],
     limits: &ContractLimits,
-) -> Result<Vec<RouteContract>, InvalidManifest> {
+) -> Result<Vec<CompiledRoute>, InvalidManifest> {
     let too_large = cost::complaints(manifest, &limits.manifest);
     if !too_large.is_empty() {
         // Stop here: a manifest that exceeds the limits is not compiled.
@@ -151,7 +151,7 @@ fn compile_route(
     events: &[String],
     limits: &ContractLimits,
     long_checks: Arc<Semaphore>,
-) -> Result<RouteContract, String> {
+) -> Result<CompiledRoute, String> {
     let name = &route.operation_id;
     let body_schema = match &route.body {
         BodyKind::Json(declared) => {
@@ -169,7 +169,7 @@ fn compile_route(
             .map_err(|error| format!("route {name}: the {which} schema does not compile: {error}"))
     };
     let most = limits.manifest.max_schema_nodes.into();
-    Ok(RouteContract {
+    Ok(CompiledRoute {
         path_parameters: checks::template_parameters(&route.path),
         body_nodes: body_schema
             .as_ref()

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::contract::{self, ContractLimits, RouteContract};
+use super::contract::{self, CompiledRoute, ContractLimits};
 use assurance_core::domain::manifest::{
     BodyKind, EventSpec, IdempotencyMode, Manifest, Method, RateClass, Route, WorkspaceSource,
 };
@@ -75,7 +75,7 @@ pub fn manifest(name: &str, routes: Vec<Route>) -> Manifest {
 }
 
 /// Returns the compiled contract of one route.
-pub fn contract(route: Route) -> RouteContract {
+pub fn contract(route: Route) -> CompiledRoute {
     let manifest = manifest("notes", vec![route]);
     let compiled = contract::compile(&manifest, &[], &ContractLimits::default());
     compiled.expect("a valid manifest").remove(0)

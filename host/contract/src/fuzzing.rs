@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde_json::{Value as Json, json};
 
 use super::compatibility;
-use super::contract::{ContractLimits, RouteContract, compile};
+use super::contract::{CompiledRoute, ContractLimits, compile};
 use super::decode;
 use super::openapi::{OpenApiDocument, PublishedArea};
 use assurance_core::domain::manifest::Manifest;
@@ -100,7 +100,7 @@ fn checked(manifest: &Manifest, values: &[Json]) -> usize {
 
 /// Validates the values as the route's body and parameters. Returns the total
 /// length of the messages and parsed values, in bytes.
-fn asked(route: &RouteContract, values: &[Json]) -> usize {
+fn asked(route: &CompiledRoute, values: &[Json]) -> usize {
     let mut told = 0;
     for value in values {
         if let Some(schema) = &route.body {

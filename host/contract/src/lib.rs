@@ -17,7 +17,7 @@ mod violations;
 mod walk;
 
 pub use checks::template_key;
-pub use contract::{ContractLimits, InvalidManifest, RouteContract, compile, depends_on_events};
+pub use contract::{CompiledRoute, ContractLimits, InvalidManifest, compile, depends_on_events};
 pub use meter::RequestMetrics;
 pub use openapi::{HostOperation, OpenApiDocument, OperationGroup, PublishedArea};
 pub use parameters::{canonical_uuid, decode};

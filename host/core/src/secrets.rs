@@ -40,7 +40,7 @@ pub enum MasterKeyError {
 /// another location, or was altered.
 #[derive(Debug, thiserror::Error)]
 #[error("the value cannot be decrypted: it has another key or location, or was altered")]
-pub struct SealError;
+pub struct DecryptionError;
 
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -118,13 +118,13 @@ impl Keys {
 
     /// Decrypts a ciphertext of [`Keys::seal`]. `aad` must be the same
     /// location.
-    pub fn open(&self, aad: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, SealError> {
-        let (&SEAL_VERSION, rest) = sealed.split_first().ok_or(SealError)? else {
-            return Err(SealError);
+    pub fn open(&self, aad: &[u8], sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, DecryptionError> {
+        let (&SEAL_VERSION, rest) = sealed.split_first().ok_or(DecryptionError)? else {
+            return Err(DecryptionError);
         };
-        let (nonce, msg) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(SealError)?;
+        let (nonce, msg) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(DecryptionError)?;
         let plain = self.seal.decrypt(&XNonce::from(*nonce), Payload { msg, aad });
-        plain.map(Zeroizing::new).map_err(|_| SealError)
+        plain.map(Zeroizing::new).map_err(|_| DecryptionError)
     }
 }
 

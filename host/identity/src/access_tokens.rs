@@ -60,7 +60,7 @@ pub struct IssuedAccessToken {
 
 /// Reason why an access token was not created.
 #[derive(Debug, thiserror::Error)]
-pub enum AccessTokenError {
+pub enum CreateAccessTokenError {
     /// The access token's name is empty, too long or has more than one line.
     #[error(transparent)]
     Name(#[from] PeopleError),
@@ -89,11 +89,11 @@ impl IdentityService {
     /// Creates an access token. Only a hash of its secret is stored.
     ///
     /// # Errors
-    /// See [`AccessTokenError`]; no token was created.
+    /// See [`CreateAccessTokenError`]; no token was created.
     pub async fn create_access_token(
         &self,
         new: NewAccessToken,
-    ) -> Result<IssuedAccessToken, AccessTokenError> {
+    ) -> Result<IssuedAccessToken, CreateAccessTokenError> {
         let token = self.checked_token(new)?;
         let secret = token_text::random();
         let hash = token_text::hash_of(&secret);
@@ -103,9 +103,9 @@ impl IdentityService {
         // membership.
         users::hold(&mut tx, token.user).await.map_err(not_a_member)?;
         let own = memberships::lock_role(&mut tx, token.workspace, token.user).await?;
-        let most = own.ok_or(AccessTokenError::NotAMember)?.min(Role::Admin);
+        let most = own.ok_or(CreateAccessTokenError::NotAMember)?.min(Role::Admin);
         if token.role > most {
-            return Err(AccessTokenError::RoleTooHigh(most));
+            return Err(CreateAccessTokenError::RoleTooHigh(most));
         }
         self.make_room(&mut tx, &token).await?;
         access_tokens::insert(&mut tx, &token, &hash).await?;
@@ -116,22 +116,26 @@ impl IdentityService {
 
     /// Deletes the workspace's access tokens that expired more than 30 days
     /// ago. Returns an error if it still has the maximum number of tokens.
-    async fn make_room(&self, tx: &mut Tx, new: &AccessToken) -> Result<(), AccessTokenError> {
+    async fn make_room(
+        &self,
+        tx: &mut Tx,
+        new: &AccessToken,
+    ) -> Result<(), CreateAccessTokenError> {
         let most = self.0.settings.access_tokens.max_per_workspace;
         let expired = new.created_at.plus_ms(-LIST_EXPIRED_MS);
         access_tokens::sweep(tx, new.workspace, expired).await?;
         if access_tokens::count(tx, new.workspace).await? >= i64::from(most) {
-            return Err(AccessTokenError::TooMany(most));
+            return Err(CreateAccessTokenError::TooMany(most));
         }
         Ok(())
     }
 
-    fn checked_token(&self, new: NewAccessToken) -> Result<AccessToken, AccessTokenError> {
+    fn checked_token(&self, new: NewAccessToken) -> Result<AccessToken, CreateAccessTokenError> {
         let now = self.0.clock.now();
         let max_days = self.0.settings.access_tokens.max_days;
         let last = now.plus_ms(i64::from(max_days) * DAY_MS);
         if new.expires_at <= now || new.expires_at > last {
-            return Err(AccessTokenError::Expiry(max_days));
+            return Err(CreateAccessTokenError::Expiry(max_days));
         }
         Ok(AccessToken {
             id: AccessTokenId::new(),
@@ -241,9 +245,9 @@ impl IdentityService {
     }
 }
 
-fn not_a_member(error: store::Error) -> AccessTokenError {
+fn not_a_member(error: store::Error) -> CreateAccessTokenError {
     match error {
-        store::Error::NotFound => AccessTokenError::NotAMember,
+        store::Error::NotFound => CreateAccessTokenError::NotAMember,
         other => other.into(),
     }
 }

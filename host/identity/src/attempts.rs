@@ -29,7 +29,7 @@ pub(super) struct AttemptSource<'a> {
 
 /// Failure counters in which one sign-in attempt is counted.
 #[derive(Clone, Debug)]
-pub(super) struct AttemptKeys {
+pub(super) struct AttemptCounters {
     account: String,
     /// Time of the sign-in attempt.
     at: Timestamp,
@@ -71,7 +71,7 @@ impl IdentityService {
         email: &str,
         source: AttemptSource<'_>,
         now: Timestamp,
-    ) -> Result<AttemptKeys, AttemptRefusal> {
+    ) -> Result<AttemptCounters, AttemptRefusal> {
         let settings = &self.0.settings.sign_in;
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let mut attempt = self.attempt(&mut tx, email, source, now).await?;
@@ -98,10 +98,10 @@ impl IdentityService {
         email: &str,
         source: AttemptSource<'_>,
         now: Timestamp,
-    ) -> Result<AttemptKeys, store::Error> {
+    ) -> Result<AttemptCounters, store::Error> {
         let account = self.account(email);
         let counter = |subject: String| AttemptCounter { subject, former: now };
-        let attempt = |place: &str, address: Option<IpAddr>, known: bool| AttemptKeys {
+        let attempt = |place: &str, address: Option<IpAddr>, known: bool| AttemptCounters {
             here: counter(format!("{account} {place}")),
             address: address.map(|address| counter(format!("address {}", subscriber(address)))),
             elsewhere: (!known).then(|| counter(format!("{account} elsewhere"))),
@@ -125,9 +125,9 @@ impl IdentityService {
     pub(super) async fn withdraw(
         &self,
         connection: &mut Connection,
-        attempt: &AttemptKeys,
+        attempt: &AttemptCounters,
     ) -> Result<(), store::Error> {
-        let AttemptKeys { at, here, address, elsewhere, .. } = attempt;
+        let AttemptCounters { at, here, address, elsewhere, .. } = attempt;
         for AttemptCounter { subject, former } in address.iter().chain([here]).chain(elsewhere) {
             sign_in_failures::take_back(connection, subject, *at, *former).await?;
         }
@@ -136,7 +136,7 @@ impl IdentityService {
 
     /// Withdraws a sign-in attempt that ends without a session from the failure
     /// counters, in a transaction of its own.
-    pub(super) async fn withdraw_now(&self, attempt: &AttemptKeys) -> Result<(), store::Error> {
+    pub(super) async fn withdraw_now(&self, attempt: &AttemptCounters) -> Result<(), store::Error> {
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         self.withdraw(&mut tx, attempt).await?;
         tx.commit().await
@@ -149,7 +149,7 @@ impl IdentityService {
     pub(super) async fn succeed(
         &self,
         connection: &mut Connection,
-        attempt: &AttemptKeys,
+        attempt: &AttemptCounters,
         source: AttemptSource<'_>,
     ) -> Result<String, store::Error> {
         self.withdraw(connection, attempt).await?;

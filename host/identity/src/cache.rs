@@ -14,7 +14,7 @@ use assurance_core::domain::time::Timestamp;
 const SWEEP_EVERY: u64 = 1_024;
 
 #[derive(Debug)]
-pub(super) struct SessionCache<K: Eq + Hash, V> {
+pub(super) struct ExpiringCache<K: Eq + Hash, V> {
     entries: DashMap<K, (V, Timestamp)>,
     keep_ms: i64,
     /// Number of invalidations of the cache; a value that was queried before
@@ -26,9 +26,9 @@ pub(super) struct SessionCache<K: Eq + Hash, V> {
 /// Number of a cache's invalidations before a query to the database. The
 /// query's result is cached only if that number is unchanged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CacheTicket(u64);
+pub(super) struct InvalidationCount(u64);
 
-impl<K: Eq + Hash, V: Clone> SessionCache<K, V> {
+impl<K: Eq + Hash, V: Clone> ExpiringCache<K, V> {
     pub(super) fn new(keep_ms: u32) -> Self {
         Self {
             entries: DashMap::new(),
@@ -45,13 +45,13 @@ impl<K: Eq + Hash, V: Clone> SessionCache<K, V> {
 
     /// Returns the current number of invalidations, for `put`. Call it before
     /// the database query.
-    pub(super) fn ticket(&self) -> CacheTicket {
-        CacheTicket(self.generation.load(Ordering::Acquire))
+    pub(super) fn ticket(&self) -> InvalidationCount {
+        InvalidationCount(self.generation.load(Ordering::Acquire))
     }
 
     /// Caches a value that was queried, unless something was invalidated since
     /// `ticket` was taken.
-    pub(super) fn put(&self, ticket: CacheTicket, key: K, value: V, asked_at: Timestamp) {
+    pub(super) fn put(&self, ticket: InvalidationCount, key: K, value: V, asked_at: Timestamp) {
         if self.keep_ms == 0 {
             return;
         }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_kept_for_its_time_only() {
-        let cache = SessionCache::new(1_000);
+        let cache = ExpiringCache::new(1_000);
         cache.put(cache.ticket(), 1, "one", NOW);
         assert_eq!(cache.get(&1, NOW.plus_ms(999)), Some("one"));
         assert_eq!(cache.get(&1, NOW.plus_ms(1_000)), None);
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn an_answer_older_than_an_invalidation_is_not_kept() {
-        let cache = SessionCache::new(1_000);
+        let cache = ExpiringCache::new(1_000);
         let ticket = cache.ticket();
         cache.invalidate(&1);
         cache.put(ticket, 1, "stale", NOW);
@@ -108,14 +108,14 @@ mod tests {
 
     #[test]
     fn without_a_time_nothing_is_kept() {
-        let cache = SessionCache::new(0);
+        let cache = ExpiringCache::new(0);
         cache.put(cache.ticket(), 1, "one", NOW);
         assert_eq!(cache.get(&1, NOW), None);
     }
 
     #[test]
     fn old_answers_do_not_pile_up() {
-        let cache = SessionCache::new(1_000);
+        let cache = ExpiringCache::new(1_000);
         for n in 0..20_000_i64 {
             cache.put(cache.ticket(), n, n, NOW.plus_ms(n));
         }

@@ -34,7 +34,7 @@ use std::sync::atomic::AtomicI64;
 
 use serde::Serialize;
 
-use self::cache::SessionCache;
+use self::cache::ExpiringCache;
 use self::password::PasswordHasher;
 use assurance_core::config::{self, Config};
 use assurance_core::domain::id::{SessionId, UserId, WorkspaceId};
@@ -44,7 +44,9 @@ use assurance_core::secrets::Keys;
 use assurance_store::sessions::TokenHash;
 use assurance_store::{self as store, Store};
 
-pub use access_tokens::{AccessTokenError, IssuedAccessToken, NewAccessToken, TokenPrincipal};
+pub use access_tokens::{
+    CreateAccessTokenError, IssuedAccessToken, NewAccessToken, TokenPrincipal,
+};
 pub use credential::Credential;
 pub use email_token::vouch;
 pub use members::RemoveMemberError;
@@ -165,12 +167,12 @@ struct Inner {
     /// Key of the hash under which sign-in attempts on an email address are
     /// counted.
     attempts_key: [u8; 32],
-    sessions: SessionCache<TokenHash, Principal>,
-    tokens: SessionCache<TokenHash, TokenPrincipal>,
+    sessions: ExpiringCache<TokenHash, Principal>,
+    tokens: ExpiringCache<TokenHash, TokenPrincipal>,
     /// Hashes of sessions and access tokens that were authenticated on this
     /// node within [`RECOGNISED_MS`]; kept after their end.
-    recognised: SessionCache<TokenHash, ()>,
-    memberships: SessionCache<(UserId, WorkspaceId), Membership>,
+    recognised: ExpiringCache<TokenHash, ()>,
+    memberships: ExpiringCache<(UserId, WorkspaceId), Membership>,
     last_sweep: AtomicI64,
 }
 
@@ -183,10 +185,10 @@ impl IdentityService {
             csrf_key: keys.derive("csrf"),
             attempts_key: keys.derive("sign-in attempts"),
             passwords: PasswordHasher::new(&settings.passwords),
-            sessions: SessionCache::new(cache_ms),
-            tokens: SessionCache::new(cache_ms),
-            recognised: SessionCache::new(RECOGNISED_MS),
-            memberships: SessionCache::new(cache_ms),
+            sessions: ExpiringCache::new(cache_ms),
+            tokens: ExpiringCache::new(cache_ms),
+            recognised: ExpiringCache::new(RECOGNISED_MS),
+            memberships: ExpiringCache::new(cache_ms),
             last_sweep: AtomicI64::new(0),
             store,
             keys,

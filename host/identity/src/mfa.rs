@@ -157,6 +157,6 @@ fn factor_changed(principal: &Principal, event: &str) {
     );
 }
 
-fn hashes(principal: &Principal, codes: &[String]) -> Vec<mfa::CodeHash> {
+fn hashes(principal: &Principal, codes: &[String]) -> Vec<mfa::RecoveryCodeHash> {
     codes.iter().map(|code| recovery::hash(principal.user.id, code)).collect()
 }

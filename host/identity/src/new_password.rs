@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use tracing::Instrument as _;
 
-use super::attempts::{AttemptKeys, AttemptSource};
+use super::attempts::{AttemptCounters, AttemptSource};
 use super::sign_in::SignInError;
 use super::{IdentityService, PeopleError, Principal};
 use assurance_store::{self as store, TransactionAccess, sessions, users};
@@ -108,7 +108,7 @@ impl IdentityService {
         &self,
         principal: &Principal,
         change: &PasswordChange,
-        attempt: &AttemptKeys,
+        attempt: &AttemptCounters,
     ) -> Result<(), ChangePasswordError> {
         let (user, email) = (principal.user.id, &principal.user.email);
         let proof = self.check_password(email, &change.current).await?;

@@ -42,7 +42,7 @@ pub(super) enum HashError {
 
 /// Result of verifying a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PasswordCheck {
+pub(super) struct PasswordCheckResult {
     /// Whether the password is right.
     pub(super) right: bool,
     /// Whether the stored hash has other parameters than configured, so that it
@@ -75,7 +75,7 @@ impl PasswordHasher {
         &self,
         password: &str,
         stored: Option<String>,
-    ) -> Result<PasswordCheck, HashError> {
+    ) -> Result<PasswordCheckResult, HashError> {
         let known = stored.is_some();
         let password = Zeroizing::new(cut(password).to_owned());
         let (params, decoy) = (self.params.clone(), Arc::clone(&self.decoy));
@@ -84,7 +84,7 @@ impl PasswordHasher {
             // first attempt does not reveal whether the account exists.
             let decoy = decoy.get_or_init(|| hash(&params, "decoy").unwrap_or_default());
             let verdict = verify(&params, &password, stored.as_deref().unwrap_or(decoy))?;
-            Ok(PasswordCheck { right: verdict.right && known, ..verdict })
+            Ok(PasswordCheckResult { right: verdict.right && known, ..verdict })
         })
         .await?
     }
@@ -112,7 +112,7 @@ fn hash(params: &Params, password: &str) -> Result<String, HashError> {
         .map_err(|error| HashError::Failed(error.to_string()))
 }
 
-fn verify(params: &Params, password: &str, stored: &str) -> Result<PasswordCheck, HashError> {
+fn verify(params: &Params, password: &str, stored: &str) -> Result<PasswordCheckResult, HashError> {
     let parsed = PasswordHash::new(stored).map_err(|error| HashError::Failed(error.to_string()))?;
     let right = argon2(params).verify_password(password.as_bytes(), &parsed).is_ok();
     let used = Params::try_from(&parsed).ok();
@@ -120,7 +120,7 @@ fn verify(params: &Params, password: &str, stored: &str) -> Result<PasswordCheck
         (used.m_cost(), used.t_cost(), used.p_cost())
             == (params.m_cost(), params.t_cost(), params.p_cost())
     };
-    Ok(PasswordCheck { right, outdated: !used.as_ref().is_some_and(same) })
+    Ok(PasswordCheckResult { right, outdated: !used.as_ref().is_some_and(same) })
 }
 
 /// Replaces a password above the maximum size by an empty one. No account has
@@ -147,7 +147,7 @@ mod tests {
         let stored = passwords.hash("correct horse").await.unwrap();
         assert!(stored.starts_with("$argon2id$v=19$m=64,t=1,p=1$"), "{stored}");
         let right = passwords.verify("correct horse", Some(stored.clone())).await.unwrap();
-        assert_eq!(right, PasswordCheck { right: true, outdated: false });
+        assert_eq!(right, PasswordCheckResult { right: true, outdated: false });
         assert!(!passwords.verify("correct hors", Some(stored)).await.unwrap().right);
     }
 
@@ -167,6 +167,6 @@ mod tests {
     async fn a_hash_of_older_parameters_is_told() {
         let stored = cheap(1).hash("correct horse").await.unwrap();
         let verdict = cheap(2).verify("correct horse", Some(stored)).await.unwrap();
-        assert_eq!(verdict, PasswordCheck { right: true, outdated: true });
+        assert_eq!(verdict, PasswordCheckResult { right: true, outdated: true });
     }
 }

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use assurance_core::domain::id::UserId;
-use assurance_store::mfa::CodeHash;
+use assurance_store::mfa::RecoveryCodeHash;
 
 /// Number of recovery codes of a person.
 const CODES: usize = 10;
@@ -31,7 +31,7 @@ fn new_code() -> String {
 
 /// Returns the hash of a person's recovery code. Case, spaces and dashes make
 /// no difference.
-pub(super) fn hash(user: UserId, code: &str) -> CodeHash {
+pub(super) fn hash(user: UserId, code: &str) -> RecoveryCodeHash {
     let mut sha = Sha256::new();
     sha.update(b"recovery code\0");
     sha.update(user.0.as_bytes());

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use tokio::task::JoinError;
 use tracing::Instrument as _;
 
-use super::attempts::{AttemptKeys, AttemptRefusal, AttemptSource};
+use super::attempts::{AttemptCounters, AttemptRefusal, AttemptSource};
 use super::password::HashError;
 use super::second_factor::CodeError;
 use super::sessions::SessionOrigin;
@@ -157,7 +157,7 @@ impl IdentityService {
         &self,
         given: &SignInAttempt,
         email: &str,
-        attempt: &AttemptKeys,
+        attempt: &AttemptCounters,
         now: Timestamp,
     ) -> Result<NewSession, SignInError> {
         let mut proof = self.check_password(email, &given.password).await?;
@@ -180,7 +180,7 @@ impl IdentityService {
     /// any more.
     pub(super) async fn complete_sign_in(
         &self,
-        attempt: &AttemptKeys,
+        attempt: &AttemptCounters,
         source: AttemptSource<'_>,
         proof: &PasswordProof,
         origin: &SessionOrigin,

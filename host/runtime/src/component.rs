@@ -20,7 +20,7 @@ use super::instance::{
 use super::time_slice::{CallMeter, LongCallPlaces};
 use super::trap;
 use assurance_core::budgets::{BudgetExceeded, BudgetPermit};
-use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
+use assurance_core::domain::area::{JobRun, Problem, Request, SuccessReply};
 use assurance_core::domain::job::{EVENT_KIND, JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::recordings::Player;
@@ -134,7 +134,7 @@ impl Component {
         unit: Option<UnitOfWork>,
         invocation: I,
         deadline: Duration,
-        take: impl FnOnce(I::Answer) -> Result<T, CallError> + Send,
+        take: impl FnOnce(I::ExportResult) -> Result<T, CallError> + Send,
     ) -> CallOutcome<T> {
         let Ok(_places) = self.running.try_acquire_many(self.places) else {
             return CallOutcome { unit, result: Err(CallError::Overloaded) };
@@ -167,7 +167,7 @@ impl Component {
         entry: Option<Arc<BudgetPermit>>,
         invocation: I,
         deadline: Duration,
-    ) -> FinishedCall<I::Answer> {
+    ) -> FinishedCall<I::ExportResult> {
         let meter = self.meter::<I>(deadline);
         let (shared, area) = (self.shared.clone(), self.area.clone());
         let mut state = CallState::new(shared, area, unit, entry, meter.clone());
@@ -188,7 +188,7 @@ impl Component {
         state: CallState,
         meter: &Arc<CallMeter>,
         invocation: I,
-    ) -> FinishedCall<I::Answer> {
+    ) -> FinishedCall<I::ExportResult> {
         let call = instance::run(self.exports.clone(), state, invocation).boxed();
         let (executor, places) = match I::IS_JOB {
             true => (&self.shared.long_jobs, &self.long_jobs),
@@ -228,7 +228,7 @@ impl AreaCode for Component {
         unit: UnitOfWork,
         request: &'a Request,
         deadline: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+    ) -> BoxFuture<'a, CallOutcome<Result<SuccessReply, Problem>>> {
         async move {
             let request = convert::call::request(request);
             self.begin_recording(&unit, &request, deadline);
@@ -284,7 +284,7 @@ impl AreaCode for Component {
     fn replay_request<'a>(
         &'a self,
         player: &'a Arc<Player>,
-    ) -> BoxFuture<'a, Result<Result<Reply, Problem>, CallError>> {
+    ) -> BoxFuture<'a, Result<Result<SuccessReply, Problem>, CallError>> {
         async move {
             let answer = self.replay::<types::Request>(player).await?;
             convert::call::answer(answer, self.shared.settings.max_reply_bytes)

@@ -31,7 +31,7 @@ struct BatchExports {
 
 /// An export of an area's component, other than `describe`.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum UntypedExport {
+pub(super) enum AreaExport {
     Handle,
     Run,
     /// `kinds` of the interface `batches`, which a component need not export.
@@ -70,7 +70,7 @@ impl Exports {
     /// Creates an instance of the component and returns one of its exports.
     pub(super) async fn instantiate<P, R>(
         &self,
-        export: UntypedExport,
+        export: AreaExport,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<TypedFunc<P, R>>
     where
@@ -79,10 +79,10 @@ impl Exports {
     {
         let instance: Instance = self.all.instance_pre().instantiate_async(&mut *store).await?;
         let index = match export {
-            UntypedExport::Handle => Some(&self.handle),
-            UntypedExport::Run => Some(&self.run),
-            UntypedExport::Batches => self.batches.as_ref().map(|batches| &batches.kinds),
-            UntypedExport::RunBatch => self.batches.as_ref().map(|batches| &batches.run),
+            AreaExport::Handle => Some(&self.handle),
+            AreaExport::Run => Some(&self.run),
+            AreaExport::Batches => self.batches.as_ref().map(|batches| &batches.kinds),
+            AreaExport::RunBatch => self.batches.as_ref().map(|batches| &batches.run),
         };
         let index = index.ok_or_else(|| wasmtime::format_err!("no export {export:?}"))?;
         instance.get_typed_func(store, index)

@@ -15,7 +15,7 @@ use wasmtime::component::HasData;
 use super::bindings::assurance::area;
 use super::capability::CapabilityError;
 use super::instance::CallState;
-use super::trap::{self, CallStop};
+use super::trap::{self, CallStopReason};
 use assurance_core::recordings::{HostCallResult, Recorder};
 
 /// Makes the linker call host functions of [`HostCallRecorder`].
@@ -52,21 +52,21 @@ impl HostCallRecorder<'_> {
         let Some(player) = self.0.player() else { return HostCallMode::Live };
         let answer = player
             .answer(call, arguments)
-            .map_err(|silence| CallStop::NotInRecording(silence).into());
+            .map_err(|silence| CallStopReason::NotInRecording(silence).into());
         HostCallMode::Played(answer)
     }
 }
 
 /// Result type of a host function that can be written to a recording and read
 /// from it.
-trait HostCallValue: Sized {
+trait RecordableResult: Sized {
     fn write(&self, recorder: &Recorder);
 
     /// Converts the recorded result of a host function.
     fn read(played: wasmtime::Result<HostCallResult>) -> Self;
 }
 
-impl<T: Serialize + DeserializeOwned> HostCallValue for wasmtime::Result<T> {
+impl<T: Serialize + DeserializeOwned> RecordableResult for wasmtime::Result<T> {
     fn write(&self, recorder: &Recorder) {
         match self {
             Ok(result) => recorder.record_result(result),
@@ -78,14 +78,14 @@ impl<T: Serialize + DeserializeOwned> HostCallValue for wasmtime::Result<T> {
         match played? {
             HostCallResult::Ok(result) => parse(&result),
             HostCallResult::Error(_) => {
-                Err(CallStop::Misuse("an error where there is none".into()).into())
+                Err(CallStopReason::Misuse("an error where there is none".into()).into())
             }
-            HostCallResult::Ended(fault) => Err(CallStop::Recorded(fault).into()),
+            HostCallResult::Ended(fault) => Err(CallStopReason::Recorded(fault).into()),
         }
     }
 }
 
-impl<T, E> HostCallValue for Result<T, CapabilityError<E>>
+impl<T, E> RecordableResult for Result<T, CapabilityError<E>>
 where
     T: Serialize + DeserializeOwned,
     E: Serialize + DeserializeOwned,
@@ -103,7 +103,7 @@ where
             HostCallResult::Ok(result) => Ok(parse(&result)?),
             HostCallResult::Error(error) => Err(CapabilityError::Answer(parse(&error)?)),
             HostCallResult::Ended(fault) => {
-                Err(CapabilityError::Stop(CallStop::Recorded(fault).into()))
+                Err(CapabilityError::Stop(CallStopReason::Recorded(fault).into()))
             }
         }
     }
@@ -119,20 +119,20 @@ fn stopped(recorder: &Recorder, error: &wasmtime::Error) {
 /// another type.
 fn parse<T: DeserializeOwned>(raw: &RawValue) -> wasmtime::Result<T> {
     let parsed = serde_json::from_str(raw.get());
-    parsed.map_err(|error| CallStop::Misuse(format!("a recorded answer: {error}")).into())
+    parsed.map_err(|error| CallStopReason::Misuse(format!("a recorded answer: {error}")).into())
 }
 
 /// Implements one host function by forwarding it through the recorder.
 macro_rules! pass_on {
     ($this:ident, $host:path, $call:expr, $function:ident($($argument:ident),*) $($wait:tt)*) => {{
         let recorder = match $this.turn($call, &($(&$argument,)*)) {
-            HostCallMode::Played(answer) => return HostCallValue::read(answer),
+            HostCallMode::Played(answer) => return RecordableResult::read(answer),
             HostCallMode::Written(recorder) => Some(recorder),
             HostCallMode::Live => None,
         };
         let answer = <CallState as $host>::$function($this.0, $($argument),*)$($wait)*;
         if let Some(recorder) = recorder {
-            HostCallValue::write(&answer, &recorder);
+            RecordableResult::write(&answer, &recorder);
         }
         answer
     }};
@@ -142,7 +142,7 @@ macro_rules! pass_on {
 /// `build.rs`.
 mod interfaces {
     use super::area::*;
-    use super::{CallState, CapabilityError, HostCallMode, HostCallRecorder, HostCallValue};
+    use super::{CallState, CapabilityError, HostCallMode, HostCallRecorder, RecordableResult};
 
     include!(concat!(env!("OUT_DIR"), "/host_call_recorder.rs"));
 }

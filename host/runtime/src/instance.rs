@@ -12,11 +12,11 @@ use super::RuntimeState;
 use super::bindings::assurance::area::{manifest, types};
 use super::bindings::{Job, JobError, Outcome};
 use super::component::CallStopSignal;
-use super::exports::{Exports, UntypedExport};
+use super::exports::{AreaExport, Exports};
 use super::limits::InstanceMemory;
 use super::log::GuestLog;
 use super::time_slice::CallMeter;
-use super::trap::{CallStop, TrapReport, turn_exceeded};
+use super::trap::{CallStopReason, TrapReport, turn_exceeded};
 use super::wasi::{EmptyWasi, wasi_seed};
 use assurance_core::area_log::{AreaLog, AreaLogs};
 use assurance_core::budgets::{BudgetPermit, Usage};
@@ -139,7 +139,7 @@ impl CallState {
     /// that uses the unit of work. Fails in `describe`, which may not call any.
     pub(super) fn enter(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
         self.count(capability)?;
-        self.unit.as_mut().ok_or_else(|| CallStop::InDescribe(capability).into())
+        self.unit.as_mut().ok_or_else(|| CallStopReason::InDescribe(capability).into())
     }
 
     /// Returns the unit of work, for a host call that was counted before; `None` in `describe`.
@@ -152,7 +152,7 @@ impl CallState {
     pub(super) fn count(&mut self, capability: Capability) -> wasmtime::Result<()> {
         self.count_in_describe()?;
         if self.unit.is_none() && self.player.is_none() {
-            return Err(CallStop::InDescribe(capability).into());
+            return Err(CallStopReason::InDescribe(capability).into());
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl CallState {
     pub(super) fn count_in_describe(&mut self) -> wasmtime::Result<()> {
         let max = self.max_host_calls;
         self.host_calls += 1;
-        if self.host_calls > max { Err(CallStop::HostCalls(max).into()) } else { Ok(()) }
+        if self.host_calls > max { Err(CallStopReason::HostCalls(max).into()) } else { Ok(()) }
     }
 
     /// Runs a computation over `bytes` bytes; a large one runs on another
@@ -244,7 +244,7 @@ impl Drop for CallState {
 /// An export to call, with its arguments.
 pub(super) trait Invocation: Send + Sync + 'static {
     /// Type of the called export's result.
-    type Answer: Send + 'static;
+    type ExportResult: Send + 'static;
     /// Setting that the deadline comes from, for the report of a call that exceeds it.
     const DEADLINE_SETTING: &'static str;
     /// Whether the call belongs with the long jobs after its first time slice,
@@ -262,14 +262,14 @@ pub(super) trait Invocation: Send + Sync + 'static {
         &'a self,
         exports: &'a Exports,
         store: &'a mut Store<CallState>,
-    ) -> impl Future<Output = wasmtime::Result<Self::Answer>> + Send + 'a;
+    ) -> impl Future<Output = wasmtime::Result<Self::ExportResult>> + Send + 'a;
 }
 
 /// Call of the export `describe`.
 pub(super) struct DescribeCall;
 
 impl Invocation for DescribeCall {
-    type Answer = manifest::Manifest;
+    type ExportResult = manifest::Manifest;
     const DEADLINE_SETTING: &'static str = "fixed for `describe`";
 
     fn max_cpu(shared: &RuntimeState, _: &AreaLogContext) -> Option<TimeLimit> {
@@ -281,7 +281,7 @@ impl Invocation for DescribeCall {
         &self,
         exports: &Exports,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Self::Answer> {
+    ) -> wasmtime::Result<Self::ExportResult> {
         exports.all.instantiate_async(&mut *store).await?.call_describe(store).await
     }
 }
@@ -299,7 +299,7 @@ pub(super) struct JobBatchLimit {
 }
 
 impl Invocation for BatchLimitsCall {
-    type Answer = Vec<JobBatchLimit>;
+    type ExportResult = Vec<JobBatchLimit>;
     const DEADLINE_SETTING: &'static str = DescribeCall::DEADLINE_SETTING;
 
     fn max_cpu(shared: &RuntimeState, area: &AreaLogContext) -> Option<TimeLimit> {
@@ -310,15 +310,15 @@ impl Invocation for BatchLimitsCall {
         &self,
         exports: &Exports,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Self::Answer> {
-        let batches = exports.instantiate(UntypedExport::Batches, store).await?;
+    ) -> wasmtime::Result<Self::ExportResult> {
+        let batches = exports.instantiate(AreaExport::Batches, store).await?;
         let (kinds,) = batches.call_async(store, ()).await?;
         Ok(kinds)
     }
 }
 
 impl Invocation for types::Request {
-    type Answer = Result<types::Reply, types::Problem>;
+    type ExportResult = Result<types::Reply, types::Problem>;
     const DEADLINE_SETTING: &'static str =
         "`deadline_ms` of its route, else limits.deadline_ms; at most limits.max_deadline_ms";
 
@@ -326,15 +326,15 @@ impl Invocation for types::Request {
         &self,
         exports: &Exports,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Self::Answer> {
-        let handle = exports.instantiate(UntypedExport::Handle, store).await?;
+    ) -> wasmtime::Result<Self::ExportResult> {
+        let handle = exports.instantiate(AreaExport::Handle, store).await?;
         let (answer,) = handle.call_async(store, (self,)).await?;
         Ok(answer)
     }
 }
 
 impl Invocation for Job {
-    type Answer = Result<Outcome, JobError>;
+    type ExportResult = Result<Outcome, JobError>;
     const DEADLINE_SETTING: &'static str =
         "`timeout_ms` of its job kind, at most jobs.max_timeout_ms";
     const IS_JOB: bool = true;
@@ -343,8 +343,8 @@ impl Invocation for Job {
         &self,
         exports: &Exports,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Self::Answer> {
-        let run = exports.instantiate(UntypedExport::Run, store).await?;
+    ) -> wasmtime::Result<Self::ExportResult> {
+        let run = exports.instantiate(AreaExport::Run, store).await?;
         let (outcome,) = run.call_async(store, (self,)).await?;
         Ok(outcome)
     }
@@ -354,7 +354,7 @@ impl Invocation for Job {
 pub(super) struct JobBatch(pub(super) Vec<Job>);
 
 impl Invocation for JobBatch {
-    type Answer = Result<Vec<Outcome>, JobError>;
+    type ExportResult = Result<Vec<Outcome>, JobError>;
     const DEADLINE_SETTING: &'static str = Job::DEADLINE_SETTING;
     const IS_JOB: bool = true;
 
@@ -362,8 +362,8 @@ impl Invocation for JobBatch {
         &self,
         exports: &Exports,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<Self::Answer> {
-        let run = exports.instantiate(UntypedExport::RunBatch, store).await?;
+    ) -> wasmtime::Result<Self::ExportResult> {
+        let run = exports.instantiate(AreaExport::RunBatch, store).await?;
         let (outcomes,) = run.call_async(store, (self.0.as_slice(),)).await?;
         Ok(outcomes)
     }
@@ -389,7 +389,7 @@ pub(super) async fn run<I: Invocation>(
     exports: Arc<Exports>,
     state: CallState,
     invocation: I,
-) -> FinishedCall<I::Answer> {
+) -> FinishedCall<I::ExportResult> {
     let meter = Arc::clone(&state.meter);
     let turn = state.unit.as_ref().map(|unit| Arc::clone(unit.turn()));
     let stops = state.stops.clone();

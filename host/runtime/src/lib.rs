@@ -45,7 +45,7 @@ use self::settings::CallLimits;
 use self::time_slice::LowPriorityExecutor;
 use assurance_core::area_log::AreaLogs;
 use assurance_core::budgets::Budgets;
-use assurance_core::config::{AreaLimits, Config};
+use assurance_core::config::{AreaCallLimits, Config};
 use assurance_core::domain::manifest::{Capability, Manifest};
 use assurance_core::domain::time::Clock;
 use assurance_core::secrets::Keys;
@@ -244,7 +244,7 @@ impl Runtime {
 
     /// Changes the limits of single calls, by area, for calls that begin from
     /// now on. Memory limits above the maximum at start have no effect.
-    pub fn set_limits(&self, areas: BTreeMap<String, AreaLimits>) {
+    pub fn set_limits(&self, areas: BTreeMap<String, AreaCallLimits>) {
         self.shared.areas.store(Arc::new(areas));
     }
 
@@ -278,7 +278,7 @@ struct RuntimeState {
     budgets: Arc<Budgets>,
     area_logs: Arc<AreaLogs>,
     /// Current limits of single calls, by name of the area.
-    areas: ArcSwap<BTreeMap<String, AreaLimits>>,
+    areas: ArcSwap<BTreeMap<String, AreaCallLimits>>,
     zones: TimeZoneDatabase,
     egress: Egress,
     mail: Mailer,

@@ -36,7 +36,7 @@ impl TotalInstanceMemory {
 
 /// The limit that refused more memory to an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MemoryLimit {
+pub(super) enum ExceededMemoryLimit {
     /// The limit of the instance itself: the guest needs too much memory.
     Own,
     /// A limit shared with other instances, of the host, the area or the
@@ -54,7 +54,7 @@ pub(super) struct InstanceMemory {
     max: usize,
     total: usize,
     counted: usize,
-    denied: Option<MemoryLimit>,
+    denied: Option<ExceededMemoryLimit>,
 }
 
 impl InstanceMemory {
@@ -71,18 +71,18 @@ impl InstanceMemory {
         self.max
     }
 
-    pub(super) fn denied(&self) -> Option<MemoryLimit> {
+    pub(super) fn denied(&self) -> Option<ExceededMemoryLimit> {
         self.denied
     }
 
-    fn grow(&mut self, bytes: usize) -> Result<(), MemoryLimit> {
+    fn grow(&mut self, bytes: usize) -> Result<(), ExceededMemoryLimit> {
         let total = self.total.saturating_add(bytes);
         if total > self.max {
-            return Err(MemoryLimit::Own);
+            return Err(ExceededMemoryLimit::Own);
         }
         let counted = total.saturating_sub(UNCOUNTED_BYTES);
         if counted > self.counted && !self.take(counted - self.counted) {
-            return Err(MemoryLimit::Shared);
+            return Err(ExceededMemoryLimit::Shared);
         }
         self.total = total;
         self.counted = counted;
@@ -145,7 +145,7 @@ mod tests {
         let mut memory = InstanceMemory::new(shared, 4 * MIB, None);
         assert!(memory.memory_growing(0, 3 * MIB, None).unwrap());
         assert!(!memory.memory_growing(3 * MIB, 5 * MIB, None).unwrap());
-        assert_eq!(memory.denied(), Some(MemoryLimit::Own));
+        assert_eq!(memory.denied(), Some(ExceededMemoryLimit::Own));
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
         let mut second = InstanceMemory::new(shared.clone(), 10 * MIB, None);
         assert!(first.memory_growing(0, 4 * MIB, None).unwrap());
         assert!(!second.memory_growing(0, 4 * MIB, None).unwrap());
-        assert_eq!(second.denied(), Some(MemoryLimit::Shared));
+        assert_eq!(second.denied(), Some(ExceededMemoryLimit::Shared));
         drop(first);
         assert!(second.memory_growing(0, 4 * MIB, None).unwrap());
         drop(second);

@@ -12,7 +12,7 @@ use super::component::Component;
 use super::instance::{CallState, Invocation};
 use super::settings::Settings;
 use super::wasi::wasi_seed;
-use assurance_core::config::AreaLimits;
+use assurance_core::config::AreaCallLimits;
 use assurance_core::recordings::{CallRecording, Player, RecordedLimits};
 use assurance_work::{CallError, UnitOfWork};
 
@@ -42,7 +42,7 @@ impl Component {
     pub(super) async fn replay<I: Invocation + DeserializeOwned>(
         &self,
         player: &Arc<Player>,
-    ) -> Result<I::Answer, CallError> {
+    ) -> Result<I::ExportResult, CallError> {
         let recording = player.recording();
         let input = recording.input.as_ref().map_or("null", |input| input.get());
         let input: I = serde_json::from_str(input)
@@ -64,11 +64,11 @@ impl Settings {
     #[must_use]
     pub fn of_recording(recording: &CallRecording) -> Self {
         let limits = &recording.limits;
-        let own = AreaLimits {
+        let own = AreaCallLimits {
             max_memory_bytes: Some(limits.memory_bytes),
             max_host_calls: Some(limits.host_calls),
             max_cpu_ms: limits.cpu_ms,
-            ..AreaLimits::default()
+            ..AreaCallLimits::default()
         };
         Self {
             max_reply_bytes: usize::try_from(limits.reply_bytes).unwrap_or(usize::MAX),

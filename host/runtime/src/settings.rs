@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::compiler::CompileLimits;
-use assurance_core::config::{AreaLimits, BudgetsConfig, Config, LanesConfig, MalwareConfig};
+use assurance_core::config::{AreaCallLimits, BudgetsConfig, Config, LanesConfig, MalwareConfig};
 
 /// Settings of the runtime: limits of single calls and of concurrent calls,
 /// compiler and cache.
@@ -70,7 +70,7 @@ pub struct Settings {
     /// Budgets of areas and workspaces.
     pub budgets: BudgetsConfig,
     /// Limits of single areas at start, by name of the area.
-    pub areas: BTreeMap<String, AreaLimits>,
+    pub areas: BTreeMap<String, AreaCallLimits>,
     /// The operator's settings for areas, by area and key.
     pub values: BTreeMap<String, BTreeMap<String, String>>,
     /// Configuration of the malware scanner.
@@ -165,7 +165,7 @@ impl Settings {
 
     /// Returns the limits of one call, given the operator's limits for its
     /// area. Memory is at most that of the pool's slots.
-    pub(super) fn call_limits(&self, own: AreaLimits) -> CallLimits {
+    pub(super) fn call_limits(&self, own: AreaCallLimits) -> CallLimits {
         let memory_bytes = own.max_memory_bytes.map_or(self.max_memory_bytes, bytes);
         CallLimits {
             memory_bytes: memory_bytes.min(self.most_memory_bytes()),

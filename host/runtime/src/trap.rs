@@ -10,12 +10,12 @@ use wasmtime_wasi::I32Exit;
 
 use super::backtrace;
 use super::instance::{AreaLogContext, CallState};
-use super::limits::MemoryLimit;
+use super::limits::ExceededMemoryLimit;
 use super::settings::WriteLockLimit;
 use super::time_slice::{AbandonReason, CallMeter};
 use assurance_core::domain::area::CallOrigin;
 use assurance_core::domain::manifest::Capability;
-use assurance_core::recordings::{RecordedFault, ReplayStop, frames};
+use assurance_core::recordings::{RecordedFault, ReplayStopReason, frames};
 use assurance_store as store;
 use assurance_work::{CallError, TimeLimit};
 
@@ -29,7 +29,7 @@ pub(super) fn describe_metrics() {
 
 /// Reason why a host function ends the call.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CallStop {
+pub(super) enum CallStopReason {
     /// The guest made more host calls than this limit.
     #[error(
         "more than {0} host calls (runtime.max_host_calls; for one area \
@@ -50,7 +50,7 @@ pub(super) enum CallStop {
     Recorded(RecordedFault),
     /// In a replay: the recording has no result for the host call.
     #[error("the recording has no result: {0:?}")]
-    NotInRecording(ReplayStop),
+    NotInRecording(ReplayStopReason),
 }
 
 /// Error of a failed call, with the stack of the guest.
@@ -74,7 +74,8 @@ impl TrapReport {
     pub(super) fn new(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> Self {
         // A store error says nothing about the guest and can be frequent, so no
         // stack is formatted.
-        let is_of_store = matches!(error.downcast_ref::<CallStop>(), Some(CallStop::Store(_)));
+        let is_of_store =
+            matches!(error.downcast_ref::<CallStopReason>(), Some(CallStopReason::Store(_)));
         let backtrace = error.downcast_ref::<WasmBacktrace>().filter(|_| !is_of_store);
         let backtrace = backtrace.map(backtrace::text).unwrap_or_default();
         Self { error: blame(error, state, meter), backtrace }
@@ -127,7 +128,7 @@ impl AbandonReason {
 }
 
 fn blame(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> CallError {
-    let error = match error.downcast::<CallStop>() {
+    let error = match error.downcast::<CallStopReason>() {
         Ok(stop) => return stop.into(),
         Err(error) => error,
     };
@@ -143,8 +144,8 @@ fn blame(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> CallEr
         return cpu.unwrap_or(CallError::Deadline(meter.deadline()));
     }
     match (state.memory().denied(), trap) {
-        (Some(MemoryLimit::Shared), _) => CallError::Overloaded,
-        (Some(MemoryLimit::Own), _) => CallError::OutOfMemory(state.memory().max()),
+        (Some(ExceededMemoryLimit::Shared), _) => CallError::Overloaded,
+        (Some(ExceededMemoryLimit::Own), _) => CallError::OutOfMemory(state.memory().max()),
         (None, Some(Trap::UnreachableCodeReached)) => aborted(state, &Trap::UnreachableCodeReached),
         (None, Some(trap)) => CallError::Trap(format!("{trap}{}", explanation(trap))),
         (None, None) if error.is::<I32Exit>() => aborted(state, &"it called `exit`"),
@@ -176,11 +177,13 @@ pub(super) fn turn_exceeded(turn: WriteLockLimit) -> CallError {
 /// Converts an error that ended a host call into a recorded fault; `None` if
 /// the guest did not cause the error.
 pub(super) fn to_fault(error: &wasmtime::Error) -> Option<RecordedFault> {
-    let stop = error.downcast_ref::<CallStop>()?;
+    let stop = error.downcast_ref::<CallStopReason>()?;
     let kind = match stop {
-        CallStop::HostCalls(_) => "limit",
-        CallStop::InDescribe(_) | CallStop::Misuse(_) => "contract",
-        CallStop::Store(_) | CallStop::Recorded(_) | CallStop::NotInRecording(_) => return None,
+        CallStopReason::HostCalls(_) => "limit",
+        CallStopReason::InDescribe(_) | CallStopReason::Misuse(_) => "contract",
+        CallStopReason::Store(_)
+        | CallStopReason::Recorded(_)
+        | CallStopReason::NotInRecording(_) => return None,
     };
     Some(RecordedFault {
         kind: kind.to_owned(),
@@ -189,15 +192,19 @@ pub(super) fn to_fault(error: &wasmtime::Error) -> Option<RecordedFault> {
     })
 }
 
-impl From<CallStop> for CallError {
-    fn from(stop: CallStop) -> Self {
+impl From<CallStopReason> for CallError {
+    fn from(stop: CallStopReason) -> Self {
         match stop {
-            CallStop::HostCalls(_) => Self::Limit(stop.to_string()),
-            CallStop::InDescribe(_) | CallStop::Misuse(_) => Self::Contract(stop.to_string()),
-            CallStop::Store(error) => Self::Store(error),
-            CallStop::Recorded(ref fault) if fault.kind == "limit" => Self::Limit(stop.to_string()),
-            CallStop::Recorded(_) => Self::Contract(stop.to_string()),
-            CallStop::NotInRecording(_) => Self::Host(anyhow!("{stop}")),
+            CallStopReason::HostCalls(_) => Self::Limit(stop.to_string()),
+            CallStopReason::InDescribe(_) | CallStopReason::Misuse(_) => {
+                Self::Contract(stop.to_string())
+            }
+            CallStopReason::Store(error) => Self::Store(error),
+            CallStopReason::Recorded(ref fault) if fault.kind == "limit" => {
+                Self::Limit(stop.to_string())
+            }
+            CallStopReason::Recorded(_) => Self::Contract(stop.to_string()),
+            CallStopReason::NotInRecording(_) => Self::Host(anyhow!("{stop}")),
         }
     }
 }

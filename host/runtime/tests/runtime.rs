@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use assurance_core::area_log::LogLevel;
-use assurance_core::config::AreaLimits;
+use assurance_core::config::AreaCallLimits;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Capability;
@@ -214,7 +214,7 @@ async fn memory_is_capped_and_running_out_is_told_from_a_trap() {
 
 #[tokio::test]
 async fn one_area_may_have_more_than_others() {
-    let more = AreaLimits { max_memory_bytes: Some(128 << 20), ..AreaLimits::default() };
+    let more = AreaCallLimits { max_memory_bytes: Some(128 << 20), ..AreaCallLimits::default() };
     let areas = [("memory_hog".to_owned(), more)].into();
     let sandbox = Sandbox::new(Settings { areas, ..settings() }).await;
     let hog = sandbox.load("memory-hog").await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use assurance_core::config::{Config, ConfigSource};
+use assurance_core::config::{Config, ConfigSources};
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::LoadedArea;
 use assurance_work::AreaCode;
@@ -26,7 +26,7 @@ pub(crate) fn loaded(manifest: Manifest, code: Arc<dyn AreaCode>) -> LoadedArea 
 /// folder.
 pub(crate) fn config() -> (Config, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
+    let source = ConfigSources { without_environment: true, ..ConfigSources::default() };
     let mut config = Config::load(&source).unwrap();
     config.data_dir = folder.path().join("data");
     config.passwords.memory_kib = 64;

@@ -56,9 +56,9 @@ mod tests {
     use super::*;
     use crate::connection::on;
     use crate::testing::on_both;
-    use assurance_core::domain::deployment::AuditStep;
+    use assurance_core::domain::deployment::AuditAction;
 
-    fn said(area: &str, step: AuditStep) -> NewAuditEntry {
+    fn said(area: &str, step: AuditAction) -> NewAuditEntry {
         NewAuditEntry {
             at: Timestamp(7),
             who: "ada".into(),
@@ -74,19 +74,19 @@ mod tests {
         async fn lines_are_read_newest_first_and_by_area(store: &Store) {
             let mut connection = store.writer().await.unwrap();
             for area in ["notes", "support", "notes"] {
-                append(&mut connection, &said(area, AuditStep::Staged)).await.unwrap();
+                append(&mut connection, &said(area, AuditAction::Staged)).await.unwrap();
             }
             let all = list(&mut connection, None, i64::MAX, 2).await.unwrap();
             assert_eq!(all.len(), 2);
             let rest = list(&mut connection, None, all[1].id, 2).await.unwrap();
-            assert_eq!((rest.len(), &rest[0].said), (1, &said("notes", AuditStep::Staged)));
+            assert_eq!((rest.len(), &rest[0].said), (1, &said("notes", AuditAction::Staged)));
             let notes = list(&mut connection, Some("notes"), i64::MAX, 9).await.unwrap();
             assert_eq!(notes.len(), 2);
         }
 
         async fn no_line_is_ever_changed_or_deleted(store: &Store) {
             let mut connection = store.writer().await.unwrap();
-            append(&mut connection, &said("notes", AuditStep::Activated)).await.unwrap();
+            append(&mut connection, &said("notes", AuditAction::Activated)).await.unwrap();
             for forbidden in ["UPDATE audit_log SET who = 'x'", "DELETE FROM audit_log"] {
                 let refused = async {
                     on!(connection, c => sqlx::query(forbidden).execute(&mut *c).await.map(drop))

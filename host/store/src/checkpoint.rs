@@ -95,16 +95,16 @@ async fn checkpoint(
 mod tests {
     use super::*;
     use crate::testing::{TestStore, execute, fresh, rows};
-    use crate::{Backend, Databases};
+    use crate::{Backend, ConnectionPools};
 
-    type Sqlite = Pool<SqliteConnection>;
+    type SqlitePool = Pool<SqliteConnection>;
 
-    async fn with_table() -> (TestStore, Sqlite, Sqlite) {
+    async fn with_table() -> (TestStore, SqlitePool, SqlitePool) {
         let fresh = fresh(Backend::Sqlite).await.unwrap();
         let mut writer = fresh.store.writer().await.unwrap();
         execute(&mut writer, "CREATE TABLE pages (bytes BLOB)").await;
         writer.release();
-        let Databases::Sqlite { readers, writer, .. } = &fresh.store.0.databases else {
+        let ConnectionPools::Sqlite { readers, writer, .. } = &fresh.store.0.databases else {
             unreachable!()
         };
         let (readers, writer) = (readers.clone(), writer.clone());
@@ -119,7 +119,7 @@ mod tests {
         writer.release();
     }
 
-    async fn log(readers: &Sqlite) -> (i64, i64) {
+    async fn log(readers: &SqlitePool) -> (i64, i64) {
         let mut connection = readers.acquire().await.unwrap();
         let (_, pages, copied) = checkpoint(&mut connection, "NOOP").await.unwrap();
         connection.release();

@@ -11,10 +11,10 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 
-use super::connection::{Connection, Raw, on, scalars};
+use super::connection::{Connection, DriverConnection, on, scalars};
 use super::error::Error;
 use super::indexes;
-use super::scope::CollectionScope;
+use super::scope::AccessibleCollection;
 use super::{Backend, Store, search};
 
 /// Key of the advisory lock for creating tables and indexes on PostgreSQL.
@@ -39,7 +39,7 @@ pub(super) fn table(collection: &str) -> Cow<'_, str> {
 
 /// Whether the area version whose collections are created is live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum VersionUse {
+pub enum AreaVersionStatus {
     /// The version is live.
     Live,
     /// The version is prepared or tried. The live version may not write the
@@ -49,8 +49,8 @@ pub enum VersionUse {
 
 /// Creates missing tables and indexes of the collections of a live area
 /// version; see [`ensure_for`].
-pub async fn ensure(store: &Store, collections: &[CollectionScope]) -> Result<(), Error> {
-    ensure_for(store, collections, VersionUse::Live).await
+pub async fn ensure(store: &Store, collections: &[AccessibleCollection]) -> Result<(), Error> {
+    ensure_for(store, collections, AreaVersionStatus::Live).await
 }
 
 /// Creates missing tables and indexes of the collections of an area version,
@@ -59,8 +59,8 @@ pub async fn ensure(store: &Store, collections: &[CollectionScope]) -> Result<()
 /// existing documents violate a unique index.
 pub async fn ensure_for(
     store: &Store,
-    collections: &[CollectionScope],
-    version: VersionUse,
+    collections: &[AccessibleCollection],
+    version: AreaVersionStatus,
 ) -> Result<(), Error> {
     for scope in collections {
         indexes::check(scope).map_err(|what| Error::Database(sqlx::Error::Protocol(what)))?;
@@ -71,7 +71,7 @@ pub async fn ensure_for(
     }
     let mut connection = store.writer().await?;
     unbind(&mut connection).await?;
-    if let Raw::Postgres(c) = connection.raw() {
+    if let DriverConnection::Postgres(c) = connection.raw() {
         lock(c).await?;
     }
     let result = create(&mut connection, store.folding(), collections, version).await;
@@ -82,13 +82,13 @@ pub async fn ensure_for(
 
 async fn is_complete(
     connection: &mut Connection,
-    collections: &[CollectionScope],
-    version: VersionUse,
+    collections: &[AccessibleCollection],
+    version: AreaVersionStatus,
 ) -> Result<bool, Error> {
     let known = names(connection).await?;
     let searched = match connection.raw() {
-        Raw::Postgres(c) => search::is_complete(c, collections, version).await?,
-        Raw::Sqlite(_) => true,
+        DriverConnection::Postgres(c) => search::is_complete(c, collections, version).await?,
+        DriverConnection::Sqlite(_) => true,
     };
     Ok(searched
         && collections.iter().all(|scope| known.contains(&scope.full_name))
@@ -98,8 +98,8 @@ async fn is_complete(
 async fn create(
     connection: &mut Connection,
     folding: &str,
-    collections: &[CollectionScope],
-    version: VersionUse,
+    collections: &[AccessibleCollection],
+    version: AreaVersionStatus,
 ) -> Result<(), Error> {
     let known = names(connection).await?;
     for scope in collections.iter().filter(|scope| !known.contains(&scope.full_name)) {
@@ -108,7 +108,7 @@ async fn create(
     for index in indexes::missing(connection, collections).await? {
         indexes::create(connection, index).await?;
     }
-    if let Raw::Postgres(c) = connection.raw() {
+    if let DriverConnection::Postgres(c) = connection.raw() {
         search::ensure(c, folding, collections, version).await?;
     }
     Ok(())
@@ -123,8 +123,8 @@ pub(super) async fn names(connection: &mut Connection) -> Result<Vec<String>, Er
 /// Creates the table of a collection whose name `indexes::check` has validated.
 async fn create_table(connection: &mut Connection, collection: &str) -> Result<(), Error> {
     match connection.raw() {
-        Raw::Sqlite(c) => create_table_on_sqlite(c, collection).await,
-        Raw::Postgres(c) => {
+        DriverConnection::Sqlite(c) => create_table_on_sqlite(c, collection).await,
+        DriverConnection::Postgres(c) => {
             let table = table(collection);
             let sql =
                 format!("SELECT create_collection('{collection}', '{table}'); ANALYZE \"{table}\"");
@@ -170,7 +170,7 @@ pub async fn refresh_statistics(store: &Store) -> Result<u64, Error> {
                  JOIN pg_stat_user_tables AS s ON s.relid = c.oid \
                  WHERE i.inhparent = 'documents'::regclass \
                  AND s.n_mod_since_analyze > greatest($1, 2 * c.reltuples)";
-    let Raw::Postgres(c) = connection.raw() else { return Ok(0) };
+    let DriverConnection::Postgres(c) = connection.raw() else { return Ok(0) };
     let grown: Vec<String> = sqlx::query_scalar(grown).bind(CHANGED).fetch_all(&mut *c).await?;
     for table in &grown {
         sqlx::raw_sql(AssertSqlSafe(format!("ANALYZE {table}"))).execute(&mut *c).await?;
@@ -200,7 +200,7 @@ pub(super) async fn try_lock(c: &mut PgConnection, key: i64) -> Result<bool, Err
 }
 
 async fn unlock(connection: &mut Connection) -> Result<(), Error> {
-    if let Raw::Postgres(c) = connection.raw() {
+    if let DriverConnection::Postgres(c) = connection.raw() {
         sqlx::query("SELECT pg_advisory_unlock($1)").bind(LOCK).execute(&mut *c).await?;
         sqlx::raw_sql("RESET statement_timeout; RESET lock_timeout").execute(c).await?;
     }
@@ -212,7 +212,7 @@ async fn unlock(connection: &mut Connection) -> Result<(), Error> {
 /// concurrent build waits for all older transactions.
 async fn unbind(connection: &mut Connection) -> Result<(), Error> {
     connection.begin_session_state();
-    if let Raw::Postgres(c) = connection.raw() {
+    if let DriverConnection::Postgres(c) = connection.raw() {
         let unbound = "SET statement_timeout = 0; SET lock_timeout = 0";
         sqlx::raw_sql(unbound).execute(c).await?;
     }
@@ -226,16 +226,16 @@ mod tests {
     use crate::testing::{fresh, on_both, rows};
     use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 
-    fn scope(name: &str, unique: bool) -> CollectionScope {
-        CollectionScope {
+    fn scope(name: &str, unique: bool) -> AccessibleCollection {
+        AccessibleCollection {
             full_name: name.into(),
             fields: [("name".to_owned(), FieldKind::Text)].into(),
             indexes: vec![IndexSpec { fields: vec!["name".into()], unique }],
-            ..CollectionScope::default()
+            ..AccessibleCollection::default()
         }
     }
 
-    async fn missing(store: &Store, scopes: &[CollectionScope]) -> usize {
+    async fn missing(store: &Store, scopes: &[AccessibleCollection]) -> usize {
         let mut reader = store.reader().await.unwrap();
         indexes::missing(&mut reader, scopes).await.unwrap().len()
     }

@@ -24,8 +24,8 @@ use super::pool::PooledConnection;
 macro_rules! on {
     ($connection:expr, $name:ident => $body:expr) => {
         match $connection.raw() {
-            $crate::connection::Raw::Sqlite($name) => $body,
-            $crate::connection::Raw::Postgres($name) => $body,
+            $crate::connection::DriverConnection::Sqlite($name) => $body,
+            $crate::connection::DriverConnection::Postgres($name) => $body,
         }
     };
 }
@@ -94,7 +94,7 @@ pub(super) const SAVEPOINT: &str = "SAVEPOINT flush";
 
 /// A borrowed connection of one of the two database drivers.
 #[derive(Debug)]
-pub(crate) enum Raw<'c> {
+pub(crate) enum DriverConnection<'c> {
     /// A connection of SQLite's driver.
     Sqlite(&'c mut SqliteConnection),
     /// A connection of PostgreSQL's driver.
@@ -118,11 +118,11 @@ pub(super) enum BackendConnection {
 
 impl Connection {
     /// Returns the driver's connection; see `on!`.
-    pub(crate) fn raw(&mut self) -> Raw<'_> {
+    pub(crate) fn raw(&mut self) -> DriverConnection<'_> {
         match &mut self.0 {
-            BackendConnection::Reader(reader, _) => Raw::Sqlite(reader),
-            BackendConnection::Writer(writer) => Raw::Sqlite(writer),
-            BackendConnection::Postgres(connection) => Raw::Postgres(connection),
+            BackendConnection::Reader(reader, _) => DriverConnection::Sqlite(reader),
+            BackendConnection::Writer(writer) => DriverConnection::Sqlite(writer),
+            BackendConnection::Postgres(connection) => DriverConnection::Postgres(connection),
         }
     }
 
@@ -195,12 +195,12 @@ impl Connection {
     /// Runs a statement that begins or ends a transaction.
     async fn control(&mut self, text: &str) -> Result<(), Error> {
         match self.raw() {
-            Raw::Sqlite(c) => {
+            DriverConnection::Sqlite(c) => {
                 sqlx::query(AssertSqlSafe(text)).execute(c).await?;
             }
             // The statement is not prepared, so that one message can contain
             // several statements.
-            Raw::Postgres(c) => {
+            DriverConnection::Postgres(c) => {
                 sqlx::raw_sql(AssertSqlSafe(text)).execute(c).await?;
             }
         }

@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use super::error::Error;
-use assurance_core::domain::document::{Condition, FieldValue, Order};
+use assurance_core::domain::document::{Condition, FieldValue, SortField};
 
 const TAG_BYTES: usize = 16;
 
@@ -29,7 +29,7 @@ pub(super) struct CursorBinding<'a> {
     pub(super) owner: Uuid,
     pub(super) collection: &'a str,
     pub(super) conditions: &'a [Condition],
-    pub(super) order: &'a [Order],
+    pub(super) order: &'a [SortField],
 }
 
 impl CursorBinding<'_> {
@@ -115,8 +115,8 @@ mod tests {
             .prop_map(|(id, values)| CursorPosition { values, id })
     }
 
-    fn order(descending: bool) -> Vec<Order> {
-        let by = |field: &str| Order { field: field.into(), descending };
+    fn order(descending: bool) -> Vec<SortField> {
+        let by = |field: &str| SortField { field: field.into(), descending };
         vec![by("a"), by("b")]
     }
 

@@ -78,7 +78,7 @@ pub enum Error {
     /// A stored secret cannot be decrypted: it was encrypted under another
     /// master key.
     #[error("a stored secret cannot be decrypted: {0}")]
-    Seal(#[source] assurance_core::secrets::SealError),
+    Seal(#[source] assurance_core::secrets::DecryptionError),
     /// The database schema could not be migrated.
     #[error("{}", refused_schema(.0))]
     // The message has the cause, so it is not repeated as the source.

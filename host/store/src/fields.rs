@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use super::Backend;
 use super::query::QueryError;
-use super::scope::CollectionScope;
+use super::scope::AccessibleCollection;
 use super::sql::{Sql, SqlParameter};
 use assurance_core::domain::document::{Condition, FieldTest, FieldValue};
 use assurance_core::domain::manifest::FieldKind;
@@ -25,7 +25,7 @@ pub(super) struct DeclaredField<'a> {
     pub(super) kind: FieldKind,
 }
 
-impl CollectionScope {
+impl AccessibleCollection {
     /// Returns the collection's declared field with this name; an error if
     /// there is none.
     pub(super) fn field(&self, name: &str) -> Result<DeclaredField<'_>, QueryError> {
@@ -81,7 +81,7 @@ fn kind_name(kind: FieldKind) -> &'static str {
 /// Appends ` AND (…)` for one condition of a query.
 pub(super) fn push_condition(
     sql: &mut Sql,
-    scope: &CollectionScope,
+    scope: &AccessibleCollection,
     folding: &str,
     condition: &Condition,
 ) -> Result<(), QueryError> {

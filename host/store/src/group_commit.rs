@@ -192,9 +192,9 @@ mod tests {
 
     use crate::apply::DocumentInsert;
     use crate::testing::{TestStore, execute, fresh, rows};
-    use crate::{Backend, CollectionScope, Store, collections};
+    use crate::{AccessibleCollection, Backend, Store, collections};
     use assurance_core::domain::id::{JobId, WorkspaceId};
-    use assurance_core::domain::job::{JobEnd, JobEndKind};
+    use assurance_core::domain::job::{JobRunEnd, JobRunEndKind};
     use assurance_core::domain::time::Timestamp;
 
     use super::*;
@@ -209,7 +209,10 @@ mod tests {
     /// Returns a store with the collection of the units.
     async fn with_collection() -> TestStore {
         let fresh = fresh(Backend::Sqlite).await.unwrap();
-        let note = CollectionScope { full_name: "notes.note".into(), ..CollectionScope::default() };
+        let note = AccessibleCollection {
+            full_name: "notes.note".into(),
+            ..AccessibleCollection::default()
+        };
         collections::ensure(&fresh.store, &[note]).await.unwrap();
         fresh
     }
@@ -241,11 +244,11 @@ mod tests {
     async fn a_unit_that_fails_takes_no_other_with_it() {
         let fresh = with_collection().await;
         let workspace = WorkspaceId::new();
-        let lost = JobEnd {
+        let lost = JobRunEnd {
             workspace,
             jobs: vec![JobId(uuid::Uuid::new_v4())],
             lease: uuid::Uuid::new_v4(),
-            how: JobEndKind::Done { keep: false },
+            how: JobRunEndKind::Done { keep: false },
             progress: None,
         };
         let units = vec![

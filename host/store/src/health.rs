@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use super::connection::{Connection, Raw, scalars};
+use super::connection::{Connection, DriverConnection, scalars};
 use super::error::Error;
 use super::sql::DATABASE_NOW;
 use super::{Store, TransactionAccess, migrations};
@@ -43,7 +43,7 @@ pub async fn measure(connection: &mut Connection, clock: &Clock) -> Result<(), E
 
 /// Returns PostgreSQL's time, and when the query was sent; `None` on SQLite.
 async fn query_time(connection: &mut Connection) -> Result<Option<(Timestamp, Instant)>, Error> {
-    let Raw::Postgres(connection) = connection.raw() else { return Ok(None) };
+    let DriverConnection::Postgres(connection) = connection.raw() else { return Ok(None) };
     let statement = format!("SELECT {DATABASE_NOW}");
     let asked = Instant::now();
     let said = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(connection).await?;

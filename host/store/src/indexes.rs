@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::collections::{run, table};
 use super::connection::{Connection, scalars};
 use super::error::Error;
-use super::scope::{CollectionScope, SubstringIndexSpec};
+use super::scope::{AccessibleCollection, SubstringIndexSpec};
 use super::{Backend, documents_move};
 use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 
@@ -21,7 +21,7 @@ const MAX_FIELDS: usize = 8;
 
 /// Checks that the names of a collection and its fields are safe in SQL. The
 /// error is a message for the area's author.
-pub fn check(scope: &CollectionScope) -> Result<(), String> {
+pub fn check(scope: &AccessibleCollection) -> Result<(), String> {
     let word = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
@@ -64,7 +64,7 @@ pub fn check(scope: &CollectionScope) -> Result<(), String> {
 /// An index that a collection declares and the database does not have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MissingIndex<'a> {
-    pub(super) scope: &'a CollectionScope,
+    pub(super) scope: &'a AccessibleCollection,
     pub(super) index: &'a IndexSpec,
     pub(super) place: IndexedTable,
 }
@@ -82,7 +82,7 @@ pub(super) enum IndexedTable {
 /// Returns the declared indexes that do not exist, or are not valid.
 pub(super) async fn missing<'a>(
     connection: &mut Connection,
-    collections: &'a [CollectionScope],
+    collections: &'a [AccessibleCollection],
 ) -> Result<Vec<MissingIndex<'a>>, Error> {
     let ready = ready(connection).await?;
     let mut places = vec![IndexedTable::Collection];
@@ -103,7 +103,10 @@ pub(super) async fn missing<'a>(
 /// Converts the error of a violated unique constraint for the caller: the row's
 /// id exists, or a declared unique index of one of these collections has the
 /// values. Returns other errors unchanged.
-pub fn explain<'a>(error: Error, scopes: impl IntoIterator<Item = &'a CollectionScope>) -> Error {
+pub fn explain<'a>(
+    error: Error,
+    scopes: impl IntoIterator<Item = &'a AccessibleCollection>,
+) -> Error {
     let Some(constraint) = error.broken_constraint() else { return error };
     if constraint == "documents_pkey" {
         return Error::AlreadyExists;
@@ -124,7 +127,7 @@ pub fn explain<'a>(error: Error, scopes: impl IntoIterator<Item = &'a Collection
     error
 }
 
-fn index_name(scope: &CollectionScope, index: &IndexSpec, place: IndexedTable) -> String {
+fn index_name(scope: &AccessibleCollection, index: &IndexSpec, place: IndexedTable) -> String {
     let collection = hex::encode(Sha256::digest(&scope.full_name));
     let kinds: Vec<_> = index.fields.iter().map(|name| (name, scope.fields.get(name))).collect();
     let definition = hex::encode(Sha256::digest(format!("{kinds:?}")));
@@ -183,7 +186,7 @@ pub(super) async fn create(
 
 fn create_sql(
     backend: Backend,
-    scope: &CollectionScope,
+    scope: &AccessibleCollection,
     index: &IndexSpec,
     place: IndexedTable,
 ) -> String {
@@ -221,18 +224,18 @@ mod tests {
     use super::*;
     use assurance_core::domain::manifest::FieldKind;
 
-    fn scope(name: &str, unique: bool) -> CollectionScope {
-        CollectionScope {
+    fn scope(name: &str, unique: bool) -> AccessibleCollection {
+        AccessibleCollection {
             full_name: name.into(),
             fields: [("name".to_owned(), FieldKind::Text)].into(),
             indexes: vec![IndexSpec { fields: vec!["name".into()], unique }],
-            ..CollectionScope::default()
+            ..AccessibleCollection::default()
         }
     }
 
     #[test]
     fn what_is_no_declaration_never_reaches_the_database() {
-        let field = |name: &str| CollectionScope {
+        let field = |name: &str| AccessibleCollection {
             fields: [(name.to_owned(), FieldKind::Text)].into(),
             indexes: vec![],
             ..scope("a.b", false)
@@ -245,9 +248,11 @@ mod tests {
         for name in ["", "2", "a'b", "a.b", "a b", "é", "$a"] {
             assert!(check(&field(name)).is_err(), "{name}");
         }
-        let undeclared = CollectionScope { fields: [].into(), ..scope("a.b", false) };
+        let undeclared = AccessibleCollection { fields: [].into(), ..scope("a.b", false) };
         assert!(check(&undeclared).is_err());
         let twice = IndexSpec { fields: vec!["name".into(), "name".into()], unique: false };
-        assert!(check(&CollectionScope { indexes: vec![twice], ..scope("a.b", false) }).is_err());
+        assert!(
+            check(&AccessibleCollection { indexes: vec![twice], ..scope("a.b", false) }).is_err()
+        );
     }
 }

@@ -13,10 +13,10 @@ use super::documents::columns;
 use super::fields::DeclaredField;
 use super::listed::{OneOfQuery, listed};
 use super::query::{MAX_ORDER, QueryError, QueryTarget, push_matching};
-use super::scope::CollectionScope;
+use super::scope::AccessibleCollection;
 use super::sql::{Sql, SqlParameter};
 use super::union_branches::union_branches;
-use assurance_core::domain::document::{FieldValue, Order, Query};
+use assurance_core::domain::document::{FieldValue, Query, SortField};
 
 /// One field of a sort order.
 #[derive(Clone, Copy, Debug)]
@@ -26,13 +26,13 @@ pub(super) struct SortKey<'a> {
 }
 
 pub(super) fn sort_keys<'a>(
-    scope: &'a CollectionScope,
-    order: &[Order],
+    scope: &'a AccessibleCollection,
+    order: &[SortField],
 ) -> Result<Vec<SortKey<'a>>, QueryError> {
     if order.len() > MAX_ORDER {
         return Err(QueryError::Misuse(format!("an order has at most {MAX_ORDER} fields")));
     }
-    let key = |step: &Order| {
+    let key = |step: &SortField| {
         Ok(SortKey { field: scope.field(&step.field)?, descending: step.descending })
     };
     order.iter().map(key).collect()

@@ -68,12 +68,12 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
 use tokio_util::task::AbortOnDropHandle;
 
-use self::connection::{BackendConnection, Raw};
+use self::connection::{BackendConnection, DriverConnection};
 use self::connection_shares::ConnectionShares;
 use self::gates::WorkspaceGates;
 use self::group_commit::GroupCommit;
 use self::pool::Pool;
-use self::stored_bytes::StoredBytes;
+use self::stored_bytes::StorageUsage;
 use assurance_core::domain::id::WorkspaceId;
 
 pub use connection::{Connection, Tx};
@@ -82,9 +82,9 @@ pub use error::Error;
 pub use gates::GateReadGuard;
 pub use lane_waker::LaneWaker;
 pub use notifications::NotificationListener;
-pub use open::{Settings, Timeouts};
+pub use open::{PostgresSessionTimeouts, Settings};
 pub use outcomes::WriteFailureTracker;
-pub use scope::{CollectionScope, SubstringIndexSpec};
+pub use scope::{AccessibleCollection, SubstringIndexSpec};
 pub use stored_bytes::{OverQuota, Quota};
 
 /// The database and the blob store.
@@ -117,7 +117,7 @@ pub enum TransactionAccess {
 
 #[derive(Debug)]
 struct Inner {
-    databases: Databases,
+    databases: ConnectionPools,
     blobs: blobs::Blobs,
     timeout: Duration,
     gates: WorkspaceGates,
@@ -128,12 +128,12 @@ struct Inner {
     writing: ConnectionShares,
     wake: LaneWaker,
     outcomes: WriteFailureTracker,
-    waiting: jobs::WaitingJobs,
-    stored_bytes: StoredBytes,
+    waiting: jobs::WaitingJobCounts,
+    stored_bytes: StorageUsage,
 }
 
 #[derive(Debug)]
-enum Databases {
+enum ConnectionPools {
     Sqlite {
         readers: Pool<SqliteConnection>,
         /// Pool of the only SQLite connection that writes, which is also the
@@ -163,16 +163,16 @@ impl Store {
     #[must_use]
     pub fn backend(&self) -> Backend {
         match self.0.databases {
-            Databases::Sqlite { .. } => Backend::Sqlite,
-            Databases::Postgres { .. } => Backend::Postgres,
+            ConnectionPools::Sqlite { .. } => Backend::Sqlite,
+            ConnectionPools::Postgres { .. } => Backend::Postgres,
         }
     }
 
     /// Returns the suffix that `ILIKE` needs for letters beyond ASCII.
     pub fn folding(&self) -> &'static str {
         match self.0.databases {
-            Databases::Sqlite { .. } => "",
-            Databases::Postgres { folding, .. } => folding,
+            ConnectionPools::Sqlite { .. } => "",
+            ConnectionPools::Postgres { folding, .. } => folding,
         }
     }
 
@@ -195,22 +195,22 @@ impl Store {
         &self.0.wake
     }
 
-    fn stored_bytes(&self) -> &StoredBytes {
+    fn stored_bytes(&self) -> &StorageUsage {
         &self.0.stored_bytes
     }
 
-    fn waiting(&self) -> &jobs::WaitingJobs {
+    fn waiting(&self) -> &jobs::WaitingJobCounts {
         &self.0.waiting
     }
 
     /// Refuses new work and closes idle connections.
     pub async fn close(&self) {
         match &self.0.databases {
-            Databases::Sqlite { readers, writer, .. } => {
+            ConnectionPools::Sqlite { readers, writer, .. } => {
                 readers.close().await;
                 writer.close().await;
             }
-            Databases::Postgres { common, serializable, .. } => {
+            ConnectionPools::Postgres { common, serializable, .. } => {
                 common.close().await;
                 serializable.close().await;
             }
@@ -220,10 +220,10 @@ impl Store {
     /// Returns a connection for single statements that only read.
     pub async fn reader(&self) -> Result<Connection, Error> {
         Ok(Connection(match &self.0.databases {
-            Databases::Sqlite { readers, .. } => {
+            ConnectionPools::Sqlite { readers, .. } => {
                 BackendConnection::Reader(readers.acquire().await?, None)
             }
-            Databases::Postgres { common, .. } => {
+            ConnectionPools::Postgres { common, .. } => {
                 BackendConnection::Postgres(common.acquire().await?)
             }
         }))
@@ -265,18 +265,20 @@ impl Store {
     /// call holds SQLite's write lock. PostgreSQL always returns one.
     pub async fn writer_if_free(&self) -> Result<Option<Connection>, Error> {
         match &self.0.databases {
-            Databases::Sqlite { writer, .. } => {
+            ConnectionPools::Sqlite { writer, .. } => {
                 let free = writer.try_acquire().await?;
                 Ok(free.map(|writer| Connection(BackendConnection::Writer(writer))))
             }
-            Databases::Postgres { .. } => self.writer().await.map(Some),
+            ConnectionPools::Postgres { .. } => self.writer().await.map(Some),
         }
     }
 
     async fn unconfirmed_writer(&self) -> Result<Connection, Error> {
         Ok(Connection(match &self.0.databases {
-            Databases::Sqlite { writer, .. } => BackendConnection::Writer(writer.acquire().await?),
-            Databases::Postgres { common, .. } => {
+            ConnectionPools::Sqlite { writer, .. } => {
+                BackendConnection::Writer(writer.acquire().await?)
+            }
+            ConnectionPools::Postgres { common, .. } => {
                 BackendConnection::Postgres(common.acquire().await?)
             }
         }))
@@ -285,7 +287,9 @@ impl Store {
     /// Begins a transaction for a short operation of the host.
     pub async fn begin(&self, access: TransactionAccess) -> Result<Tx, Error> {
         let connection = match (&self.0.databases, access) {
-            (Databases::Postgres { .. }, TransactionAccess::Write) => self.serializable().await?,
+            (ConnectionPools::Postgres { .. }, TransactionAccess::Write) => {
+                self.serializable().await?
+            }
             (_, TransactionAccess::WriteLocked) => self.unconfirmed_writer().await?,
             (_, TransactionAccess::Read | TransactionAccess::Write) => self.reader().await?,
         };
@@ -329,7 +333,7 @@ impl Store {
     /// of the workspace: other locked calls wait before they start, optimistic
     /// calls before they write.
     pub async fn begin_locked(&self, holder: ShareOwner) -> Result<Tx, Error> {
-        let Databases::Postgres { .. } = &self.0.databases else {
+        let ConnectionPools::Postgres { .. } = &self.0.databases else {
             return self.begin_held(TransactionAccess::WriteLocked, holder).await;
         };
         // The call holds neither a connection nor a permit while it waits.
@@ -337,7 +341,7 @@ impl Store {
         let place = self.wait(self.0.writing.place(holder)).await?;
         let mut connection = self.serializable().await?;
         connection.begin_session_state();
-        if let Raw::Postgres(c) = connection.raw() {
+        if let DriverConnection::Postgres(c) = connection.raw() {
             sqlx::raw_sql(AssertSqlSafe(gate.lock())).execute(c).await?;
         }
         let tx = Tx::begin(connection, self.begin_statement(TransactionAccess::Write)).await?;
@@ -354,7 +358,7 @@ impl Store {
     /// Prepares an [`TransactionAccess::Write`] transaction for writing: on SQLite it
     /// waits for the write lock, on PostgreSQL it does nothing.
     pub async fn upgrade(&self, tx: &mut Tx) -> Result<(), Error> {
-        if let (BackendConnection::Reader(_, turn @ None), Databases::Sqlite { writer, .. }) =
+        if let (BackendConnection::Reader(_, turn @ None), ConnectionPools::Sqlite { writer, .. }) =
             (&mut tx.0, &self.0.databases)
         {
             *turn = Some(writer.turn().await?);
@@ -366,8 +370,8 @@ impl Store {
     /// transaction.
     pub async fn serializable(&self) -> Result<Connection, Error> {
         match &self.0.databases {
-            Databases::Sqlite { .. } => self.unconfirmed_writer().await,
-            Databases::Postgres { serializable, .. } => {
+            ConnectionPools::Sqlite { .. } => self.unconfirmed_writer().await,
+            ConnectionPools::Postgres { serializable, .. } => {
                 Ok(Connection(BackendConnection::Postgres(serializable.acquire().await?)))
             }
         }

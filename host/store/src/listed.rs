@@ -3,7 +3,7 @@
 use super::Backend;
 use super::cursor::CursorPosition;
 use super::fields::MAX_VALUES;
-use super::scope::CollectionScope;
+use super::scope::AccessibleCollection;
 use super::union_branches::union_branches;
 use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 use assurance_core::domain::manifest::FieldKind;
@@ -24,7 +24,7 @@ pub(super) struct OneOfQuery {
 /// full.
 pub(super) fn listed(
     backend: Backend,
-    scope: &CollectionScope,
+    scope: &AccessibleCollection,
     query: &Query,
 ) -> Option<OneOfQuery> {
     let first = query.order.first()?;
@@ -72,18 +72,18 @@ mod tests {
     use super::super::query::QueryTarget;
     use super::*;
     use crate::collections::ensure;
-    use crate::connection::Raw;
+    use crate::connection::DriverConnection;
     use crate::testing::{explained, fresh};
-    use assurance_core::domain::document::{Condition, Order, PageStart};
+    use assurance_core::domain::document::{Condition, PageStart, SortField};
     use assurance_core::domain::id::WorkspaceId;
     use assurance_core::domain::manifest::IndexSpec;
 
-    fn scope() -> CollectionScope {
-        CollectionScope {
+    fn scope() -> AccessibleCollection {
+        AccessibleCollection {
             full_name: "a.b".into(),
             fields: [("name".to_owned(), FieldKind::Text)].into(),
             indexes: vec![IndexSpec { fields: vec!["name".into()], unique: false }],
-            ..CollectionScope::default()
+            ..AccessibleCollection::default()
         }
     }
 
@@ -95,7 +95,7 @@ mod tests {
                 fields: vec!["name".into()],
                 test: FieldTest::OneOf(values),
             }],
-            order: vec![Order { field: "name".into(), descending: false }],
+            order: vec![SortField { field: "name".into(), descending: false }],
             limit: 100,
             start: PageStart::First,
         }
@@ -107,7 +107,7 @@ mod tests {
         let (workspace, scope) = (WorkspaceId::new(), scope());
         ensure(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
         let mut connection = fresh.store.writer().await.unwrap();
-        let Raw::Postgres(c) = connection.raw() else { return };
+        let DriverConnection::Postgres(c) = connection.raw() else { return };
         let fill = "INSERT INTO documents SELECT $1, 'a.b', n::text, 1, 0, 0, \
                     jsonb_build_object('name', 'n' || n) FROM generate_series(1, 5000) AS n";
         sqlx::query(fill).bind(workspace.0).execute(c).await.unwrap();

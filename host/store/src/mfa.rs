@@ -9,7 +9,7 @@ use assurance_core::domain::id::UserId;
 use assurance_core::domain::time::Timestamp;
 
 /// SHA-256 of a recovery code.
-pub type CodeHash = [u8; 32];
+pub type RecoveryCodeHash = [u8; 32];
 
 /// A person's authenticator (TOTP).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub async fn remove(connection: &mut Connection, user: UserId) -> Result<(), Err
 pub async fn replace_recovery_codes(
     connection: &mut Connection,
     user: UserId,
-    hashes: &[CodeHash],
+    hashes: &[RecoveryCodeHash],
 ) -> Result<(), Error> {
     execute!(connection, "DELETE FROM recovery_codes WHERE user_id = $1", user.0);
     for hash in hashes {
@@ -115,7 +115,7 @@ pub async fn replace_recovery_codes(
 pub async fn take_recovery_code(
     connection: &mut Connection,
     user: UserId,
-    hash: &CodeHash,
+    hash: &RecoveryCodeHash,
     now: Timestamp,
 ) -> Result<bool, Error> {
     let sql = "UPDATE recovery_codes SET used_at = $3 \

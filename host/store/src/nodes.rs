@@ -8,7 +8,8 @@ use super::error::{Error, parsed};
 use assurance_core::domain::deployment::NodeReport;
 use assurance_core::domain::time::Timestamp;
 
-type Row = (Uuid, String, String, Option<String>, Option<String>, String, Option<String>, i64);
+type NodeReportRow =
+    (Uuid, String, String, Option<String>, Option<String>, String, Option<String>, i64);
 
 /// A node of the fleet with the time of its last heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,11 +98,11 @@ pub async fn list(
 ) -> Result<Vec<NodeReport>, Error> {
     let sql = "SELECT node, area, host, digest, candidate, state, why, seen_at FROM area_nodes \
                WHERE seen_at >= $1 ORDER BY area, host, node";
-    let rows: Vec<Row> = fetch_all!(connection, sql, seen_since.0);
+    let rows: Vec<NodeReportRow> = fetch_all!(connection, sql, seen_since.0);
     rows.into_iter().map(from_row).collect()
 }
 
-fn from_row(row: Row) -> Result<NodeReport, Error> {
+fn from_row(row: NodeReportRow) -> Result<NodeReport, Error> {
     let (node, area, host, digest, candidate, state, why, seen_at) = row;
     let (state, seen_at) = (parsed("area_nodes.state", &state)?, Timestamp(seen_at));
     Ok(NodeReport { node, host, area, digest, candidate, state, why, seen_at })
@@ -111,7 +112,7 @@ fn from_row(row: Row) -> Result<NodeReport, Error> {
 mod tests {
     use super::*;
     use crate::testing::on_both;
-    use assurance_core::domain::deployment::NodeState;
+    use assurance_core::domain::deployment::NodeVersionState;
 
     fn says(node: Uuid, area: &str, seen_at: i64) -> NodeReport {
         NodeReport {
@@ -120,7 +121,7 @@ mod tests {
             area: area.into(),
             digest: Some("d".into()),
             candidate: Some("e".into()),
-            state: NodeState::Failed,
+            state: NodeVersionState::Failed,
             why: Some("it does not load".into()),
             seen_at: Timestamp(seen_at),
         }

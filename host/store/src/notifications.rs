@@ -5,7 +5,7 @@ use sqlx::postgres::{PgListener, PgPoolOptions};
 
 use super::deployments::CHANNEL;
 use super::error::Error;
-use super::{Databases, Store};
+use super::{ConnectionPools, Store};
 
 /// A subscription to PostgreSQL's notifications that an area's live version or
 /// trial has changed. On SQLite it never receives one.
@@ -16,7 +16,7 @@ impl Store {
     /// Subscribes, on a separate connection, to notifications that an area's
     /// live version or trial has changed.
     pub async fn notices(&self) -> Result<NotificationListener, Error> {
-        let Databases::Postgres { options, .. } = &self.0.databases else {
+        let ConnectionPools::Postgres { options, .. } = &self.0.databases else {
             return Ok(NotificationListener(None));
         };
         let pool = PgPoolOptions::new()

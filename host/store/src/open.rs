@@ -11,14 +11,14 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, SqliteConnection};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::blobs::{BlobLocation, Blobs};
+use super::blobs::{BlobStoreLocation, Blobs};
 use super::connection_shares::ConnectionShares;
 use super::error::{self, Error};
 use super::gates::WorkspaceGates;
 use super::group_commit::{self, GroupCommit};
 use super::pool::{self, Pool, PoolLimits};
-use super::stored_bytes::StoredBytes;
-use super::{Backend, Databases, Inner, Store, checkpoint, documents_move, jobs, migrations};
+use super::stored_bytes::StorageUsage;
+use super::{Backend, ConnectionPools, Inner, Store, checkpoint, documents_move, jobs, migrations};
 
 /// Settings for opening the database and the blob store.
 #[derive(Clone, Debug)]
@@ -31,14 +31,14 @@ pub struct Settings {
     /// in milliseconds.
     pub acquire_timeout_ms: u64,
     /// Time limits that PostgreSQL applies to this process's sessions.
-    pub timeouts: Timeouts,
+    pub timeouts: PostgresSessionTimeouts,
     /// Folder or bucket of the blob store.
-    pub blobs: BlobLocation,
+    pub blobs: BlobStoreLocation,
 }
 
 /// Limits of PostgreSQL on this process's sessions; 0 means no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Timeouts {
+pub struct PostgresSessionTimeouts {
     /// Maximum time of one SQL statement, in milliseconds.
     pub statement_ms: u32,
     /// Maximum time that a statement waits for a lock, in milliseconds.
@@ -50,7 +50,7 @@ pub struct Timeouts {
     pub unreachable_ms: u32,
 }
 
-impl Default for Timeouts {
+impl Default for PostgresSessionTimeouts {
     fn default() -> Self {
         Self {
             statement_ms: 30_000,
@@ -102,7 +102,7 @@ impl Store {
     /// Connects to the database and migrates its schema; safe if several
     /// processes start at once.
     pub async fn open(settings: &Settings) -> Result<Self, Error> {
-        Self::open_with(settings, MigrationScope::All).await
+        Self::open_with(settings, MigrationPolicy::All).await
     }
 
     /// Connects to the database and creates the schema if it is empty. Does not
@@ -112,10 +112,10 @@ impl Store {
     /// # Errors
     /// [`Error::OlderSchema`] for the database of an older release.
     pub async fn open_without_upgrade(settings: &Settings) -> Result<Self, Error> {
-        Self::open_with(settings, MigrationScope::Empty).await
+        Self::open_with(settings, MigrationPolicy::Empty).await
     }
 
-    async fn open_with(settings: &Settings, scope: MigrationScope) -> Result<Self, Error> {
+    async fn open_with(settings: &Settings, scope: MigrationPolicy) -> Result<Self, Error> {
         let timeout = Duration::from_millis(settings.acquire_timeout_ms);
         let databases = if settings.url.starts_with("sqlite:") {
             open_sqlite(settings, timeout, scope).await?
@@ -134,8 +134,8 @@ impl Store {
         let gates = WorkspaceGates::default();
         let (reading, writing) = shares(&databases, settings.max_connections);
         let (wake, outcomes) = (super::LaneWaker::default(), super::WriteFailureTracker::default());
-        let waiting = jobs::WaitingJobs::default();
-        let stored_bytes = StoredBytes::default();
+        let waiting = jobs::WaitingJobCounts::default();
+        let stored_bytes = StorageUsage::default();
         let inner = Inner {
             databases,
             blobs,
@@ -155,14 +155,14 @@ impl Store {
 
 /// Creates the permits to hold connections while an area's code runs: first
 /// those for reading connections, then those for writing ones.
-fn shares(databases: &Databases, connections: u32) -> (ConnectionShares, ConnectionShares) {
+fn shares(databases: &ConnectionPools, connections: u32) -> (ConnectionShares, ConnectionShares) {
     match databases {
         // The second are for calls that wait for the writer.
-        Databases::Sqlite { .. } => {
+        ConnectionPools::Sqlite { .. } => {
             let readers = connections.saturating_sub(1);
             (ConnectionShares::of(readers), ConnectionShares::of(readers))
         }
-        Databases::Postgres { .. } => {
+        ConnectionPools::Postgres { .. } => {
             let serializable = connections.div_ceil(2);
             (ConnectionShares::of(connections - serializable), ConnectionShares::of(serializable))
         }
@@ -171,7 +171,7 @@ fn shares(databases: &Databases, connections: u32) -> (ConnectionShares, Connect
 
 /// Which databases are migrated when they are opened.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum MigrationScope {
+enum MigrationPolicy {
     /// Every database is migrated.
     All,
     /// Only an empty database is migrated; that of an older release is refused.
@@ -181,8 +181,8 @@ enum MigrationScope {
 async fn open_sqlite(
     settings: &Settings,
     timeout: Duration,
-    scope: MigrationScope,
-) -> Result<Databases, Error> {
+    scope: MigrationPolicy,
+) -> Result<ConnectionPools, Error> {
     let options = SqliteConnectOptions::from_str(&settings.url)
         .map_err(|_| Error::Url)?
         .create_if_missing(true)
@@ -196,7 +196,7 @@ async fn open_sqlite(
         .disable_statement_logging();
     let lock = lock_file(&options).await.map_err(|error| Error::Unavailable(error.into()))?;
     let mut first = SqliteConnection::connect_with(&options).await?;
-    if scope == MigrationScope::Empty {
+    if scope == MigrationPolicy::Empty {
         refuse_older(Backend::Sqlite, applied_sqlite(&mut first).await?)?;
     }
     migrations::of(Backend::Sqlite).run(&mut first).await.map_err(Error::Migration)?;
@@ -212,7 +212,7 @@ async fn open_sqlite(
     let readers = Pool::new(options, limits(settings.max_connections.saturating_sub(1)));
     let checkpoints =
         AbortOnDropHandle::new(tokio::spawn(checkpoint::run(readers.clone(), writer.clone())));
-    Ok(Databases::Sqlite { readers, writer, _checkpoints: checkpoints })
+    Ok(ConnectionPools::Sqlite { readers, writer, _checkpoints: checkpoints })
 }
 
 /// Locks the file next to the database that a process holds while it opens and
@@ -263,8 +263,8 @@ fn refuse_older(backend: Backend, applied: Option<i64>) -> Result<(), Error> {
 async fn open_postgres(
     settings: &Settings,
     timeout: Duration,
-    scope: MigrationScope,
-) -> Result<Databases, Error> {
+    scope: MigrationPolicy,
+) -> Result<ConnectionPools, Error> {
     let options = PgConnectOptions::from_str(&settings.url)
         .map_err(|_| Error::Url)?
         .application_name("assurance")
@@ -278,7 +278,7 @@ async fn open_postgres(
     )
     .await
     .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))??;
-    if scope == MigrationScope::Empty {
+    if scope == MigrationPolicy::Empty {
         refuse_older(Backend::Postgres, applied_postgres(&mut first).await?)?;
     }
     migrate_postgres(&mut first).await?;
@@ -290,7 +290,7 @@ async fn open_postgres(
     let serializable = settings.max_connections.div_ceil(2);
     let common = settings.max_connections.saturating_sub(serializable);
     let limits = |connections| PoolLimits { connections, timeout, lifetime: Some(LIFETIME) };
-    Ok(Databases::Postgres {
+    Ok(ConnectionPools::Postgres {
         common: Pool::new(options.clone(), limits(common)),
         serializable: Pool::new(strict, limits(serializable)),
         folding,
@@ -311,7 +311,7 @@ async fn check_settings(strict: &PgConnectOptions) -> Result<(), Error> {
     if isolation == "serializable" { Ok(()) } else { Err(Error::SettingsDropped) }
 }
 
-impl Timeouts {
+impl PostgresSessionTimeouts {
     /// Returns these limits as PostgreSQL session parameters. The last three
     /// end a session whose client disappeared, and release its locks.
     fn session(self) -> [(&'static str, String); 6] {

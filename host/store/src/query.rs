@@ -7,7 +7,7 @@ use super::documents::{CollectionKey, document, push_from, spend};
 use super::error::Error;
 use super::fields::{DeclaredField, push_condition};
 use super::keyset::{SortKey, columns_before_keys, page_of_keys_sql, page_sql, sort_keys};
-use super::scope::CollectionScope;
+use super::scope::AccessibleCollection;
 use super::search::{self, SubstringSearch};
 use super::sql::{Row, Sql, each_row, one_row};
 use assurance_core::domain::document::{
@@ -39,7 +39,7 @@ pub struct QueryTarget<'a> {
     /// Id of the workspace.
     pub workspace: WorkspaceId,
     /// The collection with its declared fields and indexes.
-    pub scope: &'a CollectionScope,
+    pub scope: &'a AccessibleCollection,
     /// Suffix that `ILIKE` needs on this database; see `Store::folding`.
     pub folding: &'a str,
     /// Whether the search table may answer a text search (see `store::search`).

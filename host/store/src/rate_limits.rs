@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::connection::{Connection, Raw};
+use super::connection::{Connection, DriverConnection};
 use super::error::Error;
 use super::sql::DATABASE_NOW;
 
@@ -18,7 +18,7 @@ pub async fn charge(
     charges: &[(String, i64)],
     max_debt_us: i64,
 ) -> Result<Vec<i64>, Error> {
-    let Raw::Postgres(connection) = connection.raw() else { return Ok(Vec::new()) };
+    let DriverConnection::Postgres(connection) = connection.raw() else { return Ok(Vec::new()) };
     let (keys, costs): (Vec<&str>, Vec<i64>) =
         charges.iter().map(|(key, cost)| (key.as_str(), *cost)).unzip();
     let statement = format!(
@@ -44,7 +44,7 @@ pub async fn charge(
 
 /// Deletes the rate-limit keys that have their full quota again.
 pub async fn forget_regained(connection: &mut Connection) -> Result<(), Error> {
-    let Raw::Postgres(connection) = connection.raw() else { return Ok(()) };
+    let DriverConnection::Postgres(connection) = connection.raw() else { return Ok(()) };
     // A row that another node charges stays, so that the two never wait for each other.
     let statement = format!(
         "DELETE FROM rate_limits WHERE key IN (SELECT key FROM rate_limits \

@@ -7,7 +7,7 @@ use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 /// One collection that an area can access, with its declared fields and
 /// indexes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CollectionScope {
+pub struct AccessibleCollection {
     /// Full name `area.name`, with lower-case letters, digits, `_` and one `.`.
     /// It is a literal in SQL, so that partial indexes match.
     pub full_name: String,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::Backend;
 use super::collections::table;
-use super::connection::{Connection, Raw};
+use super::connection::{Connection, DriverConnection};
 use super::error::Error;
 
 /// SQL expression of PostgreSQL's clock, in microseconds since 1970.
@@ -226,13 +226,13 @@ pub(super) async fn each_row(
     mut take: impl FnMut(Row) -> Result<(), Error> + Send,
 ) -> Result<(), Error> {
     match connection.raw() {
-        Raw::Sqlite(c) => {
+        DriverConnection::Sqlite(c) => {
             let mut rows = sql.sqlite()?.fetch(c);
             while let Some(row) = rows.try_next().await? {
                 take(Row::Sqlite(row))?;
             }
         }
-        Raw::Postgres(c) => {
+        DriverConnection::Postgres(c) => {
             let mut rows = sql.postgres()?.fetch(c);
             while let Some(row) = rows.try_next().await? {
                 take(Row::Postgres(row))?;
@@ -245,8 +245,10 @@ pub(super) async fn each_row(
 /// Runs a statement that returns at most one row.
 pub(super) async fn one_row(connection: &mut Connection, sql: Sql) -> Result<Option<Row>, Error> {
     Ok(match connection.raw() {
-        Raw::Sqlite(c) => sql.sqlite()?.fetch_optional(c).await?.map(Row::Sqlite),
-        Raw::Postgres(c) => sql.postgres()?.fetch_optional(c).await?.map(Row::Postgres),
+        DriverConnection::Sqlite(c) => sql.sqlite()?.fetch_optional(c).await?.map(Row::Sqlite),
+        DriverConnection::Postgres(c) => {
+            sql.postgres()?.fetch_optional(c).await?.map(Row::Postgres)
+        }
     })
 }
 

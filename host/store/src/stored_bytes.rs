@@ -53,7 +53,7 @@ pub struct OverQuota {
 /// Stored bytes, as last measured, of the workspaces that this process writes
 /// to.
 #[derive(Debug, Default)]
-pub(super) struct StoredBytes(Mutex<HashMap<WorkspaceId, ByteGauge>>);
+pub(super) struct StorageUsage(Mutex<HashMap<WorkspaceId, ByteGauge>>);
 
 #[derive(Debug, Default)]
 struct ByteGauge {
@@ -227,14 +227,14 @@ async fn blob_bytes(
 mod tests {
     use super::*;
     use crate::Backend;
-    use crate::scope::CollectionScope;
+    use crate::scope::AccessibleCollection;
     use crate::testing::{execute, on_both};
 
     const QUOTA: Quota = Quota { area: 100, workspace: 150 };
 
     on_both! {
         async fn documents_are_measured_in_bytes_and_not_in_characters(store: &Store) {
-            let scope = CollectionScope { full_name: "a.b".into(), ..CollectionScope::default() };
+            let scope = AccessibleCollection { full_name: "a.b".into(), ..AccessibleCollection::default() };
             collections::ensure(store, &[scope]).await.unwrap();
             let workspace = WorkspaceId(uuid::Uuid::nil());
             let (table, collection, id) = match store.backend() {

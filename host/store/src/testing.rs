@@ -6,10 +6,10 @@ use sqlx::{AssertSqlSafe, FromRow};
 use test_database::TestDatabase;
 use uuid::Uuid;
 
-use super::blobs::BlobLocation;
+use super::blobs::BlobStoreLocation;
 use super::connection::{Connection, on};
-use super::{Backend, Settings, Store, Timeouts};
-use assurance_core::domain::deployment::{Deployment, VersionStage};
+use super::{Backend, PostgresSessionTimeouts, Settings, Store};
+use assurance_core::domain::deployment::{StoredVersion, VersionStage};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{Lane, NewJob};
 use assurance_core::domain::time::Timestamp;
@@ -48,8 +48,8 @@ pub async fn prepared(backend: Backend, prepare: impl AsyncFnOnce(&str)) -> Opti
         url,
         max_connections: 16,
         acquire_timeout_ms: 30_000,
-        timeouts: Timeouts::default(),
-        blobs: BlobLocation::Folder(folder.path().join("blobs")),
+        timeouts: PostgresSessionTimeouts::default(),
+        blobs: BlobStoreLocation::Folder(folder.path().join("blobs")),
     };
     let store = Store::open(&settings).await.expect("a fresh store opens");
     Some(TestStore { store, settings, _folder: folder, _database: database })
@@ -102,8 +102,8 @@ pub fn job(n: u128) -> NewJob {
 
 /// Returns a staged version of the area `notes`.
 #[must_use]
-pub fn deployment(digest: &str) -> Deployment {
-    Deployment {
+pub fn deployment(digest: &str) -> StoredVersion {
+    StoredVersion {
         number: 0,
         area: "notes".into(),
         digest: digest.into(),

@@ -87,8 +87,8 @@ async fn an_invalid_url_is_refused_without_its_password() {
         url: "mysql://x".into(),
         max_connections: 1,
         acquire_timeout_ms: 10,
-        timeouts: Timeouts::default(),
-        blobs: blobs::BlobLocation::Folder(folder.path().to_owned()),
+        timeouts: PostgresSessionTimeouts::default(),
+        blobs: blobs::BlobStoreLocation::Folder(folder.path().to_owned()),
     };
     for url in ["mysql://ada:pa55@host/x", "postgres://ada:pa55@host:port/x"] {
         let settings = Settings { url: url.into(), ..settings.clone() };

@@ -5,7 +5,7 @@ use super::deployments::notify;
 use super::error::{Error, changed_or, parsed, unreadable};
 use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::time::Timestamp;
-use assurance_core::domain::trial::{TrafficShare, Trial, TrialState};
+use assurance_core::domain::trial::{Trial, TrialShare, TrialState};
 
 type Row =
     (String, String, String, i64, String, String, Option<String>, i64, i64, String, Option<i64>);
@@ -140,7 +140,7 @@ fn trial(row: Row) -> Result<Trial, Error> {
         area: row.0,
         digest: row.1,
         mode: parsed("area_trials.mode", &row.2)?,
-        share: TrafficShare::of_hundredths(row.3),
+        share: TrialShare::of_hundredths(row.3),
         workspaces: serde_json::from_str(&row.4).map_err(unreadable_workspaces)?,
         state: parsed("area_trials.state", &row.5)?,
         why: row.6,
@@ -169,7 +169,7 @@ mod tests {
             area: "notes".into(),
             digest: "b".into(),
             mode: TrialMode::Canary,
-            share: TrafficShare::of_percent(12.5).unwrap(),
+            share: TrialShare::of_percent(12.5).unwrap(),
             workspaces: [WorkspaceId(uuid::Uuid::nil())].into(),
             state: TrialState::Running,
             why: None,

@@ -5,7 +5,7 @@
 //! and the database would read and sort all documents of all values. So a page
 //! of a few values is the start of the union of one page for each value.
 
-use super::scope::CollectionScope;
+use super::scope::AccessibleCollection;
 use assurance_core::domain::document::{FieldTest, FieldValue, Query};
 
 /// Maximum number of index ranges whose union forms a page of a query.
@@ -15,7 +15,7 @@ const MAX_BRANCHES: usize = 4;
 /// together are those of this one, each in the order of an index. Returns the
 /// query alone if it has no list before its order; `None` if no index has the
 /// order.
-pub(super) fn union_branches(scope: &CollectionScope, query: &Query) -> Option<Vec<Query>> {
+pub(super) fn union_branches(scope: &AccessibleCollection, query: &Query) -> Option<Vec<Query>> {
     let first = query.order.first()?;
     let of_index = |fields: &[String]| {
         let at = fields.iter().position(|field| *field == first.field)?;
@@ -79,20 +79,20 @@ mod tests {
     use super::*;
     use crate::Backend;
     use crate::collections::ensure;
-    use crate::connection::Raw;
+    use crate::connection::DriverConnection;
     use crate::cursor::CursorPosition;
     use crate::testing::{explained, fresh};
-    use assurance_core::domain::document::{Condition, Order, PageStart};
+    use assurance_core::domain::document::{Condition, PageStart, SortField};
     use assurance_core::domain::id::WorkspaceId;
     use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 
-    fn scope() -> CollectionScope {
+    fn scope() -> AccessibleCollection {
         let kinds = [("done", FieldKind::Boolean), ("name", FieldKind::Text)];
-        CollectionScope {
+        AccessibleCollection {
             full_name: "a.b".into(),
             fields: kinds.map(|(name, kind)| (name.to_owned(), kind)).into(),
             indexes: vec![IndexSpec { fields: vec!["done".into(), "name".into()], unique: false }],
-            ..CollectionScope::default()
+            ..AccessibleCollection::default()
         }
     }
 
@@ -100,7 +100,7 @@ mod tests {
         Query {
             collection: "a.b".into(),
             conditions: vec![Condition { fields: vec!["done".into()], test: done }],
-            order: vec![Order { field: "name".into(), descending: false }],
+            order: vec![SortField { field: "name".into(), descending: false }],
             limit: 9,
             start: PageStart::First,
         }
@@ -126,7 +126,7 @@ mod tests {
         let (workspace, scope) = (WorkspaceId::new(), scope());
         ensure(&fresh.store, std::slice::from_ref(&scope)).await.unwrap();
         let mut connection = fresh.store.writer().await.unwrap();
-        let Raw::Postgres(c) = connection.raw() else { return None };
+        let DriverConnection::Postgres(c) = connection.raw() else { return None };
         let fill = "INSERT INTO documents SELECT $1, 'a.b', n::text, 1, 0, 0, \
                     jsonb_build_object('name', 'n' || n, 'done', n % 3 = 0) \
                     FROM generate_series(1, 3000) AS n";

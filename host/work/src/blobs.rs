@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::reading::ReadKind;
-use super::{BlobError, ContentState, OperationError, UnitOfWork};
+use super::{BlobError, HostCallError, SecretOrBlobState, UnitOfWork};
 use assurance_core::config::MalwareConfig;
 use assurance_outside::malware::{self, ScanError, ScanVerdict};
 use assurance_store::Error;
@@ -22,7 +22,7 @@ impl UnitOfWork {
     pub async fn blob_stat(
         &mut self,
         name: &str,
-    ) -> Result<Option<StoredBlob>, OperationError<BlobError>> {
+    ) -> Result<Option<StoredBlob>, HostCallError<BlobError>> {
         check_name(name)?;
         if !self.blobs.contains_key(name) {
             let workspace = self.spec.call.workspace;
@@ -31,7 +31,7 @@ impl UnitOfWork {
             let now = blobs::find(lease.connection(), workspace, &area.area, name).await?;
             self.done(lease);
             self.note_blob(&area.area, name, now.as_ref());
-            self.blobs.insert(name.to_owned(), ContentState { now, changed: false });
+            self.blobs.insert(name.to_owned(), SecretOrBlobState { now, changed: false });
         }
         Ok(self.blobs.get(name).and_then(|kept| kept.now.clone()))
     }
@@ -50,9 +50,9 @@ impl UnitOfWork {
         name: &str,
         offset: u64,
         length: u32,
-    ) -> Result<Vec<u8>, OperationError<BlobError>> {
+    ) -> Result<Vec<u8>, HostCallError<BlobError>> {
         let blob =
-            self.blob_stat(name).await?.ok_or(OperationError::Refused(BlobError::NotFound))?;
+            self.blob_stat(name).await?.ok_or(HostCallError::Refused(BlobError::NotFound))?;
         self.content(&blob, offset, length).await
     }
 
@@ -61,7 +61,7 @@ impl UnitOfWork {
         blob: &StoredBlob,
         offset: u64,
         length: u32,
-    ) -> Result<Vec<u8>, OperationError<BlobError>> {
+    ) -> Result<Vec<u8>, HostCallError<BlobError>> {
         let length = u64::from(length).min(MAX_PIECE).min(blob.size.saturating_sub(offset));
         self.charge_blobs(length)?;
         let content = self.store.blobs().read(blob, offset, length).await;
@@ -75,14 +75,14 @@ impl UnitOfWork {
         &mut self,
         area: &str,
         name: &str,
-    ) -> Result<Option<StoredBlob>, OperationError<BlobError>> {
+    ) -> Result<Option<StoredBlob>, HostCallError<BlobError>> {
         check_name(name)?;
         let scope = Arc::clone(&self.spec.area);
         if !scope.live.contains(area) {
             return Ok(None);
         }
         if !scope.shared_blobs.contains(area) {
-            return Err(OperationError::Refused(BlobError::NotShared(area.to_owned())));
+            return Err(HostCallError::Refused(BlobError::NotShared(area.to_owned())));
         }
         let key = (area.to_owned(), name.to_owned());
         if let Some(found) = self.shared_blobs.get(&key) {
@@ -104,9 +104,9 @@ impl UnitOfWork {
         name: &str,
         offset: u64,
         length: u32,
-    ) -> Result<Vec<u8>, OperationError<BlobError>> {
+    ) -> Result<Vec<u8>, HostCallError<BlobError>> {
         let blob = self.shared_blob_stat(area, name).await?;
-        self.content(&blob.ok_or(OperationError::Refused(BlobError::NotFound))?, offset, length)
+        self.content(&blob.ok_or(HostCallError::Refused(BlobError::NotFound))?, offset, length)
             .await
     }
 
@@ -116,7 +116,7 @@ impl UnitOfWork {
         &mut self,
         settings: &MalwareConfig,
         name: &str,
-    ) -> Result<Result<ScanVerdict, ScanError>, OperationError<BlobError>> {
+    ) -> Result<Result<ScanVerdict, ScanError>, HostCallError<BlobError>> {
         check_name(name)?;
         let blob = match self.blobs.get(name) {
             Some(kept) => kept.now.clone(),
@@ -125,7 +125,7 @@ impl UnitOfWork {
                 self.read_apart(async |c| blobs::find(c, workspace, &area.area, name).await).await?
             }
         };
-        let blob = blob.ok_or(OperationError::Refused(BlobError::NotFound))?;
+        let blob = blob.ok_or(HostCallError::Refused(BlobError::NotFound))?;
         self.release_connection().await?;
         Ok(malware::scan(settings, self.store.blobs(), &blob).await)
     }
@@ -135,37 +135,38 @@ impl UnitOfWork {
         &mut self,
         name: &str,
         content: Vec<u8>,
-    ) -> Result<StoredBlob, OperationError<BlobError>> {
-        self.check_blob(name).map_err(OperationError::Refused)?;
+    ) -> Result<StoredBlob, HostCallError<BlobError>> {
+        self.check_blob(name).map_err(HostCallError::Refused)?;
         self.charge_blobs(content.len() as u64)?;
         let (workspace, area) = (self.spec.call.workspace, &self.spec.area.area);
         let written = self.store.blobs().write(workspace, area, content).await;
         let blob = written.map_err(away)?;
-        self.blobs.insert(name.to_owned(), ContentState { now: Some(blob.clone()), changed: true });
+        self.blobs
+            .insert(name.to_owned(), SecretOrBlobState { now: Some(blob.clone()), changed: true });
         Ok(blob)
     }
 
     /// Gives a blob name to content that the host stored before the call.
     pub fn blob_attach(&mut self, name: &str, blob: StoredBlob) -> Result<(), BlobError> {
         self.check_blob(name)?;
-        self.blobs.insert(name.to_owned(), ContentState { now: Some(blob), changed: true });
+        self.blobs.insert(name.to_owned(), SecretOrBlobState { now: Some(blob), changed: true });
         Ok(())
     }
 
     /// Deletes one of the area's blobs when the call commits.
-    pub async fn blob_delete(&mut self, name: &str) -> Result<(), OperationError<BlobError>> {
-        self.check_blob(name).map_err(OperationError::Refused)?;
+    pub async fn blob_delete(&mut self, name: &str) -> Result<(), HostCallError<BlobError>> {
+        self.check_blob(name).map_err(HostCallError::Refused)?;
         if self.blob_stat(name).await?.is_none() {
-            return Err(OperationError::Refused(BlobError::NotFound));
+            return Err(HostCallError::Refused(BlobError::NotFound));
         }
-        self.blobs.insert(name.to_owned(), ContentState { now: None, changed: true });
+        self.blobs.insert(name.to_owned(), SecretOrBlobState { now: None, changed: true });
         Ok(())
     }
 
-    fn charge_blobs(&mut self, bytes: u64) -> Result<(), OperationError<BlobError>> {
+    fn charge_blobs(&mut self, bytes: u64) -> Result<(), HostCallError<BlobError>> {
         self.used.blob_bytes = self.used.blob_bytes.saturating_add(bytes);
         let fits = self.used.blob_bytes <= self.spec.limits.max_blob_bytes;
-        if fits { Ok(()) } else { Err(OperationError::Refused(BlobError::LimitExceeded)) }
+        if fits { Ok(()) } else { Err(HostCallError::Refused(BlobError::LimitExceeded)) }
     }
 
     fn check_blob(&self, name: &str) -> Result<(), BlobError> {
@@ -176,8 +177,8 @@ impl UnitOfWork {
     }
 }
 
-fn check_name(name: &str) -> Result<(), OperationError<BlobError>> {
-    if is_name(name) { Ok(()) } else { Err(OperationError::Refused(BlobError::InvalidName)) }
+fn check_name(name: &str) -> Result<(), HostCallError<BlobError>> {
+    if is_name(name) { Ok(()) } else { Err(HostCallError::Refused(BlobError::InvalidName)) }
 }
 
 /// Returns whether the name of a blob or secret has 1 to 200 characters of
@@ -189,7 +190,7 @@ pub(super) fn is_name(name: &str) -> bool {
 
 /// Logs an error of the blob store and converts it for the guest. Missing
 /// content of an existing row is an error of the blob store too.
-fn away(error: Error) -> OperationError<BlobError> {
+fn away(error: Error) -> HostCallError<BlobError> {
     tracing::warn!(%error, "the blob store failed");
-    OperationError::Refused(BlobError::Unavailable)
+    HostCallError::Refused(BlobError::Unavailable)
 }

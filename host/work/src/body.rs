@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Unexpected, Visitor};
 
 use assurance_core::domain::manifest::FieldKind;
-use assurance_store::CollectionScope;
+use assurance_store::AccessibleCollection;
 
 /// Maximum bytes of text in one index entry of a document. PostgreSQL's limit
 /// is a third of a page, which includes the workspace and the id.
@@ -19,7 +19,7 @@ const MAX_INDEXED_BYTES: usize = 1_600;
 
 /// Checks that both databases can store a document's body and its index
 /// entries. The error is a message for the area's author.
-pub(super) fn check_document(scope: &CollectionScope, body: &str) -> Result<(), String> {
+pub(super) fn check_document(scope: &AccessibleCollection, body: &str) -> Result<(), String> {
     let lengths = parse(&scope.fields, body)?;
     if lengths.values().sum::<usize>() <= MAX_INDEXED_BYTES {
         return Ok(());
@@ -91,7 +91,7 @@ fn next_name<'de, A: MapAccess<'de>>(
     map: &mut A,
     seen: &mut HashSet<Cow<'de, str>>,
 ) -> Result<Option<Cow<'de, str>>, A::Error> {
-    let Some(MemberName(name)) = map.next_key()? else { return Ok(None) };
+    let Some(JsonMemberName(name)) = map.next_key()? else { return Ok(None) };
     no_nul(&name)?;
     if !seen.insert(name.clone()) {
         return Err(de::Error::custom(format_args!("the member {name:?} appears twice")));
@@ -101,7 +101,7 @@ fn next_name<'de, A: MapAccess<'de>>(
 
 /// Name of a JSON object's member, borrowed if it contains no escapes.
 #[derive(Deserialize)]
-struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonMemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn no_nul<E: de::Error>(text: &str) -> Result<(), E> {
     if text.contains('\0') { Err(E::custom("U+0000 cannot be stored")) } else { Ok(()) }
@@ -203,8 +203,8 @@ mod tests {
     use super::*;
     use assurance_core::domain::manifest::IndexSpec;
 
-    fn scope() -> CollectionScope {
-        CollectionScope {
+    fn scope() -> AccessibleCollection {
+        AccessibleCollection {
             full_name: "a.b".into(),
             fields: [
                 ("text".to_owned(), FieldKind::Text),
@@ -213,7 +213,7 @@ mod tests {
             ]
             .into(),
             indexes: vec![IndexSpec { fields: vec!["text".into()], unique: false }],
-            ..CollectionScope::default()
+            ..AccessibleCollection::default()
         }
     }
 

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 
 use super::UnitOfWork;
 use assurance_core::budgets;
-use assurance_core::domain::area::{JobRun, Problem, Reply, Request};
+use assurance_core::domain::area::{JobRun, Problem, Request, SuccessReply};
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::recordings::Player;
@@ -36,7 +36,7 @@ pub trait AreaCode: Send + Sync + 'static {
         unit: UnitOfWork,
         _request: &'a Request,
         _deadline: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+    ) -> BoxFuture<'a, CallOutcome<Result<SuccessReply, Problem>>> {
         unsupported(unit, "this code executes no requests")
     }
 
@@ -76,7 +76,7 @@ pub trait AreaCode: Send + Sync + 'static {
     fn replay_request<'a>(
         &'a self,
         _player: &'a Arc<Player>,
-    ) -> BoxFuture<'a, Result<Result<Reply, Problem>, CallError>> {
+    ) -> BoxFuture<'a, Result<Result<SuccessReply, Problem>, CallError>> {
         Box::pin(async { Err(no_component()) })
     }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::reading::ReadState;
-use super::{CommitAdditions, UnitOfWork, UnitSpec};
+use super::reading::ReadTransactionState;
+use super::{CommitAdditions, UnitOfWork, UnitOfWorkSpec};
 use assurance_core::domain::job::Lane;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::apply::{CommitMode, Effects, apply};
 use assurance_store::idempotency::{self, StoredReply};
-use assurance_store::search::PairColumns;
+use assurance_store::search::SearchPairInsert;
 use assurance_store::{Backend, Error, TransactionAccess, Tx, indexes, jobs, memberships};
 
 /// Pauses between attempts to commit while another call holds the workspace's write gate.
@@ -27,14 +27,14 @@ impl UnitOfWork {
     /// [`Error::KeyTaken`] takes precedence over every other conflict: if the idempotency key is
     /// taken meanwhile, the same request already has a response.
     pub async fn commit(mut self, end: CommitAdditions) -> Result<(), Error> {
-        let reading = std::mem::replace(&mut self.reading, ReadState::Broken);
-        if matches!(reading, ReadState::Broken) {
+        let reading = std::mem::replace(&mut self.reading, ReadTransactionState::Broken);
+        if matches!(reading, ReadTransactionState::Broken) {
             return Err(Error::RunAgain);
         }
         if !self.wrote() && end.reply.is_none() && end.jobs.is_empty() {
             return self.end_reading(reading).await;
         }
-        let checked = self.released_connection || !matches!(reading, ReadState::In(_));
+        let checked = self.released_connection || !matches!(reading, ReadTransactionState::In(_));
         let mut effects = self.effects(checked);
         let response = end.reply.as_ref().and_then(|reply| reply.body.as_ref());
         let bytes = self.check_quota(&effects)? + response.map_or(0, |body| body.len() as u64);
@@ -57,7 +57,7 @@ impl UnitOfWork {
         let secrets: Vec<_> =
             effects.secrets.iter().map(|(name, to)| (name.clone(), to.is_some())).collect();
         let kept = match reading {
-            ReadState::In(tx) => {
+            ReadTransactionState::In(tx) => {
                 let kept = Box::pin(self.keep_in(tx, effects)).await;
                 self.remember(&kept);
                 kept
@@ -98,7 +98,7 @@ impl UnitOfWork {
             drop(tx);
             return Err(Box::pin(self.explain(error, None)).await);
         }
-        self.reading = ReadState::In(tx);
+        self.reading = ReadTransactionState::In(tx);
         Ok(())
     }
 
@@ -111,26 +111,26 @@ impl UnitOfWork {
         let within = within(&tx);
         let Err(error) = apply(&mut tx, effects, within).await else {
             tx.release_savepoint().await?;
-            self.reading = ReadState::In(tx);
+            self.reading = ReadTransactionState::In(tx);
             return Ok(());
         };
         let error = Box::pin(self.explain(error, None)).await;
         if matches!(error, Error::UniqueConflict { .. }) {
             tx.roll_back_to_savepoint().await?;
-            self.reading = ReadState::In(tx);
+            self.reading = ReadTransactionState::In(tx);
         }
         Err(error)
     }
 
     async fn prepare_flush(&mut self) -> Result<(Tx, Effects), Error> {
-        let mut tx = match std::mem::replace(&mut self.reading, ReadState::Broken) {
-            ReadState::In(tx) => tx,
-            ReadState::NotYet => self.begin().await?,
-            ReadState::Once | ReadState::Snapshot(_) => {
+        let mut tx = match std::mem::replace(&mut self.reading, ReadTransactionState::Broken) {
+            ReadTransactionState::In(tx) => tx,
+            ReadTransactionState::NotYet => self.begin().await?,
+            ReadTransactionState::Once | ReadTransactionState::Snapshot(_) => {
                 self.note_access_pattern(true);
                 return Err(Error::RunAgain);
             }
-            ReadState::Broken => return Err(Error::RunAgain),
+            ReadTransactionState::Broken => return Err(Error::RunAgain),
         };
         self.store.upgrade(&mut tx).await?;
         self.turn.take();
@@ -279,9 +279,9 @@ impl UnitOfWork {
 
     /// Returns the pairs of key and text that the search table stores for the documents to be
     /// written.
-    fn pairs(&self, effects: &Effects) -> PairColumns {
+    fn pairs(&self, effects: &Effects) -> SearchPairInsert {
         let own = self.spec.area.collections.values().filter(|scope| scope.own);
-        PairColumns::of(&self.store, own, effects)
+        SearchPairInsert::of(&self.store, own, effects)
     }
 
     /// Writes new members and changes of jobs in the call's transaction, each by a separate
@@ -299,9 +299,9 @@ impl UnitOfWork {
 
     /// Ends the reads of a call that wrote nothing. Reads of a serializable transaction are valid
     /// only if PostgreSQL lets it commit.
-    async fn end_reading(&self, reading: ReadState) -> Result<(), Error> {
+    async fn end_reading(&self, reading: ReadTransactionState) -> Result<(), Error> {
         match reading {
-            ReadState::In(tx) if tx.backend() == Backend::Postgres => tx.commit().await,
+            ReadTransactionState::In(tx) if tx.backend() == Backend::Postgres => tx.commit().await,
             reading => {
                 end_snapshot(reading);
                 Ok(())
@@ -346,7 +346,7 @@ impl UnitOfWork {
     /// Logs changes of secrets and members for operators. `secrets` has only names of secrets, and
     /// whether each is stored or deleted.
     fn log_security_events(&self, secrets: &[(String, bool)]) {
-        let UnitSpec { area, call, actor, .. } = &self.spec;
+        let UnitOfWorkSpec { area, call, actor, .. } = &self.spec;
         let (area, workspace) = (&area.area, call.workspace);
         let by = actor.map(|actor| actor.to_string());
         for (name, stored) in secrets {
@@ -377,8 +377,8 @@ impl UnitOfWork {
 }
 
 /// Ends the transaction of a call's reads in the background.
-fn end_snapshot(reading: ReadState) {
-    if let ReadState::Snapshot(tx) | ReadState::In(tx) = reading {
+fn end_snapshot(reading: ReadTransactionState) {
+    if let ReadTransactionState::Snapshot(tx) | ReadTransactionState::In(tx) = reading {
         tokio::spawn(tx.commit());
     }
 }

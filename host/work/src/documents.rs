@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::overlay::KnownDocument;
-use super::read_log::ReadResult;
+use super::read_log::RecordedQueryResult;
 use super::reading::{ReadConnection, ReadKind};
 use super::scope::AreaPolicy;
-use super::{DocumentError, OperationError, UnitOfWork};
+use super::{DocumentError, HostCallError, UnitOfWork};
 use assurance_core::domain::document::{
     Condition, Document, DocumentPage, FieldTest, FieldValue, GroupCount, PageStart, Query,
 };
 use assurance_store::documents::{self, CollectionKey};
 use assurance_store::query::{self, QueryError, QueryTarget};
-use assurance_store::{CollectionScope, Error};
+use assurance_store::{AccessibleCollection, Error};
 
-pub(super) type DocumentsResult<T> = Result<T, OperationError<DocumentError>>;
+pub(super) type DocumentHostCallResult<T> = Result<T, HostCallError<DocumentError>>;
 
 /// Maximum length of a document's id, in characters.
 pub(super) const MAX_ID: usize = 200;
@@ -29,7 +29,11 @@ const MAX_CONDITION_BYTES: usize = 1 << 20;
 
 impl UnitOfWork {
     /// Returns the document of a collection with this id; `None` if there is none.
-    pub async fn get(&mut self, collection: &str, id: &str) -> DocumentsResult<Option<Document>> {
+    pub async fn get(
+        &mut self,
+        collection: &str,
+        id: &str,
+    ) -> DocumentHostCallResult<Option<Document>> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(None) };
         if !is_id(id) {
@@ -58,12 +62,12 @@ impl UnitOfWork {
         &mut self,
         collection: &str,
         ids: &[String],
-    ) -> DocumentsResult<Vec<Document>> {
+    ) -> DocumentHostCallResult<Vec<Document>> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(Vec::new()) };
         let limits = self.spec.limits;
         if ids.len() > limits.max_documents as usize {
-            return Err(OperationError::Refused(DocumentError::LimitExceeded));
+            return Err(HostCallError::Refused(DocumentError::LimitExceeded));
         }
         let unread = |id: &&String| {
             is_id(id) && matches!(self.documents.look(&scope.full_name, id), KnownDocument::Unread)
@@ -80,13 +84,13 @@ impl UnitOfWork {
         let found: Vec<&Document> = ids.iter().filter_map(one).collect();
         // An id may be listed several times.
         if bytes_of(found.iter().copied()) > limits.max_bytes {
-            return Err(OperationError::Refused(DocumentError::LimitExceeded));
+            return Err(HostCallError::Refused(DocumentError::LimitExceeded));
         }
         Ok(found.into_iter().cloned().collect())
     }
 
     /// Returns one page of the documents that match a query.
-    pub async fn query(&mut self, query: &Query) -> DocumentsResult<DocumentPage> {
+    pub async fn query(&mut self, query: &Query) -> DocumentHostCallResult<DocumentPage> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, &query.collection)? else {
             return Ok(DocumentPage::default());
@@ -94,10 +98,10 @@ impl UnitOfWork {
         check_texts(&query.conditions)?;
         let question = || format!("{query:?}");
         let page = match self.logged_result(question) {
-            Some(ReadResult::Page(page)) => page,
+            Some(RecordedQueryResult::Page(page)) => page,
             _ => self.read_page(scope, query).await?,
         };
-        self.note(question, || ReadResult::Page(page.clone()));
+        self.note(question, || RecordedQueryResult::Page(page.clone()));
         self.charge(&page.documents)?;
         if self.spec.writes && scope.own {
             self.documents.note_page(&scope.full_name, &page.documents);
@@ -107,9 +111,9 @@ impl UnitOfWork {
 
     async fn read_page(
         &mut self,
-        scope: &CollectionScope,
+        scope: &AccessibleCollection,
         query: &Query,
-    ) -> DocumentsResult<DocumentPage> {
+    ) -> DocumentHostCallResult<DocumentPage> {
         self.flush_before_query(scope).await?;
         let statements = if matches!(query.start, PageStart::After(_)) { 2 } else { 1 };
         let (cursor_key, budget) = (self.keys.derive("query cursor"), self.bytes_left());
@@ -125,19 +129,19 @@ impl UnitOfWork {
         collection: &str,
         conditions: &[Condition],
         at_most: Option<u32>,
-    ) -> DocumentsResult<u64> {
+    ) -> DocumentHostCallResult<u64> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(0) };
         check_texts(conditions)?;
         let question = || format!("{collection} {conditions:?} at most {at_most:?}");
-        if let Some(ReadResult::Count(count)) = self.logged_result(question) {
+        if let Some(RecordedQueryResult::Count(count)) = self.logged_result(question) {
             return Ok(count);
         }
         self.flush_before_query(scope).await?;
         let mut lease = self.lease(ReadKind::Other, 1).await?;
         let count = query::count(lease.connection(), self.asked(scope), conditions, at_most).await;
         let count = self.answered(lease, count)?;
-        self.note(question, || ReadResult::Count(count));
+        self.note(question, || RecordedQueryResult::Count(count));
         Ok(count)
     }
 
@@ -148,12 +152,12 @@ impl UnitOfWork {
         collection: &str,
         conditions: &[Condition],
         fields: &[String],
-    ) -> DocumentsResult<Vec<GroupCount>> {
+    ) -> DocumentHostCallResult<Vec<GroupCount>> {
         let area = Arc::clone(&self.spec.area);
         let Some(scope) = reach(&area, collection)? else { return Ok(Vec::new()) };
         check_texts(conditions)?;
         let question = || format!("{collection} {conditions:?} by {fields:?}");
-        if let Some(ReadResult::Groups(groups)) = self.logged_result(question) {
+        if let Some(RecordedQueryResult::Groups(groups)) = self.logged_result(question) {
             return Ok(groups);
         }
         self.flush_before_query(scope).await?;
@@ -164,15 +168,15 @@ impl UnitOfWork {
         let groups =
             query::count_by(lease.connection(), asked, conditions, fields, limit, budget).await;
         let groups = self.answered(lease, groups)?;
-        self.note(question, || ReadResult::Groups(groups.clone()));
+        self.note(question, || RecordedQueryResult::Groups(groups.clone()));
         Ok(groups)
     }
 
     async fn read_one(
         &mut self,
-        scope: &CollectionScope,
+        scope: &AccessibleCollection,
         id: &str,
-    ) -> DocumentsResult<Option<Document>> {
+    ) -> DocumentHostCallResult<Option<Document>> {
         let mut lease = self.lease(ReadKind::Documents, 1).await?;
         let found = documents::get(lease.connection(), self.place(scope), id).await?;
         self.done(lease);
@@ -182,9 +186,9 @@ impl UnitOfWork {
 
     async fn read_many(
         &mut self,
-        scope: &CollectionScope,
+        scope: &AccessibleCollection,
         ids: Vec<String>,
-    ) -> DocumentsResult<BTreeMap<String, Document>> {
+    ) -> DocumentHostCallResult<BTreeMap<String, Document>> {
         let (mut found, mut unknown) = (Vec::new(), Vec::new());
         for id in &ids {
             match self.logged_document(&scope.full_name, id) {
@@ -212,16 +216,16 @@ impl UnitOfWork {
 
     async fn read_unknown(
         &mut self,
-        scope: &CollectionScope,
+        scope: &AccessibleCollection,
         ids: &[String],
-    ) -> DocumentsResult<Vec<Document>> {
+    ) -> DocumentHostCallResult<Vec<Document>> {
         let budget = self.bytes_left();
         let mut lease = self.lease(ReadKind::Documents, ids.len().div_ceil(1_000)).await?;
         let found = documents::get_many(lease.connection(), self.place(scope), ids, budget).await;
         self.answered(lease, found.map_err(QueryError::Store))
     }
 
-    async fn flush_before_query(&mut self, scope: &CollectionScope) -> Result<(), Error> {
+    async fn flush_before_query(&mut self, scope: &AccessibleCollection) -> Result<(), Error> {
         let dirty = self.documents.is_dirty(Some(&scope.full_name)) && !self.is_replaying();
         if dirty { self.flush().await } else { Ok(()) }
     }
@@ -232,7 +236,7 @@ impl UnitOfWork {
         &mut self,
         lease: ReadConnection,
         answer: Result<T, QueryError>,
-    ) -> DocumentsResult<T> {
+    ) -> DocumentHostCallResult<T> {
         let refusal = match answer {
             Ok(answer) => {
                 self.done(lease);
@@ -242,17 +246,17 @@ impl UnitOfWork {
             Err(QueryError::Store(Error::NotFound)) => DocumentError::NotFound,
             Err(QueryError::Store(Error::InvalidCursor)) => DocumentError::InvalidCursor,
             Err(QueryError::Store(Error::TooLarge)) => DocumentError::LimitExceeded,
-            Err(QueryError::Store(error)) => return Err(OperationError::Abort(error)),
+            Err(QueryError::Store(error)) => return Err(HostCallError::Abort(error)),
         };
         self.done(lease);
-        Err(OperationError::Refused(refusal))
+        Err(HostCallError::Refused(refusal))
     }
 
-    pub(super) fn place<'a>(&self, scope: &'a CollectionScope) -> CollectionKey<'a> {
+    pub(super) fn place<'a>(&self, scope: &'a AccessibleCollection) -> CollectionKey<'a> {
         CollectionKey { workspace: self.spec.call.workspace, collection: &scope.full_name }
     }
 
-    fn asked<'a>(&self, scope: &'a CollectionScope) -> QueryTarget<'a> {
+    fn asked<'a>(&self, scope: &'a AccessibleCollection) -> QueryTarget<'a> {
         QueryTarget {
             workspace: self.spec.call.workspace,
             scope,
@@ -265,19 +269,23 @@ impl UnitOfWork {
         self.spec.limits.max_bytes.saturating_sub(self.used.bytes)
     }
 
-    fn charge(&mut self, documents: &[Document]) -> DocumentsResult<()> {
+    fn charge(&mut self, documents: &[Document]) -> DocumentHostCallResult<()> {
         self.charge_for(documents.len(), bytes_of(documents))
     }
 
     /// Counts documents and bytes against the call's limits, because the call holds them in memory
     /// until the commit.
-    pub(super) fn charge_for(&mut self, documents: usize, bytes: u64) -> DocumentsResult<()> {
+    pub(super) fn charge_for(
+        &mut self,
+        documents: usize,
+        bytes: u64,
+    ) -> DocumentHostCallResult<()> {
         let documents = u32::try_from(documents).unwrap_or(u32::MAX);
         self.used.documents = self.used.documents.saturating_add(documents);
         self.used.bytes = self.used.bytes.saturating_add(bytes);
         let limits = &self.spec.limits;
         if self.used.documents > limits.max_documents || self.used.bytes > limits.max_bytes {
-            return Err(OperationError::Refused(DocumentError::LimitExceeded));
+            return Err(HostCallError::Refused(DocumentError::LimitExceeded));
         }
         Ok(())
     }
@@ -286,10 +294,10 @@ impl UnitOfWork {
 pub(super) fn scope<'a>(
     area: &'a AreaPolicy,
     collection: &str,
-) -> DocumentsResult<&'a CollectionScope> {
+) -> DocumentHostCallResult<&'a AccessibleCollection> {
     area.collections.get(collection).ok_or_else(|| {
         let what = format!("{} has no access to the collection {collection:?}", area.area);
-        OperationError::Refused(DocumentError::Misuse(what))
+        HostCallError::Refused(DocumentError::Misuse(what))
     })
 }
 
@@ -298,7 +306,7 @@ pub(super) fn scope<'a>(
 fn reach<'a>(
     area: &'a AreaPolicy,
     collection: &str,
-) -> DocumentsResult<Option<&'a CollectionScope>> {
+) -> DocumentHostCallResult<Option<&'a AccessibleCollection>> {
     match collection.split_once('.') {
         Some((owner, _)) if !area.live.contains(owner) => Ok(None),
         _ => scope(area, collection).map(Some),
@@ -311,7 +319,7 @@ fn bytes_of<'a>(documents: impl IntoIterator<Item = &'a Document>) -> u64 {
 }
 
 /// Refuses a query whose conditions have larger texts than a statement can repeat.
-fn check_texts(conditions: &[Condition]) -> DocumentsResult<()> {
+fn check_texts(conditions: &[Condition]) -> DocumentHostCallResult<()> {
     let bytes: usize = conditions.iter().map(|condition| text_bytes(&condition.test)).sum();
     if bytes <= MAX_CONDITION_BYTES {
         return Ok(());
@@ -337,6 +345,6 @@ pub(super) fn is_id(id: &str) -> bool {
     !id.is_empty() && id.chars().count() <= MAX_ID && !id.contains('\0')
 }
 
-pub(super) fn misuse<T>(what: &str) -> DocumentsResult<T> {
-    Err(OperationError::Refused(DocumentError::Misuse(what.to_owned())))
+pub(super) fn misuse<T>(what: &str) -> DocumentHostCallResult<T> {
+    Err(HostCallError::Refused(DocumentError::Misuse(what.to_owned())))
 }

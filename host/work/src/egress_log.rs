@@ -14,7 +14,7 @@ use futures::stream::FuturesOrdered;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use super::{OperationError, UnitOfWork};
+use super::{HostCallError, UnitOfWork};
 use assurance_outside::egress::{Egress, EgressError, EgressRequest, EgressResponse};
 use assurance_outside::mail::{MailError, Mailer, Message};
 use assurance_store::Error;
@@ -106,11 +106,11 @@ impl UnitOfWork {
         &mut self,
         mail: &Mailer,
         message: Message,
-    ) -> Result<(), OperationError<MailError>> {
+    ) -> Result<(), HostCallError<MailError>> {
         self.release_connection().await?;
         let fingerprint = of_mail(&message);
         if let Some(EgressResult::Mail(answer)) = self.earlier_answer(&fingerprint) {
-            return answer.map_err(OperationError::Refused);
+            return answer.map_err(HostCallError::Refused);
         }
         let counted = self.count_mail(&message.to, mail.limits()).await?;
         let (id, now) = (self.fresh_id(), self.spec.call.now);
@@ -119,7 +119,7 @@ impl UnitOfWork {
             self.uncount_mail(&counted).await?;
         }
         self.keep_answer(fingerprint, EgressResult::Mail(answer.clone()));
-        answer.map_err(OperationError::Refused)
+        answer.map_err(HostCallError::Refused)
     }
 
     /// Returns the number of bytes that further network responses of the job

@@ -7,7 +7,7 @@ use assurance_store as store;
 /// Error of a guest's host call: a typed error for the guest, or the end of the
 /// call.
 #[derive(Debug, thiserror::Error)]
-pub enum OperationError<E: std::error::Error> {
+pub enum HostCallError<E: std::error::Error> {
     /// The guest receives this error and goes on.
     #[error(transparent)]
     Refused(E),
@@ -17,7 +17,7 @@ pub enum OperationError<E: std::error::Error> {
     Abort(store::Error),
 }
 
-impl<E: std::error::Error> From<store::Error> for OperationError<E> {
+impl<E: std::error::Error> From<store::Error> for HostCallError<E> {
     fn from(error: store::Error) -> Self {
         Self::Abort(error)
     }

@@ -36,14 +36,14 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use self::overlay::Overlay;
+use self::overlay::DocumentOverlay;
 use self::read_log::{CallEffects, ReadLogMode};
-use self::reading::ReadState;
+use self::reading::ReadTransactionState;
 use assurance_core::access::StorageAccessPattern;
 use assurance_core::domain::area::CallContext;
 use assurance_core::domain::id::{SessionId, UserId};
-use assurance_core::domain::job::{EventFanOut, JobEnd, JobProgress, NewJob};
-use assurance_core::domain::queue::JobChange;
+use assurance_core::domain::job::{EventDeliveryPerDocument, JobProgress, JobRunEnd, NewJob};
+use assurance_core::domain::queue::MemberJobChange;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::sealed::StoredSecret;
 use assurance_core::recordings::Recorder;
@@ -53,24 +53,24 @@ use assurance_store::apply::ReadBlob;
 use assurance_store::blobs::StoredBlob;
 
 pub use assurance_core::domain::people::Member;
-pub use assurance_store::CollectionScope;
+pub use assurance_store::AccessibleCollection;
 pub use assurance_store::idempotency::StoredReply;
 pub use code::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit};
 pub use egress_log::EgressResponseCache;
 pub use error::{
-    BlobError, DocumentError, EventOrJobError, MembershipError, OperationError, QueueError,
+    BlobError, DocumentError, EventOrJobError, HostCallError, MembershipError, QueueError,
     SecretError, SendSecretError, SignedLinkError,
 };
 pub use outgoing::JobRequest;
 pub use read_log::ReadLog;
 pub use recorded::{request_outcome, run_outcome};
-pub use scope::{AreaPolicy, LimitsByArea, Subscriber, WorkLimits};
+pub use scope::{AreaPolicy, EventSubscriber, LimitsByArea, UnitOfWorkLimits};
 pub use write_lock_state::WriteLockState;
 pub use writes::{CheckedWrites, UncheckedWrites};
 
 /// What a unit of work is for and what its call may do.
 #[derive(Clone, Debug)]
-pub struct UnitSpec {
+pub struct UnitOfWorkSpec {
     /// Collections, rights and limits of the area whose code runs.
     pub area: Arc<AreaPolicy>,
     /// Workspace, time, seed and origin of the call.
@@ -91,13 +91,13 @@ pub struct UnitSpec {
     /// before every write, so that the guest receives a conflict as an error.
     pub locked: bool,
     /// Limits of the call on documents, jobs, events and blobs.
-    pub limits: WorkLimits,
+    pub limits: UnitOfWorkLimits,
     /// Storage access pattern of earlier calls; all calls of a route share one.
     /// `None`: the call begins a transaction at its first read if it may write.
     pub access_pattern: Option<Arc<StorageAccessPattern>>,
 }
 
-impl UnitSpec {
+impl UnitOfWorkSpec {
     /// Returns the spec for a call of the area that only reads, without a user,
     /// with the limits of the area.
     #[must_use]
@@ -125,7 +125,7 @@ pub struct CommitAdditions {
     /// stored.
     pub reply: Option<StoredReply>,
     /// New states of the jobs that the call runs; empty for a request.
-    pub jobs: Vec<JobEnd>,
+    pub jobs: Vec<JobRunEnd>,
 }
 
 /// Reads and pending writes of one call of an area. Dropping it discards the
@@ -134,20 +134,20 @@ pub struct CommitAdditions {
 pub struct UnitOfWork {
     store: Store,
     keys: Arc<Keys>,
-    spec: UnitSpec,
-    reading: ReadState,
-    documents: Overlay,
+    spec: UnitOfWorkSpec,
+    reading: ReadTransactionState,
+    documents: DocumentOverlay,
     jobs: Vec<NewJob>,
-    deliveries: Vec<EventFanOut>,
-    secrets: BTreeMap<String, ContentState<StoredSecret>>,
-    blobs: BTreeMap<String, ContentState<StoredBlob>>,
+    deliveries: Vec<EventDeliveryPerDocument>,
+    secrets: BTreeMap<String, SecretOrBlobState<StoredSecret>>,
+    blobs: BTreeMap<String, SecretOrBlobState<StoredBlob>>,
     /// Blobs of other areas that the call has looked up, by area and name.
     shared_blobs: BTreeMap<(String, String), Option<StoredBlob>>,
     /// Rows of blobs as the call read them; the commit verifies that they are
     /// unchanged.
     seen_blobs: Vec<ReadBlob>,
     new_members: Vec<(UserId, Role)>,
-    job_changes: Vec<JobChange>,
+    job_changes: Vec<MemberJobChange>,
     progress: Option<JobProgress>,
     used: LimitUsage,
     /// Generator of the call's random bytes and ids, created on first use.
@@ -175,7 +175,7 @@ pub struct UnitOfWork {
 /// State of one secret or blob after the call's own changes, and whether the
 /// call changed it.
 #[derive(Debug)]
-struct ContentState<T> {
+struct SecretOrBlobState<T> {
     now: Option<T>,
     changed: bool,
 }
@@ -194,12 +194,12 @@ struct LimitUsage {
 impl UnitOfWork {
     /// Creates the unit of work of a call. Sends nothing to the database.
     #[must_use]
-    pub fn new(store: Store, keys: Arc<Keys>, spec: UnitSpec) -> Self {
+    pub fn new(store: Store, keys: Arc<Keys>, spec: UnitOfWorkSpec) -> Self {
         Self {
             store,
             keys,
-            reading: ReadState::NotYet,
-            documents: Overlay::default(),
+            reading: ReadTransactionState::NotYet,
+            documents: DocumentOverlay::default(),
             jobs: Vec::new(),
             deliveries: Vec::new(),
             secrets: BTreeMap::new(),
@@ -233,7 +233,7 @@ impl UnitOfWork {
 
     /// Returns what the unit of work is for and what its call may do.
     #[must_use]
-    pub fn spec(&self) -> &UnitSpec {
+    pub fn spec(&self) -> &UnitOfWorkSpec {
         &self.spec
     }
 

@@ -5,7 +5,7 @@
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-use super::{OperationError, UnitOfWork};
+use super::{HostCallError, UnitOfWork};
 use assurance_core::domain::time::Timestamp;
 use assurance_outside::mail::{MailError, MailLimits};
 use assurance_store::mail_counts::{self, MailCount};
@@ -28,11 +28,11 @@ impl UnitOfWork {
         &mut self,
         to: &str,
         limits: &MailLimits,
-    ) -> Result<MailCounterKeys, OperationError<MailError>> {
+    ) -> Result<MailCounterKeys, HostCallError<MailError>> {
         if self.held().is_some() {
             let what = "mail is not sent in a step that has queried its own writes; send it in a \
                         step of its own (`continue`)";
-            return Err(OperationError::Refused(MailError::Refused(what.to_owned())));
+            return Err(HostCallError::Refused(MailError::Refused(what.to_owned())));
         }
         let counted = MailCounterKeys {
             recipient: self.recipient(to),
@@ -42,10 +42,10 @@ impl UnitOfWork {
         let mut tx = self.store.begin(TransactionAccess::WriteLocked).await?;
         // Always in this order, so that two mails cannot deadlock.
         let known = mail_counts::lock(&mut tx, &counted.recipient, now).await?;
-        let next = next_to(&known, limits, now).map_err(OperationError::Refused)?;
+        let next = next_to(&known, limits, now).map_err(HostCallError::Refused)?;
         mail_counts::put(&mut tx, &counted.recipient, &next).await?;
         let known = mail_counts::lock(&mut tx, &counted.workspace, now).await?;
-        let next = next_from(&known, limits, now).map_err(OperationError::Refused)?;
+        let next = next_from(&known, limits, now).map_err(HostCallError::Refused)?;
         mail_counts::put(&mut tx, &counted.workspace, &next).await?;
         tx.commit().await?;
         Ok(counted)

@@ -1,7 +1,7 @@
 //! Reads and adds members of the call's workspace.
 
 use super::reading::ReadKind;
-use super::{MembershipError, OperationError, UnitOfWork};
+use super::{HostCallError, MembershipError, UnitOfWork};
 use assurance_core::domain::id::UserId;
 use assurance_core::domain::people::{Member, User};
 use assurance_core::domain::role::Role;
@@ -13,7 +13,7 @@ use assurance_store::{Error, memberships, users, workspaces};
 /// milliseconds.
 const MAX_VOUCHER_MS: i64 = 30 * 86_400_000;
 
-type MembershipResult<T> = Result<T, OperationError<MembershipError>>;
+type MembershipHostCallResult<T> = Result<T, HostCallError<MembershipError>>;
 
 impl UnitOfWork {
     /// Returns a member of the call's workspace; `None` if the user is not a
@@ -47,7 +47,7 @@ impl UnitOfWork {
 
     /// Adds a user to the call's workspace when the call commits. An existing
     /// member keeps a higher role.
-    pub async fn add_member(&mut self, user: UserId, role: Role) -> MembershipResult<()> {
+    pub async fn add_member(&mut self, user: UserId, role: Role) -> MembershipHostCallResult<()> {
         if !self.spec.writes {
             return misuse(
                 "the route is read-only; set `writes` to true in the manifest".to_owned(),
@@ -55,7 +55,7 @@ impl UnitOfWork {
         }
         let found = self.read(ReadKind::Other, async |c| users::find(c, user).await).await?;
         if found.is_none() {
-            return Err(OperationError::Refused(MembershipError::NoSuchUser));
+            return Err(HostCallError::Refused(MembershipError::NoSuchUser));
         }
         self.check_may_add(user, role).await?;
         self.new_members.push((user, role));
@@ -64,7 +64,7 @@ impl UnitOfWork {
 
     /// Checks that the caller does not grant a higher role than its own. A
     /// request by signed link may add only its own user.
-    async fn check_may_add(&mut self, user: UserId, role: Role) -> MembershipResult<()> {
+    async fn check_may_add(&mut self, user: UserId, role: Role) -> MembershipHostCallResult<()> {
         let Some(caller) = self.spec.actor else {
             return misuse(
                 "a job cannot add a member, because it has no caller whose role could be checked"
@@ -91,7 +91,7 @@ impl UnitOfWork {
 
     /// Returns a token that permits its holder to create an account with this
     /// email address.
-    pub fn vouch(&self, email: &str, expires_at: Timestamp) -> MembershipResult<String> {
+    pub fn vouch(&self, email: &str, expires_at: Timestamp) -> MembershipHostCallResult<String> {
         if !is_email(&normalize_email(email)) {
             return misuse(format!("{email:?} is not an email address"));
         }
@@ -102,6 +102,6 @@ impl UnitOfWork {
     }
 }
 
-fn misuse<T>(what: String) -> MembershipResult<T> {
-    Err(OperationError::Refused(MembershipError::Misuse(what)))
+fn misuse<T>(what: String) -> MembershipHostCallResult<T> {
+    Err(HostCallError::Refused(MembershipError::Misuse(what)))
 }

@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::body::check_object;
-use super::{EventOrJobError, Subscriber, UnitOfWork};
+use super::{EventOrJobError, EventSubscriber, UnitOfWork};
 use assurance_core::domain::id::{EventId, JobId, WorkspaceId};
 use assurance_core::domain::job::{
-    EVENT_KIND, EventFanOut, JobProgress, MERGED_EVENTS_KIND, NewJob,
+    EVENT_KIND, EventDeliveryPerDocument, JobProgress, MERGED_EVENTS_KIND, NewJob,
 };
 use assurance_core::domain::time::Timestamp;
 
@@ -61,7 +61,7 @@ impl UnitOfWork {
             match to.requests.clone() {
                 Some(requests) => {
                     let event = name.to_owned();
-                    self.deliveries.push(EventFanOut { job, event, requests });
+                    self.deliveries.push(EventDeliveryPerDocument { job, event, requests });
                 }
                 None => self.jobs.push(job),
             }
@@ -71,7 +71,7 @@ impl UnitOfWork {
 
     /// Returns the job that delivers an event to a subscriber. The job for merged events starts at
     /// the next full second, so that it covers all events until then.
-    fn delivery(&mut self, to: &Subscriber, payload: &str) -> NewJob {
+    fn delivery(&mut self, to: &EventSubscriber, payload: &str) -> NewJob {
         let now = self.spec.call.now;
         let (kind, payload, available_at) = match to.merged {
             true => (MERGED_EVENTS_KIND, "{}", now.next_second()),
@@ -191,7 +191,7 @@ struct EventPayload<'a> {
     workspace_id: WorkspaceId,
 }
 
-fn is_merged_for(job: &NewJob, to: &Subscriber) -> bool {
+fn is_merged_for(job: &NewJob, to: &EventSubscriber) -> bool {
     job.kind == MERGED_EVENTS_KIND && job.area == to.area
 }
 

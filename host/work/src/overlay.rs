@@ -15,17 +15,17 @@ use super::DocumentError;
 /// Documents that one call has read or written, by the collection's full name
 /// and the document's id.
 #[derive(Debug, Default)]
-pub(super) struct Overlay(BTreeMap<String, BTreeMap<String, OverlayEntry>>);
+pub(super) struct DocumentOverlay(BTreeMap<String, BTreeMap<String, DocumentOverlayEntry>>);
 
 #[derive(Clone, Debug)]
-struct OverlayEntry {
-    base: StoredState,
-    now: CurrentState,
+struct DocumentOverlayEntry {
+    base: StoredDocumentState,
+    now: CurrentDocumentState,
 }
 
 /// State of a document in the database, as far as the call has read it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum StoredState {
+enum StoredDocumentState {
     /// The document was not read. The call created it and expects that its id
     /// is free.
     Unknown,
@@ -36,18 +36,18 @@ enum StoredState {
 /// State of a document after the call's own writes. `deleted` is the version of
 /// the document that the call deleted; 0 if it deleted none.
 #[derive(Clone, Debug)]
-enum CurrentState {
+enum CurrentDocumentState {
     Absent { deleted: u64 },
     Head { version: u64, created_at: Timestamp },
     Whole { document: Document, changed: bool },
 }
 
-/// States of documents before one [`Overlay::write`], with which the write is
+/// States of documents before one [`DocumentOverlay::write`], with which the write is
 /// undone.
 #[derive(Debug)]
-pub(super) struct OverlayUndo {
+pub(super) struct DocumentWriteUndo {
     collection: String,
-    entries: Vec<(String, Option<OverlayEntry>)>,
+    entries: Vec<(String, Option<DocumentOverlayEntry>)>,
 }
 
 /// What the call knows of one document without reading the database.
@@ -61,22 +61,22 @@ pub(super) enum KnownDocument<'a> {
     Unread,
 }
 
-impl Overlay {
+impl DocumentOverlay {
     pub(super) fn look(&self, collection: &str, id: &str) -> KnownDocument<'_> {
         match self.entry(collection, id).map(|entry| &entry.now) {
-            Some(CurrentState::Absent { .. }) => KnownDocument::Absent,
-            Some(CurrentState::Whole { document, .. }) => KnownDocument::Whole(document),
-            Some(CurrentState::Head { .. }) | None => KnownDocument::Unread,
+            Some(CurrentDocumentState::Absent { .. }) => KnownDocument::Absent,
+            Some(CurrentDocumentState::Whole { document, .. }) => KnownDocument::Whole(document),
+            Some(CurrentDocumentState::Head { .. }) | None => KnownDocument::Unread,
         }
     }
 
     /// Records that a document was read completely, or does not exist.
     pub(super) fn read(&mut self, collection: &str, id: &str, found: Option<&Document>) {
         let entry = match found {
-            None => OverlayEntry::ABSENT,
-            Some(document) => OverlayEntry {
-                base: StoredState::At(document.version),
-                now: CurrentState::Whole { document: document.clone(), changed: false },
+            None => DocumentOverlayEntry::ABSENT,
+            Some(document) => DocumentOverlayEntry {
+                base: StoredDocumentState::At(document.version),
+                now: CurrentDocumentState::Whole { document: document.clone(), changed: false },
             },
         };
         self.collection(collection).insert(id.to_owned(), entry);
@@ -87,9 +87,9 @@ impl Overlay {
     pub(super) fn note_page(&mut self, collection: &str, documents: &[Document]) {
         let known = self.collection(collection);
         for document in documents {
-            known.entry(document.id.clone()).or_insert_with(|| OverlayEntry {
-                base: StoredState::At(document.version),
-                now: CurrentState::Head {
+            known.entry(document.id.clone()).or_insert_with(|| DocumentOverlayEntry {
+                base: StoredDocumentState::At(document.version),
+                now: CurrentDocumentState::Head {
                     version: document.version,
                     created_at: document.created_at,
                 },
@@ -121,7 +121,7 @@ impl Overlay {
             }
             let known = self.entry(collection, id).map(|entry| entry.base);
             let deletes = matches!(write, DocumentWrite::Delete { .. });
-            let enough = known.is_some_and(|base| base != StoredState::Unknown || !deletes);
+            let enough = known.is_some_and(|base| base != StoredDocumentState::Unknown || !deletes);
             if look && !enough {
                 unread.push(id.clone());
             }
@@ -144,17 +144,22 @@ impl Overlay {
         for id in ids {
             match (known.get_mut(id), heads.remove(id)) {
                 (None, None) => {
-                    known.insert(id.clone(), OverlayEntry::ABSENT);
+                    known.insert(id.clone(), DocumentOverlayEntry::ABSENT);
                 }
                 (None, Some(head)) => {
                     let DocumentHead { version, created_at, .. } = head;
-                    let now = CurrentState::Head { version, created_at };
-                    known.insert(id.clone(), OverlayEntry { base: StoredState::At(version), now });
+                    let now = CurrentDocumentState::Head { version, created_at };
+                    known.insert(
+                        id.clone(),
+                        DocumentOverlayEntry { base: StoredDocumentState::At(version), now },
+                    );
                 }
-                (Some(entry), None) if entry.base == StoredState::Unknown => {
-                    entry.base = StoredState::Absent;
+                (Some(entry), None) if entry.base == StoredDocumentState::Unknown => {
+                    entry.base = StoredDocumentState::Absent;
                 }
-                (Some(entry), Some(_)) if entry.base == StoredState::Unknown => return false,
+                (Some(entry), Some(_)) if entry.base == StoredDocumentState::Unknown => {
+                    return false;
+                }
                 (Some(_), _) => {}
             }
         }
@@ -168,9 +173,9 @@ impl Overlay {
         collection: &str,
         writes: Vec<DocumentWrite>,
         now: Timestamp,
-    ) -> Result<(Vec<u64>, OverlayUndo), DocumentError> {
+    ) -> Result<(Vec<u64>, DocumentWriteUndo), DocumentError> {
         let known = self.collection(collection);
-        let mut staged: BTreeMap<String, OverlayEntry> = BTreeMap::new();
+        let mut staged: BTreeMap<String, DocumentOverlayEntry> = BTreeMap::new();
         let mut versions = Vec::with_capacity(writes.len());
         for write in writes {
             let id = match &write {
@@ -188,12 +193,12 @@ impl Overlay {
             (id, before)
         });
         let entries = entries.collect();
-        Ok((versions, OverlayUndo { collection: collection.to_owned(), entries }))
+        Ok((versions, DocumentWriteUndo { collection: collection.to_owned(), entries }))
     }
 
     /// Undoes document writes that were not sent to the database and were not
     /// followed by others.
-    pub(super) fn undo(&mut self, OverlayUndo { collection, entries }: OverlayUndo) {
+    pub(super) fn undo(&mut self, DocumentWriteUndo { collection, entries }: DocumentWriteUndo) {
         let known = self.collection(&collection);
         for (id, before) in entries {
             match before {
@@ -206,8 +211,9 @@ impl Overlay {
     /// Returns whether there are pending document writes, in one collection or
     /// in all (`None`).
     pub(super) fn is_dirty(&self, collection: Option<&str>) -> bool {
-        let dirty =
-            |known: &BTreeMap<String, OverlayEntry>| known.values().any(OverlayEntry::is_dirty);
+        let dirty = |known: &BTreeMap<String, DocumentOverlayEntry>| {
+            known.values().any(DocumentOverlayEntry::is_dirty)
+        };
         match collection {
             Some(name) => self.0.get(name).is_some_and(dirty),
             None => self.0.values().any(dirty),
@@ -225,14 +231,14 @@ impl Overlay {
     }
 
     /// Adds to `effects` the documents that were read and not written, which
-    /// must be unchanged at the commit. Call it before [`Overlay::take`].
+    /// must be unchanged at the commit. Call it before [`DocumentOverlay::take`].
     pub(super) fn checks(&self, effects: &mut Effects) {
         for (collection, known) in &self.0 {
             for (id, entry) in known.iter().filter(|(_, entry)| !entry.is_dirty()) {
                 let version = match entry.base {
-                    StoredState::At(version) => Some(version),
-                    StoredState::Absent => None,
-                    StoredState::Unknown => continue,
+                    StoredDocumentState::At(version) => Some(version),
+                    StoredDocumentState::Absent => None,
+                    StoredDocumentState::Unknown => continue,
                 };
                 let (collection, id) = (collection.clone(), id.clone());
                 effects.seen.push(ReadDocument { collection, id, version });
@@ -240,11 +246,11 @@ impl Overlay {
         }
     }
 
-    fn entry(&self, collection: &str, id: &str) -> Option<&OverlayEntry> {
+    fn entry(&self, collection: &str, id: &str) -> Option<&DocumentOverlayEntry> {
         self.0.get(collection)?.get(id)
     }
 
-    fn collection(&mut self, name: &str) -> &mut BTreeMap<String, OverlayEntry> {
+    fn collection(&mut self, name: &str) -> &mut BTreeMap<String, DocumentOverlayEntry> {
         if !self.0.contains_key(name) {
             self.0.insert(name.to_owned(), BTreeMap::new());
         }
@@ -252,25 +258,27 @@ impl Overlay {
     }
 }
 
-impl OverlayEntry {
-    const ABSENT: Self =
-        Self { base: StoredState::Absent, now: CurrentState::Absent { deleted: 0 } };
+impl DocumentOverlayEntry {
+    const ABSENT: Self = Self {
+        base: StoredDocumentState::Absent,
+        now: CurrentDocumentState::Absent { deleted: 0 },
+    };
 
     fn is_dirty(&self) -> bool {
         match &self.now {
-            CurrentState::Absent { .. } => self.base != StoredState::Absent,
-            CurrentState::Head { .. } => false,
-            CurrentState::Whole { changed, .. } => *changed,
+            CurrentDocumentState::Absent { .. } => self.base != StoredDocumentState::Absent,
+            CurrentDocumentState::Head { .. } => false,
+            CurrentDocumentState::Whole { changed, .. } => *changed,
         }
     }
 
     fn take(&mut self, collection: &str, id: &str, effects: &mut Effects) {
         let (collection, id) = (collection.to_owned(), id.to_owned());
         match (self.base, &mut self.now) {
-            (StoredState::At(from), CurrentState::Absent { .. }) => {
+            (StoredDocumentState::At(from), CurrentDocumentState::Absent { .. }) => {
                 effects.deletes.push(DocumentDelete { collection, id, from });
             }
-            (StoredState::At(from), CurrentState::Whole { document, .. }) => {
+            (StoredDocumentState::At(from), CurrentDocumentState::Whole { document, .. }) => {
                 effects.updates.push(DocumentUpdate {
                     collection,
                     id,
@@ -280,7 +288,10 @@ impl OverlayEntry {
                     body: document.body.clone(),
                 });
             }
-            (StoredState::Unknown | StoredState::Absent, CurrentState::Whole { document, .. }) => {
+            (
+                StoredDocumentState::Unknown | StoredDocumentState::Absent,
+                CurrentDocumentState::Whole { document, .. },
+            ) => {
                 effects.inserts.push(DocumentInsert {
                     collection,
                     id,
@@ -288,15 +299,18 @@ impl OverlayEntry {
                     body: document.body.clone(),
                 });
             }
-            (_, CurrentState::Head { .. })
-            | (StoredState::Unknown | StoredState::Absent, CurrentState::Absent { .. }) => {}
+            (_, CurrentDocumentState::Head { .. })
+            | (
+                StoredDocumentState::Unknown | StoredDocumentState::Absent,
+                CurrentDocumentState::Absent { .. },
+            ) => {}
         }
         self.base = match &mut self.now {
-            CurrentState::Absent { .. } => StoredState::Absent,
-            CurrentState::Head { version, .. } => StoredState::At(*version),
-            CurrentState::Whole { document, changed } => {
+            CurrentDocumentState::Absent { .. } => StoredDocumentState::Absent,
+            CurrentDocumentState::Head { version, .. } => StoredDocumentState::At(*version),
+            CurrentDocumentState::Whole { document, changed } => {
                 *changed = false;
-                StoredState::At(document.version)
+                StoredDocumentState::At(document.version)
             }
         };
     }
@@ -306,16 +320,18 @@ impl OverlayEntry {
 /// guest receives. A document that replaces a deleted one continues its
 /// versions, so that an `ETag` of the deleted one does not match it.
 fn changed(
-    entry: Option<&OverlayEntry>,
+    entry: Option<&DocumentOverlayEntry>,
     write: DocumentWrite,
     now: Timestamp,
-) -> Result<(OverlayEntry, u64), DocumentError> {
-    let base = entry.map_or(StoredState::Unknown, |entry| entry.base);
+) -> Result<(DocumentOverlayEntry, u64), DocumentError> {
+    let base = entry.map_or(StoredDocumentState::Unknown, |entry| entry.base);
     let (there, deleted) = match entry.map(|entry| &entry.now) {
         None => (None, 0),
-        Some(CurrentState::Absent { deleted }) => (None, *deleted),
-        Some(CurrentState::Head { version, created_at }) => (Some((*version, *created_at)), 0),
-        Some(CurrentState::Whole { document, .. }) => {
+        Some(CurrentDocumentState::Absent { deleted }) => (None, *deleted),
+        Some(CurrentDocumentState::Head { version, created_at }) => {
+            (Some((*version, *created_at)), 0)
+        }
+        Some(CurrentDocumentState::Whole { document, .. }) => {
             (Some((document.version, document.created_at)), 0)
         }
     };
@@ -330,11 +346,17 @@ fn changed(
         }
         DocumentWrite::Delete { expected, .. } => {
             let (deleted, _) = there_at(there, expected)?;
-            return Ok((OverlayEntry { base, now: CurrentState::Absent { deleted } }, 0));
+            return Ok((
+                DocumentOverlayEntry { base, now: CurrentDocumentState::Absent { deleted } },
+                0,
+            ));
         }
     };
     let document = Document { id, version, body, created_at, updated_at: now };
-    Ok((OverlayEntry { base, now: CurrentState::Whole { document, changed: true } }, version))
+    Ok((
+        DocumentOverlayEntry { base, now: CurrentDocumentState::Whole { document, changed: true } },
+        version,
+    ))
 }
 
 fn there_at(
@@ -361,7 +383,7 @@ mod tests {
 
     #[test]
     fn writes_that_are_taken_back_leave_everything_as_it_was() {
-        let (mut overlay, now) = (Overlay::default(), Timestamp(7));
+        let (mut overlay, now) = (DocumentOverlay::default(), Timestamp(7));
         overlay.write("notes", vec![create("a"), create("b")], now).unwrap();
         overlay.write("tags", vec![create("a")], now).unwrap();
         let mut sent = Effects::new(WorkspaceId::new(), "test", now);
@@ -388,7 +410,7 @@ mod tests {
         let writes: Vec<_> =
             ids.iter().map(|id| create(id)).chain(ids.iter().map(replace)).collect();
         let begun = std::time::Instant::now();
-        assert!(Overlay::default().unread("notes", &writes, false).is_empty());
+        assert!(DocumentOverlay::default().unread("notes", &writes, false).is_empty());
         assert!(begun.elapsed().as_secs() < 2, "took {:?}", begun.elapsed());
     }
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::reading::ReadKind;
-use super::{OperationError, QueueError, UnitOfWork};
+use super::{HostCallError, QueueError, UnitOfWork};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobProgress, JobStatus, Lane, delivers_events};
-use assurance_core::domain::queue::{JobAction, JobChange, JobFilter, LaneLoad, QueuedJob};
+use assurance_core::domain::queue::{JobAction, JobFilter, LaneLoad, MemberJobChange, QueuedJob};
 use assurance_core::domain::time::Timestamp;
 use assurance_store::{Error, jobs};
 
-type QueueOperationResult<T> = Result<T, OperationError<QueueError>>;
+type QueueHostCallResult<T> = Result<T, HostCallError<QueueError>>;
 
 /// Maximum number of jobs in one page of the queue, or of one lane and status in an overview.
 const MAX_JOBS: u32 = 500;
@@ -28,7 +28,7 @@ impl UnitOfWork {
 
     /// Returns the workspace's jobs by lane and position in the queue, then those without a
     /// position. `limit` applies to each lane and status.
-    pub async fn queue_overview(&mut self, limit: u32) -> QueueOperationResult<Vec<QueuedJob>> {
+    pub async fn queue_overview(&mut self, limit: u32) -> QueueHostCallResult<Vec<QueuedJob>> {
         check_limit(limit)?;
         let (workspace, now) = self.workspace_and_now();
         let jobs =
@@ -43,7 +43,7 @@ impl UnitOfWork {
         filter: &JobFilter,
         cursor: Option<&str>,
         limit: u32,
-    ) -> QueueOperationResult<(Vec<QueuedJob>, Option<String>)> {
+    ) -> QueueHostCallResult<(Vec<QueuedJob>, Option<String>)> {
         check_limit(limit)?;
         let scope = self.workspace_and_now();
         let key = self.keys.derive("query cursor");
@@ -56,9 +56,9 @@ impl UnitOfWork {
             }
             Err(Error::InvalidCursor) => {
                 self.done(lease);
-                Err(OperationError::Refused(QueueError::InvalidCursor))
+                Err(HostCallError::Refused(QueueError::InvalidCursor))
             }
-            Err(error) => Err(OperationError::Abort(error)),
+            Err(error) => Err(HostCallError::Abort(error)),
         }
     }
 
@@ -80,18 +80,18 @@ impl UnitOfWork {
 
     /// Returns a failed or dead job to its lane with all its attempts. Returns
     /// the job as it will be after the commit.
-    pub async fn retry_job(&mut self, job: JobId) -> QueueOperationResult<QueuedJob> {
+    pub async fn retry_job(&mut self, job: JobId) -> QueueHostCallResult<QueuedJob> {
         let mut found = self.job_to_change(job).await?;
         if !matches!(found.status, JobStatus::Failed | JobStatus::Dead) {
-            return Err(OperationError::Refused(QueueError::WrongStatus(found.status)));
+            return Err(HostCallError::Refused(QueueError::WrongStatus(found.status)));
         }
         let workspace = self.spec.call.workspace;
         let superseded =
             self.read(ReadKind::Other, async |c| jobs::is_superseded(c, workspace, job).await);
         if superseded.await? {
-            return Err(OperationError::Refused(QueueError::Superseded));
+            return Err(HostCallError::Refused(QueueError::Superseded));
         }
-        self.job_changes.push(JobChange { job, lane: found.lane, how: JobAction::Retry });
+        self.job_changes.push(MemberJobChange { job, lane: found.lane, how: JobAction::Retry });
         found.status = JobStatus::Queued;
         found.attempts = 0;
         found.available_at = self.spec.call.now;
@@ -106,21 +106,21 @@ impl UnitOfWork {
         &mut self,
         job: JobId,
         reason: String,
-    ) -> QueueOperationResult<QueuedJob> {
+    ) -> QueueHostCallResult<QueuedJob> {
         if reason.chars().count() > MAX_REASON || reason.contains('\0') {
             let what = format!("a reason has at most {MAX_REASON} characters, without U+0000");
-            return Err(OperationError::Refused(QueueError::Misuse(what)));
+            return Err(HostCallError::Refused(QueueError::Misuse(what)));
         }
         let mut found = self.job_to_change(job).await?;
         if found.status.is_final() {
-            return Err(OperationError::Refused(QueueError::WrongStatus(found.status)));
+            return Err(HostCallError::Refused(QueueError::WrongStatus(found.status)));
         }
         // An area relies on an event, but not on its delivery for one document.
         if delivers_events(&found.kind) && found.resource.is_none() {
-            return Err(OperationError::Refused(QueueError::NotCancellable));
+            return Err(HostCallError::Refused(QueueError::NotCancellable));
         }
         let how = JobAction::Cancel(reason.clone());
-        self.job_changes.push(JobChange { job, lane: found.lane, how });
+        self.job_changes.push(MemberJobChange { job, lane: found.lane, how });
         found.status = JobStatus::Failed;
         found.last_error = Some(reason);
         found.updated_at = self.spec.call.now;
@@ -134,23 +134,23 @@ impl UnitOfWork {
         (self.spec.call.workspace, self.spec.call.now)
     }
 
-    async fn job_to_change(&mut self, job: JobId) -> QueueOperationResult<QueuedJob> {
+    async fn job_to_change(&mut self, job: JobId) -> QueueHostCallResult<QueuedJob> {
         if !self.spec.writes {
             let what = "the route is read-only; set `writes` to true in the manifest".to_owned();
-            return Err(OperationError::Refused(QueueError::Misuse(what)));
+            return Err(HostCallError::Refused(QueueError::Misuse(what)));
         }
         if self.job_changes.iter().any(|change| change.job == job) {
             let what = "a call can change a job only once".to_owned();
-            return Err(OperationError::Refused(QueueError::Misuse(what)));
+            return Err(HostCallError::Refused(QueueError::Misuse(what)));
         }
         let found = self.queued_job(job).await?;
-        found.ok_or(OperationError::Refused(QueueError::NotFound))
+        found.ok_or(HostCallError::Refused(QueueError::NotFound))
     }
 }
 
-fn check_limit(limit: u32) -> QueueOperationResult<()> {
+fn check_limit(limit: u32) -> QueueHostCallResult<()> {
     if (1..=MAX_JOBS).contains(&limit) {
         return Ok(());
     }
-    Err(OperationError::Refused(QueueError::Misuse(format!("a limit is 1 to {MAX_JOBS}"))))
+    Err(HostCallError::Refused(QueueError::Misuse(format!("a limit is 1 to {MAX_JOBS}"))))
 }

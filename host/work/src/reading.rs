@@ -6,7 +6,7 @@ use assurance_store::{Backend, Connection, Error, ShareOwner, TransactionAccess,
 /// How a call's reads are isolated so far, with the open transaction or
 /// snapshot.
 #[derive(Debug)]
-pub(super) enum ReadState {
+pub(super) enum ReadTransactionState {
     /// The call has not read anything yet.
     NotYet,
     /// The call's only statement ran without a transaction; a second one would
@@ -97,15 +97,15 @@ impl UnitOfWork {
     ) -> Result<ReadConnection, Error> {
         // A unit that is never committed needs no transaction for its reads.
         let must_answer = self.spec.writes && self.needs_transaction(what) && !self.is_replaying();
-        match std::mem::replace(&mut self.reading, ReadState::Broken) {
-            ReadState::In(tx) => Ok(ReadConnection::In(tx)),
-            ReadState::Snapshot(tx) if !must_answer => Ok(ReadConnection::Snapshot(tx)),
-            ReadState::NotYet => self.first_lease(what, statements).await,
-            ReadState::Snapshot(_) | ReadState::Once => {
+        match std::mem::replace(&mut self.reading, ReadTransactionState::Broken) {
+            ReadTransactionState::In(tx) => Ok(ReadConnection::In(tx)),
+            ReadTransactionState::Snapshot(tx) if !must_answer => Ok(ReadConnection::Snapshot(tx)),
+            ReadTransactionState::NotYet => self.first_lease(what, statements).await,
+            ReadTransactionState::Snapshot(_) | ReadTransactionState::Once => {
                 self.note_access_pattern(must_answer);
                 Err(Error::RunAgain)
             }
-            ReadState::Broken => Err(Error::RunAgain),
+            ReadTransactionState::Broken => Err(Error::RunAgain),
         }
     }
 
@@ -123,11 +123,11 @@ impl UnitOfWork {
     /// of work.
     pub(super) fn done(&mut self, lease: ReadConnection) {
         self.reading = match lease {
-            ReadConnection::In(tx) => ReadState::In(tx),
-            ReadConnection::Snapshot(tx) => ReadState::Snapshot(tx),
+            ReadConnection::In(tx) => ReadTransactionState::In(tx),
+            ReadConnection::Snapshot(tx) => ReadTransactionState::Snapshot(tx),
             ReadConnection::Alone(connection) => {
                 connection.release();
-                ReadState::Once
+                ReadTransactionState::Once
             }
         };
     }
@@ -141,15 +141,19 @@ impl UnitOfWork {
     /// If the call has already sent writes to the database, they would be
     /// committed early. In this case the transaction stays open.
     pub(super) async fn release_connection(&mut self) -> Result<(), Error> {
-        if self.flushed || matches!(self.reading, ReadState::Broken) {
+        if self.flushed || matches!(self.reading, ReadTransactionState::Broken) {
             return Ok(());
         }
-        match std::mem::replace(&mut self.reading, ReadState::Broken) {
-            ReadState::In(tx) | ReadState::Snapshot(tx) => tx.commit().await?,
-            ReadState::NotYet | ReadState::Once | ReadState::Broken => {}
+        match std::mem::replace(&mut self.reading, ReadTransactionState::Broken) {
+            ReadTransactionState::In(tx) | ReadTransactionState::Snapshot(tx) => {
+                tx.commit().await?
+            }
+            ReadTransactionState::NotYet
+            | ReadTransactionState::Once
+            | ReadTransactionState::Broken => {}
         }
         self.turn.give_back();
-        self.reading = ReadState::NotYet;
+        self.reading = ReadTransactionState::NotYet;
         self.released_connection = true;
         Ok(())
     }
@@ -184,8 +188,10 @@ impl UnitOfWork {
     /// second connection.
     pub(super) fn held(&mut self) -> Option<&mut Connection> {
         match &mut self.reading {
-            ReadState::In(tx) | ReadState::Snapshot(tx) => Some(tx),
-            ReadState::NotYet | ReadState::Once | ReadState::Broken => None,
+            ReadTransactionState::In(tx) | ReadTransactionState::Snapshot(tx) => Some(tx),
+            ReadTransactionState::NotYet
+            | ReadTransactionState::Once
+            | ReadTransactionState::Broken => None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use super::{CallError, UnitOfWork};
-use assurance_core::domain::area::{Problem, Reply};
+use assurance_core::domain::area::{Problem, SuccessReply};
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::recordings::{RecordedFault, RecordedOutcome, Recorder};
 
@@ -57,7 +57,7 @@ impl CallError {
 #[must_use]
 pub fn request_outcome(
     status: u16,
-    result: &Result<Result<Reply, Problem>, CallError>,
+    result: &Result<Result<SuccessReply, Problem>, CallError>,
 ) -> Option<RecordedOutcome> {
     match result {
         Ok(Ok(reply)) => Some(RecordedOutcome::Answered(Some(json!({

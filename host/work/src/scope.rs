@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use assurance_core::access::StorageAccessPatterns;
 use assurance_core::domain::job::{Lane, RequestedEventsField};
 use assurance_core::domain::manifest::{JobSpec, LinkHolder};
-use assurance_store::{CollectionScope, Quota};
+use assurance_store::{AccessibleCollection, Quota};
 
 /// What an area's calls may access, and their limits: collections, blobs, links, events and jobs.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct AreaPolicy {
     pub digest: String,
     /// Collections by the name that the guest uses: the short name for its own,
     /// `area.name` for readable ones of other areas.
-    pub collections: BTreeMap<String, CollectionScope>,
+    pub collections: BTreeMap<String, AccessibleCollection>,
     /// Names of other areas whose blobs the area may read.
     pub shared_blobs: BTreeSet<String>,
     /// Operation ids of the area's routes that accept a signed link, with who
@@ -28,11 +28,11 @@ pub struct AreaPolicy {
     /// empty.
     pub live: BTreeSet<String>,
     /// Events that the area publishes, with their subscribers.
-    pub events: BTreeMap<String, Vec<Subscriber>>,
+    pub events: BTreeMap<String, Vec<EventSubscriber>>,
     /// Job kinds that the area declares, by name.
     pub jobs: BTreeMap<String, JobSpec>,
     /// Limits of one call of the area.
-    pub limits: WorkLimits,
+    pub limits: UnitOfWorkLimits,
     /// Storage access patterns of earlier runs of the area's jobs, by kind.
     pub access_patterns: StorageAccessPatterns,
     /// Whether the area's calls can obtain a secret or something derived from
@@ -43,7 +43,7 @@ pub struct AreaPolicy {
 
 /// An area that receives an event, with the settings of the delivery jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subscriber {
+pub struct EventSubscriber {
     /// Name of the subscribing area.
     pub area: String,
     /// Whether the subscribing area receives only a notice that events were published, once for all
@@ -62,7 +62,7 @@ pub struct Subscriber {
 
 /// Limits of one call on documents, jobs, events and blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WorkLimits {
+pub struct UnitOfWorkLimits {
     /// Maximum number of documents that one call reads and writes.
     pub max_documents: u32,
     /// Maximum bytes of documents that one call reads and writes. An id without a document counts
@@ -88,7 +88,7 @@ pub struct WorkLimits {
     pub max_blob_bytes: u64,
 }
 
-impl Default for WorkLimits {
+impl Default for UnitOfWorkLimits {
     fn default() -> Self {
         Self {
             max_documents: 10_000,
@@ -109,15 +109,15 @@ impl Default for WorkLimits {
 #[derive(Clone, Debug, Default)]
 pub struct LimitsByArea {
     /// Limits of areas without an entry.
-    pub default: WorkLimits,
+    pub default: UnitOfWorkLimits,
     /// Limits of single areas, by name.
-    pub areas: BTreeMap<String, WorkLimits>,
+    pub areas: BTreeMap<String, UnitOfWorkLimits>,
 }
 
 impl LimitsByArea {
     /// Returns the limits of one call of this area.
     #[must_use]
-    pub fn of(&self, area: &str) -> WorkLimits {
+    pub fn of(&self, area: &str) -> UnitOfWorkLimits {
         self.areas.get(area).copied().unwrap_or(self.default)
     }
 }

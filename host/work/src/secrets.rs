@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::blobs::is_name;
 use super::reading::ReadKind;
-use super::{ContentState, OperationError, SecretError, SendSecretError, UnitOfWork};
+use super::{HostCallError, SecretError, SecretOrBlobState, SendSecretError, UnitOfWork};
 use assurance_core::domain::sealed::{StoredSecret, secret_place};
 use assurance_store::{Error, TransactionAccess, secrets};
 
@@ -21,35 +21,36 @@ impl UnitOfWork {
         &mut self,
         name: &str,
         value: &[u8],
-    ) -> Result<(), OperationError<SecretError>> {
+    ) -> Result<(), HostCallError<SecretError>> {
         self.check_secret(name)?;
         if value.is_empty() || value.len() > MAX_SECRET || !self.spec.writes {
-            return Err(OperationError::Refused(SecretError::LimitExceeded));
+            return Err(HostCallError::Refused(SecretError::LimitExceeded));
         }
         let secret = StoredSecret {
             sealed: self.keys.seal(&self.place_of_secret(name, ""), value),
             origin: String::new(),
             component: self.spec.area.digest.clone(),
         };
-        self.secrets.insert(name.to_owned(), ContentState { now: Some(secret), changed: true });
+        self.secrets
+            .insert(name.to_owned(), SecretOrBlobState { now: Some(secret), changed: true });
         Ok(())
     }
 
     /// Deletes one of the area's secrets when the call commits.
-    pub async fn secret_delete(&mut self, name: &str) -> Result<(), OperationError<SecretError>> {
+    pub async fn secret_delete(&mut self, name: &str) -> Result<(), HostCallError<SecretError>> {
         self.check_secret(name)?;
         if !self.spec.writes {
-            return Err(OperationError::Refused(SecretError::LimitExceeded));
+            return Err(HostCallError::Refused(SecretError::LimitExceeded));
         }
         if self.sealed(name, ReadKind::Other).await?.is_none() {
-            return Err(OperationError::Refused(SecretError::NotFound));
+            return Err(HostCallError::Refused(SecretError::NotFound));
         }
-        self.secrets.insert(name.to_owned(), ContentState { now: None, changed: true });
+        self.secrets.insert(name.to_owned(), SecretOrBlobState { now: None, changed: true });
         Ok(())
     }
 
     /// Returns whether the area has a secret with this name.
-    pub async fn secret_exists(&mut self, name: &str) -> Result<bool, OperationError<SecretError>> {
+    pub async fn secret_exists(&mut self, name: &str) -> Result<bool, HostCallError<SecretError>> {
         self.check_secret(name)?;
         Ok(self.sealed(name, ReadKind::Other).await?.is_some())
     }
@@ -59,14 +60,14 @@ impl UnitOfWork {
     pub async fn secret_bytes(
         &mut self,
         name: &str,
-    ) -> Result<Zeroizing<Vec<u8>>, OperationError<SecretError>> {
+    ) -> Result<Zeroizing<Vec<u8>>, HostCallError<SecretError>> {
         self.check_secret(name)?;
         let stored = self.sealed(name, ReadKind::SecretInUse).await?.cloned();
-        let stored = stored.ok_or(OperationError::Refused(SecretError::NotFound))?;
+        let stored = stored.ok_or(HostCallError::Refused(SecretError::NotFound))?;
         let place = self.place_of_secret(name, &stored.origin);
         self.keys
             .open(&place, &stored.sealed)
-            .map_err(|error| OperationError::Abort(Error::Seal(error)))
+            .map_err(|error| HostCallError::Abort(Error::Seal(error)))
     }
 
     /// Returns a decrypted secret for a job's request to this origin. The first
@@ -77,9 +78,9 @@ impl UnitOfWork {
         &mut self,
         name: &str,
         origin: &str,
-    ) -> Result<Zeroizing<Vec<u8>>, OperationError<SendSecretError>> {
+    ) -> Result<Zeroizing<Vec<u8>>, HostCallError<SendSecretError>> {
         if !is_name(name) {
-            return Err(OperationError::Refused(SendSecretError::NotFound));
+            return Err(HostCallError::Refused(SendSecretError::NotFound));
         }
         self.release_connection().await?;
         let known = self.secrets.get(name).map(|kept| (kept.now.clone(), kept.changed));
@@ -87,20 +88,18 @@ impl UnitOfWork {
             Some(known) => known,
             None => (self.stored_secret(name).await?, false),
         };
-        let stored = stored.ok_or(OperationError::Refused(SendSecretError::NotFound))?;
+        let stored = stored.ok_or(HostCallError::Refused(SendSecretError::NotFound))?;
         let opened = self.keys.open(&self.place_of_secret(name, &stored.origin), &stored.sealed);
-        let secret = opened.map_err(|error| OperationError::Abort(Error::Seal(error)))?;
+        let secret = opened.map_err(|error| HostCallError::Abort(Error::Seal(error)))?;
         match stored.origin.as_str() {
             bound if bound == origin => return Ok(secret),
             "" => {}
             bound => {
-                return Err(OperationError::Refused(SendSecretError::OtherOrigin(
-                    bound.to_owned(),
-                )));
+                return Err(HostCallError::Refused(SendSecretError::OtherOrigin(bound.to_owned())));
             }
         }
         if !stored.component.is_empty() && stored.component != self.spec.area.digest {
-            return Err(OperationError::Refused(SendSecretError::OtherComponent));
+            return Err(HostCallError::Refused(SendSecretError::OtherComponent));
         }
         let bound = StoredSecret {
             sealed: self.keys.seal(&self.place_of_secret(name, origin), &secret),
@@ -112,7 +111,7 @@ impl UnitOfWork {
         }
         // A secret that this call itself stored is bound to the origin at the
         // commit. Until then, no other call can send it.
-        self.secrets.insert(name.to_owned(), ContentState { now: Some(bound), changed: own });
+        self.secrets.insert(name.to_owned(), SecretOrBlobState { now: Some(bound), changed: own });
         Ok(secret)
     }
 
@@ -123,14 +122,14 @@ impl UnitOfWork {
         name: &str,
         before: &StoredSecret,
         bound: &StoredSecret,
-    ) -> Result<(), OperationError<SendSecretError>> {
+    ) -> Result<(), HostCallError<SendSecretError>> {
         if self.held().is_some() {
-            return Err(OperationError::Refused(SendSecretError::WrittenBefore));
+            return Err(HostCallError::Refused(SendSecretError::WrittenBefore));
         }
         let place = (self.spec.call.workspace, self.spec.area.area.as_str(), name);
         let mut tx = self.store.begin(TransactionAccess::WriteLocked).await?;
         if !secrets::bind(&mut tx, place, before, bound).await? {
-            return Err(OperationError::Abort(Error::RunAgain));
+            return Err(HostCallError::Abort(Error::RunAgain));
         }
         tx.commit().await?;
         tracing::info!(
@@ -158,13 +157,13 @@ impl UnitOfWork {
             let now =
                 self.read(what, async |c| secrets::find(c, workspace, &area.area, name).await);
             let now = now.await?;
-            self.secrets.insert(name.to_owned(), ContentState { now, changed: false });
+            self.secrets.insert(name.to_owned(), SecretOrBlobState { now, changed: false });
         }
         Ok(self.secrets.get(name).and_then(|kept| kept.now.as_ref()))
     }
 
-    fn check_secret(&self, name: &str) -> Result<(), OperationError<SecretError>> {
-        if is_name(name) { Ok(()) } else { Err(OperationError::Refused(SecretError::InvalidName)) }
+    fn check_secret(&self, name: &str) -> Result<(), HostCallError<SecretError>> {
+        if is_name(name) { Ok(()) } else { Err(HostCallError::Refused(SecretError::InvalidName)) }
     }
 
     /// Returns the associated data of a secret's encryption: workspace, area,

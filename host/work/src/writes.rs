@@ -7,14 +7,14 @@
 use std::sync::Arc;
 
 use super::body::check_document;
-use super::documents::{DocumentsResult, MAX_ID, is_id, misuse, scope};
-use super::read_log::ReadResult;
+use super::documents::{DocumentHostCallResult, MAX_ID, is_id, misuse, scope};
+use super::read_log::RecordedQueryResult;
 use super::reading::ReadKind;
 use super::scope::AreaPolicy;
-use super::{DocumentError, OperationError, UnitOfWork};
+use super::{DocumentError, HostCallError, UnitOfWork};
 use assurance_core::domain::document::DocumentWrite;
 use assurance_store::documents::{self, DocumentHead};
-use assurance_store::{CollectionScope, Error};
+use assurance_store::{AccessibleCollection, Error};
 
 /// Maximum size of one document's body, in bytes.
 const MAX_BODY: usize = 16 << 20;
@@ -42,7 +42,7 @@ impl UncheckedWrites {
     }
 
     /// Checks that both databases can store the bodies of the writes.
-    pub fn check(self) -> DocumentsResult<CheckedWrites> {
+    pub fn check(self) -> DocumentHostCallResult<CheckedWrites> {
         let scope = scope(&self.area, &self.collection)?;
         for body in self.writes.iter().filter_map(body) {
             if body.len() > MAX_BODY {
@@ -66,7 +66,7 @@ impl UnitOfWork {
         &mut self,
         collection: &str,
         writes: Vec<DocumentWrite>,
-    ) -> DocumentsResult<Vec<u64>> {
+    ) -> DocumentHostCallResult<Vec<u64>> {
         let checked = self.charge_writes(collection.to_owned(), writes)?.check()?;
         self.apply(checked).await
     }
@@ -77,7 +77,7 @@ impl UnitOfWork {
         &mut self,
         collection: String,
         writes: Vec<DocumentWrite>,
-    ) -> DocumentsResult<UncheckedWrites> {
+    ) -> DocumentHostCallResult<UncheckedWrites> {
         let area = Arc::clone(&self.spec.area);
         let scope = scope(&area, &collection)?;
         if !self.spec.writes {
@@ -102,7 +102,7 @@ impl UnitOfWork {
 
     /// Applies checked document writes in order, all or none. Returns the new
     /// version of each document, 0 for a deletion.
-    pub async fn apply(&mut self, checked: CheckedWrites) -> DocumentsResult<Vec<u64>> {
+    pub async fn apply(&mut self, checked: CheckedWrites) -> DocumentHostCallResult<Vec<u64>> {
         let CheckedWrites(UncheckedWrites { area, collection, writes, .. }) = checked;
         let scope = scope(&area, &collection)?;
         let name = &scope.full_name;
@@ -111,11 +111,11 @@ impl UnitOfWork {
         if !unseen.is_empty() {
             let heads = self.heads(scope, &unseen).await?;
             if !self.documents.note_heads(name, &unseen, heads) {
-                return Err(OperationError::Abort(Error::AlreadyExists));
+                return Err(HostCallError::Abort(Error::AlreadyExists));
             }
         }
         let written = self.documents.write(name, writes, self.spec.call.now);
-        let (versions, undo) = written.map_err(OperationError::Refused)?;
+        let (versions, undo) = written.map_err(HostCallError::Refused)?;
         if !self.spec.locked {
             return Ok(versions);
         }
@@ -124,25 +124,25 @@ impl UnitOfWork {
             Ok(()) => Ok(versions),
             Err(Error::UniqueConflict { fields, .. }) => {
                 self.documents.undo(undo);
-                Err(OperationError::Refused(DocumentError::UniqueConflict(fields)))
+                Err(HostCallError::Refused(DocumentError::UniqueConflict(fields)))
             }
-            Err(error) => Err(OperationError::Abort(error)),
+            Err(error) => Err(HostCallError::Abort(error)),
         }
     }
 
     async fn heads(
         &mut self,
-        scope: &CollectionScope,
+        scope: &AccessibleCollection,
         ids: &[String],
-    ) -> DocumentsResult<Vec<DocumentHead>> {
+    ) -> DocumentHostCallResult<Vec<DocumentHead>> {
         let question = || format!("{} heads {ids:?}", scope.full_name);
-        if let Some(ReadResult::Heads(heads)) = self.logged_result(question) {
+        if let Some(RecordedQueryResult::Heads(heads)) = self.logged_result(question) {
             return Ok(heads);
         }
         let mut lease = self.lease(ReadKind::Documents, ids.len().div_ceil(1_000)).await?;
         let heads = documents::heads(lease.connection(), self.place(scope), ids).await?;
         self.done(lease);
-        self.note(question, || ReadResult::Heads(heads.clone()));
+        self.note(question, || RecordedQueryResult::Heads(heads.clone()));
         Ok(heads)
     }
 }

@@ -3,26 +3,26 @@
 use assurance_core::config::credentials;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
-use assurance_store::blobs::{self, BlobLocation};
-use assurance_store::{Error, Settings, Store, Timeouts};
+use assurance_store::blobs::{self, BlobStoreLocation};
+use assurance_store::{Error, PostgresSessionTimeouts, Settings, Store};
 use assurance_tests::bucket::Bucket;
 use assurance_tests::client::install_tls_provider;
 use assurance_tests::operators::digest;
 use assurance_tests::until;
 
 /// An empty store with blobs in this location.
-async fn store(folder: &tempfile::TempDir, blobs: BlobLocation) -> Store {
+async fn store(folder: &tempfile::TempDir, blobs: BlobStoreLocation) -> Store {
     let url = format!("sqlite:{}", folder.path().join("test.sqlite").display());
-    let timeouts = Timeouts::default();
+    let timeouts = PostgresSessionTimeouts::default();
     let settings =
         Settings { url, max_connections: 4, acquire_timeout_ms: 30_000, timeouts, blobs };
     Store::open(&settings).await.expect("a fresh store opens")
 }
 
-fn place_in(bucket: &Bucket) -> BlobLocation {
+fn place_in(bucket: &Bucket) -> BlobStoreLocation {
     let prefix = bucket.prefix().trim_end_matches('/').to_owned();
     let file = bucket.credentials_file.as_ref();
-    BlobLocation::Bucket(Box::new(blobs::Bucket {
+    BlobStoreLocation::Bucket(Box::new(blobs::Bucket {
         name: "blobs".into(),
         prefix,
         endpoint: Some(bucket.endpoint.parse().expect("a URL")),
@@ -49,7 +49,7 @@ macro_rules! in_both {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn folder() {
                 let folder = tempfile::tempdir().expect("a folder");
-                let place = BlobLocation::Folder(folder.path().join("blobs"));
+                let place = BlobStoreLocation::Folder(folder.path().join("blobs"));
                 body(&store(&folder, place).await).await;
             }
 

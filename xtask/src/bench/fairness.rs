@@ -9,10 +9,10 @@ use anyhow::ensure;
 use serde::Serialize;
 use serde_json::json;
 
-use super::server::{Plan, Server};
+use super::server::{Server, ServerParameters};
 use super::size::{audit, data, repository, upload};
 use super::steady::{ExpectedRequest, SteadyLoad};
-use super::writes::{Receiver, due, subscribe, until_drained};
+use super::writes::{WebhookReceiver, due, subscribe, until_drained};
 use super::{Programs, machine, plan, report};
 use crate::postgres::Postgres;
 use crate::process;
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Times that one kind of work of the quiet workspace takes, alone and next to a busy workspace.
 #[derive(Serialize)]
-struct Row {
+struct QuietWorkspaceTimes {
     backend: &'static str,
     quiet: &'static str,
     busy: &'static str,
@@ -59,7 +59,7 @@ pub(crate) fn run(workspace: &Workspace, programs: &Programs) -> anyhow::Result<
     );
     println!("|---|---|---|---|---|---|");
     for row in &rows {
-        let Row { backend, quiet, busy, alone_ms, beside_ms, busy_jobs_left } = row;
+        let QuietWorkspaceTimes { backend, quiet, busy, alone_ms, beside_ms, busy_jobs_left } = row;
         println!(
             "| {quiet} | {busy} | {backend} | {alone_ms:.0} | {beside_ms:.0} | {busy_jobs_left} |"
         );
@@ -77,7 +77,10 @@ impl Bench<'_> {
     fn start(&self, name: &str) -> anyhow::Result<Server> {
         eprintln!("{}: {name}", self.backend);
         let plan = plan(self.programs, name, self.backend, self.postgres)?;
-        Server::start(&Plan { settings: "[egress]\nallow_loopback = true\n".to_owned(), ..plan })
+        Server::start(&ServerParameters {
+            settings: "[egress]\nallow_loopback = true\n".to_owned(),
+            ..plan
+        })
     }
 
     /// Measures the quiet workspace alone, then lets the busy one begin with `begin`, and measures
@@ -89,7 +92,7 @@ impl Bench<'_> {
         (quiet, busy): (&'static str, &'static str),
         begin: impl FnOnce(&Server) -> anyhow::Result<Option<SteadyLoad>>,
         mut measure: impl FnMut(&Server) -> anyhow::Result<Duration>,
-    ) -> anyhow::Result<Row> {
+    ) -> anyhow::Result<QuietWorkspaceTimes> {
         let noisy = server.enter_new_workspace("quiet")?;
         let alone_ms = median_ms(&server, &mut measure)?;
         let calm = server.enter(noisy);
@@ -113,10 +116,17 @@ impl Bench<'_> {
             load.is_some() || busy_jobs_left > 0,
             "{busy} ended before the quiet workspace was measured"
         );
-        Ok(Row { backend: self.backend, quiet, busy, alone_ms, beside_ms, busy_jobs_left })
+        Ok(QuietWorkspaceTimes {
+            backend: self.backend,
+            quiet,
+            busy,
+            alone_ms,
+            beside_ms,
+            busy_jobs_left,
+        })
     }
 
-    fn audits(&self) -> anyhow::Result<Row> {
+    fn audits(&self) -> anyhow::Result<QuietWorkspaceTimes> {
         let server = self.start("fair-audits")?;
         let begin = |server: &Server| {
             let repository = repository(server, "busy")?;
@@ -139,7 +149,7 @@ impl Bench<'_> {
         self.compare(server, names, begin, measure)
     }
 
-    fn deliveries(&self) -> anyhow::Result<Row> {
+    fn deliveries(&self) -> anyhow::Result<QuietWorkspaceTimes> {
         let server = self.start("fair-deliveries")?;
         // Connections wait in the listener's backlog; none gets a response.
         let silent = TcpListener::bind("127.0.0.1:0")?;
@@ -150,7 +160,7 @@ impl Bench<'_> {
             let create = ExpectedRequest::creating_case(server);
             Ok(Some(SteadyLoad::new(server, EVENTS_PER_SECOND, vec![create])))
         };
-        let receiver = Receiver::start()?;
+        let receiver = WebhookReceiver::start()?;
         let mut subscribed = false;
         let measure = |server: &Server| {
             if !std::mem::replace(&mut subscribed, true) {
@@ -168,12 +178,12 @@ impl Bench<'_> {
         self.compare(server, names, begin, measure)
     }
 
-    fn jobs(&self) -> anyhow::Result<Row> {
+    fn jobs(&self) -> anyhow::Result<QuietWorkspaceTimes> {
         let files = ["fixtures/enqueues-jobs.wasm", "queue.wasm", "areas.toml"];
         let areas = self.programs.areas_with("fair-jobs-areas", &files)?;
         eprintln!("{}: fair-jobs", self.backend);
         let plan = plan(self.programs, "fair-jobs", self.backend, self.postgres)?;
-        let server = Server::start(&Plan { areas: &areas, ..plan })?;
+        let server = Server::start(&ServerParameters { areas: &areas, ..plan })?;
         const PATH: &str = "/fixtures/enqueues-jobs";
         let begin = |server: &Server| {
             for _ in 0..JOB_CALLS {

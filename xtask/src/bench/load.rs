@@ -11,7 +11,7 @@ use crate::apt;
 
 /// The HTTP request that a load sends repeatedly.
 #[derive(Clone, Copy)]
-pub(crate) struct Operation {
+pub(crate) struct LoadRequest {
     /// Name of the request in the tables of results.
     pub(crate) name: &'static str,
     pub(crate) method: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Operation {
     pub(crate) unique_key: bool,
 }
 
-impl Operation {
+impl LoadRequest {
     /// Returns a GET request to a path below the workspace.
     pub(crate) const fn get(name: &'static str, path: &'static str) -> Self {
         Self { name, method: "GET", path, body: None, unique_key: false }
@@ -31,7 +31,7 @@ impl Operation {
 
 /// Number of connections of a load, and its duration.
 #[derive(Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct LoadSettings {
     pub(crate) connections: u32,
     pub(crate) seconds: u32,
 }
@@ -48,7 +48,7 @@ pub(crate) struct LoadResults {
 }
 
 #[derive(Deserialize)]
-struct Summary {
+struct WrkSummary {
     requests: u64,
     duration_us: f64,
     errors: u64,
@@ -69,8 +69,8 @@ pub(crate) fn require_wrk() -> anyhow::Result<()> {
 /// Runs wrk with one request and load against a server. Returns the results.
 pub(crate) fn run(
     server: &Server,
-    operation: &Operation,
-    load: Load,
+    operation: &LoadRequest,
+    load: LoadSettings,
 ) -> anyhow::Result<LoadResults> {
     let cpu_before = server.cpu_us()?;
     let output = command(server, operation, load).output().context("wrk does not start")?;
@@ -78,7 +78,7 @@ pub(crate) fn run(
     let Some(line) = text.lines().find_map(|line| line.strip_prefix("RESULT ")) else {
         bail!("wrk gave no figures:\n{text}\n{}", String::from_utf8_lossy(&output.stderr));
     };
-    let summary: Summary = serde_json::from_str(line)?;
+    let summary: WrkSummary = serde_json::from_str(line)?;
     let cpu = server.cpu_us()? - cpu_before;
     let requests = summary.requests as f64;
     Ok(LoadResults {
@@ -93,7 +93,7 @@ pub(crate) fn run(
     })
 }
 
-fn command(server: &Server, operation: &Operation, load: Load) -> Command {
+fn command(server: &Server, operation: &LoadRequest, load: LoadSettings) -> Command {
     let mut wrk = Command::new("wrk");
     wrk.args(["--threads", "1", "--timeout", "10s"])
         .arg("--connections")

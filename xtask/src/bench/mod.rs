@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
-use self::load::{Load, LoadResults, Operation};
-use self::report::{NeighbourLatency, Report, Row, median, medians};
-use self::server::{Plan, Server};
+use self::load::{LoadRequest, LoadResults, LoadSettings};
+use self::report::{NeighbourLatency, OperationResults, Report, median, medians};
+use self::server::{Server, ServerParameters};
 use crate::postgres::Postgres;
 use crate::workspace::{Workspace, cargo};
 use crate::{guests, process};
@@ -73,7 +73,7 @@ pub(crate) struct Options {
     rows: usize,
 }
 
-const CREATE: Operation = Operation {
+const CREATE: LoadRequest = LoadRequest {
     name: "POST support case",
     method: "POST",
     path: "/support/cases",
@@ -82,10 +82,10 @@ const CREATE: Operation = Operation {
     ),
     unique_key: true,
 };
-const LIST: Operation = Operation::get("GET support cases", "/support/cases");
-const DESCRIBE: Operation =
-    Operation::get("GET envelope schema (no storage)", "/evidence-envelopes/schema");
-const LOOP: Operation = Operation {
+const LIST: LoadRequest = LoadRequest::get("GET support cases", "/support/cases");
+const DESCRIBE: LoadRequest =
+    LoadRequest::get("GET envelope schema (no storage)", "/evidence-envelopes/schema");
+const LOOP: LoadRequest = LoadRequest {
     name: "an endless loop",
     method: "POST",
     path: "/fixtures/infinite-loop",
@@ -190,7 +190,11 @@ impl ServerPair {
 
     /// Measures each operation. The list is measured first, with the few cases of a short warm-up,
     /// because a list of thousands would measure JSON.
-    fn measure(&self, options: &Options, backend: &'static str) -> anyhow::Result<Vec<Row>> {
+    fn measure(
+        &self,
+        options: &Options,
+        backend: &'static str,
+    ) -> anyhow::Result<Vec<OperationResults>> {
         for server in [&self.component, &self.twin] {
             server.create_cases(10)?;
         }
@@ -201,12 +205,12 @@ impl ServerPair {
     fn compare(
         &self,
         options: &Options,
-        operation: &Operation,
+        operation: &LoadRequest,
         backend: &'static str,
-    ) -> anyhow::Result<Row> {
-        let load = Load { connections: options.connections, seconds: options.seconds };
+    ) -> anyhow::Result<OperationResults> {
+        let load = LoadSettings { connections: options.connections, seconds: options.seconds };
         let run = |server, load| load::run(server, operation, load);
-        let warm = Load { seconds: 1, ..load };
+        let warm = LoadSettings { seconds: 1, ..load };
         run(&self.component, warm)?;
         run(&self.twin, warm)?;
         let (mut component, mut twin) = (Vec::<LoadResults>::new(), Vec::<LoadResults>::new());
@@ -220,7 +224,14 @@ impl ServerPair {
             median(ratios.map(|(c, t)| c.requests_per_second / t.requests_per_second).collect());
         let (component, twin) = (medians(&component), medians(&twin));
         let extra_cpu_us = component.cpu_us_per_request - twin.cpu_us_per_request;
-        Ok(Row { operation: operation.name, backend, component, twin, ratio, extra_cpu_us })
+        Ok(OperationResults {
+            operation: operation.name,
+            backend,
+            component,
+            twin,
+            ratio,
+            extra_cpu_us,
+        })
     }
 }
 
@@ -229,7 +240,7 @@ fn plan<'a>(
     kind: &str,
     backend: &str,
     postgres: &Postgres,
-) -> anyhow::Result<Plan<'a>> {
+) -> anyhow::Result<ServerParameters<'a>> {
     let name = format!("{kind}_{backend}");
     let mut plan = alone(programs, &name, &programs.areas);
     plan.database = match backend {
@@ -245,8 +256,8 @@ fn plan<'a>(
 }
 
 /// Returns the plan of a single host with the embedded database and the areas of one folder.
-fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> Plan<'a> {
-    Plan {
+fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> ServerParameters<'a> {
+    ServerParameters {
         program: &programs.host,
         arguments: &["serve"],
         host: &programs.host,
@@ -272,9 +283,9 @@ fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<Neighbour
     let server = Server::start(&alone(programs, "neighbour", &areas))?;
     server.create_cases(10)?;
     // Far below the machine's maximum, so that latency and not throughput is measured.
-    let quick = Load { connections: 2, seconds: options.seconds };
+    let quick = LoadSettings { connections: 2, seconds: options.seconds };
     let quiet = load::run(&server, &LIST, quick)?;
-    let looping = Load { connections: 16, seconds: options.seconds + 2 };
+    let looping = LoadSettings { connections: 16, seconds: options.seconds + 2 };
     let beside_a_loop = std::thread::scope(|scope| {
         let noise = scope.spawn(|| load::run(&server, &LOOP, looping));
         std::thread::sleep(std::time::Duration::from_secs(1));

@@ -37,7 +37,7 @@ impl std::fmt::Display for Latency {
 
 /// Results of one operation on one database, for component and twin; medians of the rounds.
 #[derive(Serialize)]
-pub(crate) struct Row {
+pub(crate) struct OperationResults {
     pub(crate) operation: &'static str,
     pub(crate) backend: &'static str,
     pub(crate) component: LoadResults,
@@ -64,7 +64,7 @@ pub(crate) struct Report {
     pub(crate) connections: u32,
     pub(crate) seconds: u32,
     pub(crate) start_ms: Vec<f64>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<OperationResults>,
     pub(crate) neighbour: NeighbourLatency,
     pub(crate) in_process: String,
 }

@@ -17,7 +17,7 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const EMAIL: &str = "bench@example.com";
 
 /// Parameters with which a benchmark starts a server.
-pub(crate) struct Plan<'a> {
+pub(crate) struct ServerParameters<'a> {
     /// Program to start as the server: `assurance`, or the twin.
     pub(crate) program: &'a Path,
     /// Arguments of the program before `--config FILE`.
@@ -40,7 +40,7 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Server {
     child: Child,
     api: String,
-    person: Person,
+    person: BenchUser,
     loads: AtomicU32,
     /// File with the ids of the workspaces among which a load is spread, one on each line; `None`
     /// if the load goes to the user's workspace alone.
@@ -54,7 +54,7 @@ pub(crate) struct Server {
 
 /// The user of a benchmark, with the session and workspace of its requests.
 #[derive(Clone)]
-struct Person {
+struct BenchUser {
     workspace: String,
     cookie: String,
     csrf: String,
@@ -62,20 +62,24 @@ struct Person {
 
 impl Server {
     /// Creates the user, workspace and session, then starts the server's process.
-    pub(crate) fn start(plan: &Plan<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn start(plan: &ServerParameters<'_>) -> anyhow::Result<Self> {
         let config = configure(plan)?;
         let workspace = people(plan.host, &config)?;
         let session = command(plan.host, &config, &["session", "create", "--user", EMAIL])?;
         let (cookie, csrf) = (member(&session, "cookie")?, member(&session, "csrf_token")?);
-        Self::launch(plan, config, Person { workspace, cookie, csrf })
+        Self::launch(plan, config, BenchUser { workspace, cookie, csrf })
     }
 
     /// Starts another node of this server's fleet for the same user.
-    pub(crate) fn beside(&self, plan: &Plan<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn beside(&self, plan: &ServerParameters<'_>) -> anyhow::Result<Self> {
         Self::launch(plan, configure(plan)?, self.person.clone())
     }
 
-    fn launch(plan: &Plan<'_>, config: PathBuf, person: Person) -> anyhow::Result<Self> {
+    fn launch(
+        plan: &ServerParameters<'_>,
+        config: PathBuf,
+        person: BenchUser,
+    ) -> anyhow::Result<Self> {
         let (child, api, start_ms) = launch(plan, &config)?;
         Ok(Self {
             child,
@@ -199,7 +203,7 @@ impl Drop for Server {
 
 /// Writes the server's configuration, and wrk's script next to it. Returns the configuration's
 /// path.
-fn configure(plan: &Plan<'_>) -> anyhow::Result<PathBuf> {
+fn configure(plan: &ServerParameters<'_>) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(&plan.folder)?;
     let config = plan.folder.join("assurance.toml");
     fs::write(&config, configuration(plan))?;
@@ -207,7 +211,7 @@ fn configure(plan: &Plan<'_>) -> anyhow::Result<PathBuf> {
     Ok(config)
 }
 
-fn configuration(plan: &Plan<'_>) -> String {
+fn configuration(plan: &ServerParameters<'_>) -> String {
     let fleet = plan.fleet.map(|shared| {
         let (blobs, key) = (shared.join("blobs"), shared.join("master.key"));
         format!("[blobs]\ndir = {blobs:?}\n[keys]\nmaster_key_file = {key:?}\n")
@@ -250,7 +254,7 @@ fn member(answer: &Json, name: &str) -> anyhow::Result<String> {
     Ok(answer[name].as_str().with_context(|| format!("no {name} in {answer}"))?.to_owned())
 }
 
-fn launch(plan: &Plan<'_>, config: &Path) -> anyhow::Result<(Child, String, f64)> {
+fn launch(plan: &ServerParameters<'_>, config: &Path) -> anyhow::Result<(Child, String, f64)> {
     let serving = plan.folder.join("data/serving.json");
     // Remains of a killed process.
     let _ = fs::remove_file(&serving);

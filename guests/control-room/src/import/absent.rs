@@ -4,7 +4,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
 
-use super::ImportFindings;
+use super::FindingImportJob;
 use super::analysis::AnalysisSeries;
 use super::part::describe;
 
@@ -21,7 +21,7 @@ pub(super) struct AbsentAnalysis {
 }
 
 /// Returns the analyses of the audit's branch that have no run in this audit, except idle ones.
-pub(super) fn find(ctx: &JobCtx, job: &ImportFindings) -> Result<Vec<AbsentAnalysis>, JobError> {
+pub(super) fn find(ctx: &JobCtx, job: &FindingImportJob) -> Result<Vec<AbsentAnalysis>, JobError> {
     let all = ctx.documents::<AnalysisSeries>().query();
     let all = all.equals("repository_id", job.audit.repository_id);
     let all = all.equals("branch_ref", job.branch()?).descending("last_run_at").limit(MOST);

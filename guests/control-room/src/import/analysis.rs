@@ -10,7 +10,7 @@ use area_sdk::prelude::*;
 
 use super::key::AnalysisKey;
 use super::part::PresentAnalysis;
-use super::{AuditInput, ImportFindings};
+use super::{AuditInput, FindingImportJob};
 use crate::identity::named_by;
 
 /// One tool, in one category or artifact stream, on one branch of a repository, as stored with the
@@ -105,7 +105,7 @@ impl AnalysisIds {
 
 /// Returns the index, in the job's `parts`, of an analysis with a run in this audit. Adds the
 /// analysis if it is missing; [`begin`] starts its run.
-pub(super) fn part(job: &mut ImportFindings, key: &AnalysisKey) -> Result<usize, JobError> {
+pub(super) fn part(job: &mut FindingImportJob, key: &AnalysisKey) -> Result<usize, JobError> {
     if let Some(at) = job.part_of(key) {
         return Ok(at);
     }
@@ -118,7 +118,7 @@ pub(super) fn part(job: &mut ImportFindings, key: &AnalysisKey) -> Result<usize,
 /// the run; `None` for evidence records.
 pub(super) fn begin(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
+    job: &mut FindingImportJob,
     from: usize,
     file: Option<&AuditInput>,
 ) -> Result<(), JobError> {
@@ -127,7 +127,7 @@ pub(super) fn begin(
 
 fn begin_run(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
+    job: &mut FindingImportJob,
     part: usize,
     file: Option<&AuditInput>,
 ) -> Result<(), JobError> {
@@ -156,7 +156,7 @@ fn begin_run(
 impl AnalysisSeries {
     /// Creates an analysis without a run. Files up to the last run of the tool's former analysis,
     /// from before artifact streams existed, count as imported.
-    fn new(ctx: &JobCtx, job: &ImportFindings, part: &PresentAnalysis) -> Result<Self, JobError> {
+    fn new(ctx: &JobCtx, job: &FindingImportJob, part: &PresentAnalysis) -> Result<Self, JobError> {
         let former = match part.stream {
             Some(_) => ctx.documents::<Self>().find(&part.group_id)?,
             None => None,

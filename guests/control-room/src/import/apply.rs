@@ -9,18 +9,22 @@ use super::chunk;
 use super::coverage::GroupCoverage;
 use super::events::{self, ChangedFinding};
 use super::suppression::ReportingAnalyses;
-use super::{ImportFindings, Step, equals, former};
-use crate::finding::{Finding, FindingObservation};
+use super::{FindingImportJob, ImportStep, equals, former};
+use crate::finding::{Finding, ObservationSource};
 use crate::matching::{self, NewFinding};
-use crate::observation::Observation;
-use crate::similarity::{StoredSketch, TextFingerprint};
-use crate::state::{Actor, State};
-use crate::transition::{Change, StoredTransition, pass};
+use crate::observation::ResultObservation;
+use crate::similarity::{StoredTextFingerprint, TextFingerprint};
+use crate::state::{Actor, FindingState};
+use crate::transition::{FindingStateChange, StoredTransition, pass};
 
 /// Matches the observations of one chunk with stored findings. Returns the next step of the job.
-pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<Step, JobError> {
+pub(super) fn step(
+    ctx: &JobCtx,
+    job: &mut FindingImportJob,
+    at: u32,
+) -> Result<ImportStep, JobError> {
     if at >= job.chunks {
-        return Ok(Step::Gone { part: 0, cursor: None, left: 0 });
+        return Ok(ImportStep::Gone { part: 0, cursor: None, left: 0 });
     }
     let mut chunk = chunk::take(ctx, job.audit.audit_id, at)?;
     let mut observations = std::mem::take(&mut chunk.observations);
@@ -31,7 +35,7 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     let Some(part) = job.parts.get(chunk.part) else {
         return Err(JobError::Fail("a chunk of no analysis".to_owned()));
     };
-    let sighting = FindingObservation {
+    let sighting = ObservationSource {
         repository_id: job.audit.repository_id,
         audit_id: job.audit.audit_id,
         seen_at: job.audit.started_at,
@@ -61,7 +65,7 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, at: u32) -> Result<St
     }
     outcome.each_finding().for_each(|finding| siblings.note_overlooked(finding));
     outcome.keep(ctx, job)?;
-    Ok(Step::Apply { chunk: at + 1 })
+    Ok(ImportStep::Apply { chunk: at + 1 })
 }
 
 /// Whether the file of an observation is outdated: a newer run checked for the finding and did not
@@ -96,7 +100,7 @@ struct FindingWrites {
 }
 
 impl FindingWrites {
-    fn keep(self, ctx: &JobCtx, job: &mut ImportFindings) -> Result<(), JobError> {
+    fn keep(self, ctx: &JobCtx, job: &mut FindingImportJob) -> Result<(), JobError> {
         let (audit_id, repository_id) = (job.audit.audit_id, job.audit.repository_id);
         let made = &mut job.tally.suggestions;
         let suggestions = matching::suggestions(ctx, repository_id, &self.new, made)?;
@@ -108,7 +112,7 @@ impl FindingWrites {
         let findings = self.new.iter().map(|one| (one.id, &one.finding));
         ctx.documents::<Finding>().create_all(findings)?;
         let sketches = self.new.iter().map(|one| (one.id, &one.sketch));
-        ctx.documents::<StoredSketch>().create_all(sketches)?;
+        ctx.documents::<StoredTextFingerprint>().create_all(sketches)?;
         let transitions = self.transitions.iter().map(|one| (one.record.id, one));
         ctx.documents::<StoredTransition>().create_all(transitions)?;
         job.tally.seen += self.seen;
@@ -126,8 +130,8 @@ impl FindingWrites {
         new.chain(self.again.iter_mut().map(|one| &mut one.value))
     }
 
-    fn add(&mut self, ctx: &JobCtx, id: Uuid, finding: &mut Finding, change: Change) {
-        let suppressed = change.to == State::FalsePositive;
+    fn add(&mut self, ctx: &JobCtx, id: Uuid, finding: &mut Finding, change: FindingStateChange) {
+        let suppressed = change.to == FindingState::FalsePositive;
         self.transitions.push(pass(ctx, id, finding, change));
         finding.suppressed = suppressed;
     }
@@ -135,19 +139,20 @@ impl FindingWrites {
 
 fn first(
     ctx: &JobCtx,
-    sighting: &FindingObservation<'_>,
-    observation: Observation,
+    sighting: &ObservationSource<'_>,
+    observation: ResultObservation,
     outcome: &mut FindingWrites,
 ) {
     let id = ctx.new_id();
     let suppressed = observation.suppressed.clone();
-    let sketch = StoredSketch { sketch: observation.sketch.clone() };
+    let sketch = StoredTextFingerprint { sketch: observation.sketch.clone() };
     let mut finding = Finding::first_seen(observation, sighting);
-    let change =
-        |to, reason: &str| Change::by_audit(to, sighting.audit_id, reason, sighting.evidence_ids);
-    outcome.add(ctx, id, &mut finding, change(State::New, "Reported for the first time."));
+    let change = |to, reason: &str| {
+        FindingStateChange::by_audit(to, sighting.audit_id, reason, sighting.evidence_ids)
+    };
+    outcome.add(ctx, id, &mut finding, change(FindingState::New, "Reported for the first time."));
     if let Some(reason) = suppressed {
-        outcome.add(ctx, id, &mut finding, change(State::FalsePositive, &reason));
+        outcome.add(ctx, id, &mut finding, change(FindingState::FalsePositive, &reason));
     }
     outcome.seen += 1;
     outcome.new.push(NewFinding { id, finding, sketch });
@@ -155,10 +160,10 @@ fn first(
 
 fn again(
     ctx: &JobCtx,
-    sighting: &FindingObservation<'_>,
+    sighting: &ObservationSource<'_>,
     reporting: &ReportingAnalyses,
     mut finding: Stored<Finding>,
-    observation: Observation,
+    observation: ResultObservation,
     outcome: &mut FindingWrites,
 ) -> Result<(), JobError> {
     let id = finding.uuid();
@@ -173,9 +178,10 @@ fn again(
     }
     let settled = reporting.all_suppress(&finding, sighting.analysis_id);
     if let Some((to, reason)) = consequence(&finding, suppressed.as_deref(), settled, sighting) {
-        let change = Change::by_audit(to, sighting.audit_id, reason, sighting.evidence_ids);
+        let change =
+            FindingStateChange::by_audit(to, sighting.audit_id, reason, sighting.evidence_ids);
         outcome.add(ctx, id, &mut finding, change);
-        if to == State::Reopened {
+        if to == FindingState::Reopened {
             outcome.reopened.push(ChangedFinding::of(id, &finding));
         }
     }
@@ -185,7 +191,7 @@ fn again(
 
 /// Replaces the stored text sketch of a finding.
 fn keep_sketch(ctx: &JobCtx, id: Uuid, sketch: TextFingerprint) -> Result<(), JobError> {
-    if let Some(mut kept) = ctx.documents::<StoredSketch>().find(id)? {
+    if let Some(mut kept) = ctx.documents::<StoredTextFingerprint>().find(id)? {
         kept.sketch = sketch;
         ctx.documents().replace(&mut kept)?;
     }
@@ -199,19 +205,19 @@ fn consequence<'a>(
     finding: &Finding,
     suppressed: Option<&'a str>,
     settled: bool,
-    sighting: &FindingObservation<'_>,
-) -> Option<(State, &'a str)> {
+    sighting: &ObservationSource<'_>,
+) -> Option<(FindingState, &'a str)> {
     let is_newer = sighting.ready_at > finding.lifecycle_updated_at;
     let wanted = match (finding.state, suppressed.filter(|_| settled)) {
         (_, Some(reason)) if finding.auto_disposition || is_newer => {
-            Some((State::FalsePositive, reason))
+            Some((FindingState::FalsePositive, reason))
         }
-        (State::Verified, _) => Some((State::Reopened, "Seen again.")),
-        (State::Remediated, _) if is_newer => {
-            Some((State::Reopened, "Reported by a scan after the remediation."))
+        (FindingState::Verified, _) => Some((FindingState::Reopened, "Seen again.")),
+        (FindingState::Remediated, _) if is_newer => {
+            Some((FindingState::Reopened, "Reported by a scan after the remediation."))
         }
-        (State::FalsePositive, _) if finding.suppressed && !settled => {
-            Some((State::Reopened, "The scan does not suppress it any more."))
+        (FindingState::FalsePositive, _) if finding.suppressed && !settled => {
+            Some((FindingState::Reopened, "The scan does not suppress it any more."))
         }
         _ => None,
     };

@@ -5,8 +5,8 @@
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::ImportFindings;
-use crate::observation::Observation;
+use super::FindingImportJob;
+use crate::observation::ResultObservation;
 
 /// Number of observations in a chunk, which one job step matches with stored findings.
 pub(super) const CHUNK: usize = 200;
@@ -21,21 +21,21 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Observations of one analysis, from one file or from some evidence records, that one job step
 /// matches.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Chunk {
-    /// Index of the analysis in [`ImportFindings::parts`](super::ImportFindings).
+pub(super) struct ObservationChunk {
+    /// Index of the analysis in [`FindingImportJob::parts`](super::FindingImportJob).
     pub(super) part: usize,
     /// Time at which the chunk's file became ready, or at which its newest evidence record was
     /// observed.
     pub(super) ready_at: Timestamp,
     pub(super) commit_sha: Option<String>,
     pub(super) evidence_ids: Vec<Uuid>,
-    pub(super) observations: Vec<Observation>,
+    pub(super) observations: Vec<ResultObservation>,
 }
 
-impl Chunk {
+impl ObservationChunk {
     /// Whether the chunk must be stored before this observation is added. Equal results stay in one
     /// chunk.
-    pub(super) fn is_full_before(&self, next: &Observation) -> bool {
+    pub(super) fn is_full_before(&self, next: &ResultObservation) -> bool {
         let goes_on = || self.observations.last().is_some_and(|last| last.is_equal_to(next));
         self.observations.len() >= MOST || self.observations.len() >= CHUNK && !goes_on()
     }
@@ -49,8 +49,8 @@ fn name(audit_id: Uuid, chunk: u32) -> String {
 /// stored.
 pub(super) fn keep(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
-    chunk: &mut Chunk,
+    job: &mut FindingImportJob,
+    chunk: &mut ObservationChunk,
 ) -> Result<(), JobError> {
     if chunk.observations.is_empty() {
         return Ok(());
@@ -64,7 +64,7 @@ pub(super) fn keep(
 }
 
 /// Reads a stored chunk of observations and deletes its blob.
-pub(super) fn take(ctx: &JobCtx, audit_id: Uuid, chunk: u32) -> Result<Chunk, JobError> {
+pub(super) fn take(ctx: &JobCtx, audit_id: Uuid, chunk: u32) -> Result<ObservationChunk, JobError> {
     let name = name(audit_id, chunk);
     let away = |error| JobError::Retry(format!("blobs: {error:?}"));
     let content = ctx.blobs().read_all(&name, MOST_BYTES).map_err(away)?;

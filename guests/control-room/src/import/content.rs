@@ -5,7 +5,7 @@ use std::io::Read as _;
 use area_sdk::JobCtx;
 use area_sdk::wit::assurance::area::blobs;
 use artifact_formats::MAX_SARIF_BYTES;
-use artifact_formats::packing::{self, Packing, PackingError};
+use artifact_formats::packing::{self, Packing, UnpackError};
 
 /// Maximum size of an unpacked SARIF file in bytes, because the file is read into memory.
 const MOST_BYTES: u64 = MAX_SARIF_BYTES;
@@ -46,12 +46,12 @@ fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, ContentError> {
     if Packing::of(&content) == Packing::None {
         return Ok(content);
     }
-    let damaged = |error: PackingError| ContentError::ForGood("content_damaged", error.detail);
+    let damaged = |error: UnpackError| ContentError::ForGood("content_damaged", error.detail);
     let read = packing::read(&content, |packed| {
         let mut whole = Vec::new();
         packed.take(MOST_BYTES).read_to_end(&mut whole).map(|_| whole)
     });
-    read.map_err(damaged)?.result.map_err(|error| damaged(PackingError::damaged(error)))
+    read.map_err(damaged)?.result.map_err(|error| damaged(UnpackError::damaged(error)))
 }
 
 fn missing(error: blobs::Error) -> ContentError {

@@ -4,9 +4,9 @@
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::{ImportFindings, PresentAnalysis};
+use super::{FindingImportJob, PresentAnalysis};
 use crate::finding::Finding;
-use crate::sarif::Coverage;
+use crate::sarif::ScanCoverage;
 
 /// Maximum size of a stored run coverage in bytes; a larger one would exceed the memory of this
 /// area.
@@ -24,8 +24,8 @@ fn away(error: impl std::fmt::Debug) -> JobError {
 /// within the audit.
 pub(super) fn keep(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
-    coverage: &Coverage,
+    job: &mut FindingImportJob,
+    coverage: &ScanCoverage,
 ) -> Result<u32, JobError> {
     let content =
         serde_json::to_vec(coverage).map_err(|error| JobError::Fail(error.to_string()))?;
@@ -36,7 +36,7 @@ pub(super) fn keep(
 }
 
 /// Deletes the stored run coverages of an import.
-pub(super) fn delete(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
+pub(super) fn delete(ctx: &JobCtx, job: &FindingImportJob) -> Result<(), JobError> {
     let mut numbers = 0..job.coverages;
     numbers
         .try_for_each(|number| ctx.blobs().delete(&name(job.audit.audit_id, number)).map_err(away))
@@ -50,12 +50,16 @@ struct RunCoverage {
     analysis_id: String,
     /// Time at which the file of the run became ready.
     ready_at: Timestamp,
-    coverage: Coverage,
+    coverage: ScanCoverage,
 }
 
 impl GroupCoverage {
     /// Reads the coverages of all runs of a group of analyses in this audit.
-    pub(super) fn read(ctx: &JobCtx, job: &ImportFindings, group: &str) -> Result<Self, JobError> {
+    pub(super) fn read(
+        ctx: &JobCtx,
+        job: &FindingImportJob,
+        group: &str,
+    ) -> Result<Self, JobError> {
         Self::of(ctx, job, job.parts.iter().filter(|part| part.group_id == group))
     }
 
@@ -63,7 +67,7 @@ impl GroupCoverage {
     /// belongs.
     pub(super) fn of_siblings(
         ctx: &JobCtx,
-        job: &ImportFindings,
+        job: &FindingImportJob,
         part: &PresentAnalysis,
     ) -> Result<Self, JobError> {
         let siblings = job.parts.iter().filter(|other| {
@@ -74,7 +78,7 @@ impl GroupCoverage {
 
     fn of<'a>(
         ctx: &JobCtx,
-        job: &ImportFindings,
+        job: &FindingImportJob,
         parts: impl Iterator<Item = &'a PresentAnalysis>,
     ) -> Result<Self, JobError> {
         let mut runs = Vec::new();

@@ -7,10 +7,10 @@ use area_sdk::prelude::*;
 use area_sdk::{JobError, Value};
 
 use super::events::{self, ChangedFinding};
-use super::{ImportFindings, Step};
+use super::{FindingImportJob, ImportStep};
 use crate::finding::Finding;
-use crate::state::State;
-use crate::transition::{Change, StoredTransition, pass};
+use crate::state::FindingState;
+use crate::transition::{FindingStateChange, StoredTransition, pass};
 
 /// Maximum number of duplicate findings that one job step checks.
 const STEP: u32 = 200;
@@ -19,9 +19,9 @@ const STEP: u32 = 200;
 /// step of the job.
 pub(super) fn step(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
+    job: &mut FindingImportJob,
     cursor: Option<String>,
-) -> Result<Step, JobError> {
+) -> Result<ImportStep, JobError> {
     let all = ctx.documents::<Finding>().query().equals("present", true);
     let all = all.range("duplicate_of", Some(Value::Text(String::new())), None);
     let page = all.ascending("duplicate_of").limit(STEP).cursor(cursor).page()?;
@@ -31,8 +31,8 @@ pub(super) fn step(
     hidden.retain(|duplicate| is_hidden(duplicate, &verified));
     reopen(ctx, job, hidden)?;
     Ok(match next {
-        Some(_) => Step::Duplicates { cursor: next },
-        None => Step::Finish,
+        Some(_) => ImportStep::Duplicates { cursor: next },
+        None => ImportStep::Finish,
     })
 }
 
@@ -45,7 +45,7 @@ fn verified(
     let mut originals: Vec<Uuid> = duplicates.iter().filter_map(|one| one.duplicate_of).collect();
     originals.dedup();
     let originals = ctx.documents::<Finding>().get_many(originals)?.into_iter();
-    let verified = originals.filter(|original| original.state == State::Verified);
+    let verified = originals.filter(|original| original.state == FindingState::Verified);
     Ok(verified.map(|original| (original.uuid(), original.lifecycle_updated_at)).collect())
 }
 
@@ -53,20 +53,21 @@ fn verified(
 /// that nobody would see what scans still report.
 fn is_hidden(duplicate: &Finding, verified: &BTreeMap<Uuid, Timestamp>) -> bool {
     let verified_at = duplicate.duplicate_of.and_then(|original| verified.get(&original));
-    duplicate.state == State::Duplicate
+    duplicate.state == FindingState::Duplicate
         && verified_at.is_some_and(|at| *at > duplicate.lifecycle_updated_at)
 }
 
 fn reopen(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
+    job: &mut FindingImportJob,
     mut duplicates: Vec<Stored<Finding>>,
 ) -> Result<(), JobError> {
     let mut transitions: Vec<StoredTransition> = Vec::new();
     let mut reopened: BTreeMap<Uuid, Vec<ChangedFinding>> = BTreeMap::new();
     for finding in &mut duplicates {
         let reason = "The finding that it duplicates is verified, and scans still report this.";
-        let change = Change::by_audit(State::Reopened, job.audit.audit_id, reason, &[]);
+        let change =
+            FindingStateChange::by_audit(FindingState::Reopened, job.audit.audit_id, reason, &[]);
         let id = finding.uuid();
         transitions.push(pass(ctx, id, finding, change));
         let of_repository = reopened.entry(finding.repository_id).or_default();

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::ImportFindings;
-use crate::finding::{Finding, FindingObservation};
+use super::FindingImportJob;
+use crate::finding::{Finding, ObservationSource};
 use crate::identity;
-use crate::observation::Observation;
-use crate::state::State;
+use crate::observation::ResultObservation;
+use crate::state::FindingState;
 
 /// Number of ordinals beyond those of the equal results in a file with which stored findings are
 /// looked up.
@@ -29,9 +29,9 @@ type KnownFindings = BTreeMap<String, Stored<Finding>>;
 /// these findings to `known`.
 pub(super) fn assign(
     ctx: &JobCtx,
-    job: &ImportFindings,
-    sighting: &FindingObservation<'_>,
-    observations: &mut [Observation],
+    job: &FindingImportJob,
+    sighting: &ObservationSource<'_>,
+    observations: &mut [ResultObservation],
     known: &mut KnownFindings,
 ) -> Result<(), JobError> {
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -52,21 +52,21 @@ pub(super) fn assign(
 
 /// Whether the finding with the observation's identity may belong to another result: it has another
 /// path, or it does not exist though findings of smaller ordinals may.
-fn is_moved(observation: &Observation, known: &KnownFindings) -> bool {
+fn is_moved(observation: &ResultObservation, known: &KnownFindings) -> bool {
     match known.get(&observation.identity) {
         Some(finding) => finding.paths.first() != observation.first_path(),
         None => observation.ordinal() > 0,
     }
 }
 
-impl Observation {
+impl ResultObservation {
     fn ordinal(&self) -> u64 {
         self.equals.as_ref().map_or(0, |equals| equals.ordinal)
     }
 
     /// Returns the identity of the equal result with this ordinal; `None` if the key contains the
     /// path, so that results are not assigned by path.
-    fn identity_at(&self, ctx: &JobCtx, job: &ImportFindings, ordinal: u64) -> Option<String> {
+    fn identity_at(&self, ctx: &JobCtx, job: &FindingImportJob, ordinal: u64) -> Option<String> {
         let source = (self.source.tool.as_str(), self.source.rule_id.as_str());
         let (workspace, repository) = (ctx.workspace_id(), job.audit.repository_id);
         let key = &self.equals.as_ref()?.key;
@@ -86,9 +86,9 @@ struct EqualResults {
 impl EqualResults {
     fn read(
         ctx: &JobCtx,
-        job: &ImportFindings,
-        sighting: &FindingObservation<'_>,
-        observations: &[Observation],
+        job: &FindingImportJob,
+        sighting: &ObservationSource<'_>,
+        observations: &[ResultObservation],
         members: &[usize],
     ) -> Result<Self, JobError> {
         let last = members.iter().map(|at| observations[*at].ordinal()).max().unwrap_or_default();
@@ -116,7 +116,7 @@ impl EqualResults {
 
     fn assign(
         mut self,
-        observations: &mut [Observation],
+        observations: &mut [ResultObservation],
         members: Vec<usize>,
         known: &mut KnownFindings,
     ) -> Result<(), JobError> {
@@ -133,7 +133,8 @@ impl EqualResults {
         }
         for at in moved {
             let left = self.take(|finding| finding.present);
-            let left = left.or_else(|| self.take(|finding| finding.state == State::Verified));
+            let left =
+                left.or_else(|| self.take(|finding| finding.state == FindingState::Verified));
             match left {
                 Some(left) => give(&mut observations[at], left, known),
                 None => observations[at].identity = self.unused.pop().ok_or_else(no_identity)?,
@@ -147,7 +148,7 @@ fn no_identity() -> JobError {
     JobError::Fail("no identity is left for one of several equal results".to_owned())
 }
 
-fn give(observation: &mut Observation, finding: Stored<Finding>, known: &mut KnownFindings) {
+fn give(observation: &mut ResultObservation, finding: Stored<Finding>, known: &mut KnownFindings) {
     finding.identity_fingerprint.clone_into(&mut observation.identity);
     known.insert(observation.identity.clone(), finding);
 }

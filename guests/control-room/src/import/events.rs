@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::finding::Finding;
 use crate::severity::Severity;
-use crate::state::State;
+use crate::state::FindingState;
 
 /// Maximum number of findings in one event. Events have at most 1 MiB.
 const MOST_LISTED: usize = 200;
@@ -49,7 +49,7 @@ event!(FindingsImported, "audit.findings_imported");
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ChangedFinding {
     finding_id: Uuid,
-    state: State,
+    state: FindingState,
     risk_severity: Severity,
     tool: String,
     rule_id: String,

@@ -8,7 +8,7 @@ use area_sdk::{DocumentError, JobError, Query, Value};
 use serde_json::{Map, json};
 
 use super::events::{FindingsImported, ImportStatus};
-use super::{ImportCounts, ImportFindings, ImportMarker, MOST_REPORTED, coverage, limits};
+use super::{FindingImportJob, ImportCounts, ImportMarker, MOST_REPORTED, coverage, limits};
 use crate::finding::Finding;
 use crate::severity::Severity;
 
@@ -16,7 +16,7 @@ use crate::severity::Severity;
 const MAX_RULE_BYTES: usize = 384 * 1024;
 
 /// Publishes the result of the import, stores its limitations, and marks the import as finished.
-pub(super) fn step(ctx: &JobCtx, job: &ImportFindings) -> Result<(), JobError> {
+pub(super) fn step(ctx: &JobCtx, job: &FindingImportJob) -> Result<(), JobError> {
     let warnings = limits::warnings(job);
     let tally = &job.tally;
     let status = if tally.imported == 0 && tally.refused > 0 && tally.seen == 0 {

@@ -9,17 +9,17 @@ use area_sdk::prelude::*;
 
 use super::apply;
 use crate::finding::Finding;
-use crate::observation::Observation;
+use crate::observation::ResultObservation;
 
 /// Finds stored findings by the former identities of observations without a known finding, and adds
 /// them to `known` under the new identities.
 pub(super) fn adopt(
     ctx: &JobCtx,
-    observations: &[Observation],
+    observations: &[ResultObservation],
     known: &mut BTreeMap<String, Stored<Finding>>,
 ) -> Result<(), JobError> {
     let unknown = observations.iter().filter(|one| !known.contains_key(&one.identity));
-    let unknown: BTreeMap<&String, &Observation> =
+    let unknown: BTreeMap<&String, &ResultObservation> =
         unknown.filter_map(|one| Some((one.former_identity.as_ref()?, one))).collect();
     if unknown.is_empty() {
         return Ok(());
@@ -34,7 +34,7 @@ pub(super) fn adopt(
 }
 
 /// Whether the finding is in the same file as the observation, perhaps below another folder.
-fn is_of_same_file(observation: &Observation, finding: &Finding) -> bool {
+fn is_of_same_file(observation: &ResultObservation, finding: &Finding) -> bool {
     match (observation.first_path(), finding.paths.first()) {
         (Some(path), Some(former)) => {
             let (path, former) = (Path::new(path), Path::new(former));

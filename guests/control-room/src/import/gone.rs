@@ -17,10 +17,10 @@ use super::analysis::{self, AnalysisSeries};
 use super::coverage::GroupCoverage;
 use super::events::{self, ChangedFinding};
 use super::part::describe;
-use super::{ImportFindings, PresentAnalysis, Step};
+use super::{FindingImportJob, ImportStep, PresentAnalysis};
 use crate::finding::Finding;
-use crate::state::{Actor, State};
-use crate::transition::{Change, StoredTransition, pass};
+use crate::state::{Actor, FindingState};
+use crate::transition::{FindingStateChange, StoredTransition, pass};
 
 /// Maximum number of missing findings that one job step checks.
 const STEP: u32 = 200;
@@ -43,15 +43,17 @@ struct IncompleteAnalysis {
 /// the job.
 pub(super) fn step(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
+    job: &mut FindingImportJob,
     at: usize,
     cursor: Option<String>,
     left: u64,
-) -> Result<Step, JobError> {
+) -> Result<ImportStep, JobError> {
     if job.absent.is_none() {
         job.absent = Some(absent::find(ctx, job)?);
     }
-    let Some(suspect) = suspect(job, at) else { return Ok(Step::Duplicates { cursor: None }) };
+    let Some(suspect) = suspect(job, at) else {
+        return Ok(ImportStep::Duplicates { cursor: None });
+    };
     let covered = job.parts.iter().any(|part| part.group_id == suspect.group_id && part.successful);
     if !covered {
         let left = suspect.present(ctx)?;
@@ -61,14 +63,14 @@ pub(super) fn step(
     let next = missed.next_cursor;
     let left = left + look(ctx, job, &suspect, missed.items)?;
     match next {
-        Some(_) => Ok(Step::Gone { part: at, cursor: next, left }),
+        Some(_) => Ok(ImportStep::Gone { part: at, cursor: next, left }),
         None => end(ctx, job, at, &suspect, left),
     }
 }
 
 /// Returns the analysis at an index of those to check: first those with a run in this audit, then
 /// the absent ones.
-fn suspect(job: &ImportFindings, at: usize) -> Option<IncompleteAnalysis> {
+fn suspect(job: &FindingImportJob, at: usize) -> Option<IncompleteAnalysis> {
     let part = |part: &PresentAnalysis| IncompleteAnalysis {
         analysis_id: part.analysis_id.clone(),
         group_id: part.group_id.clone(),
@@ -118,7 +120,7 @@ impl IncompleteAnalysis {
 /// Returns the number of findings that stay present because no run checked their files.
 fn look(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
+    job: &mut FindingImportJob,
     suspect: &IncompleteAnalysis,
     missed: Vec<Stored<Finding>>,
 ) -> Result<u64, JobError> {
@@ -126,7 +128,7 @@ fn look(
         return Ok(0);
     }
     let covered = GroupCoverage::read(ctx, job, &suspect.group_id)?;
-    let others = OtherAnalyses::of(ctx, job, &missed)?;
+    let others = OtherReportingAnalyses::of(ctx, job, &missed)?;
     let mut outcome = GoneFindingWrites::default();
     for mut finding in missed {
         let Some(look) = CoveringRun::at(suspect, &covered, &finding) else {
@@ -170,16 +172,16 @@ impl CoveringRun {
 }
 
 /// Other analyses that reported some of the findings that a job step checks.
-struct OtherAnalyses {
+struct OtherReportingAnalyses {
     analyses: BTreeMap<String, Stored<AnalysisSeries>>,
     /// Number of the analysis's run in this audit, by id of the analysis.
     now: BTreeMap<String, i64>,
 }
 
-impl OtherAnalyses {
+impl OtherReportingAnalyses {
     fn of(
         ctx: &JobCtx,
-        job: &ImportFindings,
+        job: &FindingImportJob,
         findings: &[Stored<Finding>],
     ) -> Result<Self, JobError> {
         let mut ids: Vec<&String> = findings.iter().flat_map(|one| one.also_seen.keys()).collect();
@@ -209,7 +211,7 @@ impl Finding {
         &mut self,
         look: &CoveringRun,
         suspect: &IncompleteAnalysis,
-        others: &OtherAnalyses,
+        others: &OtherReportingAnalyses,
     ) -> Option<String> {
         let all = std::mem::take(&mut self.also_seen).into_iter();
         let mut left: Vec<(String, i64)> =
@@ -238,18 +240,19 @@ impl GoneFindingWrites {
     fn verify(
         &mut self,
         ctx: &JobCtx,
-        job: &ImportFindings,
+        job: &FindingImportJob,
         suspect: &IncompleteAnalysis,
         finding: &mut Stored<Finding>,
     ) {
-        if !finding.state.next(Actor::Service).contains(&State::Verified) {
+        if !finding.state.next(Actor::Service).contains(&FindingState::Verified) {
             return;
         }
         let reason = match suspect.run {
             Some(_) => format!("{} ran without it.", finding.tool),
             None => format!("{} ran over its files without it.", finding.tool),
         };
-        let change = Change::by_audit(State::Verified, job.audit.audit_id, &reason, &[]);
+        let change =
+            FindingStateChange::by_audit(FindingState::Verified, job.audit.audit_id, &reason, &[]);
         let id = finding.uuid();
         self.transitions.push(pass(ctx, id, finding, change));
         self.verified.push(ChangedFinding::of(id, finding));
@@ -258,8 +261,8 @@ impl GoneFindingWrites {
     fn keep(
         self,
         ctx: &JobCtx,
-        job: &ImportFindings,
-        others: OtherAnalyses,
+        job: &FindingImportJob,
+        others: OtherReportingAnalyses,
     ) -> Result<(), JobError> {
         ctx.documents().replace_all(&self.changed)?;
         let records = self.transitions.iter().map(|one| (one.record.id, one));
@@ -279,11 +282,11 @@ impl GoneFindingWrites {
 /// step of the job.
 fn end(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
+    job: &mut FindingImportJob,
     at: usize,
     suspect: &IncompleteAnalysis,
     left: u64,
-) -> Result<Step, JobError> {
+) -> Result<ImportStep, JobError> {
     match job.parts.get(at) {
         Some(part) if part.successful && !part.partial => analysis::settle(ctx, part)?,
         None if left == 0 => absent::set_idle(ctx, &suspect.analysis_id, true)?,
@@ -297,5 +300,5 @@ fn end(
             suspect.description
         ));
     }
-    Ok(Step::Gone { part: at + 1, cursor: None, left: 0 })
+    Ok(ImportStep::Gone { part: at + 1, cursor: None, left: 0 })
 }

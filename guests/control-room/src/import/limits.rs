@@ -5,7 +5,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
 
-use super::ImportFindings;
+use super::FindingImportJob;
 use crate::identity::named_by;
 
 /// Maximum number of limitations that are stored for one audit.
@@ -29,7 +29,7 @@ document!(ScanLimitations, "scan_limitations");
 
 /// Returns the warnings of an import of findings. Those about skipped files come first, because an
 /// audit stores a limited number of warnings.
-pub(super) fn warnings(job: &ImportFindings) -> Vec<String> {
+pub(super) fn warnings(job: &FindingImportJob) -> Vec<String> {
     let set_aside = job.parts.iter().filter_map(super::PresentAnalysis::set_aside_warning);
     set_aside.chain(job.tally.warnings.iter().cloned()).collect()
 }
@@ -37,7 +37,7 @@ pub(super) fn warnings(job: &ImportFindings) -> Vec<String> {
 /// Stores the limitations of this audit, unless a later audit of the branch has stored its own.
 pub(super) fn keep(
     ctx: &JobCtx,
-    job: &ImportFindings,
+    job: &FindingImportJob,
     warnings: &[String],
 ) -> Result<(), JobError> {
     let branch_ref = job.branch()?;
@@ -63,7 +63,7 @@ pub(super) fn keep(
     Ok(())
 }
 
-fn texts(job: &ImportFindings, warnings: &[String]) -> Vec<String> {
+fn texts(job: &FindingImportJob, warnings: &[String]) -> Vec<String> {
     let errors = job.tally.errors.iter().map(|error| match error.upload_id {
         Some(upload) => format!("Upload {upload} was not imported: {}", error.detail),
         None => error.detail.clone(),

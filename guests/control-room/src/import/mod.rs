@@ -145,7 +145,7 @@ impl ImportCounts {
 /// Next step of the job that imports an audit's findings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Step {
+enum ImportStep {
     Begin,
     Read {
         input: usize,
@@ -175,9 +175,9 @@ enum Step {
 
 /// Job that imports an audit's findings, with its progress.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct ImportFindings {
+pub(crate) struct FindingImportJob {
     audit: AuditStarted,
-    step: Step,
+    step: ImportStep,
     surroundings: Option<ArchitectureContext>,
     parts: Vec<PresentAnalysis>,
     /// Analyses of the branch that have no run in this audit; `None` before they were read.
@@ -189,7 +189,7 @@ pub(crate) struct ImportFindings {
     tally: ImportCounts,
 }
 
-job!(ImportFindings, "import_findings");
+job!(FindingImportJob, "import_findings");
 
 /// Handles `audit.started`: enqueues the import of the audit's findings, once.
 pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
@@ -201,9 +201,9 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     }
     let import = ImportMarker { repository_id, started_at: ctx.now(), finished_at: None };
     ctx.documents().create(audit_id, &import)?;
-    let job = ImportFindings {
+    let job = FindingImportJob {
         audit,
-        step: Step::Begin,
+        step: ImportStep::Begin,
         surroundings: None,
         parts: Vec::new(),
         absent: None,
@@ -221,18 +221,18 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
 }
 
 /// Runs one step of the import of an audit's findings.
-pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFindings> {
+pub(crate) fn run(ctx: &JobCtx, mut job: FindingImportJob) -> JobResult<FindingImportJob> {
     job.step = match job.step.clone() {
-        Step::Begin => {
+        ImportStep::Begin => {
             job.surroundings = Some(ArchitectureContext::of(ctx, job.audit.repository_id)?);
-            Step::Read { input: 0 }
+            ImportStep::Read { input: 0 }
         }
-        Step::Read { input } => read::step(ctx, &mut job, input)?,
-        Step::Records { from } => records::step(ctx, &mut job, from)?,
-        Step::Apply { chunk } => apply::step(ctx, &mut job, chunk)?,
-        Step::Gone { part, cursor, left } => gone::step(ctx, &mut job, part, cursor, left)?,
-        Step::Duplicates { cursor } => duplicates::step(ctx, &mut job, cursor)?,
-        Step::Finish => {
+        ImportStep::Read { input } => read::step(ctx, &mut job, input)?,
+        ImportStep::Records { from } => records::step(ctx, &mut job, from)?,
+        ImportStep::Apply { chunk } => apply::step(ctx, &mut job, chunk)?,
+        ImportStep::Gone { part, cursor, left } => gone::step(ctx, &mut job, part, cursor, left)?,
+        ImportStep::Duplicates { cursor } => duplicates::step(ctx, &mut job, cursor)?,
+        ImportStep::Finish => {
             finish::step(ctx, &job)?;
             return Ok(Outcome::Done);
         }
@@ -242,7 +242,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportFindings) -> JobResult<ImportFind
     Ok(Outcome::Continue(job))
 }
 
-impl ImportFindings {
+impl FindingImportJob {
     /// Returns the number of finished steps of the import, and of all steps that are known so far.
     /// The files are read first; only then is the number of chunks known.
     fn progress(&self) -> (u64, u64) {
@@ -250,12 +250,12 @@ impl ImportFindings {
         let chunks = self.chunks as usize;
         let analyses = self.parts.len() + self.absent.as_ref().map_or(0, Vec::len);
         let done = match self.step {
-            Step::Begin => 0,
-            Step::Read { input } => 1 + input,
-            Step::Records { .. } => 1 + files,
-            Step::Apply { chunk } => 2 + files + chunk as usize,
-            Step::Gone { part, .. } => 2 + files + chunks + part,
-            Step::Duplicates { .. } | Step::Finish => 2 + files + chunks + analyses,
+            ImportStep::Begin => 0,
+            ImportStep::Read { input } => 1 + input,
+            ImportStep::Records { .. } => 1 + files,
+            ImportStep::Apply { chunk } => 2 + files + chunk as usize,
+            ImportStep::Gone { part, .. } => 2 + files + chunks + part,
+            ImportStep::Duplicates { .. } | ImportStep::Finish => 2 + files + chunks + analyses,
         };
         let total = 3 + files + chunks + analyses;
         (done.min(total) as u64, total as u64)

@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 
 use super::key::AnalysisKey;
-use super::{AuditInput, ImportFindings};
+use super::{AuditInput, FindingImportJob};
 
 /// Maximum number of skipped files that one warning names; further ones are counted.
 const MOST_NAMED: usize = 3;
@@ -165,7 +165,7 @@ pub(super) fn describe(tool: &str, category: &str, stream: Option<&str>) -> Stri
     }
 }
 
-impl ImportFindings {
+impl FindingImportJob {
     /// Returns the index of an analysis in the job's `parts`; `None` if the analysis has no run in
     /// this audit yet.
     pub(super) fn part_of(&self, key: &AnalysisKey) -> Option<usize> {

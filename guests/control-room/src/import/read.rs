@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::chunk::{self, CHUNK, Chunk};
+use super::chunk::{self, CHUNK, ObservationChunk};
 use super::content::{self, ContentError};
 use super::events::ImportError;
 use super::key::AnalysisKey;
-use super::{AuditInput, ImportFindings, Step, analysis, coverage};
-use crate::identity::IdentityGenerator;
-use crate::sarif::{self, Coverage, Refusal, RunKey, ScanRun};
+use super::{AuditInput, FindingImportJob, ImportStep, analysis, coverage};
+use crate::identity::FindingIdentityGenerator;
+use crate::sarif::{self, RunKey, SarifRefusal, ScanCoverage, ScanRun};
 
 /// Maximum number of analyses of one audit. The job's checkpoint has each of them, and every step
 /// stores the checkpoint.
@@ -20,32 +20,36 @@ const MOST_ANALYSES: usize = if cfg!(test) { 50 } else { 1_000 };
 
 /// Reads one SARIF file and converts its results to chunks of observations. Returns the next step
 /// of the job.
-pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, input: usize) -> Result<Step, JobError> {
+pub(super) fn step(
+    ctx: &JobCtx,
+    job: &mut FindingImportJob,
+    input: usize,
+) -> Result<ImportStep, JobError> {
     let Some(artifact) = job.audit.inputs.get(input).cloned() else {
-        return Ok(Step::Records { from: 0 });
+        return Ok(ImportStep::Records { from: 0 });
     };
     match content::read(ctx, &artifact.blob, artifact.bytes) {
         Ok(bytes) => take_in(ctx, job, &artifact, &bytes)?,
         Err(ContentError::ForGood(code, detail)) => {
-            refuse(job, &artifact, Refusal { code, detail });
+            refuse(job, &artifact, SarifRefusal { code, detail });
         }
         Err(ContentError::Now(why)) => return Err(JobError::Retry(why)),
     }
-    Ok(Step::Read { input: input + 1 })
+    Ok(ImportStep::Read { input: input + 1 })
 }
 
-fn refuse(job: &mut ImportFindings, artifact: &AuditInput, refusal: Refusal) {
-    let Refusal { code, detail } = refusal;
+fn refuse(job: &mut FindingImportJob, artifact: &AuditInput, refusal: SarifRefusal) {
+    let SarifRefusal { code, detail } = refusal;
     job.tally.refused += 1;
     let upload_id = Some(artifact.upload_id);
     job.tally.fail(ImportError { upload_id, code: code.to_owned(), detail });
 }
 
 /// A SARIF file whose runs are being imported.
-struct File<'a> {
+struct SarifFileImport<'a> {
     artifact: &'a AuditInput,
     /// Identities of results by analysis, shared by all runs of an analysis in the file.
-    identities: BTreeMap<AnalysisKey, IdentityGenerator>,
+    identities: BTreeMap<AnalysisKey, FindingIdentityGenerator>,
     /// Keys of the analyses with a failed run in this file.
     failed: BTreeSet<AnalysisKey>,
     /// Whether any run of the SARIF file was refused.
@@ -54,7 +58,7 @@ struct File<'a> {
 
 fn take_in(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
+    job: &mut FindingImportJob,
     artifact: &AuditInput,
     bytes: &[u8],
 ) -> Result<(), JobError> {
@@ -69,8 +73,12 @@ fn take_in(
         job.tally.warn(format!("Upload {} has no runs.", artifact.upload_id));
     }
     let known = job.parts.len();
-    let mut file =
-        File { artifact, identities: BTreeMap::new(), failed: BTreeSet::new(), refused: false };
+    let mut file = SarifFileImport {
+        artifact,
+        identities: BTreeMap::new(),
+        failed: BTreeSet::new(),
+        refused: false,
+    };
     for run in runs.iter() {
         match run.and_then(|run| Ok((run.check()?, run))) {
             Ok((covered, run)) => take_run(ctx, job, &mut file, &run, &covered)?,
@@ -91,10 +99,10 @@ fn take_in(
 /// successful run of that analysis.
 fn take_run(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
-    file: &mut File<'_>,
+    job: &mut FindingImportJob,
+    file: &mut SarifFileImport<'_>,
     run: &ScanRun<'_>,
-    covered: &Coverage,
+    covered: &ScanCoverage,
 ) -> Result<(), JobError> {
     let mut unsettled = Vec::new();
     for key in AnalysisKey::of_run(&run.subject, file.artifact) {
@@ -119,17 +127,17 @@ fn take_run(
     unsettled.into_iter().try_for_each(|key| observe(ctx, job, file, run, key, covered))
 }
 
-fn too_many_analyses(subject: &RunKey) -> Refusal {
+fn too_many_analyses(subject: &RunKey) -> SarifRefusal {
     let RunKey { tool, category } = subject;
     let detail = format!(
         "A run of {tool} in category {category:?} is one analysis more than an audit reads; the \
          maximum is {MOST_ANALYSES}. Give runs of one analysis the same category \
          (automationDetails.id) and filename."
     );
-    Refusal { code: "sarif_too_many_analyses", detail }
+    SarifRefusal { code: "sarif_too_many_analyses", detail }
 }
 
-fn warn_of_failure(job: &mut ImportFindings, file: &File<'_>, run: &ScanRun<'_>) {
+fn warn_of_failure(job: &mut FindingImportJob, file: &SarifFileImport<'_>, run: &ScanRun<'_>) {
     if !run.successful {
         let how = if run.has_results() { "failed" } else { "has no list of results" };
         let (tool, name) = (&run.subject.tool, &file.artifact.filename);
@@ -141,16 +149,16 @@ fn warn_of_failure(job: &mut ImportFindings, file: &File<'_>, run: &ScanRun<'_>)
 /// Converts the results of a run to observations of one analysis and stores them in chunks.
 fn observe(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
-    file: &mut File<'_>,
+    job: &mut FindingImportJob,
+    file: &mut SarifFileImport<'_>,
     run: &ScanRun<'_>,
     key: AnalysisKey,
-    covered: &Coverage,
+    covered: &ScanCoverage,
 ) -> Result<(), JobError> {
     if !run.successful {
         file.failed.insert(key.clone());
     }
-    let fresh = || IdentityGenerator::new(ctx.workspace_id(), job.audit.repository_id);
+    let fresh = || FindingIdentityGenerator::new(ctx.workspace_id(), job.audit.repository_id);
     let counted = file.identities.remove(&key).unwrap_or_else(fresh);
     let Some(mut results) = run.results(counted) else { return Ok(()) };
     job.tally.imported += 1;
@@ -160,7 +168,7 @@ fn observe(
         let number = coverage::keep(ctx, job, covered)?;
         job.parts[part].note_success(artifact, number);
     }
-    let mut chunk = Chunk {
+    let mut chunk = ObservationChunk {
         part,
         ready_at: artifact.ready_at,
         commit_sha: artifact.commit_sha.clone().or_else(|| job.audit.commit_sha.clone()),

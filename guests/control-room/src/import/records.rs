@@ -13,11 +13,11 @@ use area_sdk::text::first_line;
 use area_shared::evidence::EvidenceRecord;
 use serde_json::Map;
 
-use super::chunk::{self, Chunk};
+use super::chunk::{self, ObservationChunk};
 use super::key::AnalysisKey;
-use super::{ImportFindings, Step, analysis};
+use super::{FindingImportJob, ImportStep, analysis};
 use crate::identity::{ResultKey, identity};
-use crate::observation::{FindingLocation, Observation, SourceKind, SourceTool};
+use crate::observation::{FindingLocation, ResultObservation, SourceKind, SourceTool};
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 use crate::text::clean;
@@ -27,10 +27,14 @@ const STEP: usize = 200;
 
 /// Converts the next evidence records to observations and stores them in chunks. Returns the next
 /// step of the job.
-pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, from: usize) -> Result<Step, JobError> {
+pub(super) fn step(
+    ctx: &JobCtx,
+    job: &mut FindingImportJob,
+    from: usize,
+) -> Result<ImportStep, JobError> {
     let some: Vec<Uuid> = job.audit.records.iter().skip(from).take(STEP).copied().collect();
     if some.is_empty() {
-        return Ok(Step::Apply { chunk: 0 });
+        return Ok(ImportStep::Apply { chunk: 0 });
     }
     let carried = job.audit.inputs.iter().flat_map(|input| &input.evidence_ids);
     let carried: BTreeSet<Uuid> = carried.copied().collect();
@@ -43,12 +47,12 @@ pub(super) fn step(ctx: &JobCtx, job: &mut ImportFindings, from: usize) -> Resul
     for (provider, records) in by_provider {
         observe(ctx, job, provider, records)?;
     }
-    Ok(Step::Records { from: from + some.len() })
+    Ok(ImportStep::Records { from: from + some.len() })
 }
 
 fn observe(
     ctx: &JobCtx,
-    job: &mut ImportFindings,
+    job: &mut FindingImportJob,
     tool: String,
     records: Vec<EvidenceRecord>,
 ) -> Result<(), JobError> {
@@ -57,7 +61,7 @@ fn observe(
     let known = job.parts.len();
     let part = analysis::part(job, &key)?;
     analysis::begin(ctx, job, known, None)?;
-    let mut chunk = Chunk {
+    let mut chunk = ObservationChunk {
         part,
         ready_at: latest,
         commit_sha: job.audit.commit_sha.clone(),
@@ -76,7 +80,7 @@ fn observe(
     chunk::keep(ctx, job, &mut chunk)
 }
 
-fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Observation {
+fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> ResultObservation {
     let rule_id = format!("evidence.{}", record.source_type);
     let said = clean(&record.summary, 2000);
     let path = clean(&record.source_ref, 1000);
@@ -86,7 +90,7 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Obs
     let identity = identity(workspace, repository, (&record.provider, &rule_id), &key, 0);
     let title = if said.is_empty() { &path } else { first_line(&said) };
     let nothing = Map::new();
-    Observation {
+    ResultObservation {
         identity,
         former_identity: None,
         equals: None,

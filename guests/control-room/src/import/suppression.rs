@@ -10,8 +10,8 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::analysis::AnalysisSeries;
-use crate::finding::{Finding, FindingObservation};
-use crate::observation::Observation;
+use crate::finding::{Finding, ObservationSource};
+use crate::observation::ResultObservation;
 
 /// The analyses, by id, that report findings of a job step which a scan suppresses or suppressed.
 pub(super) struct ReportingAnalyses(BTreeMap<String, Stored<AnalysisSeries>>);
@@ -19,8 +19,8 @@ pub(super) struct ReportingAnalyses(BTreeMap<String, Stored<AnalysisSeries>>);
 impl ReportingAnalyses {
     pub(super) fn read(
         ctx: &JobCtx,
-        sighting: &FindingObservation<'_>,
-        observations: &[Observation],
+        sighting: &ObservationSource<'_>,
+        observations: &[ResultObservation],
         known: &BTreeMap<String, Stored<Finding>>,
     ) -> Result<Self, JobError> {
         let mut ids = BTreeSet::new();

@@ -5,18 +5,18 @@ use area_sdk::prelude::*;
 use area_sdk::text::name;
 use area_sdk::{DocumentError, Query, Scope};
 
-use super::durations::Durations;
-use crate::state::State;
+use super::durations::DurationTotal;
+use crate::state::FindingState;
 use crate::transition::StoredTransition;
 
 /// Start and end of a time span, in seconds before now; `until` is 0 for a span that ends now.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
+pub(super) struct TimeSpan {
     pub(super) from: i64,
     pub(super) until: i64,
 }
 
-impl Span {
+impl TimeSpan {
     /// Restricts a query to the transitions within this time span.
     pub(super) fn narrow<'a>(
         self,
@@ -32,26 +32,26 @@ impl Span {
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct ActivitySummary {
     /// Time from the beginning of a finding's lifecycle to a user's first decision: sum and number.
-    pub(super) decided: Durations,
-    pub(super) verified: Durations,
+    pub(super) decided: DurationTotal,
+    pub(super) verified: DurationTotal,
     pub(super) created: u64,
     pub(super) reopened: u64,
 }
 
 impl ActivitySummary {
-    pub(super) fn of(scope: &Scope, span: Span) -> Result<Self, DocumentError> {
-        let entered = |state: State| {
+    pub(super) fn of(scope: &Scope, span: TimeSpan) -> Result<Self, DocumentError> {
+        let entered = |state: FindingState| {
             let all = scope.documents::<StoredTransition>().query();
             span.narrow(all.equals("to_state", name(&state)), scope.now()).count()
         };
-        let verified = name(&State::Verified);
+        let verified = name(&FindingState::Verified);
         Ok(Self {
             decided: decided(scope, span)?,
-            verified: Durations::of(scope, |query| {
+            verified: DurationTotal::of(scope, |query| {
                 span.narrow(query.equals("to_state", &verified), scope.now())
             })?,
-            created: entered(State::New)?,
-            reopened: entered(State::Reopened)?,
+            created: entered(FindingState::New)?,
+            reopened: entered(FindingState::Reopened)?,
         })
     }
 
@@ -68,6 +68,6 @@ impl ActivitySummary {
 
 /// Returns the durations from the beginning of a finding's lifecycle to a user's first decision,
 /// for decisions within the time span.
-pub(super) fn decided(scope: &Scope, span: Span) -> Result<Durations, DocumentError> {
-    Durations::of(scope, |query| span.narrow(query.equals("decision", true), scope.now()))
+pub(super) fn decided(scope: &Scope, span: TimeSpan) -> Result<DurationTotal, DocumentError> {
+    DurationTotal::of(scope, |query| span.narrow(query.equals("decision", true), scope.now()))
 }

@@ -8,12 +8,12 @@ use crate::transition::StoredTransition;
 
 /// Sum, in seconds, and number of some durations, from which their mean is computed.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub(super) struct Durations {
+pub(super) struct DurationTotal {
     pub(super) count: i64,
     seconds: i64,
 }
 
-impl Durations {
+impl DurationTotal {
     /// Returns sum and number of the durations of the transitions that `narrow` selects. The
     /// database counts whole hours and remaining seconds separately, because each has at most a few
     /// thousand different values, while every transition may have another duration.
@@ -77,11 +77,11 @@ mod tests {
             (vec![Value::Integer(7200)], 1),
             (vec![Value::Null], 9),
         ];
-        let now = Durations::sum(groups);
+        let now = DurationTotal::sum(groups);
         assert_eq!(now.mean_hours().as_deref(), Some("1.2500"));
-        let earlier = Durations { count: 2, seconds: 4 * 3600 };
+        let earlier = DurationTotal { count: 2, seconds: 4 * 3600 };
         assert_eq!(now.saved_since(earlier).as_deref(), Some("3.0000"));
         assert_eq!(earlier.saved_since(now).as_deref(), Some("-1.5000"));
-        assert_eq!(Durations::default().mean_hours(), None);
+        assert_eq!(DurationTotal::default().mean_hours(), None);
     }
 }

@@ -17,8 +17,8 @@ use crate::finding::Finding;
 use crate::findings::FindingDetails;
 use crate::suggestions::{MatchSuggestion, MatchSuggestionDetails, SuggestionState};
 use crate::transition::{StoredTransition, TransitionRecord};
-use outcomes::Outcomes;
-use snapshots::Snapshot;
+use outcomes::OutcomeComparison;
+use snapshots::ControlRoomSnapshot;
 pub(crate) use snapshots::StoredSnapshot;
 
 /// Version of the rules that compute the control room, as responses name it.
@@ -36,7 +36,7 @@ pub(crate) const DESCRIPTION: &str = "`match_suggestions` has the 100 newest tha
     then the 20 newest of those accepted and rejected; `recent_transitions` the 100 newest; \
     `recurring_findings` the 100 riskiest of those reported by at least two audits, open ones \
     first; `snapshots` one each for 24h, 7d and 30d.\n\n\
-    Outcomes are of the last 30 days; the baseline is the 30 days before. A decision is a user's \
+    OutcomeComparison are of the last 30 days; the baseline is the 30 days before. A decision is a user's \
     first transition of a new or reopened finding; review time is the time until then. It is \
     `measuring` until both windows have 20 decisions, and `review_time_saved_hours` is the \
     baseline's mean less the current one, times the current decisions. `remediation_speed_hours` \
@@ -56,10 +56,10 @@ pub(crate) struct ControlRoom {
     calculation_version: String,
     generated_at: Timestamp,
     match_suggestions: Vec<MatchSuggestionDetails>,
-    outcomes: Outcomes,
+    outcomes: OutcomeComparison,
     recent_transitions: Vec<TransitionRecord>,
     recurring_findings: Vec<FindingDetails>,
-    snapshots: Vec<Snapshot>,
+    snapshots: Vec<ControlRoomSnapshot>,
 }
 
 document!(ControlRoom, "rooms");
@@ -92,7 +92,7 @@ pub(crate) fn rebuild(ctx: &Ctx) -> Result<ControlRoom> {
     ctx.publish(ControlRoomRebuilt {
         generated_at: room.generated_at,
         calculation_version: CALCULATION,
-        snapshot_ids: room.snapshots.iter().map(Snapshot::id).collect(),
+        snapshot_ids: room.snapshots.iter().map(ControlRoomSnapshot::id).collect(),
     });
     Ok(room)
 }

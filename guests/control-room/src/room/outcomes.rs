@@ -4,8 +4,8 @@ use area_sdk::prelude::*;
 use area_sdk::text::name;
 use area_sdk::{DocumentError, Scope};
 
-use super::activity::{self, ActivitySummary, Span};
-use crate::state::State;
+use super::activity::{self, ActivitySummary, TimeSpan};
+use crate::state::FindingState;
 use crate::transition::StoredTransition;
 
 /// Length of each of the two compared time windows, in seconds (30 days).
@@ -25,7 +25,8 @@ enum MeasurementStatus {
 
 /// Results of the work on findings in the last 30 days, compared with the 30 days before.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
-pub(super) struct Outcomes {
+#[schemars(rename = "Outcomes")]
+pub(super) struct OutcomeComparison {
     baseline_review_time_hours: Option<String>,
     current_review_time_hours: Option<String>,
     decision_sample_size: i64,
@@ -40,21 +41,24 @@ pub(super) struct Outcomes {
 
 /// Computes the results of the last 30 days, compared with the 30 days before. `current` is the
 /// activity of the last 30 days.
-pub(super) fn compute(scope: &Scope, current: ActivitySummary) -> Result<Outcomes, DocumentError> {
-    let earlier = Span { from: 2 * WINDOW_SECONDS, until: WINDOW_SECONDS };
+pub(super) fn compute(
+    scope: &Scope,
+    current: ActivitySummary,
+) -> Result<OutcomeComparison, DocumentError> {
+    let earlier = TimeSpan { from: 2 * WINDOW_SECONDS, until: WINDOW_SECONDS };
     let (now, before) = (current.decided, activity::decided(scope, earlier)?);
-    let by_people = |state: State| {
+    let by_people = |state: FindingState| {
         let all = scope.documents::<StoredTransition>().query();
         let some = all.equals("to_state", name(&state)).equals("by_person", true);
-        Span { from: WINDOW_SECONDS, until: 0 }.narrow(some, scope.now()).count()
+        TimeSpan { from: WINDOW_SECONDS, until: 0 }.narrow(some, scope.now()).count()
     };
     let measured = now.count >= LEAST_DECISIONS && before.count >= LEAST_DECISIONS;
-    Ok(Outcomes {
+    Ok(OutcomeComparison {
         baseline_review_time_hours: before.mean_hours(),
         current_review_time_hours: now.mean_hours(),
         decision_sample_size: now.count,
-        duplicates_collapsed: by_people(State::Duplicate)?,
-        false_positives_removed: by_people(State::FalsePositive)?,
+        duplicates_collapsed: by_people(FindingState::Duplicate)?,
+        false_positives_removed: by_people(FindingState::FalsePositive)?,
         measurement_status: if measured {
             MeasurementStatus::Measured
         } else {

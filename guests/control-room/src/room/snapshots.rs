@@ -7,16 +7,17 @@ use area_sdk::text::name;
 use area_sdk::{DocumentError, Scope, Value};
 
 use super::CALCULATION;
-use super::activity::{ActivitySummary, Span};
+use super::activity::{ActivitySummary, TimeSpan};
 use crate::decimal::{fixed, quotient};
 use crate::finding::Finding;
 use crate::severity::Severity;
-use crate::state::State;
+use crate::state::FindingState;
 use crate::transition::StoredTransition;
 
 /// A time window of a control room's snapshot; it ends now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-enum Window {
+#[schemars(rename = "Window")]
+enum TimeWindow {
     #[serde(rename = "24h")]
     Day,
     #[serde(rename = "7d")]
@@ -25,7 +26,7 @@ enum Window {
     Month,
 }
 
-impl Window {
+impl TimeWindow {
     const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
     fn seconds(self) -> i64 {
@@ -37,38 +38,39 @@ impl Window {
     }
 }
 
-type Counts = BTreeMap<String, u64>;
+type CountsByName = BTreeMap<String, u64>;
 
 /// Number of the workspace's findings by state, severity and impact, and the activity of one time
 /// window, at one time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(super) struct Snapshot {
-    architecture_impact_counts: Counts,
+#[schemars(rename = "Snapshot")]
+pub(super) struct ControlRoomSnapshot {
+    architecture_impact_counts: CountsByName,
     as_of: Timestamp,
     calculation_version: String,
-    counts: Counts,
+    counts: CountsByName,
     freshness_percent: Option<String>,
     id: Uuid,
     mttr_hours: Option<String>,
     recurring_count: u64,
     score: String,
-    severity_counts: Counts,
+    severity_counts: CountsByName,
     /// Number of transitions stored in the workspace when the snapshot was computed.
     source_transition_version: u64,
     time_to_decision_hours: Option<String>,
-    window: Window,
+    window: TimeWindow,
 }
 
 /// A snapshot of the control room, as stored by a rebuild.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSnapshot {
     #[serde(flatten)]
-    snapshot: Snapshot,
+    snapshot: ControlRoomSnapshot,
 }
 
 document!(StoredSnapshot, "snapshots");
 
-impl Snapshot {
+impl ControlRoomSnapshot {
     pub(super) fn id(&self) -> Uuid {
         self.id
     }
@@ -96,8 +98,8 @@ impl Snapshot {
 pub(super) fn activities(scope: &Scope) -> Result<[ActivitySummary; 3], DocumentError> {
     let mut activities = [ActivitySummary::default(); 3];
     let (mut so_far, mut until) = (ActivitySummary::default(), 0);
-    for (window, activity) in Window::ALL.iter().zip(&mut activities) {
-        let span = Span { from: window.seconds(), until };
+    for (window, activity) in TimeWindow::ALL.iter().zip(&mut activities) {
+        let span = TimeSpan { from: window.seconds(), until };
         so_far = so_far.and(ActivitySummary::of(scope, span)?);
         (*activity, until) = (so_far, span.from);
     }
@@ -108,16 +110,16 @@ pub(super) fn activities(scope: &Scope) -> Result<[ActivitySummary; 3], Document
 pub(super) fn compute(
     scope: &Scope,
     activities: [ActivitySummary; 3],
-) -> Result<Vec<Snapshot>, DocumentError> {
+) -> Result<Vec<ControlRoomSnapshot>, DocumentError> {
     let finding_counts = FindingCounts::of(scope)?;
     let stale = stale(scope)?;
-    let snapshot = |((window, activity), stale): ((Window, ActivitySummary), u64)| {
+    let snapshot = |((window, activity), stale): ((TimeWindow, ActivitySummary), u64)| {
         let kept = scope.documents::<StoredSnapshot>().query();
         let kept = kept.equals("window", name(&window)).first()?;
         let kept = kept.map(|kept| kept.value.snapshot);
         Ok(finding_counts.snapshot(scope, window, activity, stale).unless_kept(kept))
     };
-    Window::ALL.into_iter().zip(activities).zip(stale).map(snapshot).collect()
+    TimeWindow::ALL.into_iter().zip(activities).zip(stale).map(snapshot).collect()
 }
 
 /// Returns, for each time window, the number of open findings that no audit reported within the
@@ -126,7 +128,7 @@ pub(super) fn compute(
 fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
     let mut all = [0; 3];
     let (mut so_far, mut from) = (0, None);
-    for (window, stale) in Window::ALL.iter().zip(&mut all).rev() {
+    for (window, stale) in TimeWindow::ALL.iter().zip(&mut all).rev() {
         let until: Value = scope.now().plus_seconds(-window.seconds()).into();
         let open = scope.documents::<Finding>().query().equals("open", true);
         so_far += open.range("last_seen_at", from, Some(until.clone())).count()?;
@@ -137,9 +139,9 @@ fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
 
 /// Numbers of the workspace's findings that do not depend on a time window.
 struct FindingCounts {
-    counts: Counts,
-    open_by_severity: Counts,
-    open_by_impact: Counts,
+    counts: CountsByName,
+    open_by_severity: CountsByName,
+    open_by_impact: CountsByName,
     open: u64,
     recurring: u64,
     transitions: u64,
@@ -153,7 +155,7 @@ impl FindingCounts {
         let overdue = scope.documents::<Finding>().query().equals("open", true);
         let overdue = overdue.range("sla_due_at", None, Some(scope.now().into())).count()?;
         let mut finding_counts = Self {
-            counts: State::ALL.iter().map(|one| (name(one), 0)).collect(),
+            counts: FindingState::ALL.iter().map(|one| (name(one), 0)).collect(),
             open_by_severity: severities(),
             open_by_impact: severities(),
             open: 0,
@@ -162,7 +164,7 @@ impl FindingCounts {
         };
         let total = groups.iter().map(|(_, count)| count).sum();
         let open_states: Vec<String> =
-            State::ALL.iter().filter(|state| state.is_open()).map(name).collect();
+            FindingState::ALL.iter().filter(|state| state.is_open()).map(name).collect();
         for (values, count) in &groups {
             finding_counts.add(values, *count, &open_states);
         }
@@ -195,12 +197,12 @@ impl FindingCounts {
     fn snapshot(
         &self,
         scope: &Scope,
-        window: Window,
+        window: TimeWindow,
         activity: ActivitySummary,
         stale: u64,
-    ) -> Snapshot {
+    ) -> ControlRoomSnapshot {
         let fresh = self.open.saturating_sub(stale);
-        Snapshot {
+        ControlRoomSnapshot {
             architecture_impact_counts: self.open_by_impact.clone(),
             as_of: scope.now(),
             calculation_version: CALCULATION.to_owned(),
@@ -218,7 +220,7 @@ impl FindingCounts {
     }
 
     /// Returns the counts of findings by state together with the activity in a time window.
-    fn counts_with(&self, activity: ActivitySummary) -> Counts {
+    fn counts_with(&self, activity: ActivitySummary) -> CountsByName {
         let mut counts = self.counts.clone();
         counts.extend([
             ("window_created".to_owned(), activity.created),

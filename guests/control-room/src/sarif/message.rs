@@ -1,7 +1,7 @@
 //! Resolves SARIF messages: a text, or the id of a text of the rule, with arguments inserted.
 
-use super::model::{Message, Text};
-use super::rules::{FoundRule, Rules};
+use super::model::{Message, MessageString};
+use super::rules::{FoundRule, RuleIndex};
 use crate::text::clean;
 
 /// Maximum size of a result's stored message, in bytes.
@@ -14,7 +14,7 @@ const MOST_FILLED_BYTES: usize = 20 * MOST_BYTES;
 /// none.
 pub(super) fn resolve(
     message: Option<&Message>,
-    rules: &Rules<'_>,
+    rules: &RuleIndex<'_>,
     rule: &FoundRule<'_>,
 ) -> String {
     let Some(message) = message else { return String::new() };
@@ -25,7 +25,7 @@ pub(super) fn resolve(
 }
 
 /// Returns the `text` of a `multiformatMessageString`, trimmed; `None` if it is empty.
-pub(super) fn text(text: Option<&Text>) -> Option<&str> {
+pub(super) fn text(text: Option<&MessageString>) -> Option<&str> {
     text?.text.as_deref().map(str::trim).filter(|text| !text.is_empty())
 }
 

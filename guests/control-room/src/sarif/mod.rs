@@ -20,11 +20,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
-use crate::identity::IdentityGenerator;
+use crate::identity::FindingIdentityGenerator;
 use crate::text::clean;
 use model::{ExternalReferences, InlineExternalProperties, Log, Run};
 
-pub(crate) use results::Results;
+pub(crate) use results::ObservationIterator;
 pub(crate) use uri::is_absolute;
 
 /// The only supported value of `version` in a SARIF log.
@@ -38,20 +38,20 @@ const MOST_POINTER_BYTES: usize = 200;
 
 /// Reason why a SARIF log, or a run in it, is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct SarifRefusal {
     pub(crate) code: &'static str,
     /// Description of the error and how to fix it.
     pub(crate) detail: String,
 }
 
-impl Refusal {
+impl SarifRefusal {
     fn new(code: &'static str, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into() }
     }
 }
 
 /// The runs of a SARIF log, which are parsed one by one.
-pub(crate) struct Runs<'a> {
+pub(crate) struct SarifRuns<'a> {
     runs: Vec<&'a RawValue>,
     /// Items of the log's `inlineExternalProperties`, by lower-case GUID.
     inline: HashMap<String, InlineExternalProperties<'a>>,
@@ -68,7 +68,7 @@ pub(crate) struct RunKey {
 
 /// Paths and rules that a run of a scanner checked.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Coverage {
+pub(crate) struct ScanCoverage {
     /// Paths that the run checked: those in `artifacts`, and those in the locations of results.
     paths: BTreeSet<String>,
     /// Ids of the rules that the run's tool lists and checked; `None` if it lists none, so that any
@@ -76,7 +76,7 @@ pub(crate) struct Coverage {
     rules: Option<BTreeSet<String>>,
 }
 
-impl Coverage {
+impl ScanCoverage {
     /// Whether the run would have reported a finding of this rule in these files. A run that lists
     /// rules has checked no other rules.
     pub(crate) fn includes(&self, rule_id: &str, paths: &[String]) -> bool {
@@ -103,11 +103,14 @@ pub(crate) struct ScanRun<'a> {
 }
 
 /// Parses a SARIF log without parsing its runs.
-pub(crate) fn open(bytes: &[u8]) -> Result<Runs<'_>, Refusal> {
+pub(crate) fn open(bytes: &[u8]) -> Result<SarifRuns<'_>, SarifRefusal> {
     let text = std::str::from_utf8(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).map_err(
         |error| {
             let at = error.valid_up_to();
-            Refusal::new("not_utf8", format!("Byte {at} is not UTF-8; save the file as UTF-8."))
+            SarifRefusal::new(
+                "not_utf8",
+                format!("Byte {at} is not UTF-8; save the file as UTF-8."),
+            )
         },
     )?;
     let log: Log<'_> = parse(text, "")?;
@@ -116,15 +119,15 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Runs<'_>, Refusal> {
         Some(other) => {
             let other = truncate_bytes(other, 50);
             let detail = format!("/version is {other:?}; write SARIF {VERSION}.");
-            return Err(Refusal::new("sarif_version_unsupported", detail));
+            return Err(SarifRefusal::new("sarif_version_unsupported", detail));
         }
         None => {
             let detail = format!("/version is missing; a SARIF log has \"{VERSION}\" there.");
-            return Err(Refusal::new("not_sarif", detail));
+            return Err(SarifRefusal::new("not_sarif", detail));
         }
     }
     let runs = log.runs.ok_or_else(|| {
-        Refusal::new("not_sarif", "/runs is missing; write [] if no tool was run.")
+        SarifRefusal::new("not_sarif", "/runs is missing; write [] if no tool was run.")
     })?;
     let mut inline = HashMap::new();
     for properties in log.inline.unwrap_or_default() {
@@ -132,16 +135,16 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Runs<'_>, Refusal> {
             inline.entry(guid.to_ascii_lowercase()).or_insert(properties);
         }
     }
-    Ok(Runs { runs, inline })
+    Ok(SarifRuns { runs, inline })
 }
 
-impl<'a> Runs<'a> {
+impl<'a> SarifRuns<'a> {
     pub(crate) fn len(&self) -> usize {
         self.runs.len()
     }
 
     /// Returns an iterator over the parsed runs; an item is an error if the run is refused.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Result<ScanRun<'a>, Refusal>> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Result<ScanRun<'a>, SarifRefusal>> + '_ {
         let mut inline = InlineExternalResults { by_guid: &self.inline, taken: HashSet::new() };
         let runs = self.runs.iter().enumerate();
         runs.map(move |(at, run)| ScanRun::read(at, run.get(), &mut inline))
@@ -153,7 +156,7 @@ impl<'a> ScanRun<'a> {
         at: usize,
         text: &'a str,
         inline: &mut InlineExternalResults<'_, 'a>,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, SarifRefusal> {
         let mut run: Run<'a> = parse(text, &format!("/runs/{at}"))?;
         refuse_unread(&run, at)?;
         inline.fetch_results(&mut run, at)?;
@@ -165,7 +168,7 @@ impl<'a> ScanRun<'a> {
                 "/runs/{at}/tool/driver/name is missing; findings are identified by their tool, \
                 so add its name there."
             );
-            return Err(Refusal::new("sarif_tool_missing", detail));
+            return Err(SarifRefusal::new("sarif_tool_missing", detail));
         }
         let version = driver
             .and_then(|driver| driver.semantic_version.as_ref().or(driver.version.as_ref()))
@@ -186,21 +189,24 @@ impl<'a> ScanRun<'a> {
 
     /// Parses every result of the run, and returns the paths and rules that the run checked.
     /// Refuses the run if a result is invalid.
-    pub(crate) fn check(&self) -> Result<Coverage, Refusal> {
+    pub(crate) fn check(&self) -> Result<ScanCoverage, SarifRefusal> {
         results::check(self)
     }
 
     /// Returns an iterator over the run's findings as observations. `identities` continues the
     /// counts of earlier runs. `None` if the run has no list of results.
-    pub(crate) fn results(&self, identities: IdentityGenerator) -> Option<Results<'_, 'a>> {
-        Results::of(self, identities)
+    pub(crate) fn results(
+        &self,
+        identities: FindingIdentityGenerator,
+    ) -> Option<ObservationIterator<'_, 'a>> {
+        ObservationIterator::of(self, identities)
     }
 }
 
 /// Refuses a run that refers to properties outside of the run on which findings depend: if they
 /// were ignored, a failed invocation would count as successful, and results would have other
 /// severities or paths.
-fn refuse_unread(run: &Run<'_>, at: usize) -> Result<(), Refusal> {
+fn refuse_unread(run: &Run<'_>, at: usize) -> Result<(), SarifRefusal> {
     match run.elsewhere.as_ref().and_then(ExternalReferences::unread) {
         None => Ok(()),
         Some(name) => {
@@ -208,7 +214,7 @@ fn refuse_unread(run: &Run<'_>, at: usize) -> Result<(), Refusal> {
                 "/runs/{at}/externalPropertyFileReferences/{name} refers to properties outside of \
                 the run, which are not read; write them into the run."
             );
-            Err(Refusal::new("sarif_properties_elsewhere", detail))
+            Err(SarifRefusal::new("sarif_properties_elsewhere", detail))
         }
     }
 }
@@ -224,14 +230,14 @@ struct InlineExternalResults<'r, 'a> {
 impl<'a> InlineExternalResults<'_, 'a> {
     /// Adds the results that a run references to the run, each list once. Refuses references to
     /// other files and to results of another run.
-    fn fetch_results(&mut self, run: &mut Run<'a>, at: usize) -> Result<(), Refusal> {
+    fn fetch_results(&mut self, run: &mut Run<'a>, at: usize) -> Result<(), SarifRefusal> {
         let elsewhere = run.elsewhere.take().and_then(|elsewhere| elsewhere.results);
         let mut seen = HashSet::new();
         for (index, reference) in elsewhere.into_iter().flatten().enumerate() {
             let guid = reference.guid.as_deref().unwrap_or_default().to_ascii_lowercase();
             let refused = |code, why| {
                 let pointer = format!("/runs/{at}/externalPropertyFileReferences/results/{index}");
-                Refusal::new(code, format!("{pointer} {why}"))
+                SarifRefusal::new(code, format!("{pointer} {why}"))
             };
             let Some(found) = self.by_guid.get(&guid) else {
                 let why = "refers to another file; send one log that contains the results.";
@@ -258,7 +264,7 @@ fn category_of(id: &str) -> &str {
 
 /// Parses JSON of a SARIF log. Errors have a JSON Pointer to the position, with `root` as its
 /// beginning.
-fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, Refusal> {
+fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, SarifRefusal> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let pointer = format!("{root}{}", pointer(error.path()));
@@ -266,10 +272,12 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str, root: &str) -> Result<T, Refusal
         let error = error.into_inner();
         let code = if error.is_data() { "sarif_invalid" } else { "not_json" };
         let place = if pointer.is_empty() { "The log" } else { &pointer };
-        Refusal::new(code, format!("{place}: {}.", clean(&error.to_string(), 300)))
+        SarifRefusal::new(code, format!("{place}: {}.", clean(&error.to_string(), 300)))
     });
     let value = read?;
-    deserializer.end().map_err(|error| Refusal::new("not_json", format!("The log: {error}.")))?;
+    deserializer
+        .end()
+        .map_err(|error| SarifRefusal::new("not_json", format!("The log: {error}.")))?;
     Ok(value)
 }
 

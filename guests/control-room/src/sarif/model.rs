@@ -89,7 +89,7 @@ pub(super) struct ToolComponent {
     pub(super) version: Option<String>,
     pub(super) semantic_version: Option<String>,
     pub(super) rules: Option<Vec<Rule>>,
-    pub(super) global_message_strings: Option<BTreeMap<String, Text>>,
+    pub(super) global_message_strings: Option<BTreeMap<String, MessageString>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -98,28 +98,28 @@ pub(super) struct Rule {
     pub(super) id: Option<String>,
     pub(super) guid: Option<String>,
     pub(super) name: Option<String>,
-    pub(super) short_description: Option<Text>,
-    pub(super) full_description: Option<Text>,
-    pub(super) message_strings: Option<BTreeMap<String, Text>>,
-    pub(super) default_configuration: Option<Configuration>,
+    pub(super) short_description: Option<MessageString>,
+    pub(super) full_description: Option<MessageString>,
+    pub(super) message_strings: Option<BTreeMap<String, MessageString>>,
+    pub(super) default_configuration: Option<RuleConfiguration>,
     pub(super) relationships: Option<Vec<Relationship>>,
     #[serde(default)]
     pub(super) properties: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Text {
+pub(super) struct MessageString {
     pub(super) text: Option<String>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Configuration {
+pub(super) struct RuleConfiguration {
     pub(super) level: Option<String>,
     #[serde(default)]
     enabled: Value,
 }
 
-impl Configuration {
+impl RuleConfiguration {
     /// Whether the configuration enables the rule; true without `enabled` (SARIF 3.50.2).
     pub(super) fn is_enabled(&self) -> bool {
         self.enabled != Value::Bool(false)
@@ -161,13 +161,13 @@ pub(super) struct Invocation {
     pub(super) execution_successful: Option<bool>,
     #[serde(default, deserialize_with = "perhaps")]
     pub(super) working_directory: Option<ArtifactLocation>,
-    pub(super) rule_configuration_overrides: Option<Vec<Override>>,
+    pub(super) rule_configuration_overrides: Option<Vec<ConfigurationOverride>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Override {
+pub(super) struct ConfigurationOverride {
     pub(super) descriptor: Option<DescriptorReference>,
-    pub(super) configuration: Option<Configuration>,
+    pub(super) configuration: Option<RuleConfiguration>,
 }
 
 #[derive(Deserialize)]
@@ -196,7 +196,7 @@ pub(super) struct ArtifactLocation {
 /// Members of a `result` by which results are grouped: references to the rule, and fingerprints.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RuleReference<'a> {
+pub(super) struct ResultGroupingKey<'a> {
     pub(super) rule_id: Option<String>,
     pub(super) rule_index: Option<i64>,
     pub(super) rule: Option<DescriptorReference>,
@@ -273,7 +273,7 @@ pub(super) struct Region {
     pub(super) end_line: Option<i64>,
     #[serde(default, deserialize_with = "whole")]
     pub(super) end_column: Option<i64>,
-    pub(super) snippet: Option<Text>,
+    pub(super) snippet: Option<MessageString>,
 }
 
 #[derive(Deserialize)]

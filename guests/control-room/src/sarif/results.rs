@@ -7,14 +7,14 @@ use serde_json::Map;
 use serde_json::value::RawValue;
 
 use super::model::{
-    ArtifactLocation, Location, LogicalLocation, ResultObject, RuleReference, Suppression,
+    ArtifactLocation, Location, LogicalLocation, ResultGroupingKey, ResultObject, Suppression,
 };
-use super::rules::{self, FoundRule, Rules};
-use super::uri::BaseLocations;
-use super::{Coverage, Refusal, ScanRun, message, parse, weakness};
-use crate::identity::{IdentityGenerator, ResultKey, Traits, is_of_commit};
+use super::rules::{self, FoundRule, RuleIndex};
+use super::uri::ArtifactLocationResolver;
+use super::{SarifRefusal, ScanCoverage, ScanRun, message, parse, weakness};
+use crate::identity::{FindingIdentityGenerator, ResultKey, ResultTraits, is_of_commit};
 use crate::observation::{
-    EqualOrdinal, FindingLocation, MOST_LOCATIONS, Observation, SourceKind, SourceTool,
+    EqualResultOrdinal, FindingLocation, MOST_LOCATIONS, ResultObservation, SourceKind, SourceTool,
 };
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
@@ -29,33 +29,33 @@ const MOST_SNIPPET_BYTES: usize = 20_000;
 const NOT_FINDINGS: [&str; 3] = ["pass", "notApplicable", "informational"];
 
 /// Iterator over the results of a SARIF run that are findings, converted to observations.
-pub(crate) struct Results<'r, 'a> {
+pub(crate) struct ObservationIterator<'r, 'a> {
     run: &'r ScanRun<'a>,
-    rules: Rules<'r>,
-    places: BaseLocations<'r>,
-    identities: IdentityGenerator,
+    rules: RuleIndex<'r>,
+    places: ArtifactLocationResolver<'r>,
+    identities: FindingIdentityGenerator,
     left: std::vec::IntoIter<(usize, &'a RawValue)>,
 }
 
-impl<'r, 'a> Results<'r, 'a> {
-    pub(super) fn of(run: &'r ScanRun<'a>, identities: IdentityGenerator) -> Option<Self> {
+impl<'r, 'a> ObservationIterator<'r, 'a> {
+    pub(super) fn of(run: &'r ScanRun<'a>, identities: FindingIdentityGenerator) -> Option<Self> {
         let content = &run.run;
         let invocations = content.invocations.as_deref().unwrap_or_default();
         Some(Self {
             run,
-            rules: Rules::of(content.tool.as_ref()?, invocations),
-            places: BaseLocations::of(content),
+            rules: RuleIndex::of(content.tool.as_ref()?, invocations),
+            places: ArtifactLocationResolver::of(content),
             identities,
             left: by_rule(content.results.as_ref()?).into_iter(),
         })
     }
 
     /// Returns the counts of identities so far, for another run of the same analysis.
-    pub(crate) fn into_identities(self) -> IdentityGenerator {
+    pub(crate) fn into_identities(self) -> FindingIdentityGenerator {
         self.identities
     }
 
-    fn observe(&mut self, result: &ResultObject) -> Observation {
+    fn observe(&mut self, result: &ResultObject) -> ResultObservation {
         let rule = self.rules.find(result);
         let said = message::resolve(result.message.as_ref(), &self.rules, &rule);
         let snippet = snippet(result);
@@ -68,7 +68,7 @@ impl<'r, 'a> Results<'r, 'a> {
             result.properties.as_ref().unwrap_or(&none_said),
             rule.properties().unwrap_or(&none_of_rule),
         ];
-        Observation {
+        ResultObservation {
             identity,
             former_identity,
             equals,
@@ -114,10 +114,10 @@ impl<'r, 'a> Results<'r, 'a> {
         looks: &ResultSubject,
         said: &str,
         snippet: Option<&str>,
-    ) -> (String, Option<String>, Option<EqualOrdinal>) {
+    ) -> (String, Option<String>, Option<EqualResultOrdinal>) {
         let none = BTreeMap::new();
         let path = looks.locations.first().and_then(|place| place.path.as_deref());
-        let traits = Traits {
+        let traits = ResultTraits {
             fingerprints: result.fingerprints.as_ref().unwrap_or(&none),
             partial_fingerprints: result.partial_fingerprints.as_ref().unwrap_or(&none),
             purl: looks.purl.as_deref(),
@@ -128,18 +128,18 @@ impl<'r, 'a> Results<'r, 'a> {
         };
         let key = ResultKey::of(&traits);
         let former_path = looks.former_path.as_deref().unwrap_or_default();
-        let former = ResultKey::former(&Traits { path: former_path, ..traits });
+        let former = ResultKey::former(&ResultTraits { path: former_path, ..traits });
         let mut next =
             |key: &ResultKey| self.identities.next(&self.run.subject.tool, &rule.id, key);
         let (identity, ordinal) = next(&key);
         let former_identity = (former != key).then(|| next(&former).0);
-        let equals = key.is_without_path().then_some(EqualOrdinal { key, ordinal });
+        let equals = key.is_without_path().then_some(EqualResultOrdinal { key, ordinal });
         (identity, former_identity, equals)
     }
 }
 
-impl Iterator for Results<'_, '_> {
-    type Item = Result<Observation, Refusal>;
+impl Iterator for ObservationIterator<'_, '_> {
+    type Item = Result<ResultObservation, SarifRefusal>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -161,7 +161,7 @@ fn by_rule<'a>(results: &[&'a RawValue]) -> Vec<(usize, &'a RawValue)> {
     let mut all: Vec<_> = results.iter().copied().enumerate().collect();
     // A result that cannot be parsed here is reported when it is read.
     all.sort_by_cached_key(|(_, text)| {
-        let RuleReference { rule_id, rule_index, rule, fingerprints, partial_fingerprints } =
+        let ResultGroupingKey { rule_id, rule_index, rule, fingerprints, partial_fingerprints } =
             serde_json::from_str(text.get()).unwrap_or_default();
         let (id, index) = rule.map_or((None, None), |rule| (rule.id, rule.index));
         let parts = partial_fingerprints.into_iter().flatten();
@@ -172,14 +172,14 @@ fn by_rule<'a>(results: &[&'a RawValue]) -> Vec<(usize, &'a RawValue)> {
     all
 }
 
-fn read(run: &ScanRun<'_>, index: usize, text: &RawValue) -> Result<ResultObject, Refusal> {
+fn read(run: &ScanRun<'_>, index: usize, text: &RawValue) -> Result<ResultObject, SarifRefusal> {
     parse(text.get(), &format!("/runs/{}/results/{index}", run.at))
 }
 
 /// Parses every result of a run, and returns the paths and rules that the run checked. The first
 /// invalid result refuses the run.
-pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
-    let places = BaseLocations::of(&run.run);
+pub(super) fn check(run: &ScanRun<'_>) -> Result<ScanCoverage, SarifRefusal> {
+    let places = ArtifactLocationResolver::of(&run.run);
     let listed =
         run.run.artifacts.iter().flatten().filter_map(|artifact| artifact.location.as_ref());
     let mut paths: BTreeSet<String> = listed.filter_map(|location| places.path(location)).collect();
@@ -190,7 +190,7 @@ pub(super) fn check(run: &ScanRun<'_>) -> Result<Coverage, Refusal> {
     }
     let invocations = run.run.invocations.as_deref().unwrap_or_default();
     let rules = run.run.tool.as_ref().and_then(|tool| rules::checked(tool, invocations));
-    Ok(Coverage { paths, rules })
+    Ok(ScanCoverage { paths, rules })
 }
 
 /// Locations, package and advisory that a SARIF result is about.
@@ -219,7 +219,7 @@ fn is_finding(result: &ResultObject) -> bool {
 
 /// Returns the level of a SARIF result by the rules of 3.27.10: its own `level`; `none` if its
 /// `kind` is not `fail`; otherwise the level of its rule.
-fn level<'t>(result: &'t ResultObject, rules: &Rules<'t>, rule: &FoundRule<'t>) -> &'t str {
+fn level<'t>(result: &'t ResultObject, rules: &RuleIndex<'t>, rule: &FoundRule<'t>) -> &'t str {
     match (result.level.as_deref(), result.kind.as_deref()) {
         (Some(level), _) => level,
         (None, Some(kind)) if kind != "fail" => "none",
@@ -246,7 +246,7 @@ fn title(rule: &FoundRule<'_>, said: &str) -> String {
 }
 
 /// Returns the path of the file in a result's location; `None` if there is none.
-fn path(places: &BaseLocations<'_>, location: &Location) -> Option<String> {
+fn path(places: &ArtifactLocationResolver<'_>, location: &Location) -> Option<String> {
     places.path(artifact_location(location)?)
 }
 
@@ -254,7 +254,7 @@ fn artifact_location(location: &Location) -> Option<&ArtifactLocation> {
     location.physical_location.as_ref()?.artifact_location.as_ref()
 }
 
-fn place(places: &BaseLocations<'_>, location: &Location) -> FindingLocation {
+fn place(places: &ArtifactLocationResolver<'_>, location: &Location) -> FindingLocation {
     let physical = location.physical_location.as_ref();
     let region = physical.and_then(|physical| physical.region.as_ref());
     let logical = location.logical_locations.as_ref().and_then(|names| names.first());

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::message::text;
 use super::model::{
-    Configuration, DescriptorReference, Invocation, ResultObject, Rule, Tool, ToolComponent,
+    DescriptorReference, Invocation, ResultObject, Rule, RuleConfiguration, Tool, ToolComponent,
 };
 use crate::text::clean;
 
@@ -15,7 +15,7 @@ use crate::text::clean;
 const MOST_ID_BYTES: usize = 300;
 
 /// Index of the rules that the driver and the extensions of a SARIF run declare.
-pub(super) struct Rules<'a> {
+pub(super) struct RuleIndex<'a> {
     components: Vec<&'a ToolComponent>,
     /// Indexes of the tool's components (driver and extensions) by lower-case GUID; the first of
     /// equal ones.
@@ -29,13 +29,13 @@ pub(super) struct Rules<'a> {
     by_component: Vec<RuleTree<'a>>,
     by_guid: HashMap<String, RulePosition>,
     /// For each invocation, the configurations in `ruleConfigurationOverrides`, by rule.
-    overrides: Vec<HashMap<RulePosition, &'a Configuration>>,
+    overrides: Vec<HashMap<RulePosition, &'a RuleConfiguration>>,
 }
 
 /// Returns the ids of the rules that a tool lists and at least one invocation enables; `None` if it
 /// lists none.
 pub(super) fn checked(tool: &Tool, invocations: &[Invocation]) -> Option<BTreeSet<String>> {
-    let rules = Rules::of(tool, invocations);
+    let rules = RuleIndex::of(tool, invocations);
     let mut listed = rules.each().filter(|(_, rule)| rule.id.is_some()).peekable();
     listed.peek()?;
     let overridden = rules.overridden();
@@ -50,7 +50,7 @@ pub(super) fn checked(tool: &Tool, invocations: &[Invocation]) -> Option<BTreeSe
 type RulePosition = (usize, usize);
 
 /// Number of invocations that override a rule's configuration, and whether one of them enables it.
-type RuleOverrides = (usize, bool);
+type RuleOverrideSummary = (usize, bool);
 
 /// Positions of rules by rule id. Ids are hierarchical (SARIF 3.52.4): a node is a part between
 /// slashes. So a search takes one look-up for each part of an id, however long the id is.
@@ -94,7 +94,7 @@ pub(super) struct FoundRule<'a> {
     place: Option<RulePosition>,
 }
 
-impl<'a> Rules<'a> {
+impl<'a> RuleIndex<'a> {
     pub(super) fn of(tool: &'a Tool, invocations: &'a [Invocation]) -> Self {
         let extensions = tool.extensions.iter().flatten();
         let components: Vec<&ToolComponent> = tool.driver.iter().chain(extensions).collect();
@@ -122,8 +122,8 @@ impl<'a> Rules<'a> {
 
     /// Returns the positions of the rules whose configuration invocations override, with a summary
     /// of the overrides.
-    fn overridden(&self) -> HashMap<RulePosition, RuleOverrides> {
-        let mut overridden = HashMap::<_, RuleOverrides>::new();
+    fn overridden(&self) -> HashMap<RulePosition, RuleOverrideSummary> {
+        let mut overridden = HashMap::<_, RuleOverrideSummary>::new();
         for (place, configuration) in self.overrides.iter().flatten() {
             let (invocations, is_enabled) = overridden.entry(*place).or_default();
             *invocations += 1;
@@ -133,8 +133,8 @@ impl<'a> Rules<'a> {
     }
 
     /// Whether at least one invocation checks a rule, by its override or by the rule's default.
-    fn is_enabled(&self, rule: &Rule, (overriding, is_enabled): RuleOverrides) -> bool {
-        let default = rule.default_configuration.as_ref().is_none_or(Configuration::is_enabled);
+    fn is_enabled(&self, rule: &Rule, (overriding, is_enabled): RuleOverrideSummary) -> bool {
+        let default = rule.default_configuration.as_ref().is_none_or(RuleConfiguration::is_enabled);
         let by_default = self.overrides.is_empty() || overriding < self.overrides.len();
         is_enabled || default && by_default
     }
@@ -161,7 +161,10 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn overrides_of(&self, invocation: &'a Invocation) -> HashMap<RulePosition, &'a Configuration> {
+    fn overrides_of(
+        &self,
+        invocation: &'a Invocation,
+    ) -> HashMap<RulePosition, &'a RuleConfiguration> {
         let all = invocation.rule_configuration_overrides.iter().flatten();
         all.filter_map(|set| {
             let descriptor = set.descriptor.as_ref()?;

@@ -10,23 +10,23 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::observation::Observation;
+use crate::observation::ResultObservation;
 use crate::severity::{Severity, SeveritySource};
 
 const REPOSITORY: Uuid = Uuid::from_u128(1);
 
 /// Parses a SARIF log. Returns the observations of each run, or the reason why the run is refused.
-fn read(bytes: &[u8]) -> Result<Vec<Result<Vec<Observation>, Refusal>>, Refusal> {
-    let observe = |run: Result<ScanRun<'_>, Refusal>| {
+fn read(bytes: &[u8]) -> Result<Vec<Result<Vec<ResultObservation>, SarifRefusal>>, SarifRefusal> {
+    let observe = |run: Result<ScanRun<'_>, SarifRefusal>| {
         let run = run?;
         run.check()?;
-        let identities = IdentityGenerator::new(WORKSPACE, REPOSITORY);
+        let identities = FindingIdentityGenerator::new(WORKSPACE, REPOSITORY);
         run.results(identities).into_iter().flatten().collect()
     };
     Ok(open(bytes)?.iter().map(observe).collect())
 }
 
-fn only(log: serde_json::Value) -> Observation {
+fn only(log: serde_json::Value) -> ResultObservation {
     let mut runs = read(log.to_string().as_bytes()).expect("a log");
     runs.remove(0).expect("a run").remove(0)
 }
@@ -51,7 +51,7 @@ fn results_come_rule_by_rule_and_are_the_findings_they_were() {
         let log = json!({ "version": "2.1.0", "runs": [run] }).to_string();
         read(log.as_bytes()).expect("a log").remove(0).expect("a run")
     };
-    let seen = |observation: &Observation| {
+    let seen = |observation: &ResultObservation| {
         (observation.source.rule_id.clone(), observation.locations[0].start_line)
     };
     let mixed = log(&results);
@@ -60,7 +60,7 @@ fn results_come_rule_by_rule_and_are_the_findings_they_were() {
     assert_eq!(order, expected.map(|(rule, line)| (rule.to_owned(), Some(line))));
     // Equal results are numbered in the order of the file.
     let alone = log(&[results[0].clone(), results[2].clone()]);
-    let identities = |all: &[Observation]| -> Vec<String> {
+    let identities = |all: &[ResultObservation]| -> Vec<String> {
         all.iter().map(|one| one.identity.clone()).collect()
     };
     assert_eq!(identities(&mixed)[2..], identities(&alone));
@@ -164,7 +164,7 @@ fn every_file_of_the_corpus_is_read_or_refused_as_it_should_be() {
     }
 }
 
-fn of_corpus(name: &str) -> Option<Vec<Observation>> {
+fn of_corpus(name: &str) -> Option<Vec<ResultObservation>> {
     let bytes = std::fs::read(corpus("sarif")?.join(name)).expect("a file");
     Some(read(&bytes).expect("a log").remove(0).expect("a run"))
 }
@@ -187,7 +187,7 @@ fn severities_of_real_scanners_come_from_where_they_say_them() {
     assert_eq!(grype[0].rating.cvss_tenths, Some(82));
     assert_eq!(grype[0].rating.scanner_severity, "note");
     let flawfinder = of_corpus("flawfinder.sarif").expect("the corpus");
-    let by_rule = |one: &Observation| one.rating.risk_severity == Severity::High;
+    let by_rule = |one: &ResultObservation| one.rating.risk_severity == Severity::High;
     assert!(flawfinder.iter().any(by_rule), "the rule's default level");
     let semgrep = sources("semgrep-owasp-benchmark.sarif").expect("the corpus");
     assert!(semgrep.keys().all(|(_, source)| source == "Level"), "{semgrep:?}");

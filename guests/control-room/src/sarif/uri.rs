@@ -17,7 +17,7 @@ const MOST_BASES: usize = 16;
 const SOURCE_ROOT: &str = "%SRCROOT%";
 
 /// `originalUriBaseIds` and `artifacts` of a run, with which artifact locations are resolved.
-pub(super) struct BaseLocations<'a> {
+pub(super) struct ArtifactLocationResolver<'a> {
     bases: Option<&'a BTreeMap<String, ArtifactLocation>>,
     artifacts: &'a [Artifact],
     /// Absolute paths of folders that may be the root of the scanned repository, most certain
@@ -25,7 +25,7 @@ pub(super) struct BaseLocations<'a> {
     roots: Vec<String>,
 }
 
-impl<'a> BaseLocations<'a> {
+impl<'a> ArtifactLocationResolver<'a> {
     pub(super) fn of(run: &'a Run<'_>) -> Self {
         let bases = run.original_uri_base_ids.as_ref();
         let artifacts = run.artifacts.as_deref().unwrap_or_default();
@@ -231,7 +231,7 @@ mod tests {
         run["originalUriBaseIds"] = bases;
         let run = run.to_string();
         let run: Run<'_> = serde_json::from_str(&run).expect("a run");
-        BaseLocations::of(&run).path(&location)
+        ArtifactLocationResolver::of(&run).path(&location)
     }
 
     fn plain(uri: &str) -> String {
@@ -323,7 +323,7 @@ mod tests {
             let run: Run<'_> = serde_json::from_str(&run).expect("a run");
             let location = json!({ "uri": uri });
             let location = serde_json::from_value(location).expect("a location");
-            let path = BaseLocations::of(&run).path(&location);
+            let path = ArtifactLocationResolver::of(&run).path(&location);
             assert_eq!(path.as_deref(), Some(expected), "{uri}");
         }
     }
@@ -367,7 +367,7 @@ mod tests {
             let run: Run<'_> = serde_json::from_str(&run).expect("a run");
             let location = json!({ "uri": uri, "uriBaseId": base });
             let location = serde_json::from_value(location).expect("a location");
-            let places = BaseLocations::of(&run);
+            let places = ArtifactLocationResolver::of(&run);
             assert_eq!(places.path(&location).as_deref(), Some(expected), "{uri} {base}");
             assert_eq!(places.former_path(&location).as_deref(), Some(uri), "{uri} {base}");
         }

@@ -4,7 +4,7 @@ use area_sdk::testing::USER;
 use proptest::prelude::*;
 
 use super::*;
-use crate::state::{Actor, State};
+use crate::state::{Actor, FindingState};
 
 fn code(problem: &area_sdk::Problem) -> Option<&str> {
     problem.code.as_deref()
@@ -251,14 +251,14 @@ fn findings_are_filtered() {
 /// An event that may change the state of a finding.
 #[derive(Clone, Copy, Debug)]
 enum LifecycleEvent {
-    Asked(State),
+    Asked(FindingState),
     Seen,
     Missed,
     Failed,
 }
 
 fn happenings() -> impl Strategy<Value = Vec<LifecycleEvent>> {
-    let asked = prop::sample::select(State::ALL.to_vec()).prop_map(LifecycleEvent::Asked);
+    let asked = prop::sample::select(FindingState::ALL.to_vec()).prop_map(LifecycleEvent::Asked);
     let one = prop_oneof![
         4 => asked,
         2 => Just(LifecycleEvent::Seen),
@@ -281,12 +281,12 @@ proptest! {
             match happening {
                 LifecycleEvent::Asked(to) => {
                     let mut body = json!({ "to_state": to });
-                    if to == State::AcceptedRisk {
+                    if to == FindingState::AcceptedRisk {
                         body["reason"] = json!("r");
                         body["expires_at"] = json!(workspace.now().plus_seconds(1_000_000));
                     }
                     let state = workspace.finding("R1")["state"].clone();
-                    let from: State = serde_json::from_value(state).expect("a state");
+                    let from: FindingState = serde_json::from_value(state).expect("a state");
                     let done = workspace.host.call(workspace.transition(&finding, body)).is_ok();
                     prop_assert_eq!(done, from.next(Actor::Person).contains(&to));
                     let _ = workspace.host.take_jobs();
@@ -307,12 +307,12 @@ proptest! {
         for (index, record) in records.iter().enumerate() {
             prop_assert_eq!(&record["version"], &json!(index + 1));
             prop_assert_eq!(&record["from_state"], &at);
-            let to: State = serde_json::from_value(record["to_state"].clone()).expect("a state");
-            if let Ok(from) = serde_json::from_value::<State>(at.clone()) {
+            let to: FindingState = serde_json::from_value(record["to_state"].clone()).expect("a state");
+            if let Ok(from) = serde_json::from_value::<FindingState>(at.clone()) {
                 let mover = if record["actor_id"].is_null() { Actor::Service } else { Actor::Person };
                 prop_assert!(from.next(mover).contains(&to), "{:?} {:?} {:?}", from, mover, to);
             }
-            prop_assert!(to != State::Verified || record["actor_id"].is_null());
+            prop_assert!(to != FindingState::Verified || record["actor_id"].is_null());
             at = record["to_state"].clone();
         }
         let last = workspace.finding("R1");

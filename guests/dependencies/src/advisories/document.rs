@@ -64,13 +64,13 @@ document!(AffectedPackage, "affected_packages");
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AdvisoryName")]
 pub(crate) struct AdvisoryNameEntry {
-    pub(crate) advisories: Vec<AdvisoryReference>,
+    pub(crate) advisories: Vec<AdvisoryIdentity>,
 }
 
 /// An advisory that has a certain name: its id, its aliases, and whether it is withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "NamedAdvisory")]
-pub(crate) struct AdvisoryReference {
+pub(crate) struct AdvisoryIdentity {
     pub(crate) advisory_id: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) withdrawn: bool,
@@ -161,8 +161,8 @@ impl StoredAdvisory {
         1_000 + self.details.len() + 100 * names + affected
     }
 
-    pub(crate) fn named(&self) -> AdvisoryReference {
-        AdvisoryReference {
+    pub(crate) fn named(&self) -> AdvisoryIdentity {
+        AdvisoryIdentity {
             advisory_id: self.advisory_id.clone(),
             aliases: self.aliases.clone(),
             withdrawn: self.withdrawn.is_some(),

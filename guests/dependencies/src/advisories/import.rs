@@ -9,7 +9,7 @@ use area_sdk::{DocumentError, JobOptions, Scope};
 use super::document::{AdvisoryNameEntry, AffectedPackage, StoredAdvisory};
 use super::mentions;
 use crate::osv::{Osv, Rating};
-use crate::reevaluate::Reevaluate;
+use crate::reevaluate::ReevaluationJob;
 
 /// Effect of an imported OSV record on the stored advisory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +61,7 @@ impl ReevaluationTargets {
         let later = self.withdrawn_later.into_iter().map(|(at, targets)| (Some(at), targets));
         for (at, (packages, names)) in now.chain(later) {
             if !packages.is_empty() || !names.is_empty() {
-                let job = Reevaluate::new(packages, names);
+                let job = ReevaluationJob::new(packages, names);
                 scope.enqueue_with(&job, JobOptions { at, ..JobOptions::default() });
             }
         }

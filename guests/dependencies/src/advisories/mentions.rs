@@ -124,24 +124,24 @@ pub(crate) fn limitation(scope: &Scope) -> Result<Option<String>, DocumentError>
 /// Job that stores the mentions (`upstream`, `related`) of advisories that were imported by
 /// versions of this area without mentions.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct IndexMentions {
+pub(crate) struct MentionIndexJob {
     /// Id of the last advisory whose mentions the job stored; `None` before the first.
     after: Option<String>,
 }
 
-job!(IndexMentions, "index_mentions");
+job!(MentionIndexJob, "index_mentions");
 
 /// Enqueues the job that stores the mentions of all advisories, unless it has finished before.
 pub(crate) fn ensure(scope: &Scope) -> Result<(), DocumentError> {
     if scope.documents::<MentionIndexCompletion>().find(INDEX)?.is_none() {
         let later = JobOptions { at: None, resource: None, dedupe_key: Some(INDEX.to_owned()) };
-        scope.enqueue_with(&IndexMentions { after: None }, later);
+        scope.enqueue_with(&MentionIndexJob { after: None }, later);
     }
     Ok(())
 }
 
 /// Runs one step of the job that stores the mentions of all advisories.
-pub(crate) fn index(ctx: &JobCtx, mut job: IndexMentions) -> JobResult<IndexMentions> {
+pub(crate) fn index(ctx: &JobCtx, mut job: MentionIndexJob) -> JobResult<MentionIndexJob> {
     let mut budget = StepBudget::default();
     loop {
         let all = ctx.documents::<StoredAdvisory>().query().after(job.after.as_ref());

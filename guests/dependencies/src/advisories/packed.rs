@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use artifact_formats::stream::{self, LimitExceeded};
+use artifact_formats::stream::{self, StreamError};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -27,7 +27,7 @@ pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<OsvRecords,
         deserializer.end().map(|()| records)
     };
     let parsed = stream::parse(packed, STREAM, |_| {}, parse);
-    let parsed = parsed.map_err(|breach: LimitExceeded| wrong(breach.to_string()))?;
+    let parsed = parsed.map_err(|breach: StreamError| wrong(breach.to_string()))?;
     parsed.result.map_err(|error: serde_json::Error| wrong(format!("{error}.")))
 }
 

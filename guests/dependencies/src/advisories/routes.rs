@@ -61,7 +61,8 @@ impl JsonSchema for OsvBody {
 
 /// Response to an import of advisories.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct Imported {
+#[schemars(rename = "Imported")]
+pub(crate) struct AdvisoryImportResult {
     created: usize,
     updated: usize,
     unchanged: usize,
@@ -74,7 +75,10 @@ struct ImportedAdvisory {
     change: ImportEffect,
 }
 
-pub(crate) fn import(ctx: &Ctx, Body(body): Body<OsvBody>) -> Result<Created<Imported>> {
+pub(crate) fn import(
+    ctx: &Ctx,
+    Body(body): Body<OsvBody>,
+) -> Result<Created<AdvisoryImportResult>> {
     let refuse = |mistake: crate::reading::ImportFailure| {
         Problem::validation(mistake.pointer.clone(), mistake.message)
             .hint("See the OSV schema, https://ossf.github.io/osv-schema/.")
@@ -96,7 +100,7 @@ pub(crate) fn import(ctx: &Ctx, Body(body): Body<OsvBody>) -> Result<Created<Imp
     }
     changed.settle(ctx)?;
     let count = |change| items.iter().filter(|item| item.change == change).count();
-    Ok(Created(Imported {
+    Ok(Created(AdvisoryImportResult {
         created: count(ImportEffect::Created),
         updated: count(ImportEffect::Updated),
         unchanged: count(ImportEffect::Unchanged),

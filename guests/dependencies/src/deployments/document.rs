@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-use super::said::SaidPackage;
+use super::said::DeployedPackage;
 
 /// Age of a deployment's latest evidence from which the deployment is stale, in seconds.
 const STALE_SECONDS: i64 = 7 * 86_400;
@@ -29,7 +29,7 @@ pub(crate) struct StoredDeployment {
     pub(crate) image_digest: Option<String>,
     pub(crate) configuration_sha256: Option<String>,
     pub(crate) resource_keys: Vec<String>,
-    pub(crate) packages: Vec<SaidPackage>,
+    pub(crate) packages: Vec<DeployedPackage>,
     pub(crate) content_sha256: String,
     pub(crate) confidence_basis: ConfidenceBasis,
     pub(crate) observed_at: Timestamp,

@@ -64,12 +64,13 @@ pub(crate) struct DeploymentDescription {
     pub(crate) resource_keys: Vec<String>,
     pub(crate) event_id: Option<String>,
     #[serde(deserialize_with = "reading::nullable")]
-    pub(crate) packages: Vec<SaidPackage>,
+    pub(crate) packages: Vec<DeployedPackage>,
 }
 
 /// A package in the description of a deployment, with its reachability at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct SaidPackage {
+#[schemars(rename = "SaidPackage")]
+pub(crate) struct DeployedPackage {
     pub(crate) purl: String,
     #[serde(default)]
     pub(crate) reachability: Reachability,

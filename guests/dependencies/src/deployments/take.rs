@@ -1,5 +1,7 @@
 //! Imports evidence records about deployments: each creates a deployment or updates one.
 
+use std::cmp::Reverse;
+
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
 use area_shared::evidence::EvidenceRecord;
@@ -148,11 +150,16 @@ impl StoredDeployment {
     /// Replaces the properties of the deployment by those in newer evidence, and keeps the earlier
     /// evidence records.
     fn renew(&mut self, newer: Self) {
-        let mut evidence = newer.evidence.clone();
-        evidence.append(&mut self.evidence);
-        evidence.truncate(MOST_EVIDENCE);
-        let received_at = self.received_at;
-        *self = Self { evidence, received_at, ..newer };
+        let (earlier, received_at) = (std::mem::take(&mut self.evidence), self.received_at);
+        *self = Self { received_at, ..newer };
+        self.add_evidence(earlier);
+    }
+
+    /// Adds evidence records to those of the deployment, and keeps the newest of all.
+    fn add_evidence(&mut self, records: Vec<EvidenceRecordSnapshot>) {
+        self.evidence.extend(records);
+        self.evidence.sort_by_key(|record| Reverse(record.observed_at));
+        self.evidence.truncate(MOST_EVIDENCE);
     }
 }
 
@@ -167,8 +174,7 @@ fn keep(ctx: &JobCtx, mut new: StoredDeployment) -> Result<Uuid, DocumentError> 
             if newer {
                 there.renew(new);
             } else {
-                there.evidence.append(&mut new.evidence);
-                there.evidence.truncate(MOST_EVIDENCE);
+                there.add_evidence(new.evidence);
             }
             let id = there.uuid();
             return documents.replace(&mut there).map(|()| id);

@@ -12,7 +12,8 @@ use crate::deployments::document::{AuditedCommit, commit_key};
 /// The head of a repository's branch, which is the audit whose components are the branch's
 /// inventory, and former heads whose components are still marked as latest.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct BranchHead {
+#[schemars(rename = "BranchHead")]
+pub(crate) struct BranchInventoryHead {
     pub(super) repository_id: Uuid,
     pub(super) branch_ref: Option<String>,
     pub(super) audit_id: Uuid,
@@ -25,9 +26,9 @@ pub(crate) struct BranchHead {
     pub(super) components: usize,
 }
 
-document!(BranchHead, "heads");
+document!(BranchInventoryHead, "heads");
 
-impl BranchHead {
+impl BranchInventoryHead {
     /// Returns the id of the audit whose components are the branch's inventory.
     pub(crate) fn audit_id(&self) -> Uuid {
         self.audit_id
@@ -51,8 +52,11 @@ impl AuditStarted {
     }
 
     /// Returns the head of the audit's branch; `None` if the branch has none.
-    pub(super) fn head(&self, ctx: &JobCtx) -> Result<Option<Stored<BranchHead>>, JobError> {
-        Ok(ctx.documents::<BranchHead>().find(self.head_id(ctx))?)
+    pub(super) fn head(
+        &self,
+        ctx: &JobCtx,
+    ) -> Result<Option<Stored<BranchInventoryHead>>, JobError> {
+        Ok(ctx.documents::<BranchInventoryHead>().find(self.head_id(ctx))?)
     }
 
     /// Whether the branch's head is not a later audit than this one.
@@ -65,7 +69,7 @@ impl AuditStarted {
     pub(super) fn become_head(&self, ctx: &JobCtx, components: usize) -> Result<(), JobError> {
         let Some(mut head) = self.head(ctx)? else {
             let id = head_id(ctx, self.repository_id, self.branch_ref.as_deref());
-            let head = BranchHead {
+            let head = BranchInventoryHead {
                 repository_id: self.repository_id,
                 branch_ref: self.branch_ref.clone(),
                 audit_id: self.audit_id,

@@ -28,7 +28,7 @@ use area_sdk::{EventDelivery, JobOptions, Scope};
 use crate::advisories::{file, mentions};
 use crate::artifacts::{FileReadResult, UploadedFileError};
 
-pub(crate) use claim::{BranchHead, head_id};
+pub(crate) use claim::{BranchInventoryHead, head_id};
 pub(crate) use imports::{StoredImport, limitations};
 pub(crate) use retire::RetirementProgress;
 pub(crate) use tell::DependenciesImported;
@@ -42,12 +42,12 @@ pub(crate) struct AuditStarted {
     branch_ref: Option<String>,
     commit_sha: Option<String>,
     started_at: Timestamp,
-    inputs: Vec<Input>,
+    inputs: Vec<AuditInputFile>,
 }
 
 /// A file of the audit: an SBOM, a VEX document or an OSV file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Input {
+struct AuditInputFile {
     upload_id: Uuid,
     blob: String,
     format: String,
@@ -59,18 +59,18 @@ struct Input {
 
 /// Job that imports the SBOMs, VEX documents and OSV files of an audit, with its progress.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ImportDependencies {
+pub(crate) struct DependencyImportJob {
     audit: AuditStarted,
-    stage: Stage,
+    stage: ImportStage,
     tally: ImportCounts,
 }
 
-job!(ImportDependencies, "import_dependencies");
+job!(DependencyImportJob, "import_dependencies");
 
 /// Next stage of the import of an audit's files.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Stage {
+enum ImportStage {
     /// Import advisories of the OSV file with this index, from the record `offset` on.
     Advisories { input: usize, offset: usize, artifact: Option<FileReadResult> },
     /// Read SBOM and VEX files that were not read before, and select those to import.
@@ -124,7 +124,7 @@ struct ImportCounts {
     /// Number of files of the audit in the formats that this area imports.
     readable: usize,
     warnings: Vec<String>,
-    errors: Vec<InputError>,
+    errors: Vec<InputFileError>,
     /// Number of warnings about the import beyond those stored in `warnings`.
     #[serde(default)]
     more_warnings: usize,
@@ -144,7 +144,8 @@ struct ImportCounts {
 
 /// Reason why a file of the audit was not imported.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-struct InputError {
+#[schemars(rename = "InputError")]
+struct InputFileError {
     upload_id: Uuid,
     code: String,
     detail: String,
@@ -155,7 +156,7 @@ const MOST_TOLD: usize = 100;
 /// Maximum size of a warning about an import, in bytes.
 const MAX_WARNING: usize = 2_000;
 
-impl Input {
+impl AuditInputFile {
     fn is_sbom(&self) -> bool {
         self.format != "osv"
     }
@@ -185,20 +186,20 @@ impl ImportCounts {
     }
 
     /// Adds a limitation that all components of the SBOM `input` get.
-    fn limit(&mut self, input: &Input, limitation: String) {
+    fn limit(&mut self, input: &AuditInputFile, limitation: String) {
         self.limitations.push((input.content_sha256.clone(), limitation));
     }
 
-    fn limits(&self, input: &Input) -> impl Iterator<Item = String> {
+    fn limits(&self, input: &AuditInputFile) -> impl Iterator<Item = String> {
         let of_input = self.limitations.iter().filter(|(of, _)| *of == input.content_sha256);
         of_input.map(|(_, limitation)| limitation.clone())
     }
 
-    fn fail(&mut self, input: &Input, error: UploadedFileError) {
+    fn fail(&mut self, input: &AuditInputFile, error: UploadedFileError) {
         self.refused += usize::from(input.is_sbom());
         if self.errors.len() < MOST_TOLD {
             let UploadedFileError { code, detail } = error;
-            self.errors.push(InputError { upload_id: input.upload_id, code, detail });
+            self.errors.push(InputFileError { upload_id: input.upload_id, code, detail });
         } else {
             self.more_errors += 1;
         }
@@ -208,7 +209,8 @@ impl ImportCounts {
 /// Handles `audit.started`: enqueues the import of the audit's files.
 pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let mut audit: AuditStarted = event.data()?;
-    let ours = |input: &Input| matches!(input.format.as_str(), "cyclonedx" | "spdx" | "osv");
+    let ours =
+        |input: &AuditInputFile| matches!(input.format.as_str(), "cyclonedx" | "spdx" | "osv");
     audit.inputs.retain(ours);
     let id = audit.audit_id;
     mentions::ensure(ctx)?;
@@ -216,13 +218,13 @@ pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeliver
     if audit.head(ctx)?.is_some_and(|head| head.audit_id() == id) {
         return Ok(Outcome::Done);
     }
-    if audit.inputs.iter().any(Input::is_sbom) {
+    if audit.inputs.iter().any(AuditInputFile::is_sbom) {
         audit.open_import(ctx)?;
     }
     let tally = ImportCounts { readable: audit.inputs.len(), ..ImportCounts::default() };
-    let stage = Stage::Advisories { input: 0, offset: 0, artifact: None };
+    let stage = ImportStage::Advisories { input: 0, offset: 0, artifact: None };
     let later = JobOptions { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
-    ctx.enqueue_with(&ImportDependencies { audit, stage, tally }, later);
+    ctx.enqueue_with(&DependencyImportJob { audit, stage, tally }, later);
     Ok(Outcome::Done)
 }
 
@@ -233,47 +235,49 @@ pub(crate) const ATTEMPTS: u32 = 10;
 const GIVEN_UP: &str = "import_failed";
 
 /// Runs one step of the import of an audit's files.
-pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<ImportDependencies> {
+pub(crate) fn run(ctx: &JobCtx, mut job: DependencyImportJob) -> JobResult<DependencyImportJob> {
     if ctx.attempt() >= ATTEMPTS {
         give_up(&mut job);
     }
     let (audit, tally) = (&job.audit, &mut job.tally);
     job.stage = match job.stage {
-        Stage::Advisories { input, offset, artifact } => {
+        ImportStage::Advisories { input, offset, artifact } => {
             advisories(ctx, audit, tally, (input, offset, artifact))?
         }
-        Stage::Look => match select::look(ctx, audit, tally)? {
+        ImportStage::Look => match select::look(ctx, audit, tally)? {
             Some(selection) => {
                 let prepared = prepare::prepare(ctx, audit, tally, selection)?;
-                Stage::Statements { statements: prepared.statements, inputs: prepared.inputs }
+                ImportStage::Statements { statements: prepared.statements, inputs: prepared.inputs }
             }
-            None => Stage::Look,
+            None => ImportStage::Look,
         },
-        Stage::Statements { mut statements, inputs } => match statements.pop() {
+        ImportStage::Statements { mut statements, inputs } => match statements.pop() {
             Some(at) => {
                 let input = audit.inputs.get(at);
                 input.map(|input| statements::store(ctx, audit, tally, input)).transpose()?;
-                Stage::Statements { statements, inputs }
+                ImportStage::Statements { statements, inputs }
             }
-            None => Stage::Write { inputs, offset: 0, writing: write::WriteProgress::default() },
+            None => {
+                ImportStage::Write { inputs, offset: 0, writing: write::WriteProgress::default() }
+            }
         },
-        Stage::Write { inputs, offset, writing } => {
+        ImportStage::Write { inputs, offset, writing } => {
             write::some(ctx, audit, tally, inputs, (offset, writing))?
         }
-        Stage::Switch => switch(ctx, audit, tally)?,
-        Stage::Retire(retiring) => match retire::some(ctx, audit, retiring)? {
-            Some(rest) => Stage::Retire(rest),
-            None => Stage::Walk(VexMatchProgress::begin(ctx, audit)?),
+        ImportStage::Switch => switch(ctx, audit, tally)?,
+        ImportStage::Retire(retiring) => match retire::some(ctx, audit, retiring)? {
+            Some(rest) => ImportStage::Retire(rest),
+            None => ImportStage::Walk(VexMatchProgress::begin(ctx, audit)?),
         },
-        Stage::Walk(walking) => match walk::some(ctx, audit, tally, walking)? {
-            Some(rest) => Stage::Walk(rest),
-            None => Stage::Mentioned { after: None },
+        ImportStage::Walk(walking) => match walk::some(ctx, audit, tally, walking)? {
+            Some(rest) => ImportStage::Walk(rest),
+            None => ImportStage::Mentioned { after: None },
         },
-        Stage::Mentioned { after } => match mentioned::some(ctx, tally, after)? {
-            Some(after) => Stage::Mentioned { after: Some(after) },
-            None => Stage::Tell,
+        ImportStage::Mentioned { after } => match mentioned::some(ctx, tally, after)? {
+            Some(after) => ImportStage::Mentioned { after: Some(after) },
+            None => ImportStage::Tell,
         },
-        Stage::Tell => {
+        ImportStage::Tell => {
             tell::tell(ctx, job.audit, job.tally);
             return Ok(Outcome::Done);
         }
@@ -283,10 +287,14 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportDependencies) -> JobResult<Import
 
 /// Ends an import that failed in all attempts, with an error. Lists do not show the components that
 /// it stored.
-fn give_up(job: &mut ImportDependencies) {
+fn give_up(job: &mut DependencyImportJob) {
     let is_written = matches!(
         job.stage,
-        Stage::Switch | Stage::Retire(_) | Stage::Walk(_) | Stage::Mentioned { .. } | Stage::Tell
+        ImportStage::Switch
+            | ImportStage::Retire(_)
+            | ImportStage::Walk(_)
+            | ImportStage::Mentioned { .. }
+            | ImportStage::Tell
     );
     if is_written {
         return;
@@ -298,13 +306,13 @@ fn give_up(job: &mut ImportDependencies) {
     );
     let sbom = job.audit.inputs.iter().find(|input| input.is_sbom()).or(job.audit.inputs.first());
     let upload_id = sbom.map(|input| input.upload_id).unwrap_or_default();
-    let error = InputError { upload_id, code: GIVEN_UP.to_owned(), detail };
+    let error = InputFileError { upload_id, code: GIVEN_UP.to_owned(), detail };
     job.tally = ImportCounts {
         readable: job.tally.readable,
         errors: vec![error],
         ..ImportCounts::default()
     };
-    job.stage = Stage::Switch;
+    job.stage = ImportStage::Switch;
 }
 
 /// Makes the stored components the inventory of the branch, in one small transaction.
@@ -312,14 +320,18 @@ fn switch(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &ImportCounts,
-) -> Result<Stage, area_sdk::JobError> {
+) -> Result<ImportStage, area_sdk::JobError> {
     let brought_inventory = tally.sboms > 0;
     if brought_inventory {
         audit.become_head(ctx, tally.total)?;
     }
     audit.close_import(ctx, brought_inventory, tally.refused_sboms(audit))?;
     let has_given_up = tally.errors.iter().any(|error| error.code == GIVEN_UP);
-    Ok(if has_given_up { Stage::Tell } else { Stage::Retire(RetirementProgress::default()) })
+    Ok(if has_given_up {
+        ImportStage::Tell
+    } else {
+        ImportStage::Retire(RetirementProgress::default())
+    })
 }
 
 /// Imports the next records of an OSV file of the audit, unless the file was imported before.
@@ -329,10 +341,12 @@ fn advisories(
     audit: &AuditStarted,
     tally: &mut ImportCounts,
     (at, offset, artifact): (usize, usize, Option<FileReadResult>),
-) -> Result<Stage, area_sdk::JobError> {
-    let is_osv = |input: &&Input| input.format == "osv";
-    let Some(input) = audit.inputs.iter().filter(is_osv).nth(at) else { return Ok(Stage::Look) };
-    let next = |input| Stage::Advisories { input, offset: 0, artifact: None };
+) -> Result<ImportStage, area_sdk::JobError> {
+    let is_osv = |input: &&AuditInputFile| input.format == "osv";
+    let Some(input) = audit.inputs.iter().filter(is_osv).nth(at) else {
+        return Ok(ImportStage::Look);
+    };
+    let next = |input| ImportStage::Advisories { input, offset: 0, artifact: None };
     let mut artifact = match artifact {
         Some(artifact) => artifact,
         None => match FileReadResult::known(ctx, &input.content_sha256)? {
@@ -345,7 +359,7 @@ fn advisories(
     };
     let more = file::import_some(ctx, &input.blob, &input.content_sha256, offset, &mut artifact)?;
     if let Some(offset) = more {
-        return Ok(Stage::Advisories { input: at, offset, artifact: Some(artifact) });
+        return Ok(ImportStage::Advisories { input: at, offset, artifact: Some(artifact) });
     }
     artifact.keep(ctx, &input.content_sha256)?;
     note(tally, input, artifact);
@@ -367,7 +381,7 @@ fn derived_id(scope: &Scope, moment: Timestamp, what: &str) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-fn note(tally: &mut ImportCounts, input: &Input, artifact: FileReadResult) {
+fn note(tally: &mut ImportCounts, input: &AuditInputFile, artifact: FileReadResult) {
     tally.imported_advisories += artifact.advisories;
     tally.more_errors += artifact.more_errors;
     for error in artifact.errors {

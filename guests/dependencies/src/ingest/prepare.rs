@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::select::{ChosenInput, Selection};
-use super::{AuditStarted, BranchHead, ImportCounts};
+use super::select::{ChosenInput, ImportSelection};
+use super::{AuditStarted, BranchInventoryHead, ImportCounts};
 use crate::inventory::component::StoredComponent;
 use crate::text;
 use crate::vex::document::{ImportedSbom, StatementSource, branch_key};
@@ -29,9 +29,9 @@ pub(super) fn prepare(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-    mut selection: Selection,
+    mut selection: ImportSelection,
 ) -> Result<InputIndexes, JobError> {
-    let head = ctx.documents::<BranchHead>().find(audit.head_id(ctx))?;
+    let head = ctx.documents::<BranchInventoryHead>().find(audit.head_id(ctx))?;
     if let Some(head) = &head {
         keep_inventory(ctx, audit, tally, &mut selection, head)?;
         note_missing(ctx, audit, tally, &selection, head)?;
@@ -58,8 +58,8 @@ fn keep_inventory(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-    selection: &mut Selection,
-    head: &BranchHead,
+    selection: &mut ImportSelection,
+    head: &BranchInventoryHead,
 ) -> Result<(), JobError> {
     if selection.sboms.is_empty() || selection.sboms.iter().any(|chosen| chosen.components > 0) {
         return Ok(());
@@ -84,8 +84,8 @@ fn note_missing(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-    selection: &Selection,
-    head: &BranchHead,
+    selection: &ImportSelection,
+    head: &BranchInventoryHead,
 ) -> Result<(), JobError> {
     let is_later = (head.started_at, head.audit_id) < (audit.started_at, audit.audit_id);
     if selection.sboms.is_empty() || !is_later {
@@ -151,7 +151,7 @@ fn note(
 fn forget_statements(
     ctx: &JobCtx,
     audit: &AuditStarted,
-    selection: &Selection,
+    selection: &ImportSelection,
 ) -> Result<(), JobError> {
     if selection.sboms.is_empty() {
         return Ok(());

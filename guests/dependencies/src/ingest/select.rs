@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::{AuditStarted, ImportCounts, Input};
-use crate::artifacts::{self, DocumentDetails, FileReadResult};
+use super::{AuditInputFile, AuditStarted, ImportCounts};
+use crate::artifacts::{self, FileReadResult, SbomVexIdentification};
 use crate::text;
 
 /// Maximum number of replaced SBOMs or VEX documents that one warning names.
@@ -16,7 +16,7 @@ const MOST_LISTED: usize = 5;
 
 /// SBOMs and VEX documents that an audit imports: the newest ones of each subject.
 #[derive(Debug, Default)]
-pub(super) struct Selection {
+pub(super) struct ImportSelection {
     pub(super) sboms: Vec<ChosenInput>,
     /// VEX documents: they have `vulnerabilities` and no components.
     pub(super) vex: Vec<ChosenInput>,
@@ -27,7 +27,7 @@ pub(super) struct Selection {
 pub(super) struct ChosenInput {
     pub(super) at: usize,
     pub(super) components: usize,
-    pub(super) details: DocumentDetails,
+    pub(super) details: SbomVexIdentification,
     pub(super) stream: String,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn look(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-) -> Result<Option<Selection>, JobError> {
+) -> Result<Option<ImportSelection>, JobError> {
     let mut known = Vec::new();
     for (at, input) in audit.inputs.iter().enumerate().filter(|(_, input)| input.format != "osv") {
         match FileReadResult::known(ctx, &input.content_sha256)? {
@@ -55,7 +55,10 @@ pub(super) fn look(
 
 /// Selects the SBOMs and VEX documents to import. `known` has the results of reading the audit's
 /// files, newest first.
-fn choose(known: Vec<(usize, &Input, FileReadResult)>, tally: &mut ImportCounts) -> Selection {
+fn choose(
+    known: Vec<(usize, &AuditInputFile, FileReadResult)>,
+    tally: &mut ImportCounts,
+) -> ImportSelection {
     let mut streams = DocumentsByStream::default();
     let mut replaced = BTreeSet::new();
     for (at, input, artifact) in known {
@@ -80,14 +83,14 @@ fn choose(known: Vec<(usize, &Input, FileReadResult)>, tally: &mut ImportCounts)
 /// subject.
 #[derive(Default)]
 struct DocumentsByStream<'a> {
-    sboms: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
-    vex: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
+    sboms: BTreeMap<String, Vec<(&'a AuditInputFile, ChosenInput)>>,
+    vex: BTreeMap<String, Vec<(&'a AuditInputFile, ChosenInput)>>,
     /// SBOMs without components and without vulnerabilities.
-    empty: BTreeMap<String, Vec<(&'a Input, ChosenInput)>>,
+    empty: BTreeMap<String, Vec<(&'a AuditInputFile, ChosenInput)>>,
 }
 
 impl<'a> DocumentsByStream<'a> {
-    fn add(&mut self, input: &'a Input, chosen: ChosenInput) {
+    fn add(&mut self, input: &'a AuditInputFile, chosen: ChosenInput) {
         let kind = match (chosen.components, chosen.details.is_vex) {
             (0, false) => &mut self.empty,
             (_, true) => &mut self.vex,
@@ -96,7 +99,7 @@ impl<'a> DocumentsByStream<'a> {
         kind.entry(chosen.stream.clone()).or_default().push((input, chosen));
     }
 
-    fn finish(mut self, tally: &mut ImportCounts) -> Selection {
+    fn finish(mut self, tally: &mut ImportCounts) -> ImportSelection {
         for (stream, documents) in std::mem::take(&mut self.empty) {
             match self.sboms.get(&stream).and_then(|sboms| sboms.first()) {
                 Some((sbom, _)) => {
@@ -111,7 +114,7 @@ impl<'a> DocumentsByStream<'a> {
                 None => drop(self.sboms.insert(stream, documents)),
             }
         }
-        Selection {
+        ImportSelection {
             sboms: newest(self.sboms, "", tally),
             vex: newest(self.vex, "the statements of ", tally),
         }
@@ -121,7 +124,7 @@ impl<'a> DocumentsByStream<'a> {
 /// Returns the newest document of each stream, in the order of the audit's inputs. Warns about the
 /// older ones.
 fn newest(
-    streams: BTreeMap<String, Vec<(&Input, ChosenInput)>>,
+    streams: BTreeMap<String, Vec<(&AuditInputFile, ChosenInput)>>,
     what: &str,
     tally: &mut ImportCounts,
 ) -> Vec<ChosenInput> {
@@ -146,7 +149,7 @@ fn newest(
 /// subjects may differ, as a limitation of the components.
 fn report(
     tally: &mut ImportCounts,
-    (newest, first): (&Input, &ChosenInput),
+    (newest, first): (&AuditInputFile, &ChosenInput),
     what: &str,
     older: &[String],
 ) {
@@ -164,7 +167,7 @@ fn report(
     tally.warn(text);
 }
 
-impl Input {
+impl AuditInputFile {
     /// Returns the file's name and time for messages, because filenames repeat.
     pub(super) fn named(&self) -> String {
         format!("{} of {}", self.filename, self.ready_at)

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
-use super::{AuditStarted, ImportCounts, Input};
+use super::{AuditInputFile, AuditStarted, ImportCounts};
 use crate::artifacts::{self, UploadedFileError};
 use crate::sbom::{self, Sbom};
 use crate::vex::document::{
-    ListedStatement, MatchedComponent, Matches, Origin, StatementChunk, StatementSource,
-    branch_key, serial_key,
+    ListedStatement, MatchedComponent, StatementChunk, StatementDocument, StatementMatches,
+    StatementSource, branch_key, serial_key,
 };
 use crate::vex::{Statement, Target};
 
@@ -25,7 +25,7 @@ pub(super) fn store(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-    input: &Input,
+    input: &AuditInputFile,
 ) -> Result<(), JobError> {
     let content = artifacts::sbom_content(ctx, &input.blob)?;
     let mut sbom = match artifacts::sbom(&content) {
@@ -63,12 +63,17 @@ pub(super) fn store(
     replace(ctx, audit.audit_id, &origin, is_sbom, statements, before)
 }
 
-fn origin(ctx: &JobCtx, audit: &AuditStarted, input: &Input, sbom: &Sbom<'_>) -> Origin {
+fn origin(
+    ctx: &JobCtx,
+    audit: &AuditStarted,
+    input: &AuditInputFile,
+    sbom: &Sbom<'_>,
+) -> StatementDocument {
     let stream = sbom::stream(sbom.subject.as_ref(), &input.filename);
     let branch = audit.branch_ref.as_deref().unwrap_or_default();
     let kind = if sbom.is_empty() { "vex" } else { "sbom" };
     let source = format!("{}\n{branch}\n{kind}\n{stream}", audit.repository_id);
-    Origin {
+    StatementDocument {
         source_id: ctx.sha256_hex(source.as_bytes()),
         repository_id: audit.repository_id,
         branch_ref: audit.branch_ref.clone(),
@@ -87,7 +92,7 @@ fn origin(ctx: &JobCtx, audit: &AuditStarted, input: &Input, sbom: &Sbom<'_>) ->
 fn replace(
     ctx: &JobCtx,
     audit_id: Uuid,
-    origin: &Origin,
+    origin: &StatementDocument,
     is_sbom: bool,
     statements: Vec<Statement>,
     before: Option<Stored<StatementSource>>,
@@ -122,18 +127,18 @@ fn replace(
     }
 }
 
-fn own_matches(statement: &Statement) -> Matches {
+fn own_matches(statement: &Statement) -> StatementMatches {
     let component = |name: &String| MatchedComponent { id: None, name: name.clone(), purl: None };
-    Matches {
+    StatementMatches {
         component_count: statement.resolved.len(),
         components: statement.resolved.iter().map(component).collect(),
-        ..Matches::default()
+        ..StatementMatches::default()
     }
 }
 
 /// Returns the VEX statements to apply to inventories, in chunks by target. Statements about
 /// components of their own document are omitted, because the import of that document applies them.
-fn chunks(origin: &Origin, statements: Vec<Statement>) -> Vec<StatementChunk> {
+fn chunks(origin: &StatementDocument, statements: Vec<Statement>) -> Vec<StatementChunk> {
     let mut by_target: BTreeMap<String, Vec<(usize, Statement)>> = BTreeMap::new();
     for (at, statement) in statements.into_iter().enumerate() {
         if !statement.resolved.is_empty() {
@@ -215,8 +220,8 @@ pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(
 /// same document that are not passed stay.
 pub(super) fn list(
     ctx: &JobCtx,
-    origin: &Origin,
-    statements: Vec<(usize, &Statement, Matches)>,
+    origin: &StatementDocument,
+    statements: Vec<(usize, &Statement, StatementMatches)>,
 ) -> Result<(), JobError> {
     let documents = ctx.documents::<ListedStatement>();
     let mut before: BTreeMap<String, Stored<ListedStatement>> = BTreeMap::new();
@@ -243,7 +248,7 @@ pub(super) fn list(
 
 /// Returns the document id of a statement in the list of VEX statements, equal for every run of the
 /// import.
-fn listed_id(scope: &Scope, origin: &Origin, at: usize) -> String {
+fn listed_id(scope: &Scope, origin: &StatementDocument, at: usize) -> String {
     let what = format!("{}\n{}\n{at}", origin.source_id, origin.artifact_sha256);
     super::derived_id(scope, origin.stated_at, &what).to_string()
 }

@@ -4,24 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
-use super::{AuditStarted, ImportCounts, InputError};
+use super::{AuditStarted, ImportCounts, InputFileError};
 
 /// Published when the import of an audit's dependencies has ended, even if there are none.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct DependenciesImported {
     audit_id: Uuid,
-    status: Status,
+    status: DependencyImportStatus,
     counts: BTreeMap<&'static str, usize>,
-    facts: Facts,
+    facts: DependencyFacts,
     warnings: Vec<String>,
-    errors: Vec<InputError>,
+    errors: Vec<InputFileError>,
 }
 
 event!(DependenciesImported, "audit.dependencies_imported");
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Status {
+#[schemars(rename = "Status")]
+enum DependencyImportStatus {
     Succeeded,
     /// The audit had files in the formats of this area, and none of them could be imported.
     Failed,
@@ -30,7 +31,8 @@ enum Status {
 /// The audit's facts about its dependencies, for predicates of remediation programs. The audit
 /// ignores them unless they are those of a whole inventory; see [`ImportCounts::is_whole`].
 #[derive(Serialize, JsonSchema)]
-struct Facts {
+#[schemars(rename = "Facts")]
+struct DependencyFacts {
     total: usize,
     direct: usize,
     /// Number of components that at least one advisory affects.
@@ -58,10 +60,10 @@ impl ImportCounts {
         (self.sboms > 0 || self.total > 0) && self.refused == 0
     }
 
-    fn take_facts(&mut self) -> Facts {
+    fn take_facts(&mut self) -> DependencyFacts {
         let mut advisories = std::mem::take(&mut self.advisories);
         advisories.append(&mut self.aliases);
-        Facts {
+        DependencyFacts {
             total: self.total,
             direct: self.direct,
             vulnerable: self.vulnerable,
@@ -105,7 +107,11 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
     }
     ctx.publish(DependenciesImported {
         audit_id: audit.audit_id,
-        status: if failed { Status::Failed } else { Status::Succeeded },
+        status: if failed {
+            DependencyImportStatus::Failed
+        } else {
+            DependencyImportStatus::Succeeded
+        },
         counts,
         facts: tally.take_facts(),
         warnings: tally.warnings,

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::JobError;
 use area_sdk::prelude::*;
 
-use super::{AuditStarted, BranchHead, ImportCounts, statements};
+use super::{AuditStarted, BranchInventoryHead, ImportCounts, statements};
 use crate::budget::StepBudget;
 use crate::inventory::alerts::NewVulnerabilityEvents;
 use crate::inventory::component::StoredComponent;
 use crate::reevaluate;
 use crate::text::{self, bounded};
 use crate::vex::document::{
-    ImportedSbom, MatchedComponent, Matches, StatementChunk, StatementSource, branch_key,
+    ImportedSbom, MatchedComponent, StatementChunk, StatementMatches, StatementSource, branch_key,
     serial_key,
 };
 use crate::vex::{ApplicableStatement, Statement, VersionApplicability, VexStatementIndex};
@@ -42,7 +42,7 @@ pub(crate) struct VexMatchProgress {
     components: Vec<String>,
     /// What each VEX statement of the current source matches, by the statement's index in its
     /// document.
-    matches: BTreeMap<usize, Matches>,
+    matches: BTreeMap<usize, StatementMatches>,
 }
 
 impl VexMatchProgress {
@@ -147,7 +147,7 @@ fn inventories(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<Vec<Uui
         .iter()
         .map(|(repository, branch)| super::claim::head_id(ctx, *repository, branch.as_deref()))
         .collect();
-    let heads = ctx.documents::<BranchHead>().get_many(heads)?;
+    let heads = ctx.documents::<BranchInventoryHead>().get_many(heads)?;
     Ok(heads.into_iter().map(|head| head.audit_id).collect())
 }
 
@@ -249,7 +249,7 @@ impl VexMatchProgress {
     }
 }
 
-impl Matches {
+impl StatementMatches {
     /// Removes `reason` if the statement matches a component or product.
     fn settled(mut self) -> Self {
         self.reason = self.reason.filter(|_| self.component_count == 0 && !self.is_product);
@@ -286,10 +286,10 @@ fn finish(
     audit: &AuditStarted,
     tally: &mut ImportCounts,
     (source, chunks): (&mut Stored<StatementSource>, &[StatementChunk]),
-    matches: &mut BTreeMap<usize, Matches>,
+    matches: &mut BTreeMap<usize, StatementMatches>,
 ) -> Result<(), JobError> {
     let all = chunks.iter().flat_map(|chunk| &chunk.statements);
-    let listed: Vec<(usize, &Statement, Matches)> = all
+    let listed: Vec<(usize, &Statement, StatementMatches)> = all
         .map(|(at, statement)| (*at, statement, matches.remove(at).unwrap_or_default().settled()))
         .collect();
     if is_of_branch(audit, source) {
@@ -307,7 +307,7 @@ fn finish(
 fn report_unmatched(
     tally: &mut ImportCounts,
     source: &StatementSource,
-    listed: &[(usize, &Statement, Matches)],
+    listed: &[(usize, &Statement, StatementMatches)],
 ) {
     let unmatched = listed.iter().filter(|(_, _, matches)| matches.is_empty());
     let places: Vec<String> = unmatched

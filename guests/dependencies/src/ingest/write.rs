@@ -5,7 +5,7 @@ use area_sdk::{JobError, Scope};
 
 use super::batch::{Batch, BatchComponent, MatchOutcome};
 use super::former::FormerImport;
-use super::{AuditStarted, ImportCounts, Input, Stage, derived_id};
+use super::{AuditInputFile, AuditStarted, ImportCounts, ImportStage, derived_id};
 use crate::artifacts;
 use crate::budget::StepBudget;
 use crate::inventory::alerts::NewVulnerabilityEvents;
@@ -50,12 +50,12 @@ pub(super) fn some(
     tally: &mut ImportCounts,
     mut inputs: Vec<usize>,
     (offset, mut writing): (usize, WriteProgress),
-) -> Result<Stage, JobError> {
+) -> Result<ImportStage, JobError> {
     let Some(input) = inputs.first().and_then(|at| audit.inputs.get(*at)) else {
         if let Some(scan) = writing.scan {
             scan.discard(ctx)?;
         }
-        return Ok(Stage::Switch);
+        return Ok(ImportStage::Switch);
     };
     let content = artifacts::sbom_content(ctx, &input.blob)?;
     let sbom = match artifacts::sbom(&content) {
@@ -63,7 +63,7 @@ pub(super) fn some(
         Err(error) => {
             tally.fail(input, error);
             inputs.remove(0);
-            return Ok(Stage::Write { inputs, offset: 0, writing });
+            return Ok(ImportStage::Write { inputs, offset: 0, writing });
         }
     };
     let is_first = offset == 0 && writing.large.is_none();
@@ -74,18 +74,18 @@ pub(super) fn some(
     if let Some(commit_sha) = run.commit_sha.as_deref().filter(|_| is_first) {
         audit.note_commit(ctx, commit_sha)?;
     }
-    let mut writer = Writer::new(ctx, audit, &run, &mut writing)?;
+    let mut writer = ComponentWriter::new(ctx, audit, &run, &mut writing)?;
     let end = writer.write(tally, (&sbom, offset))?;
     writer.alerts.publish(ctx);
     // Each of the other files counts as one component until it is read.
     let known = writing.finished + sbom.len() + inputs.len() - 1;
     ctx.report_progress((writing.finished + end) as u64, known as u64);
     if end < sbom.len() {
-        return Ok(Stage::Write { inputs, offset: end, writing });
+        return Ok(ImportStage::Write { inputs, offset: end, writing });
     }
     inputs.remove(0);
     writing.finished += sbom.len();
-    Ok(Stage::Write { inputs, offset: 0, writing })
+    Ok(ImportStage::Write { inputs, offset: 0, writing })
 }
 
 /// Begins the import of an SBOM: counts the SBOM and adds its warnings.
@@ -93,7 +93,7 @@ fn begin(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-    input: &Input,
+    input: &AuditInputFile,
     sbom: &Sbom<'_>,
 ) -> Result<(), JobError> {
     audit.open_import(ctx)?;
@@ -125,7 +125,7 @@ fn run(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &ImportCounts,
-    input: &Input,
+    input: &AuditInputFile,
     sbom: &Sbom<'_>,
 ) -> Result<SbomImportProperties, JobError> {
     let subject = sbom.subject.as_ref();
@@ -161,7 +161,7 @@ impl AuditStarted {
 }
 
 /// Stores components of an SBOM in one step of the import.
-struct Writer<'a> {
+struct ComponentWriter<'a> {
     ctx: &'a JobCtx,
     audit: &'a AuditStarted,
     run: &'a SbomImportProperties,
@@ -171,7 +171,7 @@ struct Writer<'a> {
     alerts: NewVulnerabilityEvents,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> ComponentWriter<'a> {
     fn new(
         ctx: &'a JobCtx,
         audit: &'a AuditStarted,

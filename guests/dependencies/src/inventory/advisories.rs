@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-use super::LongPaging;
+use super::LongCursorPaging;
 use super::component::StoredComponent;
 use super::matches::StoredMatch;
 use crate::matching::AdvisoryMatch;
@@ -25,7 +25,7 @@ const QUESTIONS: usize = 40;
 pub(crate) fn list(
     ctx: &Ctx,
     Path(component_id): Path<Uuid>,
-    paging: LongPaging,
+    paging: LongCursorPaging,
 ) -> Result<Page<AdvisoryMatch>> {
     let component = ctx.documents::<StoredComponent>().get(component_id)?;
     let own = own(&component);

@@ -10,7 +10,7 @@ use crate::osv::Rating;
 use crate::purl::Purl;
 use crate::sbom::{Component, Format, Scope, merge_versions};
 use crate::text::bounded;
-use crate::vex::State;
+use crate::vex::VexState;
 
 /// Maximum number of advisories that a component stores and that lists return with it.
 pub(crate) const SHOWN: usize = 50;
@@ -71,7 +71,7 @@ pub(crate) struct StoredComponent {
     pub(crate) ended: Vec<String>,
     /// Further mentions of the component's package, in the same SBOM and in others of the audit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) other_mentions: Vec<Mention>,
+    pub(crate) other_mentions: Vec<ComponentMention>,
     /// Number of all advisories that affect the component, if `advisories` has only some; the
     /// component's stored matches then contain all. `None` if `advisories` has all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,8 @@ pub(crate) struct StoredComponent {
 
 /// A mention of a component in an SBOM of the audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Mention {
+#[schemars(rename = "Mention")]
+pub(crate) struct ComponentMention {
     pub(crate) artifact_sha256: String,
     /// Reference of the component in this SBOM; `None` if the mention has none, or it was not
     /// stored.
@@ -120,7 +121,7 @@ pub(crate) struct ReportedAdvisory {
     /// The state in the VEX statement about the vulnerability in the SBOM; `None` if the SBOM only
     /// reports the vulnerability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) state: Option<State>,
+    pub(crate) state: Option<VexState>,
     /// The state and its justification, if a VEX statement in the SBOM ends the match; otherwise
     /// `None`.
     pub(crate) dismissed: Option<String>,
@@ -132,14 +133,14 @@ pub(crate) struct ReportedAdvisory {
 impl ReportedAdvisory {
     /// Returns the state of the VEX statement about the vulnerability. Documents of older versions
     /// only have `dismissed`.
-    pub(crate) fn stated(&self) -> Option<State> {
-        self.state.or(self.dismissed.as_ref().map(|_| State::NotAffected))
+    pub(crate) fn stated(&self) -> Option<VexState> {
+        self.state.or(self.dismissed.as_ref().map(|_| VexState::NotAffected))
     }
 
     /// Whether the report adds a vulnerability to the component: no VEX statement in the SBOM ends
     /// its match.
     pub(crate) fn is_open(&self) -> bool {
-        !self.stated().is_some_and(State::ends)
+        !self.stated().is_some_and(VexState::ends)
     }
 }
 
@@ -184,8 +185,10 @@ impl StoredComponent {
         let beyond = (!component.has_all_references).then_some(None);
         let other_mentions = component.other_references.into_iter().chain(beyond);
         let artifact_sha256 = &run.artifact_sha256;
-        let other_mentions = other_mentions
-            .map(|reference| Mention { artifact_sha256: artifact_sha256.clone(), reference });
+        let other_mentions = other_mentions.map(|reference| ComponentMention {
+            artifact_sha256: artifact_sha256.clone(),
+            reference,
+        });
         Self {
             latest: run.latest,
             repository_id: run.repository_id,
@@ -225,8 +228,8 @@ impl StoredComponent {
     }
 
     /// Returns every mention of the component in SBOMs of its audit, the first mention first.
-    pub(crate) fn mentions(&self) -> impl Iterator<Item = Mention> {
-        let first = Mention {
+    pub(crate) fn mentions(&self) -> impl Iterator<Item = ComponentMention> {
+        let first = ComponentMention {
             artifact_sha256: self.artifact_sha256.clone(),
             reference: self.component_ref.clone(),
         };

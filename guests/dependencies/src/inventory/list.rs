@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Query};
 
-use super::LongPaging;
+use super::LongCursorPaging;
 use super::component::{SourceSbom, StoredComponent};
 use super::pages;
 use crate::advisories::mentions;
-use crate::deployments::join::{ContainingDeployment, PageDeployments};
+use crate::deployments::join::{ComponentDeployments, ContainingDeployment};
 use crate::ingest;
 use crate::matching::AdvisoryMatch;
 use crate::sbom::Scope;
@@ -45,7 +45,8 @@ pub(crate) const DESCRIPTION: &str = "Ordered by name, ecosystem, version, id. A
 
 /// Query parameters that filter the list of dependencies.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Filters {
+#[schemars(rename = "Filters")]
+pub(crate) struct DependencyFilters {
     /// Only dependencies with this text in the name or purl, ignoring case.
     #[schemars(length(max = 200))]
     q: Option<String>,
@@ -68,7 +69,7 @@ pub(crate) struct Filters {
 /// A page of the list of dependencies.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DependencyInventory")]
-pub(crate) struct Inventory {
+pub(crate) struct DependencyPage {
     has_more: bool,
     /// Whether the page includes dependencies of earlier audits.
     historical: bool,
@@ -114,15 +115,15 @@ struct Dependency {
 
 pub(crate) fn list(
     ctx: &Ctx,
-    Params(filters): Params<Filters>,
-    paging: LongPaging,
-) -> Result<Inventory> {
+    Params(filters): Params<DependencyFilters>,
+    paging: LongCursorPaging,
+) -> Result<DependencyPage> {
     let page = pages::page(ctx, &filters, paging).map_err(|error| match error {
         DocumentError::InvalidCursor => Problem::from(error)
             .hint("Use a cursor with the filters of its page; only `limit` may change."),
         other => other.into(),
     })?;
-    let join = PageDeployments::load(ctx, &page.items)?;
+    let join = ComponentDeployments::load(ctx, &page.items)?;
     let mut limitations = join.limitations();
     let branch = filters.branch_ref.as_deref();
     limitations.extend(ingest::limitations(ctx, filters.repository_id, branch)?);
@@ -132,7 +133,7 @@ pub(crate) fn list(
     let items: Vec<Dependency> =
         page.items.into_iter().map(|component| dependency(component, &join, ctx.now())).collect();
     limitations.extend(items.iter().flat_map(|item| &item.limitations).cloned());
-    Ok(Inventory {
+    Ok(DependencyPage {
         has_more: page.next_cursor.is_some(),
         historical: filters.history,
         items,
@@ -141,7 +142,7 @@ pub(crate) fn list(
     })
 }
 
-impl Filters {
+impl DependencyFilters {
     /// Returns the advisory name by which dependencies are filtered; `None` if the filter is
     /// absent.
     pub(super) fn advisory(&self) -> Option<&str> {
@@ -171,7 +172,7 @@ impl Filters {
 
 fn dependency(
     component: Stored<StoredComponent>,
-    join: &PageDeployments,
+    join: &ComponentDeployments,
     now: Timestamp,
 ) -> Dependency {
     let (deployments, mut limitations) = join.of(&component, now);

@@ -11,4 +11,4 @@ mod row_filter;
 use area_sdk::Paging;
 
 /// Paging of lists whose cursors may be long, because the lists are ordered by long texts.
-pub(crate) type LongPaging = Paging<50, 100, 8000>;
+pub(crate) type LongCursorPaging = Paging<50, 100, 8000>;

@@ -4,14 +4,14 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Query};
 
-use super::LongPaging;
+use super::LongCursorPaging;
 use super::component::StoredComponent;
-use super::list::Filters;
+use super::list::DependencyFilters;
 use super::matches::{self, StoredMatch};
-use super::row_filter::{Row, RowFilter};
+use super::row_filter::{InventoryRow, RowFilter};
 use crate::advisories::mentions;
 
-type Components = Vec<Stored<StoredComponent>>;
+type StoredComponents = Vec<Stored<StoredComponent>>;
 
 /// Number of rows (components or matches) in the first query for a page, when their sizes are
 /// unknown.
@@ -27,8 +27,8 @@ const MOST_READ: usize = 4_000;
 /// Returns the page of the dependency list that filters and paging select.
 pub(super) fn page(
     ctx: &Ctx,
-    filters: &Filters,
-    paging: LongPaging,
+    filters: &DependencyFilters,
+    paging: LongCursorPaging,
 ) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
     let row_filter = RowFilter::new(ctx, filters.history());
     let Some(advisory) = filters.advisory() else {
@@ -69,11 +69,11 @@ fn once<'a>(
 }
 
 /// Queries rows until a page of components is complete, or the maximum number of rows was read.
-fn gather<'a, T: Row>(
-    paging: LongPaging,
+fn gather<'a, T: InventoryRow>(
+    paging: LongCursorPaging,
     mut row_filter: RowFilter<'_>,
     query: impl Fn() -> Query<'a, T>,
-    components: impl Fn(Vec<Stored<T>>) -> Result<Components, DocumentError>,
+    components: impl Fn(Vec<Stored<T>>) -> Result<StoredComponents, DocumentError>,
 ) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
     let (limit, mut next_cursor) = (paging.limit as usize, paging.cursor);
     let mut items = Vec::new();
@@ -128,7 +128,7 @@ impl AdaptiveBatchSize {
         rows.min(self.affordable).min(self.left).max(1)
     }
 
-    fn read<T: Row>(&mut self, rows: &[Stored<T>], answers: &[bool]) {
+    fn read<T: InventoryRow>(&mut self, rows: &[Stored<T>], answers: &[bool]) {
         self.left = self.left.saturating_sub(rows.len());
         self.has_hidden = answers.contains(&false);
         let bytes = rows.iter().map(|row| row.value.bytes()).sum();

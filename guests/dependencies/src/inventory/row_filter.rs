@@ -9,10 +9,10 @@ use area_sdk::{DocumentError, Scope};
 
 use super::component::StoredComponent;
 use super::matches::StoredMatch;
-use crate::ingest::{BranchHead, StoredImport, head_id};
+use crate::ingest::{BranchInventoryHead, StoredImport, head_id};
 
 /// A row of the dependency list: a component, or a match of a component with an advisory name.
-pub(crate) trait Row: Document {
+pub(crate) trait InventoryRow: Document {
     /// Returns the repository and branch to which the component or match belongs.
     fn branch(&self) -> RepositoryBranch;
     /// Returns the id of the audit whose import stored the component or match.
@@ -24,7 +24,7 @@ pub(crate) trait Row: Document {
 /// A branch of a repository: id of the repository, and name of the branch.
 pub(crate) type RepositoryBranch = (Uuid, Option<String>);
 
-impl Row for StoredComponent {
+impl InventoryRow for StoredComponent {
     fn branch(&self) -> RepositoryBranch {
         (self.repository_id, self.branch_ref.clone())
     }
@@ -38,7 +38,7 @@ impl Row for StoredComponent {
     }
 }
 
-impl Row for StoredMatch {
+impl InventoryRow for StoredMatch {
     fn branch(&self) -> RepositoryBranch {
         (self.repository_id, self.branch_ref.clone())
     }
@@ -70,7 +70,7 @@ impl<'a> RowFilter<'a> {
 
     /// Returns for each row whether the list shows it: rows of the current inventories; with
     /// history, also rows of former inventories.
-    pub(crate) fn answers<T: Row>(
+    pub(crate) fn answers<T: InventoryRow>(
         &mut self,
         rows: &[Stored<T>],
     ) -> Result<Vec<bool>, DocumentError> {
@@ -86,7 +86,7 @@ impl<'a> RowFilter<'a> {
         Ok(answers.collect())
     }
 
-    fn read_imports<T: Row>(&mut self, rows: &[Stored<T>]) -> Result<(), DocumentError> {
+    fn read_imports<T: InventoryRow>(&mut self, rows: &[Stored<T>]) -> Result<(), DocumentError> {
         let hidden = self.hidden.get_or_insert_default();
         let audits: BTreeSet<Uuid> = rows.iter().map(|row| row.audit_id()).collect();
         let unread: Vec<Uuid> = audits.into_iter().filter(|id| !hidden.contains_key(id)).collect();
@@ -99,7 +99,7 @@ impl<'a> RowFilter<'a> {
         Ok(())
     }
 
-    fn read_heads<T: Row>(&mut self, rows: &[Stored<T>]) -> Result<(), DocumentError> {
+    fn read_heads<T: InventoryRow>(&mut self, rows: &[Stored<T>]) -> Result<(), DocumentError> {
         let branches: BTreeSet<RepositoryBranch> = rows.iter().map(|row| row.branch()).collect();
         let unread = branches.into_iter().filter(|branch| !self.heads.contains_key(branch));
         let mut unread: BTreeMap<String, RepositoryBranch> = unread
@@ -108,7 +108,7 @@ impl<'a> RowFilter<'a> {
         if unread.is_empty() {
             return Ok(());
         }
-        let found = self.scope.documents::<BranchHead>().get_many(unread.keys())?;
+        let found = self.scope.documents::<BranchInventoryHead>().get_many(unread.keys())?;
         for head in found {
             if let Some(branch) = unread.remove(&head.id) {
                 self.heads.insert(branch, Some(head.audit_id()));

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
 
-pub(crate) use revision::{PackageRevision, ReassessmentTarget, raise};
+pub(crate) use revision::{PackageAdvisoryRevision, ReassessmentTarget, raise};
 pub(crate) use scan::{AdvisoryScan, VulnerabilityChunk};
 
 use crate::budget::StepBudget;

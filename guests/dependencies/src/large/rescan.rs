@@ -16,7 +16,7 @@ const PAGE: u32 = 10;
 /// Job that assesses one component with many advisories, or all latest components of a package,
 /// again in several steps.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Rescan {
+pub(crate) struct LargeReassessmentJob {
     subject: ReassessmentTarget,
     /// Revision of the component or package (`subject`) when the job began; `None` before its first
     /// step.
@@ -30,9 +30,9 @@ pub(crate) struct Rescan {
     scan: Option<AdvisoryScan>,
 }
 
-job!(Rescan, "rescan");
+job!(LargeReassessmentJob, "rescan");
 
-impl Rescan {
+impl LargeReassessmentJob {
     pub(super) fn new(subject: ReassessmentTarget) -> Self {
         Self {
             subject,
@@ -101,7 +101,7 @@ impl Rescan {
     }
 }
 
-pub(crate) fn run(ctx: &JobCtx, mut job: Rescan) -> JobResult<Rescan> {
+pub(crate) fn run(ctx: &JobCtx, mut job: LargeReassessmentJob) -> JobResult<LargeReassessmentJob> {
     let mut budget = StepBudget::default();
     let mut alerts = NewVulnerabilityEvents::default();
     if job.revision.is_none() {
@@ -119,12 +119,12 @@ pub(crate) fn run(ctx: &JobCtx, mut job: Rescan) -> JobResult<Rescan> {
     Ok(Outcome::Continue(job))
 }
 
-fn end(ctx: &JobCtx, job: Rescan) -> JobResult<Rescan> {
+fn end(ctx: &JobCtx, job: LargeReassessmentJob) -> JobResult<LargeReassessmentJob> {
     if let Some(scan) = job.scan {
         scan.discard(ctx)?;
     }
     if revision::hold(ctx, &job.subject, job.revision.unwrap_or_default())? {
         return Ok(Outcome::Done);
     }
-    Ok(Outcome::Continue(Rescan::new(job.subject)))
+    Ok(Outcome::Continue(LargeReassessmentJob::new(job.subject)))
 }

@@ -4,7 +4,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobOptions, Scope};
 
-use super::rescan::Rescan;
+use super::rescan::LargeReassessmentJob;
 use crate::inventory::component::StoredComponent;
 
 /// Target of a reassessment in several steps: one component, or all latest components of a package.
@@ -21,12 +21,13 @@ pub(crate) enum ReassessmentTarget {
 /// Number of changes that require a new assessment of a package's large components; the document's
 /// id is the SHA-256 of the package key.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct PackageRevision {
+#[schemars(rename = "PackageRevision")]
+pub(crate) struct PackageAdvisoryRevision {
     package_key: String,
     revision: u64,
 }
 
-document!(PackageRevision, "package_revisions");
+document!(PackageAdvisoryRevision, "package_revisions");
 
 fn id(scope: &Scope, package_key: &str) -> String {
     scope.sha256_hex(package_key.as_bytes())
@@ -35,13 +36,13 @@ fn id(scope: &Scope, package_key: &str) -> String {
 /// Increases the revision of a package by `by`. With 0, writes it unchanged.
 fn write(scope: &Scope, package_key: &str, by: u64) -> Result<(), DocumentError> {
     let id = id(scope, package_key);
-    match scope.documents::<PackageRevision>().find(&id)? {
+    match scope.documents::<PackageAdvisoryRevision>().find(&id)? {
         Some(mut known) => {
             known.revision += by;
             scope.documents().replace(&mut known)
         }
         None => {
-            let new = PackageRevision { package_key: package_key.to_owned(), revision: by };
+            let new = PackageAdvisoryRevision { package_key: package_key.to_owned(), revision: by };
             scope.documents().create(&id, &new)
         }
     }
@@ -67,7 +68,7 @@ pub(crate) fn raise(scope: &Scope, subject: ReassessmentTarget) -> Result<(), Do
         }
     };
     let later = JobOptions { at: None, resource: None, dedupe_key: Some(dedupe_key) };
-    scope.enqueue_with(&Rescan::new(subject), later);
+    scope.enqueue_with(&LargeReassessmentJob::new(subject), later);
     Ok(())
 }
 
@@ -75,7 +76,7 @@ pub(crate) fn raise(scope: &Scope, subject: ReassessmentTarget) -> Result<(), Do
 pub(super) fn of(scope: &Scope, subject: &ReassessmentTarget) -> Result<u64, DocumentError> {
     match subject {
         ReassessmentTarget::Package(key) => {
-            let known = scope.documents::<PackageRevision>().find(id(scope, key))?;
+            let known = scope.documents::<PackageAdvisoryRevision>().find(id(scope, key))?;
             Ok(known.map_or(0, |known| known.revision))
         }
         ReassessmentTarget::Component(id) => {

@@ -7,7 +7,7 @@ use area_sdk::{DocumentError, Scope};
 use super::revision::{self, ReassessmentTarget};
 use crate::budget::StepBudget;
 use crate::inventory::component::StoredComponent;
-use crate::matching::{ComponentAssessment, EntryPages, Vulnerability};
+use crate::matching::{AdvisoryEntryPages, ComponentAssessment, Vulnerability};
 
 /// Vulnerabilities that one step of an [`AdvisoryScan`] found, stored until the assessment ends.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -23,8 +23,7 @@ const PART: usize = 500;
 
 /// The comparison of all advisory entries of a package with one version, in several steps.
 ///
-/// The revision is the sum of the component's and the package's revisions. Both only increase, so
-/// an equal sum means that neither changed.
+/// It is outdated if the component's or the package's revision has changed since it began.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AdvisoryScan {
     /// Prefix of the document ids of the scan's [`VulnerabilityChunk`]s.
@@ -32,6 +31,11 @@ pub(crate) struct AdvisoryScan {
     /// Key of everything that affects the result of the scan: package, version, release and
     /// spelling.
     subject: String,
+    /// Revision of the component at the beginning of the scan. The default, in a scan that an
+    /// earlier version of this area began, fits no component: the scan begins again.
+    #[serde(default)]
+    component_revision: Option<u64>,
+    /// Sum of the component's and the package's revisions at the beginning of the scan.
     revision: u64,
     parts: usize,
     /// Cursor of the next page of advisory entries; `None` before the first page.
@@ -51,9 +55,12 @@ impl AdvisoryScan {
         component: &StoredComponent,
     ) -> Result<&'a mut Self, DocumentError> {
         let subject = subject(component);
+        let component_revision = Some(component.revision.unwrap_or_default());
         let revision = revision::current(ctx, component)?;
         let fits = scan.as_ref().is_some_and(|scan| {
-            scan.subject == subject && (scan.revision == revision || !scan.is_complete)
+            let began_with = (scan.component_revision, scan.revision);
+            let is_current = began_with == (component_revision, revision);
+            scan.subject == subject && (is_current || !scan.is_complete)
         });
         if !fits && let Some(scan) = scan.take() {
             scan.discard(ctx)?;
@@ -61,6 +68,7 @@ impl AdvisoryScan {
         Ok(scan.get_or_insert_with(|| Self {
             owner: owner.to_owned(),
             subject,
+            component_revision,
             revision,
             parts: 0,
             cursor: None,
@@ -81,7 +89,10 @@ impl AdvisoryScan {
         component: &StoredComponent,
     ) -> Result<bool, DocumentError> {
         let own = component.revision.unwrap_or_default();
-        let Some(key) = component.package_key.clone() else { return Ok(own == self.revision) };
+        if self.component_revision != Some(own) {
+            return Ok(false);
+        }
+        let Some(key) = component.package_key.clone() else { return Ok(true) };
         let Some(of_package) = self.revision.checked_sub(own) else { return Ok(false) };
         revision::hold(ctx, &ReassessmentTarget::Package(key), of_package)
     }
@@ -94,8 +105,8 @@ impl AdvisoryScan {
         component: &StoredComponent,
         budget: &mut StepBudget,
     ) -> Result<bool, DocumentError> {
-        let mut pages = EntryPages::of(scope, component, self.cursor.clone());
-        while !self.is_complete && budget.has(EntryPages::MOST) {
+        let mut pages = AdvisoryEntryPages::of(scope, component, self.cursor.clone());
+        while !self.is_complete && budget.has(AdvisoryEntryPages::MOST) {
             self.cursor = pages.look_at(component, &mut self.findings, budget)?;
             self.is_complete = self.cursor.is_none();
             if self.findings.vulnerabilities.len() >= PART {

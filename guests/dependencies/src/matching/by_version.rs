@@ -74,7 +74,7 @@ pub(super) fn assess(
     let keys: Vec<&str> = of_key.keys().copied().collect();
     let mut bytes = 0;
     for keys in keys.chunks(KEYS) {
-        let mut pages = EntryPages::of_packages(scope, keys, None);
+        let mut pages = AdvisoryEntryPages::of_packages(scope, keys, None);
         while let Some(entries) = pages.next(budget)? {
             bytes += pages.bytes;
             if bytes > MOST_BYTES {
@@ -122,7 +122,7 @@ fn large(components: &[&StoredComponent], counts: &AdvisoryEntryCounts) -> Batch
 }
 
 /// Reads the advisory entries of packages page by page. The size of a page in bytes is limited.
-pub(crate) struct EntryPages<'a> {
+pub(crate) struct AdvisoryEntryPages<'a> {
     scope: &'a Scope,
     keys: Vec<String>,
     cursor: Option<String>,
@@ -132,7 +132,7 @@ pub(crate) struct EntryPages<'a> {
     bytes: usize,
 }
 
-impl<'a> EntryPages<'a> {
+impl<'a> AdvisoryEntryPages<'a> {
     /// Maximum number of advisory entries in one page.
     pub(crate) const MOST: usize = PAGE;
 

@@ -16,7 +16,7 @@ const EXAMPLES: usize = 3;
 pub(super) struct UndecidedAdvisories {
     /// Advisory whose `affected` entries are being compared with the component.
     current: Option<AdvisoryVerdictAccumulator>,
-    causes: BTreeMap<ComparisonObstacle, CauseCount>,
+    causes: BTreeMap<ComparisonObstacle, UndecidedCauseCount>,
 }
 
 /// An advisory, with the combined verdict of its entries so far.
@@ -29,7 +29,7 @@ struct AdvisoryVerdictAccumulator {
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct CauseCount {
+struct UndecidedCauseCount {
     advisories: usize,
     examples: Vec<String>,
 }
@@ -76,7 +76,7 @@ impl UndecidedAdvisories {
     }
 }
 
-impl CauseCount {
+impl UndecidedCauseCount {
     fn limitation(self, because: &str) -> String {
         let what = if self.advisories == 1 { "advisory" } else { "advisories" };
         let count = self.advisories;

@@ -16,7 +16,7 @@ use crate::osv::Rating;
 use crate::text::advisory_key;
 use crate::vex::{self, MatchedStatements};
 
-pub(crate) use by_version::EntryPages;
+pub(crate) use by_version::AdvisoryEntryPages;
 use doubts::UndecidedAdvisories;
 
 /// Reason why a component counts as affected by an advisory, least certain first.

@@ -151,9 +151,9 @@ impl CandidateVersion<'_> {
 
 /// An event of an OSV range, with its parsed version.
 #[derive(Debug)]
-struct ParsedEvent {
+struct ParsedRangeEvent {
     at: EventPosition,
-    kind: Kind,
+    kind: RangeEventKind,
 }
 
 /// Position of an OSV range's event in the order of versions.
@@ -167,7 +167,7 @@ enum EventPosition {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Kind {
+enum RangeEventKind {
     Introduced,
     Fixed,
     LastAffected,
@@ -175,29 +175,29 @@ enum Kind {
 }
 
 /// Parses the events of an OSV range; `None` if one of them has an invalid version.
-fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<ParsedEvent>> {
+fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<ParsedRangeEvent>> {
     let read = |event: &RangeEvent| {
         let (kind, text) = match event {
-            RangeEvent::Introduced(text) => (Kind::Introduced, text),
-            RangeEvent::Fixed(text) => (Kind::Fixed, text),
-            RangeEvent::LastAffected(text) => (Kind::LastAffected, text),
-            RangeEvent::Limit(text) => (Kind::Limit, text),
+            RangeEvent::Introduced(text) => (RangeEventKind::Introduced, text),
+            RangeEvent::Fixed(text) => (RangeEventKind::Fixed, text),
+            RangeEvent::LastAffected(text) => (RangeEventKind::LastAffected, text),
+            RangeEvent::Limit(text) => (RangeEventKind::Limit, text),
         };
         let at = match (&kind, text.as_str()) {
-            (Kind::Introduced, "0") => EventPosition::Beginning,
-            (Kind::Limit, "*") => EventPosition::End,
-            (Kind::LastAffected, text) => EventPosition::At(scheme.parse_last(text)?),
+            (RangeEventKind::Introduced, "0") => EventPosition::Beginning,
+            (RangeEventKind::Limit, "*") => EventPosition::End,
+            (RangeEventKind::LastAffected, text) => EventPosition::At(scheme.parse_last(text)?),
             (_, text) => EventPosition::At(scheme.parse(text)?),
         };
-        Some(ParsedEvent { at, kind })
+        Some(ParsedRangeEvent { at, kind })
     };
     range.events.iter().map(read).collect()
 }
 
 /// Whether the version is below one of the `limit` events of an OSV range. True if the range has
 /// none.
-fn before_limits(marks: &[ParsedEvent], version: &Version) -> bool {
-    let mut limits = marks.iter().filter(|mark| mark.kind == Kind::Limit).peekable();
+fn before_limits(marks: &[ParsedRangeEvent], version: &Version) -> bool {
+    let mut limits = marks.iter().filter(|mark| mark.kind == RangeEventKind::Limit).peekable();
     limits.peek().is_none() || limits.any(|limit| !reached(&limit.at, version))
 }
 
@@ -211,12 +211,14 @@ fn reached(bound: &EventPosition, version: &Version) -> bool {
 
 /// Whether the last event of the range at or before the version begins an affected interval. Of
 /// events at the same version, the last one in the document counts.
-fn is_inside(marks: &[ParsedEvent], version: &Version) -> bool {
+fn is_inside(marks: &[ParsedRangeEvent], version: &Version) -> bool {
     let reached = marks.iter().filter(|mark| match mark.kind {
-        Kind::Introduced | Kind::Fixed => reached(&mark.at, version),
-        Kind::LastAffected => matches!(&mark.at, EventPosition::At(last) if version > last),
-        Kind::Limit => false,
+        RangeEventKind::Introduced | RangeEventKind::Fixed => reached(&mark.at, version),
+        RangeEventKind::LastAffected => {
+            matches!(&mark.at, EventPosition::At(last) if version > last)
+        }
+        RangeEventKind::Limit => false,
     });
     let last = reached.max_by(|a, b| a.at.cmp(&b.at));
-    last.is_some_and(|mark| mark.kind == Kind::Introduced)
+    last.is_some_and(|mark| mark.kind == RangeEventKind::Introduced)
 }

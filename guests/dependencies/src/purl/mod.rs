@@ -33,13 +33,13 @@ pub(crate) struct Purl {
 
 /// Reason why a text is not a valid purl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotAPurl(pub(crate) &'static str);
+pub(crate) struct PurlError(pub(crate) &'static str);
 
-type PurlResult<T> = Result<T, NotAPurl>;
+type PurlResult<T> = Result<T, PurlError>;
 
 /// The parts of a purl, before the rules of its type are applied.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct PurlParts<'a> {
     pub(crate) kind: &'a str,
     pub(crate) namespace: Option<String>,
     pub(crate) name: String,
@@ -52,15 +52,15 @@ impl Purl {
     /// Parses a purl and converts it to the canonical form.
     pub(crate) fn parse(text: &str) -> PurlResult<Self> {
         if text.len() > MAX_CHARACTERS {
-            return Err(NotAPurl("a purl has at most 4000 characters"));
+            return Err(PurlError("a purl has at most 4000 characters"));
         }
         let Some(("pkg", rest)) = text.split_once(':') else {
-            return Err(NotAPurl("a purl begins with `pkg:`"));
+            return Err(PurlError("a purl begins with `pkg:`"));
         };
         let (rest, subpath) = cut_last(rest, '#');
         let (rest, qualifiers) = cut_last(rest, '?');
         let Some((kind, path)) = rest.trim_start_matches('/').split_once('/') else {
-            return Err(NotAPurl("a purl names a type and a package"));
+            return Err(PurlError("a purl names a type and a package"));
         };
         let (path, version) = match path.rsplit_once('@') {
             // An `@` that is followed by `/` belongs to an npm scope.
@@ -68,7 +68,7 @@ impl Purl {
             _ => (path, None),
         };
         let (namespace, name) = path.rsplit_once('/').unwrap_or(("", path));
-        Self::build(Parts {
+        Self::build(PurlParts {
             kind,
             namespace: Some(segments(namespace, |_| true)?),
             name: decoded(name)?,
@@ -79,7 +79,7 @@ impl Purl {
     }
 
     /// Creates a canonical purl from its parts. Fails if they break a rule of the purl's type.
-    pub(crate) fn build(parts: Parts<'_>) -> PurlResult<Self> {
+    pub(crate) fn build(parts: PurlParts<'_>) -> PurlResult<Self> {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let mut purl = Self {
             kind: kind(parts.kind)?,
@@ -90,7 +90,7 @@ impl Purl {
             subpath: given(parts.subpath),
         };
         if purl.name.is_empty() {
-            return Err(NotAPurl("a purl names a package"));
+            return Err(PurlError("a purl names a package"));
         }
         types::apply(&mut purl)?;
         Ok(purl)
@@ -153,9 +153,9 @@ fn cut_last(text: &str, mark: char) -> (&str, Option<&str>) {
 
 fn decoded(text: &str) -> PurlResult<String> {
     let decoded = percent_decode_str(text).decode_utf8();
-    let decoded = decoded.map_err(|_| NotAPurl("what is percent-encoded must be UTF-8"))?;
+    let decoded = decoded.map_err(|_| PurlError("what is percent-encoded must be UTF-8"))?;
     if decoded.contains('\0') {
-        return Err(NotAPurl("a purl has no U+0000"));
+        return Err(PurlError("a purl has no U+0000"));
     }
     Ok(decoded.into_owned())
 }
@@ -167,7 +167,7 @@ fn segments(path: &str, keep: impl Fn(&str) -> bool) -> PurlResult<String> {
     for segment in path.split('/').filter(|segment| !segment.is_empty() && keep(segment)) {
         let segment = decoded(segment)?;
         if segment.contains('/') {
-            return Err(NotAPurl("a segment contains no encoded `/`"));
+            return Err(PurlError("a segment contains no encoded `/`"));
         }
         if !joined.is_empty() {
             joined.push('/');
@@ -181,7 +181,7 @@ fn kind(text: &str) -> PurlResult<String> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+');
     let good = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(letter);
     good.then(|| text.to_ascii_lowercase())
-        .ok_or(NotAPurl("a type is ASCII letters, digits, `.`, `-` and `+`, a letter first"))
+        .ok_or(PurlError("a type is ASCII letters, digits, `.`, `-` and `+`, a letter first"))
 }
 
 fn read_qualifiers(text: &str) -> PurlResult<BTreeMap<String, String>> {
@@ -198,7 +198,7 @@ fn canonical_qualifiers(given: BTreeMap<String, String>) -> PurlResult<BTreeMap<
     let mut qualifiers = BTreeMap::new();
     for (key, value) in given {
         if !key.starts_with(|c: char| c.is_ascii_alphabetic()) || !key.chars().all(letter) {
-            return Err(NotAPurl(
+            return Err(PurlError(
                 "a qualifier's key is ASCII letters, digits, `.`, `-` and `_`, a letter first",
             ));
         }

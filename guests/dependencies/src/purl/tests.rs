@@ -20,7 +20,7 @@ fn text(value: &Value) -> Option<String> {
 
 fn build(input: &Value) -> PurlResult<Purl> {
     let pairs = input["qualifiers"].as_object().into_iter().flatten();
-    Purl::build(Parts {
+    Purl::build(PurlParts {
         kind: input["type"].as_str().unwrap_or_default(),
         namespace: text(&input["namespace"]),
         name: text(&input["name"]).unwrap_or_default(),
@@ -56,7 +56,7 @@ fn check(test: &Value) -> Result<(), String> {
             (as_parts(&purl) == *expected).then_some(()).ok_or(as_parts(&purl).to_string())
         }
         (Ok(purl), true) => Err(format!("not refused: {purl}")),
-        (Err(NotAPurl(why)), false) => Err(format!("refused: {why}")),
+        (Err(PurlError(why)), false) => Err(format!("refused: {why}")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The rules of purl types (namespace, letter case, qualifiers), from the type definitions of the
 //! purl specification.
 
-use super::{NotAPurl, Purl, PurlResult};
+use super::{Purl, PurlError, PurlResult};
 
 /// Whether purls of a type have a namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ enum NamespaceRule {
     Prohibited,
 }
 
-struct Rules {
+struct PurlTypeRules {
     kind: &'static str,
     namespace: NamespaceRule,
     lower_namespace: bool,
@@ -20,8 +20,8 @@ struct Rules {
     qualifier: Option<&'static str>,
 }
 
-const fn rules(kind: &'static str) -> Rules {
-    Rules {
+const fn rules(kind: &'static str) -> PurlTypeRules {
+    PurlTypeRules {
         kind,
         namespace: NamespaceRule::Optional,
         lower_namespace: false,
@@ -31,7 +31,7 @@ const fn rules(kind: &'static str) -> Rules {
     }
 }
 
-impl Rules {
+impl PurlTypeRules {
     const fn required(mut self) -> Self {
         self.namespace = NamespaceRule::Required;
         self
@@ -64,7 +64,7 @@ impl Rules {
 }
 
 /// Purl types that have more than the general rules, with these rules.
-static RULES: &[Rules] = &[
+static RULES: &[PurlTypeRules] = &[
     rules("alpm").lower_namespace().lower_name(),
     rules("apk").lower_namespace().lower_name(),
     rules("bazel").prohibited(),
@@ -111,14 +111,16 @@ pub(super) fn name_is_a_path(kind: &str) -> bool {
 pub(super) fn apply(purl: &mut Purl) -> PurlResult<()> {
     if let Some(rules) = RULES.iter().find(|rules| rules.kind == purl.kind) {
         match (rules.namespace, &purl.namespace) {
-            (NamespaceRule::Required, None) => return Err(NotAPurl("this type needs a namespace")),
+            (NamespaceRule::Required, None) => {
+                return Err(PurlError("this type needs a namespace"));
+            }
             (NamespaceRule::Prohibited, Some(_)) => {
-                return Err(NotAPurl("this type has no namespace"));
+                return Err(PurlError("this type has no namespace"));
             }
             _ => {}
         }
         if rules.qualifier.is_some_and(|key| !purl.qualifiers.contains_key(key)) {
-            return Err(NotAPurl("this type needs a qualifier that is missing"));
+            return Err(PurlError("this type needs a qualifier that is missing"));
         }
         lower(rules.lower_name, &mut purl.name);
         for (wanted, part) in
@@ -148,7 +150,7 @@ fn apply_special(purl: &mut Purl) -> PurlResult<()> {
             lower(databricks, &mut purl.name);
         }
         "cpan" if purl.name.contains("::") => {
-            return Err(NotAPurl("a cpan purl names a distribution, not a module"));
+            return Err(PurlError("a cpan purl names a distribution, not a module"));
         }
         "git" => split_host(purl),
         "chrome-extension" => return check_chrome_extension(purl),
@@ -177,8 +179,8 @@ fn check_chrome_extension(purl: &Purl) -> PurlResult<()> {
         .as_ref()
         .is_none_or(|version| version.split('.').count() <= 4 && version.split('.').all(number));
     match (good_name, good_version) {
-        (false, _) => Err(NotAPurl("a Chrome extension's name is 32 letters from a to p")),
-        (_, false) => Err(NotAPurl("a Chrome extension's version is 1 to 4 numbers")),
+        (false, _) => Err(PurlError("a Chrome extension's name is 32 letters from a to p")),
+        (_, false) => Err(PurlError("a Chrome extension's version is 1 to 4 numbers")),
         _ => Ok(()),
     }
 }

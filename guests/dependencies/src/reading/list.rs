@@ -75,16 +75,16 @@ where
     D: Deserializer<'de>,
     T: Deserialize<'de>,
 {
-    deserializer.deserialize_any(Fold { state, step, item: PhantomData })
+    deserializer.deserialize_any(ArrayFoldVisitor { state, step, item: PhantomData })
 }
 
-struct Fold<T, S, F> {
+struct ArrayFoldVisitor<T, S, F> {
     state: S,
     step: F,
     item: PhantomData<fn() -> T>,
 }
 
-impl<'de, T, S, F> Visitor<'de> for Fold<T, S, F>
+impl<'de, T, S, F> Visitor<'de> for ArrayFoldVisitor<T, S, F>
 where
     T: Deserialize<'de>,
     F: FnMut(&mut S, usize, T) -> Result<(), &'static str>,

@@ -6,7 +6,7 @@ use std::fmt;
 
 use artifact_formats::MAX_STREAM_BYTES;
 use artifact_formats::nesting::MAX_SBOM_DEPTH;
-use artifact_formats::stream::{self, LimitExceeded, Limits};
+use artifact_formats::stream::{self, Limits, StreamError};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde_path_to_error::{Path, Segment};
 
@@ -79,7 +79,7 @@ pub(crate) const STREAM: Limits =
     Limits { bytes: MAX_STREAM_BYTES, depth: Some(MAX_SBOM_DEPTH), is_text: true };
 
 fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, ImportFailure> {
-    let wrong = |breach: LimitExceeded| ImportFailure::at("", breach.to_string());
+    let wrong = |breach: StreamError| ImportFailure::at("", breach.to_string());
     list::begin_large();
     let read = stream::parse(
         packed,

@@ -9,11 +9,11 @@ use area_sdk::prelude::*;
 
 use super::identity::{self, NamingProperties};
 use super::references::ReferenceMap;
-use super::subject::ReassessmentTarget;
+use super::subject::SbomSubject;
 use super::{Component, Format, ReportedVulnerability, Scope};
 use crate::ecosystem;
 use crate::purl::Purl;
-use crate::vex::{State, Statement, VersionApplicability};
+use crate::vex::{Statement, VersionApplicability, VexState};
 
 /// Maximum number of dependencies stored with one component.
 const MAX_DEPENDENCIES: usize = 1_000;
@@ -29,7 +29,7 @@ pub(crate) struct Sbom<'a> {
     /// for documents without one.
     pub(crate) serial: Option<(Uuid, u64)>,
     /// Product that the SBOM describes; `None` if the file does not name it.
-    pub(crate) subject: Option<ReassessmentTarget>,
+    pub(crate) subject: Option<SbomSubject>,
     /// Tool that created the SBOM, with its version: `syft 1.2.3`.
     pub(crate) tool: Option<String>,
     pub(crate) created_at: Option<Timestamp>,
@@ -45,10 +45,10 @@ pub(crate) struct Sbom<'a> {
     pub(crate) is_vex: bool,
     /// VEX statements in the document, in the order of the file.
     pub(crate) statements: Vec<Statement>,
-    mentions: Vec<Mention<'a>>,
+    mentions: Vec<PackageMention<'a>>,
     /// Index in `mentions` by the mention's reference and by its purl.
     references: ReferenceMap<'a, usize>,
-    edges: Edges<'a>,
+    edges: DependencyEdges<'a>,
     /// References of the direct dependencies of the product that the SBOM describes.
     direct: ReferenceMap<'a, ()>,
     /// Vulnerabilities that the SBOM reports for a mention, by index in `mentions`.
@@ -78,7 +78,7 @@ pub(crate) enum GraphCompleteness {
 
 /// One mention of a package in an SBOM; several mentions may be one component.
 #[derive(Debug)]
-pub(super) struct Mention<'a> {
+pub(super) struct PackageMention<'a> {
     pub(super) reference: Option<Cow<'a, str>>,
     pub(super) group: Option<Cow<'a, str>>,
     pub(super) name: Cow<'a, str>,
@@ -91,24 +91,24 @@ pub(super) struct Mention<'a> {
 
 /// Dependency graph of an SBOM: references of a package's direct dependencies, by reference of the
 /// package.
-pub(super) type Edges<'a> = ReferenceMap<'a, Vec<Cow<'a, str>>>;
+pub(super) type DependencyEdges<'a> = ReferenceMap<'a, Vec<Cow<'a, str>>>;
 
 /// Content of an SBOM as the parser of its standard (CycloneDX or SPDX) returns it.
 pub(super) struct ParsedSbom<'a> {
     pub(super) format: Format,
     pub(super) spec_version: &'static str,
     pub(super) serial: Option<(Uuid, u64)>,
-    pub(super) subject: Option<ReassessmentTarget>,
+    pub(super) subject: Option<SbomSubject>,
     /// References, in the dependency graph, of the product that the SBOM describes.
     pub(super) roots: Vec<Cow<'a, str>>,
     pub(super) tool: Option<String>,
     pub(super) created_at: Option<Timestamp>,
-    pub(super) mentions: Vec<Mention<'a>>,
-    pub(super) edges: Edges<'a>,
+    pub(super) mentions: Vec<PackageMention<'a>>,
+    pub(super) edges: DependencyEdges<'a>,
     pub(super) warnings: Vec<String>,
 }
 
-impl Mention<'_> {
+impl PackageMention<'_> {
     pub(super) fn named(&self) -> NamingProperties<'_> {
         NamingProperties {
             group: self.group.as_deref(),
@@ -177,7 +177,7 @@ impl<'a> Sbom<'a> {
             created_at: found.created_at,
             graph,
             case_known: found.mentions.iter().any(|mention| mention.named().shows_case()),
-            names_sources: found.mentions.iter().any(Mention::names_source),
+            names_sources: found.mentions.iter().any(PackageMention::names_source),
             warnings: found.warnings,
             is_vex: false,
             statements: Vec::new(),
@@ -208,7 +208,7 @@ impl<'a> Sbom<'a> {
         let places = all.map_or_else(|| vec![place], |at| self.places_of(at).collect());
         let mut holds = false;
         for place in &places {
-            let version = self.mentions.get(*place).and_then(Mention::version);
+            let version = self.mentions.get(*place).and_then(PackageMention::version);
             match statement.holds_for(version.as_deref()) {
                 VersionApplicability::No => continue,
                 VersionApplicability::Assumed(_) if statement.state.ends() => continue,
@@ -298,13 +298,13 @@ impl<'a> Sbom<'a> {
     /// Returns the canonical purl of the referenced component; without one, the reference itself.
     fn name_of(&self, reference: &str) -> String {
         let mention = self.references.get(reference).and_then(|at| self.mentions.get(*at));
-        mention.and_then(Mention::canonical).unwrap_or_else(|| identity::bounded(reference))
+        mention.and_then(PackageMention::canonical).unwrap_or_else(|| identity::bounded(reference))
     }
 }
 
 /// Returns the index of each component's first mention, and the indexes of its further mentions by
 /// component.
-fn grouped(mentions: &[Mention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>) {
+fn grouped(mentions: &[PackageMention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<usize>>) {
     let mut places = ReferenceMap::default();
     let (mut firsts, mut others) = (Vec::new(), BTreeMap::<usize, Vec<usize>>::new());
     for (at, mention) in mentions.iter().enumerate() {
@@ -350,7 +350,7 @@ impl Component {
     /// Removes VEX statements that would end a match but are not about all mentions of the
     /// component, from this component and from `other`. Adds a limitation for each.
     fn keep_common_endings(&mut self, other: &mut Vec<ReportedVulnerability>) {
-        let ends = |reported: &ReportedVulnerability| reported.state.is_some_and(State::ends);
+        let ends = |reported: &ReportedVulnerability| reported.state.is_some_and(VexState::ends);
         let (ours, theirs) = (self.reported.clone(), other.clone());
         let mut dropped = Vec::new();
         for (list, common) in [(&mut self.reported, &theirs), (other, &ours)] {

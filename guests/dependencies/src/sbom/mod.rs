@@ -18,12 +18,12 @@ use memchr::memmem;
 
 pub(crate) use bill::{GraphCompleteness, Sbom};
 pub(crate) use identity::{identify, merge_versions};
-pub(crate) use subject::{ReassessmentTarget, stream};
+pub(crate) use subject::{SbomSubject, stream};
 
 use crate::osv::Rating;
 use crate::purl::Purl;
 use crate::reading::{self, DocumentContent, ImportFailure};
-use crate::vex::State;
+use crate::vex::VexState;
 
 /// Member that occurs only in CycloneDX documents, to detect the format.
 const CYCLONEDX: &str = "\"bomFormat\"";
@@ -91,7 +91,7 @@ pub(crate) struct ReportedVulnerability {
     pub(crate) tool: Option<String>,
     /// The state in the VEX statement about the vulnerability (`analysis.state`); `None` if a
     /// scanner only reports the vulnerability.
-    pub(crate) state: Option<State>,
+    pub(crate) state: Option<VexState>,
     pub(crate) justification: Option<String>,
     /// Severity in the best rating of the vulnerability (`ratings` in CycloneDX).
     pub(crate) severity: Option<Rating>,

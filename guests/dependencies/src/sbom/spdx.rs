@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
 
-use super::bill::{Edges, Mention, ParsedSbom, Sbom};
+use super::bill::{DependencyEdges, PackageMention, ParsedSbom, Sbom};
 use super::identity::bounded;
 use super::references::ReferenceMap;
-use super::subject::ReassessmentTarget;
+use super::subject::SbomSubject;
 use super::{Format, Scope};
 use crate::purl::Purl;
 use crate::reading::list::{self, BoundedList};
@@ -120,7 +120,7 @@ pub(super) fn read(source: DocumentContent<'_>) -> Result<Sbom<'_>, ImportFailur
     document.check()?;
     let subjects: BTreeSet<String> = document.subjects().into_iter().map(Into::into).collect();
     let (subject, tool) = (document.subject(&subjects), document.tool());
-    let links = Links::of(document.relationships.0);
+    let links = DependencyLinks::of(document.relationships.0);
     let mut packages = document.packages.0;
     packages.retain(|package| !subjects.contains(package.id.as_ref()));
     Ok(Sbom::new(ParsedSbom {
@@ -175,18 +175,18 @@ impl Document<'_> {
         if self.packages.0.iter().all(is_subject) { BTreeSet::new() } else { subjects }
     }
 
-    fn subject(&self, subjects: &BTreeSet<String>) -> Option<ReassessmentTarget> {
+    fn subject(&self, subjects: &BTreeSet<String>) -> Option<SbomSubject> {
         let mut described =
             self.packages.0.iter().filter(|package| subjects.contains(package.id.as_ref()));
         match (described.next(), described.next()) {
             (Some(only), None) => Some(only.subject()),
             _ if self.name.trim().is_empty() => None,
-            _ => Some(ReassessmentTarget {
+            _ => Some(SbomSubject {
                 key: bounded(&self.name),
                 name: bounded(&self.name),
                 version: None,
                 references: vec![DOCUMENT.to_owned()],
-                is_weak: ReassessmentTarget::is_place(&self.name),
+                is_weak: SbomSubject::is_place(&self.name),
                 digest: None,
             }),
         }
@@ -229,7 +229,7 @@ impl Package<'_> {
         Some(words.next().map_or_else(|| name.to_owned(), |version| format!("{name}@{version}")))
     }
 
-    fn subject(&self) -> ReassessmentTarget {
+    fn subject(&self) -> SbomSubject {
         let purl = self.purl().and_then(|purl| Purl::parse(purl).ok());
         let sha256 = self.checksums.0.iter().find(|checksum| checksum.algorithm == "SHA256");
         let digest = sha256.map(|sum| format!("sha256:{}", sum.checksum_value.to_lowercase()));
@@ -238,10 +238,10 @@ impl Package<'_> {
         let mut versions = versions.into_iter().flatten();
         let hash = versions.clone().find(|version| version.starts_with("sha256:"));
         let references = std::iter::once(self.id.as_ref()).chain(self.purl());
-        ReassessmentTarget {
+        SbomSubject {
             key: purl.as_ref().map_or_else(|| bounded(&self.name), |p| p.package().to_string()),
             name: bounded(&self.name),
-            is_weak: purl.is_none() && (self.is_file() || ReassessmentTarget::is_place(&self.name)),
+            is_weak: purl.is_none() && (self.is_file() || SbomSubject::is_place(&self.name)),
             version: versions.next().filter(|version| !version.is_empty()).map(bounded),
             references: references.map(bounded).collect(),
             digest: hash.map(str::to_lowercase).or(digest),
@@ -257,13 +257,13 @@ impl Relationship<'_> {
 
 /// Dependencies between the packages of an SPDX document, from its `relationships`.
 #[derive(Default)]
-struct Links<'a> {
-    edges: Edges<'a>,
+struct DependencyLinks<'a> {
+    edges: DependencyEdges<'a>,
     /// For each package, the strongest scope with which another package depends on it.
     scopes: ReferenceMap<'a, Scope>,
 }
 
-impl<'a> Links<'a> {
+impl<'a> DependencyLinks<'a> {
     fn of(relationships: Vec<Relationship<'a>>) -> Self {
         let mut links = Self::default();
         for relationship in relationships {
@@ -303,11 +303,11 @@ fn dependency(kind: &str) -> Option<(bool, Scope)> {
     })
 }
 
-fn mention<'a>(package: Package<'a>, links: &Links<'_>) -> Mention<'a> {
+fn mention<'a>(package: Package<'a>, links: &DependencyLinks<'_>) -> PackageMention<'a> {
     let source_package = package.source_package();
     let purls = package.external_refs.0.into_iter();
     let mut purls = purls.filter(|reference| reference.reference_type == "purl");
-    Mention {
+    PackageMention {
         scope: links.scopes.get(&package.id).copied(),
         purl: purls.next().map(|reference| reference.reference_locator),
         reference: Some(package.id),

@@ -5,7 +5,8 @@ use area_sdk::prelude::*;
 
 /// The product that an SBOM or VEX document describes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ReassessmentTarget {
+#[schemars(rename = "Subject")]
+pub(crate) struct SbomSubject {
     /// Key that all versions of the product share: the purl without version; without a purl, the
     /// name.
     pub(crate) key: String,
@@ -23,7 +24,7 @@ pub(crate) struct ReassessmentTarget {
 
 /// Returns the key of a document's stream, the sequence of documents that replace each other: the
 /// subject's key, and the filename if that key does not identify the subject.
-pub(crate) fn stream(subject: Option<&ReassessmentTarget>, filename: &str) -> String {
+pub(crate) fn stream(subject: Option<&SbomSubject>, filename: &str) -> String {
     match subject {
         Some(subject) if !subject.is_weak => subject.key.clone(),
         Some(subject) => format!("{}\n{filename}", subject.key),
@@ -31,7 +32,7 @@ pub(crate) fn stream(subject: Option<&ReassessmentTarget>, filename: &str) -> St
     }
 }
 
-impl ReassessmentTarget {
+impl SbomSubject {
     /// Whether a product's name is only a location on the machine that created the SBOM: empty,
     /// `.`, or an absolute path.
     pub(super) fn is_place(name: &str) -> bool {

@@ -105,6 +105,23 @@ fn newer_evidence_renews_or_replaces() {
 }
 
 #[test]
+fn the_newest_evidence_of_a_deployment_is_kept_whenever_it_arrives() {
+    let world = world();
+    let (old, late) = (world.host.now(), 0xd00_u128);
+    world.host.advance(600);
+    submit(&world, &[record(late + 100, SAID, "0", world.host.now())]);
+    // Received in the order of their age, the oldest first, and all older than the first above.
+    for n in 0..25_u8 {
+        let at = old.plus_seconds(n.into());
+        submit(&world, &[record(late + u128::from(n), SAID, "0", at)]);
+    }
+    let kept: Vec<_> = (5..25).rev().map(|n| json!(Uuid::from_u128(late + n))).collect();
+    let newest = json!(Uuid::from_u128(late + 100));
+    let expected: Vec<_> = std::iter::once(newest).chain(kept).take(20).collect();
+    assert_eq!(deployments(&world, false)[0]["evidence_ids"], json!(expected));
+}
+
+#[test]
 fn content_says_more_whenever_it_comes() {
     let world = world();
     let content = SAID.replace("production", "staging");

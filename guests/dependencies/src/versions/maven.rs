@@ -165,19 +165,19 @@ fn drop_zeros_before_words(list: &mut Vec<Item>) {
 }
 
 /// What a version has at an index of its first list.
-enum Slot<'a> {
+enum VersionListElement<'a> {
     Item(&'a Item),
     /// The list that is nested at the end of the first list, with the lists nested in it.
     List(&'a [Vec<Item>]),
     Nothing,
 }
 
-fn slot(lists: &[Vec<Item>], at: usize) -> Slot<'_> {
-    let Some((list, rest)) = lists.split_first() else { return Slot::Nothing };
+fn slot(lists: &[Vec<Item>], at: usize) -> VersionListElement<'_> {
+    let Some((list, rest)) = lists.split_first() else { return VersionListElement::Nothing };
     match list.get(at) {
-        Some(item) => Slot::Item(item),
-        None if at == list.len() && !rest.is_empty() => Slot::List(rest),
-        None => Slot::Nothing,
+        Some(item) => VersionListElement::Item(item),
+        None if at == list.len() && !rest.is_empty() => VersionListElement::List(rest),
+        None => VersionListElement::Nothing,
     }
 }
 
@@ -205,21 +205,33 @@ fn compare(mut a: &[Vec<Item>], mut b: &[Vec<Item>]) -> Ordering {
     let mut at = 0;
     loop {
         let order = match (slot(a, at), slot(b, at)) {
-            (Slot::Nothing, Slot::Nothing) => return Ordering::Equal,
-            (Slot::List(rest_a), Slot::List(rest_b)) => {
+            (VersionListElement::Nothing, VersionListElement::Nothing) => return Ordering::Equal,
+            (VersionListElement::List(rest_a), VersionListElement::List(rest_b)) => {
                 (a, b, at) = (rest_a, rest_b, 0);
                 continue;
             }
-            (Slot::Item(a), Slot::Item(b)) => compare_items(a, b),
-            (Slot::Item(item), Slot::Nothing) => item.beside_nothing(),
-            (Slot::Nothing, Slot::Item(item)) => item.beside_nothing().reverse(),
-            (Slot::List(rest), Slot::Nothing) => list_beside_nothing(rest),
-            (Slot::Nothing, Slot::List(rest)) => list_beside_nothing(rest).reverse(),
+            (VersionListElement::Item(a), VersionListElement::Item(b)) => compare_items(a, b),
+            (VersionListElement::Item(item), VersionListElement::Nothing) => item.beside_nothing(),
+            (VersionListElement::Nothing, VersionListElement::Item(item)) => {
+                item.beside_nothing().reverse()
+            }
+            (VersionListElement::List(rest), VersionListElement::Nothing) => {
+                list_beside_nothing(rest)
+            }
+            (VersionListElement::Nothing, VersionListElement::List(rest)) => {
+                list_beside_nothing(rest).reverse()
+            }
             // `1-1` is before `1.0.1`.
-            (Slot::List(_), Slot::Item(Item::Number(_))) => Ordering::Less,
-            (Slot::Item(Item::Number(_)), Slot::List(_)) => Ordering::Greater,
-            (Slot::List(rest), Slot::Item(Item::Word(word))) => list_beside_word(rest, word),
-            (Slot::Item(Item::Word(word)), Slot::List(rest)) => {
+            (VersionListElement::List(_), VersionListElement::Item(Item::Number(_))) => {
+                Ordering::Less
+            }
+            (VersionListElement::Item(Item::Number(_)), VersionListElement::List(_)) => {
+                Ordering::Greater
+            }
+            (VersionListElement::List(rest), VersionListElement::Item(Item::Word(word))) => {
+                list_beside_word(rest, word)
+            }
+            (VersionListElement::Item(Item::Word(word)), VersionListElement::List(rest)) => {
                 list_beside_word(rest, word).reverse()
             }
         };

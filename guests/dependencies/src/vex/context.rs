@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
-use super::document::{ImportedSbom, Origin, StatementChunk, branch_key};
-use super::index::{IndexedChunk, NamedComponent};
+use super::document::{ImportedSbom, StatementChunk, StatementDocument, branch_key};
+use super::index::{IndexedStatementChunk, NamedComponent};
 use super::statement::Statement;
 use super::versions::VersionApplicability;
-use crate::inventory::component::{Mention, StoredComponent};
+use crate::inventory::component::{ComponentMention, StoredComponent};
 
 /// Maximum number of [`StatementChunk`]s in memory for one batch of components, unless a single
 /// component has more.
@@ -26,7 +26,7 @@ pub(crate) struct VexStatementIndex {
     /// SBOMs that the audits of the components imported, by document id.
     sboms: BTreeMap<String, ImportedSbom>,
     /// Chunks of VEX statements by target key (a branch, or the serial number of an SBOM).
-    targets: BTreeMap<String, Vec<IndexedChunk>>,
+    targets: BTreeMap<String, Vec<IndexedStatementChunk>>,
     /// Number of documents that were read to build this index.
     pub(crate) read: usize,
 }
@@ -34,7 +34,7 @@ pub(crate) struct VexStatementIndex {
 /// A VEX statement that concerns a component or its product.
 #[derive(Clone)]
 pub(crate) struct ApplicableStatement<'a> {
-    pub(crate) origin: &'a Origin,
+    pub(crate) origin: &'a StatementDocument,
     /// Index of the VEX statement in its document.
     pub(crate) place: usize,
     pub(crate) statement: &'a Statement,
@@ -78,7 +78,7 @@ impl VexStatementIndex {
         let mut context = Self::default();
         for chunk in chunks {
             let key = chunk.target_key.clone();
-            context.targets.entry(key).or_default().push(IndexedChunk::of(chunk));
+            context.targets.entry(key).or_default().push(IndexedStatementChunk::of(chunk));
         }
         context
     }
@@ -111,7 +111,7 @@ impl VexStatementIndex {
                 let chunk = chunk?.value;
                 self.read += 1;
                 let key = chunk.target_key.clone();
-                self.targets.entry(key).or_default().push(IndexedChunk::of(chunk));
+                self.targets.entry(key).or_default().push(IndexedStatementChunk::of(chunk));
             }
         }
         Ok(())
@@ -146,7 +146,7 @@ impl VexStatementIndex {
     pub(super) fn applicable<'a>(
         &'a self,
         component: &StoredComponent,
-        mention: &Mention,
+        mention: &ComponentMention,
     ) -> Vec<ApplicableStatement<'a>> {
         if self.targets.is_empty() {
             return Vec::new();
@@ -184,7 +184,7 @@ impl VexStatementIndex {
     }
 
     /// Whether an audit imported an SBOM with the same subject as the VEX statements' document.
-    pub(super) fn has_subject(&self, origin: &Origin, audit_id: Uuid) -> bool {
+    pub(super) fn has_subject(&self, origin: &StatementDocument, audit_id: Uuid) -> bool {
         self.sboms_of(audit_id).any(|sbom| sbom.is_of(origin))
     }
 }

@@ -6,9 +6,9 @@
 
 use area_sdk::prelude::*;
 
-use super::statement::{State, Statement};
+use super::statement::{Statement, VexState};
 use crate::inventory::component::StoredComponent;
-use crate::sbom::ReassessmentTarget;
+use crate::sbom::SbomSubject;
 use crate::text::bounded;
 
 /// Maximum size of each text that the filters of the list of VEX statements search, in bytes.
@@ -24,7 +24,7 @@ pub(crate) struct StatementSource {
     pub(crate) audit_id: Uuid,
     /// Whether the document is an SBOM with components, and not only a VEX document.
     pub(crate) is_sbom: bool,
-    pub(crate) origin: Origin,
+    pub(crate) origin: StatementDocument,
     /// Number of the document's [`StatementChunk`]s.
     pub(crate) chunks: usize,
     /// Serial numbers of the SBOMs to which BOM-Links in the document's statements refer.
@@ -40,7 +40,8 @@ document!(StatementSource, "statement_sources");
 
 /// Document from which a VEX statement comes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Origin {
+#[schemars(rename = "Origin")]
+pub(crate) struct StatementDocument {
     /// Id of the [`StatementSource`] that stores the document.
     pub(crate) source_id: String,
     pub(crate) repository_id: Uuid,
@@ -50,7 +51,7 @@ pub(crate) struct Origin {
     pub(crate) artifact_sha256: String,
     pub(crate) serial: Option<Uuid>,
     /// Product that the document describes; `None` if the document names none.
-    pub(crate) subject: Option<ReassessmentTarget>,
+    pub(crate) subject: Option<SbomSubject>,
     /// Key of the document's stream: of its subject, with the filename if that key does not
     /// identify the subject.
     pub(crate) stream: String,
@@ -66,7 +67,7 @@ pub(crate) struct StatementChunk {
     /// Key of the branch whose inventory the statements concern, or key of the SBOM to which they
     /// link; see [`branch_key`] and [`serial_key`].
     pub(crate) target_key: String,
-    pub(crate) origin: Origin,
+    pub(crate) origin: StatementDocument,
     /// VEX statements, each with its index in the document.
     pub(crate) statements: Vec<(usize, Statement)>,
 }
@@ -94,7 +95,7 @@ pub(crate) struct ListedStatement {
     pub(crate) source_id: String,
     pub(crate) advisory_id: String,
     pub(crate) aliases: Vec<String>,
-    pub(crate) state: State,
+    pub(crate) state: VexState,
     pub(crate) justification: Option<String>,
     pub(crate) detail: Option<String>,
     pub(crate) reference: String,
@@ -103,7 +104,7 @@ pub(crate) struct ListedStatement {
     pub(crate) artifact_sha256: String,
     pub(crate) serial: Option<Uuid>,
     pub(crate) subject: Option<String>,
-    pub(crate) matches: Matches,
+    pub(crate) matches: StatementMatches,
     /// Keys of the names of the statement's advisory, one on each line, for the filter `advisory`.
     pub(crate) advisory_text: String,
     /// The statement's reference, and names and purls of the matched components, for the filter
@@ -112,7 +113,11 @@ pub(crate) struct ListedStatement {
 }
 
 impl ListedStatement {
-    pub(crate) fn new(origin: &Origin, statement: &Statement, matches: Matches) -> Self {
+    pub(crate) fn new(
+        origin: &StatementDocument,
+        statement: &Statement,
+        matches: StatementMatches,
+    ) -> Self {
         let names = statement.names().fold(String::from("\n"), |text, name| text + &name + "\n");
         let components = matches.components.iter();
         let components = components.flat_map(|one| [Some(&one.name), one.purl.as_ref()]).flatten();
@@ -145,7 +150,8 @@ document!(ListedStatement, "vex_statements");
 
 /// Components and products that the reference of a VEX statement matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Matches {
+#[schemars(rename = "Matches")]
+pub(crate) struct StatementMatches {
     /// Number of components that the statement's reference matches.
     pub(crate) component_count: usize,
     /// The first of the components that the statement's reference matches.
@@ -156,7 +162,7 @@ pub(crate) struct Matches {
     pub(crate) reason: Option<String>,
 }
 
-impl Matches {
+impl StatementMatches {
     pub(crate) fn is_empty(&self) -> bool {
         self.component_count == 0 && !self.is_product
     }
@@ -186,7 +192,7 @@ pub(crate) struct ImportedSbom {
     pub(crate) serial: String,
     /// Version of the SBOM under its serial number.
     pub(crate) version: u64,
-    pub(crate) subject: Option<ReassessmentTarget>,
+    pub(crate) subject: Option<SbomSubject>,
     pub(crate) stream: String,
     pub(crate) components: usize,
     /// Whether this is the only SBOM that the audit imported.
@@ -211,7 +217,7 @@ impl ImportedSbom {
 
     /// Whether the SBOM has the same subject as the document of these VEX statements, as far as
     /// that is certain, or the same stream.
-    pub(super) fn is_of(&self, origin: &Origin) -> bool {
+    pub(super) fn is_of(&self, origin: &StatementDocument) -> bool {
         let same = match (&self.subject, &origin.subject) {
             (Some(ours), Some(theirs)) => ours.is(theirs),
             _ => false,
@@ -224,7 +230,7 @@ impl ImportedSbom {
     pub(super) fn of_component(component: &StoredComponent, artifact_sha256: &str) -> Self {
         let source = &component.source_scope;
         let key = source.subject.clone().filter(|key| key != ".");
-        let subject = key.map(|key| ReassessmentTarget {
+        let subject = key.map(|key| SbomSubject {
             name: key.clone(),
             key,
             version: None,

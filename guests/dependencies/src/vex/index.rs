@@ -8,14 +8,14 @@ use super::document::{ImportedSbom, StatementChunk};
 use super::statement::{Target, covers};
 use super::versions::VersionApplicability;
 use crate::ecosystem;
-use crate::inventory::component::{Mention, StoredComponent};
+use crate::inventory::component::{ComponentMention, StoredComponent};
 use crate::purl::Purl;
-use crate::sbom::ReassessmentTarget;
+use crate::sbom::SbomSubject;
 
 /// A mention of a component in an SBOM, with everything by which a VEX statement can name it.
 pub(super) struct NamedComponent<'a> {
     pub(super) component: &'a StoredComponent,
-    pub(super) mention: &'a Mention,
+    pub(super) mention: &'a ComponentMention,
     pub(super) sbom: &'a ImportedSbom,
     /// Purl of the component; for a Go module with its whole path, then as in the SBOM if that has
     /// the end of the path as subpath. Empty if the component has no purl.
@@ -34,7 +34,7 @@ impl NamedComponent<'_> {
 }
 
 /// A chunk of VEX statements, indexed by reference.
-pub(super) struct IndexedChunk {
+pub(super) struct IndexedStatementChunk {
     chunk: StatementChunk,
     by_reference: BTreeMap<String, Vec<usize>>,
     /// Indexes of the statements whose reference is a purl, each with that purl, by the purl's
@@ -43,7 +43,7 @@ pub(super) struct IndexedChunk {
     products: Vec<usize>,
 }
 
-impl IndexedChunk {
+impl IndexedStatementChunk {
     pub(super) fn of(chunk: StatementChunk) -> Self {
         let mut new = Self {
             by_reference: BTreeMap::new(),
@@ -185,9 +185,8 @@ impl IndexedChunk {
 
     /// Whether the VEX statements of this chunk are about another version of the SBOM's subject.
     fn has_other_version(&self, sbom: &ImportedSbom) -> bool {
-        let version = |subject: Option<&'_ ReassessmentTarget>| {
-            subject.and_then(|subject| subject.version.clone())
-        };
+        let version =
+            |subject: Option<&'_ SbomSubject>| subject.and_then(|subject| subject.version.clone());
         let origin = &self.chunk.origin;
         match (version(origin.subject.as_ref()), version(sbom.subject.as_ref())) {
             (Some(ours), Some(theirs)) => sbom.is_of(origin) && ours != theirs,

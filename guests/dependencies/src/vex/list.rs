@@ -2,9 +2,9 @@
 
 use area_sdk::prelude::*;
 
-use super::document::{ListedStatement, Matches};
-use super::statement::State;
-use crate::inventory::LongPaging;
+use super::document::{ListedStatement, StatementMatches};
+use super::statement::VexState;
+use crate::inventory::LongCursorPaging;
 use crate::text::advisory_key;
 
 /// Text for the OpenAPI document: which VEX statements are imported and applied.
@@ -28,7 +28,8 @@ pub(crate) const DESCRIPTION: &str = "Statements of CycloneDX documents (1.4 to 
 
 /// Query parameters that filter the list of VEX statements.
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Filters {
+#[schemars(rename = "Filters")]
+pub(crate) struct VexStatementFilters {
     /// Only VEX statements from documents of this repository.
     repository_id: Option<Uuid>,
     /// Only VEX statements with this text in the reference, or in a matched component's name or
@@ -49,12 +50,12 @@ pub(crate) struct VexStatement {
     advisory_id: String,
     /// Other ids of the advisory in the VEX document (`references[].id`).
     aliases: Vec<String>,
-    state: State,
+    state: VexState,
     justification: Option<String>,
     detail: Option<String>,
     /// Reference to a component or product, as written in the document (`affects[].ref`).
     reference: String,
-    matches: Matches,
+    matches: StatementMatches,
     /// Time at which the upload of the statement's document was ready.
     stated_at: Timestamp,
     document: VexDocument,
@@ -73,8 +74,8 @@ struct VexDocument {
 
 pub(crate) fn list(
     ctx: &Ctx,
-    Params(filters): Params<Filters>,
-    paging: LongPaging,
+    Params(filters): Params<VexStatementFilters>,
+    paging: LongCursorPaging,
 ) -> Result<Page<VexStatement>> {
     let advisory = filters.advisory.map(|id| format!("\n{}\n", advisory_key(&id)));
     let some = ctx

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 
 use super::context::{ApplicableStatement, VexStatementIndex};
-use super::statement::{State, same_name};
+use super::statement::{VexState, same_name};
 use super::versions::VersionApplicability;
-use crate::inventory::component::{Mention, ReportedAdvisory, StoredComponent};
+use crate::inventory::component::{ComponentMention, ReportedAdvisory, StoredComponent};
 use crate::matching::{AdvisoryMatch, ComponentAssessment, MatchBasis, Vulnerability};
 use crate::osv::Rating;
 use crate::text::{self, advisory_key};
@@ -20,7 +20,7 @@ const MOST_LISTED: usize = 10;
 struct MatchedStatement {
     advisory_id: String,
     names: Vec<String>,
-    state: State,
+    state: VexState,
     /// The state and its justification, for limitations: `not_affected: code_not_reachable`.
     verdict: String,
     holds: VersionApplicability,
@@ -123,7 +123,7 @@ impl MatchedStatements {
             .iter()
             .filter_map(|reported| MatchedStatement::of_reported(reported, component, context))
             .collect();
-        let of_mention = |mention: Mention| {
+        let of_mention = |mention: ComponentMention| {
             let own = own.iter().filter(|own| own.artifact_sha256 == mention.artifact_sha256);
             let found = context.applicable(component, &mention).into_iter();
             let found = found.filter(ApplicableStatement::counts);
@@ -197,7 +197,7 @@ impl MatchedStatements {
         }
         let decided = newest
             .into_values()
-            .filter(|matched_statement| matched_statement.state != State::InTriage);
+            .filter(|matched_statement| matched_statement.state != VexState::InTriage);
         decided.max_by(|a, b| a.rank().cmp(&b.rank()))
     }
 }

@@ -14,5 +14,5 @@ mod versions;
 
 pub(crate) use context::{ApplicableStatement, VexStatementIndex};
 pub(crate) use matched_statement::MatchedStatements;
-pub(crate) use statement::{State, Statement, Target};
-pub(crate) use versions::{StatedVersion, Status, VersionApplicability, VersionText};
+pub(crate) use statement::{Statement, Target, VexState};
+pub(crate) use versions::{StatedVersion, VersionApplicability, VersionOrRange, VersionStatus};

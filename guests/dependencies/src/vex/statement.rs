@@ -17,7 +17,8 @@ use crate::text::advisory_key;
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
+#[schemars(rename = "State")]
+pub(crate) enum VexState {
     /// The component is affected. Used for a vulnerability without `analysis` in a document without
     /// components.
     Affected,
@@ -29,7 +30,7 @@ pub(crate) enum State {
     ResolvedWithPedigree,
 }
 
-impl State {
+impl VexState {
     /// Whether a VEX statement with this state ends a match: the advisory does not apply to the
     /// component.
     pub(crate) fn ends(self) -> bool {
@@ -61,7 +62,7 @@ pub(crate) struct Statement {
     pub(crate) advisory_id: String,
     /// Other ids of the advisory in the statement's document (`references[].id`).
     pub(crate) aliases: Vec<String>,
-    pub(crate) state: State,
+    pub(crate) state: VexState,
     pub(crate) justification: Option<String>,
     pub(crate) detail: Option<String>,
     /// Reference to a component or product, as written in the document (`affects[].ref`).

@@ -7,16 +7,17 @@ use crate::versions::vers::{VersError, VersRange};
 /// An item of `affects[].versions` in a VEX statement: a version or a range, with its status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StatedVersion {
-    pub(crate) text: VersionText,
+    pub(crate) text: VersionOrRange,
     /// The item's own status; `None` if the document has none, so that the statement's state
     /// applies.
-    pub(crate) status: Option<Status>,
+    pub(crate) status: Option<VersionStatus>,
 }
 
 /// A single version, or a `vers` range of versions, in a VEX statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum VersionText {
+#[schemars(rename = "VersionText")]
+pub(crate) enum VersionOrRange {
     Exact(String),
     Range(String),
 }
@@ -24,7 +25,8 @@ pub(crate) enum VersionText {
 /// Whether a version or range is affected (`affects[].versions[].status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Status {
+#[schemars(rename = "Status")]
+pub(crate) enum VersionStatus {
     Affected,
     Unaffected,
     Unknown,
@@ -49,7 +51,7 @@ pub(super) fn is_affected(
     versions: &[StatedVersion],
     version: Option<&str>,
 ) -> VersionApplicability {
-    let unaffected = |one: &&StatedVersion| one.status == Some(Status::Unaffected);
+    let unaffected = |one: &&StatedVersion| one.status == Some(VersionStatus::Unaffected);
     let entries = MatchingVersions::of(versions, version);
     if !entries.named.is_empty() {
         return VersionApplicability::of(!entries.named.iter().all(unaffected));
@@ -62,7 +64,7 @@ pub(super) fn is_affected(
         None if !entries.covering.is_empty() => VersionApplicability::No,
         None => {
             let mut affected = versions.iter().filter(|one| !unaffected(one));
-            let names = |one: &StatedVersion| matches!(one.text, VersionText::Exact(_));
+            let names = |one: &StatedVersion| matches!(one.text, VersionOrRange::Exact(_));
             VersionApplicability::of(versions.is_empty() || affected.any(names))
         }
     }
@@ -74,7 +76,8 @@ pub(super) fn is_cleared(
     versions: &[StatedVersion],
     version: Option<&str>,
 ) -> VersionApplicability {
-    let against = |one: &&StatedVersion| !matches!(one.status, None | Some(Status::Unaffected));
+    let against =
+        |one: &&StatedVersion| !matches!(one.status, None | Some(VersionStatus::Unaffected));
     let entries = MatchingVersions::of(versions, version);
     let deciding = if entries.named.is_empty() { entries.covering } else { entries.named };
     match entries.open {
@@ -108,11 +111,11 @@ impl<'a> MatchingVersions<'a> {
         let mut entries = Self { named: Vec::new(), covering: Vec::new(), open: None };
         for one in versions {
             match &one.text {
-                VersionText::Exact(text) if Some(text.as_str()) == version => {
+                VersionOrRange::Exact(text) if Some(text.as_str()) == version => {
                     entries.named.push(one);
                 }
-                VersionText::Exact(_) => {}
-                VersionText::Range(range) => match lies_in(range, version) {
+                VersionOrRange::Exact(_) => {}
+                VersionOrRange::Range(range) => match lies_in(range, version) {
                     Ok(true) => entries.covering.push(one),
                     Ok(false) => {}
                     Err(why) => entries.open = Some(format!("the range {range:?}, as {why}")),
@@ -143,8 +146,8 @@ mod tests {
         let text = |one: &Value, member: &str| one[member].as_str().map(ToOwned::to_owned);
         let one = |one: &Value| StatedVersion {
             text: match text(one, "version") {
-                Some(version) => VersionText::Exact(version),
-                None => VersionText::Range(text(one, "range").expect("a range")),
+                Some(version) => VersionOrRange::Exact(version),
+                None => VersionOrRange::Range(text(one, "range").expect("a range")),
             },
             status: serde_json::from_value(one["status"].clone()).expect("a status"),
         };

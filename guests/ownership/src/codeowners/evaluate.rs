@@ -7,7 +7,7 @@ use super::{Codeowners, Rule, Section};
 
 /// Owners of a path according to a CODEOWNERS file, and the rules that decide.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Owned<'a> {
+pub(crate) struct PathOwners<'a> {
     /// Owners without duplicates; owners whose approval is required come first.
     pub(crate) owners: Vec<&'a str>,
     /// Line numbers of the deciding rules, in the order of the file; empty if no rule matches.
@@ -72,8 +72,8 @@ impl Section {
 
 impl Codeowners {
     /// Returns the owners of a path that is relative to the repository's root.
-    pub(crate) fn owned(&self, path: &str) -> Owned<'_> {
-        let mut owned = Owned::default();
+    pub(crate) fn owned(&self, path: &str) -> PathOwners<'_> {
+        let mut owned = PathOwners::default();
         let mut seen = HashSet::new();
         let (optional, required): (Vec<_>, Vec<_>) =
             self.sections.iter().partition(|section| section.optional);

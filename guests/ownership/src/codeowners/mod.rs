@@ -20,7 +20,7 @@ use std::rc::Rc;
 use area_sdk::prelude::*;
 
 pub(crate) use evaluate::{from_root, listed};
-pub(crate) use owner::{Identity, email_local_part};
+pub(crate) use owner::{OwnerReference, email_local_part};
 pub(crate) use parse::{MOST_BYTES, ParseError, parse};
 pub(crate) use pattern::Pattern;
 pub(crate) use place::{is_kubernetes_owners, name_rank, rank, said_by_place};

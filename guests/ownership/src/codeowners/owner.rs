@@ -2,7 +2,7 @@
 
 /// An owner as written in a CODEOWNERS file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Identity<'a> {
+pub(crate) enum OwnerReference<'a> {
     /// The owner is written as `@user`, or is a top-level GitLab group.
     Name(&'a str),
     /// The owner is written as `@organisation/team`, or is a nested GitLab group.
@@ -12,7 +12,7 @@ pub(crate) enum Identity<'a> {
     Email(&'a str),
 }
 
-impl<'a> Identity<'a> {
+impl<'a> OwnerReference<'a> {
     /// Parses a word as an owner; `None` if the word is not one.
     pub(crate) fn read(word: &'a str) -> Option<Self> {
         if let Some(role) = word.strip_prefix("@@") {

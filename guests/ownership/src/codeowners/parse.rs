@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use area_sdk::text::truncate_chars;
 
-use super::{Codeowners, Dialect, Identity, Pattern, Rule, Section, Warning};
+use super::{Codeowners, Dialect, OwnerReference, Pattern, Rule, Section, Warning};
 use crate::codeowners::pattern::MOST_PATTERN_BYTES;
 
 /// Maximum size of a CODEOWNERS file in bytes, the limit of GitHub.
@@ -127,7 +127,9 @@ impl Parser {
         let (pattern, rest) = split_pattern(line);
         let words = rest.split_whitespace().take_while(|word| !word.starts_with('#'));
         let owners: Vec<&str> = words.collect();
-        let is_owner = |word: &str| !matches!(Identity::read(word), None | Some(Identity::Role(_)));
+        let is_owner = |word: &str| {
+            !matches!(OwnerReference::read(word), None | Some(OwnerReference::Role(_)))
+        };
         if let Some(word) = owners.iter().find(|word| !is_owner(word)) {
             return self.warn(format!("skipped: {} is not an owner", shown(word)));
         }
@@ -176,7 +178,7 @@ impl Parser {
         let (mut owners, mut commented) = (Vec::new(), false);
         for word in words.split_whitespace() {
             commented |= word.starts_with('#');
-            if Identity::read(word).is_some() {
+            if OwnerReference::read(word).is_some() {
                 owners.push(word.to_owned());
             } else if !commented {
                 self.warn(format!("{} is not an owner: it is skipped", shown(word)));
@@ -192,7 +194,7 @@ impl Parser {
         owners.into()
     }
 
-    fn begin_section(&mut self, heading: &Heading<'_>) {
+    fn begin_section(&mut self, heading: &SectionHeading<'_>) {
         let (owners, beyond) = split_comment(heading.rest);
         if !owners.is_empty() && !owners.starts_with(char::is_whitespace) || is_unread(beyond) {
             self.warn("read as a section heading, as GitLab does");
@@ -211,7 +213,7 @@ impl Parser {
         };
     }
 
-    fn new_section(&mut self, heading: &Heading<'_>) -> usize {
+    fn new_section(&mut self, heading: &SectionHeading<'_>) -> usize {
         let index = self.file.sections.len();
         self.by_name.insert(heading.name.to_lowercase(), index);
         let optional = heading.optional;
@@ -247,7 +249,7 @@ fn split_pattern(line: &str) -> (&str, &str) {
     line.split_at(end.unwrap_or(line.len()))
 }
 
-struct Heading<'a> {
+struct SectionHeading<'a> {
     optional: bool,
     name: &'a str,
     /// Number of required approvals, as written in the second pair of brackets.
@@ -257,16 +259,16 @@ struct Heading<'a> {
 }
 
 /// Parses a section heading `^[Name][2] @owner # why`; `None` for any other line.
-fn heading(line: &str) -> Option<Heading<'_>> {
+fn heading(line: &str) -> Option<SectionHeading<'_>> {
     let heading = lenient_heading(line)?;
     let (owners, _) = split_comment(heading.rest);
     let good = (heading.rest.is_empty() || heading.rest.starts_with(char::is_whitespace))
-        && owners.split_whitespace().all(|word| Identity::read(word).is_some());
+        && owners.split_whitespace().all(|word| OwnerReference::read(word).is_some());
     good.then_some(heading)
 }
 
 /// Parses a section heading as GitLab does, with any text after the brackets.
-fn lenient_heading(line: &str) -> Option<Heading<'_>> {
+fn lenient_heading(line: &str) -> Option<SectionHeading<'_>> {
     let (line, optional) = match line.strip_prefix('^') {
         Some(line) => (line, true),
         None => (line, false),
@@ -279,7 +281,7 @@ fn lenient_heading(line: &str) -> Option<Heading<'_>> {
         None => (None, rest),
     };
     let good = !name.trim().is_empty() && !name.contains('[') && !rest.starts_with('[');
-    good.then(|| Heading { optional, name: name.trim(), approvals, rest })
+    good.then(|| SectionHeading { optional, name: name.trim(), approvals, rest })
 }
 
 /// Whether text other than a comment follows the owners of a section heading.

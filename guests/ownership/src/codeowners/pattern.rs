@@ -26,11 +26,11 @@ pub(crate) struct Pattern {
 /// Part of a CODEOWNERS pattern between two slashes.
 struct Segment {
     glob: String,
-    kind: Kind,
+    kind: SegmentKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SegmentKind {
     /// The segment `**`: any number of folders.
     AnyDepth,
     /// The segment `*`: any one name.
@@ -67,12 +67,12 @@ fn github(text: &str) -> Vec<String> {
     };
     let segments = segments(body, Dialect::Github);
     let tied = text.starts_with('/') || segments.len() > 1;
-    let last = segments.last().map_or(Kind::Other, |segment| segment.kind);
+    let last = segments.last().map_or(SegmentKind::Other, |segment| segment.kind);
     let base = join(&segments, if tied { "" } else { "**/" });
     match last {
-        Kind::AnyDepth => vec![base],
+        SegmentKind::AnyDepth => vec![base],
         _ if only_within => vec![format!("{base}/**")],
-        Kind::AnyName if tied => vec![base],
+        SegmentKind::AnyName if tied => vec![base],
         _ => vec![format!("{base}/**"), base],
     }
 }
@@ -89,7 +89,7 @@ fn gitlab(text: &str) -> String {
     let mut segments = segments(body, Dialect::Gitlab);
     // Ruby supports `**` only before a slash.
     if let Some(last) = segments.last_mut()
-        && last.kind == Kind::AnyDepth
+        && last.kind == SegmentKind::AnyDepth
         && within.is_empty()
     {
         "*".clone_into(&mut last.glob);
@@ -108,9 +108,9 @@ fn segments(body: &str, dialect: Dialect) -> Vec<Segment> {
 
 fn segment(raw: &str, dialect: Dialect) -> Segment {
     match raw {
-        "**" => Segment { glob: "**".to_owned(), kind: Kind::AnyDepth },
-        "*" => Segment { glob: "*".to_owned(), kind: Kind::AnyName },
-        _ => Segment { glob: translate(raw, dialect), kind: Kind::Other },
+        "**" => Segment { glob: "**".to_owned(), kind: SegmentKind::AnyDepth },
+        "*" => Segment { glob: "*".to_owned(), kind: SegmentKind::AnyName },
+        _ => Segment { glob: translate(raw, dialect), kind: SegmentKind::Other },
     }
 }
 

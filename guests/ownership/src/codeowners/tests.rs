@@ -4,7 +4,7 @@ use area_shared::testing::corpus;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::evaluate::Owned;
+use super::evaluate::PathOwners;
 use super::*;
 
 fn read(text: &str, dialect: Dialect) -> Codeowners {
@@ -73,7 +73,7 @@ fn real_files_say_whose_real_paths_are() {
     assert_eq!(owners(&istio, "releasenotes/notes/1.yaml"), [""; 0]);
     assert_eq!(owners(&istio, "cmd/Makefile.common"), ["@istio/wg-test-and-release-maintainers"]);
     let azure = file("azure-sdk-for-rust.CODEOWNERS");
-    assert_eq!(azure.owned("Cargo.lock"), Owned { owners: vec![], lines: vec![28] });
+    assert_eq!(azure.owned("Cargo.lock"), PathOwners { owners: vec![], lines: vec![28] });
     assert_eq!(owners(&azure, "sdk/cosmos/src/lib.rs"), ["@Azure/azure-cosmos-rust-sdk"]);
     let gitlab = file("scp-firmware.gitlab.CODEOWNERS");
     let ci = gitlab.owned(".gitlab/pipeline.yml");
@@ -98,8 +98,8 @@ fn owners_files_of_kubernetes_are_another_dialect() {
 #[test]
 fn the_last_rule_wins_and_one_without_owners_clears() {
     let file = read("* @all\n*.rs @rust # not @you\n/gen/ \n", Dialect::Github);
-    assert_eq!(file.owned("src/a.rs"), Owned { owners: vec!["@rust"], lines: vec![2] });
-    assert_eq!(file.owned("gen/a.rs"), Owned { owners: vec![], lines: vec![3] });
+    assert_eq!(file.owned("src/a.rs"), PathOwners { owners: vec!["@rust"], lines: vec![2] });
+    assert_eq!(file.owned("gen/a.rs"), PathOwners { owners: vec![], lines: vec![3] });
     assert_eq!(owners(&file, "README"), ["@all"]);
 }
 

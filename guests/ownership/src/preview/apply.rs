@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::DocumentError;
 use area_sdk::prelude::*;
 
-use super::{ApplyResult, OwnershipPreview, PreviewItem, PreviewedFinding, StoredPreview};
+use super::{
+    ApplyResult, OwnershipPreview, PreviewedFinding, StoredPreview, StoredPreviewedFinding,
+};
 use crate::findings::Finding;
 
 /// Text for the OpenAPI document: how a preview is applied.
@@ -70,7 +72,7 @@ pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownersh
 
 /// Returns the items of a preview that assign a finding when the preview is applied.
 fn ready(ctx: &Ctx, preview_id: Uuid) -> Result<Vec<PreviewedFinding>, DocumentError> {
-    let items = ctx.documents::<PreviewItem>().query().equals("preview_id", preview_id);
+    let items = ctx.documents::<StoredPreviewedFinding>().query().equals("preview_id", preview_id);
     let ready = items.equals("status", "ready").limit(STEP).all();
     ready.map(|stored| Ok(stored?.value.item)).collect()
 }

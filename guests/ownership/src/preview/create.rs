@@ -6,12 +6,12 @@ use area_shared::catalog::Repository;
 
 use super::judge::judge;
 use super::{
-    NewPreview, OwnershipPreview, POLICY_VERSION, PreviewItem, PreviewSnapshot, PreviewedFinding,
-    PreviewedFindingStatus, SHOWN, StoredPreview,
+    NewPreview, OwnershipPreview, POLICY_VERSION, PreviewSnapshot, PreviewedFinding,
+    PreviewedFindingStatus, SHOWN, StoredPreview, StoredPreviewedFinding,
 };
 use crate::directory::OwnerDirectory;
 use crate::findings;
-use crate::source::{Source, SourceState, SourceStatus};
+use crate::source::{SourceImportState, SourceStatus, StoredSource};
 
 /// Text for the OpenAPI document: how previews determine owners.
 pub(crate) const DESCRIPTION: &str = "The rules are those imported by the newest audit, or by \
@@ -48,14 +48,15 @@ pub(crate) fn create(
 
 /// Returns the CODEOWNERS file whose rules a new preview applies; `None` if no audit has imported
 /// one.
-fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
+fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<StoredSource>>> {
     let Some(audit_id) = new.audit_id else {
-        let sources = ctx.documents::<Source>().query().equals("repository_id", new.repository_id);
-        return Ok(sources.equals("state", name(&SourceState::Imported)).first()?);
+        let sources =
+            ctx.documents::<StoredSource>().query().equals("repository_id", new.repository_id);
+        return Ok(sources.equals("state", name(&SourceImportState::Imported)).first()?);
     };
-    let source = ctx.documents::<Source>().find(audit_id)?;
-    let fits = |source: &Stored<Source>| {
-        source.repository_id == new.repository_id && source.state == SourceState::Imported
+    let source = ctx.documents::<StoredSource>().find(audit_id)?;
+    let fits = |source: &Stored<StoredSource>| {
+        source.repository_id == new.repository_id && source.state == SourceImportState::Imported
     };
     match source.filter(fits) {
         Some(source) => Ok(Some(source)),
@@ -72,7 +73,7 @@ fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<Source>>> {
 fn items(
     ctx: &Ctx,
     new: &NewPreview,
-    source: Option<&Stored<Source>>,
+    source: Option<&Stored<StoredSource>>,
 ) -> Result<(Vec<PreviewedFinding>, u64)> {
     let rules = source.map(|source| source.rules(ctx)).transpose();
     let file = rules
@@ -88,7 +89,7 @@ fn items(
 fn preview(
     ctx: &Ctx,
     new: &NewPreview,
-    source: Option<Stored<Source>>,
+    source: Option<Stored<StoredSource>>,
     items: Vec<PreviewedFinding>,
     total: u64,
 ) -> StoredPreview {
@@ -140,8 +141,10 @@ fn keep(
     mut preview: StoredPreview,
 ) -> Result<Created<Versioned<OwnershipPreview>>> {
     let items = std::mem::take(&mut preview.snapshot.items).into_iter().enumerate();
-    let items: Vec<(Uuid, PreviewItem)> = items
-        .map(|(position, item)| (ctx.new_id(), PreviewItem { preview_id: id, position, item }))
+    let items: Vec<(Uuid, StoredPreviewedFinding)> = items
+        .map(|(position, item)| {
+            (ctx.new_id(), StoredPreviewedFinding { preview_id: id, position, item })
+        })
         .collect();
     ctx.documents().create_all(items.iter().map(|(id, item)| (id, item)))?;
     if items.len() > SHOWN {

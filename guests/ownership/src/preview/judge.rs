@@ -39,7 +39,7 @@ impl FindingOwners {
 }
 
 /// Decision about a finding: status, new assignee, and reason.
-type Verdict = (PreviewedFindingStatus, Option<Uuid>, Option<String>);
+type AssignmentDecision = (PreviewedFindingStatus, Option<Uuid>, Option<String>);
 
 /// Decides about one finding: returns its preview item.
 pub(super) fn judge(
@@ -92,7 +92,7 @@ fn unclaimed(
 }
 
 /// Decides about a finding without owners: it keeps its assignee, or needs review if it has none.
-fn without_owners(finding: &Finding, reason: &str) -> Verdict {
+fn without_owners(finding: &Finding, reason: &str) -> AssignmentDecision {
     let status = match finding.owner_id {
         Some(_) => PreviewedFindingStatus::Unchanged,
         None => PreviewedFindingStatus::NeedsReview,
@@ -102,7 +102,11 @@ fn without_owners(finding: &Finding, reason: &str) -> Verdict {
 
 /// Decides about a finding with owners: the first owner that resolves to a user becomes the
 /// assignee, unless the current assignee is one of the owners.
-fn among(identities: &[String], current: Option<Uuid>, directory: &OwnerDirectory) -> Verdict {
+fn among(
+    identities: &[String],
+    current: Option<Uuid>,
+    directory: &OwnerDirectory,
+) -> AssignmentDecision {
     let (mut assignee, mut reasons) = (None, Vec::new());
     for identity in identities {
         match directory.people(identity) {

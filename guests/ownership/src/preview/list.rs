@@ -3,7 +3,7 @@
 use area_sdk::DocumentError;
 use area_sdk::prelude::*;
 
-use super::{OwnershipPreview, PreviewItem, PreviewedFinding, StoredPreview};
+use super::{OwnershipPreview, PreviewedFinding, StoredPreview, StoredPreviewedFinding};
 
 /// Text for the OpenAPI document: how previews and their items are listed.
 pub(crate) const DESCRIPTION: &str = "\
@@ -62,7 +62,8 @@ pub(crate) fn items(
 ) -> Result<Page<PreviewedFinding>> {
     let preview = ctx.documents::<StoredPreview>().get(params.preview_id)?;
     let applied = preview.result.is_some();
-    let items = ctx.documents::<PreviewItem>().query().equals("preview_id", params.preview_id);
+    let items =
+        ctx.documents::<StoredPreviewedFinding>().query().equals("preview_id", params.preview_id);
     let items = items.ascending("position").limit(paging.limit);
     // The parameter `cursor` takes precedence over `after_id`.
     let items = match paging.cursor {

@@ -114,14 +114,15 @@ document!(StoredPreview, "previews");
 
 /// A finding of a preview, stored as a document of its own.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct PreviewItem {
+#[schemars(rename = "PreviewItem")]
+pub(crate) struct StoredPreviewedFinding {
     preview_id: Uuid,
     position: usize,
     #[serde(flatten)]
     item: PreviewedFinding,
 }
 
-document!(PreviewItem, "preview_items");
+document!(StoredPreviewedFinding, "preview_items");
 
 /// A preview of the assignment of a repository's findings to owners.
 #[derive(Serialize, JsonSchema)]

@@ -16,7 +16,7 @@ pub(crate) struct AuditInputFile {
 }
 
 /// The CODEOWNERS file and the list of paths selected for an audit.
-pub(super) struct Choice {
+pub(super) struct SelectedFiles {
     pub(super) code_owners: Option<AuditInput>,
     pub(super) path_list: Option<AuditInput>,
     pub(super) dialect: Option<Dialect>,
@@ -26,7 +26,7 @@ pub(super) struct Choice {
 
 /// Selects the CODEOWNERS file and the list of paths. `inputs` are sorted newest first; `host` is
 /// the dialect of the repository's hosting service.
-pub(super) fn choose(inputs: Vec<AuditInputFile>, host: Option<Dialect>) -> Choice {
+pub(super) fn choose(inputs: Vec<AuditInputFile>, host: Option<Dialect>) -> SelectedFiles {
     let (files, others): (Vec<_>, Vec<_>) =
         inputs.into_iter().partition(|input| input.format == "code_owners");
     let mut lists = others.into_iter().filter(|input| input.format == "path_list");
@@ -45,7 +45,7 @@ pub(super) fn choose(inputs: Vec<AuditInputFile>, host: Option<Dialect>) -> Choi
     let unread_lists = other_lists.map(|name| {
         format!("The path list {name} is not read: {newest} is newer, and one list has all paths.")
     });
-    Choice {
+    SelectedFiles {
         dialect: said_by_place(&path).or(host),
         warnings: unread.chain(unread_lists).collect(),
         code_owners: chosen,

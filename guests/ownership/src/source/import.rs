@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError};
 
 use super::intake::PATIENCE_SECONDS;
-use super::{ImportError, Source, SourceState, SourceStatus};
+use super::{ImportError, SourceImportState, SourceStatus, StoredSource};
 use crate::codeowners::{
     Codeowners, Dialect, MOST_BYTES, ParseError, PathCounts, Warning, from_root, hidden_for_sure,
     is_kubernetes_owners, listed, parse,
@@ -24,16 +24,16 @@ const MOST_WARNINGS: usize = 200;
 
 /// Job that imports the CODEOWNERS rules of an audit.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct ImportOwnership {
+pub(crate) struct ImportOwnershipJob {
     audit_id: Uuid,
     /// Byte offset in the list of paths at which the next step continues.
     offset: u64,
     tally: PathCounts,
 }
 
-job!(ImportOwnership, "import_ownership");
+job!(ImportOwnershipJob, "import_ownership");
 
-impl ImportOwnership {
+impl ImportOwnershipJob {
     pub(super) fn of(audit_id: Uuid) -> Self {
         Self { audit_id, offset: 0, tally: PathCounts::default() }
     }
@@ -45,7 +45,7 @@ pub(crate) struct OwnershipImported {
     audit_id: Uuid,
     status: ImportStatus,
     counts: BTreeMap<&'static str, u64>,
-    facts: Facts,
+    facts: OwnershipFacts,
     warnings: Vec<String>,
     errors: Vec<ImportError>,
 }
@@ -61,17 +61,18 @@ enum ImportStatus {
 }
 
 #[derive(Clone, Copy, Serialize, JsonSchema)]
-struct Facts {
+#[schemars(rename = "Facts")]
+struct OwnershipFacts {
     rules: u64,
     paths: u64,
     unowned: u64,
 }
 
-pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnership) -> JobResult<ImportOwnership> {
-    let Some(mut source) = ctx.documents::<Source>().find(job.audit_id)? else {
+pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnershipJob) -> JobResult<ImportOwnershipJob> {
+    let Some(mut source) = ctx.documents::<StoredSource>().find(job.audit_id)? else {
         return Ok(Outcome::Done);
     };
-    if source.state == SourceState::Imported {
+    if source.state == SourceImportState::Imported {
         return Ok(Outcome::Done);
     }
     let opened = open(ctx, &source)?;
@@ -130,7 +131,7 @@ impl ReadOutcome {
 
 /// Reads and parses the CODEOWNERS file of an audit. Stores a copy for previews, because the upload
 /// may be deleted.
-fn open(ctx: &JobCtx, source: &Source) -> Result<ReadOutcome, JobError> {
+fn open(ctx: &JobCtx, source: &StoredSource) -> Result<ReadOutcome, JobError> {
     let Some(input) = &source.code_owners else {
         return Ok(ReadOutcome::without_rules(SourceStatus::Missing, None));
     };
@@ -166,12 +167,12 @@ fn open(ctx: &JobCtx, source: &Source) -> Result<ReadOutcome, JobError> {
 /// Stores the result of the import of an audit's CODEOWNERS rules and publishes the event.
 fn finish(
     ctx: &JobCtx,
-    source: &mut Stored<Source>,
+    source: &mut Stored<StoredSource>,
     opened: ReadOutcome,
     tally: &PathCounts,
-) -> JobResult<ImportOwnership> {
+) -> JobResult<ImportOwnershipJob> {
     let warnings = warnings(source, &opened, tally);
-    source.state = SourceState::Imported;
+    source.state = SourceImportState::Imported;
     source.source_status = opened.status;
     source.dialect = (opened.status == SourceStatus::Available).then_some(opened.file.dialect);
     source.rules = opened.file.rule_count() as u64;
@@ -188,7 +189,7 @@ fn finish(
     Ok(Outcome::Done)
 }
 
-fn imported_event(source: &Stored<Source>) -> OwnershipImported {
+fn imported_event(source: &Stored<StoredSource>) -> OwnershipImported {
     let (rules, paths, unowned) = (source.rules, source.paths, source.unowned);
     OwnershipImported {
         audit_id: source.uuid(),
@@ -197,7 +198,7 @@ fn imported_event(source: &Stored<Source>) -> OwnershipImported {
             _ => ImportStatus::Succeeded,
         },
         counts: BTreeMap::from([("rules", rules), ("paths", paths), ("unowned", unowned)]),
-        facts: Facts { rules, paths, unowned },
+        facts: OwnershipFacts { rules, paths, unowned },
         warnings: source.warnings.clone(),
         errors: source.errors.clone(),
     }
@@ -218,7 +219,7 @@ fn guessed(dialect: Dialect) -> &'static str {
 }
 
 /// Returns warnings about the choice of the CODEOWNERS file, its lines, and rules without effect.
-fn warnings(source: &Source, opened: &ReadOutcome, tally: &PathCounts) -> Vec<String> {
+fn warnings(source: &StoredSource, opened: &ReadOutcome, tally: &PathCounts) -> Vec<String> {
     let mut warnings = source.warnings.clone();
     if source.path_list.is_none() && !source.findings_imported {
         warnings.push(format!(

@@ -11,8 +11,8 @@ use area_sdk::{EventDelivery, JobError, JobOptions, Scope};
 use area_shared::catalog::Repository;
 
 use super::choice::{self, AuditInputFile};
-use super::import::ImportOwnership;
-use super::{Source, SourceState, SourceStatus};
+use super::import::ImportOwnershipJob;
+use super::{SourceImportState, SourceStatus, StoredSource};
 use crate::catalog;
 
 /// Maximum time that an import waits for findings, in seconds. Longer than the delay of a lost
@@ -42,7 +42,7 @@ struct AuditStarted {
 pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let audit: AuditStarted = event.data()?;
     let audit_id = audit.audit_id;
-    if ctx.documents::<Source>().find(audit_id)?.is_some() {
+    if ctx.documents::<StoredSource>().find(audit_id)?.is_some() {
         return Ok(Outcome::Done);
     }
     let early = ctx.documents::<EarlyFindingsMarker>().find(audit_id)?;
@@ -60,15 +60,15 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     Ok(Outcome::Done)
 }
 
-fn begin(scope: &Scope, audit: AuditStarted) -> Result<Source, JobError> {
+fn begin(scope: &Scope, audit: AuditStarted) -> Result<StoredSource, JobError> {
     let repository = scope.documents::<Repository>().find(audit.repository_id)?;
     let host = repository.and_then(|repository| catalog::dialect(&repository));
     let choice = choice::choose(audit.inputs, host);
-    Ok(Source {
+    Ok(StoredSource {
         repository_id: audit.repository_id,
         branch_ref: audit.branch_ref,
         commit_sha: audit.commit_sha,
-        state: SourceState::Importing,
+        state: SourceImportState::Importing,
         source_status: SourceStatus::Missing,
         findings_imported: false,
         code_owners: choice.code_owners,
@@ -88,7 +88,7 @@ fn begin(scope: &Scope, audit: AuditStarted) -> Result<Source, JobError> {
 fn enqueue(scope: &Scope, audit_id: Uuid, at: Option<Timestamp>) {
     let key = if at.is_some() { format!("{audit_id}/late") } else { audit_id.to_string() };
     let later = JobOptions { at, resource: Some(audit_id), dedupe_key: Some(key) };
-    scope.enqueue_with(&ImportOwnership::of(audit_id), later);
+    scope.enqueue_with(&ImportOwnershipJob::of(audit_id), later);
 }
 
 /// Members of the event `audit.findings_imported` that this area reads.
@@ -99,9 +99,9 @@ struct FindingsImported {
 
 pub(crate) fn findings_imported(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     let FindingsImported { audit_id } = event.data()?;
-    match ctx.documents::<Source>().find(audit_id)? {
+    match ctx.documents::<StoredSource>().find(audit_id)? {
         Some(mut source)
-            if source.path_list.is_none() && source.state == SourceState::Importing =>
+            if source.path_list.is_none() && source.state == SourceImportState::Importing =>
         {
             source.findings_imported = true;
             ctx.documents().replace(&mut source)?;

@@ -48,7 +48,8 @@ impl AuditInput {
 /// State of the import of an audit's CODEOWNERS rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum SourceState {
+#[schemars(rename = "SourceState")]
+pub(crate) enum SourceImportState {
     /// The import of the rules waits for paths of findings, or is running.
     Importing,
     /// The import of the rules has ended.
@@ -80,11 +81,12 @@ pub(crate) struct ImportError {
 
 /// The CODEOWNERS file of an audit and the state of its import; the document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Source {
+#[schemars(rename = "Source")]
+pub(crate) struct StoredSource {
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
-    pub(crate) state: SourceState,
+    pub(crate) state: SourceImportState,
     /// Whether the control room has imported the audit's findings.
     #[serde(default)]
     findings_imported: bool,
@@ -102,9 +104,9 @@ pub(crate) struct Source {
     imported_at: Option<Timestamp>,
 }
 
-document!(Source, "sources");
+document!(StoredSource, "sources");
 
-impl Source {
+impl StoredSource {
     /// Returns the path of the CODEOWNERS file, as the client named it in the upload.
     pub(crate) fn path(&self) -> Option<&str> {
         self.code_owners.as_ref().map(|input| input.filename.as_str())
@@ -131,7 +133,7 @@ pub(crate) struct SourceView {
     repository_id: Uuid,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
-    state: SourceState,
+    state: SourceImportState,
     source_status: SourceStatus,
     source_path: Option<String>,
     source_sha256: Option<String>,
@@ -144,8 +146,8 @@ pub(crate) struct SourceView {
     imported_at: Option<Timestamp>,
 }
 
-impl From<Stored<Source>> for SourceView {
-    fn from(stored: Stored<Source>) -> Self {
+impl From<Stored<StoredSource>> for SourceView {
+    fn from(stored: Stored<StoredSource>) -> Self {
         let audit_id = stored.uuid();
         let source = stored.value;
         Self {
@@ -179,6 +181,7 @@ pub(crate) fn list(
     Params(params): Params<ListParams>,
     paging: Paging,
 ) -> Result<Page<SourceView>> {
-    let all = ctx.documents::<Source>().query().equals_if("repository_id", params.repository_id);
+    let all =
+        ctx.documents::<StoredSource>().query().equals_if("repository_id", params.repository_id);
     Ok(all.paging(paging).page()?.map(SourceView::from))
 }

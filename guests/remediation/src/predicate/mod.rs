@@ -26,7 +26,7 @@ const MAX_ERROR_CHARS: usize = 500;
 
 /// Result of evaluating a predicate for an audit.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum PredicateResult {
     /// The predicate is true.
     Holds,
     /// The predicate is false.
@@ -53,16 +53,16 @@ pub(crate) fn check(source: &str) -> Result<(), String> {
 }
 
 /// Evaluates a predicate for an audit with these facts.
-pub(crate) fn evaluate(source: &str, facts: &Map<String, Json>) -> Verdict {
+pub(crate) fn evaluate(source: &str, facts: &Map<String, Json>) -> PredicateResult {
     let expression = match parse(source) {
         Ok(expression) => expression,
-        Err(error) => return Verdict::Error(error),
+        Err(error) => return PredicateResult::Error(error),
     };
     match evaluate_in(&expression, facts) {
-        Ok(Value::Bool(true)) => Verdict::Holds,
-        Ok(Value::Bool(false)) => Verdict::Fails,
-        Ok(other) => Verdict::Error(not_boolean(&other)),
-        Err(error) => Verdict::Error(ellipsize(&error.to_string(), MAX_ERROR_CHARS)),
+        Ok(Value::Bool(true)) => PredicateResult::Holds,
+        Ok(Value::Bool(false)) => PredicateResult::Fails,
+        Ok(other) => PredicateResult::Error(not_boolean(&other)),
+        Err(error) => PredicateResult::Error(ellipsize(&error.to_string(), MAX_ERROR_CHARS)),
     }
 }
 

@@ -42,9 +42,9 @@ fn predicates_hold_or_not() {
     ];
     for source in holding {
         assert_eq!(check(source), Ok(()), "{source}");
-        assert_eq!(evaluate(source, &facts()), Verdict::Holds, "{source}");
+        assert_eq!(evaluate(source, &facts()), PredicateResult::Holds, "{source}");
     }
-    assert_eq!(evaluate("findings.open == 0", &facts()), Verdict::Fails);
+    assert_eq!(evaluate("findings.open == 0", &facts()), PredicateResult::Fails);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn every_function_that_is_offered_works() {
     ];
     for source in calls {
         assert_eq!(check(source), Ok(()), "{source}");
-        assert_eq!(evaluate(source, &facts()), Verdict::Holds, "{source}");
+        assert_eq!(evaluate(source, &facts()), PredicateResult::Holds, "{source}");
     }
     let offered = |name: &&str| calls.iter().any(|call| call.contains(&format!("{name}(")));
     assert!(names::FUNCTIONS.iter().all(offered));
@@ -76,10 +76,10 @@ fn every_function_that_is_offered_works() {
 fn what_the_facts_do_not_say_is_an_error_of_the_evaluation_only() {
     for source in ["findings.by_rule['js/sql'] == 0", "1 / findings.reopened > 0"] {
         assert_eq!(check(source), Ok(()), "{source}");
-        assert!(matches!(evaluate(source, &facts()), Verdict::Error(_)), "{source}");
+        assert!(matches!(evaluate(source, &facts()), PredicateResult::Error(_)), "{source}");
     }
     let absent = evaluate("ownership.unowned == 0", &facts());
-    assert_eq!(absent, Verdict::Error("Undeclared reference to 'ownership'".to_owned()));
+    assert_eq!(absent, PredicateResult::Error("Undeclared reference to 'ownership'".to_owned()));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn facts_that_are_absent_decide_nothing() {
     ] {
         assert_eq!(check(source), Ok(()), "{source}");
         let verdict = evaluate(source, &facts);
-        assert!(matches!(verdict, Verdict::Error(_)), "{source}: {verdict:?}");
+        assert!(matches!(verdict, PredicateResult::Error(_)), "{source}: {verdict:?}");
     }
 }
 
@@ -180,7 +180,7 @@ fn what_doubles_at_each_step_is_refused_with_its_own_error() {
         let source = format!("[[1, 1]]{} == []", step.repeat(13));
         let refused = check(&source).expect_err(&source);
         assert!(refused.starts_with("The expression costs too much"), "{refused}");
-        assert_eq!(evaluate(&source, &facts()), Verdict::Error(refused), "{source}");
+        assert_eq!(evaluate(&source, &facts()), PredicateResult::Error(refused), "{source}");
         let source = format!("[[1, 1]]{} == []", step.repeat(2));
         assert_eq!(check(&source), Ok(()), "{source}");
     }
@@ -191,10 +191,10 @@ fn matches_that_cost_too_much_end_with_their_own_error() {
     let rules: Map<String, Json> = (0..5_000).map(|n| (format!("{n:040}"), json!(1))).collect();
     let facts = json!({ "findings": { "by_rule": rules } }).as_object().cloned().expect("facts");
     let cheap = "findings.by_rule.all(rule, rule.matches('^(js|py)?[0-9-]{1,40}$'))";
-    assert_eq!(evaluate(cheap, &facts), Verdict::Holds);
+    assert_eq!(evaluate(cheap, &facts), PredicateResult::Holds);
     let costly = "!findings.by_rule.exists(rule, rule.matches('[0-9]{300}x'))";
     assert_eq!(check(costly), Ok(()));
-    let Verdict::Error(why) = evaluate(costly, &facts) else { panic!("it costs too much") };
+    let PredicateResult::Error(why) = evaluate(costly, &facts) else { panic!("it costs too much") };
     assert!(why.contains("steps"), "{why}");
 }
 
@@ -208,7 +208,7 @@ fn what_is_as_large_as_allowed_is_evaluated() {
     ];
     for source in large {
         assert_eq!(check(&source), Ok(()), "{source}");
-        assert_eq!(evaluate(&source, &facts()), Verdict::Holds, "{source}");
+        assert_eq!(evaluate(&source, &facts()), PredicateResult::Holds, "{source}");
     }
 }
 
@@ -273,8 +273,8 @@ proptest! {
     fn no_text_makes_it_panic(source in prop_oneof![nearly_cel(), any::<String>()]) {
         let refused = check(&source).err();
         let failed = match evaluate(&source, &facts()) {
-            Verdict::Error(why) => Some(why),
-            Verdict::Holds | Verdict::Fails => None,
+            PredicateResult::Error(why) => Some(why),
+            PredicateResult::Holds | PredicateResult::Fails => None,
         };
         for text in refused.into_iter().chain(failed) {
             prop_assert!(!text.is_empty() && text.chars().count() <= MAX_ERROR_CHARS + 1);

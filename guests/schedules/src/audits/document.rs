@@ -6,7 +6,7 @@ use area_sdk::Progress;
 use area_sdk::prelude::*;
 use serde_json::{Map, Value};
 
-use super::Cause;
+use super::AuditStartCause;
 
 /// State of an audit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -154,7 +154,7 @@ pub(crate) struct StoredAudit {
 document!(StoredAudit, "audits");
 
 impl StoredAudit {
-    pub(crate) fn new(target: AuditTarget, cause: &Cause) -> Self {
+    pub(crate) fn new(target: AuditTarget, cause: &AuditStartCause) -> Self {
         Self {
             target,
             state: AuditState::Queued,

@@ -13,7 +13,7 @@ use area_sdk::{DocumentError, JobOptions, Scope};
 
 use crate::repositories;
 use document::{Audit, AuditState, AuditSummary, StoredAudit, Trigger};
-use run::RunAudit;
+use run::StartAuditJob;
 
 /// Text for the OpenAPI document: which inputs an audit imports.
 pub(crate) const DESCRIPTION: &str = "The audit imports the repository's ready uploads of its \
@@ -43,7 +43,7 @@ pub(crate) struct NewAudit {
 }
 
 /// Why an audit starts, and which user is responsible.
-pub(crate) struct Cause {
+pub(crate) struct AuditStartCause {
     pub(crate) trigger: Trigger,
     /// User who requested the audit or created its schedule.
     pub(crate) requested_by: Uuid,
@@ -56,12 +56,12 @@ pub(crate) struct Cause {
 pub(crate) fn begin(
     scope: &Scope,
     target: document::AuditTarget,
-    cause: &Cause,
+    cause: &AuditStartCause,
 ) -> Result<Stored<StoredAudit>, DocumentError> {
     let id = scope.new_id();
     let audit = scope.documents().create_stored(id, StoredAudit::new(target, cause))?;
     scope.enqueue_with(
-        &RunAudit { audit_id: id },
+        &StartAuditJob { audit_id: id },
         JobOptions {
             resource: Some(id),
             dedupe_key: Some(id.to_string()),
@@ -90,7 +90,7 @@ pub(crate) fn start(ctx: &Ctx, Body(new): Body<NewAudit>) -> Result<Created<Vers
         branch_ref: new.branch_ref.or(repository.value.default_branch),
         commit_sha: new.commit_sha,
     };
-    let cause = Cause { trigger: Trigger::Manual, requested_by: ctx.user(), due: None };
+    let cause = AuditStartCause { trigger: Trigger::Manual, requested_by: ctx.user(), due: None };
     let audit = begin(ctx, target, &cause)?;
     let version = audit.version;
     Ok(Created(Versioned(Audit::new(audit, Vec::new()), version)))

@@ -18,7 +18,7 @@ const MOST_KEPT: usize = 200;
 
 /// Data of an event with which an area reports its part of an audit.
 #[derive(Deserialize)]
-struct AreaResult {
+struct AreaResultPayload {
     audit_id: Uuid,
     status: ImportStatus,
     #[serde(default)]
@@ -38,17 +38,17 @@ enum ImportStatus {
     Failed,
 }
 
-type PartDeliveryResult = JobResult<EventDelivery>;
+type EventJobResult = JobResult<EventDelivery>;
 
-pub(crate) fn findings(ctx: &JobCtx, event: EventDelivery) -> PartDeliveryResult {
+pub(crate) fn findings(ctx: &JobCtx, event: EventDelivery) -> EventJobResult {
     take_in(ctx, &event, "findings", |parts| &mut parts.findings)
 }
 
-pub(crate) fn dependencies(ctx: &JobCtx, event: EventDelivery) -> PartDeliveryResult {
+pub(crate) fn dependencies(ctx: &JobCtx, event: EventDelivery) -> EventJobResult {
     take_in(ctx, &event, "dependencies", |parts| &mut parts.dependencies)
 }
 
-pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> PartDeliveryResult {
+pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> EventJobResult {
     take_in(ctx, &event, "ownership", |parts| &mut parts.ownership)
 }
 
@@ -59,8 +59,8 @@ fn take_in(
     event: &EventDelivery,
     name: &str,
     part: fn(&mut AreaAuditResults) -> &mut AreaAuditResult,
-) -> PartDeliveryResult {
-    let imported: AreaResult = event.data()?;
+) -> EventJobResult {
+    let imported: AreaResultPayload = event.data()?;
     let Some(mut audit) = ctx.documents::<StoredAudit>().find(imported.audit_id)? else {
         return Ok(Outcome::Done);
     };
@@ -78,7 +78,7 @@ fn take_in(
     Ok(Outcome::Done)
 }
 
-impl AreaResult {
+impl AreaResultPayload {
     /// Returns the facts of a part of an audit; none if nothing supports them. For predicates, zero
     /// would mean that something was checked and is clean.
     fn supported_facts(&self, part: &str) -> Map<String, Value> {
@@ -185,7 +185,7 @@ mod tests {
                 "audit_id": Uuid::from_u128(1), "status": "succeeded", "counts": counts,
                 "facts": facts,
             });
-            let result: AreaResult = serde_json::from_value(result).expect("a result");
+            let result: AreaResultPayload = serde_json::from_value(result).expect("a result");
             Value::Object(result.supported_facts(part))
         };
         let (none, some) = (json!({ "total": 0 }), json!({ "total": 2 }));

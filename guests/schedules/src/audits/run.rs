@@ -23,21 +23,21 @@ const PUT_OFF_SECONDS: i64 = 24 * 3600;
 
 /// Job that collects the inputs of an audit and publishes its start.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct RunAudit {
+pub(crate) struct StartAuditJob {
     pub(crate) audit_id: Uuid,
 }
 
-job!(RunAudit, "audit");
+job!(StartAuditJob, "audit");
 
 /// Job that ends an audit that has not started, or whose parts are missing, after the maximum time.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct EndOverdueAudit {
+pub(crate) struct EndOverdueAuditJob {
     audit_id: Uuid,
 }
 
-job!(EndOverdueAudit, "audit_deadline");
+job!(EndOverdueAuditJob, "audit_deadline");
 
-pub(crate) fn run(ctx: &JobCtx, job: RunAudit) -> JobResult<RunAudit> {
+pub(crate) fn run(ctx: &JobCtx, job: StartAuditJob) -> JobResult<StartAuditJob> {
     let Some(mut audit) = ctx.documents::<StoredAudit>().find(job.audit_id)? else {
         return Ok(Outcome::Done);
     };
@@ -65,7 +65,7 @@ pub(super) fn plan_end(scope: &Scope, audit: &Stored<StoredAudit>) {
 
 fn enqueue_end(scope: &Scope, audit_id: Uuid, at: Timestamp) {
     let options = JobOptions { at: Some(at), resource: Some(audit_id), ..JobOptions::default() };
-    scope.enqueue_with(&EndOverdueAudit { audit_id }, options);
+    scope.enqueue_with(&EndOverdueAuditJob { audit_id }, options);
 }
 
 /// Enqueues the job that ends an overdue audit again, because a user cancelled it.
@@ -85,7 +85,7 @@ fn overdue_at(audit: &Stored<StoredAudit>) -> Timestamp {
     }
 }
 
-pub(crate) fn deadline(ctx: &JobCtx, job: EndOverdueAudit) -> JobResult<EndOverdueAudit> {
+pub(crate) fn deadline(ctx: &JobCtx, job: EndOverdueAuditJob) -> JobResult<EndOverdueAuditJob> {
     if ctx.attempt() > MOST_ATTEMPTS {
         enqueue_end(ctx, job.audit_id, ctx.now().plus_seconds(PUT_OFF_SECONDS));
         return Ok(Outcome::Done);

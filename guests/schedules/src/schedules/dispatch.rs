@@ -8,10 +8,10 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, JobOptions, Scope};
 use area_shared::catalog::Repository;
 
-use super::document::{Pending, ScheduleState, ScheduledRunError, StoredSchedule};
-use super::recurrence::Slot;
+use super::document::{PendingDispatchJob, ScheduleState, ScheduledRunError, StoredSchedule};
+use super::recurrence::Occurrence;
 use crate::audits::document::{AuditTarget, Trigger};
-use crate::audits::{self, Cause};
+use crate::audits::{self, AuditStartCause};
 use crate::repositories;
 
 /// Maximum delay after a due time at which its audit is still started, in seconds.
@@ -25,12 +25,12 @@ const PUT_OFF_SECONDS: i64 = 24 * 3600;
 
 /// Job that handles one due time of a schedule.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct DispatchSchedule {
+pub(crate) struct DispatchScheduleJob {
     schedule_id: Uuid,
     due_at: Timestamp,
 }
 
-job!(DispatchSchedule, "schedule_dispatch");
+job!(DispatchScheduleJob, "schedule_dispatch");
 
 /// Published when a schedule started an audit.
 #[derive(Serialize, JsonSchema)]
@@ -69,15 +69,20 @@ pub(crate) fn plan(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Re
 }
 
 /// Enqueues the job for a due time of a schedule, to run at `at`.
-fn enqueue(scope: &Scope, schedule_id: Uuid, slot: Slot, at: Timestamp) -> Pending {
+fn enqueue(
+    scope: &Scope,
+    schedule_id: Uuid,
+    slot: Occurrence,
+    at: Timestamp,
+) -> PendingDispatchJob {
     let job_id = scope.enqueue_with(
-        &DispatchSchedule { schedule_id, due_at: slot.due_at },
+        &DispatchScheduleJob { schedule_id, due_at: slot.due_at },
         JobOptions { at: Some(at), resource: Some(schedule_id), dedupe_key: None },
     );
-    Pending { slot, job_id }
+    PendingDispatchJob { slot, job_id }
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: DispatchSchedule) -> JobResult<DispatchSchedule> {
+pub(crate) fn run(ctx: &JobCtx, job: DispatchScheduleJob) -> JobResult<DispatchScheduleJob> {
     let id = job.schedule_id;
     let Some(mut schedule) = ctx.documents::<StoredSchedule>().find(id)? else {
         return Ok(Outcome::Done);
@@ -119,7 +124,11 @@ fn retried(problem: Problem) -> JobError {
 
 /// Returns the date and due time of a schedule to handle: the latest one that has passed. Reports
 /// earlier ones as skipped.
-fn latest(ctx: &JobCtx, schedule: &Stored<StoredSchedule>, planned: Slot) -> Result<Slot> {
+fn latest(
+    ctx: &JobCtx,
+    schedule: &Stored<StoredSchedule>,
+    planned: Occurrence,
+) -> Result<Occurrence> {
     let latest = schedule.recurrence.last_until(ctx, ctx.now())?;
     // The time zone's rules may have changed since this due time was planned.
     if latest.due_at <= planned.due_at || latest.date <= planned.date {
@@ -137,7 +146,7 @@ fn deal_with(
     ctx: &JobCtx,
     id: Uuid,
     schedule: &mut StoredSchedule,
-    slot: Slot,
+    slot: Occurrence,
 ) -> Result<(), DocumentError> {
     match startable(ctx, id, schedule, slot)? {
         Ok(repository) => {
@@ -158,7 +167,7 @@ fn startable(
     ctx: &JobCtx,
     id: Uuid,
     schedule: &StoredSchedule,
-    slot: Slot,
+    slot: Occurrence,
 ) -> Result<Result<Repository, ScheduledRunError>, DocumentError> {
     if ctx.now().seconds_since(slot.due_at) > CATCH_UP_SECONDS {
         return Ok(Err(ScheduledRunError::MissedWindow));
@@ -176,7 +185,7 @@ fn start(
     ctx: &JobCtx,
     id: Uuid,
     schedule: &StoredSchedule,
-    slot: Slot,
+    slot: Occurrence,
     repository: Repository,
 ) -> Result<(), DocumentError> {
     let target = AuditTarget {
@@ -184,7 +193,7 @@ fn start(
         branch_ref: repository.default_branch,
         commit_sha: None,
     };
-    let cause = Cause {
+    let cause = AuditStartCause {
         trigger: Trigger::Schedule,
         requested_by: schedule.owner_id,
         due: Some((id, slot.due_at)),

@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use jiff::civil::Date;
 
-use super::recurrence::{Cadence, Recurrence, Slot};
+use super::recurrence::{Cadence, Occurrence, Recurrence};
 
 /// State of an audit schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,9 +43,10 @@ pub(crate) enum ScheduledRunError {
 
 /// The enqueued job for the next due time of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Pending {
+#[schemars(rename = "Pending")]
+pub(crate) struct PendingDispatchJob {
     #[serde(flatten)]
-    pub(crate) slot: Slot,
+    pub(crate) slot: Occurrence,
     pub(crate) job_id: Uuid,
 }
 
@@ -61,7 +62,7 @@ pub(crate) struct StoredSchedule {
     #[schemars(with = "String")]
     pub(crate) anchor_date: Date,
     pub(crate) missed_run_policy: MissedRunPolicy,
-    pub(crate) pending: Option<Pending>,
+    pub(crate) pending: Option<PendingDispatchJob>,
     /// Local date of the last handled due time. Prevents two audits for one date.
     #[schemars(with = "Option<String>")]
     pub(crate) done_date: Option<Date>,

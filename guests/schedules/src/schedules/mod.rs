@@ -78,9 +78,9 @@ pub(crate) struct ScheduleChange {
     day_of_month: Option<i8>,
 }
 
-type Shown = Result<Versioned<AuditSchedule>>;
+type ScheduleHandlerResult = Result<Versioned<AuditSchedule>>;
 
-fn shown(ctx: &Ctx, schedule: Stored<StoredSchedule>) -> Shown {
+fn shown(ctx: &Ctx, schedule: Stored<StoredSchedule>) -> ScheduleHandlerResult {
     let version = schedule.version;
     Ok(Versioned(AuditSchedule::of(schedule, ctx.workspace_id()), version))
 }
@@ -153,7 +153,7 @@ pub(crate) fn list(
     Ok(page.map(|schedule| AuditSchedule::of(schedule, ctx.workspace_id())))
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> ScheduleHandlerResult {
     shown(ctx, ctx.documents().get(id)?)
 }
 
@@ -167,7 +167,11 @@ fn changeable(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredSchedule>> {
     Ok(schedule)
 }
 
-pub(crate) fn update(ctx: &Ctx, Path(id): Path<Uuid>, Body(change): Body<ScheduleChange>) -> Shown {
+pub(crate) fn update(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+    Body(change): Body<ScheduleChange>,
+) -> ScheduleHandlerResult {
     let mut schedule = changeable(ctx, id)?;
     if let Some(name) = &change.name {
         schedule.name.clone_from(name);
@@ -210,19 +214,19 @@ fn check_days(cadence: Cadence, weekday: Option<i8>, day_of_month: Option<i8>) -
     Ok(())
 }
 
-pub(crate) fn pause(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
+pub(crate) fn pause(ctx: &Ctx, Path(id): Path<Uuid>) -> ScheduleHandlerResult {
     set_state(ctx, id, ScheduleState::Paused)
 }
 
-pub(crate) fn resume(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
+pub(crate) fn resume(ctx: &Ctx, Path(id): Path<Uuid>) -> ScheduleHandlerResult {
     set_state(ctx, id, ScheduleState::Active)
 }
 
-pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Shown {
+pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> ScheduleHandlerResult {
     set_state(ctx, id, ScheduleState::Deleted)
 }
 
-fn set_state(ctx: &Ctx, id: Uuid, state: ScheduleState) -> Shown {
+fn set_state(ctx: &Ctx, id: Uuid, state: ScheduleState) -> ScheduleHandlerResult {
     let mut schedule = changeable(ctx, id)?;
     schedule.state = state;
     dispatch::plan(ctx, id, &mut schedule)?;

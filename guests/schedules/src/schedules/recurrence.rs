@@ -38,7 +38,8 @@ pub(crate) struct Recurrence {
 
 /// A local date on which a schedule is due, with its due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Slot {
+#[schemars(rename = "Slot")]
+pub(crate) struct Occurrence {
     #[schemars(with = "String")]
     pub(crate) date: Date,
     pub(crate) due_at: Timestamp,
@@ -64,7 +65,7 @@ impl Recurrence {
         scope: &Scope,
         moment: Timestamp,
         done: Option<Date>,
-    ) -> Result<Slot> {
+    ) -> Result<Occurrence> {
         // A clock change at midnight can move yesterday's due time to today.
         let mut date = local_date(scope, &self.timezone, moment)?.yesterday().map_err(too_far)?;
         if let Some(done) = done {
@@ -73,19 +74,19 @@ impl Recurrence {
         loop {
             date = self.on_or_after(date)?;
             if let Some(due_at) = self.due_at(scope, date)?.filter(|due_at| *due_at > moment) {
-                return Ok(Slot { date, due_at });
+                return Ok(Occurrence { date, due_at });
             }
             date = date.tomorrow().map_err(too_far)?;
         }
     }
 
     /// Returns the last due time of a schedule that is not after a time.
-    pub(crate) fn last_until(&self, scope: &Scope, moment: Timestamp) -> Result<Slot> {
+    pub(crate) fn last_until(&self, scope: &Scope, moment: Timestamp) -> Result<Occurrence> {
         let mut date = local_date(scope, &self.timezone, moment)?;
         loop {
             date = self.on_or_before(date)?;
             if let Some(due_at) = self.due_at(scope, date)?.filter(|due_at| *due_at <= moment) {
-                return Ok(Slot { date, due_at });
+                return Ok(Occurrence { date, due_at });
             }
             date = date.yesterday().map_err(too_far)?;
         }

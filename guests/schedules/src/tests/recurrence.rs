@@ -7,7 +7,7 @@ use area_sdk::testing::{FakeHost, Request};
 use jiff::civil::{Date, date};
 use proptest::prelude::*;
 
-use crate::schedules::recurrence::{Cadence, Recurrence, Slot};
+use crate::schedules::recurrence::{Cadence, Occurrence, Recurrence};
 
 /// Runs a function with the context of a request, and returns its result.
 fn with_scope<T: Send + 'static>(run: impl Fn(&Ctx) -> Result<T> + 'static) -> T {
@@ -42,10 +42,10 @@ fn monthly(day: i8) -> Recurrence {
 }
 
 /// Returns the first slots after a time.
-fn slots(rule: &Recurrence, after: Timestamp, count: usize) -> Vec<Slot> {
+fn slots(rule: &Recurrence, after: Timestamp, count: usize) -> Vec<Occurrence> {
     let rule = rule.clone();
     with_scope(move |ctx| {
-        let mut slots: Vec<Slot> = Vec::new();
+        let mut slots: Vec<Occurrence> = Vec::new();
         while slots.len() < count {
             let last = slots.last().map_or(after, |slot| slot.due_at);
             slots.push(rule.next_after(ctx, last, None)?);

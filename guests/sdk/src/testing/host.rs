@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::limits::{MAX_BLOB_READ, MAX_KEY, MAX_SECRET};
 use super::{EnqueuedJob, FakeHost, MOST_DOCUMENTS, PublishedEvent, SignedLink};
 use crate::host::Host;
-use crate::id::Ids;
+use crate::id::IdGenerator;
 use crate::time::Timestamp;
 use crate::wit::assurance::area::manifest::{Capability, LinkHolder, WorkspaceSource};
 use crate::wit::assurance::area::types::Role;
@@ -34,7 +34,7 @@ impl FakeHost {
     fn id(&self) -> Uuid {
         let made = self.0.calls.get() + 1;
         self.0.calls.set(made);
-        Ids::new((made, 2)).next_id(self.now())
+        IdGenerator::new((made, 2)).next_id(self.now())
     }
 }
 
@@ -286,7 +286,7 @@ impl Host for FakeHost {
     }
 
     fn crypto_random_bytes(&self, length: u32) -> Vec<u8> {
-        let source = Ids::new((self.id().as_u64_pair().1, 3));
+        let source = IdGenerator::new((self.id().as_u64_pair().1, 3));
         (0..length).map(|_| source.next_u64().to_le_bytes()[0]).collect()
     }
 

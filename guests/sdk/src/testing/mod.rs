@@ -97,7 +97,7 @@ struct Inner {
     taken_jobs: RefCell<Vec<EnqueuedJob>>,
     /// Whether the current call may write.
     writes: Cell<bool>,
-    state: RefCell<State>,
+    state: RefCell<TransactionalState>,
     network: RefCell<Network>,
     scanner: RefCell<Scanner>,
     settings: RefCell<BTreeMap<String, String>>,
@@ -111,7 +111,7 @@ struct Inner {
 
 /// What a call changes: committed if the call succeeds, otherwise rolled back.
 #[derive(Clone, Default)]
-struct State {
+struct TransactionalState {
     documents: Documents,
     events: Vec<Rc<PublishedEvent>>,
     jobs: Vec<EnqueuedJob>,

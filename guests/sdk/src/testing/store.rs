@@ -127,12 +127,12 @@ fn matches(document: &ParsedDocument, conditions: &[Condition]) -> bool {
 
 /// Sort position of a document: the values of the order's fields, then the id.
 #[derive(Clone)]
-struct Position {
+struct SortPosition {
     values: Vec<Value>,
     id: String,
 }
 
-impl Position {
+impl SortPosition {
     fn of(document: &ParsedDocument, order: &[Order]) -> Self {
         let values = order.iter().map(|step| document.value(&step.field)).collect();
         Self { values, id: document.document.id.clone() }
@@ -246,20 +246,20 @@ impl Documents {
     pub(super) fn query(&self, query: &Query) -> Result<(Vec<Document>, Option<String>), Error> {
         let order = &query.order;
         let found = self.matching(&query.collection, &query.conditions).into_iter();
-        let mut found: Vec<(Position, &ParsedDocument)> =
-            found.map(|document| (Position::of(document, order), document)).collect();
+        let mut found: Vec<(SortPosition, &ParsedDocument)> =
+            found.map(|document| (SortPosition::of(document, order), document)).collect();
         found.sort_by(|(a, _), (b, _)| a.cmp(b, order));
         let after = match &query.start {
             Start::First => None,
             Start::Cursor(cursor) => {
-                Some(Position::decode(cursor, order).ok_or(Error::InvalidCursor)?)
+                Some(SortPosition::decode(cursor, order).ok_or(Error::InvalidCursor)?)
             }
             Start::After(id) => {
                 let document = self.find(&query.collection, id).ok_or(Error::NotFound)?;
-                Some(Position::of(document, order))
+                Some(SortPosition::of(document, order))
             }
         };
-        let beyond = |position: &Position| {
+        let beyond = |position: &SortPosition| {
             after.as_ref().is_none_or(|after| position.cmp(after, order).is_gt())
         };
         found.retain(|(position, _)| beyond(position));

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value as Json, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::contract::RouteContract;
+use crate::contract::CompiledRoute;
 use assurance_core::domain::manifest::{EventSpec, Manifest, Method, ParameterSpec};
 use assurance_core::domain::role::Role;
 use schemas::{SchemaComponents, SchemaNamingContext};
@@ -24,7 +24,7 @@ pub struct PublishedArea<'a> {
     /// Manifest of the area's live version.
     pub manifest: &'a Manifest,
     /// Compiled routes of the area's live version.
-    pub routes: &'a [RouteContract],
+    pub routes: &'a [CompiledRoute],
 }
 
 /// Group of the host's own operations: a tag of the OpenAPI document.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use super::HostOperation;
 use super::components::{IF_MATCH, VERSIONED, common_headers, header, problem_responses};
 use super::schemas::{SchemaComponents, SchemaNamingContext};
-use crate::contract::RouteContract;
+use crate::contract::CompiledRoute;
 use crate::parameters;
 use crate::schema::CompiledSchema;
 use assurance_core::domain::manifest::{
@@ -68,7 +68,7 @@ pub(super) fn of_host(described: &HostOperation, components: &mut SchemaComponen
 /// Returns the OpenAPI operation object of an area's route.
 pub(super) fn of_area(
     manifest: &Manifest,
-    contract: &RouteContract,
+    contract: &CompiledRoute,
     components: &mut SchemaComponents,
 ) -> Json {
     let route = &contract.route;
@@ -238,7 +238,7 @@ fn form_schema(operation: &str, parts: &[FormPart]) -> Json {
         "required": required, "additionalProperties": false})
 }
 
-fn parameters_of(contract: &RouteContract) -> Vec<Json> {
+fn parameters_of(contract: &CompiledRoute) -> Vec<Json> {
     let route = &contract.route;
     let mut found = Vec::new();
     if contract.path_parameters.iter().any(|name| name == "workspace_id") {
@@ -264,7 +264,7 @@ fn parameters_of(contract: &RouteContract) -> Vec<Json> {
 /// Returns whether the operation checks `If-Match`: it replaces, changes or
 /// deletes a resource, or its response schema declares it. An upload of a blob
 /// does not check it.
-fn reads_if_match(contract: &RouteContract) -> bool {
+fn reads_if_match(contract: &CompiledRoute) -> bool {
     let route = &contract.route;
     let declared =
         contract.response.as_ref().is_some_and(|response| response.schema()[IF_MATCH] == true);

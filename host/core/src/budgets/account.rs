@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use metrics::{Counter, counter};
 use parking_lot::Mutex;
 
-use super::window::{Resource, Usage, Window};
+use super::window::{Resource, Usage, UsageWindow};
 use super::{BudgetExceeded, Budgets, WindowTime};
 use crate::config::{self, BudgetConfig};
 use crate::domain::words::words;
@@ -48,14 +48,14 @@ pub struct BudgetStatus {
 
 /// Usage and limits of one area or one workspace.
 #[derive(Debug)]
-pub(super) struct Account {
+pub(super) struct BudgetAccount {
     whose: BudgetOwner,
     name: String,
     bounds: ArcSwap<BudgetLimits>,
     running: AtomicU32,
     memory: AtomicU64,
     call_memory_peak: AtomicU64,
-    window: Mutex<Window>,
+    window: Mutex<UsageWindow>,
     meters: Option<AccountMetrics>,
 }
 
@@ -74,7 +74,7 @@ struct AccountMetrics {
     documents: Counter,
 }
 
-impl Account {
+impl BudgetAccount {
     pub(super) fn new(
         whose: BudgetOwner,
         name: String,
@@ -188,13 +188,13 @@ fn usage_by_resource(
 /// [`AccountSlot::take`] until the slot is dropped.
 #[derive(Debug)]
 pub(super) struct AccountSlot {
-    account: Arc<Account>,
+    account: Arc<BudgetAccount>,
     budgets: Arc<Budgets>,
 }
 
 impl AccountSlot {
     pub(super) fn take(
-        account: Arc<Account>,
+        account: Arc<BudgetAccount>,
         budgets: &Arc<Budgets>,
         moment: WindowTime,
     ) -> Result<Self, BudgetExceeded> {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
 
-use self::account::{Account, AccountSlot};
+use self::account::{AccountSlot, BudgetAccount};
 use crate::config;
 use crate::domain::id::WorkspaceId;
 
@@ -45,8 +45,8 @@ pub struct BudgetExceeded {
 pub struct Budgets {
     born: Instant,
     settings: ArcSwap<config::BudgetsConfig>,
-    areas: DashMap<String, Arc<Account>>,
-    workspaces: DashMap<WorkspaceId, Arc<Account>>,
+    areas: DashMap<String, Arc<BudgetAccount>>,
+    workspaces: DashMap<WorkspaceId, Arc<BudgetAccount>>,
     turns: WritePauses,
 }
 
@@ -138,19 +138,25 @@ impl Budgets {
         self.workspaces.retain(|_, account| !account.is_idle(moment));
     }
 
-    fn area(&self, name: &str) -> Arc<Account> {
+    fn area(&self, name: &str) -> Arc<BudgetAccount> {
         if let Some(account) = self.areas.get(name) {
             return Arc::clone(&account);
         }
         let account = self.areas.entry(name.to_owned()).or_insert_with(|| {
             let settings = self.settings.load();
             let budget = of_area(&settings, name);
-            Arc::new(Account::new(BudgetOwner::Area, name.to_owned(), &settings, budget, true))
+            Arc::new(BudgetAccount::new(
+                BudgetOwner::Area,
+                name.to_owned(),
+                &settings,
+                budget,
+                true,
+            ))
         });
         Arc::clone(&account)
     }
 
-    fn workspace(&self, id: WorkspaceId) -> Arc<Account> {
+    fn workspace(&self, id: WorkspaceId) -> Arc<BudgetAccount> {
         if let Some(account) = self.workspaces.get(&id) {
             return Arc::clone(&account);
         }
@@ -158,7 +164,7 @@ impl Budgets {
             let settings = self.settings.load();
             let (budget, named) = (of_workspace(&settings, id), &settings.workspaces);
             let metered = named.contains_key(&id.0);
-            Arc::new(Account::new(
+            Arc::new(BudgetAccount::new(
                 BudgetOwner::Workspace,
                 id.to_string(),
                 &settings,

@@ -71,7 +71,7 @@ impl Usage {
 
 /// Usage of one area or workspace in the current and the previous minute.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Window {
+pub(super) struct UsageWindow {
     minute: u64,
     pub(super) now: Usage,
     pub(super) before: Usage,
@@ -84,7 +84,7 @@ pub(super) struct Window {
     pub(super) logged_exhausted: bool,
 }
 
-impl Window {
+impl UsageWindow {
     /// Moves the window of two minutes forward, so that `minute` is the current
     /// one, and returns it. An earlier minute changes nothing.
     pub(super) fn at(&mut self, minute: u64) -> &mut Self {
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_minute_becomes_the_last_one_and_then_nothing() {
-        let mut window = Window::default();
+        let mut window = UsageWindow::default();
         let one = Usage { calls: 1, ..Usage::default() };
         window.at(0).add(one);
         assert_eq!(window.at(1).before, one);

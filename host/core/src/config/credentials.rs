@@ -10,7 +10,7 @@ use super::files::{self, PrivateFileError};
 
 /// Access key and secret for an S3-compatible service.
 #[derive(Clone, Debug)]
-pub struct AccessKey {
+pub struct S3AccessKey {
     /// Access key id (`aws_access_key_id`), which is not secret.
     pub id: String,
     /// Secret access key (`aws_secret_access_key`).
@@ -22,7 +22,7 @@ pub struct AccessKey {
 /// Errors of reading the file `blobs.credentials_file`; each message includes
 /// the fix.
 #[derive(Debug, thiserror::Error)]
-pub enum CredentialsError {
+pub enum CredentialsFileError {
     /// The credentials file cannot be read, or other users can read it.
     #[error("blobs.credentials_file: {0}")]
     File(#[from] PrivateFileError),
@@ -44,14 +44,14 @@ pub enum CredentialsError {
 ///
 /// # Errors
 /// The file is missing, other users can read it, or it has no key.
-pub fn read(path: &Path) -> Result<AccessKey, CredentialsError> {
+pub fn read(path: &Path) -> Result<S3AccessKey, CredentialsFileError> {
     let content = files::read_private(path)?;
     let text = Zeroizing::new(String::from_utf8_lossy(&content).into_owned());
     let needed = |name: &'static str| {
-        let missing = || CredentialsError::Missing { path: path.to_owned(), name };
+        let missing = || CredentialsFileError::Missing { path: path.to_owned(), name };
         value(&text, name).ok_or_else(missing)
     };
-    Ok(AccessKey {
+    Ok(S3AccessKey {
         id: needed("aws_access_key_id")?,
         secret: needed("aws_secret_access_key")?.into(),
         session_token: value(&text, "aws_session_token").map(SecretString::from),
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    fn reading(content: &str, mode: u32) -> Result<AccessKey, String> {
+    fn reading(content: &str, mode: u32) -> Result<S3AccessKey, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("credentials");
         std::fs::write(&file, content).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json};
 
-use super::{Config, ConfigError, KeyError};
+use super::{Config, ConfigError, ConfigKeyError};
 
 /// Prefix of the environment variables that set configuration keys, in lower
 /// case. In their names, `__` separates the parts of a key.
@@ -65,7 +65,7 @@ impl ConfigLayer {
     pub(super) fn within(self, section: &str, allowed: &[&str]) -> Result<Self, ConfigError> {
         if let Some(key) = self.keys.keys().find(|key| !allowed.contains(&key.as_str())) {
             let problem = format!("there is no such key; known here: {}", allowed.join(", "));
-            let wrong = KeyError { key: key.clone(), problem, source_name: self.name };
+            let wrong = ConfigKeyError { key: key.clone(), problem, source_name: self.name };
             return Err(ConfigError::Keys(vec![wrong]));
         }
         let keys = Map::from_iter([(section.to_owned(), Json::Object(self.keys))]);
@@ -94,7 +94,7 @@ pub(super) fn unprefixed(name: &OsStr) -> Option<String> {
 /// Returns the error of an environment variable whose value is not UTF-8. `key`
 /// is the variable's name without its prefix.
 fn not_text(key: &str) -> ConfigError {
-    ConfigError::Keys(vec![KeyError {
+    ConfigError::Keys(vec![ConfigKeyError {
         key: key.replace("__", "."),
         problem: "is not UTF-8 text".to_owned(),
         source_name: "the environment".to_owned(),
@@ -129,7 +129,7 @@ const MAX_ERRORS: usize = 50;
 /// Merges the configuration sources over the defaults; the last source wins. A
 /// key that cannot be deserialized gets its default, and its error is in the
 /// second result.
-pub(super) fn merged(layers: &[ConfigLayer]) -> (Config, Vec<KeyError>) {
+pub(super) fn merged(layers: &[ConfigLayer]) -> (Config, Vec<ConfigKeyError>) {
     let defaults = match serde_json::to_value(Config::default()) {
         Ok(Json::Object(keys)) => keys,
         _ => Map::new(),
@@ -191,7 +191,7 @@ fn merge(into: &mut Map<String, Json>, from: Map<String, Json>) {
 
 /// Returns the error of a configuration key that does not exist, or whose value
 /// cannot be deserialized.
-fn unread(mut key: String, mut problem: String, layers: &[ConfigLayer]) -> KeyError {
+fn unread(mut key: String, mut problem: String, layers: &[ConfigLayer]) -> ConfigKeyError {
     if let Some((field, known)) = unknown_field(&problem) {
         if key.rsplit('.').next() != Some(&field) {
             key = format!("{key}.{field}");
@@ -203,10 +203,10 @@ fn unread(mut key: String, mut problem: String, layers: &[ConfigLayer]) -> KeyEr
 
 /// Returns the error of a configuration key, with the name of the last source
 /// that sets the key.
-pub(super) fn refusal(key: String, problem: String, layers: &[ConfigLayer]) -> KeyError {
+pub(super) fn refusal(key: String, problem: String, layers: &[ConfigLayer]) -> ConfigKeyError {
     let layer = layers.iter().rev().find(|layer| layer.sets(&key));
     let source_name = layer.map_or("the defaults", |layer| &layer.name).to_owned();
-    KeyError { key, problem, source_name }
+    ConfigKeyError { key, problem, source_name }
 }
 
 /// Returns the unknown field and the list of known fields from serde's message

@@ -32,7 +32,7 @@ pub enum ConfigError {
     NoFile(PathBuf),
     /// Configuration keys have invalid values, or do not exist.
     #[error("{}", lines(.0))]
-    Keys(Vec<KeyError>),
+    Keys(Vec<ConfigKeyError>),
     /// A configuration file cannot be read or parsed. Contains its path and the
     /// reason.
     #[error("the configuration cannot be read: {0}")]
@@ -43,7 +43,7 @@ pub enum ConfigError {
 /// key.
 #[derive(Debug, thiserror::Error)]
 #[error("configuration key {key}: {problem} (set in {source_name})")]
-pub struct KeyError {
+pub struct ConfigKeyError {
     /// Dotted path of the configuration key.
     pub key: String,
     /// Description of what is wrong with the key and how to fix it.
@@ -53,8 +53,8 @@ pub struct KeyError {
     pub source_name: String,
 }
 
-fn lines(errors: &[KeyError]) -> String {
-    errors.iter().map(KeyError::to_string).collect::<Vec<_>>().join("\n")
+fn lines(errors: &[ConfigKeyError]) -> String {
+    errors.iter().map(ConfigKeyError::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// Configuration values that command-line flags set, as a tree of configuration
@@ -85,7 +85,7 @@ impl FlagOverrides {
 
 /// All sources that override the configuration's defaults.
 #[derive(Clone, Debug, Default)]
-pub struct ConfigSource {
+pub struct ConfigSources {
     /// Path of the TOML file with the configuration, which must exist. `None`:
     /// `assurance.toml` in the working folder, if it exists.
     pub file: Option<PathBuf>,
@@ -100,12 +100,12 @@ pub struct ConfigSource {
 
 /// The loaded configuration, and its defaults: the values without the
 /// operator's file, environment and flags, but with `areas.toml`.
-pub(super) struct LoadedConfig {
+pub(super) struct ConfigAndDefaults {
     pub(super) config: Config,
     pub(super) defaults: Config,
 }
 
-pub(super) fn load(source: &ConfigSource) -> Result<LoadedConfig, ConfigError> {
+pub(super) fn load(source: &ConfigSources) -> Result<ConfigAndDefaults, ConfigError> {
     let mut layers = Vec::new();
     if let Some(file) = toml_file(source)? {
         layers.push(ConfigLayer::file(&file)?);
@@ -133,7 +133,7 @@ pub(super) fn load(source: &ConfigSource) -> Result<LoadedConfig, ConfigError> {
     }
     layers.truncate(usize::from(is_policy));
     let (defaults, _) = layers::merged(&layers);
-    Ok(LoadedConfig { config, defaults })
+    Ok(ConfigAndDefaults { config, defaults })
 }
 
 /// Reads `areas.toml` from the folder of components, or else from `other`: the
@@ -147,7 +147,7 @@ fn areas_policy(config: &Config, other: Option<&Path>) -> Result<Option<ConfigLa
     ConfigLayer::file(&file)?.within("areas", &["grants", "limits", "settings"]).map(Some)
 }
 
-fn toml_file(source: &ConfigSource) -> Result<Option<PathBuf>, ConfigError> {
+fn toml_file(source: &ConfigSources) -> Result<Option<PathBuf>, ConfigError> {
     let ordinary = PathBuf::from("assurance.toml");
     match &source.file {
         Some(file) if file.is_file() => Ok(Some(file.clone())),

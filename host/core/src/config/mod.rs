@@ -19,15 +19,17 @@ mod tests;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-pub use load::{AREAS_FILE, ConfigError, ConfigSource, FlagOverrides, KeyError, ignored_variables};
+pub use load::{
+    AREAS_FILE, ConfigError, ConfigKeyError, ConfigSources, FlagOverrides, ignored_variables,
+};
 use section::section;
 pub use sections::{
-    AccessTokensConfig, ApiConfig, AreaLimits, AreasConfig, BlobsConfig, BudgetConfig,
+    AccessTokensConfig, ApiConfig, AreaCallLimits, AreasConfig, BlobsConfig, BudgetConfig,
     BudgetsConfig, CanaryConfig, DatabaseConfig, EgressConfig, IdempotencyConfig, JobsConfig,
     KeysConfig, LaneConfig, LanesConfig, LimitsConfig, LogConfig, LogFormat, MailConfig,
-    MalwareConfig, ManifestLimits, OperatorsConfig, PasswordsConfig, Publisher, RatesConfig,
-    ReadinessConfig, RecordConfig, RuntimeConfig, SecretString, ServiceAddress, SessionConfig,
-    ShadowConfig, SignInConfig,
+    MalwareConfig, ManifestLimits, OperatorsConfig, PasswordsConfig, RatesConfig, ReadinessConfig,
+    RecordingsConfig, RuntimeConfig, SecretString, ServiceAddress, SessionConfig, ShadowConfig,
+    SignInConfig, TrustedPublisher,
 };
 
 section! {
@@ -91,7 +93,7 @@ impl Config {
     ///
     /// # Errors
     /// An error with every invalid key, its source, and the fix.
-    pub fn load(source: &ConfigSource) -> Result<Self, ConfigError> {
+    pub fn load(source: &ConfigSources) -> Result<Self, ConfigError> {
         load::load(source).map(|loaded| loaded.config)
     }
 
@@ -101,7 +103,7 @@ impl Config {
     ///
     /// # Errors
     /// The errors of [`Config::load`].
-    pub fn documented_toml(source: &ConfigSource) -> Result<String, ConfigError> {
+    pub fn documented_toml(source: &ConfigSources) -> Result<String, ConfigError> {
         let loaded = load::load(source)?;
         Ok(show::documented_toml(&loaded.config, Some(&loaded.defaults)))
     }

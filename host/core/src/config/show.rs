@@ -15,7 +15,7 @@ pub(super) fn documented_toml(config: &Config, defaults: Option<&Config>) -> Str
     let defaults = defaults.and_then(|defaults| serde_json::to_value(defaults).ok());
     let defaults = defaults.unwrap_or_default();
     reveal_database_host(config, &mut value);
-    let mut document = Document { out: String::new(), schema: &schema };
+    let mut document = ConfigTomlWriter { out: String::new(), schema: &schema };
     if let Json::Object(fields) = value {
         document.table("", &fields, &defaults, &schema);
     }
@@ -35,14 +35,14 @@ fn reveal_database_host(config: &Config, value: &mut Json) {
     value["database"]["url"] = Json::String(url.to_string());
 }
 
-struct Document<'a> {
+struct ConfigTomlWriter<'a> {
     out: String,
     /// JSON Schema of the whole configuration; its descriptions become the
     /// comments of the TOML file.
     schema: &'a Json,
 }
 
-impl Document<'_> {
+impl ConfigTomlWriter<'_> {
     fn table(&mut self, name: &str, fields: &Map<String, Json>, defaults: &Json, schema: &Json) {
         let of = |key: &str| match schema["properties"].get(key) {
             Some(property) => property,

@@ -15,11 +15,11 @@ fn load_with(text: &str, flags: FlagOverrides) -> Result<Config, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("assurance.toml");
     std::fs::write(&file, text).unwrap();
-    let source = ConfigSource {
+    let source = ConfigSources {
         file: Some(file),
         without_environment: true,
         flags,
-        ..ConfigSource::default()
+        ..ConfigSources::default()
     };
     Config::load(&source)
 }
@@ -192,10 +192,10 @@ fn a_default_is_shown_as_a_comment_and_a_copy_keeps_none() {
     let file = folder.path().join("assurance.toml");
     let text = format!("session.idle_minutes = 7\nareas.dir = {:?}", folder.path());
     std::fs::write(&file, text).unwrap();
-    let source = ConfigSource {
+    let source = ConfigSources {
         file: Some(file.clone()),
         without_environment: true,
-        ..ConfigSource::default()
+        ..ConfigSources::default()
     };
     let shown = Config::documented_toml(&source).unwrap();
     let set: Vec<&str> =
@@ -238,7 +238,7 @@ fn a_bucket_is_named_with_or_without_a_prefix() {
 
 #[test]
 fn a_file_that_is_named_must_be_there() {
-    let source = ConfigSource { file: Some("/nowhere.toml".into()), ..ConfigSource::default() };
+    let source = ConfigSources { file: Some("/nowhere.toml".into()), ..ConfigSources::default() };
     assert!(matches!(Config::load(&source), Err(ConfigError::NoFile(_))));
 }
 
@@ -276,11 +276,11 @@ fn the_file_next_to_the_components_grants_and_the_configuration_wins() {
 fn another_folder_s_file_grants_only_if_the_components_have_none() {
     let [components, other] = [(), ()].map(|()| tempfile::tempdir().unwrap());
     let flags = FlagOverrides::default().set("areas.dir", Some(components.path()));
-    let source = ConfigSource {
+    let source = ConfigSources {
         without_environment: true,
         flags,
         areas_folder: Some(other.path().to_path_buf()),
-        ..ConfigSource::default()
+        ..ConfigSources::default()
     };
     let granted = || {
         let config = Config::load(&source).unwrap();

@@ -115,7 +115,7 @@ pub struct Request {
 
 /// Successful reply of an area's handler. The route defines its HTTP status.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Reply {
+pub struct SuccessReply {
     /// JSON body of the reply; `None` for a 204.
     pub body: Option<String>,
     /// Version of the resource in the reply; sent as `ETag`.

@@ -36,7 +36,7 @@ inline_words! {
 inline_words! {
     /// Action that an entry of the operators' audit log records; most are steps
     /// in the life cycle of a version.
-    pub enum AuditStep, "a step of a version" {
+    pub enum AuditAction, "a step of a version" {
         /// The component was received.
         Received = "received",
         /// The signature of a trusted publisher was verified.
@@ -79,7 +79,8 @@ inline_words! {
 
 /// A stored version of an area that passed the checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Deployment {
+#[schemars(rename = "Deployment")]
+pub struct StoredVersion {
     /// Sequence number of the version, over all areas.
     pub number: i64,
     /// Name of the version's area.
@@ -145,7 +146,7 @@ pub struct NewAuditEntry {
     /// none.
     pub digest: Option<String>,
     /// Action that the entry records.
-    pub step: AuditStep,
+    pub step: AuditAction,
     /// Reason for the action, given by the operator or the refusal; `None` if
     /// there is none.
     pub why: Option<String>,
@@ -166,7 +167,7 @@ pub struct AuditEntry {
 
 inline_words! {
     /// Whether a node runs the version of an area that it should run.
-    pub enum NodeState, "a node's state" {
+    pub enum NodeVersionState, "a node's state" {
         /// The node runs the expected version.
         Running = "running",
         /// The node has not loaded the expected version yet.
@@ -191,7 +192,7 @@ pub struct NodeReport {
     /// Digest of the version on trial in this process; `None` if there is none.
     pub candidate: Option<String>,
     /// Whether the process runs the version of the area that it should run.
-    pub state: NodeState,
+    pub state: NodeVersionState,
     /// Reason why the process cannot run the expected version; `None` if it
     /// can.
     pub why: Option<String>,

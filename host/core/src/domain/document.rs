@@ -61,7 +61,7 @@ pub struct Condition {
 
 /// One field of a sort order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Order {
+pub struct SortField {
     /// Name of the declared field that documents are sorted by.
     pub field: String,
     /// Whether the largest value comes first.
@@ -89,7 +89,7 @@ pub struct Query {
     pub conditions: Vec<Condition>,
     /// Sort order. Equal documents are ordered by id in the direction of the
     /// last field. If empty: id, descending.
-    pub order: Vec<Order>,
+    pub order: Vec<SortField>,
     /// Document that the page starts with.
     pub start: PageStart,
     /// Maximum number of documents on the page, 1 to 1000.

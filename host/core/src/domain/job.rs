@@ -31,7 +31,7 @@ words! {
 /// Workspace and resource of jobs. Jobs of a lane with the same ones form a
 /// flow; the flows of a lane share its capacity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct JobFlow {
+pub struct JobFairnessKey {
     /// Workspace of all jobs of the flow.
     pub workspace: WorkspaceId,
     /// Resource of all jobs of the flow; `None` for jobs without a resource.
@@ -70,8 +70,8 @@ pub struct NewJob {
 impl NewJob {
     /// Returns the flow of the job: its workspace and resource.
     #[must_use]
-    pub fn flow(&self) -> JobFlow {
-        JobFlow { workspace: self.workspace, resource: self.resource }
+    pub fn flow(&self) -> JobFairnessKey {
+        JobFairnessKey { workspace: self.workspace, resource: self.resource }
     }
 
     /// Returns whether the job is one notice of all events that were published
@@ -87,7 +87,7 @@ impl NewJob {
 /// its resource if its id is a UUID, and the document's id as member
 /// `requested_by` of the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventFanOut {
+pub struct EventDeliveryPerDocument {
     /// Job that delivers the event to an area.
     pub job: NewJob,
     /// Name of the event to deliver.
@@ -205,7 +205,7 @@ pub struct JobProgress {
 /// written in the transaction of the run's effects, and only if the jobs still
 /// have the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobEnd {
+pub struct JobRunEnd {
     /// Workspace of the jobs that ran.
     pub workspace: WorkspaceId,
     /// Ids of the jobs, at least one.
@@ -213,14 +213,14 @@ pub struct JobEnd {
     /// Id of the lease under which the jobs ran.
     pub lease: uuid::Uuid,
     /// New state of the jobs after the run.
-    pub how: JobEndKind,
+    pub how: JobRunEndKind,
     /// Progress that the run reported; `None` keeps the former one.
     pub progress: Option<JobProgress>,
 }
 
 /// New state of a job after a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JobEndKind {
+pub enum JobRunEndKind {
     /// The job succeeded.
     Done {
         /// Whether the job's row stays visible in the queue for
@@ -261,7 +261,7 @@ pub enum JobEndKind {
     },
 }
 
-impl JobEndKind {
+impl JobRunEndKind {
     /// Returns whether the job's row is deleted after the run.
     #[must_use]
     pub fn deletes(&self) -> bool {

@@ -65,7 +65,7 @@ pub struct JobFilter {
 
 /// Retry or cancellation of a job by a member, written when the call commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JobChange {
+pub struct MemberJobChange {
     /// Id of the job that the member retries or cancels.
     pub job: JobId,
     /// Lane of the job.

@@ -41,9 +41,9 @@ inline_words! {
 /// includes, in steps of a hundredth of a percent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, JsonSchema)]
 #[schemars(transparent)]
-pub struct TrafficShare(#[schemars(with = "f64", range(min = 0, max = 100))] u16);
+pub struct TrialShare(#[schemars(with = "f64", range(min = 0, max = 100))] u16);
 
-impl TrafficShare {
+impl TrialShare {
     /// The share of 100 %, in hundredths of a percent.
     const ALL: u16 = 10_000;
 
@@ -91,7 +91,7 @@ impl TrafficShare {
     }
 }
 
-impl Serialize for TrafficShare {
+impl Serialize for TrialShare {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.percent())
     }
@@ -108,7 +108,7 @@ pub struct Trial {
     pub mode: TrialMode,
     /// Share of the workspaces that a canary serves, or of the requests that a
     /// shadow receives.
-    pub share: TrafficShare,
+    pub share: TrialShare,
     /// Workspaces that the trial includes whatever the share.
     pub workspaces: BTreeSet<WorkspaceId>,
     /// State of the trial.
@@ -142,8 +142,8 @@ mod tests {
         (0..10_000_u128).map(|n| WorkspaceId(uuid::Uuid::from_u128(n << 64 | 0xfeed)))
     }
 
-    fn share(percent: f64) -> TrafficShare {
-        TrafficShare::of_percent(percent).unwrap()
+    fn share(percent: f64) -> TrialShare {
+        TrialShare::of_percent(percent).unwrap()
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_choice_is_the_same_in_every_version_of_the_host() {
         let id = WorkspaceId(uuid::Uuid::from_u128(1));
-        let least = (1..=10_000).find(|n| TrafficShare(*n).has("notes", id)).unwrap();
+        let least = (1..=10_000).find(|n| TrialShare(*n).has("notes", id)).unwrap();
         assert_eq!(least, 8389);
     }
 
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(share(0.01).hundredths(), 1);
         assert_eq!(share(12.5).percent(), 12.5);
         for wrong in [-1.0, 100.01, 0.005, f64::NAN] {
-            assert_eq!(TrafficShare::of_percent(wrong), None, "{wrong}");
+            assert_eq!(TrialShare::of_percent(wrong), None, "{wrong}");
         }
     }
 }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use rand::RngExt as _;
 
 use super::{CallMetadata, CallRecording, Recorder, WithholdReason};
-use crate::config::RecordConfig;
+use crate::config::RecordingsConfig;
 use crate::config::files::{PrivateFileError, private_dir, replace_private};
 
 /// Folder of this node's recorded calls, with the settings that select which
@@ -24,7 +24,7 @@ struct Inner {
     dir: PathBuf,
     /// Current settings of recordings. Their `dir` is ignored, because the
     /// folder cannot change while the node runs.
-    settings: ArcSwap<RecordConfig>,
+    settings: ArcSwap<RecordingsConfig>,
     /// Locked while recordings are added to or deleted from the folder.
     changing: Mutex<()>,
 }
@@ -42,8 +42,9 @@ impl Recordings {
     ///
     /// # Errors
     /// The folder cannot be created.
-    pub fn open(settings: RecordConfig, dir: PathBuf) -> Result<Self, PrivateFileError> {
-        let (off, changing) = (ArcSwap::from_pointee(RecordConfig::default()), Mutex::default());
+    pub fn open(settings: RecordingsConfig, dir: PathBuf) -> Result<Self, PrivateFileError> {
+        let (off, changing) =
+            (ArcSwap::from_pointee(RecordingsConfig::default()), Mutex::default());
         let opened = Self(Arc::new(Inner { dir, settings: off, changing }));
         opened.set(settings)?;
         Ok(opened)
@@ -54,7 +55,7 @@ impl Recordings {
     ///
     /// # Errors
     /// The folder cannot be created; the settings are then unchanged.
-    pub fn set(&self, settings: RecordConfig) -> Result<(), PrivateFileError> {
+    pub fn set(&self, settings: RecordingsConfig) -> Result<(), PrivateFileError> {
         if settings.is_on() {
             private_dir(&self.0.dir)?;
         }

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::domain::time::Timestamp;
 
 pub use folder::Recordings;
-pub use player::{HostCallMismatch, Player, ReplayStop};
+pub use player::{HostCallMismatch, Player, ReplayStopReason};
 pub use recorder::{Recorder, WithholdReason, frames};
 
 /// Version of the file format of recordings. This release reads and writes only
@@ -173,7 +173,7 @@ pub struct Redaction {
 
 /// Errors of reading a recording; each message includes the fix.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordingError {
+pub enum RecordingReadError {
     /// The text is not JSON, or does not have the structure of a recording.
     #[error("this is not a recording: {0}")]
     Shape(#[from] serde_json::Error),
@@ -196,12 +196,14 @@ impl CallRecording {
     ///
     /// # Errors
     /// The text is not a recording of this release's format and WIT package.
-    pub fn read(text: &str) -> Result<Self, RecordingError> {
+    pub fn read(text: &str) -> Result<Self, RecordingReadError> {
         let value: serde_json::Value = serde_json::from_str(text)?;
         match (value["format"].as_u64(), value["contract"].as_str()) {
-            (Some(format), _) if format != u64::from(FORMAT) => Err(RecordingError::Format(format)),
+            (Some(format), _) if format != u64::from(FORMAT) => {
+                Err(RecordingReadError::Format(format))
+            }
             (_, Some(contract)) if contract != CONTRACT => {
-                Err(RecordingError::Contract(contract.to_owned()))
+                Err(RecordingReadError::Contract(contract.to_owned()))
             }
             _ => Ok(serde_json::from_str(text)?),
         }

@@ -30,7 +30,7 @@ pub struct Player {
 struct PlayerState {
     next: usize,
     mismatches: Vec<HostCallMismatch>,
-    stop_reason: Option<ReplayStop>,
+    stop_reason: Option<ReplayStopReason>,
     frames: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub struct HostCallRequest {
 /// call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReplayStop {
+pub enum ReplayStopReason {
     /// The recording has no host call at this position, or a different one.
     NotRecorded,
     /// The recorded result of the host call is withheld.
@@ -104,7 +104,7 @@ impl Player {
         &self,
         call: &str,
         arguments: &impl Serialize,
-    ) -> Result<HostCallResult, ReplayStop> {
+    ) -> Result<HostCallResult, ReplayStopReason> {
         let mut state = self.state.lock();
         let answer = self.find(&mut state, call, arguments);
         if let Err(stop_reason) = &answer {
@@ -118,13 +118,13 @@ impl Player {
         state: &mut PlayerState,
         call: &str,
         arguments: &impl Serialize,
-    ) -> Result<HostCallResult, ReplayStop> {
+    ) -> Result<HostCallResult, ReplayStopReason> {
         let ordinal = state.next;
         state.next += 1;
         let recorded = self.recording.calls.get(ordinal);
         let same_call = recorded.is_some_and(|recorded| recorded.call == call);
         if same_call && self.is_withheld(ordinal) {
-            return Err(ReplayStop::Withheld);
+            return Err(ReplayStopReason::Withheld);
         }
         let arguments = serde_json::to_value(arguments).unwrap_or_default();
         let asked = HostCallRequest { call: call.to_owned(), arguments };
@@ -141,9 +141,9 @@ impl Player {
         }
         match recorded {
             Some(recorded) if !differs || goes_on => {
-                recorded.answer.clone().ok_or(ReplayStop::NoResult)
+                recorded.answer.clone().ok_or(ReplayStopReason::NoResult)
             }
-            _ => Err(ReplayStop::NotRecorded),
+            _ => Err(ReplayStopReason::NotRecorded),
         }
     }
 
@@ -166,7 +166,7 @@ impl Player {
 
     /// Returns why the replay stopped; `None` if it did not.
     #[must_use]
-    pub fn stop_reason(&self) -> Option<ReplayStop> {
+    pub fn stop_reason(&self) -> Option<ReplayStopReason> {
         self.state.lock().stop_reason
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::*;
-use crate::config::RecordConfig;
+use crate::config::RecordingsConfig;
 
 const SECRET: &str = "the plaintext of this test";
 
@@ -73,7 +73,7 @@ fn another_question_has_no_answer_and_another_write_has() {
     let stop_reason = player.answer("documents.get", &("notes", "two")).unwrap_err();
     assert_eq!(
         (stop_reason, player.stop_reason()),
-        (ReplayStop::NotRecorded, Some(ReplayStop::NotRecorded))
+        (ReplayStopReason::NotRecorded, Some(ReplayStopReason::NotRecorded))
     );
     let mismatches = player.mismatches();
     let [HostCallMismatch { ordinal: 0, recorded: Some(recorded), replayed: Some(replayed) }] =
@@ -93,7 +93,10 @@ fn calls_that_are_no_more_made_and_calls_beyond_the_last_are_told() {
     assert_eq!((mismatches[0].ordinal, &mismatches[0].replayed), (1, &None));
 
     player.answer("documents.apply", &("notes", [json!({"text": "a"})])).unwrap();
-    assert_eq!(player.answer("settings.get", &("key",)).unwrap_err(), ReplayStop::NotRecorded);
+    assert_eq!(
+        player.answer("settings.get", &("key",)).unwrap_err(),
+        ReplayStopReason::NotRecorded
+    );
     let mismatches = player.mismatches();
     assert_eq!((mismatches[0].ordinal, &mismatches[0].recorded), (2, &None));
 }
@@ -130,7 +133,7 @@ fn what_is_made_with_a_secret_ends_the_recording_there() {
         assert!(!text.contains(SECRET) && text.contains("value"), "{text}");
         let player = Player::new(recording);
         player.answer("settings.get", &("key",)).unwrap();
-        assert_eq!(player.answer(call, &(SECRET,)).unwrap_err(), ReplayStop::Withheld);
+        assert_eq!(player.answer(call, &(SECRET,)).unwrap_err(), ReplayStopReason::Withheld);
         assert_eq!(player.mismatches(), vec![], "{call}");
     }
 }
@@ -173,7 +176,7 @@ fn another_format_is_refused_by_its_number() {
 async fn the_oldest_make_room_for_new_ones() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("recordings");
-    let settings = RecordConfig { percent: 100.0, max_files: 2, ..RecordConfig::default() };
+    let settings = RecordingsConfig { percent: 100.0, max_files: 2, ..RecordingsConfig::default() };
     let recordings = Recordings::open(settings, dir.clone()).unwrap();
     for id in ["one", "two", "three"] {
         let recorder = recordings.begin(about(id), None);
@@ -195,12 +198,12 @@ async fn the_oldest_make_room_for_new_ones() {
 fn there_is_no_folder_before_something_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("recordings");
-    let recordings = Recordings::open(RecordConfig::default(), dir.clone()).unwrap();
+    let recordings = Recordings::open(RecordingsConfig::default(), dir.clone()).unwrap();
     assert!(!dir.exists() && !recordings.keeps_faults() && !recordings.is_sampled());
     recordings
-        .set(RecordConfig { faults: true, percent: 100.0, ..RecordConfig::default() })
+        .set(RecordingsConfig { faults: true, percent: 100.0, ..RecordingsConfig::default() })
         .unwrap();
     assert!(dir.exists() && recordings.keeps_faults() && recordings.is_sampled());
-    recordings.set(RecordConfig::default()).unwrap();
+    recordings.set(RecordingsConfig::default()).unwrap();
     assert!(!recordings.keeps_faults() && !recordings.is_sampled());
 }

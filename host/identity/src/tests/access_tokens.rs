@@ -75,19 +75,19 @@ people_on_both! {
         let create = || place.identity.create_access_token(new(&place, workspace));
         let (one, two, three) = tokio::join!(create(), create(), create());
         let refused: Vec<_> = [one, two, three].into_iter().filter_map(Result::err).collect();
-        assert!(matches!(refused[..], [AccessTokenError::TooMany(2)]), "{refused:?}");
+        assert!(matches!(refused[..], [CreateAccessTokenError::TooMany(2)]), "{refused:?}");
     }
 
     async fn a_token_has_a_maker_and_no_higher_role(place) {
         let workspace = workspace(&place).await;
         let owner = NewAccessToken { role: Role::Owner, ..new(&place, workspace) };
         let refused = place.identity.create_access_token(owner).await;
-        assert!(matches!(refused, Err(AccessTokenError::RoleTooHigh(Role::Admin))), "{refused:?}");
+        assert!(matches!(refused, Err(CreateAccessTokenError::RoleTooHigh(Role::Admin))), "{refused:?}");
         let stranger = NewAccessToken { user: UserId::new(), ..new(&place, workspace) };
         let refused = place.identity.create_access_token(stranger).await;
-        assert!(matches!(refused, Err(AccessTokenError::NotAMember)), "{refused:?}");
+        assert!(matches!(refused, Err(CreateAccessTokenError::NotAMember)), "{refused:?}");
         place.identity.disable(place.ada.id).await.unwrap();
         let refused = place.identity.create_access_token(new(&place, workspace)).await;
-        assert!(matches!(refused, Err(AccessTokenError::NotAMember)), "{refused:?}");
+        assert!(matches!(refused, Err(CreateAccessTokenError::NotAMember)), "{refused:?}");
     }
 }

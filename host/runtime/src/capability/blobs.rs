@@ -2,11 +2,11 @@
 
 use super::super::bindings::assurance::area::blobs::{Error, Host, Info};
 use super::super::instance::CallState;
-use super::super::trap::CallStop;
+use super::super::trap::CallStopReason;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_store::blobs::StoredBlob;
-use assurance_work::{BlobError, OperationError, UnitOfWork};
+use assurance_work::{BlobError, HostCallError, UnitOfWork};
 
 type BlobsResult<T> = Result<T, CapabilityError<Error>>;
 
@@ -57,17 +57,17 @@ fn info(blob: StoredBlob) -> Info {
     Info { size: blob.size, sha256: blob.sha256 }
 }
 
-fn refusal(fault: OperationError<BlobError>) -> CapabilityError<Error> {
+fn refusal(fault: HostCallError<BlobError>) -> CapabilityError<Error> {
     CapabilityError::Answer(match fault {
-        OperationError::Refused(BlobError::NotFound) => Error::NotFound,
-        OperationError::Refused(BlobError::LimitExceeded) => Error::LimitExceeded,
-        OperationError::Refused(BlobError::InvalidName) => Error::InvalidName,
-        OperationError::Refused(BlobError::Unavailable) => Error::Unavailable,
+        HostCallError::Refused(BlobError::NotFound) => Error::NotFound,
+        HostCallError::Refused(BlobError::LimitExceeded) => Error::LimitExceeded,
+        HostCallError::Refused(BlobError::InvalidName) => Error::InvalidName,
+        HostCallError::Refused(BlobError::Unavailable) => Error::Unavailable,
         // The contract has no error for these, because they are errors in the
         // guest's code.
-        OperationError::Refused(error @ (BlobError::ReadOnly | BlobError::NotShared(_))) => {
-            return CapabilityError::Stop(CallStop::Misuse(error.to_string()).into());
+        HostCallError::Refused(error @ (BlobError::ReadOnly | BlobError::NotShared(_))) => {
+            return CapabilityError::Stop(CallStopReason::Misuse(error.to_string()).into());
         }
-        OperationError::Abort(error) => return CapabilityError::Stop(super::stop(error)),
+        HostCallError::Abort(error) => return CapabilityError::Stop(super::stop(error)),
     })
 }

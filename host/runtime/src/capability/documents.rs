@@ -5,12 +5,12 @@ use super::super::bindings::assurance::area::documents::{
 };
 use super::super::convert::{document as convert, same};
 use super::super::instance::CallState;
-use super::super::trap::CallStop;
+use super::super::trap::CallStopReason;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_work::{DocumentError, UnitOfWork};
 
-type DocumentsResult<T> = Result<T, CapabilityError<Error>>;
+type DocumentHostCallResult<T> = Result<T, CapabilityError<Error>>;
 
 impl CallState {
     fn documents(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
@@ -19,7 +19,11 @@ impl CallState {
 }
 
 impl Host for CallState {
-    async fn get(&mut self, collection: String, id: String) -> DocumentsResult<Option<Document>> {
+    async fn get(
+        &mut self,
+        collection: String,
+        id: String,
+    ) -> DocumentHostCallResult<Option<Document>> {
         let found = self.documents()?.get(&collection, &id).await?;
         Ok(found.map(convert::document))
     }
@@ -28,12 +32,12 @@ impl Host for CallState {
         &mut self,
         collection: String,
         ids: Vec<String>,
-    ) -> DocumentsResult<Vec<Document>> {
+    ) -> DocumentHostCallResult<Vec<Document>> {
         let found = self.documents()?.get_many(&collection, &ids).await?;
         Ok(found.into_iter().map(convert::document).collect())
     }
 
-    async fn find(&mut self, query: Query) -> DocumentsResult<Page> {
+    async fn find(&mut self, query: Query) -> DocumentHostCallResult<Page> {
         let page = self.documents()?.query(&convert::query(query)).await?;
         Ok(convert::page(page))
     }
@@ -43,7 +47,7 @@ impl Host for CallState {
         collection: String,
         conditions: Vec<Condition>,
         at_most: Option<u32>,
-    ) -> DocumentsResult<u64> {
+    ) -> DocumentHostCallResult<u64> {
         let conditions = convert::conditions(conditions);
         Ok(self.documents()?.count(&collection, &conditions, at_most).await?)
     }
@@ -53,17 +57,21 @@ impl Host for CallState {
         collection: String,
         conditions: Vec<Condition>,
         fields: Vec<String>,
-    ) -> DocumentsResult<Vec<Group>> {
+    ) -> DocumentHostCallResult<Vec<Group>> {
         let conditions = convert::conditions(conditions);
         let groups = self.documents()?.count_by(&collection, &conditions, &fields).await?;
         Ok(groups.into_iter().map(convert::group).collect())
     }
 
-    async fn apply(&mut self, collection: String, writes: Vec<Write>) -> DocumentsResult<Vec<u64>> {
+    async fn apply(
+        &mut self,
+        collection: String,
+        writes: Vec<Write>,
+    ) -> DocumentHostCallResult<Vec<u64>> {
         let writes = writes.into_iter().map(convert::write).collect();
         let unchecked = self.documents()?.charge_writes(collection, writes)?;
         let checked = self.compute(unchecked.bytes(), move || unchecked.check()).await??;
-        let unit = self.unit().ok_or(CallStop::InDescribe(Capability::Documents));
+        let unit = self.unit().ok_or(CallStopReason::InDescribe(Capability::Documents));
         let unit = unit.map_err(wasmtime::Error::from)?;
         Ok(unit.apply(checked).await?)
     }

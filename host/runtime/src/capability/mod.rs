@@ -21,9 +21,9 @@ mod queue;
 mod secrets;
 mod settings;
 
-use super::trap::CallStop;
+use super::trap::CallStopReason;
 use assurance_store as store;
-use assurance_work::OperationError;
+use assurance_work::HostCallError;
 
 /// Reason why a host function has no result.
 #[derive(Debug)]
@@ -51,18 +51,18 @@ impl<E> From<wasmtime::Error> for CapabilityError<E> {
     }
 }
 
-impl<D: std::error::Error, E: From<D>> From<OperationError<D>> for CapabilityError<E> {
-    fn from(fault: OperationError<D>) -> Self {
+impl<D: std::error::Error, E: From<D>> From<HostCallError<D>> for CapabilityError<E> {
+    fn from(fault: HostCallError<D>) -> Self {
         match fault {
-            OperationError::Refused(error) => Self::Answer(error.into()),
-            OperationError::Abort(error) => Self::Stop(stop(error)),
+            HostCallError::Refused(error) => Self::Answer(error.into()),
+            HostCallError::Abort(error) => Self::Stop(stop(error)),
         }
     }
 }
 
 /// Returns the error with which an error of the store ends the guest's call.
 fn stop(error: store::Error) -> wasmtime::Error {
-    CallStop::Store(error).into()
+    CallStopReason::Store(error).into()
 }
 
 /// Implements `convert_error` of an interface's trait `Host`.

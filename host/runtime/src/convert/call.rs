@@ -6,8 +6,8 @@ use super::super::bindings;
 use super::super::bindings::assurance::area::types;
 use super::same;
 use assurance_core::domain::area::{
-    CallContext, JobRun, MultipartPart, Problem, ProblemKind, ReceivedBlob, Reply, Request,
-    RequestBody, Violation,
+    CallContext, JobRun, MultipartPart, Problem, ProblemKind, ReceivedBlob, Request, RequestBody,
+    SuccessReply, Violation,
 };
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::role::Role;
@@ -96,12 +96,16 @@ fn received(blob: &ReceivedBlob) -> types::ReceivedBlob {
 pub(in super::super) fn answer(
     answer: Result<types::Reply, types::Problem>,
     max_bytes: usize,
-) -> Result<Result<Reply, Problem>, CallError> {
+) -> Result<Result<SuccessReply, Problem>, CallError> {
     match answer {
         Ok(reply) => {
             let body = reply.body.as_ref();
             fits("reply", body.map_or(0, String::len), max_bytes)?;
-            Ok(Ok(Reply { body: reply.body, version: reply.version, replayed: reply.replayed }))
+            Ok(Ok(SuccessReply {
+                body: reply.body,
+                version: reply.version,
+                replayed: reply.replayed,
+            }))
         }
         Err(problem) => {
             fits("problem", problem_bytes(&problem), max_bytes)?;

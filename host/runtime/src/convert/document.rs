@@ -3,8 +3,8 @@
 use super::super::bindings::assurance::area::documents as wit;
 use super::same;
 use assurance_core::domain::document::{
-    Condition, Document, DocumentPage, DocumentWrite, FieldTest, FieldValue, GroupCount, Order,
-    PageStart, Query,
+    Condition, Document, DocumentPage, DocumentWrite, FieldTest, FieldValue, GroupCount, PageStart,
+    Query, SortField,
 };
 
 pub(in super::super) fn query(query: wit::Query) -> Query {
@@ -14,7 +14,7 @@ pub(in super::super) fn query(query: wit::Query) -> Query {
         order: query
             .order
             .into_iter()
-            .map(|order| Order { field: order.field, descending: order.descending })
+            .map(|order| SortField { field: order.field, descending: order.descending })
             .collect(),
         start: query.start.into(),
         limit: query.limit,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use assurance_core::domain::area::{
-    CallContext, CallOrigin, JobRun, Problem, Reply, Request, RequestBody,
+    CallContext, CallOrigin, JobRun, Problem, Request, RequestBody, SuccessReply,
 };
 use assurance_core::domain::id::{JobId, UserId, WorkspaceId};
 use assurance_core::domain::manifest::Capability;
@@ -25,10 +25,12 @@ use assurance_core::secrets::Keys;
 use assurance_outside::egress::{self, Egress};
 use assurance_outside::mail::{self, Mailer};
 use assurance_runtime::{LoadError, LoadedArea, Runtime, Settings};
-use assurance_store::{self as store, CollectionScope, Store};
-use assurance_work::{AreaPolicy, CallError, CallOutcome, UnitOfWork, UnitSpec, WorkLimits};
+use assurance_store::{self as store, AccessibleCollection, Store};
+use assurance_work::{
+    AreaPolicy, CallError, CallOutcome, UnitOfWork, UnitOfWorkLimits, UnitOfWorkSpec,
+};
 
-pub type Answer = Result<Result<Reply, Problem>, CallError>;
+pub type Answer = Result<Result<SuccessReply, Problem>, CallError>;
 
 /// A runtime with its own database and the fixture guests.
 pub struct Sandbox {
@@ -63,10 +65,10 @@ impl Sandbox {
         let database = folder.path().join("test.db");
         let settings = store::Settings {
             url: format!("sqlite://{}", database.display()),
-            blobs: store::blobs::BlobLocation::Folder(folder.path().join("blobs")),
+            blobs: store::blobs::BlobStoreLocation::Folder(folder.path().join("blobs")),
             max_connections: 4,
             acquire_timeout_ms: 2000,
-            timeouts: store::Timeouts::default(),
+            timeouts: store::PostgresSessionTimeouts::default(),
         };
         let store = Store::open(&settings).await.unwrap();
         Self { runtime, store, keys, workspace: WorkspaceId::new(), folder }
@@ -89,7 +91,7 @@ impl Sandbox {
     }
 
     pub fn unit(&self, area: &str, in_job: bool) -> UnitOfWork {
-        let spec = UnitSpec {
+        let spec = UnitOfWorkSpec {
             area: scope(area),
             call: self.call(),
             actor: Some(UserId::new()),
@@ -98,7 +100,7 @@ impl Sandbox {
             writes: true,
             in_job,
             locked: false,
-            limits: WorkLimits::default(),
+            limits: UnitOfWorkLimits::default(),
             access_pattern: None,
         };
         UnitOfWork::new(self.store.clone(), self.keys.clone(), spec)
@@ -142,7 +144,7 @@ impl Sandbox {
         operation: &str,
         body: &str,
         deadline_ms: u64,
-    ) -> CallOutcome<Result<Reply, Problem>> {
+    ) -> CallOutcome<Result<SuccessReply, Problem>> {
         let unit = self.unit(&loaded.manifest.name, false);
         let request = self.request(operation, body);
         loaded.code.handle(unit, &request, Duration::from_millis(deadline_ms)).await
@@ -159,8 +161,8 @@ pub fn body(answer: Answer) -> String {
     answer.unwrap().unwrap().body.unwrap()
 }
 
-fn things(area: &str) -> CollectionScope {
-    CollectionScope {
+fn things(area: &str) -> AccessibleCollection {
+    AccessibleCollection {
         full_name: format!("{area}.things"),
         own: true,
         fields: BTreeMap::new(),

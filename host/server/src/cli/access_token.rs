@@ -20,15 +20,15 @@ const DAY_MS: i64 = 86_400_000;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create an access token for a machine; prints the token once.
-    Create(AccessTokenCreate),
+    Create(AccessTokenCreateArgs),
     /// List the access tokens of a workspace.
-    List(AccessTokenList),
+    List(AccessTokenListArgs),
     /// Revoke an access token; a running service applies it within a second.
-    Revoke(AccessTokenRevoke),
+    Revoke(AccessTokenRevokeArgs),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct AccessTokenCreate {
+pub(super) struct AccessTokenCreateArgs {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
@@ -48,14 +48,14 @@ pub(super) struct AccessTokenCreate {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct AccessTokenList {
+pub(super) struct AccessTokenListArgs {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct AccessTokenRevoke {
+pub(super) struct AccessTokenRevokeArgs {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
@@ -84,7 +84,7 @@ impl Command {
                 let tokens = list(identity, &command.workspace).await?;
                 output::line(serde_json::to_string_pretty(&json!({ "access_tokens": tokens }))?);
             }
-            Self::Revoke(AccessTokenRevoke { workspace, id }) => {
+            Self::Revoke(AccessTokenRevokeArgs { workspace, id }) => {
                 let workspace = identity.workspace(&workspace).await?;
                 let revoked = identity.revoke_access_token(workspace.id, id, None).await?;
                 let missing = || format!("workspace {} has no access token {id}", workspace.slug);
@@ -96,7 +96,7 @@ impl Command {
     }
 }
 
-impl AccessTokenCreate {
+impl AccessTokenCreateArgs {
     async fn create(
         self,
         identity: &IdentityService,

@@ -23,13 +23,13 @@ const MAX_SAFE: u64 = 1 << 53;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create an unsigned envelope for the records in a file.
-    New(EvidenceNew),
+    New(EvidenceNewArgs),
     /// Sign an envelope.
-    Sign(EvidenceSign),
+    Sign(EvidenceSignArgs),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct EvidenceNew {
+pub(super) struct EvidenceNewArgs {
     /// JSON file with an array of records, or an object with `records`; `-`
     /// reads standard input. Missing evidence_id and observed_at of a record
     /// are filled in.
@@ -64,7 +64,7 @@ pub(super) struct EvidenceNew {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct EvidenceSign {
+pub(super) struct EvidenceSignArgs {
     /// Envelope file (JSON), signed or not; `-` reads standard input.
     envelope: PathBuf,
     /// File of the private key, from `assurance key generate`.
@@ -82,7 +82,7 @@ impl Command {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self {
             Self::New(command) => command.run(),
-            Self::Sign(EvidenceSign { envelope, key, key_id, out }) => {
+            Self::Sign(EvidenceSignArgs { envelope, key, key_id, out }) => {
                 let key = input::signing_key(&key)?;
                 let signed = sign(input::json(&envelope)?, &key, &key_id)?;
                 input::write_json(&signed, out.as_deref())
@@ -91,7 +91,7 @@ impl Command {
     }
 }
 
-impl EvidenceNew {
+impl EvidenceNewArgs {
     fn run(self) -> anyhow::Result<()> {
         if !(1..=86_400).contains(&self.lifetime_seconds) {
             anyhow::bail!("--lifetime-seconds must be 1 to 86400");

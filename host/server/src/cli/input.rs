@@ -57,9 +57,9 @@ pub(super) fn signing_key(path: &Path) -> anyhow::Result<Ed25519PrivateKey> {
 
 /// Reads the first line of standard input as the password, or creates a random
 /// password.
-pub(super) fn password(from_stdin: bool) -> anyhow::Result<Password> {
+pub(super) fn password(from_stdin: bool) -> anyhow::Result<GivenOrGeneratedPassword> {
     if !from_stdin {
-        return Ok(Password { text: generated_password(), generated: true });
+        return Ok(GivenOrGeneratedPassword { text: generated_password(), generated: true });
     }
     let mut text = Zeroizing::new(String::new());
     std::io::stdin().read_line(&mut text).context("standard input cannot be read")?;
@@ -67,16 +67,16 @@ pub(super) fn password(from_stdin: bool) -> anyhow::Result<Password> {
     if line.is_empty() {
         anyhow::bail!("no password on standard input; pipe one in, or leave --password-stdin out");
     }
-    Ok(Password { text: line, generated: false })
+    Ok(GivenOrGeneratedPassword { text: line, generated: false })
 }
 
 /// A password that was read or generated; a generated one must be printed.
-pub(super) struct Password {
+pub(super) struct GivenOrGeneratedPassword {
     pub(super) text: Zeroizing<String>,
     generated: bool,
 }
 
-impl Password {
+impl GivenOrGeneratedPassword {
     /// Returns the generated password as a value to print; nothing if the password was read from
     /// standard input.
     pub(super) fn output_values(&self) -> Vec<(&'static str, Json)> {

@@ -19,15 +19,15 @@ const PAGE: u32 = 1_000;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Add a user to a workspace, or change a member's role.
-    Add(MemberAdd),
+    Add(MemberAddArgs),
     /// List the members of a workspace.
-    List(MemberList),
+    List(MemberListArgs),
     /// Remove a member from a workspace; a running service applies it within a second.
-    Remove(MemberRemove),
+    Remove(MemberRemoveArgs),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MemberAdd {
+pub(super) struct MemberAddArgs {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
@@ -39,14 +39,14 @@ pub(super) struct MemberAdd {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MemberList {
+pub(super) struct MemberListArgs {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MemberRemove {
+pub(super) struct MemberRemoveArgs {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
@@ -59,7 +59,7 @@ impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let identity = open(&common.load(FlagOverrides::default())?).await?.identity;
         match self {
-            Self::Add(MemberAdd { workspace, user, role }) => {
+            Self::Add(MemberAddArgs { workspace, user, role }) => {
                 let workspace = identity.workspace(&workspace).await?;
                 let user = identity.user_by_email(&user.email).await?;
                 let put = identity.put_member(workspace.id, user.id, role).await;
@@ -70,12 +70,12 @@ impl Command {
                     ("role", json!(role)),
                 ]);
             }
-            Self::List(MemberList { workspace }) => {
+            Self::List(MemberListArgs { workspace }) => {
                 let workspace = identity.workspace(&workspace).await?;
                 let members = list(&identity, workspace.id).await?;
                 common.output().answer(&json!({ "members": members }), print_members);
             }
-            Self::Remove(MemberRemove { workspace, user }) => {
+            Self::Remove(MemberRemoveArgs { workspace, user }) => {
                 let workspace = identity.workspace(&workspace).await?;
                 let user = identity.user_by_email(&user).await?;
                 let removed = identity.remove_member(workspace.id, user.id).await;

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use self::output::OutputFormat;
-use assurance_core::config::{Config, ConfigSource, FlagOverrides};
+use assurance_core::config::{Config, ConfigSources, FlagOverrides};
 
 /// The Workspace Assurance Service.
 #[derive(Debug, Parser)]
@@ -65,11 +65,11 @@ impl CommonOptions {
         Ok(Config::load(&self.source(flags))?)
     }
 
-    fn source(&self, flags: FlagOverrides) -> ConfigSource {
+    fn source(&self, flags: FlagOverrides) -> ConfigSources {
         let flags = flags
             .set("data_dir", self.data_dir.as_ref())
             .set("database.url", self.database_url.as_ref());
-        ConfigSource { file: self.config.clone(), flags, ..ConfigSource::default() }
+        ConfigSources { file: self.config.clone(), flags, ..ConfigSources::default() }
     }
 
     fn output(&self) -> OutputFormat {

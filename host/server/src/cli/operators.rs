@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Command-line arguments that select the service and the operators' token to
 /// send.
 #[derive(Debug, Args)]
-pub(super) struct OperatorsApiArgs {
+pub(super) struct OperatorsClientArgs {
     /// URL of the operators' API. Default: the address of the service that runs
     /// with this configuration.
     #[arg(long, value_name = "URL", env = "ASSURANCE_OPERATORS_URL")]
@@ -37,7 +37,7 @@ pub(super) struct OperatorsClient {
     client: reqwest::Client,
 }
 
-impl OperatorsApiArgs {
+impl OperatorsClientArgs {
     pub(super) fn connect(self, common: &CommonOptions) -> anyhow::Result<OperatorsClient> {
         let config = common.load(FlagOverrides::default())?;
         let url = match self.operators {

@@ -13,13 +13,13 @@ use assurance_service::open::open;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create a session for a user without a password; prints the cookie once.
-    Create(SessionCreate),
+    Create(SessionCreateArgs),
     /// End a user's sessions; a running service applies it within a second.
-    Revoke(SessionRevoke),
+    Revoke(SessionRevokeArgs),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct SessionCreate {
+pub(super) struct SessionCreateArgs {
     #[command(flatten)]
     user: UserArgs,
     /// User agent that the user's list of sessions shows for this session.
@@ -28,7 +28,7 @@ pub(super) struct SessionCreate {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct SessionRevoke {
+pub(super) struct SessionRevokeArgs {
     #[command(flatten)]
     user: UserArgs,
     /// Id of the session to end; default: all sessions.
@@ -40,7 +40,7 @@ impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let identity = open(&common.load(FlagOverrides::default())?).await?.identity;
         match self {
-            Self::Create(SessionCreate { user, label }) => {
+            Self::Create(SessionCreateArgs { user, label }) => {
                 let user = identity.user_by_email(&user.email).await?;
                 let made = identity.issue(user, &label).await?;
                 let session = &made.principal.session;
@@ -53,7 +53,7 @@ impl Command {
                     ("expires_at", json!(session.expires_at)),
                 ]);
             }
-            Self::Revoke(SessionRevoke { user, session }) => {
+            Self::Revoke(SessionRevokeArgs { user, session }) => {
                 let user = identity.user_by_email(&user.email).await?;
                 let ended = match session {
                     None => identity.revoke_all(user.id).await?,

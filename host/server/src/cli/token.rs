@@ -14,15 +14,15 @@ use assurance_service::open::open;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create a token for an operator or a pipeline; prints the token once.
-    Create(TokenCreate),
+    Create(TokenCreateArgs),
     /// List all operators' tokens, including revoked ones.
     List,
     /// Revoke an operators' token.
-    Revoke(TokenRevoke),
+    Revoke(TokenRevokeArgs),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct TokenCreate {
+pub(super) struct TokenCreateArgs {
     /// Name of the token's holder in the audit log, at most 120 characters.
     #[arg(long)]
     name: String,
@@ -33,7 +33,7 @@ pub(super) struct TokenCreate {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct TokenRevoke {
+pub(super) struct TokenRevokeArgs {
     /// Name of the token's holder.
     #[arg(long)]
     name: String,
@@ -54,7 +54,7 @@ impl Command {
         let opened = open(&common.load(FlagOverrides::default())?).await?;
         let (store, now) = (&opened.store, opened.clock.now());
         match self {
-            Self::Create(TokenCreate { name, scopes }) => {
+            Self::Create(TokenCreateArgs { name, scopes }) => {
                 let scopes = scopes.into_iter().collect();
                 let made = operators::create(store, now, &name, scopes).await?;
                 common.output().values(&[
@@ -68,7 +68,7 @@ impl Command {
                 let tokens = operators::list(store).await?;
                 common.output().answer(&json!({"tokens": tokens}), print_tokens);
             }
-            Self::Revoke(TokenRevoke { name }) => {
+            Self::Revoke(TokenRevokeArgs { name }) => {
                 let revoked = operators::revoke(store, now, &name).await;
                 revoked.with_context(|| format!("token {name:?}"))?;
                 common.output().values(&[("revoked", json!(name))]);

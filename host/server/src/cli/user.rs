@@ -12,9 +12,9 @@ use assurance_service::open::open;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create a user who can sign in.
-    Create(UserCreate),
+    Create(UserCreateArgs),
     /// Replace a user's password and end all sessions of the user.
-    Password(UserSetPassword),
+    Password(UserSetPasswordArgs),
     /// Prevent a user from signing in and end all sessions of the user; a
     /// running service applies it within a second.
     Disable(UserArgs),
@@ -33,7 +33,7 @@ pub(super) struct UserArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct UserCreate {
+pub(super) struct UserCreateArgs {
     /// Email address, used to sign in and to send mail.
     #[arg(long)]
     email: String,
@@ -50,7 +50,7 @@ pub(super) struct UserCreate {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct UserSetPassword {
+pub(super) struct UserSetPasswordArgs {
     #[command(flatten)]
     user: UserArgs,
     /// Read the password from standard input; otherwise a random one is created
@@ -63,7 +63,7 @@ impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = common.load(FlagOverrides::default())?;
         let (user, changed) = match self {
-            Self::Create(UserCreate { email, name, password_stdin, verified }) => {
+            Self::Create(UserCreateArgs { email, name, password_stdin, verified }) => {
                 let password = input::password(password_stdin)?;
                 let new_user = NewUser {
                     display_name: name.unwrap_or_else(|| email.trim().to_owned()),
@@ -74,7 +74,7 @@ impl Command {
                 let identity = open(&config).await?.identity;
                 (identity.create_user(new_user).await?, password.output_values())
             }
-            Self::Password(UserSetPassword { user, password_stdin }) => {
+            Self::Password(UserSetPasswordArgs { user, password_stdin }) => {
                 let password = input::password(password_stdin)?;
                 let (identity, user) = open_user(&config, &user).await?;
                 identity.set_password(user.id, &password.text).await?;

@@ -10,14 +10,14 @@ use assurance_service::open::open;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create a workspace.
-    Create(WorkspaceCreate),
+    Create(WorkspaceCreateArgs),
     /// Manage features of a workspace.
     #[command(subcommand)]
     Flag(FlagCommand),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct WorkspaceCreate {
+pub(super) struct WorkspaceCreateArgs {
     /// Display name of the workspace.
     #[arg(long)]
     name: String,
@@ -33,11 +33,11 @@ pub(super) struct WorkspaceCreate {
 #[derive(Debug, Subcommand)]
 pub(super) enum FlagCommand {
     /// Turn a feature on or off; a running service applies it within a second.
-    Set(SetFlag),
+    Set(FlagSetArgs),
 }
 
 #[derive(Debug, Args)]
-pub(super) struct SetFlag {
+pub(super) struct FlagSetArgs {
     /// Id or slug of the workspace.
     #[arg(long)]
     workspace: String,
@@ -57,7 +57,7 @@ impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let identity = open(&common.load(FlagOverrides::default())?).await?.identity;
         match self {
-            Self::Create(WorkspaceCreate { name, slug, owner }) => {
+            Self::Create(WorkspaceCreateArgs { name, slug, owner }) => {
                 let owner = match &owner {
                     Some(email) => Some(identity.user_by_email(email).await?.id),
                     None => None,
@@ -65,7 +65,7 @@ impl Command {
                 let made = identity.create_workspace(owner, &name, slug.as_deref()).await?;
                 common.output().values(&[("id", json!(made.id)), ("slug", json!(made.slug))]);
             }
-            Self::Flag(FlagCommand::Set(SetFlag { workspace, flag, state })) => {
+            Self::Flag(FlagCommand::Set(FlagSetArgs { workspace, flag, state })) => {
                 let workspace = identity.workspace(&workspace).await?;
                 let enabled = matches!(state, FlagState::On);
                 identity.set_flag(workspace.id, &flag, enabled).await?;

@@ -18,7 +18,7 @@ use super::context::RequestContext;
 use super::extract::{NoQuery, StrictJson, host_body};
 use super::members::{in_path, uuid};
 use super::problem::Refusal;
-use super::session::SignedIn;
+use super::session::SignedInUser;
 use super::workspaces::not_listed;
 use super::{parameters, session};
 use assurance_core::domain::id::{AccessTokenId, WorkspaceId};
@@ -26,7 +26,7 @@ use assurance_core::domain::manifest::{ParameterSpec, RateClass};
 use assurance_core::domain::people::AccessToken;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
-use assurance_identity::{AccessTokenError, NewAccessToken, Principal};
+use assurance_identity::{CreateAccessTokenError, NewAccessToken, Principal};
 use assurance_service::app::App;
 
 /// An access token to create.
@@ -160,7 +160,7 @@ impl FromRequestParts<App> for WorkspaceAdmin {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
         let context = RequestContext::from_request_parts(parts, app).await?;
-        let SignedIn(principal) = SignedIn::from_request_parts(parts, app).await?;
+        let SignedInUser(principal) = SignedInUser::from_request_parts(parts, app).await?;
         let path = Path::<HashMap<String, String>>::from_request_parts(parts, app).await;
         let workspace = path.ok().and_then(|Path(mut path)| path.remove("workspace_id"));
         let workspace = WorkspaceId(uuid("workspace_id", workspace)?);
@@ -173,14 +173,16 @@ impl FromRequestParts<App> for WorkspaceAdmin {
     }
 }
 
-fn not_created(error: AccessTokenError) -> Refusal {
+fn not_created(error: CreateAccessTokenError) -> Refusal {
     match error {
-        AccessTokenError::Name(_) => Refusal::invalid_one("/name", &error.to_string()),
-        AccessTokenError::RoleTooHigh(_) => Refusal::invalid_one("/role", &error.to_string()),
-        AccessTokenError::Expiry(_) => Refusal::invalid_one("/expires_at", &error.to_string()),
-        AccessTokenError::TooMany(_) => Refusal::new(Code::Conflict, format!("{error}."))
+        CreateAccessTokenError::Name(_) => Refusal::invalid_one("/name", &error.to_string()),
+        CreateAccessTokenError::RoleTooHigh(_) => Refusal::invalid_one("/role", &error.to_string()),
+        CreateAccessTokenError::Expiry(_) => {
+            Refusal::invalid_one("/expires_at", &error.to_string())
+        }
+        CreateAccessTokenError::TooMany(_) => Refusal::new(Code::Conflict, format!("{error}."))
             .hint("Revoke one that is no longer used."),
-        AccessTokenError::NotAMember => Refusal::not_found(),
-        AccessTokenError::Store(error) => error.into(),
+        CreateAccessTokenError::NotAMember => Refusal::not_found(),
+        CreateAccessTokenError::Store(error) => error.into(),
     }
 }

@@ -19,15 +19,15 @@ use super::code::Code;
 use super::context::RequestContext;
 use super::parameters::RawParameters;
 use super::problem::{MOST_VIOLATIONS, Refusal};
-use super::received_content::ReceivedContent;
+use super::received_content::ReceivedBlobGuard;
 use super::{caller, conditional, forms, headers, json, long_arrays, session};
-use assurance_contract::{CompiledSchema, RouteContract};
+use assurance_contract::{CompiledRoute, CompiledSchema};
 use assurance_core::domain::area::{Parameter, ReceivedBlob, RequestBody, Violation};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::{BodyKind, IdempotencyMode, Method, WorkspaceSource};
 use assurance_service::app::call::{AreaRequest, CommittedResponse};
 use assurance_service::app::{App, answer};
-use assurance_service::registry::{RouteLookup, RouteMatch, Snapshot};
+use assurance_service::registry::{RouteLookupResult, RouteMatch, Snapshot};
 use assurance_store::blobs::StoredBlob;
 
 /// Size from which a body is parsed and validated on the blocking threads, in bytes.
@@ -87,7 +87,7 @@ pub(super) async fn answer(
         request.body = RequestBody::Blob(received(&stored, &parts));
         request.stored = Some(stored);
     }
-    let content = request.stored.as_ref().map(|blob| ReceivedContent::new(&app.store, blob));
+    let content = request.stored.as_ref().map(|blob| ReceivedBlobGuard::new(&app.store, blob));
     let answering = Box::pin(async {
         let answered = answer::answer(&app, &snapshot, &found, request).await;
         if let Some(content) = content {
@@ -104,7 +104,7 @@ fn find<'s, 'p>(snapshot: &'s Snapshot, parts: &'p Parts) -> Result<RouteMatch<'
     let path = parts.uri.path();
     let found = match snapshot.route(method(&parts.method), path) {
         // HEAD must not write, and this GET writes.
-        RouteLookup::Route(found)
+        RouteLookupResult::Route(found)
             if parts.method == HttpMethod::HEAD && found.route.route.writes =>
         {
             snapshot.route(None, path)
@@ -112,9 +112,9 @@ fn find<'s, 'p>(snapshot: &'s Snapshot, parts: &'p Parts) -> Result<RouteMatch<'
         found => found,
     };
     match found {
-        RouteLookup::Route(found) => Ok(found),
-        RouteLookup::MethodNotAllowed(allow) => Err(Refusal::method_not_allowed(allow)),
-        RouteLookup::Nothing => Err(Refusal::new(Code::NotFound, "There is no such path.")
+        RouteLookupResult::Route(found) => Ok(found),
+        RouteLookupResult::MethodNotAllowed(allow) => Err(Refusal::method_not_allowed(allow)),
+        RouteLookupResult::Nothing => Err(Refusal::new(Code::NotFound, "There is no such path.")
             .hint("/reference lists every path.")),
     }
 }
@@ -163,7 +163,7 @@ struct CheckedRequest {
 /// A request during validation. All violations are collected and returned together.
 struct RequestValidation<'r> {
     app: &'r App,
-    route: &'r RouteContract,
+    route: &'r CompiledRoute,
     parts: &'r Parts,
     wrong: Vec<Violation>,
 }

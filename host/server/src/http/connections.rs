@@ -75,7 +75,7 @@ pub(super) struct RequestCounter {
 pub(super) struct RequestInFlight(RequestCounter);
 
 /// A response body that keeps its request in flight until it is sent.
-struct TrackedBody {
+struct TrackedResponseBody {
     body: Body,
     /// Whether a piece was returned and the next one was not requested yet.
     sending: bool,
@@ -186,7 +186,7 @@ impl RequestCounter {
 impl RequestInFlight {
     /// Returns a body that ends the request when it is sent or dropped.
     pub(super) fn until_sent(self, body: Body) -> Body {
-        Body::new(TrackedBody { body, sending: false, in_flight: self })
+        Body::new(TrackedResponseBody { body, sending: false, in_flight: self })
     }
 }
 
@@ -198,7 +198,7 @@ impl Drop for RequestInFlight {
     }
 }
 
-impl TrackedBody {
+impl TrackedResponseBody {
     fn set_sending(&mut self, sending: bool) {
         let count = &self.in_flight.0.connection.sending;
         match (self.sending, sending) {
@@ -210,13 +210,13 @@ impl TrackedBody {
     }
 }
 
-impl Drop for TrackedBody {
+impl Drop for TrackedResponseBody {
     fn drop(&mut self) {
         self.set_sending(false);
     }
 }
 
-impl HttpBody for TrackedBody {
+impl HttpBody for TrackedResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -95,9 +95,9 @@ impl FromRequestParts<App> for NoQuery {
 }
 
 /// Decoded text of the only parameter in the request's path.
-pub(super) struct PathText(pub(super) String);
+pub(super) struct SinglePathParameter(pub(super) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for PathText {
+impl<S: Send + Sync> FromRequestParts<S> for SinglePathParameter {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
@@ -122,14 +122,14 @@ mod tests {
 
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
-    struct Sample {
+    struct SampleBody {
         #[schemars(length(min = 1, max = 3))]
         name: String,
     }
-    host_body!(Sample);
+    host_body!(SampleBody);
 
     fn detail(text: &str) -> String {
-        match shaped::<Sample>(text) {
+        match shaped::<SampleBody>(text) {
             Ok(sample) => sample.name,
             Err(refusal) => format!("{refusal:?}"),
         }
@@ -137,8 +137,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_path_that_is_not_text_is_a_problem() {
-        let router: Router =
-            Router::new().route("/guides/{name}", get(|PathText(name): PathText| async { name }));
+        let router: Router = Router::new().route(
+            "/guides/{name}",
+            get(|SinglePathParameter(name): SinglePathParameter| async { name }),
+        );
         for (path, status) in
             [("/guides/%C3%A4", StatusCode::OK), ("/guides/%FF", StatusCode::BAD_REQUEST)]
         {

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::body::BodyReader;
 use super::{forms, json, parameters};
 use assurance_contract::CompiledSchema;
-use assurance_core::config::{Config, ConfigSource};
+use assurance_core::config::{Config, ConfigSources};
 use assurance_core::domain::manifest::FormPart;
 
 /// Maximum size of a decompressed body in the fuzzed functions, in bytes.
@@ -95,6 +95,6 @@ pub fn config(bytes: &[u8]) -> usize {
         return 0;
     }
     let file = Some(file.path().to_owned());
-    let source = ConfigSource { file, without_environment: true, ..ConfigSource::default() };
+    let source = ConfigSources { file, without_environment: true, ..ConfigSources::default() };
     Config::load(&source).map_or_else(|error| error.to_string().len(), |_| 0)
 }

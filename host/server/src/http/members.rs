@@ -13,7 +13,7 @@ use super::code::Code;
 use super::context::RequestContext;
 use super::extract::NoQuery;
 use super::problem::Refusal;
-use super::session::{AuthenticatedCaller, SignedIn};
+use super::session::{AuthenticatedCaller, SignedInUser};
 use super::workspaces::not_listed;
 use super::{area, headers, parameters, session};
 use assurance_contract::canonical_uuid;
@@ -104,7 +104,7 @@ pub(super) async fn list(
 /// Removes a member from a workspace. A member may remove itself.
 pub(super) async fn remove(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     path: Result<Path<(String, String)>, PathRejection>,
     headers: HeaderMap,
     _: NoQuery,

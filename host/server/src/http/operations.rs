@@ -128,7 +128,7 @@ fn second_factor() -> Vec<HostOperation> {
                 session id. All other sessions end. Requires a recent sign-in: sign in again \
                 after a 403.",
             body: Some(schema::<mfa::CodeBody>()),
-            response: Some(schema::<mfa::ConfirmedView>()),
+            response: Some(schema::<mfa::MfaConfirmationView>()),
             example: recorded(include_str!("examples/confirm_authenticator.json")),
             ..operation(
                 Method::Post,
@@ -181,7 +181,7 @@ fn of_workspaces() -> Vec<HostOperation> {
             description: "The caller becomes its owner.",
             idempotent: true,
             success_status: 201,
-            body: Some(schema::<workspaces::CreateWorkspace>()),
+            body: Some(schema::<workspaces::CreateWorkspaceBody>()),
             response: Some(schema::<workspaces::WorkspaceView>()),
             example: recorded(include_str!("examples/create_workspace.json")),
             ..operation(Method::Post, "/v1/workspaces", "create_workspace", "Create a workspace")
@@ -375,7 +375,7 @@ mod tests {
             mfa::CodeBody::schema(),
             password::PasswordChangeBody::schema(),
             register::NewAccount::schema(),
-            workspaces::CreateWorkspace::schema(),
+            workspaces::CreateWorkspaceBody::schema(),
             access_tokens::AccessTokenBody::schema(),
         ];
         assert!(schemas.iter().all(|schema| !schema.is_valid(&json!({"unknown": 1}))));

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 
 use super::headers::malformed;
 use super::problem::Refusal;
-use assurance_contract::RouteContract;
+use assurance_contract::CompiledRoute;
 use assurance_core::domain::area::{Parameter, Violation};
 use assurance_core::domain::manifest::{
     ParameterKind, ParameterPlace, ParameterSpec, Route, WorkspaceSource,
@@ -30,7 +30,7 @@ impl<'r> RawParameters<'r> {
     /// # Errors
     /// The percent-encoding is invalid.
     pub(super) fn new(
-        contract: &'r RouteContract,
+        contract: &'r CompiledRoute,
         path_values: &[&'r str],
         query: Option<&'r str>,
         headers: &'r HeaderMap,
@@ -52,7 +52,7 @@ impl<'r> RawParameters<'r> {
     /// Parses every parameter of the route and adds violations to `violations`.
     pub(super) fn read(
         &self,
-        contract: &RouteContract,
+        contract: &CompiledRoute,
         violations: &mut Vec<Violation>,
     ) -> Vec<Parameter> {
         let specs = &contract.route.parameters;
@@ -254,7 +254,7 @@ mod tests {
         }
     }
 
-    fn contract() -> RouteContract {
+    fn contract() -> CompiledRoute {
         let integer = ParameterKind::Integer { minimum: 1, maximum: 100 };
         let text = ParameterKind::Text { min_length: 0, max_length: 20 };
         let mut route = fixtures::route("list_notes", "/v1/workspaces/{workspace_id}/notes/{name}");

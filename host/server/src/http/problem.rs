@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::code::{self, Code};
-use assurance_contract::RouteContract;
+use assurance_contract::CompiledRoute;
 use assurance_core::budgets::{self, BudgetOwner};
 use assurance_core::domain::area::{Problem, ProblemKind, Violation};
 use assurance_service::app::RateLimited;
@@ -110,7 +110,7 @@ impl Refusal {
     }
 
     /// Converts a problem returned by an area. Codes that the route does not declare are replaced.
-    pub(super) fn of_area(route: &RouteContract, problem: Problem) -> Self {
+    pub(super) fn of_area(route: &CompiledRoute, problem: Problem) -> Self {
         let code = match problem.kind {
             ProblemKind::ValidationFailed => Code::ValidationFailed,
             ProblemKind::PermissionDenied => Code::PermissionDenied,
@@ -139,7 +139,7 @@ impl Refusal {
     }
 
     /// Converts the refusal of a call to an area.
-    pub(super) fn of_call(route: &RouteContract, refused: CallRefusal) -> Self {
+    pub(super) fn of_call(route: &CompiledRoute, refused: CallRefusal) -> Self {
         match refused {
             CallRefusal::Problem(problem) => Self::of_area(route, problem),
             refused => Self::of_host_call(refused),

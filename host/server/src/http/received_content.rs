@@ -14,7 +14,7 @@ const LONGEST_COMMIT: Duration = Duration::from_secs(600);
 
 /// Streamed content of a request in the blob store, until the request's call has ended. Dropping it
 /// deletes the content, unless a row references it.
-pub(super) struct ReceivedContent {
+pub(super) struct ReceivedBlobGuard {
     store: Store,
     object: String,
     /// Time from the drop to the deletion of the content: [`LONGEST_COMMIT`] if the call may still
@@ -22,7 +22,7 @@ pub(super) struct ReceivedContent {
     delay: Duration,
 }
 
-impl ReceivedContent {
+impl ReceivedBlobGuard {
     pub(super) fn new(store: &Store, blob: &StoredBlob) -> Self {
         Self { store: store.clone(), object: blob.object.clone(), delay: LONGEST_COMMIT }
     }
@@ -37,7 +37,7 @@ impl ReceivedContent {
     }
 }
 
-impl Drop for ReceivedContent {
+impl Drop for ReceivedBlobGuard {
     fn drop(&mut self) {
         // Without a runtime, the process is exiting; the sweep deletes the content later.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -66,8 +66,8 @@ mod tests {
         let (store, workspace) = (&fresh.store, WorkspaceId::new());
         let write = async || store.blobs().write(workspace, "uploads", vec![7]).await.unwrap();
         let (refused, running) = (write().await, write().await);
-        ReceivedContent::new(store, &refused).end(&Err(CallRefusal::Contended));
-        drop(ReceivedContent::new(store, &running));
+        ReceivedBlobGuard::new(store, &refused).end(&Err(CallRefusal::Contended));
+        drop(ReceivedBlobGuard::new(store, &running));
         while store.blobs().has(&refused.object).await.unwrap() {
             tokio::task::yield_now().await;
         }

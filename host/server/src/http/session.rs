@@ -224,9 +224,9 @@ impl FromRequestParts<App> for AuthenticatedCaller {
 
 /// Signed-in caller of one of the host's own operations that does not accept
 /// access tokens.
-pub(super) struct SignedIn(pub(super) Principal);
+pub(super) struct SignedInUser(pub(super) Principal);
 
-impl FromRequestParts<App> for SignedIn {
+impl FromRequestParts<App> for SignedInUser {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {

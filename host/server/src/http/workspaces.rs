@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::code::Code;
 use super::extract::{NoQuery, StrictJson, host_body};
 use super::problem::Refusal;
-use super::session::SignedIn;
+use super::session::SignedInUser;
 use super::{area, headers, parameters};
 use assurance_core::domain::people::Workspace;
 use assurance_core::domain::role::Role;
@@ -25,7 +25,7 @@ use assurance_store as store;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NewWorkspace")]
-pub(super) struct CreateWorkspace {
+pub(super) struct CreateWorkspaceBody {
     /// Display name of the workspace.
     #[schemars(length(min = 1, max = 120))]
     name: String,
@@ -34,7 +34,7 @@ pub(super) struct CreateWorkspace {
     #[schemars(length(min = 1, max = 63))]
     slug: Option<String>,
 }
-host_body!(CreateWorkspace);
+host_body!(CreateWorkspaceBody);
 
 /// A workspace, as one of its members sees it.
 #[derive(Serialize, JsonSchema)]
@@ -72,7 +72,7 @@ impl WorkspaceView {
 /// Lists the caller's workspaces, sorted by slug.
 pub(super) async fn list(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     RawQuery(query): RawQuery,
 ) -> Result<Json<WorkspacePage>, Refusal> {
     let page = parameters::page(query.as_deref().unwrap_or_default())?;
@@ -86,10 +86,10 @@ pub(super) async fn list(
 /// Creates a workspace. The caller becomes its owner.
 pub(super) async fn create(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     headers: HeaderMap,
     _: NoQuery,
-    StrictJson(request): StrictJson<CreateWorkspace>,
+    StrictJson(request): StrictJson<CreateWorkspaceBody>,
 ) -> Result<Response, Refusal> {
     let key = headers::idempotency_key(&headers, false);
     let new = workspaces::NewWorkspace {

@@ -116,11 +116,11 @@ fn settings(name: &'static str, config: &Config) -> ListenerSettings {
 
 /// The file `serving.json` in the data folder: the addresses of this process, for tests and the
 /// command line. Dropping it deletes the file.
-pub(super) struct ServingNote {
+pub(super) struct ServingAddressesFile {
     path: PathBuf,
 }
 
-impl ServingNote {
+impl ServingAddressesFile {
     pub(super) fn write(data_dir: &Path, listeners: &Listeners) -> anyhow::Result<Self> {
         let path = data_dir.join("serving.json");
         let note = json!({
@@ -133,7 +133,7 @@ impl ServingNote {
     }
 }
 
-impl Drop for ServingNote {
+impl Drop for ServingAddressesFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }

@@ -21,21 +21,21 @@ use crate::http;
 use crate::http::admin::{OperatorsState, ReadinessSwitch};
 use crate::telemetry::Metrics;
 use assurance_contract::ContractLimits;
-use assurance_core::config::{AreaLimits, Config};
+use assurance_core::config::{AreaCallLimits, Config};
 use assurance_core::recordings::Recordings;
 use assurance_outside::egress::{self, Egress};
 use assurance_outside::mail::{self, Mailer};
 use assurance_runtime::{self as runtime, Runtime};
 use assurance_service::app::folder::ComponentFolder;
-use assurance_service::app::{App, KeysInFlight, Limiter, Parts};
+use assurance_service::app::{App, AppParts, KeysInFlight, Limiter};
 use assurance_service::app::{answer, areas, health, share_rates};
 use assurance_service::jobs::{self, RunnableArea, Workers};
 use assurance_service::open;
 use assurance_service::registry::Registry;
 use assurance_store::{Backend, Quota};
-use assurance_work::{LimitsByArea, WorkLimits};
+use assurance_work::{LimitsByArea, UnitOfWorkLimits};
 
-use self::listeners::{Listeners, RunningListeners, ServingNote};
+use self::listeners::{Listeners, RunningListeners, ServingAddressesFile};
 use self::stop::StopSignals;
 
 pub use self::lock::DatabaseLock;
@@ -45,7 +45,7 @@ pub use self::lock::DatabaseLock;
 const UPKEEP: Duration = Duration::from_secs(10);
 
 /// Function that reads the configuration again, for a reload.
-pub type Reload = Box<dyn Fn() -> anyhow::Result<Config> + Send>;
+pub type ConfigReloadFn = Box<dyn Fn() -> anyhow::Result<Config> + Send>;
 
 /// Function that is called once the API is served, with the app and the URL of the API.
 pub type OnServing = Box<dyn FnOnce(&App, String) + Send>;
@@ -53,7 +53,7 @@ pub type OnServing = Box<dyn FnOnce(&App, String) + Send>;
 /// Functions that [`run`] calls: at SIGHUP, and once the API is served.
 pub struct Hooks {
     /// Reads the configuration again at SIGHUP; `None` ignores the signal.
-    pub reload: Option<Reload>,
+    pub reload: Option<ConfigReloadFn>,
     /// Called once the API is served.
     pub on_serving: OnServing,
 }
@@ -74,7 +74,7 @@ pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
     // Received from here on: by default, SIGHUP ends a process that is still starting.
     let hangups = signal(SignalKind::hangup())?;
     let service = tokio::select! {
-        started = Box::pin(Service::start(config, hooks, hangups)) => started?,
+        started = Box::pin(RunningService::start(config, hooks, hangups)) => started?,
         _ = signals.next() => {
             tracing::info!("stopped before the service was ready");
             return Ok(());
@@ -88,10 +88,10 @@ pub async fn run(config: Config, hooks: Hooks) -> anyhow::Result<()> {
 }
 
 /// Parts of the running service.
-struct Service {
+struct RunningService {
     app: App,
     readiness: ReadinessSwitch,
-    note: ServingNote,
+    note: ServingAddressesFile,
     serving: RunningListeners,
     workers: Option<Workers>,
     /// Background tasks; they end once `stop` is cancelled.
@@ -101,7 +101,7 @@ struct Service {
     _lock: Option<DatabaseLock>,
 }
 
-impl Service {
+impl RunningService {
     async fn start(config: Config, hooks: Hooks, hangups: Signal) -> anyhow::Result<Self> {
         let lock = DatabaseLock::take(&config)?;
         let metrics = Metrics::install()?;
@@ -129,7 +129,7 @@ impl Service {
             operators = listeners.operators_url(),
             "serving"
         );
-        let note = ServingNote::write(&app.config.data_dir, &listeners)?;
+        let note = ServingAddressesFile::write(&app.config.data_dir, &listeners)?;
         let serving = listeners.serve(&app, &operators, &stop);
         readiness.set(true);
         (hooks.on_serving)(&app, format!("http://{api_address}"));
@@ -168,7 +168,7 @@ async fn drain(workers: Option<Workers>, grace: Duration) {
 }
 
 async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> {
-    let open::OpenResources { store, keys, identity, clock } =
+    let open::OpenedResources { store, keys, identity, clock } =
         open::open_and_migrate(&config).await?;
     store.blobs().check().await?;
     let egress = Egress::new(egress::Settings::from(&config.egress))?;
@@ -182,7 +182,7 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
     ));
     let base_url = config.base_url_at(listeners.api_address);
     let fleet = store.backend() == Backend::Postgres;
-    Ok(App::new(Parts {
+    Ok(App::new(AppParts {
         base_url,
         clock,
         store,
@@ -201,7 +201,7 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
 }
 
 fn call_limits(config: &Config) -> LimitsByArea {
-    let default = WorkLimits {
+    let default = UnitOfWorkLimits {
         max_documents: config.limits.max_documents,
         max_bytes: config.limits.max_document_bytes,
         max_jobs: config.limits.max_jobs,
@@ -216,7 +216,7 @@ fn call_limits(config: &Config) -> LimitsByArea {
         max_incoming_bytes: config.limits.max_incoming_bytes,
         max_blob_bytes: config.limits.max_blob_bytes,
     };
-    let own = |limits: &AreaLimits| WorkLimits {
+    let own = |limits: &AreaCallLimits| UnitOfWorkLimits {
         max_documents: limits.max_documents.unwrap_or(default.max_documents),
         max_bytes: limits.max_document_bytes.unwrap_or(default.max_bytes),
         ..default

@@ -5,15 +5,15 @@ use tokio::signal::unix::Signal;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::Reload;
-use assurance_core::config::{AreaLimits, BudgetsConfig, Config, RecordConfig};
+use super::ConfigReloadFn;
+use assurance_core::config::{AreaCallLimits, BudgetsConfig, Config, RecordingsConfig};
 use assurance_service::app::App;
 
 /// Reloads at each SIGHUP until the service stops, first for a signal that arrived during the
 /// start. Without a reload callback, the signal is ignored.
 pub(super) fn start(
     app: &App,
-    reload: Option<Reload>,
+    reload: Option<ConfigReloadFn>,
     mut hangups: Signal,
     stop: &CancellationToken,
 ) -> Option<JoinHandle<()>> {
@@ -68,10 +68,10 @@ fn fixed(config: &Config) -> Json {
     let mut config = config.clone();
     config.budgets = BudgetsConfig::default();
     let dir = config.areas.record.dir.take();
-    config.areas.record = RecordConfig { dir, ..RecordConfig::default() };
+    config.areas.record = RecordingsConfig { dir, ..RecordingsConfig::default() };
     config.areas.limits.retain(|_, limits| {
-        let AreaLimits { max_documents, max_document_bytes, .. } = *limits;
-        *limits = AreaLimits { max_documents, max_document_bytes, ..AreaLimits::default() };
+        let AreaCallLimits { max_documents, max_document_bytes, .. } = *limits;
+        *limits = AreaCallLimits { max_documents, max_document_bytes, ..AreaCallLimits::default() };
         max_documents.is_some() || max_document_bytes.is_some()
     });
     json(&config)
@@ -114,9 +114,10 @@ mod tests {
     fn what_is_read_again_is_not_fixed_and_the_rest_is() {
         let (config, mut other) = (Config::default(), Config::default());
         other.budgets.warn_percent = 7;
-        let limits = AreaLimits { max_cpu_ms: Some(7), ..AreaLimits::default() };
+        let limits = AreaCallLimits { max_cpu_ms: Some(7), ..AreaCallLimits::default() };
         other.areas.limits.insert("notes".to_owned(), limits);
-        other.areas.record = RecordConfig { faults: true, percent: 7.0, ..RecordConfig::default() };
+        other.areas.record =
+            RecordingsConfig { faults: true, percent: 7.0, ..RecordingsConfig::default() };
         assert_eq!(fixed(&config), fixed(&other));
         other.areas.poll_ms = 7;
         assert_eq!(changed(&fixed(&config), &fixed(&other)), ["areas.poll_ms"]);
@@ -126,7 +127,7 @@ mod tests {
     fn keys_that_differ_are_named_with_their_sections() {
         let (config, mut other) = (Config::default(), Config::default());
         other.log.filter = "debug".to_owned();
-        let limits = AreaLimits { max_cpu_ms: Some(7), ..AreaLimits::default() };
+        let limits = AreaCallLimits { max_cpu_ms: Some(7), ..AreaCallLimits::default() };
         other.areas.limits.insert("notes".to_owned(), limits);
         let expected = ["areas.limits.notes.max_cpu_ms", "log.filter"];
         for (one, two) in [(&config, &other), (&other, &config)] {

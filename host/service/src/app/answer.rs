@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::call::{AreaRequest, Call, CallRefusal, CommittedResponse};
+use super::call::{AreaRequest, AreaRequestExecutor, CallRefusal, CommittedResponse};
 use super::{App, shadow};
-use crate::registry::{AreaVersion, OnTrial, RouteMatch, Snapshot, TrialSide};
-use assurance_contract::RouteContract;
+use crate::registry::{AreaVersion, RouteMatch, Snapshot, TrialSideCounters, VersionOnTrial};
+use assurance_contract::CompiledRoute;
 use assurance_core::budgets::BudgetOwner;
 use assurance_core::domain::area::ProblemKind;
 use assurance_core::domain::id::WorkspaceId;
@@ -30,7 +30,7 @@ pub async fn answer(
 ) -> Result<CommittedResponse, CallRefusal> {
     let (live, route) = (found.area, found.route);
     let Some(trial) = snapshot.trial(&live.manifest.name) else {
-        return Call { app, area: live, route, capture: None }.run(request).await;
+        return AreaRequestExecutor { app, area: live, route, capture: None }.run(request).await;
     };
     if trial.trial.mode == TrialMode::Shadow {
         return Box::pin(shadow::answer(app, trial, found, request)).await;
@@ -44,7 +44,7 @@ pub async fn answer(
         end: CallEnd::Abandoned,
     };
     let (area, contract) = candidate.unwrap_or((live, route));
-    let call = Call { app, area, route: contract, capture: None };
+    let call = AreaRequestExecutor { app, area, route: contract, capture: None };
     let answered = call.run(request).await;
     counter.end = end_of(&answered);
     answered
@@ -53,7 +53,7 @@ pub async fn answer(
 /// Adds one request to the statistics of a running canary. It counts on drop, so a request whose
 /// client disconnects before the response counts, too.
 struct TrialCallCounter<'a> {
-    trial: &'a OnTrial,
+    trial: &'a VersionOnTrial,
     canary: bool,
     operation: &'a str,
     begun: Instant,
@@ -94,10 +94,10 @@ impl Drop for TrialCallCounter<'_> {
 
 /// Returns the canary and its route if the canary serves this workspace and has the operation.
 fn candidate<'t>(
-    trial: &'t OnTrial,
-    route: &RouteContract,
+    trial: &'t VersionOnTrial,
+    route: &CompiledRoute,
     workspace: WorkspaceId,
-) -> Option<(&'t AreaVersion, &'t RouteContract)> {
+) -> Option<(&'t AreaVersion, &'t CompiledRoute)> {
     if !trial.trial.covers(workspace) {
         return None;
     }
@@ -144,7 +144,7 @@ pub fn runs_jobs(
 /// live version's.
 #[derive(Clone, Debug)]
 pub struct TrialJobRunCounter {
-    trial: Arc<OnTrial>,
+    trial: Arc<VersionOnTrial>,
     canary: bool,
 }
 
@@ -152,7 +152,7 @@ impl TrialJobRunCounter {
     /// Counts a job run that has ended; `failed` is true for a fault of the area's code.
     pub fn ran(&self, failed: bool) {
         let figures = &self.trial.figures;
-        let side: &TrialSide = if self.canary { &figures.candidate } else { &figures.live };
+        let side: &TrialSideCounters = if self.canary { &figures.candidate } else { &figures.live };
         side.ran(failed);
         if failed {
             figures.notify_failure();

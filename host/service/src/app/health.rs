@@ -173,11 +173,7 @@ fn areas(app: &App) -> Result<(), String> {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    Err(format!(
-        "{} live versions cannot be loaded: {}{more}",
-        load_failures.len(),
-        named.join("; ")
-    ))
+    Err(format!("{} components cannot be loaded: {}{more}", load_failures.len(), named.join("; ")))
 }
 
 fn clock(app: &App) -> Result<(), String> {

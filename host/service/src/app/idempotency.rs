@@ -12,17 +12,17 @@ use sha2::{Digest, Sha256};
 use assurance_core::domain::area::{MultipartPart, Parameter, RequestBody};
 use assurance_core::domain::id::{AccessTokenId, UserId, WorkspaceId};
 use assurance_core::domain::sealed::response_place;
-use assurance_core::secrets::{Keys, SealError};
+use assurance_core::secrets::{DecryptionError, Keys};
 
 /// SHA-256 of a request's body in canonical form and of its parameters, by which two requests with
 /// one idempotency key are compared.
-pub type BodyFingerprint = [u8; 32];
+pub type IdempotencyFingerprint = [u8; 32];
 
 /// Returns the fingerprint of a request's JSON body: SHA-256 of its RFC 8785 form.
 ///
 /// # Errors
 /// None for a value that was parsed from JSON text.
-pub(super) fn of_json(value: &Json) -> Result<BodyFingerprint, serde_json::Error> {
+pub(super) fn of_json(value: &Json) -> Result<IdempotencyFingerprint, serde_json::Error> {
     let canonical = serde_json_canonicalizer::to_vec(value)?;
     Ok(Sha256::digest(&canonical).into())
 }
@@ -30,7 +30,7 @@ pub(super) fn of_json(value: &Json) -> Result<BodyFingerprint, serde_json::Error
 /// Returns the fingerprint of a request body that is not JSON: a form by its parts, a blob by its
 /// content's hash.
 #[must_use]
-pub(super) fn of_other(body: &RequestBody) -> BodyFingerprint {
+pub(super) fn of_other(body: &RequestBody) -> IdempotencyFingerprint {
     let mut hash = Sha256::new();
     match body {
         RequestBody::None => {}
@@ -44,7 +44,10 @@ pub(super) fn of_other(body: &RequestBody) -> BodyFingerprint {
 /// Adds the request's parameters to the fingerprint of its body. Without parameters, returns the
 /// body's fingerprint.
 #[must_use]
-pub(super) fn with_parameters(body: BodyFingerprint, parameters: &[Parameter]) -> BodyFingerprint {
+pub(super) fn with_parameters(
+    body: IdempotencyFingerprint,
+    parameters: &[Parameter],
+) -> IdempotencyFingerprint {
     if parameters.is_empty() {
         return body;
     }
@@ -70,7 +73,7 @@ fn add_part(hash: &mut Sha256, part: &MultipartPart) {
 
 /// An idempotency key with the scope in which it is unique: workspace, user and operation.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct IdempotencyScope {
+pub struct ScopedIdempotencyKey {
     /// Workspace of the request.
     pub workspace: WorkspaceId,
     /// User who sent the request.
@@ -92,18 +95,18 @@ pub(super) fn key_of(token: Option<AccessTokenId>, sent: &str) -> String {
     }
 }
 
-impl IdempotencyScope {
+impl ScopedIdempotencyKey {
     /// Encrypts a response body for storage, bound to its idempotency key. Responses may contain
     /// secrets that are shown only once, such as a webhook's signing secret.
     pub(super) fn seal(&self, keys: &Keys, body: &str) -> String {
         STANDARD_NO_PAD.encode(keys.seal(&self.place(), body.as_bytes()))
     }
 
-    /// Decrypts a stored response body that [`IdempotencyScope::seal`] encrypted.
-    pub(super) fn open(&self, keys: &Keys, sealed: &str) -> Result<String, SealError> {
-        let sealed = STANDARD_NO_PAD.decode(sealed).map_err(|_| SealError)?;
+    /// Decrypts a stored response body that [`ScopedIdempotencyKey::seal`] encrypted.
+    pub(super) fn open(&self, keys: &Keys, sealed: &str) -> Result<String, DecryptionError> {
+        let sealed = STANDARD_NO_PAD.decode(sealed).map_err(|_| DecryptionError)?;
         let body = keys.open(&self.place(), &sealed)?;
-        String::from_utf8(body.to_vec()).map_err(|_| SealError)
+        String::from_utf8(body.to_vec()).map_err(|_| DecryptionError)
     }
 
     fn place(&self) -> Vec<u8> {
@@ -116,14 +119,14 @@ impl IdempotencyScope {
 /// detected at commit, by the stored key.
 #[derive(Debug, Default)]
 pub struct KeysInFlight {
-    scopes: Arc<DashMap<IdempotencyScope, ()>>,
+    scopes: Arc<DashMap<ScopedIdempotencyKey, ()>>,
 }
 
 impl KeysInFlight {
     /// Claims an idempotency key until the returned claim is dropped. Returns `None` if a request
     /// with this key is running.
     #[must_use]
-    pub fn claim(&self, scope: &IdempotencyScope) -> Option<KeyClaim> {
+    pub fn claim(&self, scope: &ScopedIdempotencyKey) -> Option<KeyClaim> {
         match self.scopes.entry(scope.clone()) {
             Entry::Occupied(_) => None,
             Entry::Vacant(entry) => {
@@ -137,8 +140,8 @@ impl KeysInFlight {
 /// Claim of an idempotency key by a running request; dropping it releases the key.
 #[derive(Debug)]
 pub struct KeyClaim {
-    scopes: Arc<DashMap<IdempotencyScope, ()>>,
-    scope: IdempotencyScope,
+    scopes: Arc<DashMap<ScopedIdempotencyKey, ()>>,
+    scope: ScopedIdempotencyKey,
 }
 
 impl Drop for KeyClaim {
@@ -164,7 +167,7 @@ mod tests {
     fn a_kept_answer_opens_under_its_own_key_only() {
         let keys = Keys::from_base64(&base64::engine::general_purpose::STANDARD.encode([7; 32]));
         let keys = keys.unwrap();
-        let scope = |key: &str| IdempotencyScope {
+        let scope = |key: &str| ScopedIdempotencyKey {
             workspace: WorkspaceId(uuid::Uuid::nil()),
             user: UserId(uuid::Uuid::nil()),
             operation: "create".into(),
@@ -208,7 +211,7 @@ mod tests {
     #[test]
     fn a_key_is_claimed_once_and_released_on_drop() {
         let in_flight = KeysInFlight::default();
-        let scope = IdempotencyScope {
+        let scope = ScopedIdempotencyKey {
             workspace: WorkspaceId::new(),
             user: UserId::new(),
             operation: "create_note".into(),
@@ -217,7 +220,7 @@ mod tests {
         let claim = in_flight.claim(&scope);
         assert!(claim.is_some());
         assert!(in_flight.claim(&scope).is_none());
-        let elsewhere = IdempotencyScope { workspace: WorkspaceId::new(), ..scope.clone() };
+        let elsewhere = ScopedIdempotencyKey { workspace: WorkspaceId::new(), ..scope.clone() };
         assert!(in_flight.claim(&elsewhere).is_some());
         drop(claim);
         assert!(in_flight.claim(&scope).is_some());

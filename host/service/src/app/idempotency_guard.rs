@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::App;
 use super::call::{CallRefusal, CommittedResponse};
-use super::idempotency::{self, BodyFingerprint, IdempotencyScope, KeyClaim};
+use super::idempotency::{self, IdempotencyFingerprint, KeyClaim, ScopedIdempotencyKey};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
@@ -14,8 +14,8 @@ use assurance_work::{CallError, StoredReply};
 /// Claimed idempotency key of a running request, with the request's fingerprint.
 #[derive(Debug)]
 pub(super) struct IdempotencyGuard {
-    scope: IdempotencyScope,
-    fingerprint: BodyFingerprint,
+    scope: ScopedIdempotencyKey,
+    fingerprint: IdempotencyFingerprint,
     _claim: KeyClaim,
 }
 
@@ -26,8 +26,8 @@ impl IdempotencyGuard {
     /// Another request with this key is running.
     pub(super) fn claim(
         app: &App,
-        scope: IdempotencyScope,
-        fingerprint: BodyFingerprint,
+        scope: ScopedIdempotencyKey,
+        fingerprint: IdempotencyFingerprint,
     ) -> Result<Self, CallRefusal> {
         let claim = app.in_flight.claim(&scope).ok_or(CallRefusal::InProgress)?;
         Ok(Self { scope, fingerprint, _claim: claim })
@@ -45,7 +45,7 @@ impl IdempotencyGuard {
         request: &Json,
     ) -> Result<Option<Self>, CallRefusal> {
         let Some(key) = key else { return Ok(None) };
-        let scope = IdempotencyScope { workspace, user, operation: operation.to_owned(), key };
+        let scope = ScopedIdempotencyKey { workspace, user, operation: operation.to_owned(), key };
         let request = idempotency::of_json(request);
         let request =
             request.map_err(|error| CallRefusal::Failed(CallError::Host(error.into())))?;
@@ -82,7 +82,7 @@ impl IdempotencyGuard {
         &self,
         app: &App,
     ) -> Result<Option<Result<CommittedResponse, CallRefusal>>, CallRefusal> {
-        let IdempotencyScope { workspace, user, operation, key } = &self.scope;
+        let ScopedIdempotencyKey { workspace, user, operation, key } = &self.scope;
         let now = app.clock.now();
         let found =
             store::idempotency::find(&app.store, *workspace, *user, operation, key, now).await?;
@@ -98,7 +98,7 @@ impl IdempotencyGuard {
 
 fn replay(
     first: StoredReply,
-    fingerprint: &BodyFingerprint,
+    fingerprint: &IdempotencyFingerprint,
 ) -> Result<CommittedResponse, CallRefusal> {
     if first.fingerprint != *fingerprint {
         return Err(CallRefusal::KeyReused);

@@ -20,7 +20,7 @@ pub mod workspaces;
 use std::ops::Deref;
 use std::sync::Arc;
 
-pub use idempotency::{BodyFingerprint, KeysInFlight};
+pub use idempotency::{IdempotencyFingerprint, KeysInFlight};
 pub use limiter::{Limiter, RateLimitStatus, RateLimited, RatePolicy, share_rates};
 
 use crate::registry::Registry;
@@ -34,11 +34,11 @@ use assurance_store::Store;
 
 /// State of this process that every use case needs. Cloning is cheap.
 #[derive(Clone)]
-pub struct App(Arc<Parts>);
+pub struct App(Arc<AppParts>);
 
 /// Contents of an [`App`]: configuration, store, registry and the other shared
 /// services.
-pub struct Parts {
+pub struct AppParts {
     /// The service's validated configuration.
     pub config: Config,
     /// Public URL of the service, without a trailing slash.
@@ -72,15 +72,15 @@ pub struct Parts {
 impl App {
     /// Creates the state that the use cases share.
     #[must_use]
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: AppParts) -> Self {
         Self(Arc::new(parts))
     }
 }
 
 impl Deref for App {
-    type Target = Parts;
+    type Target = AppParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &AppParts {
         &self.0
     }
 }

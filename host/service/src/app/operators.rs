@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use assurance_core::domain::deployment::{AuditStep, NewAuditEntry};
+use assurance_core::domain::deployment::{AuditAction, NewAuditEntry};
 use assurance_core::domain::operator::{OperatorTokenInfo, TokenScope};
 use assurance_core::domain::time::Timestamp;
 use assurance_store::{self as store, Store, TransactionAccess, audit, operator_tokens};
@@ -24,7 +24,7 @@ const MAX_NAME_CHARS: usize = 120;
 
 /// An operator token that was just created, with its secret. The secret cannot be read again.
 #[derive(Debug)]
-pub struct NewToken {
+pub struct CreatedOperatorToken {
     /// The operator token without its secret.
     pub token: OperatorTokenInfo,
     /// Bearer token that the operator sends with each request.
@@ -33,7 +33,7 @@ pub struct NewToken {
 
 /// Reason why an operator token was not created; each message includes the fix.
 #[derive(Debug, thiserror::Error)]
-pub enum CreateTokenError {
+pub enum CreateOperatorTokenError {
     /// The operator token's name is empty, too long, or has control characters.
     #[error("the name of a token has 1 to {MAX_NAME_CHARS} characters on one line")]
     InvalidName,
@@ -48,13 +48,13 @@ pub enum CreateTokenError {
 /// Creates an operator token and its audit log entry.
 ///
 /// # Errors
-/// See [`CreateTokenError`].
+/// See [`CreateOperatorTokenError`].
 pub async fn create(
     store: &Store,
     now: Timestamp,
     name: &str,
     scopes: BTreeSet<TokenScope>,
-) -> Result<NewToken, CreateTokenError> {
+) -> Result<CreatedOperatorToken, CreateOperatorTokenError> {
     check_name(name)?;
     let random: Zeroizing<[u8; 32]> = Zeroizing::new(rand::random());
     let secret = Zeroizing::new(format!("aot_{}", URL_SAFE_NO_PAD.encode(*random)));
@@ -62,25 +62,27 @@ pub async fn create(
     let token = OperatorTokenInfo { id, name, scopes, created_at: now, revoked_at: None };
     let mut tx = store.begin(TransactionAccess::WriteLocked).await?;
     match operator_tokens::insert(&mut tx, &token, &hash(&secret)).await {
-        Err(store::Error::AlreadyExists) => return Err(CreateTokenError::NameTaken(token.name)),
+        Err(store::Error::AlreadyExists) => {
+            return Err(CreateOperatorTokenError::NameTaken(token.name));
+        }
         other => other?,
     }
     let line =
-        line(now, AuditStep::TokenCreated, json!({"token": token.name, "scopes": token.scopes}));
+        line(now, AuditAction::TokenCreated, json!({"token": token.name, "scopes": token.scopes}));
     audit::append(&mut tx, &line).await?;
     tx.commit().await?;
-    Ok(NewToken { token, secret })
+    Ok(CreatedOperatorToken { token, secret })
 }
 
-fn check_name(name: &str) -> Result<(), CreateTokenError> {
+fn check_name(name: &str) -> Result<(), CreateOperatorTokenError> {
     if name == BOOTSTRAP {
-        return Err(CreateTokenError::NameTaken(name.to_owned()));
+        return Err(CreateOperatorTokenError::NameTaken(name.to_owned()));
     }
     let fits = !name.trim().is_empty() && name.chars().count() <= MAX_NAME_CHARS;
     if fits && !name.chars().any(char::is_control) {
         Ok(())
     } else {
-        Err(CreateTokenError::InvalidName)
+        Err(CreateOperatorTokenError::InvalidName)
     }
 }
 
@@ -93,7 +95,7 @@ pub async fn revoke(store: &Store, now: Timestamp, name: &str) -> Result<(), sto
     if !operator_tokens::revoke(&mut tx, name, now).await? {
         return Err(store::Error::NotFound);
     }
-    audit::append(&mut tx, &line(now, AuditStep::TokenRevoked, json!({"token": name}))).await?;
+    audit::append(&mut tx, &line(now, AuditAction::TokenRevoked, json!({"token": name}))).await?;
     tx.commit().await
 }
 
@@ -121,7 +123,7 @@ pub fn hash(secret: &str) -> [u8; 32] {
 
 /// Creates the audit log entry for an operator token that was created or revoked with the command
 /// line.
-fn line(at: Timestamp, step: AuditStep, changed: serde_json::Value) -> NewAuditEntry {
+fn line(at: Timestamp, step: AuditAction, changed: serde_json::Value) -> NewAuditEntry {
     let (who, changed) = ("command line".to_owned(), Some(changed));
     NewAuditEntry { at, who, area: None, digest: None, step, why: None, changed }
 }
@@ -137,7 +139,7 @@ mod tests {
         }
         for bad in ["", " ", "a\nb", &"x".repeat(MAX_NAME_CHARS + 1)] {
             let refused = check_name(bad);
-            assert!(matches!(refused, Err(CreateTokenError::InvalidName)), "{bad:?}");
+            assert!(matches!(refused, Err(CreateOperatorTokenError::InvalidName)), "{bad:?}");
         }
         let taken = check_name(BOOTSTRAP).unwrap_err().to_string();
         assert!(taken.contains("choose another name"), "{taken}");

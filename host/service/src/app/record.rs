@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::App;
 use super::call::AreaRequest;
 use crate::registry::AreaVersion;
-use assurance_contract::RouteContract;
+use assurance_contract::CompiledRoute;
 use assurance_core::domain::area::RequestBody;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::recordings::{CallMetadata, ExportKind, Recorder, Recordings, WithholdReason};
@@ -27,7 +27,7 @@ impl RequestRecording {
     pub(super) fn begin(
         app: &App,
         area: &AreaVersion,
-        route: &RouteContract,
+        route: &CompiledRoute,
         request: &AreaRequest,
     ) -> Option<Self> {
         let recordings = &app.recordings;
@@ -58,7 +58,7 @@ impl RequestRecording {
 /// Returns why the request's parameters and body must not be recorded; `None` if they may.
 fn not_replayable(
     area: &AreaVersion,
-    route: &RouteContract,
+    route: &CompiledRoute,
     request: &AreaRequest,
 ) -> Option<WithholdReason> {
     if request.link.is_some() {

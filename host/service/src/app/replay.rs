@@ -12,7 +12,8 @@ use super::call;
 use crate::registry::{AreaVersion, Registry, differences};
 use assurance_contract::ContractLimits;
 use assurance_core::recordings::{
-    CallRecording, ExportKind, HostCallMismatch, Player, RecordedOutcome, Redaction, ReplayStop,
+    CallRecording, ExportKind, HostCallMismatch, Player, RecordedOutcome, Redaction,
+    ReplayStopReason,
 };
 use assurance_runtime::{self as runtime, LoadedArea, Runtime, Settings};
 use assurance_work::{LimitsByArea, request_outcome, run_outcome};
@@ -162,10 +163,11 @@ fn compare(
         .unwrap_or_default();
     let verdict = match silence {
         _ if !calls.is_empty() || !differences.is_empty() => ReplayVerdict::Different,
-        Some(ReplayStop::Withheld) => ReplayVerdict::Withheld,
+        Some(ReplayStopReason::Withheld) => ReplayVerdict::Withheld,
         _ => ReplayVerdict::Same,
     };
-    let withheld = recording.withheld.as_ref().filter(|_| silence == Some(ReplayStop::Withheld));
+    let withheld =
+        recording.withheld.as_ref().filter(|_| silence == Some(ReplayStopReason::Withheld));
     ReplayReport {
         verdict,
         same_component,

@@ -15,10 +15,11 @@ use serde_json::{Value as Json, json};
 
 use super::App;
 use super::call::{
-    AreaRequest, Call, CallRefusal, CommittedResponse, PreparedRequest, ShadowCapture,
+    AreaRequest, AreaRequestExecutor, CallRefusal, CommittedResponse, PreparedRequest,
+    ShadowCapture,
 };
-use crate::registry::{ComparedRequest, OnTrial, RouteMatch, ShadowPermit};
-use assurance_contract::RouteContract;
+use crate::registry::{ComparedRequest, RouteMatch, ShadowPermit, VersionOnTrial};
+use assurance_contract::CompiledRoute;
 use assurance_core::domain::area::Problem;
 use assurance_work::{CallError, CallOutcome, ReadLog, UnitOfWork};
 
@@ -29,7 +30,7 @@ use assurance_work::{CallError, CallOutcome, ReadLog, UnitOfWork};
 /// See [`CallRefusal`]; the live version's error.
 pub(super) async fn answer(
     app: &App,
-    trial: &Arc<OnTrial>,
+    trial: &Arc<VersionOnTrial>,
     found: &RouteMatch<'_, '_>,
     request: AreaRequest,
 ) -> Result<CommittedResponse, CallRefusal> {
@@ -37,12 +38,13 @@ pub(super) async fn answer(
     let most = app.config.areas.shadow.max_concurrent;
     let permit = is_picked(trial).then(|| trial.figures.compared.begin(most)).flatten();
     let Some(permit) = permit else {
-        return Call { app, area, route, capture: None }.run(request).await;
+        return AreaRequestExecutor { app, area, route, capture: None }.run(request).await;
     };
     let capture = ShadowCapture::default();
     let request_id = Arc::clone(&request.id);
     let begun = Instant::now();
-    let answered = Call { app, area, route, capture: Some(&capture) }.run(request).await;
+    let answered =
+        AreaRequestExecutor { app, area, route, capture: Some(&capture) }.run(request).await;
     let took = begun.elapsed();
     let ShadowCapture { read_log, request } = capture;
     let told = compared_outcome(answered.as_ref(), || read_log.effects());
@@ -54,14 +56,14 @@ pub(super) async fn answer(
     answered
 }
 
-fn is_picked(trial: &OnTrial) -> bool {
+fn is_picked(trial: &VersionOnTrial) -> bool {
     rand::rng().random_range(0.0..100.0) < trial.trial.share.percent()
 }
 
 /// Copy of a request that the shadow version executes after the live version has responded.
 struct ShadowRequest {
     app: App,
-    trial: Arc<OnTrial>,
+    trial: Arc<VersionOnTrial>,
     read_log: Arc<ReadLog>,
     request_id: Arc<str>,
 }
@@ -96,7 +98,7 @@ impl ShadowRequest {
 
     /// Executes the copy on the shadow version. Returns its response and effects; `None` if the
     /// host or the database failed.
-    async fn answer(&self, copy: &PreparedRequest, route: &RouteContract) -> Option<Json> {
+    async fn answer(&self, copy: &PreparedRequest, route: &CompiledRoute) -> Option<Json> {
         let unit = self.unit(copy, route)?;
         let code = &self.trial.version.code;
         let CallOutcome { unit, result } = code.handle(unit, &copy.request, route.deadline).await;
@@ -108,7 +110,7 @@ impl ShadowRequest {
         }
     }
 
-    fn unit(&self, copy: &PreparedRequest, route: &RouteContract) -> Option<UnitOfWork> {
+    fn unit(&self, copy: &PreparedRequest, route: &CompiledRoute) -> Option<UnitOfWork> {
         let spec = copy.spec(&self.trial.version, route);
         let unit = UnitOfWork::new(self.app.store.clone(), Arc::clone(&self.app.keys), spec);
         let mut unit = unit.replaying(&self.read_log);

@@ -11,18 +11,18 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 
 use super::answer::answer;
-use super::call::{AreaRequest, Call, CallRefusal, Caller, CommittedResponse};
-use super::{App, KeysInFlight, Limiter, Parts};
+use super::call::{AreaRequest, AreaRequestExecutor, CallRefusal, Caller, CommittedResponse};
+use super::{App, AppParts, KeysInFlight, Limiter};
 use crate::registry::{AreaTargetState, Registry, RouteMatch, TrialStats};
 use crate::{open, testing};
 use assurance_contract::{ContractLimits, fixtures};
 use assurance_core::budgets::{BudgetExceeded, BudgetOwner, Resource};
-use assurance_core::config::{Config, RecordConfig};
-use assurance_core::domain::area::{Problem, ProblemKind, Reply, Request, RequestBody};
+use assurance_core::config::{Config, RecordingsConfig};
+use assurance_core::domain::area::{Problem, ProblemKind, Request, RequestBody, SuccessReply};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
-use assurance_core::domain::trial::{TrafficShare, Trial, TrialMode, TrialState};
+use assurance_core::domain::trial::{Trial, TrialMode, TrialShare, TrialState};
 use assurance_core::recordings::Recordings;
 use assurance_outside::egress::{self, Egress};
 use assurance_outside::mail::{self, Mailer};
@@ -54,7 +54,7 @@ impl AreaCode for Scripted {
         unit: UnitOfWork,
         _: &'a Request,
         _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+    ) -> BoxFuture<'a, CallOutcome<Result<SuccessReply, Problem>>> {
         let run = self.runs.fetch_add(1, Ordering::Relaxed) as usize;
         self.locked.lock().push(unit.spec().locked);
         let step = self.steps[run.min(self.steps.len() - 1)].clone();
@@ -80,8 +80,8 @@ impl AreaCode for Scripted {
     }
 }
 
-fn reply(body: &str) -> Reply {
-    Reply { body: Some(body.to_owned()), version: Some(1), replayed: false }
+fn reply(body: &str) -> SuccessReply {
+    SuccessReply { body: Some(body.to_owned()), version: Some(1), replayed: false }
 }
 
 fn refusal() -> Problem {
@@ -136,7 +136,7 @@ impl TestService {
         let snapshot = self.app.registry.snapshot();
         let area = snapshot.area("notes").unwrap();
         let route = &area.routes[0];
-        Call { app: &self.app, area, route, capture: None }.run(incoming).await
+        AreaRequestExecutor { app: &self.app, area, route, capture: None }.run(incoming).await
     }
 
     /// Executes a request while a canary with the same code serves every workspace.
@@ -153,7 +153,7 @@ impl TestService {
             area: "notes".into(),
             digest: "c".into(),
             mode: TrialMode::Canary,
-            share: TrafficShare::of_percent(100.0).unwrap(),
+            share: TrialShare::of_percent(100.0).unwrap(),
             workspaces: [].into(),
             state: TrialState::Running,
             why: None,
@@ -173,11 +173,11 @@ impl TestService {
 }
 
 pub(super) async fn app(config: Config) -> App {
-    let open::OpenResources { store, keys, identity, clock } = open::open(&config).await.unwrap();
+    let open::OpenedResources { store, keys, identity, clock } = open::open(&config).await.unwrap();
     let egress = Egress::new(egress::Settings::from(&config.egress)).unwrap();
     let mail = Mailer::new(mail::Settings::from(&config)).unwrap();
     let runtime = Runtime::new((&config).into(), &keys, clock.clone(), egress, mail).unwrap();
-    App::new(Parts {
+    App::new(AppParts {
         base_url: "https://api.example.com".into(),
         clock,
         store,
@@ -193,7 +193,7 @@ pub(super) async fn app(config: Config) -> App {
         in_flight: KeysInFlight::default(),
         node: super::areas::LocalNode::new(&config.areas),
         health: super::health::HealthCheckState::default(),
-        recordings: Recordings::open(RecordConfig::default(), config.recordings_dir()).unwrap(),
+        recordings: Recordings::open(RecordingsConfig::default(), config.recordings_dir()).unwrap(),
         installing: tokio::sync::Mutex::default(),
         config,
     })

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::WorkerState;
 use super::dispatch::release_lease;
-use assurance_core::domain::job::{JobFlow, LeasedJob};
+use assurance_core::domain::job::{JobFairnessKey, LeasedJob};
 use assurance_store as store;
 use assurance_store::jobs::ClaimRequest;
 
@@ -22,7 +22,7 @@ const ALONE: Duration = Duration::from_secs(60);
 pub(super) struct UnbatchedFlows(Mutex<HashMap<BatchPauseKey, Instant>>);
 
 /// Area, kind and flow of the jobs that run one by one after their batch has failed.
-type BatchPauseKey = (String, String, JobFlow);
+type BatchPauseKey = (String, String, JobFairnessKey);
 
 impl UnbatchedFlows {
     /// Makes the jobs of this kind in this flow run one by one for a minute.

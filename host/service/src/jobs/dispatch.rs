@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::workspace_turns::WorkspaceTurns;
 use super::{WorkerState, batch, run};
 use assurance_core::config::LaneConfig;
-use assurance_core::domain::job::{JobFlow, Lane, LeasedJob};
+use assurance_core::domain::job::{JobFairnessKey, Lane, LeasedJob};
 use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
 use assurance_store::jobs::{ClaimRequest, FlowWalk, OLDEST};
@@ -65,7 +65,7 @@ struct QueueScanResult {
 }
 
 /// What a dispatcher waits for before its next round.
-enum WaitFor {
+enum DispatcherWait {
     /// Nothing: the next round starts at once.
     Not,
     /// Every slot of the lane is used: wait until a job ends.
@@ -83,7 +83,7 @@ enum WaitFor {
 struct LaneSlot {
     turns: Arc<Mutex<WorkspaceTurns>>,
     freed: Arc<Notify>,
-    flow: JobFlow,
+    flow: JobFairnessKey,
 }
 
 impl Drop for LaneSlot {
@@ -133,9 +133,9 @@ impl Dispatcher {
 
     /// Claims as many due jobs as the lane has free slots. Returns what to wait for before the next
     /// round.
-    async fn round(&mut self) -> Result<WaitFor, store::Error> {
+    async fn round(&mut self) -> Result<DispatcherWait, store::Error> {
         if self.turns.lock().free() == 0 {
-            return Ok(WaitFor::Full);
+            return Ok(DispatcherWait::Full);
         }
         let mut scan = match self.scan.filter(|scan| scan.at.elapsed() < SCAN_REUSE) {
             Some(scan) => scan,
@@ -145,31 +145,35 @@ impl Dispatcher {
             scan = self.scan().await?;
         }
         if self.claim_chosen().await {
-            return Ok(WaitFor::Not);
+            return Ok(DispatcherWait::Not);
         }
         if !scan.has_all_flows {
             return self.search().await;
         }
         let idle = self.turns.lock().has_none_waiting();
-        Ok(if idle { WaitFor::Idle(scan.next_due) } else { WaitFor::Blocked(scan.next_due) })
+        Ok(if idle {
+            DispatcherWait::Idle(scan.next_due)
+        } else {
+            DispatcherWait::Blocked(scan.next_due)
+        })
     }
 
     /// Pages through the lane's flows until a job was claimed or all flows were read.
-    async fn search(&mut self) -> Result<WaitFor, store::Error> {
+    async fn search(&mut self) -> Result<DispatcherWait, store::Error> {
         for _ in 0..PAGES_PER_ROUND {
             let at_the_end = self.read_flows().await?;
             if self.claim_chosen().await {
-                return Ok(WaitFor::Not);
+                return Ok(DispatcherWait::Not);
             }
             if at_the_end && self.walked_from_first {
                 let next_due = self.next_due().await?;
                 if let Some(scan) = &mut self.scan {
                     (scan.has_all_flows, scan.next_due) = (true, next_due);
                 }
-                return Ok(WaitFor::Blocked(next_due));
+                return Ok(DispatcherWait::Blocked(next_due));
             }
         }
-        Ok(WaitFor::Walk)
+        Ok(DispatcherWait::Walk)
     }
 
     /// Reads the lane's oldest jobs. If all of them are due, also reads the next page of flows.
@@ -234,9 +238,9 @@ impl Dispatcher {
     }
 
     /// Starts the claimed jobs. Frees the slots of chosen jobs that were not claimed.
-    fn start(&self, chosen: &[(JobFlow, u32)], jobs: Vec<LeasedJob>) {
+    fn start(&self, chosen: &[(JobFairnessKey, u32)], jobs: Vec<LeasedJob>) {
         // A look for more jobs of a flow costs a statement.
-        let more: HashSet<JobFlow> = {
+        let more: HashSet<JobFairnessKey> = {
             let mut turns = self.turns.lock();
             for (flow, wanted) in chosen {
                 let got = jobs.iter().filter(|leased| leased.job.flow() == *flow).count();
@@ -273,7 +277,7 @@ impl Dispatcher {
 
     async fn claim(
         &self,
-        flows: &[(JobFlow, u32)],
+        flows: &[(JobFairnessKey, u32)],
         lease: Uuid,
     ) -> Result<Vec<LeasedJob>, store::Error> {
         let deps = &self.shared.deps;
@@ -301,17 +305,17 @@ impl Dispatcher {
 
     /// Waits for the next round. Afterwards the scan is discarded, unless only a free slot was
     /// awaited.
-    async fn wait(&mut self, wait: WaitFor) {
+    async fn wait(&mut self, wait: DispatcherWait) {
         let wake = self.shared.deps.store.wake();
-        self.walked_from_first &= matches!(wait, WaitFor::Walk);
+        self.walked_from_first &= matches!(wait, DispatcherWait::Walk);
         match wait {
-            WaitFor::Not => return,
-            WaitFor::Full => return self.wait_for_slots().await,
-            WaitFor::Walk => tokio::time::sleep(ROUND_PAUSE).await,
-            WaitFor::Idle(due) => self.wait_until_due(due).await,
+            DispatcherWait::Not => return,
+            DispatcherWait::Full => return self.wait_for_slots().await,
+            DispatcherWait::Walk => tokio::time::sleep(ROUND_PAUSE).await,
+            DispatcherWait::Idle(due) => self.wait_until_due(due).await,
             // Keeps the scan: a workspace that has used its share may enqueue many jobs, and each
             // would cause another scan.
-            WaitFor::Blocked(due) => {
+            DispatcherWait::Blocked(due) => {
                 let fresh = self.scan.map_or(Duration::ZERO, |scan| scan.at.elapsed());
                 let fresh = SCAN_REUSE.saturating_sub(fresh);
                 let pause = if self.enqueued { fresh } else { self.pause(due).max(fresh) };

@@ -57,17 +57,17 @@ pub struct WorkerDeps {
 #[derive(Clone)]
 pub struct AreaLookup {
     /// Returns the names of the live areas. Jobs of other areas are not claimed.
-    pub names: Arc<ListAreaNames>,
+    pub names: Arc<AreaNamesFn>,
     /// Finds the version of an area that runs a workspace's jobs.
-    pub find: Arc<FindArea>,
+    pub find: Arc<AreaFinderFn>,
 }
 
 /// Function that returns the names of the live areas.
-pub type ListAreaNames = dyn Fn() -> Vec<String> + Send + Sync;
+pub type AreaNamesFn = dyn Fn() -> Vec<String> + Send + Sync;
 
 /// Function that finds the version of an area that runs a workspace's jobs; `None` if the area is
 /// not live.
-pub type FindArea = dyn Fn(&str, WorkspaceId) -> Option<RunnableArea> + Send + Sync;
+pub type AreaFinderFn = dyn Fn(&str, WorkspaceId) -> Option<RunnableArea> + Send + Sync;
 
 /// Function that receives the end of each job run: true if the run failed by the area's fault.
 pub type RunObserver = dyn Fn(bool) + Send + Sync;

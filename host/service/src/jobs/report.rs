@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
-use assurance_core::domain::job::{JobEndKind, JobStatus, Lane, LeasedJob};
+use assurance_core::domain::job::{JobRunEndKind, JobStatus, Lane, LeasedJob};
 use assurance_core::domain::time::Timestamp;
 use assurance_store::jobs::LaneDepth;
 
@@ -47,16 +47,16 @@ pub(super) fn failed(failed: &[(JobStatus, u64)]) {
 
 /// Logs and counts the end of a job run. `how` is `None` if the lease was lost and the run's
 /// effects were discarded.
-pub(super) fn ended(leased: &LeasedJob, how: Option<&JobEndKind>, took: Duration) {
+pub(super) fn ended(leased: &LeasedJob, how: Option<&JobRunEndKind>, took: Duration) {
     let (area, lane) = (&leased.job.area, leased.job.lane.as_str());
     let outcome = outcome(how);
     counter!(RUNS, "area" => area.clone(), "lane" => lane, "outcome" => outcome).increment(1);
     histogram!(RUN_SECONDS, "area" => area.clone(), "lane" => lane).record(took.as_secs_f64());
     match how {
-        Some(JobEndKind::Failed { error } | JobEndKind::Dead { error }) => {
+        Some(JobRunEndKind::Failed { error } | JobRunEndKind::Dead { error }) => {
             tracing::error!(error, outcome, "job failed for good");
         }
-        Some(JobEndKind::Retry { at, error }) => {
+        Some(JobRunEndKind::Retry { at, error }) => {
             tracing::info!(error, at = at.to_rfc3339(), "job failed; it will be retried");
         }
         None => tracing::warn!("job lease expired during the run; its results were discarded"),
@@ -64,14 +64,14 @@ pub(super) fn ended(leased: &LeasedJob, how: Option<&JobEndKind>, took: Duration
     }
 }
 
-fn outcome(how: Option<&JobEndKind>) -> &'static str {
+fn outcome(how: Option<&JobRunEndKind>) -> &'static str {
     match how {
-        Some(JobEndKind::Done { .. }) => "succeeded",
-        Some(JobEndKind::Continue { .. }) => "continued",
-        Some(JobEndKind::Retry { .. }) => "retrying",
-        Some(JobEndKind::Release { .. }) => "released",
-        Some(JobEndKind::Failed { .. }) => "failed",
-        Some(JobEndKind::Dead { .. }) => "dead",
+        Some(JobRunEndKind::Done { .. }) => "succeeded",
+        Some(JobRunEndKind::Continue { .. }) => "continued",
+        Some(JobRunEndKind::Retry { .. }) => "retrying",
+        Some(JobRunEndKind::Release { .. }) => "released",
+        Some(JobRunEndKind::Failed { .. }) => "failed",
+        Some(JobRunEndKind::Dead { .. }) => "dead",
         None => "lease_lost",
     }
 }

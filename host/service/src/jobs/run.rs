@@ -13,12 +13,12 @@ use super::verdict::{self, VerdictInput};
 use super::{RunnableArea, WorkerState, backoff, report};
 use assurance_core::config::{self, LaneConfig};
 use assurance_core::domain::area::{CallContext, CallOrigin, JobRun};
-use assurance_core::domain::job::{JobEnd, JobEndKind, JobFailure, JobOutcome, LeasedJob};
+use assurance_core::domain::job::{JobFailure, JobOutcome, JobRunEnd, JobRunEndKind, LeasedJob};
 use assurance_core::recordings::{CallMetadata, ExportKind, Recorder, WithholdReason};
 use assurance_store as store;
 use assurance_work::{
-    CallError, CallOutcome, CommitAdditions, EgressResponseCache, TimeLimit, UnitOfWork, UnitSpec,
-    run_outcome,
+    CallError, CallOutcome, CommitAdditions, EgressResponseCache, TimeLimit, UnitOfWork,
+    UnitOfWorkSpec, run_outcome,
 };
 
 /// Number of write conflicts after which a job run takes the workspace lock before it starts.
@@ -37,12 +37,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// New states of the jobs that ran in one step, in their order; `None` if the lease of the only job
 /// was lost.
-type StepEnd = Option<Vec<JobEndKind>>;
+type StepJobEnds = Option<Vec<JobRunEndKind>>;
 
 /// Result of one attempt of a job step: its jobs' new states, or `LostRace` for a write conflict,
 /// after which it is tried again.
-enum RunAttempt {
-    Ended(StepEnd),
+enum RunAttemptOutcome {
+    Ended(StepJobEnds),
     LostRace,
 }
 
@@ -87,11 +87,11 @@ pub(super) async fn run(shared: &WorkerState, share: LaneConfig, mut jobs: Vec<L
                 report::ended(job, ends.as_ref().and_then(|ends| ends.get(at)), took);
             }
             let ends = ends.unwrap_or_default();
-            if ends.iter().any(JobEndKind::is_requeued) {
+            if ends.iter().any(JobRunEndKind::is_requeued) {
                 shared.deps.store.wake().wake(lane, shared.deps.clock.now());
             }
             match (jobs.as_mut_slice(), ends.into_iter().next()) {
-                ([job], Some(JobEndKind::Continue { checkpoint, requeue: false })) => {
+                ([job], Some(JobRunEndKind::Continue { checkpoint, requeue: false })) => {
                     job.checkpoint = Some(checkpoint);
                 }
                 _ => return,
@@ -119,7 +119,7 @@ impl JobStep<'_> {
 
     /// Runs the step. If the host panics, its jobs end as faulted; otherwise they would stay leased
     /// by this process.
-    async fn run_or_fault(&self) -> StepEnd {
+    async fn run_or_fault(&self) -> StepJobEnds {
         if let Ok(ends) = AssertUnwindSafe(self.run()).catch_unwind().await {
             return ends;
         }
@@ -127,7 +127,7 @@ impl JobStep<'_> {
         self.settle(self.faulted(&panicked)).await
     }
 
-    async fn run(&self) -> StepEnd {
+    async fn run(&self) -> StepJobEnds {
         let (first, deps) = (self.first(), &self.shared.deps);
         let Some(area) = (deps.areas.find)(&first.job.area, first.job.workspace) else {
             return self.settle(self.defer()).await;
@@ -149,7 +149,8 @@ impl JobStep<'_> {
         let mut conflicts = 0;
         loop {
             let locked = conflicts >= CONFLICTS_BEFORE_LOCK;
-            if let RunAttempt::Ended(ends) = self.attempt(&area, &runs, &sent, locked).await {
+            if let RunAttemptOutcome::Ended(ends) = self.attempt(&area, &runs, &sent, locked).await
+            {
                 return ends;
             }
             if locked && begun.elapsed() >= MAX_CONFLICT_TIME {
@@ -170,7 +171,7 @@ impl JobStep<'_> {
         runs: &[JobRun],
         sent: &Arc<EgressResponseCache>,
         locked: bool,
-    ) -> RunAttempt {
+    ) -> RunAttemptOutcome {
         let [run] = runs else { return self.attempt_together(area, runs, sent, locked).await };
         let timeout = self.timeout();
         let recorder = self.recorder(area, run);
@@ -194,12 +195,12 @@ impl JobStep<'_> {
                 vec![verdict::dropped(self.first(), failure, self.circumstances())]
             }
             (Err(CallError::Store(error)), _) if error.is_write_conflict() => {
-                return RunAttempt::LostRace;
+                return RunAttemptOutcome::LostRace;
             }
             (Err(error), _) if is_temporary(&error) => self.defer(),
             (Err(error), _) => self.faulted(&error),
         };
-        RunAttempt::Ended(self.settle(ends).await)
+        RunAttemptOutcome::Ended(self.settle(ends).await)
     }
 
     /// Runs the step's jobs in one call. If that fails, each runs by itself later, and the failure
@@ -210,8 +211,8 @@ impl JobStep<'_> {
         runs: &[JobRun],
         sent: &Arc<EgressResponseCache>,
         locked: bool,
-    ) -> RunAttempt {
-        let Some(run) = runs.first() else { return RunAttempt::Ended(None) };
+    ) -> RunAttemptOutcome {
+        let Some(run) = runs.first() else { return RunAttemptOutcome::Ended(None) };
         let max = Duration::from_millis(self.shared.deps.settings.max_timeout_ms.into());
         let timeout = max.min(self.timeout() * u32::try_from(runs.len()).unwrap_or(u32::MAX));
         let unit = self.unit(area, run, locked).with_egress_log(sent);
@@ -227,11 +228,11 @@ impl JobStep<'_> {
             (Ok(Ok(_)), None) => "the unit of work was lost".to_owned(),
             (Ok(Err(JobFailure::Retry(why) | JobFailure::Fail(why))), _) => why,
             (Err(CallError::Store(error)), _) if error.is_write_conflict() => {
-                return RunAttempt::LostRace;
+                return RunAttemptOutcome::LostRace;
             }
             (Err(error), _) => error.to_string(),
         };
-        RunAttempt::Ended(self.settle(self.apart(&why)).await)
+        RunAttemptOutcome::Ended(self.settle(self.apart(&why)).await)
     }
 
     /// Deletes the waiting jobs of merged events that this run delivers, too.
@@ -242,9 +243,9 @@ impl JobStep<'_> {
     }
 
     /// Commits the effects of the step together with the jobs' new states.
-    async fn keep(&self, unit: UnitOfWork, outcomes: Vec<JobOutcome>) -> RunAttempt {
+    async fn keep(&self, unit: UnitOfWork, outcomes: Vec<JobOutcome>) -> RunAttemptOutcome {
         let together = self.jobs.len() > 1;
-        let ends: Vec<JobEndKind> = std::iter::zip(self.jobs, outcomes)
+        let ends: Vec<JobRunEndKind> = std::iter::zip(self.jobs, outcomes)
             .map(|(job, outcome)| {
                 let with = self.circumstances();
                 verdict::kept(
@@ -260,19 +261,19 @@ impl JobStep<'_> {
         }
         let options = CommitAdditions { reply: None, jobs: stored };
         let ends = match unit.commit(options).await {
-            Ok(()) => return RunAttempt::Ended(Some(ends)),
-            Err(store::Error::LeaseLost) if !together => return RunAttempt::Ended(None),
-            Err(error) if error.is_write_conflict() => return RunAttempt::LostRace,
+            Ok(()) => return RunAttemptOutcome::Ended(Some(ends)),
+            Err(store::Error::LeaseLost) if !together => return RunAttemptOutcome::Ended(None),
+            Err(error) if error.is_write_conflict() => return RunAttemptOutcome::LostRace,
             Err(error) if is_outage(&error) => self.defer(),
             Err(error) if together => self.apart(&error.to_string()),
             Err(error) => self.faulted(&CallError::Store(error)),
         };
-        RunAttempt::Ended(self.settle(ends).await)
+        RunAttemptOutcome::Ended(self.settle(ends).await)
     }
 
     /// Stores the jobs' new states without effects of the step. Retries until the database accepts
     /// them, because the jobs would stay leased otherwise.
-    async fn settle(&self, ends: Vec<JobEndKind>) -> StepEnd {
+    async fn settle(&self, ends: Vec<JobRunEndKind>) -> StepJobEnds {
         for end in self.job_ends(&ends) {
             loop {
                 match self.write(&end).await {
@@ -290,19 +291,19 @@ impl JobStep<'_> {
         Some(ends)
     }
 
-    async fn write(&self, end: &JobEnd) -> Result<(), store::Error> {
+    async fn write(&self, end: &JobRunEnd) -> Result<(), store::Error> {
         let deps = &self.shared.deps;
         deps.store.write(async |c| store::jobs::end(c, end, deps.clock.now()).await).await
     }
 
     /// Returns the records that store the jobs' new states: one for all jobs with the same lease
     /// and the same new state.
-    fn job_ends(&self, ends: &[JobEndKind]) -> Vec<JobEnd> {
-        let mut stored: Vec<JobEnd> = Vec::new();
+    fn job_ends(&self, ends: &[JobRunEndKind]) -> Vec<JobRunEnd> {
+        let mut stored: Vec<JobRunEnd> = Vec::new();
         for (LeasedJob { job, lease, .. }, how) in std::iter::zip(self.jobs, ends) {
             match stored.iter_mut().find(|end| end.lease == *lease && end.how == *how) {
                 Some(end) => end.jobs.push(job.id),
-                None => stored.push(JobEnd {
+                None => stored.push(JobRunEnd {
                     workspace: job.workspace,
                     jobs: vec![job.id],
                     lease: *lease,
@@ -315,11 +316,11 @@ impl JobStep<'_> {
     }
 
     /// Returns the jobs to the queue after they failed together, to be run one by one.
-    fn apart(&self, why: &str) -> Vec<JobEndKind> {
+    fn apart(&self, why: &str) -> Vec<JobRunEndKind> {
         let jobs = self.jobs.len();
         tracing::warn!(why, jobs, "jobs failed together; each will run by itself");
         self.shared.batches.pause(self.first());
-        vec![JobEndKind::Release { at: self.shared.deps.clock.now() }; jobs]
+        vec![JobRunEndKind::Release { at: self.shared.deps.clock.now() }; jobs]
     }
 
     fn job_runs(&self) -> Vec<JobRun> {
@@ -347,12 +348,12 @@ impl JobStep<'_> {
 
     fn unit(&self, area: &RunnableArea, run: &JobRun, locked: bool) -> UnitOfWork {
         let deps = &self.shared.deps;
-        let spec = UnitSpec {
+        let spec = UnitOfWorkSpec {
             writes: true,
             in_job: true,
             locked,
             access_pattern: Some(area.scope.access_patterns.of(&run.kind)),
-            ..UnitSpec::of(&area.scope, run.call.clone())
+            ..UnitOfWorkSpec::of(&area.scope, run.call.clone())
         };
         UnitOfWork::new(deps.store.clone(), Arc::clone(&deps.keys), spec)
     }
@@ -389,16 +390,16 @@ impl JobStep<'_> {
 
     /// Returns the jobs' new states after a faulted run. The details are only logged, because
     /// workspace members see a job's error.
-    fn faulted(&self, error: &CallError) -> Vec<JobEndKind> {
+    fn faulted(&self, error: &CallError) -> Vec<JobRunEndKind> {
         tracing::warn!(error = %error, "job run failed with a fault");
         let text = verdict::public_text(error);
         self.jobs.iter().map(|job| verdict::faulted(job, text, self.circumstances())).collect()
     }
 
     /// Returns the jobs to the queue for a second, without counting the attempt.
-    fn defer(&self) -> Vec<JobEndKind> {
+    fn defer(&self) -> Vec<JobRunEndKind> {
         let at = self.shared.deps.clock.now().plus_ms(DEFER_MS);
-        vec![JobEndKind::Release { at }; self.jobs.len()]
+        vec![JobRunEndKind::Release { at }; self.jobs.len()]
     }
 }
 

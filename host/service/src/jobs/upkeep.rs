@@ -232,7 +232,7 @@ mod tests {
                 clock,
                 areas: AreaLookup { names: Arc::new(Vec::new), find: Arc::new(|_, _| None) },
                 settings: config::JobsConfig::default(),
-                recordings: Recordings::open(config::RecordConfig::default(), PathBuf::new())
+                recordings: Recordings::open(config::RecordingsConfig::default(), PathBuf::new())
                     .unwrap(),
             },
             worker: Uuid::new_v4(),

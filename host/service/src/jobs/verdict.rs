@@ -1,6 +1,6 @@
 //! Decides a job's next state after a run. Does no I/O.
 
-use assurance_core::domain::job::{JobEndKind, JobFailure, JobOutcome, LeasedJob};
+use assurance_core::domain::job::{JobFailure, JobOutcome, JobRunEndKind, LeasedJob};
 use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
 use assurance_work::CallError;
@@ -20,11 +20,11 @@ pub(super) struct VerdictInput {
 }
 
 /// Returns a job's next state after a run whose effects are committed.
-pub(super) fn kept(job: &LeasedJob, outcome: JobOutcome, with: VerdictInput) -> JobEndKind {
+pub(super) fn kept(job: &LeasedJob, outcome: JobOutcome, with: VerdictInput) -> JobRunEndKind {
     match outcome {
-        JobOutcome::Done => JobEndKind::Done { keep: !job.is_event() },
+        JobOutcome::Done => JobRunEndKind::Done { keep: !job.is_event() },
         JobOutcome::Continue(checkpoint) => {
-            JobEndKind::Continue { checkpoint, requeue: with.requeue }
+            JobRunEndKind::Continue { checkpoint, requeue: with.requeue }
         }
         JobOutcome::Retry(at, error) => again(job, at, error),
     }
@@ -32,26 +32,26 @@ pub(super) fn kept(job: &LeasedJob, outcome: JobOutcome, with: VerdictInput) -> 
 
 /// Returns a job's next state after a run that returned a failure, so that its effects are
 /// discarded.
-pub(super) fn dropped(job: &LeasedJob, failure: JobFailure, with: VerdictInput) -> JobEndKind {
+pub(super) fn dropped(job: &LeasedJob, failure: JobFailure, with: VerdictInput) -> JobRunEndKind {
     match failure {
         JobFailure::Retry(error) => again(job, with.now.plus_ms(with.backoff_ms), error),
-        JobFailure::Fail(error) => JobEndKind::Failed { error: shortened(error) },
+        JobFailure::Fail(error) => JobRunEndKind::Failed { error: shortened(error) },
     }
 }
 
 /// Returns a job's next state after a fault: the run counts as a failed attempt.
-pub(super) fn faulted(job: &LeasedJob, what: &str, with: VerdictInput) -> JobEndKind {
+pub(super) fn faulted(job: &LeasedJob, what: &str, with: VerdictInput) -> JobRunEndKind {
     again(job, with.now.plus_ms(with.backoff_ms), what.to_owned())
 }
 
 /// Returns the next state of a job whose attempt failed: another attempt, or the end of the job if
 /// no attempt is left.
-fn again(job: &LeasedJob, at: Timestamp, error: String) -> JobEndKind {
+fn again(job: &LeasedJob, at: Timestamp, error: String) -> JobRunEndKind {
     let error = shortened(error);
     if job.attempt >= job.job.max_attempts {
-        JobEndKind::Dead { error }
+        JobRunEndKind::Dead { error }
     } else {
-        JobEndKind::Retry { at, error }
+        JobRunEndKind::Retry { at, error }
     }
 }
 
@@ -123,26 +123,27 @@ mod tests {
     #[test]
     fn a_succeeded_event_is_forgotten_and_any_other_job_kept() {
         let event = kept(&leased("event", 1, 3), JobOutcome::Done, WITH);
-        assert_eq!(event, JobEndKind::Done { keep: false });
+        assert_eq!(event, JobRunEndKind::Done { keep: false });
         let other = kept(&leased("audit", 1, 3), JobOutcome::Done, WITH);
-        assert_eq!(other, JobEndKind::Done { keep: true });
+        assert_eq!(other, JobRunEndKind::Done { keep: true });
     }
 
     #[test]
     fn a_failure_that_asks_for_it_waits_for_the_backoff() {
         let end = dropped(&leased("audit", 1, 3), JobFailure::Retry("later".into()), WITH);
-        assert_eq!(end, JobEndKind::Retry { at: Timestamp(12_000), error: "later".into() });
+        assert_eq!(end, JobRunEndKind::Retry { at: Timestamp(12_000), error: "later".into() });
     }
 
     #[test]
     fn a_failure_that_rules_out_success_is_final_at_once() {
         let end = dropped(&leased("audit", 1, 3), JobFailure::Fail("no".into()), WITH);
-        assert_eq!(end, JobEndKind::Failed { error: "no".into() });
+        assert_eq!(end, JobRunEndKind::Failed { error: "no".into() });
     }
 
     #[test]
     fn a_long_error_is_cut_between_characters() {
-        let JobEndKind::Dead { error } = faulted(&leased("audit", 1, 1), &"é".repeat(2_000), WITH)
+        let JobRunEndKind::Dead { error } =
+            faulted(&leased("audit", 1, 1), &"é".repeat(2_000), WITH)
         else {
             panic!("the only attempt failed");
         };
@@ -160,7 +161,7 @@ mod tests {
                 1 => dropped(&job, JobFailure::Retry("e".into()), WITH),
                 _ => faulted(&job, "e", WITH),
             };
-            let dead = matches!(end, JobEndKind::Dead { .. });
+            let dead = matches!(end, JobRunEndKind::Dead { .. });
             prop_assert_eq!(dead, attempt >= max_attempts);
         }
     }

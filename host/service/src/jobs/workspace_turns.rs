@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use assurance_core::config::LaneConfig;
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::job::JobFlow;
+use assurance_core::domain::job::JobFairnessKey;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::jobs::PendingJob;
 
@@ -20,9 +20,9 @@ pub(super) struct WorkspaceTurns {
     per_resource: u32,
     running: u32,
     running_of: HashMap<WorkspaceId, u32>,
-    running_in: HashMap<JobFlow, u32>,
+    running_in: HashMap<JobFairnessKey, u32>,
     /// Due times of the known waiting jobs of each flow (workspace and resource), sorted.
-    waiting: BTreeMap<JobFlow, VecDeque<Timestamp>>,
+    waiting: BTreeMap<JobFairnessKey, VecDeque<Timestamp>>,
     /// Number of the turn in which each workspace last got a slot.
     last_turn: HashMap<WorkspaceId, u64>,
     turn: u64,
@@ -60,7 +60,7 @@ impl WorkspaceTurns {
     /// Adds due jobs to the known waiting jobs. Flows with known jobs are not changed, because the
     /// jobs may be the same.
     pub(super) fn note_waiting(&mut self, due: &[PendingJob]) {
-        let known: HashSet<JobFlow> = self.waiting.keys().copied().collect();
+        let known: HashSet<JobFairnessKey> = self.waiting.keys().copied().collect();
         for job in due.iter().filter(|job| !known.contains(&job.flow)) {
             self.waiting.entry(job.flow).or_default().push_back(job.available_at);
         }
@@ -73,8 +73,8 @@ impl WorkspaceTurns {
 
     /// Assigns the lane's free slots to waiting jobs: returns a number of jobs for each flow. They
     /// count as running until [`WorkspaceTurns::ended`].
-    pub(super) fn choose(&mut self) -> Vec<(JobFlow, u32)> {
-        let mut chosen = BTreeMap::<JobFlow, u32>::new();
+    pub(super) fn choose(&mut self) -> Vec<(JobFairnessKey, u32)> {
+        let mut chosen = BTreeMap::<JobFairnessKey, u32>::new();
         while self.free() > 0
             && let Some(flow) = self.next()
         {
@@ -85,17 +85,17 @@ impl WorkspaceTurns {
     }
 
     /// Whether further jobs of a flow are known to wait.
-    pub(super) fn has_more(&self, flow: &JobFlow) -> bool {
+    pub(super) fn has_more(&self, flow: &JobFairnessKey) -> bool {
         self.waiting.contains_key(flow)
     }
 
     /// Forgets the waiting jobs of a flow that had fewer jobs than were chosen.
-    pub(super) fn forget_flow(&mut self, flow: JobFlow) {
+    pub(super) fn forget_flow(&mut self, flow: JobFairnessKey) {
         self.waiting.remove(&flow);
     }
 
     /// Frees the slot of a job that ended or was not claimed.
-    pub(super) fn ended(&mut self, flow: JobFlow) {
+    pub(super) fn ended(&mut self, flow: JobFairnessKey) {
         self.running = self.running.saturating_sub(1);
         decrease(&mut self.running_of, flow.workspace);
         decrease(&mut self.running_in, flow);
@@ -103,9 +103,9 @@ impl WorkspaceTurns {
 
     /// Returns the flow whose job gets the next slot: of the workspace with the fewest slots, then
     /// of the one whose last turn is oldest; within it the flow whose job waits longest.
-    fn next(&self) -> Option<JobFlow> {
+    fn next(&self) -> Option<JobFairnessKey> {
         let may_run = self.waiting.iter().filter(|(flow, _)| self.has_room(**flow));
-        let turn = |(flow, due): &(&JobFlow, &VecDeque<Timestamp>)| {
+        let turn = |(flow, due): &(&JobFairnessKey, &VecDeque<Timestamp>)| {
             let running = self.running_of.get(&flow.workspace).copied().unwrap_or_default();
             let last = self.last_turn.get(&flow.workspace).copied().unwrap_or_default();
             (running, last, due.front().copied())
@@ -113,14 +113,14 @@ impl WorkspaceTurns {
         may_run.min_by_key(turn).map(|(flow, _)| *flow)
     }
 
-    fn has_room(&self, flow: JobFlow) -> bool {
+    fn has_room(&self, flow: JobFairnessKey) -> bool {
         let of_workspace = self.running_of.get(&flow.workspace).copied().unwrap_or_default();
         let in_flow = self.running_in.get(&flow).copied().unwrap_or_default();
         of_workspace < self.per_workspace
             && (flow.resource.is_none() || in_flow < self.per_resource)
     }
 
-    fn begin(&mut self, flow: JobFlow) {
+    fn begin(&mut self, flow: JobFairnessKey) {
         self.running += 1;
         *self.running_of.entry(flow.workspace).or_default() += 1;
         *self.running_in.entry(flow).or_default() += 1;
@@ -142,8 +142,11 @@ fn part(capacity: u32, percent: u32) -> u32 {
 }
 
 /// Whether a workspace has waiting jobs. The map is sorted by workspace.
-fn has_waiting(waiting: &BTreeMap<JobFlow, VecDeque<Timestamp>>, workspace: WorkspaceId) -> bool {
-    let first = JobFlow { workspace, resource: None };
+fn has_waiting(
+    waiting: &BTreeMap<JobFairnessKey, VecDeque<Timestamp>>,
+    workspace: WorkspaceId,
+) -> bool {
+    let first = JobFairnessKey { workspace, resource: None };
     waiting.range(first..).next().is_some_and(|(flow, _)| flow.workspace == workspace)
 }
 
@@ -169,9 +172,9 @@ mod tests {
         WorkspaceTurns::new(LaneConfig { capacity, workspace_percent, resource_percent, ..share })
     }
 
-    fn flow(workspace: u128, resource: u128) -> JobFlow {
+    fn flow(workspace: u128, resource: u128) -> JobFairnessKey {
         let resource = Some(Uuid::from_u128(resource)).filter(|resource| !resource.is_nil());
-        JobFlow { workspace: WorkspaceId(Uuid::from_u128(workspace)), resource }
+        JobFairnessKey { workspace: WorkspaceId(Uuid::from_u128(workspace)), resource }
     }
 
     fn waiting(workspace: u128, resource: u128, jobs: i64) -> Vec<PendingJob> {
@@ -194,7 +197,7 @@ mod tests {
         let mut turns = turns(1, 75, 100);
         turns.note_waiting(&waiting(1, 0, 50));
         turns.note_waiting(&waiting(2, 0, 50));
-        let order: Vec<JobFlow> = (0..4)
+        let order: Vec<JobFairnessKey> = (0..4)
             .map(|_| {
                 let chosen = turns.choose()[0].0;
                 turns.ended(chosen);

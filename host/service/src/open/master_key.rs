@@ -17,7 +17,7 @@ const RESTORE: &str = "Restore the key from the backup that belongs to this data
 
 /// Why a process cannot use its master key with its database.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WrongKey {
+pub(super) enum UnusableMasterKey {
     /// The database is used with another master key.
     #[error("{key} is not the master key that the database {database} is used with. {RESTORE}")]
     Other { key: String, database: String },
@@ -50,7 +50,7 @@ pub(super) async fn keys(config: &Config, store: &Store, clock: &Clock) -> anyho
         }
         None => {
             let (file, database) = (config.master_key_file(), config.database_name());
-            return Err(WrongKey::Missing { file, database }.into());
+            return Err(UnusableMasterKey::Missing { file, database }.into());
         }
     };
     let stored = match stored {
@@ -70,7 +70,7 @@ pub(super) async fn keys(config: &Config, store: &Store, clock: &Clock) -> anyho
         std::fs::remove_file(config.master_key_file())?;
     }
     let (key, database) = (name_of_key(config), config.database_name());
-    Err(WrongKey::Other { key, database }.into())
+    Err(UnusableMasterKey::Other { key, database }.into())
 }
 
 /// Returns the keys of the master key from the configuration or its file; `None` if there is no
@@ -99,7 +99,7 @@ fn check_sealed(
     config: &Config,
     keys: &Keys,
     values: Vec<assurance_core::domain::sealed::SealedValue>,
-) -> Result<(), WrongKey> {
+) -> Result<(), UnusableMasterKey> {
     let sealed = values.len();
     let opened = values.iter().filter(|value| keys.open(&value.place, &value.sealed).is_ok());
     let opened = opened.count();
@@ -108,7 +108,7 @@ fn check_sealed(
     }
     let (key, database) = (name_of_key(config), config.database_name());
     if opened == 0 {
-        return Err(WrongKey::OpensNothing { key, database, sealed });
+        return Err(UnusableMasterKey::OpensNothing { key, database, sealed });
     }
     tracing::warn!(
         database,

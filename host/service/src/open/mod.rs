@@ -15,14 +15,14 @@ use assurance_core::config::{self, Config, credentials, files};
 use assurance_core::domain::time::Clock;
 use assurance_core::secrets::Keys;
 use assurance_identity::{IdentityService, Settings};
-use assurance_store::blobs::{BlobLocation, Bucket};
+use assurance_store::blobs::{BlobStoreLocation, Bucket};
 use assurance_store::{self as store, Store};
 
 pub use master_key::configured_keys;
 
 /// Opened resources that commands and the service share.
 #[derive(Clone, Debug)]
-pub struct OpenResources {
+pub struct OpenedResources {
     /// Database and blob store.
     pub store: Store,
     /// Keys derived from the master key.
@@ -38,7 +38,7 @@ pub struct OpenResources {
 ///
 /// # Errors
 /// Names the resource that could not be opened and how to fix it.
-pub async fn open(config: &Config) -> anyhow::Result<OpenResources> {
+pub async fn open(config: &Config) -> anyhow::Result<OpenedResources> {
     open_with(config, async |settings| Store::open_without_upgrade(&settings).await).await
 }
 
@@ -46,14 +46,14 @@ pub async fn open(config: &Config) -> anyhow::Result<OpenResources> {
 ///
 /// # Errors
 /// Names the resource that could not be opened and how to fix it.
-pub async fn open_and_migrate(config: &Config) -> anyhow::Result<OpenResources> {
+pub async fn open_and_migrate(config: &Config) -> anyhow::Result<OpenedResources> {
     open_with(config, async |settings| Store::open(&settings).await).await
 }
 
 async fn open_with(
     config: &Config,
     open_store: impl AsyncFnOnce(store::Settings) -> Result<Store, store::Error>,
-) -> anyhow::Result<OpenResources> {
+) -> anyhow::Result<OpenedResources> {
     // Every file that is created from here on may contain customer data.
     rustix::process::umask(rustix::fs::Mode::from_bits_retain(0o077));
     files::private_dir(&config.data_dir)?;
@@ -75,11 +75,11 @@ async fn open_with(
         clock.clone(),
         Settings::from(config),
     );
-    Ok(OpenResources { store, keys, identity, clock })
+    Ok(OpenedResources { store, keys, identity, clock })
 }
 
-fn timeouts(database: &config::DatabaseConfig) -> store::Timeouts {
-    store::Timeouts {
+fn timeouts(database: &config::DatabaseConfig) -> store::PostgresSessionTimeouts {
+    store::PostgresSessionTimeouts {
         statement_ms: database.statement_timeout_ms,
         lock_ms: database.lock_timeout_ms,
         idle_in_transaction_ms: database.idle_in_transaction_timeout_ms,
@@ -91,12 +91,12 @@ fn timeouts(database: &config::DatabaseConfig) -> store::Timeouts {
 ///
 /// # Errors
 /// The endpoint is not a URL, or the credentials cannot be read.
-pub fn place_of_blobs(config: &Config) -> anyhow::Result<BlobLocation> {
+pub fn place_of_blobs(config: &Config) -> anyhow::Result<BlobStoreLocation> {
     let blobs = &config.blobs;
     let Some((name, prefix)) = blobs.bucket() else {
-        return Ok(BlobLocation::Folder(config.blobs_dir()));
+        return Ok(BlobStoreLocation::Folder(config.blobs_dir()));
     };
-    Ok(BlobLocation::Bucket(Box::new(Bucket {
+    Ok(BlobStoreLocation::Bucket(Box::new(Bucket {
         name: name.to_owned(),
         prefix: prefix.to_owned(),
         endpoint: blobs.endpoint.as_deref().map(url::Url::parse).transpose()?,

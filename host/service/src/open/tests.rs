@@ -26,7 +26,7 @@ impl Node {
         self.config.master_key_file()
     }
 
-    async fn open(&self) -> anyhow::Result<OpenResources> {
+    async fn open(&self) -> anyhow::Result<OpenedResources> {
         open(&self.config).await
     }
 
@@ -45,7 +45,7 @@ impl Node {
     }
 }
 
-async fn add_person(opened: &OpenResources) {
+async fn add_person(opened: &OpenedResources) {
     let person = NewUser {
         email: "ada@example.com".into(),
         display_name: "Ada".into(),
@@ -62,7 +62,7 @@ async fn forget_check_value(store: &Store) {
     writer.release();
 }
 
-async fn seal_secret(opened: &OpenResources, name: &str) {
+async fn seal_secret(opened: &OpenedResources, name: &str) {
     let workspace = WorkspaceId::new();
     let sealed = opened.keys.seal(&secret_place(workspace, "notes", name, ""), b"a secret");
     let mut writer = opened.store.writer().await.unwrap();

@@ -28,7 +28,7 @@ const MAX_SHOWN_CHARS: usize = 200;
 /// Collected results of comparing a shadow version's responses with the live version's.
 #[derive(Debug)]
 pub struct ShadowComparison {
-    kept: Mutex<ComparisonState>,
+    kept: Mutex<ComparisonTotals>,
     running: AtomicU32,
     /// Key of the digests that stand for values in examples. Without it, a digest of a value with
     /// few possibilities could be reversed.
@@ -42,7 +42,7 @@ impl Default for ShadowComparison {
 }
 
 #[derive(Debug, Default)]
-struct ComparisonState {
+struct ComparisonTotals {
     counts: ShadowCounts,
     places: BTreeMap<(String, String), DifferenceSummary>,
 }
@@ -201,7 +201,7 @@ pub struct ComparedRequest<'a> {
     pub shown: bool,
 }
 
-impl ComparisonState {
+impl ComparisonTotals {
     fn keep(&mut self, operation: &str, example: DifferenceExample) {
         let key = (operation.to_owned(), general(&example.pointer));
         if self.places.len() >= MAX_POSITIONS && !self.places.contains_key(&key) {

@@ -3,7 +3,7 @@
 use metrics::{describe_gauge, gauge};
 
 use super::snapshot::{AreaVersion, Snapshot};
-use super::trial::OnTrial;
+use super::trial::VersionOnTrial;
 
 /// Name of the metric that shows the live version of each area.
 const LIVE_VERSIONS: &str = "assurance_area_live_info";
@@ -23,7 +23,8 @@ pub(super) fn report(area: &str, before: &Snapshot, now: &Snapshot) {
         if let Some(version) = snapshot.area(area) {
             gauge!(LIVE_VERSIONS, &labels(version)).set(value);
         }
-        if let Some(OnTrial { trial, version, .. }) = snapshot.trial(area).map(AsRef::as_ref) {
+        if let Some(VersionOnTrial { trial, version, .. }) = snapshot.trial(area).map(AsRef::as_ref)
+        {
             let mode = ("mode", trial.mode.as_str().to_owned());
             let labels: Vec<_> = labels(version).into_iter().chain([mode]).collect();
             gauge!(TRIALS, &labels).set(value);

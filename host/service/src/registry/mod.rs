@@ -23,10 +23,10 @@ pub use compared::{
     ShadowPermit, differences,
 };
 pub use dependents::LostDependency;
-pub use snapshot::{AreaVersion, RouteLookup, RouteMatch, Snapshot};
-pub use trial::{LatencySummary, OnTrial, SideStats, TrialSide, TrialStats};
+pub use snapshot::{AreaVersion, RouteLookupResult, RouteMatch, Snapshot};
+pub use trial::{LatencySummary, TrialSideCounters, TrialSideStats, TrialStats, VersionOnTrial};
 
-use assurance_contract::{ContractLimits, HostOperation, InvalidManifest, RouteContract};
+use assurance_contract::{CompiledRoute, ContractLimits, HostOperation, InvalidManifest};
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::domain::trial::Trial;
 use assurance_runtime::LoadedArea;
@@ -41,12 +41,22 @@ pub enum RegistryError {
     /// Another area or the host has the route that the area declares.
     #[error("area {area:?} declares {route}, which is taken by {owner}; choose another path")]
     RouteTaken {
-        /// Method and path of the route that is taken.
+        /// Method and path of the route that is taken; only its path if the host has the path.
         route: String,
         /// Area that has the route, or `host`.
         owner: String,
         /// Name of the refused area.
         area: String,
+    },
+    /// The path that the area declares is not distinguishable from another path.
+    #[error("area {area:?} declares the path {path}: {error}; choose another path")]
+    PathConflict {
+        /// Path of the refused route.
+        path: String,
+        /// Name of the refused area.
+        area: String,
+        /// Description of the conflict; names the other path.
+        error: String,
     },
     /// Another area or the host has the operation id that the area declares.
     #[error("area {area:?} declares operation id {operation:?}, which is taken by {owner}")]
@@ -75,7 +85,7 @@ pub enum RegistryError {
 
 /// Change of one area in the registry, with its versions before and after.
 #[derive(Clone, Debug)]
-pub struct LiveChange {
+pub struct LiveVersionChange {
     /// Name of the area that changed.
     pub area: String,
     /// Live version before the change; `None` if the area is new.
@@ -102,14 +112,14 @@ pub enum AreaTargetState<'a> {
 
 /// A validated change of the registry that is not live yet.
 #[derive(Debug)]
-pub struct ChangePlan {
+pub struct RegistryChangePlan {
     base: Arc<Snapshot>,
     next: Arc<Snapshot>,
-    change: LiveChange,
+    change: LiveVersionChange,
     of_trial: bool,
 }
 
-impl ChangePlan {
+impl RegistryChangePlan {
     /// Returns whether the change only begins or ends a trial and keeps the live version.
     #[must_use]
     pub fn is_of_trial(&self) -> bool {
@@ -170,7 +180,7 @@ impl Registry {
         &self,
         area: &str,
         target: AreaTargetState<'_>,
-    ) -> Result<ChangePlan, RegistryError> {
+    ) -> Result<RegistryChangePlan, RegistryError> {
         let base = self.snapshot();
         if matches!(target, AreaTargetState::Trial(..)) && base.area(area).is_none() {
             return Err(RegistryError::NotLive(area.to_owned()));
@@ -179,13 +189,13 @@ impl Registry {
         let next = self.assemble(next_versions(&base, area, target), area)?;
         let (before, now) = (base.area(area).cloned(), next.area(area).cloned());
         let tried = base.trial(area).map(|on_trial| Arc::clone(&on_trial.version));
-        let change = LiveChange { area: area.to_owned(), before, now, tried };
-        Ok(ChangePlan { base, next, change, of_trial })
+        let change = LiveVersionChange { area: area.to_owned(), before, now, tried };
+        Ok(RegistryChangePlan { base, next, change, of_trial })
     }
 
     /// Makes a planned change live. Returns `None` if another change happened since the plan was
     /// made; the caller must plan again.
-    pub fn activate(&self, plan: ChangePlan) -> Option<LiveChange> {
+    pub fn activate(&self, plan: RegistryChangePlan) -> Option<LiveVersionChange> {
         let _one_at_a_time = self.activating.lock();
         if !Arc::ptr_eq(&self.current.load(), &plan.base) {
             return None;
@@ -212,10 +222,10 @@ impl Registry {
             *area = self.version(area, &among)?;
         }
         for on_trial in trials.values_mut() {
-            let OnTrial { trial, version, figures } = on_trial.as_ref();
+            let VersionOnTrial { trial, version, figures } = on_trial.as_ref();
             let (trial, figures) = (trial.clone(), Arc::clone(figures));
             let version = self.version(version, &among)?;
-            *on_trial = Arc::new(OnTrial { trial, version, figures });
+            *on_trial = Arc::new(VersionOnTrial { trial, version, figures });
         }
         let host = Arc::clone(&self.host);
         Ok(Arc::new(Snapshot::new(areas, trials, host, Some(changed))?))
@@ -231,7 +241,7 @@ impl Registry {
         let manifest = &version.manifest;
         // A version that was compiled when other events were live is compiled again.
         let may_be_stale = !among.same_events || manifest.name == among.changed;
-        let routes: Arc<[RouteContract]> =
+        let routes: Arc<[CompiledRoute]> =
             if may_be_stale && assurance_contract::depends_on_events(manifest) {
                 assurance_contract::compile(manifest, &among.events, &self.ceilings)?.into()
             } else {
@@ -250,7 +260,7 @@ impl Registry {
 }
 
 /// Live versions and versions on trial of the next snapshot, by area.
-type NextVersions = (BTreeMap<String, Arc<AreaVersion>>, BTreeMap<String, Arc<OnTrial>>);
+type NextVersions = (BTreeMap<String, Arc<AreaVersion>>, BTreeMap<String, Arc<VersionOnTrial>>);
 
 /// Manifests and events of the live areas in the next snapshot, which determine each version's
 /// routes and scope.
@@ -281,7 +291,7 @@ fn next_versions(base: &Snapshot, area: &str, target: AreaTargetState<'_>) -> Ne
         }
         AreaTargetState::Trial(trial, version) => {
             let (trial, version, figures) = (trial.clone(), Arc::clone(version), Arc::default());
-            trials.insert(area.to_owned(), Arc::new(OnTrial { trial, version, figures }));
+            trials.insert(area.to_owned(), Arc::new(VersionOnTrial { trial, version, figures }));
         }
         AreaTargetState::NoTrial => {}
     }

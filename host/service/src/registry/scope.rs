@@ -9,7 +9,7 @@ use assurance_core::domain::manifest::{
     CollectionSpec, JobSpec, LinkHolder, Manifest, Route, WorkspaceSource,
 };
 use assurance_store::SubstringIndexSpec;
-use assurance_work::{AreaPolicy, CollectionScope, Subscriber, WorkLimits};
+use assurance_work::{AccessibleCollection, AreaPolicy, EventSubscriber, UnitOfWorkLimits};
 
 /// Maximum attempts of an event delivery if the subscriber does not declare the job kind `event`.
 const EVENT_ATTEMPTS: u32 = 10;
@@ -20,7 +20,7 @@ const EVENT_TIMEOUT_MS: u32 = 30_000;
 
 /// Returns the scope of one area's calls. `live` has the manifests of all live areas, including its
 /// own.
-pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: WorkLimits) -> AreaPolicy {
+pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: UnitOfWorkLimits) -> AreaPolicy {
     AreaPolicy {
         area: manifest.name.clone(),
         version: manifest.version.to_string(),
@@ -45,7 +45,7 @@ pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: WorkLimits) ->
     }
 }
 
-fn collections(manifest: &Manifest, live: &[&Manifest]) -> BTreeMap<String, CollectionScope> {
+fn collections(manifest: &Manifest, live: &[&Manifest]) -> BTreeMap<String, AccessibleCollection> {
     let mut reach = BTreeMap::new();
     for other in live.iter().filter(|other| other.name != manifest.name) {
         for collection in &other.collections {
@@ -72,8 +72,8 @@ fn link(route: &Route) -> Option<(String, LinkHolder)> {
     }
 }
 
-fn collection_scope(area: &str, collection: &CollectionSpec, own: bool) -> CollectionScope {
-    CollectionScope {
+fn collection_scope(area: &str, collection: &CollectionSpec, own: bool) -> AccessibleCollection {
+    AccessibleCollection {
         full_name: format!("{area}.{}", collection.name),
         own,
         fields: collection.fields.iter().map(|field| (field.name.clone(), field.kind)).collect(),
@@ -94,7 +94,7 @@ fn searched(collection: &CollectionSpec) -> Vec<SubstringIndexSpec> {
     searched.collect()
 }
 
-fn subscribers(event: &str, live: &[&Manifest]) -> Vec<Subscriber> {
+fn subscribers(event: &str, live: &[&Manifest]) -> Vec<EventSubscriber> {
     live.iter()
         .filter(|area| area.subscriptions.iter().any(|name| name == "*" || name == event))
         .map(|area| subscriber(event, area))
@@ -120,11 +120,11 @@ fn names(area: &Manifest, event: &str) -> bool {
     area.subscriptions.iter().any(|name| name == event)
 }
 
-fn subscriber(event: &str, area: &Manifest) -> Subscriber {
+fn subscriber(event: &str, area: &Manifest) -> EventSubscriber {
     let job = |kind: &str| area.jobs.iter().find(|job| job.name == kind);
     let merged = job(MERGED_EVENTS_KIND).filter(|_| !names(area, event));
     let declared = merged.or_else(|| job(EVENT_KIND));
-    Subscriber {
+    EventSubscriber {
         area: area.name.clone(),
         merged: merged.is_some(),
         lane: declared.map_or(Lane::Events, |job: &JobSpec| job.lane),

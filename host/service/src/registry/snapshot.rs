@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::trial::OnTrial;
+use super::trial::VersionOnTrial;
 use super::{RegistryError, event_names};
-use assurance_contract::RouteContract;
+use assurance_contract::CompiledRoute;
 use assurance_contract::{HostOperation, OpenApiDocument, PublishedArea};
 use assurance_core::domain::manifest::{Manifest, Method};
 use assurance_work::{AreaCode, AreaPolicy};
@@ -31,7 +31,7 @@ pub struct AreaVersion {
     /// Collections, events and jobs that calls of the version can reach.
     pub scope: Arc<AreaPolicy>,
     /// Compiled routes, in the order of the manifest.
-    pub routes: Arc<[RouteContract]>,
+    pub routes: Arc<[CompiledRoute]>,
 }
 
 impl AreaVersion {
@@ -59,7 +59,7 @@ impl fmt::Debug for AreaVersion {
 
 /// Result of looking up the route for a method and a path.
 #[derive(Debug)]
-pub enum RouteLookup<'s, 'p> {
+pub enum RouteLookupResult<'s, 'p> {
     /// A route of an area matches the method and the path.
     Route(RouteMatch<'s, 'p>),
     /// The path exists with other methods; contains the value of the `Allow` header.
@@ -74,7 +74,7 @@ pub struct RouteMatch<'s, 'p> {
     /// Live version of the area that has the route.
     pub area: &'s Arc<AreaVersion>,
     /// Contract of the matched route.
-    pub route: &'s RouteContract,
+    pub route: &'s CompiledRoute,
     /// Percent-encoded path parameters, in the order of `route.path_parameters`.
     pub path_values: Vec<&'p str>,
 }
@@ -82,7 +82,7 @@ pub struct RouteMatch<'s, 'p> {
 /// The live areas at one moment, with their routes and their OpenAPI document.
 pub struct Snapshot {
     areas: BTreeMap<String, Arc<AreaVersion>>,
-    trials: BTreeMap<String, Arc<OnTrial>>,
+    trials: BTreeMap<String, Arc<VersionOnTrial>>,
     paths: matchit::Router<usize>,
     tables: Vec<MethodTable>,
     host: Arc<[HostOperation]>,
@@ -140,7 +140,7 @@ impl Snapshot {
     /// Two areas conflict. The error names `newcomer` as the area to fix.
     pub(super) fn new(
         areas: BTreeMap<String, Arc<AreaVersion>>,
-        trials: BTreeMap<String, Arc<OnTrial>>,
+        trials: BTreeMap<String, Arc<VersionOnTrial>>,
         host: Arc<[HostOperation]>,
         newcomer: Option<&str>,
     ) -> Result<Self, RegistryError> {
@@ -160,12 +160,20 @@ impl Snapshot {
     /// Finds the route for a method and a path. `None` as method stands for one that no route can
     /// have.
     #[must_use]
-    pub fn route<'s, 'p>(&'s self, method: Option<Method>, path: &'p str) -> RouteLookup<'s, 'p> {
-        let Ok(matched) = self.paths.at(path) else { return RouteLookup::Nothing };
-        let Some(table) = self.tables.get(*matched.value) else { return RouteLookup::Nothing };
+    pub fn route<'s, 'p>(
+        &'s self,
+        method: Option<Method>,
+        path: &'p str,
+    ) -> RouteLookupResult<'s, 'p> {
+        let Ok(matched) = self.paths.at(path) else { return RouteLookupResult::Nothing };
+        let Some(table) = self.tables.get(*matched.value) else {
+            return RouteLookupResult::Nothing;
+        };
         let entry = method.and_then(|method| table.by_method[method as usize].as_ref());
-        let Some((area, index)) = entry else { return RouteLookup::MethodNotAllowed(&table.allow) };
-        RouteLookup::Route(RouteMatch {
+        let Some((area, index)) = entry else {
+            return RouteLookupResult::MethodNotAllowed(&table.allow);
+        };
+        RouteLookupResult::Route(RouteMatch {
             area,
             route: &area.routes[*index],
             path_values: matched.params.iter().map(|(_, value)| value).collect(),
@@ -192,12 +200,12 @@ impl Snapshot {
     /// Returns the version of an area on trial; `None` if there is none. It has no routes of its
     /// own: the live version's manifest decides which requests are valid.
     #[must_use]
-    pub fn trial(&self, name: &str) -> Option<&Arc<OnTrial>> {
+    pub fn trial(&self, name: &str) -> Option<&Arc<VersionOnTrial>> {
         self.trials.get(name)
     }
 
     /// Returns every version on trial.
-    pub fn trials(&self) -> impl Iterator<Item = &Arc<OnTrial>> {
+    pub fn trials(&self) -> impl Iterator<Item = &Arc<VersionOnTrial>> {
         self.trials.values()
     }
 
@@ -315,7 +323,12 @@ impl SnapshotBuilder {
             return Ok(*index);
         }
         let index = self.tables.len();
-        self.paths.insert(key.clone(), index).map_err(|error| taken(error.to_string()))?;
+        let conflict = |error: matchit::InsertError| RegistryError::PathConflict {
+            path: path.to_owned(),
+            area: area.manifest.name.clone(),
+            error: error.to_string(),
+        };
+        self.paths.insert(key.clone(), index).map_err(conflict)?;
         self.by_key.insert(key, index);
         self.tables.push(MethodTable::default());
         Ok(index)

@@ -52,7 +52,7 @@ fn registry() -> Registry {
     Registry::new(host(), ContractLimits::default(), LimitsByArea::default())
 }
 
-fn install(registry: &Registry, manifest: Manifest) -> Result<LiveChange, RegistryError> {
+fn install(registry: &Registry, manifest: Manifest) -> Result<LiveVersionChange, RegistryError> {
     let (area, version) = (manifest.name.clone(), registry.compile(loaded(manifest))?);
     let plan = registry.plan(&area, AreaTargetState::Live(&version))?;
     Ok(registry.activate(plan).expect("nobody else changes it"))
@@ -80,11 +80,11 @@ fn one_note() -> Route {
 
 fn found(registry: &Registry, method: Option<Method>, path: &str) -> String {
     match registry.snapshot().route(method, path) {
-        RouteLookup::Route(found) => {
+        RouteLookupResult::Route(found) => {
             format!("{} {}", found.route.route.operation_id, found.path_values.join(","))
         }
-        RouteLookup::MethodNotAllowed(allow) => format!("405 {allow}"),
-        RouteLookup::Nothing => "404".into(),
+        RouteLookupResult::MethodNotAllowed(allow) => format!("405 {allow}"),
+        RouteLookupResult::Nothing => "404".into(),
     }
 }
 
@@ -281,7 +281,10 @@ fn a_get_that_writes_answers_to_no_head_and_the_document_tells_of_links() {
     let routes = vec![by_link(LinkHolder::SameSession, true)];
     install(&registry, manifest("notes", routes)).unwrap();
     let snapshot = registry.snapshot();
-    assert!(matches!(snapshot.route(None, "/v1/come-back"), RouteLookup::MethodNotAllowed("GET")));
+    assert!(matches!(
+        snapshot.route(None, "/v1/come-back"),
+        RouteLookupResult::MethodNotAllowed("GET")
+    ));
     let links = &snapshot.area("notes").unwrap().scope.links;
     assert_eq!(links["come_back"], LinkHolder::SameSession);
     let document = &snapshot.openapi("https://a.example").value;

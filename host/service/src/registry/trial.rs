@@ -14,12 +14,12 @@ use tokio::sync::Notify;
 
 use super::AreaVersion;
 use super::compared::ShadowComparison;
-use assurance_contract::RouteContract;
+use assurance_contract::CompiledRoute;
 use assurance_core::domain::trial::Trial;
 
 /// A version on trial next to the live one, with the statistics of both.
 #[derive(Debug)]
-pub struct OnTrial {
+pub struct VersionOnTrial {
     /// Mode, share and workspaces that operators chose for the trial.
     pub trial: Trial,
     /// The area's version that is on trial.
@@ -28,11 +28,11 @@ pub struct OnTrial {
     pub figures: Arc<TrialStats>,
 }
 
-impl OnTrial {
+impl VersionOnTrial {
     /// Returns the route of the version on trial for an operation; `None` if the version does not
     /// have the operation.
     #[must_use]
-    pub fn route(&self, operation: &str) -> Option<&RouteContract> {
+    pub fn route(&self, operation: &str) -> Option<&CompiledRoute> {
         self.version.routes.iter().find(|contract| contract.route.operation_id == operation)
     }
 }
@@ -41,9 +41,9 @@ impl OnTrial {
 #[derive(Debug, Default)]
 pub struct TrialStats {
     /// Counters of the live version's calls.
-    pub live: TrialSide,
+    pub live: TrialSideCounters,
     /// Counters of the calls of the version on trial.
-    pub candidate: TrialSide,
+    pub candidate: TrialSideCounters,
     /// Differences between the responses of a shadow version and the live version.
     pub compared: Arc<ShadowComparison>,
     failure: Notify,
@@ -63,7 +63,7 @@ impl TrialStats {
 
 /// Counters of one version's calls during a trial.
 #[derive(Default)]
-pub struct TrialSide(Mutex<CallCounters>);
+pub struct TrialSideCounters(Mutex<CallCounters>);
 
 #[derive(Default)]
 struct CallCounters {
@@ -73,7 +73,7 @@ struct CallCounters {
     took: BTreeMap<String, DDSketch>,
 }
 
-impl TrialSide {
+impl TrialSideCounters {
     /// Counts a request that got a response, with its latency.
     pub fn answered(&self, operation: &str, took: Duration, failed: bool) {
         let mut calls = self.0.lock();
@@ -94,7 +94,7 @@ impl TrialSide {
 
     /// Returns the present statistics of the version's calls.
     #[must_use]
-    pub fn stats(&self) -> SideStats {
+    pub fn stats(&self) -> TrialSideStats {
         let calls = self.0.lock();
         let of = |(operation, sketch): (&String, &DDSketch)| {
             let quantile = |q| sketch.quantile(q).ok().flatten().unwrap_or_default() * 1_000.0;
@@ -102,7 +102,7 @@ impl TrialSide {
             (operation.clone(), LatencySummary { calls, p50_ms, p99_ms })
         };
         let operations = calls.took.iter().map(of).collect();
-        SideStats { calls: calls.ended, faults: calls.failed, operations }
+        TrialSideStats { calls: calls.ended, faults: calls.failed, operations }
     }
 }
 
@@ -113,7 +113,7 @@ impl CallCounters {
     }
 }
 
-impl fmt::Debug for TrialSide {
+impl fmt::Debug for TrialSideCounters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.stats().fmt(f)
     }
@@ -121,7 +121,8 @@ impl fmt::Debug for TrialSide {
 
 /// Statistics of one version's calls.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, JsonSchema)]
-pub struct SideStats {
+#[schemars(rename = "SideStats")]
+pub struct TrialSideStats {
     /// Number of requests and job runs.
     pub calls: u64,
     /// Number of calls that failed by the version's own fault, or were refused for want of an
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_calls_showed_is_told_by_operation() {
-        let side = TrialSide::default();
+        let side = TrialSideCounters::default();
         for n in 1..=100_u64 {
             side.answered("list_notes", Duration::from_millis(n), n > 98);
         }

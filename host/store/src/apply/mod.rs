@@ -14,11 +14,11 @@ pub(crate) mod sqlite;
 use std::collections::BTreeMap;
 
 use super::blobs::StoredBlob;
-use super::connection::{Connection, Raw};
+use super::connection::{Connection, DriverConnection};
 use super::error::Error;
 use super::idempotency::StoredReply;
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::job::{EventFanOut, JobEnd, NewJob};
+use assurance_core::domain::job::{EventDeliveryPerDocument, JobRunEnd, NewJob};
 use assurance_core::domain::sealed::StoredSecret;
 use assurance_core::domain::time::Timestamp;
 
@@ -45,7 +45,7 @@ pub struct Effects {
     /// Jobs to add to the queue.
     pub jobs: Vec<NewJob>,
     /// Jobs that deliver an event if a document of the workspace requests it.
-    pub deliveries: Vec<EventFanOut>,
+    pub deliveries: Vec<EventDeliveryPerDocument>,
     /// Encrypted secrets to store, by name; `None` deletes the secret.
     pub secrets: Vec<(String, Option<StoredSecret>)>,
     /// Blobs to store, by name; `None` deletes the blob.
@@ -53,7 +53,7 @@ pub struct Effects {
     /// Response to store for the request's idempotency key.
     pub reply: Option<StoredReply>,
     /// New states of the jobs that the call runs.
-    pub job_ends: Vec<JobEnd>,
+    pub job_ends: Vec<JobRunEnd>,
 }
 
 /// A document that the call read, or found missing.
@@ -230,7 +230,11 @@ pub async fn apply(
     let enqueued = unchecked.len() as u64;
     effects.jobs.extend(unchecked.into_iter().map(|delivery| delivery.job));
     match connection.raw() {
-        Raw::Sqlite(_) => Ok(enqueued + sqlite::apply(connection, &effects, "").await?),
-        Raw::Postgres(_) => Ok(enqueued + postgres::apply(connection, effects, within).await?),
+        DriverConnection::Sqlite(_) => {
+            Ok(enqueued + sqlite::apply(connection, &effects, "").await?)
+        }
+        DriverConnection::Postgres(_) => {
+            Ok(enqueued + postgres::apply(connection, effects, within).await?)
+        }
     }
 }

@@ -16,7 +16,7 @@ use super::super::error::Error;
 use super::super::sql::{Sql, SqlParameter, each_row};
 use super::super::{gates::gate_key, idempotency::StoredReply, jobs::push_end};
 use super::{CollectionEffects, CommitMode, DocumentDelete, Effects, ReadDocument};
-use assurance_core::domain::job::{JobEnd, NewJob};
+use assurance_core::domain::job::{JobRunEnd, NewJob};
 
 /// Writes all effects of a call by one statement. Returns the number of
 /// requested deliveries that were enqueued.
@@ -61,7 +61,7 @@ fn statement(effects: Effects, within: CommitMode) -> Sql {
 const AS_GIVEN: &str = "u.id, u.payload, u.resource_id";
 /// SQL expressions of id, payload and resource for the job of one document that
 /// requests an event; see
-/// [`EventFanOut`](assurance_core::domain::job::EventFanOut).
+/// [`EventDeliveryPerDocument`](assurance_core::domain::job::EventDeliveryPerDocument).
 const FOR_EACH_DOCUMENT: &str = "(left(u.id::text, 30) || lpad(to_hex(row_number() OVER \
      (PARTITION BY u.id ORDER BY d.id) - 1), 6, '0'))::uuid, left(u.payload, -1) || \
      ',\"requested_by\":' || to_json(d.id)::text || '}', \
@@ -397,7 +397,7 @@ impl CteBuilder {
 
     /// Writes the CTE that ends the run of some jobs, the `number`th of the
     /// statement.
-    fn job_end(&mut self, number: usize, end: &JobEnd, effects: &Effects) {
+    fn job_end(&mut self, number: usize, end: &JobRunEnd, effects: &Effects) {
         self.sql.push(&format!(", ended_{number} AS ("));
         push_end(&mut self.sql, end, effects.now);
         self.sql.push(" RETURNING 1)");

@@ -6,7 +6,7 @@ use futures::TryStreamExt;
 use sqlx::Either;
 
 use super::super::Backend;
-use super::super::connection::{Connection, Raw};
+use super::super::connection::{Connection, DriverConnection};
 use super::super::error::Error;
 use super::super::idempotency::StoredReply;
 use super::super::jobs::{self, ROWS_PER_INSERT};
@@ -15,7 +15,7 @@ use super::{
     CollectionEffects, DocumentDelete, DocumentInsert, DocumentUpdate, Effects, ReadBlob,
     ReadDocument,
 };
-use assurance_core::domain::job::{EventFanOut, RequestedEventsField};
+use assurance_core::domain::job::{EventDeliveryPerDocument, RequestedEventsField};
 use assurance_core::domain::sealed::StoredSecret;
 
 /// Maximum number of rows in one statement. Each number of rows has its own
@@ -122,7 +122,7 @@ impl Script {
     async fn run(&mut self, connection: &mut Connection) -> Result<(), Error> {
         let sql = std::mem::replace(&mut self.sql, Sql::new(Backend::Sqlite, ""));
         let expected = std::mem::take(&mut self.expected);
-        let Raw::Sqlite(c) = connection.raw() else { return Ok(()) };
+        let DriverConnection::Sqlite(c) = connection.raw() else { return Ok(()) };
         if expected.is_empty() {
             return Ok(());
         }
@@ -246,7 +246,7 @@ impl Script {
     /// Adds the statement that enqueues a delivery of an event for each document
     /// that requests it. Most documents do not contain its name; a backslash
     /// may stand for a part of it.
-    fn deliver(&mut self, delivery: &EventFanOut, effects: &Effects) {
+    fn deliver(&mut self, delivery: &EventDeliveryPerDocument, effects: &Effects) {
         let (job, RequestedEventsField { collection, member }) =
             (&delivery.job, &delivery.requests);
         let sql = self.begin(

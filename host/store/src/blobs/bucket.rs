@@ -8,7 +8,7 @@ use object_store::client::StaticCredentialProvider;
 use object_store::prefix::PrefixStore;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 
-use assurance_core::config::credentials::AccessKey;
+use assurance_core::config::credentials::S3AccessKey;
 
 /// Maximum time to open a connection to the S3-compatible service.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -43,7 +43,7 @@ pub struct Bucket {
     pub allow_http: bool,
     /// Credentials for the bucket; `None`: those of the `AWS_…` variables or of
     /// the machine's role.
-    pub key: Option<AccessKey>,
+    pub key: Option<S3AccessKey>,
 }
 
 impl Bucket {
@@ -97,7 +97,7 @@ fn retries() -> RetryConfig {
     RetryConfig { backoff, max_retries: RETRIES, retry_timeout: RETRY_FOR }
 }
 
-fn credential(key: &AccessKey) -> AwsCredential {
+fn credential(key: &S3AccessKey) -> AwsCredential {
     AwsCredential {
         key_id: key.id.clone(),
         secret_key: key.secret.reveal().to_owned(),

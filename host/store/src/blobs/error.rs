@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use super::super::error::Error;
-use super::BlobLocation;
+use super::BlobStoreLocation;
 
 impl From<object_store::Error> for Error {
     fn from(failed: object_store::Error) -> Self {
@@ -19,15 +19,15 @@ pub(super) fn of_writer(failed: &std::io::Error) -> Error {
 
 /// Returns the error for a blob folder or bucket that cannot be used; the
 /// message includes the fix.
-pub(super) fn unusable(place: &BlobLocation, failed: &object_store::Error) -> Error {
+pub(super) fn unusable(place: &BlobStoreLocation, failed: &object_store::Error) -> Error {
     let said = message_with_cause(failed);
     let text = match place {
-        BlobLocation::Folder(folder) => format!(
+        BlobStoreLocation::Folder(folder) => format!(
             "the folder {} cannot be used: {said}; make it this user's to write, or name another \
              in blobs.dir",
             folder.display()
         ),
-        BlobLocation::Bucket(bucket) => {
+        BlobStoreLocation::Bucket(bucket) => {
             format!("the bucket {:?} cannot be used: {said}; {}", bucket.name, way_out(failed))
         }
     };

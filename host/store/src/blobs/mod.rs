@@ -38,7 +38,7 @@ const EMPTY_PREFIX: &str = "nothing";
 
 /// Configured location of the blob store.
 #[derive(Clone, Debug)]
-pub enum BlobLocation {
+pub enum BlobStoreLocation {
     /// A folder on this machine; created if it is missing.
     Folder(PathBuf),
     /// An existing bucket of an S3-compatible service.
@@ -49,7 +49,7 @@ pub enum BlobLocation {
 #[derive(Clone, Debug)]
 pub struct Blobs {
     objects: Arc<dyn ObjectStore>,
-    place: Arc<BlobLocation>,
+    place: Arc<BlobStoreLocation>,
 }
 
 /// Location and checksum of a written blob, as its database row has them.
@@ -66,10 +66,10 @@ pub struct StoredBlob {
 impl Blobs {
     /// Opens the blob store: creates the folder, or a client for the bucket.
     /// Sends no request to the bucket.
-    pub fn open(place: &BlobLocation) -> Result<Self, Error> {
+    pub fn open(place: &BlobStoreLocation) -> Result<Self, Error> {
         let opened = match place {
-            BlobLocation::Folder(folder) => open_folder(folder),
-            BlobLocation::Bucket(bucket) => bucket.connect(),
+            BlobStoreLocation::Folder(folder) => open_folder(folder),
+            BlobStoreLocation::Bucket(bucket) => bucket.connect(),
         };
         let objects = opened.map_err(|failed| error::unusable(place, &failed))?;
         Ok(Self { objects, place: Arc::new(place.clone()) })

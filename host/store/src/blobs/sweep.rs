@@ -9,9 +9,9 @@ use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 
 use super::super::Store;
-use super::super::connection::{Connection, Raw};
+use super::super::connection::{Connection, DriverConnection};
 use super::super::error::Error;
-use super::BlobLocation;
+use super::BlobStoreLocation;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
 
@@ -65,7 +65,7 @@ async fn delete_unreferenced(store: &Store, objects: Vec<Path>) -> Result<u64, E
 /// folder. The blob store does not list them. Returns their number; a bucket has
 /// none.
 pub async fn sweep_partial(store: &Store, written_before: Timestamp) -> Result<u64, Error> {
-    let BlobLocation::Folder(folder) = &*store.0.blobs.place else { return Ok(0) };
+    let BlobStoreLocation::Folder(folder) = &*store.0.blobs.place else { return Ok(0) };
     let folder = folder.clone();
     let swept = tokio::task::spawn_blocking(move || sweep_folder(&folder, written_before)).await;
     swept.map_err(io::Error::other).flatten().map_err(|error| Error::Blobs(error.into()))
@@ -130,7 +130,7 @@ fn is_ours(object: &Path) -> bool {
 async fn named(connection: &mut Connection, objects: &[String]) -> Result<Vec<String>, Error> {
     let list = serde_json::to_string(objects).unwrap_or_default();
     Ok(match connection.raw() {
-        Raw::Sqlite(c) => {
+        DriverConnection::Sqlite(c) => {
             sqlx::query_scalar(
                 "SELECT object FROM blobs WHERE object IN (SELECT value FROM json_each($1)) \
                  UNION ALL SELECT object FROM area_versions \
@@ -140,7 +140,7 @@ async fn named(connection: &mut Connection, objects: &[String]) -> Result<Vec<St
             .fetch_all(c)
             .await?
         }
-        Raw::Postgres(c) => {
+        DriverConnection::Postgres(c) => {
             sqlx::query_scalar(
                 "SELECT object FROM blobs WHERE object = ANY($1) \
                  UNION ALL SELECT object FROM area_versions WHERE object = ANY($1)",
@@ -161,7 +161,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_killed_process_left_half_written_is_deleted_after_a_time() {
         let fresh = fresh(Backend::Sqlite).await.unwrap();
-        let BlobLocation::Folder(root) = &fresh.settings.blobs else { unreachable!() };
+        let BlobStoreLocation::Folder(root) = &fresh.settings.blobs else { unreachable!() };
         let name = "0".repeat(NAME_DIGITS);
         let folder = root.join("01939f1a-0000-7000-8000-000000000000/uploads");
         fs::create_dir_all(&folder).unwrap();

@@ -7,14 +7,14 @@ use super::Backend;
 use super::connection::{Connection, execute, fetch_all, fetch_optional, optional_scalar};
 use super::error::{Error, changed_or, parsed};
 use super::trials;
-use assurance_core::domain::deployment::{Deployment, LivePointer, VersionStage};
+use assurance_core::domain::deployment::{LivePointer, StoredVersion, VersionStage};
 use assurance_core::domain::time::Timestamp;
 
 /// PostgreSQL channel that notifies all nodes of a changed live pointer or
 /// trial of an area.
 pub(super) const CHANNEL: &str = "assurance_live_areas";
 
-type Row = (
+type VersionRow = (
     i64,
     String,
     String,
@@ -57,7 +57,7 @@ macro_rules! pointers {
 /// live if there is one.
 pub async fn insert(
     connection: &mut Connection,
-    version: &Deployment,
+    version: &StoredVersion,
     manifest: &str,
 ) -> Result<(), Error> {
     execute!(
@@ -89,8 +89,8 @@ pub async fn find(
     connection: &mut Connection,
     area: &str,
     digest: &str,
-) -> Result<Option<Deployment>, Error> {
-    let row: Option<Row> =
+) -> Result<Option<StoredVersion>, Error> {
+    let row: Option<VersionRow> =
         fetch_optional!(connection, versions!("WHERE area = $1 AND digest = $2"), area, digest);
     row.map(deployment).transpose()
 }
@@ -102,12 +102,12 @@ pub async fn matching(
     area: &str,
     named: &str,
     limit: u32,
-) -> Result<Vec<Deployment>, Error> {
+) -> Result<Vec<StoredVersion>, Error> {
     let sql = versions!(
         "WHERE area = $1 AND (version = $2 OR substr(digest, 1, length($2)) = lower($2)) \
          ORDER BY number DESC LIMIT $3"
     );
-    let rows: Vec<Row> = fetch_all!(connection, sql, area, named, i64::from(limit));
+    let rows: Vec<VersionRow> = fetch_all!(connection, sql, area, named, i64::from(limit));
     rows.into_iter().map(deployment).collect()
 }
 
@@ -128,21 +128,21 @@ pub async fn history(
     area: &str,
     before: i64,
     limit: u32,
-) -> Result<Vec<Deployment>, Error> {
+) -> Result<Vec<StoredVersion>, Error> {
     let sql = versions!("WHERE area = $1 AND number < $2 ORDER BY number DESC LIMIT $3");
-    let rows: Vec<Row> = fetch_all!(connection, sql, area, before, i64::from(limit));
+    let rows: Vec<VersionRow> = fetch_all!(connection, sql, area, before, i64::from(limit));
     rows.into_iter().map(deployment).collect()
 }
 
 /// Lists all versions of all areas that are live or can be activated at once,
 /// oldest first.
-pub async fn current(connection: &mut Connection) -> Result<Vec<Deployment>, Error> {
+pub async fn current(connection: &mut Connection) -> Result<Vec<StoredVersion>, Error> {
     let sql = versions!(
         "WHERE stage NOT IN ('retired', 'withdrawn') OR EXISTS (SELECT 1 FROM live_areas l \
          WHERE l.area = area_versions.area AND l.previous = area_versions.digest) \
          ORDER BY number"
     );
-    let rows: Vec<Row> = fetch_all!(connection, sql);
+    let rows: Vec<VersionRow> = fetch_all!(connection, sql);
     rows.into_iter().map(deployment).collect()
 }
 
@@ -303,8 +303,8 @@ pub(super) async fn notify(connection: &mut Connection, area: &str) -> Result<()
     Ok(())
 }
 
-fn deployment(row: Row) -> Result<Deployment, Error> {
-    Ok(Deployment {
+fn deployment(row: VersionRow) -> Result<StoredVersion, Error> {
+    Ok(StoredVersion {
         number: row.0,
         area: row.1,
         digest: row.2,

@@ -104,7 +104,7 @@ on_both! {
 
     async fn an_approval_is_given_once_and_stays_with_the_version(store: &Store) {
         let mut connection = store.writer().await.unwrap();
-        let waiting = Deployment { stage: VersionStage::AwaitingApproval, ..version("a") };
+        let waiting = StoredVersion { stage: VersionStage::AwaitingApproval, ..version("a") };
         insert(&mut connection, &waiting, "{}").await.unwrap();
         let at = Timestamp(9);
         assert!(approve(&mut connection, "notes", "a", "bob", at).await.unwrap());

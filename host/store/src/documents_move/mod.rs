@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sqlx::PgConnection;
 
-use super::connection::{Connection, Raw};
+use super::connection::{Connection, DriverConnection};
 use super::error::Error;
 use super::{Backend, Store};
 
@@ -38,8 +38,8 @@ pub struct MoveProgress {
 /// The database does not respond.
 pub async fn progress(connection: &mut Connection) -> Result<Option<MoveProgress>, Error> {
     match connection.raw() {
-        Raw::Sqlite(_) => Ok(None),
-        Raw::Postgres(c) => progress_of(c).await,
+        DriverConnection::Sqlite(_) => Ok(None),
+        DriverConnection::Postgres(c) => progress_of(c).await,
     }
 }
 

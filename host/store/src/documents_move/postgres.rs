@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::super::collections::{self, try_lock};
 use super::super::error::Error;
-use super::super::{Databases, Store};
+use super::super::{ConnectionPools, Store};
 use super::{MoveProgress, progress, progress_of};
 
 /// Key of the advisory lock of the node that moves documents.
@@ -50,7 +50,7 @@ pub(super) async fn run(store: &Store) -> Result<(), Error> {
     while is_pending(store).await? {
         // A connection of its own: the move takes none from requests, and its
         // end releases the locks.
-        let Databases::Postgres { options, .. } = &store.0.databases else { return Ok(()) };
+        let ConnectionPools::Postgres { options, .. } = &store.0.databases else { return Ok(()) };
         let mut c = options.connect().await?;
         if try_lock(&mut c, LOCK).await? {
             move_all(&mut c).await?;

@@ -15,7 +15,7 @@ use super::super::connection::Connection;
 use super::super::documents::{CollectionKey, get};
 use super::*;
 use crate::testing::{TestStore, execute, prepared, rows};
-use crate::{CollectionScope, collections, migrations};
+use crate::{AccessibleCollection, collections, migrations};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 use assurance_core::domain::time::Timestamp;
@@ -26,12 +26,12 @@ const WORKSPACE: uuid::Uuid = uuid::Uuid::from_u128(7);
 /// Documents of each of the collections `a.b`, `a.c` and `x.y`.
 const DOCUMENTS: u32 = 2_000;
 
-fn scope(name: &str) -> CollectionScope {
-    CollectionScope {
+fn scope(name: &str) -> AccessibleCollection {
+    AccessibleCollection {
         full_name: name.into(),
         fields: [("n".to_owned(), FieldKind::Integer)].into(),
         indexes: vec![IndexSpec { fields: vec!["n".into()], unique: true }],
-        ..CollectionScope::default()
+        ..AccessibleCollection::default()
     }
 }
 

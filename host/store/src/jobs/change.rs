@@ -3,7 +3,7 @@
 use super::super::connection::{Connection, on, scalar};
 use super::super::error::Error;
 use assurance_core::domain::id::{JobId, WorkspaceId};
-use assurance_core::domain::queue::{JobAction, JobChange};
+use assurance_core::domain::queue::{JobAction, MemberJobChange};
 use assurance_core::domain::time::Timestamp;
 
 /// Retries or cancels a job, as a member requested. Returns [`Error::RunAgain`]
@@ -12,7 +12,7 @@ use assurance_core::domain::time::Timestamp;
 pub async fn change(
     connection: &mut Connection,
     workspace: WorkspaceId,
-    change: &JobChange,
+    change: &MemberJobChange,
     now: Timestamp,
 ) -> Result<(), Error> {
     let changed = on!(connection, c => {

@@ -6,13 +6,13 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::super::Backend;
-use super::super::connection::{Connection, Raw, execute, optional_scalar};
+use super::super::connection::{Connection, DriverConnection, execute, optional_scalar};
 use super::super::error::{Error, parsed};
 use super::super::sql::from_row;
 use super::count;
 use super::flows::{listed, resource_key};
 use assurance_core::domain::id::{JobId, WorkspaceId};
-use assurance_core::domain::job::{JobFlow, Lane, LeasedJob, NewJob};
+use assurance_core::domain::job::{JobFairnessKey, Lane, LeasedJob, NewJob};
 use assurance_core::domain::time::Timestamp;
 
 /// A dispatcher's request for jobs of a lane.
@@ -21,7 +21,7 @@ pub struct ClaimRequest<'a> {
     /// Lane to claim jobs from.
     pub lane: Lane,
     /// Flows to claim from, each with the maximum number of jobs.
-    pub flows: &'a [(JobFlow, u32)],
+    pub flows: &'a [(JobFairnessKey, u32)],
     /// Areas whose jobs this process runs; jobs of other areas are not claimed.
     pub areas: &'a [String],
     /// Id of the claiming process, whose heartbeat must not have expired.
@@ -69,7 +69,7 @@ pub async fn claim(
 ) -> Result<Vec<LeasedJob>, Error> {
     let areas = listed(claim.areas);
     let rows: Vec<Row> = match connection.raw() {
-        Raw::Sqlite(c) => {
+        DriverConnection::Sqlite(c) => {
             let sql = claim_sqlite(claim.flows.len());
             let mut query = sqlx::query_as(AssertSqlSafe(sql))
                 .bind(claim.lease)
@@ -85,7 +85,7 @@ pub async fn claim(
             }
             query.fetch_all(c).await?
         }
-        Raw::Postgres(c) => {
+        DriverConnection::Postgres(c) => {
             let flows = claim.flows.iter();
             let workspaces: Vec<Uuid> = flows.clone().map(|(flow, _)| flow.workspace.0).collect();
             let resources: Vec<Uuid> =
@@ -157,12 +157,12 @@ pub async fn next_due(
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Error> {
     let sql = match connection.raw() {
-        Raw::Sqlite(_) => {
+        DriverConnection::Sqlite(_) => {
             "SELECT available_at FROM jobs WHERE lane = $1 AND available_at > $3 \
              AND status IN ('queued', 'retrying') AND instr($2, ',' || area || ',') > 0 \
              ORDER BY available_at LIMIT 1"
         }
-        Raw::Postgres(_) => {
+        DriverConnection::Postgres(_) => {
             "SELECT available_at FROM jobs WHERE lane = $1 AND available_at > $3 \
              AND status IN ('queued', 'retrying') AND strpos($2, ',' || area || ',') > 0 \
              ORDER BY available_at LIMIT 1"

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, HashSet};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::super::connection::{Connection, Raw, fetch_all};
+use super::super::connection::{Connection, DriverConnection, fetch_all};
 use super::super::error::Error;
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::job::{JobFlow, Lane};
+use assurance_core::domain::job::{JobFairnessKey, Lane};
 use assurance_core::domain::time::Timestamp;
 
 /// Maximum number of waiting jobs that [`oldest`] returns.
@@ -34,7 +34,7 @@ const FLOWS_PER_WORKSPACE: usize = 2_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PendingJob {
     /// Workspace and resource that the waiting job belongs to.
-    pub flow: JobFlow,
+    pub flow: JobFairnessKey,
     /// Earliest time at which the waiting job runs.
     pub available_at: Timestamp,
 }
@@ -48,14 +48,14 @@ pub struct FlowWalk {
     position: Option<WalkPosition>,
     /// Last flow that was read of each workspace whose other flows follow in the
     /// next walk.
-    left: BTreeMap<WorkspaceId, JobFlow>,
+    left: BTreeMap<WorkspaceId, JobFairnessKey>,
 }
 
 /// Position between two pages of a walk through the flows of a lane.
 #[derive(Clone, Copy, Debug)]
 struct WalkPosition {
     /// Flow after which the next page begins.
-    after: JobFlow,
+    after: JobFairnessKey,
     /// Number of flows of the workspace of `after` that the walk has read.
     flows: usize,
     /// Number of flows with due jobs of the workspace of `after` that the walk
@@ -94,7 +94,7 @@ impl FlowWalk {
     fn position_after(
         &mut self,
         from: Option<WalkPosition>,
-        last: JobFlow,
+        last: JobFairnessKey,
         rows: &[FlowRow],
     ) -> WalkPosition {
         let workspace = last.workspace;
@@ -121,15 +121,15 @@ impl FlowWalk {
 }
 
 /// Returns the position after all flows of a workspace: no resource is greater.
-fn end_of(workspace: WorkspaceId) -> JobFlow {
-    JobFlow { workspace, resource: Some(Uuid::max()) }
+fn end_of(workspace: WorkspaceId) -> JobFairnessKey {
+    JobFairnessKey { workspace, resource: Some(Uuid::max()) }
 }
 
 /// Returns the flow of a workspace and a resource; a resource of zeros means
 /// none.
-fn flow(workspace: Uuid, resource: Uuid) -> JobFlow {
+fn flow(workspace: Uuid, resource: Uuid) -> JobFairnessKey {
     let resource = Some(resource).filter(|resource| !resource.is_nil());
-    JobFlow { workspace: WorkspaceId(workspace), resource }
+    JobFairnessKey { workspace: WorkspaceId(workspace), resource }
 }
 
 /// Returns the first [`OLDEST`] waiting jobs of a lane and these areas, by
@@ -141,8 +141,8 @@ pub async fn oldest(
 ) -> Result<Vec<PendingJob>, Error> {
     let listed_areas = listed(areas);
     let is_listed = match connection.raw() {
-        Raw::Sqlite(_) => "instr($2, ',' || area || ',') > 0",
-        Raw::Postgres(_) => "strpos($2, ',' || area || ',') > 0",
+        DriverConnection::Sqlite(_) => "instr($2, ',' || area || ',') > 0",
+        DriverConnection::Postgres(_) => "strpos($2, ',' || area || ',') > 0",
     };
     let sql = format!(
         "SELECT workspace_id, resource_id, available_at FROM jobs \
@@ -152,7 +152,7 @@ pub async fn oldest(
     let rows: Vec<(Uuid, Option<Uuid>, i64)> =
         fetch_all!(connection, AssertSqlSafe(sql), lane.as_str(), &listed_areas);
     let job = |(workspace, resource, at)| PendingJob {
-        flow: JobFlow { workspace: WorkspaceId(workspace), resource },
+        flow: JobFairnessKey { workspace: WorkspaceId(workspace), resource },
         available_at: Timestamp(at),
     };
     Ok(rows.into_iter().map(job).collect())
@@ -168,8 +168,8 @@ pub async fn walk(
     now: Timestamp,
 ) -> Result<Vec<PendingJob>, Error> {
     let sql = match connection.raw() {
-        Raw::Sqlite(_) => walk_sqlite(),
-        Raw::Postgres(_) => walk_postgres(),
+        DriverConnection::Sqlite(_) => walk_sqlite(),
+        DriverConnection::Postgres(_) => walk_postgres(),
     };
     let from = walk.position.map(|from| from.after);
     let workspace = from.map_or(Uuid::nil(), |after| after.workspace.0);

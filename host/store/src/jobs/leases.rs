@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::super::connection::{Connection, Raw, execute};
+use super::super::connection::{Connection, DriverConnection, execute};
 use super::super::error::Error;
 use super::super::sql::DATABASE_NOW;
 use assurance_core::domain::time::Timestamp;
@@ -15,7 +15,7 @@ const MAX_LOST_WORKERS: i64 = 3;
 /// PostgreSQL, because the clocks of machines differ; otherwise this process's
 /// clock.
 pub async fn lease_clock(connection: &mut Connection, own: Timestamp) -> Result<Timestamp, Error> {
-    let Raw::Postgres(connection) = connection.raw() else { return Ok(own) };
+    let DriverConnection::Postgres(connection) = connection.raw() else { return Ok(own) };
     let statement = format!("SELECT {DATABASE_NOW}");
     let now = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(connection).await?;
     Ok(Timestamp(now))

@@ -16,10 +16,10 @@ mod view;
 mod waiting;
 
 use super::Backend;
-use super::connection::{Connection, Raw, execute};
+use super::connection::{Connection, DriverConnection, execute};
 use super::error::Error;
 use super::sql::Sql;
-use assurance_core::domain::job::{JobEnd, JobEndKind, JobProgress, NewJob};
+use assurance_core::domain::job::{JobProgress, JobRunEnd, JobRunEndKind, NewJob};
 use assurance_core::domain::time::Timestamp;
 
 pub use change::{change, is_superseded};
@@ -29,7 +29,7 @@ pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
 pub use view::{
     LaneDepth, depths, failed, find, loads, overview, page, progress_of, refresh_statistics,
 };
-pub(super) use waiting::WaitingJobs;
+pub(super) use waiting::WaitingJobCounts;
 
 /// Maximum number of jobs that one statement inserts. Each has 13 values, so
 /// the number of parameters is well below both databases' limits.
@@ -54,10 +54,10 @@ pub async fn insert(
         let mut sql = Sql::new(connection.backend(), "");
         push_insert(&mut sql, rows, now);
         match connection.raw() {
-            Raw::Sqlite(c) => {
+            DriverConnection::Sqlite(c) => {
                 sql.sqlite()?.execute(c).await?;
             }
-            Raw::Postgres(c) => {
+            DriverConnection::Postgres(c) => {
                 sql.postgres()?.execute(c).await?;
             }
         }
@@ -116,19 +116,23 @@ fn push_values(sql: &mut Sql, job: &NewJob, now: Timestamp) {
 
 /// Ends a run of jobs. Returns [`Error::LeaseLost`] if one of them does not have
 /// the run's lease any more.
-pub async fn end(connection: &mut Connection, end: &JobEnd, now: Timestamp) -> Result<(), Error> {
+pub async fn end(
+    connection: &mut Connection,
+    end: &JobRunEnd,
+    now: Timestamp,
+) -> Result<(), Error> {
     let mut sql = Sql::new(connection.backend(), "");
     push_end(&mut sql, end, now);
     let ended = match connection.raw() {
-        Raw::Sqlite(c) => sql.sqlite()?.execute(c).await?.rows_affected(),
-        Raw::Postgres(c) => sql.postgres()?.execute(c).await?.rows_affected(),
+        DriverConnection::Sqlite(c) => sql.sqlite()?.execute(c).await?.rows_affected(),
+        DriverConnection::Postgres(c) => sql.postgres()?.execute(c).await?.rows_affected(),
     };
     if ended == end.jobs.len() as u64 { Ok(()) } else { Err(Error::LeaseLost) }
 }
 
 /// Appends the statement that ends a run. It does not change jobs that do not
 /// have the run's lease any more.
-pub(super) fn push_end(sql: &mut Sql, end: &JobEnd, now: Timestamp) {
+pub(super) fn push_end(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
     let released = "lease_id = NULL, worker_id = NULL, updated_at = ";
     if end.how.deletes() {
         sql.push("DELETE FROM jobs");
@@ -136,36 +140,36 @@ pub(super) fn push_end(sql: &mut Sql, end: &JobEnd, now: Timestamp) {
         sql.push("UPDATE jobs SET ");
     }
     match &end.how {
-        JobEndKind::Done { keep: false } => {}
-        JobEndKind::Done { keep: true } => {
+        JobRunEndKind::Done { keep: false } => {}
+        JobRunEndKind::Done { keep: true } => {
             sql.push("status = 'succeeded', last_error = NULL, ").push(released).bind(now.0);
         }
-        JobEndKind::Continue { checkpoint, requeue: false } => {
+        JobRunEndKind::Continue { checkpoint, requeue: false } => {
             sql.push("checkpoint = ").bind(checkpoint.as_str());
             sql.push(", updated_at = ").bind(now.0);
         }
-        JobEndKind::Continue { checkpoint, requeue: true } => {
+        JobRunEndKind::Continue { checkpoint, requeue: true } => {
             sql.push("status = 'queued', attempts = attempts - 1, checkpoint = ");
             sql.bind(checkpoint.as_str()).push(", available_at = ").bind(now.0);
             sql.push(", ").push(released).bind(now.0);
         }
-        JobEndKind::Retry { at, error } => {
+        JobRunEndKind::Retry { at, error } => {
             sql.push("status = 'retrying', available_at = ").bind(at.0);
             sql.push(", last_error = ").bind(error.as_str());
             sql.push(", ").push(released).bind(now.0);
         }
-        JobEndKind::Release { at } => {
+        JobRunEndKind::Release { at } => {
             sql.push(
                 "status = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'queued' END, \
                  attempts = attempts - 1, available_at = ",
             );
             sql.bind(at.0).push(", ").push(released).bind(now.0);
         }
-        JobEndKind::Failed { error } => {
+        JobRunEndKind::Failed { error } => {
             sql.push("status = 'failed', last_error = ").bind(error.as_str());
             sql.push(", ").push(released).bind(now.0);
         }
-        JobEndKind::Dead { error } => {
+        JobRunEndKind::Dead { error } => {
             sql.push("status = 'dead', last_error = ").bind(error.as_str());
             sql.push(", ").push(released).bind(now.0);
         }
@@ -204,13 +208,13 @@ pub async fn sweep(
 ) -> Result<u64, Error> {
     // Deletes by physical row id, which avoids an index lookup for each row.
     let sql = match connection.raw() {
-        Raw::Sqlite(_) => {
+        DriverConnection::Sqlite(_) => {
             "DELETE FROM jobs WHERE rowid IN (SELECT rowid FROM jobs \
              WHERE status IN ('succeeded', 'failed', 'dead') \
              AND (status = 'succeeded' AND updated_at < $1 \
              OR status IN ('failed', 'dead') AND updated_at < $2) LIMIT $3)"
         }
-        Raw::Postgres(_) => {
+        DriverConnection::Postgres(_) => {
             "DELETE FROM jobs WHERE ctid = ANY (ARRAY(SELECT ctid FROM jobs \
              WHERE status IN ('succeeded', 'failed', 'dead') \
              AND (status = 'succeeded' AND updated_at < $1 \

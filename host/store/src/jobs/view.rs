@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::super::connection::{Connection, Raw, fetch_all, fetch_optional};
+use super::super::connection::{Connection, DriverConnection, fetch_all, fetch_optional};
 use super::super::cursor::CursorBinding;
 use super::super::error::{Error, parsed};
 use super::super::sql::from_row;
@@ -64,7 +64,7 @@ pub async fn refresh_statistics(store: &Store, waiting: u64) -> Result<bool, Err
         return Ok(false);
     }
     let mut connection = store.writer().await?;
-    let Raw::Postgres(c) = connection.raw() else { return Ok(false) };
+    let DriverConnection::Postgres(c) = connection.raw() else { return Ok(false) };
     let known: f32 =
         sqlx::query_scalar("SELECT reltuples FROM pg_class WHERE oid = 'jobs_waiting'::regclass")
             .fetch_one(&mut *c)

@@ -28,7 +28,7 @@ const RECOUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// Approximate number of waiting jobs, for each workspace and area that this
 /// process enqueues jobs for.
 #[derive(Debug, Default)]
-pub(crate) struct WaitingJobs(Mutex<HashMap<(WorkspaceId, String), QueueLengthEstimate>>);
+pub(crate) struct WaitingJobCounts(Mutex<HashMap<(WorkspaceId, String), QueueLengthEstimate>>);
 
 #[derive(Debug, Default)]
 struct QueueLengthEstimate {

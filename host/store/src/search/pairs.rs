@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::super::apply::Effects;
-use super::super::collections::VersionUse;
-use super::super::connection::Raw;
+use super::super::collections::AreaVersionStatus;
+use super::super::connection::DriverConnection;
 use super::super::error::Error;
-use super::super::scope::{CollectionScope, SubstringIndexSpec};
+use super::super::scope::{AccessibleCollection, SubstringIndexSpec};
 use super::super::sql::Sql;
 use super::super::{Backend, Store};
 use super::{SAMPLE, folded};
@@ -18,7 +18,7 @@ use assurance_core::domain::id::WorkspaceId;
 /// Pairs of key and text for the substring search, taken from the documents
 /// that a call is about to write, in the form of one insert.
 #[derive(Debug)]
-pub struct PairColumns {
+pub struct SearchPairInsert {
     workspace: WorkspaceId,
     collections: Vec<String>,
     fields: Vec<String>,
@@ -26,12 +26,12 @@ pub struct PairColumns {
     texts: Vec<String>,
 }
 
-impl PairColumns {
+impl SearchPairInsert {
     /// Collects the pairs of key and text from the documents that `effects`
     /// writes. There are none on SQLite, which does not use them.
     pub fn of<'a>(
         store: &Store,
-        scopes: impl Iterator<Item = &'a CollectionScope>,
+        scopes: impl Iterator<Item = &'a AccessibleCollection>,
         effects: &Effects,
     ) -> Self {
         let (collections, fields, keys, texts) = Default::default();
@@ -56,14 +56,14 @@ impl PairColumns {
             return Ok(());
         }
         let mut connection = store.writer().await?;
-        if let Raw::Postgres(c) = connection.raw() {
+        if let DriverConnection::Postgres(c) = connection.raw() {
             self.insert(store.folding()).postgres()?.execute(c).await?;
         }
         connection.release();
         Ok(())
     }
 
-    fn add(&mut self, scope: &CollectionScope, body: &str) {
+    fn add(&mut self, scope: &AccessibleCollection, body: &str) {
         // The bodies are already validated. A body that cannot be parsed has no
         // texts.
         let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(body) else { return };
@@ -106,8 +106,8 @@ impl PairColumns {
 pub(crate) async fn ensure(
     c: &mut PgConnection,
     folding: &str,
-    scopes: &[CollectionScope],
-    version: VersionUse,
+    scopes: &[AccessibleCollection],
+    version: AreaVersionStatus,
 ) -> Result<(), Error> {
     for scope in scopes {
         let complete = complete(c, scope).await?;
@@ -129,7 +129,7 @@ pub(crate) async fn ensure(
             );
             sqlx::raw_sql(AssertSqlSafe(fill)).execute(&mut *c).await?;
         }
-        if version == VersionUse::Live {
+        if version == AreaVersionStatus::Live {
             record_complete(c, scope).await?;
         }
     }
@@ -140,15 +140,15 @@ pub(crate) async fn ensure(
 /// [`ensure`] has nothing to do.
 pub(crate) async fn is_complete(
     c: &mut PgConnection,
-    scopes: &[CollectionScope],
-    version: VersionUse,
+    scopes: &[AccessibleCollection],
+    version: AreaVersionStatus,
 ) -> Result<bool, Error> {
     for scope in scopes {
         let complete = complete(c, scope).await?;
         let declared: BTreeSet<_> = declared(scope).collect();
         let done = match version {
-            VersionUse::Live => complete == declared,
-            VersionUse::Candidate => complete.is_superset(&declared),
+            AreaVersionStatus::Live => complete == declared,
+            AreaVersionStatus::Candidate => complete.is_superset(&declared),
         };
         if !done {
             return Ok(false);
@@ -159,7 +159,7 @@ pub(crate) async fn is_complete(
 
 /// Returns the text field and the key field of each substring index that a
 /// collection declares.
-fn declared(scope: &CollectionScope) -> impl Iterator<Item = (String, String)> {
+fn declared(scope: &AccessibleCollection) -> impl Iterator<Item = (String, String)> {
     scope.searched.iter().map(|searched| (searched.text.clone(), searched.by.clone()))
 }
 
@@ -167,7 +167,7 @@ fn declared(scope: &CollectionScope) -> impl Iterator<Item = (String, String)> {
 /// collection whose pairs are complete.
 async fn complete(
     c: &mut PgConnection,
-    scope: &CollectionScope,
+    scope: &AccessibleCollection,
 ) -> Result<BTreeSet<(String, String)>, Error> {
     let query = "SELECT field, key_field FROM searched_fields WHERE collection = $1";
     let complete: Vec<(String, String)> =
@@ -177,7 +177,7 @@ async fn complete(
 
 /// Records that the search pairs of a collection's declared substring indexes
 /// are complete, and those of no others: the version does not write them.
-async fn record_complete(c: &mut PgConnection, scope: &CollectionScope) -> Result<(), Error> {
+async fn record_complete(c: &mut PgConnection, scope: &AccessibleCollection) -> Result<(), Error> {
     let (texts, keys): (Vec<_>, Vec<_>) = declared(scope).unzip();
     for sql in [
         "DELETE FROM searched_fields WHERE collection = $1 AND (field, key_field) NOT IN \

@@ -2,18 +2,18 @@
 
 use sqlx::AssertSqlSafe;
 
-use super::super::connection::Raw;
-use super::super::scope::CollectionScope;
+use super::super::connection::DriverConnection;
+use super::super::scope::AccessibleCollection;
 use super::*;
 use crate::Store;
-use crate::collections::{VersionUse, ensure, ensure_for};
+use crate::collections::{AreaVersionStatus, ensure, ensure_for};
 use crate::testing::{TestStore, execute, explained, fresh, texts};
-use assurance_core::domain::document::{Condition, Order, PageStart as First};
+use assurance_core::domain::document::{Condition, PageStart as First, SortField};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::FieldKind;
 
-fn scope() -> CollectionScope {
-    CollectionScope {
+fn scope() -> AccessibleCollection {
+    AccessibleCollection {
         full_name: "a.b".into(),
         fields: [("name".to_owned(), FieldKind::Text)].into(),
         searched: vec![SubstringIndexSpec {
@@ -21,7 +21,7 @@ fn scope() -> CollectionScope {
             by: "name".into(),
             unless: vec![],
         }],
-        ..CollectionScope::default()
+        ..AccessibleCollection::default()
     }
 }
 
@@ -32,7 +32,7 @@ fn query(part: &str) -> Query {
             fields: vec!["name".into()],
             test: FieldTest::Contains(part.into()),
         }],
-        order: vec![Order { field: "name".into(), descending: false }],
+        order: vec![SortField { field: "name".into(), descending: false }],
         limit: 10,
         start: First::First,
     }
@@ -41,7 +41,7 @@ fn query(part: &str) -> Query {
 /// Two pairs for each key. The last ones are frequent and sort after all
 /// others.
 async fn fill(connection: &mut Connection, workspace: WorkspaceId) {
-    let Raw::Postgres(c) = connection.raw() else { return };
+    let DriverConnection::Postgres(c) = connection.raw() else { return };
     let pairs = "INSERT INTO search_texts SELECT $1, 'a.b', 'name', md5((n / 2)::text), \
                  md5(n::text) FROM generate_series(1, 24000) AS n";
     sqlx::query(pairs).bind(workspace.0).execute(&mut *c).await.unwrap();
@@ -66,7 +66,7 @@ async fn fill(connection: &mut Connection, workspace: WorkspaceId) {
 /// Returns a database with all these pairs; `None` if there is no PostgreSQL.
 async fn filled(
     workspace: WorkspaceId,
-    scope: &CollectionScope,
+    scope: &AccessibleCollection,
 ) -> Option<(TestStore, Connection)> {
     let fresh = fresh(Backend::Postgres).await?;
     ensure(&fresh.store, std::slice::from_ref(scope)).await.unwrap();
@@ -214,17 +214,17 @@ async fn pairs(store: &Store) -> Vec<String> {
 async fn pairs_that_the_live_version_did_not_write_are_created_when_another_goes_live() {
     let Some(fresh) = fresh(Backend::Postgres).await else { return };
     let (store, searched) = (&fresh.store, [scope()]);
-    let unsearched = [CollectionScope { searched: vec![], ..scope() }];
+    let unsearched = [AccessibleCollection { searched: vec![], ..scope() }];
     ensure(store, &unsearched).await.unwrap();
     put(store, "a").await;
-    ensure_for(store, &searched, VersionUse::Candidate).await.unwrap();
+    ensure_for(store, &searched, AreaVersionStatus::Candidate).await.unwrap();
     assert_eq!(pairs(store).await, ["a"]);
     put(store, "b").await;
     ensure(store, &searched).await.unwrap();
     assert_eq!(pairs(store).await, ["a", "b"]);
     // Without another live version in between, this runs once.
     put(store, "c").await;
-    ensure_for(store, &unsearched, VersionUse::Candidate).await.unwrap();
+    ensure_for(store, &unsearched, AreaVersionStatus::Candidate).await.unwrap();
     ensure(store, &searched).await.unwrap();
     assert_eq!(pairs(store).await, ["a", "b"]);
     ensure(store, &unsearched).await.unwrap();

@@ -67,7 +67,7 @@ on_both! {
             }
             one.write("items", vec![first]).await.unwrap();
             two.write("items", vec![then]).await.unwrap();
-            assert!(matches!(one.reading, crate::ReadState::Snapshot(_)));
+            assert!(matches!(one.reading, crate::ReadTransactionState::Snapshot(_)));
             one.commit(CommitAdditions::default()).await.unwrap();
             let lost = two.commit(CommitAdditions::default()).await;
             assert!(matches!(lost, Err(Error::RunAgain | Error::AlreadyExists)), "{lost:?}");
@@ -119,7 +119,7 @@ on_both! {
             slow.commit(CommitAdditions::default()).await.unwrap();
         } else {
             // PostgreSQL isolates blobs in a transaction, from the next call on.
-            assert!(matches!(read, Err(OperationError::Abort(Error::RunAgain))), "{read:?}");
+            assert!(matches!(read, Err(HostCallError::Abort(Error::RunAgain))), "{read:?}");
         }
         // Of two calls that replace what they read, one runs again.
         for name in ["x", "new"] {
@@ -141,7 +141,7 @@ on_both! {
         let mut first = unit();
         first.get("items", "a").await.unwrap();
         let ended = first.count("items", &[], None).await;
-        assert!(matches!(ended, Err(OperationError::Abort(Error::RunAgain))), "{ended:?}");
+        assert!(matches!(ended, Err(HostCallError::Abort(Error::RunAgain))), "{ended:?}");
         let mut second = unit();
         second.get("items", "a").await.unwrap();
         assert_eq!(second.count("items", &[], None).await.unwrap(), 0);
@@ -190,7 +190,7 @@ on_both! {
         let mut unit = area.unit();
         unit.write("items", vec![create("b", r#"{"email":"x"}"#)]).await.unwrap();
         let ended = unit.query(&by(&[])).await;
-        assert!(matches!(ended, Err(OperationError::Abort(Error::UniqueConflict { .. }))), "{ended:?}");
+        assert!(matches!(ended, Err(HostCallError::Abort(Error::UniqueConflict { .. }))), "{ended:?}");
         assert!(unit.commit(CommitAdditions::default()).await.is_err());
         assert_eq!(area.get("b").await, None);
     }
@@ -263,7 +263,7 @@ async fn try_increment(area: &Area, locked: bool) -> bool {
 /// Increments a counter; returns false after a write conflict.
 async fn add_one(mut unit: UnitOfWork) -> bool {
     let read = match unit.get("items", "n").await {
-        Err(OperationError::Abort(Error::RunAgain)) => return false,
+        Err(HostCallError::Abort(Error::RunAgain)) => return false,
         read => read.unwrap().unwrap(),
     };
     let body: serde_json::Value = serde_json::from_str(&read.body).unwrap();

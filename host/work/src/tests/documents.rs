@@ -120,9 +120,9 @@ on_both! {
         let area = Area::installed(store).await;
         let writes = (0..5).map(|n| create(&format!("{n}"), r#"{"x":"xxxxxxxxxx"}"#)).collect();
         area.put(writes).await.unwrap();
-        let few = |spec: &mut UnitSpec| spec.limits.max_documents = 3;
+        let few = |spec: &mut UnitOfWorkSpec| spec.limits.max_documents = 3;
         assert_eq!(refused(area.with(few).query(&by(&[])).await), DocumentError::LimitExceeded);
-        let short = |spec: &mut UnitSpec| spec.limits.max_bytes = 50;
+        let short = |spec: &mut UnitOfWorkSpec| spec.limits.max_bytes = 50;
         assert_eq!(refused(area.with(short).query(&by(&[])).await), DocumentError::LimitExceeded);
         let mut unit = area.with(few);
         let page = unit.query(&Query { limit: 3, ..by(&[]) }).await.unwrap();

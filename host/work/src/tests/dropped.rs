@@ -66,11 +66,11 @@ async fn act(area: &Area, scenario: Scenario, n: u32) -> Result<(), Error> {
 
 /// Returns the store error of a call; these scenarios never return an error to
 /// the guest.
-fn aborted<T, E: std::error::Error>(result: Result<T, OperationError<E>>) -> Result<T, Error> {
+fn aborted<T, E: std::error::Error>(result: Result<T, HostCallError<E>>) -> Result<T, Error> {
     match result {
         Ok(value) => Ok(value),
-        Err(OperationError::Abort(error)) => Err(error),
-        Err(OperationError::Refused(refusal)) => panic!("{refusal:?}"),
+        Err(HostCallError::Abort(error)) => Err(error),
+        Err(HostCallError::Refused(refusal)) => panic!("{refusal:?}"),
     }
 }
 

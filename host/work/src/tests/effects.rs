@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::*;
 use crate::{BlobError, EventOrJobError, JobRequest, SecretError, SendSecretError};
 use assurance_core::domain::id::JobId;
-use assurance_core::domain::job::{JobEnd, JobEndKind};
+use assurance_core::domain::job::{JobRunEnd, JobRunEndKind};
 use assurance_outside::egress::{self, Egress, EgressError, EgressRequest};
 use assurance_store::testing::{self, on_both};
 use assurance_store::{Backend, TransactionAccess, blobs, idempotency};
@@ -228,11 +228,11 @@ on_both! {
         let area = Area::installed(store).await;
         let mut unit = area.unit();
         unit.write("items", vec![create("a", "{}")]).await.unwrap();
-        let job = JobEnd {
+        let job = JobRunEnd {
             workspace: area.workspace,
             jobs: vec![JobId::new()],
             lease: Uuid::new_v4(),
-            how: JobEndKind::Done { keep: true },
+            how: JobRunEndKind::Done { keep: true },
             progress: None,
         };
         let lost = unit.commit(CommitAdditions { reply: None, jobs: vec![job] }).await;
@@ -258,7 +258,7 @@ on_both! {
         testing::execute(&mut writer, "UPDATE secrets SET name = 'hook/2'").await;
         drop(writer);
         let moved = area.unit().secret_bytes("hook/2").await;
-        assert!(matches!(moved, Err(OperationError::Abort(Error::Seal(_)))), "{moved:?}");
+        assert!(matches!(moved, Err(HostCallError::Abort(Error::Seal(_)))), "{moved:?}");
         let mut unit = area.unit();
         unit.secret_delete("hook/2").await.unwrap();
         assert_eq!(refused(unit.secret_delete("hook/2").await), SecretError::NotFound);
@@ -300,7 +300,7 @@ on_both! {
         testing::execute(&mut writer, "UPDATE secrets SET origin = ''").await;
         writer.release();
         let freed = area.unit().secret_to_send("key", "https://b.example").await;
-        assert!(matches!(freed, Err(OperationError::Abort(Error::Seal(_)))), "{freed:?}");
+        assert!(matches!(freed, Err(HostCallError::Abort(Error::Seal(_)))), "{freed:?}");
         // A new value is not bound to an origin.
         next.commit(async |unit| unit.secret_put("key", b"new").await.unwrap()).await;
         next.unit().secret_to_send("key", "https://b.example").await.unwrap();
@@ -329,7 +329,7 @@ on_both! {
         unit.get("items", "a").await.unwrap();
         assert_eq!(unit.count("items", &[], None).await.unwrap(), 2);
         sends(&mut unit).await;
-        assert!(matches!(unit.reading, crate::ReadState::NotYet));
+        assert!(matches!(unit.reading, crate::ReadTransactionState::NotYet));
         area.put(vec![create("c", "{}")]).await.unwrap();
         assert_eq!(unit.count("items", &[], None).await.unwrap(), 3);
         unit.write("items", vec![replace("b", None, "{}")]).await.unwrap();
@@ -403,7 +403,7 @@ on_both! {
         let mut first = reader();
         assert!(first.get("items", "a").await.unwrap().is_some());
         let ended = first.get("items", "b").await;
-        assert!(matches!(ended, Err(OperationError::Abort(Error::RunAgain))), "{ended:?}");
+        assert!(matches!(ended, Err(HostCallError::Abort(Error::RunAgain))), "{ended:?}");
         // The next run reads both from one snapshot, and so does every later
         // call.
         let mut second = reader();

@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    AreaPolicy, CollectionScope, CommitAdditions, OperationError, StoredReply, Subscriber,
-    UnitOfWork, UnitSpec,
+    AccessibleCollection, AreaPolicy, CommitAdditions, EventSubscriber, HostCallError, StoredReply,
+    UnitOfWork, UnitOfWorkSpec,
 };
 use assurance_core::access::StorageAccessPattern;
 use assurance_core::domain::area::{CallContext, CallOrigin};
 use assurance_core::domain::document::{
-    Condition, Document, DocumentWrite, FieldTest, FieldValue, Order, PageStart, Query,
+    Condition, Document, DocumentWrite, FieldTest, FieldValue, PageStart, Query, SortField,
 };
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::job::{Lane, RequestedEventsField};
@@ -51,10 +51,10 @@ impl Area {
     pub(super) async fn installed(store: &Store) -> Self {
         let items = items();
         let things =
-            CollectionScope { full_name: "other.things".into(), own: false, ..items.clone() };
+            AccessibleCollection { full_name: "other.things".into(), own: false, ..items.clone() };
         collections::ensure(store, &[items.clone(), things.clone()]).await.unwrap();
         let collections = [("items".to_owned(), items), ("other.things".to_owned(), things)];
-        let subscriber = Subscriber {
+        let subscriber = EventSubscriber {
             area: "other".into(),
             lane: Lane::Delivery,
             max_attempts: 3,
@@ -89,17 +89,21 @@ impl Area {
         Self { workspace: WorkspaceId::new(), ..self.clone() }
     }
 
-    pub(super) fn spec(&self) -> UnitSpec {
+    pub(super) fn spec(&self) -> UnitOfWorkSpec {
         let (workspace, origin) = (self.workspace, CallOrigin::SmokeTest);
         let call = CallContext { workspace, now: NOW, seed: [9; 32], origin };
-        UnitSpec { actor: Some(self.user), writes: true, ..UnitSpec::of(&self.scope, call) }
+        UnitOfWorkSpec {
+            actor: Some(self.user),
+            writes: true,
+            ..UnitOfWorkSpec::of(&self.scope, call)
+        }
     }
 
     pub(super) fn unit(&self) -> UnitOfWork {
         self.with(|_| {})
     }
 
-    pub(super) fn with(&self, change: impl FnOnce(&mut UnitSpec)) -> UnitOfWork {
+    pub(super) fn with(&self, change: impl FnOnce(&mut UnitOfWorkSpec)) -> UnitOfWork {
         let mut spec = self.spec();
         change(&mut spec);
         UnitOfWork::new(self.store.clone(), Arc::clone(&self.keys), spec)
@@ -182,12 +186,12 @@ pub(super) async fn put_in_the_end(area: &Area, write: DocumentWrite) {
     panic!("others always came first");
 }
 
-pub(super) fn items() -> CollectionScope {
+pub(super) fn items() -> AccessibleCollection {
     let index = |fields: &[&str], unique| IndexSpec {
         fields: fields.iter().map(|&field| field.to_owned()).collect(),
         unique,
     };
-    CollectionScope {
+    AccessibleCollection {
         full_name: "test.items".into(),
         own: true,
         fields: BTreeMap::from([
@@ -229,7 +233,7 @@ pub(super) fn is(field: &str, test: FieldTest) -> Condition {
 pub(super) fn by(order: &[&str]) -> Query {
     let order = order
         .iter()
-        .map(|field| Order {
+        .map(|field| SortField {
             field: field.trim_start_matches('-').into(),
             descending: field.starts_with('-'),
         })
@@ -249,10 +253,10 @@ pub(super) fn text(text: &str) -> FieldValue {
 
 /// Returns the error that the guest received.
 pub(super) fn refused<T: std::fmt::Debug, E: std::error::Error>(
-    result: Result<T, OperationError<E>>,
+    result: Result<T, HostCallError<E>>,
 ) -> E {
     match result {
-        Err(OperationError::Refused(error)) => error,
+        Err(HostCallError::Refused(error)) => error,
         other => panic!("not refused: {other:?}"),
     }
 }

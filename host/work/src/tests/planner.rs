@@ -125,7 +125,7 @@ fn matching<'r>(rows: &'r [Row], conditions: &[Condition]) -> Vec<&'r Row> {
     rows.iter().filter(|row| conditions.iter().all(|condition| holds(row, condition))).collect()
 }
 
-fn sorted(mut rows: Vec<&Row>, order: &[Order]) -> Vec<String> {
+fn sorted(mut rows: Vec<&Row>, order: &[SortField]) -> Vec<String> {
     rows.sort_by(|a, b| {
         let mut by = std::cmp::Ordering::Equal;
         for step in order {

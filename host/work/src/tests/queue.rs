@@ -69,13 +69,13 @@ on_both! {
 
         let again = area.unit().cancel_job(job, "again".into()).await;
         let expected = QueueError::WrongStatus(JobStatus::Failed);
-        assert!(matches!(again, Err(OperationError::Refused(error)) if error == expected));
+        assert!(matches!(again, Err(HostCallError::Refused(error)) if error == expected));
         area.commit(async |unit| unit.retry_job(job).await.unwrap()).await;
         let back = seen(&area, job).await;
         assert_eq!((back.status, back.attempts, back.position), (JobStatus::Queued, 0, Some(1)));
         let running = area.unit().retry_job(job).await;
         let expected = QueueError::WrongStatus(JobStatus::Queued);
-        assert!(matches!(running, Err(OperationError::Refused(error)) if error == expected));
+        assert!(matches!(running, Err(HostCallError::Refused(error)) if error == expected));
     }
 
     async fn a_cancel_that_comes_too_late_is_run_again(store: &Store) {
@@ -97,7 +97,7 @@ on_both! {
         let elsewhere = area.elsewhere();
         assert_eq!(elsewhere.unit().queued_job(job).await.unwrap(), None);
         let refused = elsewhere.unit().cancel_job(job, "theirs".into()).await;
-        assert!(matches!(refused, Err(OperationError::Refused(QueueError::NotFound))));
+        assert!(matches!(refused, Err(HostCallError::Refused(QueueError::NotFound))));
         let (page, _) = elsewhere.unit().queue_page(&JobFilter::default(), None, 10).await.unwrap();
         assert_eq!(page, []);
         let loads = elsewhere.unit().lane_loads().await.unwrap();
@@ -110,13 +110,13 @@ on_both! {
         let delivery = area.unit().queue_overview(10).await.unwrap().remove(0);
         assert_eq!((delivery.kind.as_str(), delivery.area.as_str()), ("event", "other"));
         let refused = area.unit().cancel_job(delivery.id, "no".into()).await;
-        assert!(matches!(refused, Err(OperationError::Refused(QueueError::NotCancellable))));
+        assert!(matches!(refused, Err(HostCallError::Refused(QueueError::NotCancellable))));
         let mut reader = area.with(|spec| spec.writes = false);
         let refused = reader.cancel_job(delivery.id, "no".into()).await;
-        assert!(matches!(refused, Err(OperationError::Refused(QueueError::Misuse(_)))));
+        assert!(matches!(refused, Err(HostCallError::Refused(QueueError::Misuse(_)))));
         for limit in [0, 501] {
             let refused = area.unit().queue_overview(limit).await;
-            assert!(matches!(refused, Err(OperationError::Refused(QueueError::Misuse(_)))), "{limit}");
+            assert!(matches!(refused, Err(HostCallError::Refused(QueueError::Misuse(_)))), "{limit}");
         }
     }
 
@@ -143,7 +143,7 @@ on_both! {
         }
         let unknown = UserId::new();
         let nobody = joining(&area, unknown).add_member(unknown, Role::Viewer).await;
-        assert!(matches!(nobody, Err(OperationError::Refused(MembershipError::NoSuchUser))));
+        assert!(matches!(nobody, Err(HostCallError::Refused(MembershipError::NoSuchUser))));
     }
 
     async fn nobody_gives_a_role_above_their_own(store: &Store) {
@@ -152,7 +152,7 @@ on_both! {
         let by = |caller| area.with(|spec| spec.actor = caller);
         let refused = async |mut unit: UnitOfWork, user, role| {
             let refused = unit.add_member(user, role).await;
-            assert!(matches!(refused, Err(OperationError::Refused(MembershipError::Misuse(_)))), "{refused:?}");
+            assert!(matches!(refused, Err(HostCallError::Refused(MembershipError::Misuse(_)))), "{refused:?}");
         };
         refused(by(None), user, Role::Viewer).await;
         refused(by(Some(caller)), user, Role::Viewer).await;
@@ -165,7 +165,7 @@ on_both! {
         }
         by(Some(caller)).add_member(user, Role::Viewer).await.unwrap();
         let late = area.unit().vouch("eve@example.org", NOW.plus_ms(31 * 86_400_000));
-        assert!(matches!(late, Err(OperationError::Refused(MembershipError::Misuse(_)))), "{late:?}");
+        assert!(matches!(late, Err(HostCallError::Refused(MembershipError::Misuse(_)))), "{late:?}");
         assert!(area.unit().vouch("eve@example.org", NOW.plus_ms(7 * 86_400_000)).is_ok());
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use assurance_store::testing::{self, fresh};
-use assurance_store::{Backend, Settings, Timeouts, TransactionAccess};
+use assurance_store::{Backend, PostgresSessionTimeouts, Settings, TransactionAccess};
 
 const LOCK_MS: u32 = 200;
 
@@ -48,7 +48,8 @@ async fn a_full_disk_stops_writes_for_as_long_as_it_is_full() {
 /// available.
 async fn impatient() -> Option<(assurance_store::testing::TestStore, Store)> {
     let fresh = fresh(Backend::Postgres).await?;
-    let timeouts = Timeouts { lock_ms: LOCK_MS, ..Timeouts::default() };
+    let timeouts =
+        PostgresSessionTimeouts { lock_ms: LOCK_MS, ..PostgresSessionTimeouts::default() };
     let settings = Settings { timeouts, acquire_timeout_ms: 3_000, ..fresh.settings.clone() };
     let store = Store::open(&settings).await.unwrap();
     Some((fresh, store))
@@ -60,13 +61,13 @@ async fn write_at_once(area: &Area, round: u32) -> Vec<Result<(), Error>> {
         let mut unit = area.with(|spec| spec.locked = n % 3 == 0);
         if n % 2 == 0 {
             match unit.count("items", &[], None).await {
-                Err(OperationError::Abort(error)) => return Err(error),
+                Err(HostCallError::Abort(error)) => return Err(error),
                 other => other.unwrap(),
             };
         }
         let made = vec![create(&format!("{round}-{n}"), "{}")];
         match unit.write("items", made).await {
-            Err(OperationError::Abort(error)) => return Err(error),
+            Err(HostCallError::Abort(error)) => return Err(error),
             other => other.unwrap(),
         };
         unit.commit(CommitAdditions::default()).await

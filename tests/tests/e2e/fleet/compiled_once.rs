@@ -43,7 +43,7 @@ async fn machine_code_that_somebody_else_wrote_is_not_run() {
     fleet.until_all_run(&new).await;
     assert_eq!(compilers(&fleet), [true, true, true]);
     for node in 1..NODES {
-        assert!(fleet.hosts[node].log().contains("another node's compiled form is not used"));
+        assert!(fleet.hosts[node].log().contains("another node's machine code is not used"));
         fleet.at(node, &ada).get(CASES).await.expect(200);
     }
 }

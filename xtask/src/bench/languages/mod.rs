@@ -13,8 +13,8 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use xtask::languages::GuestLanguage;
 
-use self::report::{Report, Row};
-use super::load::{self, Load, LoadResults, Operation};
+use self::report::{LanguageResults, Report};
+use super::load::{self, LoadRequest, LoadResults, LoadSettings};
 use super::operators::OperatorsClient;
 use super::report::{Latency, medians};
 use super::server::Server;
@@ -27,8 +27,8 @@ const ANNOUNCEMENT: &str = "/announcement";
 /// Number of timed deployments of the area in each language.
 const VERSIONS: usize = 3;
 
-const READ: Operation = Operation::get("GET announcement", ANNOUNCEMENT);
-const PUBLISH: Operation = Operation {
+const READ: LoadRequest = LoadRequest::get("GET announcement", ANNOUNCEMENT);
+const PUBLISH: LoadRequest = LoadRequest {
     name: "PUT announcement",
     method: "PUT",
     path: ANNOUNCEMENT,
@@ -40,7 +40,7 @@ const PUBLISH: Operation = Operation {
 const WRITERS: u32 = 1;
 
 /// The benchmark's area in one language, with its built component.
-struct Candidate {
+struct LanguageArea {
     language: String,
     component: Vec<u8>,
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(
     let measured = stage.loads(options)?;
     let figures = fresh.into_iter().zip(cached).zip(measured);
     let rows = stage.candidates.iter().zip(figures);
-    let rows = rows.map(|(candidate, ((fresh, cached), [read, write]))| Row {
+    let rows = rows.map(|(candidate, ((fresh, cached), [read, write]))| LanguageResults {
         language: candidate.language.clone(),
         component_bytes: candidate.component.len(),
         fresh,
@@ -88,10 +88,10 @@ pub(crate) fn run(
 fn candidates(
     workspace: &Workspace,
     programs: &Programs,
-) -> anyhow::Result<(Vec<Candidate>, BTreeMap<String, String>)> {
+) -> anyhow::Result<(Vec<LanguageArea>, BTreeMap<String, String>)> {
     let rust = programs.areas.join("fixtures/announcements.wasm");
     let rust = fs::read(&rust).with_context(|| format!("cannot read {}", rust.display()))?;
-    let mut candidates = vec![Candidate { language: "Rust".to_owned(), component: rust }];
+    let mut candidates = vec![LanguageArea { language: "Rust".to_owned(), component: rust }];
     let mut not_measured = BTreeMap::new();
     for language in GuestLanguage::ALL {
         eprintln!("a component in {language}");
@@ -99,7 +99,7 @@ fn candidates(
             Ok(tool) => {
                 let folder = programs.folder.join(language.to_string());
                 let component = tool.component(&workspace.root, &folder)?;
-                candidates.push(Candidate { language: language.to_string(), component });
+                candidates.push(LanguageArea { language: language.to_string(), component });
             }
             Err(why) => drop(not_measured.insert(language.to_string(), format!("{why:#}"))),
         }
@@ -111,7 +111,7 @@ struct LanguageBench {
     server: Server,
     operators: OperatorsClient,
     /// The area in each available language; at least the one in Rust.
-    candidates: Vec<Candidate>,
+    candidates: Vec<LanguageArea>,
 }
 
 impl LanguageBench {
@@ -127,7 +127,7 @@ impl LanguageBench {
     /// Measures the time from the start of the deployment's request to the version's first
     /// response. In the second run all versions are cached on disk and none is in memory.
     fn deployments(&self, how: &str) -> anyhow::Result<Vec<Latency>> {
-        let times = |candidate: &Candidate| -> anyhow::Result<Latency> {
+        let times = |candidate: &LanguageArea| -> anyhow::Result<Latency> {
             eprintln!("{}: deployed, {how}", candidate.language);
             let deployed = (0..VERSIONS).map(|number| {
                 let component = numbered(&candidate.component, number);
@@ -145,9 +145,9 @@ impl LanguageBench {
     fn loads(&self, options: &Options) -> anyhow::Result<Vec<[LoadResults; 2]>> {
         let mut rounds: Vec<[Vec<LoadResults>; 2]> =
             self.candidates.iter().map(|_| Default::default()).collect();
-        let reads = Load { connections: options.connections, seconds: options.seconds };
-        let writes = Load { connections: WRITERS, ..reads };
-        let warm_up = Load { seconds: 1, ..reads };
+        let reads = LoadSettings { connections: options.connections, seconds: options.seconds };
+        let writes = LoadSettings { connections: WRITERS, ..reads };
+        let warm_up = LoadSettings { seconds: 1, ..reads };
         for round in 0..options.rounds {
             for (candidate, [read, written]) in self.candidates.iter().zip(&mut rounds) {
                 let language = &candidate.language;

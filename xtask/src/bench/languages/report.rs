@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{PUBLISH, READ};
-use crate::bench::load::{LoadResults, Operation};
+use crate::bench::load::{LoadRequest, LoadResults};
 use crate::bench::report::Latency;
 
 /// Results of the benchmark's area in one language; for loads the medians of the rounds.
 #[derive(Serialize)]
-pub(super) struct Row {
+pub(super) struct LanguageResults {
     pub(super) language: String,
     pub(super) component_bytes: usize,
     /// Times from a deployment's request to the first response of a version that was not compiled
@@ -30,7 +30,7 @@ pub(super) struct Report {
     /// Number of connections of the load that reads.
     pub(super) readers: u32,
     pub(super) writers: u32,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<LanguageResults>,
     /// Reason why a language was not measured, by language.
     pub(super) not_measured: BTreeMap<String, String>,
 }
@@ -47,7 +47,7 @@ impl Report {
             "| language | component KiB | deployed, compiled fresh ms (max) | cached ms (max) |"
         );
         println!("|---|---|---|---|");
-        for Row { language, component_bytes, fresh, cached, .. } in &self.rows {
+        for LanguageResults { language, component_bytes, fresh, cached, .. } in &self.rows {
             let kib = component_bytes >> 10;
             println!("| {language} | {kib} | {fresh} | {cached} |");
         }
@@ -60,7 +60,12 @@ impl Report {
         }
     }
 
-    fn print_load(&self, operation: &Operation, connections: u32, of: fn(&Row) -> &LoadResults) {
+    fn print_load(
+        &self,
+        operation: &LoadRequest,
+        connections: u32,
+        of: fn(&LanguageResults) -> &LoadResults,
+    ) {
         for row in &self.rows {
             let seen = of(row);
             println!(

@@ -13,7 +13,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value as Json, json};
 
 use self::lists::DependencyListTimes;
-use self::report::{Rebuild, Report, SbomImportTimings, repeated};
+use self::report::{RebuildTimes, Report, SbomImportTimings, repeated};
 use super::operators::OperatorsClient;
 use super::server::Server;
 use super::{Options, Programs, machine, plan};
@@ -87,7 +87,7 @@ fn rebuilds(
         }
         let times = repeated(20, || server.post("/control-room/rebuild", None))?;
         let guest_memory_bytes = guest_memory_bytes(server, "control_room")?;
-        report.rebuilds.push(Rebuild { backend, findings, times, guest_memory_bytes });
+        report.rebuilds.push(RebuildTimes { backend, findings, times, guest_memory_bytes });
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ pub(super) fn repeated(
 
 /// Times of rebuilds of the control room with one number of findings.
 #[derive(Serialize)]
-pub(super) struct Rebuild {
+pub(super) struct RebuildTimes {
     pub(super) backend: &'static str,
     pub(super) findings: usize,
     pub(super) times: Latency,
@@ -51,7 +51,7 @@ pub(super) struct SbomImportTimings {
 pub(super) struct Report {
     pub(super) machine: String,
     pub(super) imports: Vec<SbomImportTimings>,
-    pub(super) rebuilds: Vec<Rebuild>,
+    pub(super) rebuilds: Vec<RebuildTimes>,
     pub(super) lists: Vec<DependencyListTimes>,
     /// Maximum memory of the host's process by database, including guests, in bytes.
     pub(super) host_memory_bytes: BTreeMap<&'static str, u64>,
@@ -62,7 +62,7 @@ impl Report {
     pub(super) fn print(&self) {
         println!("\nmachine: {}\n", self.machine);
         println!("| what | database | p50 ms | p99 ms | max ms |\n|---|---|---|---|---|");
-        for Rebuild { backend, findings, times, .. } in &self.rebuilds {
+        for RebuildTimes { backend, findings, times, .. } in &self.rebuilds {
             println!("| control room of {findings} findings | {backend} | {} |", columns(times));
         }
         for DependencyListTimes { filter, first, far_page, far } in &self.lists {
@@ -73,7 +73,7 @@ impl Report {
             println!("\naudits of {components} components, {backend}: {seconds:.2?} s");
         }
         println!();
-        for Rebuild { backend, findings, guest_memory_bytes, .. } in &self.rebuilds {
+        for RebuildTimes { backend, findings, guest_memory_bytes, .. } in &self.rebuilds {
             let mib = guest_memory_bytes.div_ceil(1 << 20);
             println!(
                 "memory of a control-room call at its most, {findings} findings, {backend}: {mib} MiB"

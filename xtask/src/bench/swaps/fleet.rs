@@ -13,7 +13,7 @@ use serde_json::json;
 use super::versions::Versions;
 use super::{DEPLOYMENTS, HELLO_PATH, PATIENCE, VERSIONS};
 use crate::bench::report::Latency;
-use crate::bench::server::{Plan, Server};
+use crate::bench::server::{Server, ServerParameters};
 use crate::bench::{Programs, alone};
 use crate::postgres::Postgres;
 use crate::process;
@@ -84,7 +84,7 @@ impl Nodes {
         fs::create_dir_all(&areas)?;
         let mut nodes = Vec::<Server>::new();
         for number in 0..NODES {
-            let plan = Plan {
+            let plan = ServerParameters {
                 database: Some(database.clone()),
                 fleet: Some(&shared),
                 ..alone(programs, &format!("fleet/node-{number}"), &areas)

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use serde_json::{Value as Json, json};
 
-use self::report::{Deployments, OneNode, Report};
+use self::report::{DeploymentTimes, OneNode, Report};
 use self::versions::Versions;
 use super::operators::OperatorsClient;
 use super::report::Latency;
@@ -163,7 +163,7 @@ impl SwapBench {
 
     /// Measures the time from the start of the deployment's request to the version's first
     /// response.
-    fn deployments(&self, server: &Server) -> anyhow::Result<Deployments> {
+    fn deployments(&self, server: &Server) -> anyhow::Result<DeploymentTimes> {
         let deploy = |number: usize| -> anyhow::Result<f64> {
             let component = self.versions.hello(number);
             let begun = Instant::now();
@@ -176,7 +176,7 @@ impl SwapBench {
         let fresh = Latency::of(fresh.collect::<anyhow::Result<_>>()?);
         let cached = (0..DEPLOYMENTS).map(|number| deploy(number % VERSIONS));
         let cached = Latency::of(cached.collect::<anyhow::Result<_>>()?);
-        Ok(Deployments { component_bytes: self.versions.hello(0).len(), fresh, cached })
+        Ok(DeploymentTimes { component_bytes: self.versions.hello(0).len(), fresh, cached })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::bench::steady::PhaseResults;
 /// Times from the start of a deployment's request to the version's first
 /// response.
 #[derive(Serialize)]
-pub(super) struct Deployments {
+pub(super) struct DeploymentTimes {
     pub(super) component_bytes: usize,
     pub(super) fresh: Latency,
     pub(super) cached: Latency,
@@ -33,7 +33,7 @@ pub(super) struct OneNode {
     pub(super) phases: Vec<(&'static str, PhaseResults)>,
     /// Resident memory before and after the last phase, in bytes.
     pub(super) memory_bytes: [u64; 2],
-    pub(super) deployments: Deployments,
+    pub(super) deployments: DeploymentTimes,
 }
 
 impl Report {
@@ -65,7 +65,7 @@ impl Report {
         let print = |what: &str, bytes: usize, times: &Latency| {
             println!("| {what} | {} | {times} |", bytes >> 10);
         };
-        let Deployments { component_bytes, fresh, cached } = &self.one_node.deployments;
+        let DeploymentTimes { component_bytes, fresh, cached } = &self.one_node.deployments;
         print("one node, compiled fresh", *component_bytes, fresh);
         print("one node, cached", *component_bytes, cached);
         let FleetMeasurement { nodes, component_bytes, fresh, cached } = &self.fleet;

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 
-pub(super) use self::receiver::Receiver;
+pub(super) use self::receiver::WebhookReceiver;
 pub(super) use self::service::{due, subscribe, until_drained};
 
-use self::peers::Peers;
-use self::rows::{Figures, Rows, Subject};
-use self::service::Service;
-use super::load::Load;
+use self::peers::PeersProgram;
+use self::rows::{MeasuredSubject, MeasurementTable, RoundResults};
+use self::service::MeasuredService;
+use super::load::LoadSettings;
 use super::{Options, Programs, machine, report};
 use crate::postgres::Postgres;
 use crate::workspace::Workspace;
@@ -36,7 +36,7 @@ pub(crate) fn run(
     programs: &Programs,
     options: &Options,
 ) -> anyhow::Result<()> {
-    let peers = Peers::build(workspace)?;
+    let peers = PeersProgram::build(workspace)?;
     let postgres = Postgres::start()?;
     let before = options.before.as_deref().map(|folder| build_in(programs, folder)).transpose()?;
     let builds = [before.as_ref().map(|one| ("before", one)), Some(("now", programs))];
@@ -46,7 +46,7 @@ pub(crate) fn run(
         postgres: &postgres,
         peers,
         folder: &programs.folder,
-        rows: Rows::default(),
+        rows: MeasurementTable::default(),
     };
     // What was measured before a failure is reported too.
     let measured =
@@ -70,9 +70,9 @@ struct Bench<'a> {
     builds: Vec<(&'static str, &'a Programs)>,
     options: &'a Options,
     postgres: &'a Postgres,
-    peers: Peers,
+    peers: PeersProgram,
     folder: &'a PathBuf,
-    rows: Rows,
+    rows: MeasurementTable,
 }
 
 impl<'a> Bench<'a> {
@@ -94,14 +94,14 @@ impl<'a> Bench<'a> {
         backend: &'static str,
         round: usize,
         connections: u32,
-    ) -> Service<'a> {
+    ) -> MeasuredService<'a> {
         let (whose, programs) = self.builds[build];
-        Service {
+        MeasuredService {
             programs,
             postgres: self.postgres,
             backend,
             name: format!("{whose}-{connections}-{round}"),
-            load: Load { connections, seconds: self.options.seconds },
+            load: LoadSettings { connections, seconds: self.options.seconds },
         }
     }
 
@@ -110,9 +110,9 @@ impl<'a> Bench<'a> {
         what: impl Into<String>,
         backend: &'static str,
         whose: &'static str,
-        figures: Figures,
+        figures: RoundResults,
     ) {
-        self.rows.add(Subject { what: what.into(), backend, whose }, figures);
+        self.rows.add(MeasuredSubject { what: what.into(), backend, whose }, figures);
     }
 
     /// Measures one build on one database for one round.

@@ -7,22 +7,22 @@ use anyhow::Context as _;
 use serde::Deserialize;
 
 use super::postgres_cpu_us;
-use super::rows::Figures;
+use super::rows::RoundResults;
 use crate::process;
 use crate::workspace::{Workspace, cargo};
 
 /// Path of the program that runs the peers, the job queues and databases for comparison.
-pub(super) struct Peers(PathBuf);
+pub(super) struct PeersProgram(PathBuf);
 
 /// Results that the program of the peers prints as JSON.
 #[derive(Deserialize)]
-struct Printed {
+struct PeersOutput {
     count: f64,
     seconds: f64,
     cpu_us: f64,
 }
 
-impl Peers {
+impl PeersProgram {
     /// Builds the program that runs the peers.
     pub(super) fn build(workspace: &Workspace) -> anyhow::Result<Self> {
         let target = workspace.target.join("peers");
@@ -40,13 +40,13 @@ impl Peers {
 
     /// Runs the program of the peers and returns what it measured. `waiting` is the number of jobs
     /// that it drains.
-    pub(super) fn run(&self, arguments: &[&str], waiting: u64) -> anyhow::Result<Figures> {
+    pub(super) fn run(&self, arguments: &[&str], waiting: u64) -> anyhow::Result<RoundResults> {
         let before = postgres_cpu_us()?;
         let text = process::run_quietly(Command::new(&self.0).args(arguments))?;
         let database_cpu_us = postgres_cpu_us()? - before;
-        let Printed { count, seconds, cpu_us } =
+        let PeersOutput { count, seconds, cpu_us } =
             serde_json::from_str(&text).with_context(|| format!("peers printed {text}"))?;
-        Ok(Figures {
+        Ok(RoundResults {
             per_second: count / seconds,
             cpu_us: cpu_us / count,
             database_cpu_us: database_cpu_us / count,

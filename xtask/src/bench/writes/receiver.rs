@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A local HTTP server that counts the webhook deliveries it receives. It ends with the process.
-pub(crate) struct Receiver {
+pub(crate) struct WebhookReceiver {
     pub(crate) url: String,
     pub(crate) received: Arc<AtomicU64>,
 }
 
-impl Receiver {
+impl WebhookReceiver {
     /// Starts the receiver on a free port.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;

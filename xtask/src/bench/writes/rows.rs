@@ -7,7 +7,7 @@ use crate::bench::report::{Latency, median};
 
 /// What is measured, on which database, and for which build or peer.
 #[derive(Clone, PartialEq, Serialize)]
-pub(super) struct Subject {
+pub(super) struct MeasuredSubject {
     pub(super) what: String,
     pub(super) backend: &'static str,
     /// `now` or `before` for a build of the service, or the name of a peer.
@@ -16,7 +16,7 @@ pub(super) struct Subject {
 
 /// Results of one round of a measurement.
 #[derive(Clone, Serialize)]
-pub(super) struct Figures {
+pub(super) struct RoundResults {
     pub(super) per_second: f64,
     /// Processor time of the server or peer for one operation, in microseconds.
     pub(super) cpu_us: f64,
@@ -29,7 +29,7 @@ pub(super) struct Figures {
     pub(super) errors: u64,
 }
 
-impl Figures {
+impl RoundResults {
     /// Converts the results of a load to the results of a round.
     pub(super) fn of_load(load: &LoadResults, database_cpu_us: f64, waiting: u64) -> Self {
         Self {
@@ -45,20 +45,20 @@ impl Figures {
 
 /// All measurements with their rounds, in the order in which their first round ended.
 #[derive(Default, Serialize)]
-pub(super) struct Rows(Vec<Row>);
+pub(super) struct MeasurementTable(Vec<MeasurementRounds>);
 
 #[derive(Serialize)]
-struct Row {
-    subject: Subject,
-    rounds: Vec<Figures>,
+struct MeasurementRounds {
+    subject: MeasuredSubject,
+    rounds: Vec<RoundResults>,
 }
 
-impl Rows {
+impl MeasurementTable {
     /// Adds the results of one round to its measurement.
-    pub(super) fn add(&mut self, subject: Subject, figures: Figures) {
+    pub(super) fn add(&mut self, subject: MeasuredSubject, figures: RoundResults) {
         match self.0.iter_mut().find(|row| row.subject == subject) {
             Some(row) => row.rounds.push(figures),
-            None => self.0.push(Row { subject, rounds: vec![figures] }),
+            None => self.0.push(MeasurementRounds { subject, rounds: vec![figures] }),
         }
     }
 
@@ -72,10 +72,11 @@ impl Rows {
     }
 }
 
-impl Row {
+impl MeasurementRounds {
     fn print(&self) {
-        let of =
-            |figure: &dyn Fn(&Figures) -> f64| median(self.rounds.iter().map(figure).collect());
+        let of = |figure: &dyn Fn(&RoundResults) -> f64| {
+            median(self.rounds.iter().map(figure).collect())
+        };
         let latency = |figure: fn(Latency) -> f64| {
             let known: Vec<f64> =
                 self.rounds.iter().filter_map(|one| one.latency.map(figure)).collect();
@@ -93,7 +94,7 @@ impl Row {
         if errors > 0 {
             notes.push(format!("{errors} FAILED"));
         }
-        let Subject { what, backend, whose } = &self.subject;
+        let MeasuredSubject { what, backend, whose } = &self.subject;
         println!(
             "| {what} | {backend} | {whose} | {:.0} | {:.0} | {:.0} | {} |",
             of(&|one| one.per_second),

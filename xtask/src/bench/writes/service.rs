@@ -10,10 +10,10 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 
 use super::postgres_cpu_us;
-use super::receiver::Receiver;
-use super::rows::Figures;
-use crate::bench::load::{self, Load};
-use crate::bench::server::{Plan, Server};
+use super::receiver::WebhookReceiver;
+use super::rows::RoundResults;
+use crate::bench::load::{self, LoadSettings};
+use crate::bench::server::{Server, ServerParameters};
 use crate::bench::steady::{ExpectedRequest, SteadyLoad};
 use crate::bench::{CREATE, Programs, plan};
 use crate::postgres::Postgres;
@@ -26,23 +26,26 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(200);
 
 /// One build of the service on one database, measured in one round.
-pub(super) struct Service<'a> {
+pub(super) struct MeasuredService<'a> {
     pub(super) programs: &'a Programs,
     pub(super) postgres: &'a Postgres,
     pub(super) backend: &'static str,
     /// Part of the names of databases and folders, which no other build or round uses.
     pub(super) name: String,
-    pub(super) load: Load,
+    pub(super) load: LoadSettings,
 }
 
-impl Service<'_> {
-    fn plan(&self, what: &str, settings: &str) -> anyhow::Result<Plan<'_>> {
+impl MeasuredService<'_> {
+    fn plan(&self, what: &str, settings: &str) -> anyhow::Result<ServerParameters<'_>> {
         let name = format!("{what}-{}", self.name);
         let settings = format!(
             "[egress]\nallow_loopback = true\n\
              [limits]\nmax_workspaces_per_person = 10_000\n{settings}"
         );
-        Ok(Plan { settings, ..plan(self.programs, &name, self.backend, self.postgres)? })
+        Ok(ServerParameters {
+            settings,
+            ..plan(self.programs, &name, self.backend, self.postgres)?
+        })
     }
 
     /// Returns the URL or file of the database to which the measured POSTs write.
@@ -54,23 +57,23 @@ impl Service<'_> {
 
     /// Measures the rate at which support cases are created in this number of workspaces, of which
     /// the user's own has a webhook for another event.
-    pub(super) fn posts(&self, workspaces: usize) -> anyhow::Result<Figures> {
+    pub(super) fn posts(&self, workspaces: usize) -> anyhow::Result<RoundResults> {
         let mut server = Server::start(&self.plan("posts", "")?)?;
         subscribe(&server, "http://127.0.0.1:9/", "support_case.closed")?;
         if workspaces > 1 {
             server.spread_over(workspaces)?;
         }
         let run = |load| load::run(&server, &CREATE, load);
-        run(Load { seconds: 1, ..self.load })?;
+        run(LoadSettings { seconds: 1, ..self.load })?;
         let before = postgres_cpu_us()?;
         let posts = run(self.load)?;
         let requests = posts.requests_per_second * f64::from(self.load.seconds);
         let database_cpu_us = (postgres_cpu_us()? - before) / requests;
-        Ok(Figures::of_load(&posts, database_cpu_us, due(&server)?))
+        Ok(RoundResults::of_load(&posts, database_cpu_us, due(&server)?))
     }
 
     /// Measures the creation of support cases at a fixed rate.
-    pub(super) fn posts_at(&self, rate: u32) -> anyhow::Result<Figures> {
+    pub(super) fn posts_at(&self, rate: u32) -> anyhow::Result<RoundResults> {
         let server = Server::start(&self.plan("steady", "")?)?;
         subscribe(&server, "http://127.0.0.1:9/", "support_case.closed")?;
         let steady = SteadyLoad::new(&server, rate, vec![ExpectedRequest::creating_case(&server)]);
@@ -84,7 +87,7 @@ impl Service<'_> {
         let (cpu, database) = (server.cpu_us()?, postgres_cpu_us()?);
         let seen = lasting(Duration::from_secs(self.load.seconds.into()))?;
         let requests = seen.requests as f64;
-        Ok(Figures {
+        Ok(RoundResults {
             per_second: seen.requests_per_second,
             cpu_us: (server.cpu_us()? - cpu) / requests,
             database_cpu_us: (postgres_cpu_us()? - database) / requests,
@@ -96,8 +99,8 @@ impl Service<'_> {
 
     /// Measures how fast the events of new support cases are delivered to a receiver on this
     /// machine.
-    pub(super) fn deliveries(&self) -> anyhow::Result<Figures> {
-        let receiver = Receiver::start()?;
+    pub(super) fn deliveries(&self) -> anyhow::Result<RoundResults> {
+        let receiver = WebhookReceiver::start()?;
         let server = Server::start(&self.plan("deliveries", &lane("delivery", 0))?)?;
         subscribe(&server, &receiver.url, "support_case.created")?;
         load::run(&server, &CREATE, self.load)?;
@@ -111,13 +114,13 @@ impl Service<'_> {
     }
 
     /// Measures how fast jobs of a fixture that do nothing are run.
-    pub(super) fn empty_jobs(&self, fixture: &str) -> anyhow::Result<Figures> {
+    pub(super) fn empty_jobs(&self, fixture: &str) -> anyhow::Result<RoundResults> {
         let component = format!("fixtures/{fixture}.wasm");
         let files = [component.as_str(), "queue.wasm", "areas.toml"];
         let areas = self.programs.areas_with(&format!("{fixture}-areas"), &files)?;
-        let plan = |capacity| -> anyhow::Result<Plan<'_>> {
+        let plan = |capacity| -> anyhow::Result<ServerParameters<'_>> {
             let plan = self.plan(fixture, &lane("maintenance", capacity))?;
-            Ok(Plan { areas: &areas, ..plan })
+            Ok(ServerParameters { areas: &areas, ..plan })
         };
         let server = Server::start(&plan(0)?)?;
         for _ in 0..BATCHES {
@@ -143,13 +146,13 @@ fn lane(name: &str, capacity: u32) -> String {
 
 /// Waits until no job is due, and returns the rate for this number of jobs. The time begins when
 /// the server serves.
-fn drain(server: &Server, jobs: u64) -> anyhow::Result<Figures> {
+fn drain(server: &Server, jobs: u64) -> anyhow::Result<RoundResults> {
     let (begun, cpu_before, database_before) =
         (Instant::now(), server.cpu_us()?, postgres_cpu_us()?);
     until_drained(server, POLL)?;
     let seconds = begun.elapsed().as_secs_f64();
     let count = jobs as f64;
-    Ok(Figures {
+    Ok(RoundResults {
         per_second: count / seconds,
         cpu_us: (server.cpu_us()? - cpu_before) / count,
         database_cpu_us: (postgres_cpu_us()? - database_before) / count,

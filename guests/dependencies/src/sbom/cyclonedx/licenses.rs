@@ -13,7 +13,7 @@ use crate::reading::list;
 
 /// Facts about a component's `licenses` that are needed to check them once `specVersion` is known.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Licenses {
+pub(super) struct LicenseListSummary {
     count: usize,
     expression: bool,
     /// Index of the first license that has a property without `name`.
@@ -53,9 +53,9 @@ enum AttachmentEncoding {
     Base64,
 }
 
-impl<'de> Deserialize<'de> for Licenses {
+impl<'de> Deserialize<'de> for LicenseListSummary {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        list::fold(deserializer, Self::default(), |licenses, at, item: LicenseItemProperties| {
+        list::fold(deserializer, Self::default(), |licenses, at, item: LicenseItemSummary| {
             if item.nameless_property {
                 licenses.nameless_property.get_or_insert(at);
             }
@@ -67,12 +67,12 @@ impl<'de> Deserialize<'de> for Licenses {
 }
 
 /// Facts about one item of `licenses` that are needed to check it once `specVersion` is known.
-struct LicenseItemProperties {
+struct LicenseItemSummary {
     expression: bool,
     nameless_property: bool,
 }
 
-impl<'de> Deserialize<'de> for LicenseItemProperties {
+impl<'de> Deserialize<'de> for LicenseItemSummary {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let item = LicenseItem::deserialize(deserializer)?;
         match (&item.license, &item.expression) {
@@ -106,7 +106,7 @@ fn is_listed(id: &str) -> bool {
     spdx::license_id(id).is_some() || spdx::exception_id(id).is_some()
 }
 
-impl Licenses {
+impl LicenseListSummary {
     /// Checks those rules for `licenses` that depend on the document's `specVersion`.
     pub(super) fn check(self, version: SpecVersion) -> Result<(), ImportFailure> {
         if let Some(at) = self.nameless_property.filter(|_| version >= SpecVersion::V1_6) {
@@ -115,7 +115,8 @@ impl Licenses {
         }
         let alone = matches!(version, SpecVersion::V1_5 | SpecVersion::V1_6);
         if alone && self.expression && self.count > 1 {
-            let message = "Up to version 1.6, an expression stands alone; since 1.7, it need not.";
+            let message =
+                "In versions 1.5 and 1.6, an expression must stand alone; in 1.7, it need not.";
             return Err(ImportFailure::at("/licenses", message));
         }
         Ok(())

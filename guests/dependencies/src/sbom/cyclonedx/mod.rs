@@ -9,9 +9,9 @@ mod vulnerabilities;
 use std::borrow::Cow;
 
 use self::model::{Bom, ComponentItem, ComponentType, Tools};
-use super::bill::{Edges, Mention, ParsedSbom, Sbom};
+use super::bill::{DependencyEdges, PackageMention, ParsedSbom, Sbom};
 use super::identity::bounded;
-use super::subject::ReassessmentTarget;
+use super::subject::SbomSubject;
 use super::{Format, Scope};
 use crate::purl::Purl;
 use crate::reading::{DocumentContent, ImportFailure};
@@ -51,7 +51,7 @@ pub(super) fn read(source: DocumentContent<'_>) -> Result<Sbom<'_>, ImportFailur
 }
 
 /// Appends components and the components nested in them to `into`, in the order of the SBOM.
-fn flatten<'a>(components: Vec<ComponentItem<'a>>, into: &mut Vec<Mention<'a>>) {
+fn flatten<'a>(components: Vec<ComponentItem<'a>>, into: &mut Vec<PackageMention<'a>>) {
     let mut waiting = vec![components.into_iter()];
     while let Some(list) = waiting.last_mut() {
         match list.next() {
@@ -67,10 +67,10 @@ fn flatten<'a>(components: Vec<ComponentItem<'a>>, into: &mut Vec<Mention<'a>>) 
     }
 }
 
-fn mention(item: ComponentItem<'_>) -> Mention<'_> {
+fn mention(item: ComponentItem<'_>) -> PackageMention<'_> {
     let source_package = item.properties.source_package();
     let reference = item.bom_ref.map(|reference| reference.0);
-    Mention {
+    PackageMention {
         reference: reference.or_else(|| item.purl.clone()),
         group: item.group,
         name: item.name,
@@ -82,8 +82,8 @@ fn mention(item: ComponentItem<'_>) -> Mention<'_> {
     }
 }
 
-fn edges<'a>(bom: &mut Bom<'a>) -> Edges<'a> {
-    let mut edges = Edges::default();
+fn edges<'a>(bom: &mut Bom<'a>) -> DependencyEdges<'a> {
+    let mut edges = DependencyEdges::default();
     for dependency in std::mem::take(&mut bom.dependencies.0) {
         let on = dependency.depends_on.0.into_iter().map(|reference| reference.0);
         edges.or_insert(dependency.reference.0, Vec::new()).extend(on);
@@ -97,7 +97,7 @@ fn roots(root: ComponentItem<'_>) -> Vec<Cow<'_, str>> {
     root.bom_ref.map(|reference| reference.0).into_iter().chain(root.purl).collect()
 }
 
-fn subject(root: &ComponentItem<'_>) -> ReassessmentTarget {
+fn subject(root: &ComponentItem<'_>) -> SbomSubject {
     let purl = root.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
     let name = [root.group.as_deref(), Some(&root.name)].into_iter().flatten();
     let name = name.filter(|part| !part.trim().is_empty()).collect::<Vec<_>>().join("/");
@@ -106,10 +106,10 @@ fn subject(root: &ComponentItem<'_>) -> ReassessmentTarget {
     let mut versions = versions.into_iter().flatten().filter(|version| !version.is_empty());
     let digest = versions.clone().find(|version| version.starts_with("sha256:"));
     let references = root.bom_ref.iter().map(|reference| &reference.0).chain(&root.purl);
-    ReassessmentTarget {
+    SbomSubject {
         key: purl.as_ref().map_or(bounded(&name), |purl| purl.package().to_string()),
         is_weak: purl.is_none()
-            && (root.kind == ComponentType::File || ReassessmentTarget::is_place(&name)),
+            && (root.kind == ComponentType::File || SbomSubject::is_place(&name)),
         version: versions.next().map(bounded),
         digest: digest.map(|digest| bounded(digest).to_lowercase()).or_else(|| root.sha256()),
         references: references.map(|reference| bounded(reference)).collect(),

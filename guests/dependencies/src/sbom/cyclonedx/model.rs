@@ -6,9 +6,9 @@ use area_sdk::prelude::*;
 use serde::de::Error as _;
 
 use super::super::Scope;
-use super::licenses::Licenses;
+use super::licenses::LicenseListSummary;
 use super::properties::{ComponentProperties, PropertyNameCheck};
-use super::ratings::Ratings;
+use super::ratings::BestRating;
 use crate::reading::list::{self, BoundedList};
 use crate::reading::{ImportFailure, nullable};
 
@@ -114,7 +114,7 @@ pub(super) struct Metadata<'a> {
     #[serde(borrow, default, deserialize_with = "nullable")]
     pub(super) tools: Tools<'a>,
     #[serde(default)]
-    licenses: Licenses,
+    licenses: LicenseListSummary,
     #[serde(default)]
     properties: PropertyNameCheck,
 }
@@ -165,7 +165,7 @@ pub(super) struct ComponentItem<'a> {
     #[serde(default)]
     hashes: Hashes,
     #[serde(default)]
-    licenses: Licenses,
+    licenses: LicenseListSummary,
     #[serde(default)]
     pub(super) properties: ComponentProperties,
     #[serde(rename = "pedigree", default)]
@@ -338,7 +338,7 @@ pub(super) struct VulnerabilityItem<'a> {
     #[serde(borrow, default)]
     pub(super) references: BoundedList<VulnerabilityReference<'a>>,
     #[serde(default)]
-    pub(super) ratings: Ratings,
+    pub(super) ratings: BestRating,
     #[serde(default, deserialize_with = "nullable")]
     pub(super) analysis: Analysis,
     /// Time at which the vulnerability's source rejected the vulnerability; `None` if it did not.

@@ -53,13 +53,13 @@ impl<'de> Deserialize<'de> for PropertyNameCheck {
 #[derive(Default)]
 pub(super) struct ComponentProperties {
     pub(super) names: PropertyNameCheck,
-    source: Option<Box<SourceProperties>>,
+    source: Option<Box<TrivySourceProperties>>,
 }
 
 /// Values of Trivy's properties `SrcName`, `SrcEpoch`, `SrcVersion` and `SrcRelease`; empty if they
 /// are missing.
 #[derive(Default)]
-struct SourceProperties {
+struct TrivySourceProperties {
     name: String,
     epoch: String,
     version: String,
@@ -74,7 +74,7 @@ impl ComponentProperties {
     }
 }
 
-impl SourceProperties {
+impl TrivySourceProperties {
     fn set(&mut self, name: &str, value: &str) {
         let member = match name {
             "Name" => &mut self.name,

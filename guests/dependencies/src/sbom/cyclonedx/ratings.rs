@@ -8,11 +8,11 @@ use crate::reading::list;
 /// Severity of the best rating of a vulnerability, with the part of the rating from which it was
 /// read.
 #[derive(Default)]
-pub(super) struct Ratings(Option<(Basis, Rating)>);
+pub(super) struct BestRating(Option<(RatingBasis, Rating)>);
 
 /// Part of a rating from which the severity is read, least precise first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Basis {
+enum RatingBasis {
     Word,
     Score,
     /// CVSS vector, with the rank of its CVSS version.
@@ -33,7 +33,7 @@ struct RatingItem {
     vector: serde_json::Value,
 }
 
-impl<'de> Deserialize<'de> for Ratings {
+impl<'de> Deserialize<'de> for BestRating {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         list::fold(deserializer, Self::default(), |ratings, _, item: RatingItem| {
             ratings.0 = ratings.0.max(item.rated());
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Ratings {
     }
 }
 
-impl Ratings {
+impl BestRating {
     /// Returns the severity of the vulnerability's best rating: that with the newest CVSS vector,
     /// otherwise with a CVSS score, otherwise with a word. Of several, the highest.
     pub(super) fn best(&self) -> Option<Rating> {
@@ -51,11 +51,11 @@ impl Ratings {
 }
 
 impl RatingItem {
-    fn rated(&self) -> Option<(Basis, Rating)> {
+    fn rated(&self) -> Option<(RatingBasis, Rating)> {
         let vector = || Rating::of_vector(self.vector.as_str()?);
-        let vector = vector().map(|(version, rating)| (Basis::Vector(version), rating));
-        let score = || Some((Basis::Score, Rating::of_score(self.cvss_score()?)));
-        let word = || Some((Basis::Word, Rating::of_word(self.severity.as_str()?)?));
+        let vector = vector().map(|(version, rating)| (RatingBasis::Vector(version), rating));
+        let score = || Some((RatingBasis::Score, Rating::of_score(self.cvss_score()?)));
+        let word = || Some((RatingBasis::Word, Rating::of_word(self.severity.as_str()?)?));
         vector.or_else(score).or_else(word)
     }
 

@@ -9,7 +9,7 @@ use super::model::{
     AffectedComponent, AffectedStatus, AffectedVersion, AnalysisState, Bom, VulnerabilityItem,
 };
 use crate::text;
-use crate::vex::{State, StatedVersion, Statement, Status, Target, VersionText};
+use crate::vex::{StatedVersion, Statement, Target, VersionOrRange, VersionStatus, VexState};
 
 /// Maximum length of a vulnerability's id, in characters; longer ids are ignored.
 const MAX_ID: usize = 128;
@@ -98,7 +98,7 @@ fn statement(
     Statement {
         advisory_id: reported.id.clone(),
         aliases: reported.aliases.clone(),
-        state: reported.state.unwrap_or(State::Affected),
+        state: reported.state.unwrap_or(VexState::Affected),
         justification: reported.justification.clone(),
         detail: detail.map(|detail| text::bounded(detail, MAX_DETAIL)),
         reference: bounded(&affected.reference),
@@ -122,14 +122,14 @@ fn bounded_target(target: Target) -> Target {
 
 fn stated(version: &AffectedVersion<'_>) -> Option<StatedVersion> {
     let text = match (&version.version, &version.range) {
-        (Some(exact), _) => VersionText::Exact(bounded(exact)),
-        (None, Some(range)) => VersionText::Range(bounded(range)),
+        (Some(exact), _) => VersionOrRange::Exact(bounded(exact)),
+        (None, Some(range)) => VersionOrRange::Range(bounded(range)),
         (None, None) => return None,
     };
     let status = version.status.map(|status| match status {
-        AffectedStatus::Affected => Status::Affected,
-        AffectedStatus::Unaffected => Status::Unaffected,
-        AffectedStatus::Unknown => Status::Unknown,
+        AffectedStatus::Affected => VersionStatus::Affected,
+        AffectedStatus::Unaffected => VersionStatus::Unaffected,
+        AffectedStatus::Unknown => VersionStatus::Unknown,
     });
     Some(StatedVersion { text, status })
 }
@@ -154,14 +154,14 @@ fn reported(
     Some(ReportedVulnerability {
         aliases: aliases.filter(|alias| *alias != id).take(100).collect(),
         tool: tool.cloned(),
-        state: analysis.state.map(State::from),
+        state: analysis.state.map(VexState::from),
         justification: justification.map(|why| text::bounded(why, MAX_JUSTIFICATION)),
         severity: vulnerability.ratings.best(),
         id,
     })
 }
 
-impl From<AnalysisState> for State {
+impl From<AnalysisState> for VexState {
     fn from(state: AnalysisState) -> Self {
         match state {
             AnalysisState::Exploitable => Self::Exploitable,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{ManifestLimits, RecordConfig};
+use super::{ManifestLimits, RecordingsConfig};
 use crate::config::section::section;
 use crate::domain::manifest::Capability;
 
@@ -36,16 +36,16 @@ section! {
         pub shadow: ShadowConfig,
         /// Which calls are recorded, so that `assurance area replay` can run them
         /// again. Reloaded at SIGHUP, except `dir`.
-        pub record: RecordConfig,
+        pub record: RecordingsConfig,
         /// What each area may import; `*` is for areas not named.
         #[schemars(with = "BTreeMap<String, Vec<String>>", description = grants_description())]
         pub grants: BTreeMap<String, BTreeSet<Capability>> = default_grants(),
         /// Publishers whose signatures are trusted, with their areas. Outside
         /// development mode an unsigned component is not loaded.
-        pub publishers: BTreeMap<String, Publisher>,
+        pub publishers: BTreeMap<String, TrustedPublisher>,
         /// Limits of one call by area, instead of those in `[limits]` and
         /// `[runtime]`.
-        pub limits: BTreeMap<String, AreaLimits>,
+        pub limits: BTreeMap<String, AreaCallLimits>,
         /// Settings that an area can read (capability `settings`), by area and key.
         /// Not for secrets.
         #[serde(deserialize_with = "settings")]
@@ -130,7 +130,7 @@ section! {
 /// A publisher whose signatures of area components the operator trusts.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Publisher {
+pub struct TrustedPublisher {
     /// The publisher's Ed25519 public key in base64, as `assurance key
     /// generate` prints it.
     pub public_key: String,
@@ -142,7 +142,7 @@ section! {
     /// Limits of each call of one area. A limit that is not set is taken from
     /// `[limits]` or `[runtime]`.
     #[derive(Copy)]
-    pub struct AreaLimits {
+    pub struct AreaCallLimits {
         /// Linear memory of one instance, in bytes.
         pub max_memory_bytes: Option<u64>; min 1,
         /// Documents one call may read and write.

@@ -13,14 +13,14 @@ mod record;
 mod service;
 mod work;
 
-pub use areas::{AreaLimits, AreasConfig, CanaryConfig, Publisher, ShadowConfig};
+pub use areas::{AreaCallLimits, AreasConfig, CanaryConfig, ShadowConfig, TrustedPublisher};
 pub use blobs::BlobsConfig;
 pub use budgets::{BudgetConfig, BudgetsConfig};
 pub use limits::{IdempotencyConfig, LimitsConfig, RatesConfig, RuntimeConfig};
 pub use malware::{MalwareConfig, ServiceAddress};
 pub use manifest::ManifestLimits;
 pub use people::{AccessTokensConfig, PasswordsConfig, SessionConfig, SignInConfig};
-pub use record::RecordConfig;
+pub use record::RecordingsConfig;
 pub use service::{
     ApiConfig, DatabaseConfig, KeysConfig, OperatorsConfig, ReadinessConfig, SecretString,
 };

@@ -8,7 +8,7 @@ section! {
     /// Which calls of areas are recorded: their input, their host calls with
     /// results, and their outcome. A recording contains no secrets but does contain
     /// tenants' data. Reloaded at SIGHUP, except `dir`.
-    pub struct RecordConfig {
+    pub struct RecordingsConfig {
         /// Record every request and job that ends in a fault of an area's code.
         pub faults: bool = false,
         /// Percentage of requests that are recorded whatever their outcome.
@@ -27,7 +27,7 @@ section! {
     }
 }
 
-impl RecordConfig {
+impl RecordingsConfig {
     /// Returns whether these settings record any call.
     #[must_use]
     pub fn is_on(&self) -> bool {

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value as Json, json};
 
 use super::super::CommonOptions;
-use super::super::operators::OperatorsApiArgs;
+use super::super::operators::OperatorsClientArgs;
 use super::super::output;
 use super::super::table::items;
 use super::shown;
@@ -17,14 +17,14 @@ use super::source::ComponentSource;
 use crate::http;
 use assurance_contract::ContractLimits;
 use assurance_contract::compatibility::{self, Compatibility};
-use assurance_core::config::{Config, ConfigSource, FlagOverrides};
+use assurance_core::config::{Config, ConfigSources, FlagOverrides};
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::{LoadedArea, Runtime, Settings, this_program};
 use assurance_service::registry::{AreaTargetState, Registry};
 use assurance_work::LimitsByArea;
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaCheck {
+pub(in crate::cli) struct AreaCheckArgs {
     #[command(flatten)]
     source: ComponentSource,
     /// Compare with the live version of a running service.
@@ -38,10 +38,10 @@ pub(in crate::cli) struct AreaCheck {
     #[arg(long)]
     manifest: bool,
     #[command(flatten)]
-    target: OperatorsApiArgs,
+    target: OperatorsClientArgs,
 }
 
-impl AreaCheck {
+impl AreaCheckArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let config = configuration(common, &self.source)?;
         let loaded = load(&config, &self.source).await?;
@@ -101,7 +101,7 @@ impl AreaCheck {
 /// to the component applies.
 fn configuration(common: &CommonOptions, source: &ComponentSource) -> anyhow::Result<Config> {
     let areas_folder = source.folder().map(Path::to_path_buf);
-    let source = ConfigSource { areas_folder, ..common.source(FlagOverrides::default()) };
+    let source = ConfigSources { areas_folder, ..common.source(FlagOverrides::default()) };
     Ok(Config::load(&source)?)
 }
 
@@ -118,7 +118,7 @@ async fn load(config: &Config, source: &ComponentSource) -> anyhow::Result<Loade
 /// Returns the manifest that `area check` compares the component with; `None`
 /// if the options name none, or no version is live.
 async fn other(
-    target: OperatorsApiArgs,
+    target: OperatorsClientArgs,
     against: Option<PathBuf>,
     live: bool,
     manifest: &Manifest,
@@ -138,7 +138,7 @@ async fn other(
 
 /// Returns the manifest of the live version; `None` if no version is live.
 async fn live_manifest(
-    target: OperatorsApiArgs,
+    target: OperatorsClientArgs,
     area: &str,
     common: &CommonOptions,
 ) -> anyhow::Result<Option<Json>> {

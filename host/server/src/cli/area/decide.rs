@@ -10,7 +10,7 @@ use super::super::operators::escaped;
 use super::AreaArgument;
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaActivate {
+pub(in crate::cli) struct AreaActivateArgs {
     #[command(flatten)]
     area: AreaArgument,
     /// Version to activate: its digest, the first characters of the digest, or its number. Default:
@@ -26,7 +26,7 @@ pub(in crate::cli) struct AreaActivate {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaCanary {
+pub(in crate::cli) struct AreaCanaryArgs {
     #[command(flatten)]
     area: AreaArgument,
     /// Version that becomes the canary: its digest, the first characters of the digest, or its
@@ -45,7 +45,7 @@ pub(in crate::cli) struct AreaCanary {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaShadow {
+pub(in crate::cli) struct AreaShadowArgs {
     #[command(flatten)]
     area: AreaArgument,
     /// Version that becomes the shadow: its digest, the first characters of the digest, or its
@@ -61,7 +61,7 @@ pub(in crate::cli) struct AreaShadow {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaStop {
+pub(in crate::cli) struct AreaStopArgs {
     #[command(flatten)]
     area: AreaArgument,
     /// Reason for the audit log.
@@ -70,7 +70,7 @@ pub(in crate::cli) struct AreaStop {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaApprove {
+pub(in crate::cli) struct AreaApproveArgs {
     #[command(flatten)]
     area: AreaArgument,
     /// Version to approve: its digest, the first characters of the digest, or its number.
@@ -82,7 +82,7 @@ pub(in crate::cli) struct AreaApprove {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaRollback {
+pub(in crate::cli) struct AreaRollbackArgs {
     #[command(flatten)]
     area: AreaArgument,
     /// Version to return to: its digest, the first characters of the digest, or its number.
@@ -95,7 +95,7 @@ pub(in crate::cli) struct AreaRollback {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaRemove {
+pub(in crate::cli) struct AreaRemoveArgs {
     #[command(flatten)]
     area: AreaArgument,
     /// Reason for the audit log.
@@ -106,14 +106,14 @@ pub(in crate::cli) struct AreaRemove {
     force: bool,
 }
 
-impl AreaActivate {
+impl AreaActivateArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let body = json!({"digest": self.digest, "reason": self.reason, "force": self.force});
         decide(self.area, "activate", &body, common).await
     }
 }
 
-impl AreaCanary {
+impl AreaCanaryArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let Self { digest, share, workspaces, reason, .. } = self;
         let body = json!({
@@ -123,34 +123,34 @@ impl AreaCanary {
     }
 }
 
-impl AreaShadow {
+impl AreaShadowArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let body = json!({"digest": self.digest, "share": self.share, "reason": self.reason});
         decide(self.area, "shadow", &body, common).await
     }
 }
 
-impl AreaStop {
+impl AreaStopArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         decide(self.area, "stop", &json!({"reason": self.reason}), common).await
     }
 }
 
-impl AreaApprove {
+impl AreaApproveArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let body = json!({"digest": self.digest, "reason": self.reason});
         decide(self.area, "approve", &body, common).await
     }
 }
 
-impl AreaRollback {
+impl AreaRollbackArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let body = json!({"reason": self.reason, "to": self.to});
         decide(self.area, "rollback", &body, common).await
     }
 }
 
-impl AreaRemove {
+impl AreaRemoveArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let operators = self.area.target.connect(common)?;
         let (name, reason) = (&self.area.name, escaped(&self.reason));

@@ -7,7 +7,7 @@ use clap::Args;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value as Json, json};
 
-use super::super::operators::{OperatorsApiArgs, OperatorsClient};
+use super::super::operators::{OperatorsClient, OperatorsClientArgs};
 use super::super::table::{digest, items, text};
 use super::super::{CommonOptions, output};
 use super::source::{ComponentSource, FetchedComponent};
@@ -26,7 +26,7 @@ const WITHOUT_MANIFEST: [&str; 3] =
 const SILENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaDeploy {
+pub(in crate::cli) struct AreaDeployArgs {
     #[command(flatten)]
     source: ComponentSource,
     /// Name of the area. Default: the name of the file or repository, with `_`
@@ -65,10 +65,10 @@ pub(in crate::cli) struct AreaDeploy {
     #[arg(long, value_name = "REASON")]
     force: Option<String>,
     #[command(flatten)]
-    target: OperatorsApiArgs,
+    target: OperatorsClientArgs,
 }
 
-impl AreaDeploy {
+impl AreaDeployArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let area = match &self.area {
             Some(area) => area.clone(),

@@ -14,7 +14,7 @@ use assurance_core::area_log::{AreaLogEntry, AreaLogPage, CallFault, LogLine};
 const POLL: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaLogs {
+pub(in crate::cli) struct AreaLogsArgs {
     #[command(flatten)]
     area: AreaArgument,
     /// Maximum number of log entries.
@@ -25,7 +25,7 @@ pub(in crate::cli) struct AreaLogs {
     follow: bool,
 }
 
-impl AreaLogs {
+impl AreaLogsArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let Self { area, limit, follow } = self;
         let operators = area.target.connect(common)?;

@@ -20,54 +20,54 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 
 use super::CommonOptions;
-use super::operators::OperatorsApiArgs;
+use super::operators::OperatorsClientArgs;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create a crate for a new area, with a test.
-    New(new::AreaNew),
+    New(new::AreaNewArgs),
     /// Check locally whether a component can be deployed.
-    Check(check::AreaCheck),
+    Check(check::AreaCheckArgs),
     /// Sign a component; writes FILE.sig.
-    Sign(sign::AreaSign),
+    Sign(sign::AreaSignArgs),
     /// Push a component with its signature to an OCI registry.
-    Push(push::AreaPush),
+    Push(push::AreaPushArgs),
     /// Deploy a component to a running service.
-    Deploy(deploy::AreaDeploy),
+    Deploy(deploy::AreaDeployArgs),
     /// List the areas of a running service.
     List {
         #[command(flatten)]
-        target: OperatorsApiArgs,
+        target: OperatorsClientArgs,
     },
     /// Show the state of one area: its live version, its nodes, its trial, and
     /// staged versions.
-    Status(read::AreaStatus),
+    Status(read::AreaStatusArgs),
     /// List the versions of an area, newest first.
-    History(read::AreaHistory),
+    History(read::AreaHistoryArgs),
     /// Show the last log lines of an area's code and its last failed calls on
     /// one node.
-    Logs(logs::AreaLogs),
+    Logs(logs::AreaLogsArgs),
     /// Show the differences between the responses of the shadow and the live
     /// version; or, for a named version, the differences between two manifests.
-    Diff(read::AreaDiff),
+    Diff(read::AreaDiffArgs),
     /// Make a stored version live.
-    Activate(decide::AreaActivate),
+    Activate(decide::AreaActivateArgs),
     /// Let a stored version serve some workspaces next to the live one.
-    Canary(decide::AreaCanary),
+    Canary(decide::AreaCanaryArgs),
     /// Let a stored version execute copies of requests; its responses are
     /// discarded.
-    Shadow(decide::AreaShadow),
+    Shadow(decide::AreaShadowArgs),
     /// End a trial; the live version serves all workspaces.
-    Stop(decide::AreaStop),
+    Stop(decide::AreaStopArgs),
     /// Approve the additional capabilities that a version requests.
-    Approve(decide::AreaApprove),
+    Approve(decide::AreaApproveArgs),
     /// End the running canary, or else make the version live that was live
     /// before.
-    Rollback(decide::AreaRollback),
+    Rollback(decide::AreaRollbackArgs),
     /// Replay a recorded call offline and show the differences.
-    Replay(replay::AreaReplay),
+    Replay(replay::AreaReplayArgs),
     /// Remove an area; its stored data is kept.
-    Remove(decide::AreaRemove),
+    Remove(decide::AreaRemoveArgs),
 }
 
 /// Area of a running service that the command is about.
@@ -76,7 +76,7 @@ struct AreaArgument {
     /// Name of the area.
     name: String,
     #[command(flatten)]
-    target: OperatorsApiArgs,
+    target: OperatorsClientArgs,
 }
 
 impl Command {

@@ -17,7 +17,7 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaNew {
+pub(in crate::cli) struct AreaNewArgs {
     /// The area's name: a plural in snake_case, such as `licences`.
     name: String,
     /// Folder of the new crate; default: guests/NAME.
@@ -25,7 +25,7 @@ pub(in crate::cli) struct AreaNew {
     dir: Option<PathBuf>,
 }
 
-impl AreaNew {
+impl AreaNewArgs {
     pub(super) fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let names = TemplateNames::of(&self.name)?;
         let dir = self.dir.unwrap_or_else(|| PathBuf::from("guests").join(names.kebab()));

@@ -14,7 +14,7 @@ use super::source::{annotations, signature};
 use assurance_outside::oci::{Artifact, OciReference, OciRegistry};
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaPush {
+pub(in crate::cli) struct AreaPushArgs {
     /// File of the component; its signature FILE.sig is pushed, too, if it
     /// exists.
     file: PathBuf,
@@ -27,7 +27,7 @@ pub(in crate::cli) struct AreaPush {
     plain_http: bool,
 }
 
-impl AreaPush {
+impl AreaPushArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let component = read_component(&self.file)?;
         let signature = signature(&self.file)?;

@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::super::CommonOptions;
-use super::super::operators::{OperatorsApiArgs, OperatorsClient, escaped};
+use super::super::operators::{OperatorsClient, OperatorsClientArgs, escaped};
 use super::super::table::items;
 use super::{AreaArgument, figures, shown};
 use assurance_contract::compatibility;
@@ -15,7 +15,10 @@ use assurance_core::domain::manifest::Manifest;
 const MESSAGES: u32 = 200;
 
 /// Lists the areas of a running service.
-pub(super) async fn list(target: OperatorsApiArgs, common: &CommonOptions) -> anyhow::Result<()> {
+pub(super) async fn list(
+    target: OperatorsClientArgs,
+    common: &CommonOptions,
+) -> anyhow::Result<()> {
     let operators = target.connect(common)?;
     let areas = operators.get("/areas").await?;
     let figures = if common.json { Default::default() } else { figures::read(&operators).await? };
@@ -24,12 +27,12 @@ pub(super) async fn list(target: OperatorsApiArgs, common: &CommonOptions) -> an
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaStatus {
+pub(in crate::cli) struct AreaStatusArgs {
     #[command(flatten)]
     area: AreaArgument,
 }
 
-impl AreaStatus {
+impl AreaStatusArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let operators = self.area.target.connect(common)?;
         let name = &self.area.name;
@@ -42,7 +45,7 @@ impl AreaStatus {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaHistory {
+pub(in crate::cli) struct AreaHistoryArgs {
     #[command(flatten)]
     area: AreaArgument,
     /// Maximum number of versions to list.
@@ -50,7 +53,7 @@ pub(in crate::cli) struct AreaHistory {
     limit: u32,
 }
 
-impl AreaHistory {
+impl AreaHistoryArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let operators = self.area.target.connect(common)?;
         let name = &self.area.name;
@@ -75,7 +78,7 @@ impl AreaHistory {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaDiff {
+pub(in crate::cli) struct AreaDiffArgs {
     #[command(flatten)]
     area: AreaArgument,
     /// Version of the area to show differences of: its digest, the first
@@ -88,7 +91,7 @@ pub(in crate::cli) struct AreaDiff {
     from: Option<String>,
 }
 
-impl AreaDiff {
+impl AreaDiffArgs {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let operators = self.area.target.connect(common)?;
         let Some(to) = &self.to else {

@@ -16,7 +16,7 @@ use assurance_service::app::replay::{
 };
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaReplay {
+pub(in crate::cli) struct AreaReplayArgs {
     /// Recording, from the folder `recordings` in the service's data folder.
     recording: PathBuf,
     /// Component to execute the call with.
@@ -24,7 +24,7 @@ pub(in crate::cli) struct AreaReplay {
     component: PathBuf,
 }
 
-impl AreaReplay {
+impl AreaReplayArgs {
     /// Runs the replay. Returns an error if the component behaves differently, and
     /// [`IncomparableInput`] if that cannot be decided.
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {

@@ -16,7 +16,7 @@ use assurance_service::app::areas::Signature;
 use assurance_service::app::folder::signature_of;
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AreaSign {
+pub(in crate::cli) struct AreaSignArgs {
     /// File of the component.
     file: PathBuf,
     /// File of the publisher's private key, from `assurance key generate`.
@@ -27,7 +27,7 @@ pub(in crate::cli) struct AreaSign {
     publisher: String,
 }
 
-impl AreaSign {
+impl AreaSignArgs {
     pub(super) fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let key = input::signing_key(&self.key)?;
         let digest = hex::encode(Sha256::digest(read_component(&self.file)?));

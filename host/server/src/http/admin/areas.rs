@@ -8,7 +8,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::OperatorsState;
-use super::parameters::{AdminQueryParams, ReceivedBody, body, whole};
+use super::parameters::{AdminQueryParams, RequestBodyResult, body, whole};
 use super::token::AuthenticatedOperator;
 use super::trials;
 use super::views::{
@@ -16,15 +16,13 @@ use super::views::{
     RefusalReasonView,
 };
 use crate::http::code::Code;
-use crate::http::extract::PathText;
+use crate::http::extract::SinglePathParameter;
 use crate::http::problem::Refusal;
-use assurance_core::domain::deployment::{AuditEntry, Deployment};
+use assurance_core::domain::deployment::{AuditEntry, StoredVersion};
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::LoadError;
 use assurance_service::app::App;
-use assurance_service::app::areas::{
-    self, InstallError, ReceivedComponent, RollbackResult, Signature,
-};
+use assurance_service::app::areas::{self, DeployRequest, InstallError, RollbackResult, Signature};
 use assurance_service::registry;
 
 /// Lists every area: the version on this node, the operators' decision, and the state of each node.
@@ -39,7 +37,7 @@ pub(super) async fn list(
 /// Returns one area: the version on this node, the operators' decision, and the state of each node.
 pub(super) async fn one(
     State(operators): State<OperatorsState>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
 ) -> Result<Json<AreaView>, Refusal> {
     let areas = areas::overview(&operators.app).await?;
     let area = areas.get(&name).ok_or_else(|| unknown(&name))?;
@@ -55,11 +53,11 @@ pub(super) fn unknown(area: &str) -> Refusal {
 /// Deploys a component; the body is its bytes. With `dry_run`, only checks it.
 pub(super) async fn deploy(
     State(operators): State<OperatorsState>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
     operator: AuthenticatedOperator,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-    component: ReceivedBody,
+    component: RequestBodyResult,
 ) -> Result<Json<DeployResultView>, Refusal> {
     let known = ["activate", "force", "canary", "workspaces", "shadow", "reason", "dry_run"];
     let mut parameters = AdminQueryParams::of(query.as_deref(), &known)?;
@@ -69,7 +67,7 @@ pub(super) async fn deploy(
     let app = operators.app;
     let component = whole(component)?;
     let area = name.clone();
-    let received = ReceivedComponent { area, component, signature, then, why, force };
+    let received = DeployRequest { area, component, signature, then, why, force };
     if is_dry {
         return Ok(Json(dry_run(&app, &received).await?));
     }
@@ -78,7 +76,7 @@ pub(super) async fn deploy(
     Ok(Json(DeployResultView::of(deployed, snapshot.area(&name).map(Arc::as_ref))))
 }
 
-async fn dry_run(app: &App, received: &ReceivedComponent) -> Result<DeployResultView, Refusal> {
+async fn dry_run(app: &App, received: &DeployRequest) -> Result<DeployResultView, Refusal> {
     let report = areas::dry_run(app, received).await.map_err(refused)?;
     let finding = |error: &InstallError| RefusalReasonView {
         code: code(error).unwrap_or(Code::InternalError).as_str(),
@@ -106,7 +104,7 @@ fn signature(headers: &HeaderMap) -> Result<Option<Signature>, Refusal> {
 /// Removes an area from the live areas. Its data is kept.
 pub(super) async fn remove(
     State(operators): State<OperatorsState>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
     operator: AuthenticatedOperator,
     RawQuery(query): RawQuery,
 ) -> Result<Json<DecisionResultView>, Refusal> {
@@ -131,9 +129,9 @@ struct ActivateBody {
 /// Makes a stored version live.
 pub(super) async fn activate(
     State(operators): State<OperatorsState>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: ReceivedBody,
+    sent: RequestBodyResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let wish: ActivateBody = body(sent)?;
     let app = operators.app;
@@ -161,9 +159,9 @@ struct ApproveCapabilitiesBody {
 /// Approves the capabilities that a version asks for.
 pub(super) async fn approve(
     State(operators): State<OperatorsState>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: ReceivedBody,
+    sent: RequestBodyResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let wish: ApproveCapabilitiesBody = body(sent)?;
     let (app, reason) = (&operators.app, wish.reason.as_deref());
@@ -174,7 +172,7 @@ pub(super) async fn approve(
 /// Body of a request to end a trial: the reason for the audit log.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReasonBody {
+pub(super) struct StopTrialBody {
     pub(super) reason: String,
 }
 
@@ -192,9 +190,9 @@ struct RollbackBody {
 /// version live again.
 pub(super) async fn roll_back(
     State(operators): State<OperatorsState>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: ReceivedBody,
+    sent: RequestBodyResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let RollbackBody { reason, to } = body(sent)?;
     let (app, who) = (&operators.app, &operator.name);
@@ -212,9 +210,9 @@ pub(super) async fn roll_back(
 /// Lists the versions of an area, newest first.
 pub(super) async fn history(
     State(operators): State<OperatorsState>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
     RawQuery(query): RawQuery,
-) -> Result<Json<PageView<Deployment>>, Refusal> {
+) -> Result<Json<PageView<StoredVersion>>, Refusal> {
     let page = AdminQueryParams::of(query.as_deref(), &["limit", "cursor"])?.page()?;
     let items = areas::history(&operators.app, &name, page.before(), page.limit).await?;
     let next_cursor = page.next(&items, |version| version.number);
@@ -224,7 +222,7 @@ pub(super) async fn history(
 /// Returns the manifest of one version of an area; by default, of the live version.
 pub(super) async fn manifest(
     State(operators): State<OperatorsState>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Manifest>, Refusal> {
     let digest = AdminQueryParams::of(query.as_deref(), &["digest"])?.text("digest");
@@ -278,6 +276,7 @@ fn code(error: &InstallError) -> Option<Code> {
         | InstallError::NoTrial { .. } => Code::NotFound,
         InstallError::Refused(
             registry::RegistryError::RouteTaken { .. }
+            | registry::RegistryError::PathConflict { .. }
             | registry::RegistryError::OperationTaken { .. }
             | registry::RegistryError::EventTaken { .. },
         )

@@ -6,7 +6,7 @@ use axum::extract::{RawQuery, State};
 use super::OperatorsState;
 use super::areas::unknown;
 use super::parameters::AdminQueryParams;
-use crate::http::extract::PathText;
+use crate::http::extract::SinglePathParameter;
 use crate::http::problem::Refusal;
 use assurance_core::area_log;
 
@@ -14,7 +14,7 @@ use assurance_core::area_log;
 /// cursor, those since the cursor.
 pub(super) async fn logs(
     State(operators): State<OperatorsState>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
     RawQuery(query): RawQuery,
 ) -> Result<Json<area_log::AreaLogPage>, Refusal> {
     let page = AdminQueryParams::of(query.as_deref(), &["limit", "cursor"])?.page()?;

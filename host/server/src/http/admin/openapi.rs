@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 
 use super::OperatorsState;
 use super::views::{
-    AreaView, AreasView, DecisionResultView, DeployResultView, DifferencesView, LivenessView,
-    PageView, UsageView,
+    AreaView, AreasView, DecisionResultView, DeployResultView, LivenessView, PageView,
+    ShadowDifferencesView, UsageView,
 };
 use crate::http::problem::ProblemMembers as Problem;
 use assurance_core::area_log;
-use assurance_core::domain::deployment::{AuditEntry, Deployment};
+use assurance_core::domain::deployment::{AuditEntry, StoredVersion};
 use assurance_core::domain::health::HealthReport;
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::domain::operator::TokenScope;
@@ -92,7 +92,7 @@ const OPERATIONS: &[OperatorOperation] = &[
         "Versions of an area, newest first",
         READ,
         &PAGE,
-        json::<PageView<Deployment>>(),
+        json::<PageView<StoredVersion>>(),
     ),
     get(
         "/areas/{name}/logs",
@@ -122,7 +122,7 @@ const OPERATIONS: &[OperatorOperation] = &[
         "Differences between the responses of the shadow and the live version, on this node",
         READ,
         &[],
-        json::<DifferencesView>(),
+        json::<ShadowDifferencesView>(),
     ),
     get(
         "/audit-log",

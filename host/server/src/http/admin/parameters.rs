@@ -51,7 +51,7 @@ impl AdminQueryParams {
     }
 
     /// Reads the requested page from the parameters `limit` and `cursor`.
-    pub(super) fn page(&mut self) -> Result<AreaLogRange, Refusal> {
+    pub(super) fn page(&mut self) -> Result<AdminPageParams, Refusal> {
         let limit = self.text("limit").map_or(Ok(PAGE), |text| text.parse());
         let limit = limit.ok().filter(|limit| (1..=MAX_PAGE).contains(limit)).ok_or_else(|| {
             Refusal::invalid_one("limit", &format!("must be from 1 to {MAX_PAGE}"))
@@ -60,17 +60,17 @@ impl AdminQueryParams {
         let cursor = cursor.map_err(|_| {
             Refusal::invalid_one("cursor", "must be the cursor of an earlier response")
         })?;
-        Ok(AreaLogRange { limit, cursor })
+        Ok(AdminPageParams { limit, cursor })
     }
 }
 
 /// Page of a list that a request of the operators' API asks for: its size and its cursor.
-pub(super) struct AreaLogRange {
+pub(super) struct AdminPageParams {
     pub(super) limit: u32,
     pub(super) cursor: Option<i64>,
 }
 
-impl AreaLogRange {
+impl AdminPageParams {
     /// Returns the exclusive upper bound of the ids on the page, from the request's cursor.
     pub(super) fn before(&self) -> i64 {
         self.cursor.unwrap_or(i64::MAX)
@@ -85,11 +85,11 @@ impl AreaLogRange {
 
 /// Body of an operator's request, at most `limits.max_component_bytes`, or the reason why it was
 /// not received.
-pub(super) type ReceivedBody = Result<Bytes, BytesRejection>;
+pub(super) type RequestBodyResult = Result<Bytes, BytesRejection>;
 
 /// Returns the bytes of a request body, or the refusal if it was too large or not received
 /// completely.
-pub(super) fn whole(sent: ReceivedBody) -> Result<Bytes, Refusal> {
+pub(super) fn whole(sent: RequestBodyResult) -> Result<Bytes, Refusal> {
     sent.map_err(|rejected| match rejected.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(
             Code::PayloadTooLarge,
@@ -100,7 +100,7 @@ pub(super) fn whole(sent: ReceivedBody) -> Result<Bytes, Refusal> {
 }
 
 /// Parses the JSON body of an operator's request. Refuses unknown members.
-pub(super) fn body<T: DeserializeOwned>(sent: ReceivedBody) -> Result<T, Refusal> {
+pub(super) fn body<T: DeserializeOwned>(sent: RequestBodyResult) -> Result<T, Refusal> {
     serde_json::from_slice(&whole(sent)?)
         .map_err(|error| Refusal::invalid_one("", &format!("is invalid: {error}")))
 }

@@ -7,14 +7,14 @@ use axum::extract::State;
 use serde::Deserialize;
 
 use super::OperatorsState;
-use super::areas::{ReasonBody, refused};
-use super::parameters::{AdminQueryParams, ReceivedBody, body};
+use super::areas::{StopTrialBody, refused};
+use super::parameters::{AdminQueryParams, RequestBodyResult, body};
 use super::token::AuthenticatedOperator;
-use super::views::{self, DecisionResultView, DifferencesView, OperatorActionResultView};
-use crate::http::extract::PathText;
+use super::views::{self, DecisionResultView, OperatorActionResultView, ShadowDifferencesView};
+use crate::http::extract::SinglePathParameter;
 use crate::http::problem::Refusal;
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::trial::{TrafficShare, TrialMode};
+use assurance_core::domain::trial::{TrialMode, TrialShare};
 use assurance_service::app::areas::{self, DeployAction, InstallError, TrialRequest};
 
 /// Default share of requests that a shadow receives, in percent.
@@ -36,9 +36,9 @@ struct CanaryBody {
 /// Starts a canary: a stored version serves some workspaces.
 pub(super) async fn canary(
     State(operators): State<OperatorsState>,
-    PathText(area): PathText,
+    SinglePathParameter(area): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: ReceivedBody,
+    sent: RequestBodyResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let CanaryBody { digest, share, workspaces, reason: why } = body(sent)?;
     let ids = workspaces.iter().map(|id| workspace("/workspaces", id));
@@ -60,12 +60,12 @@ struct ShadowBody {
 /// Starts a shadow: a stored version executes copies of requests.
 pub(super) async fn shadow(
     State(operators): State<OperatorsState>,
-    PathText(area): PathText,
+    SinglePathParameter(area): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: ReceivedBody,
+    sent: RequestBodyResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let ShadowBody { digest, share, reason: why } = body(sent)?;
-    let share = TrafficShare::of_percent(share.unwrap_or(SHADOWED));
+    let share = TrialShare::of_percent(share.unwrap_or(SHADOWED));
     let share = share.ok_or_else(|| out_of_bounds("/share"))?;
     let workspaces = BTreeSet::new();
     let wish = TrialRequest { area, digest, mode: TrialMode::Shadow, share, workspaces, why };
@@ -85,22 +85,22 @@ async fn begin(
 /// by this node.
 pub(super) async fn compared(
     State(operators): State<OperatorsState>,
-    PathText(area): PathText,
-) -> Result<Json<DifferencesView>, Refusal> {
+    SinglePathParameter(area): SinglePathParameter,
+) -> Result<Json<ShadowDifferencesView>, Refusal> {
     let snapshot = operators.app.registry.snapshot();
     let here = snapshot.trial(&area).filter(|here| here.trial.mode == TrialMode::Shadow);
     let here = here.ok_or_else(|| refused(InstallError::NoTrial { area }))?;
-    Ok(Json(DifferencesView::of(here)))
+    Ok(Json(ShadowDifferencesView::of(here)))
 }
 
 /// Ends a trial; the live version serves every request.
 pub(super) async fn stop(
     State(operators): State<OperatorsState>,
-    PathText(area): PathText,
+    SinglePathParameter(area): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: ReceivedBody,
+    sent: RequestBodyResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
-    let ReasonBody { reason } = body(sent)?;
+    let StopTrialBody { reason } = body(sent)?;
     let stopped = areas::stop_trial(&operators.app, &operator.name, &area, &reason).await;
     Ok(Json(DecisionResultView::tried(
         OperatorActionResultView::Stopped,
@@ -112,7 +112,7 @@ pub(super) async fn stop(
 /// `shadow`.
 pub(super) fn then(parameters: &mut AdminQueryParams) -> Result<DeployAction, Refusal> {
     if let Some(share) = parameters.text("shadow") {
-        let share = share.parse().ok().and_then(TrafficShare::of_percent);
+        let share = share.parse().ok().and_then(TrialShare::of_percent);
         let share = share.ok_or_else(|| out_of_bounds("shadow"))?;
         return Ok(DeployAction::Try(TrialMode::Shadow, share, BTreeSet::new()));
     }
@@ -136,12 +136,12 @@ fn some(
     at: &str,
     percent: Option<f64>,
     workspaces: BTreeSet<WorkspaceId>,
-) -> Result<(TrafficShare, BTreeSet<WorkspaceId>), Refusal> {
+) -> Result<(TrialShare, BTreeSet<WorkspaceId>), Refusal> {
     if percent.is_none() && workspaces.is_empty() {
         return Err(Refusal::invalid_one(at, "is needed, or a list of workspaces"));
     }
     let share =
-        TrafficShare::of_percent(percent.unwrap_or_default()).ok_or_else(|| out_of_bounds(at))?;
+        TrialShare::of_percent(percent.unwrap_or_default()).ok_or_else(|| out_of_bounds(at))?;
     Ok((share, workspaces))
 }
 

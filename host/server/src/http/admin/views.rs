@@ -6,12 +6,12 @@ use serde::Serialize;
 use assurance_contract::compatibility::{self, Compatibility};
 use assurance_core::budgets::{self, Usage};
 use assurance_core::config::BudgetConfig;
-use assurance_core::domain::deployment::{Deployment, LivePointer, NodeReport};
+use assurance_core::domain::deployment::{LivePointer, NodeReport, StoredVersion};
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::trial::{Trial, TrialMode};
-use assurance_service::app::areas::{AreaOverview, DeployOutcome, DeployResult};
+use assurance_service::app::areas::{AreaOverview, DeployOutcome, DeployReport};
 use assurance_service::registry::{
-    self, AreaVersion, LiveChange, OnTrial, ShadowCounts, SideStats,
+    self, AreaVersion, LiveVersionChange, ShadowCounts, TrialSideStats, VersionOnTrial,
 };
 
 /// Liveness of the process.
@@ -46,13 +46,13 @@ pub(super) struct AreaView {
     digest: Option<String>,
     #[serde(flatten)]
     running: Option<ManifestView>,
-    source: SourceView,
+    source: VersionSourceView,
     /// Version that every node is to serve, by the operators' last decision.
     live: Option<LivePointer>,
     /// Version that a rollback makes live.
-    previous: Option<Deployment>,
+    previous: Option<StoredVersion>,
     /// Stored versions that were never live.
-    staged: Vec<Deployment>,
+    staged: Vec<StoredVersion>,
     /// The running trial, or the last one.
     trial: Option<TrialView>,
     /// State of the area on each node.
@@ -62,7 +62,8 @@ pub(super) struct AreaView {
 /// Origin of the version that serves on this node.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum SourceView {
+#[schemars(rename = "SourceView")]
+enum VersionSourceView {
     /// No version of the area serves on this node.
     None,
     /// A component in this node's folder of areas.
@@ -115,20 +116,21 @@ struct TrialView {
 /// Statistics of the calls of both versions since a trial began.
 #[derive(Serialize, JsonSchema)]
 struct TrialFiguresView {
-    candidate: SideStats,
-    live: SideStats,
+    candidate: TrialSideStats,
+    live: TrialSideStats,
 }
 
 /// Differences between the responses of a shadow and the live version.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct DifferencesView {
+#[schemars(rename = "DifferencesView")]
+pub(super) struct ShadowDifferencesView {
     trial: Trial,
     /// Number of copied requests, by result.
     requests: ShadowCounts,
     /// Differences by operation and position in the response, most frequent first.
     differences: Vec<registry::ResponseDifference>,
-    live: SideStats,
-    candidate: SideStats,
+    live: TrialSideStats,
+    candidate: TrialSideStats,
 }
 
 /// Effect of an operator's request.
@@ -229,15 +231,16 @@ pub(super) struct BudgetView {
     memory_bytes: u64,
     /// Maximum memory of one call since the node started, in bytes.
     call_memory_peak_bytes: u64,
-    this_minute: MinuteView,
-    last_minute: MinuteView,
+    this_minute: MinuteUsageView,
+    last_minute: MinuteUsageView,
     /// Number of calls refused in the current minute.
     refused_this_minute: u64,
 }
 
 /// Usage of an area or workspace in one minute.
 #[derive(Serialize, JsonSchema)]
-struct MinuteView {
+#[schemars(rename = "MinuteView")]
+struct MinuteUsageView {
     calls: u64,
     /// Processor time of the calls, in milliseconds.
     cpu_ms: u64,
@@ -254,9 +257,9 @@ impl AreaView {
             digest: running.map(|version| version.digest.clone()),
             running: running.map(ManifestView::of),
             source: match (running, area.from_folder) {
-                (None, _) => SourceView::None,
-                (Some(_), true) => SourceView::Folder,
-                (Some(_), false) => SourceView::Deployed,
+                (None, _) => VersionSourceView::None,
+                (Some(_), true) => VersionSourceView::Folder,
+                (Some(_), false) => VersionSourceView::Deployed,
             },
             live: area.pointer.clone(),
             previous: area.previous.clone(),
@@ -306,8 +309,8 @@ impl TrialView {
     }
 }
 
-impl DifferencesView {
-    pub(super) fn of(here: &OnTrial) -> Self {
+impl ShadowDifferencesView {
+    pub(super) fn of(here: &VersionOnTrial) -> Self {
         let (requests, differences) = here.figures.compared.report();
         let (live, candidate) = (here.figures.live.stats(), here.figures.candidate.stats());
         Self { trial: here.trial.clone(), requests, differences, live, candidate }
@@ -320,13 +323,13 @@ impl DecisionResultView {
         Self { result, area: None, replaced: None, trial: None, approved: None }
     }
 
-    pub(super) fn changed(result: OperatorActionResultView, change: &LiveChange) -> Self {
+    pub(super) fn changed(result: OperatorActionResultView, change: &LiveVersionChange) -> Self {
         let area = change.now.as_deref().map(VersionView::of);
         let replaced = change.before.as_deref().map(VersionView::of);
         Self { area, replaced, ..Self::just(result) }
     }
 
-    pub(super) fn removed(change: &LiveChange) -> Self {
+    pub(super) fn removed(change: &LiveVersionChange) -> Self {
         let area = change.before.as_deref().map(VersionView::of);
         Self { area, ..Self::just(OperatorActionResultView::Removed) }
     }
@@ -342,7 +345,7 @@ impl DecisionResultView {
 
 impl DeployResultView {
     /// Returns the view of a deployment; `answers` is the live version.
-    pub(super) fn of(deployed: DeployResult, answers: Option<&AreaVersion>) -> Self {
+    pub(super) fn of(deployed: DeployReport, answers: Option<&AreaVersion>) -> Self {
         let mut decided = match deployed.outcome {
             DeployOutcome::Unchanged => {
                 DecisionResultView::just(OperatorActionResultView::Unchanged)
@@ -351,7 +354,9 @@ impl DeployResultView {
             DeployOutcome::Live(change) => {
                 DecisionResultView::changed(OperatorActionResultView::Live, &change)
             }
-            DeployOutcome::OnTrial(trial) => DecisionResultView::tried(begun(trial.mode), trial),
+            DeployOutcome::VersionOnTrial(trial) => {
+                DecisionResultView::tried(begun(trial.mode), trial)
+            }
         };
         decided.area = answers.map(VersionView::of);
         let verdict = Some(deployed.report.verdict());
@@ -393,14 +398,14 @@ impl BudgetView {
             running: one.running,
             memory_bytes: one.memory_bytes,
             call_memory_peak_bytes: one.call_memory_peak_bytes,
-            this_minute: MinuteView::of(one.this_minute),
-            last_minute: MinuteView::of(one.last_minute),
+            this_minute: MinuteUsageView::of(one.this_minute),
+            last_minute: MinuteUsageView::of(one.last_minute),
             refused_this_minute: one.refused,
         }
     }
 }
 
-impl MinuteView {
+impl MinuteUsageView {
     fn of(usage: Usage) -> Self {
         let Usage { calls, cpu_us, host_calls, documents } = usage;
         Self { calls, cpu_ms: cpu_us / 1_000, host_calls, documents }

@@ -15,7 +15,7 @@ use crate::http::context::RequestContext;
 use crate::http::extract::{NoQuery, StrictJson, host_body};
 use crate::http::headers;
 use crate::http::problem::Refusal;
-use crate::http::session::{CHALLENGE, SignedIn, refuse_foreign_page};
+use crate::http::session::{CHALLENGE, SignedInUser, refuse_foreign_page};
 use assurance_identity::{DEVICE_COOKIE, SignInAttempt, SignInError};
 use assurance_service::app::App;
 
@@ -38,14 +38,14 @@ host_body!(LoginBody);
 
 /// Client of a sign-in, a registration or a password change that passed the
 /// rate limit of its address.
-pub(in crate::http) struct AdmittedLogin {
+pub(in crate::http) struct AdmittedSignInClient {
     pub(super) address: std::net::IpAddr,
     /// Value of the client's device cookie; `None` if the client sent none.
     pub(super) device: Option<String>,
     pub(super) user_agent: Option<String>,
 }
 
-impl axum::extract::FromRequestParts<App> for AdmittedLogin {
+impl axum::extract::FromRequestParts<App> for AdmittedSignInClient {
     type Rejection = Refusal;
 
     async fn from_request_parts(
@@ -70,7 +70,7 @@ impl axum::extract::FromRequestParts<App> for AdmittedLogin {
 /// Signs in and sets the session cookie.
 pub(in crate::http) async fn login(
     State(app): State<App>,
-    attempt: AdmittedLogin,
+    attempt: AdmittedSignInClient,
     _: NoQuery,
     StrictJson(given): StrictJson<LoginBody>,
 ) -> Result<Response, Refusal> {
@@ -92,7 +92,7 @@ pub(in crate::http) async fn login(
 /// Ends the session and deletes its cookie.
 pub(in crate::http) async fn logout(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     _: NoQuery,
 ) -> Result<Response, Refusal> {
     app.identity.sign_out(&principal).await?;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{check_recent, of_code, secret, session_cookie};
 use crate::http::extract::{NoQuery, StrictJson, host_body};
 use crate::http::problem::Refusal;
-use crate::http::session::SignedIn;
+use crate::http::session::SignedInUser;
 use assurance_service::app::App;
 
 /// A code of the second factor.
@@ -44,7 +44,7 @@ pub(in crate::http) struct RecoveryCodes {
 /// A confirmed second factor.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ConfirmedAuthenticator")]
-pub(in crate::http) struct ConfirmedView {
+pub(in crate::http) struct MfaConfirmationView {
     /// Each works once in place of a code from the authenticator; shown once.
     recovery_codes: Vec<String>,
     /// CSRF token of the new session, which replaces the session of the request.
@@ -54,7 +54,7 @@ pub(in crate::http) struct ConfirmedView {
 /// Starts the enrolment of an authenticator and returns its secret.
 pub(in crate::http) async fn enrol(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     _: NoQuery,
 ) -> Result<Response, Refusal> {
     check_recent(&app, &principal, "A second factor is changed")?;
@@ -69,7 +69,7 @@ pub(in crate::http) async fn enrol(
 /// the user's other sessions end.
 pub(in crate::http) async fn confirm(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     _: NoQuery,
     StrictJson(given): StrictJson<CodeBody>,
 ) -> Result<Response, Refusal> {
@@ -77,7 +77,7 @@ pub(in crate::http) async fn confirm(
     let confirmed = app.identity.confirm_totp(&principal, &given.code).await;
     let confirmed = confirmed.map_err(|error| of_code(&app, error))?;
     let cookie = session_cookie(&app, Some(&confirmed.session.cookie));
-    let view = ConfirmedView {
+    let view = MfaConfirmationView {
         recovery_codes: confirmed.recovery_codes,
         csrf_token: confirmed.session.csrf_token,
     };
@@ -87,7 +87,7 @@ pub(in crate::http) async fn confirm(
 /// Removes the caller's second factor. The caller's other sessions end.
 pub(in crate::http) async fn disable(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     _: NoQuery,
     StrictJson(given): StrictJson<CodeBody>,
 ) -> Result<StatusCode, Refusal> {
@@ -99,7 +99,7 @@ pub(in crate::http) async fn disable(
 /// Replaces all recovery codes of the caller and returns the new ones.
 pub(in crate::http) async fn renew_recovery_codes(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     _: NoQuery,
     StrictJson(given): StrictJson<CodeBody>,
 ) -> Result<Response, Refusal> {

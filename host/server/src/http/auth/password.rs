@@ -6,11 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::check_recent;
-use super::login::{self, AdmittedLogin};
+use super::login::{self, AdmittedSignInClient};
 use crate::http::code::Code;
 use crate::http::extract::{NoQuery, StrictJson, host_body};
 use crate::http::problem::Refusal;
-use crate::http::session::SignedIn;
+use crate::http::session::SignedInUser;
 use assurance_identity::{ChangePasswordError, PasswordChange, PeopleError, SignInError};
 use assurance_service::app::App;
 
@@ -31,8 +31,8 @@ host_body!(PasswordChangeBody);
 /// Replaces the caller's password. The caller's other sessions end.
 pub(in crate::http) async fn change(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
-    attempt: AdmittedLogin,
+    SignedInUser(principal): SignedInUser,
+    attempt: AdmittedSignInClient,
     _: NoQuery,
     StrictJson(body): StrictJson<PasswordChangeBody>,
 ) -> Result<StatusCode, Refusal> {

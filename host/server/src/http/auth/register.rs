@@ -7,7 +7,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::login::AdmittedLogin;
+use super::login::AdmittedSignInClient;
 use super::session::SessionView;
 use super::{secret, session_cookie};
 use crate::http::code::Code;
@@ -35,7 +35,7 @@ host_body!(NewAccount);
 /// Creates the account of an invited person and signs the person in.
 pub(in crate::http) async fn register(
     State(app): State<App>,
-    attempt: AdmittedLogin,
+    attempt: AdmittedSignInClient,
     _: NoQuery,
     StrictJson(given): StrictJson<NewAccount>,
 ) -> Result<(StatusCode, Response), Refusal> {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::secret;
 use crate::http::extract::NoQuery;
 use crate::http::problem::Refusal;
-use crate::http::session::SignedIn;
+use crate::http::session::SignedInUser;
 use assurance_contract::canonical_uuid;
 use assurance_core::domain::id::SessionId;
 use assurance_identity::{AccountSecurityStatus, Principal, SessionItem};
@@ -113,7 +113,7 @@ impl From<SessionItem> for SessionItemView {
 /// Returns the signed-in user (operation 1).
 pub(in crate::http) async fn read(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     _: NoQuery,
 ) -> Response {
     let token = app.identity.csrf_token(&principal);
@@ -123,7 +123,7 @@ pub(in crate::http) async fn read(
 /// Returns the security settings of the account (operation 2).
 pub(in crate::http) async fn security(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     _: NoQuery,
 ) -> Result<Json<SecurityView>, Refusal> {
     Ok(Json(app.identity.security_status(&principal).await?.into()))
@@ -132,7 +132,7 @@ pub(in crate::http) async fn security(
 /// Ends one of the caller's sessions.
 pub(in crate::http) async fn revoke(
     State(app): State<App>,
-    SignedIn(principal): SignedIn,
+    SignedInUser(principal): SignedInUser,
     _: NoQuery,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Refusal> {

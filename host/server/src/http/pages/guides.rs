@@ -9,7 +9,7 @@ use super::cached;
 use super::layout::page;
 use super::markdown::guide;
 use super::navigation::Navigation;
-use crate::http::extract::PathText;
+use crate::http::extract::SinglePathParameter;
 use crate::http::problem::Refusal;
 use assurance_service::app::App;
 
@@ -70,7 +70,7 @@ pub(in crate::http) async fn index(State(app): State<App>) -> Result<Response, R
 /// Returns one guide as a page, or as Markdown if the name ends in `.md`.
 pub(in crate::http) async fn show(
     State(app): State<App>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
 ) -> Result<Response, Refusal> {
     let wanted = name.strip_suffix(".md").unwrap_or(&name);
     let found = ALL.iter().find(|guide| guide.name == wanted).ok_or_else(Refusal::not_found)?;

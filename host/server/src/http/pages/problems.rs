@@ -8,14 +8,14 @@ use super::cached;
 use super::layout::page;
 use super::navigation::Navigation;
 use crate::http::code::{self, Code};
-use crate::http::extract::PathText;
+use crate::http::extract::SinglePathParameter;
 use crate::http::problem::Refusal;
 use assurance_service::app::App;
 
 /// Returns the page that explains a problem code.
 pub(in crate::http) async fn problem(
     State(app): State<App>,
-    PathText(code): PathText,
+    SinglePathParameter(code): SinglePathParameter,
 ) -> Result<Response, Refusal> {
     let body = match Code::ALL.into_iter().find(|known| known.as_str() == code) {
         Some(known) => explanation(known),

@@ -13,7 +13,7 @@ use super::members::{SchemaMemberReader, resolved};
 use super::navigation::{Navigation, events};
 use super::tables::{members, parameters};
 use super::{cached, events as event_pages};
-use crate::http::extract::PathText;
+use crate::http::extract::SinglePathParameter;
 use crate::http::problem::Refusal;
 use assurance_service::app::App;
 
@@ -82,7 +82,7 @@ fn all(document: &Json) -> Markup {
 /// Returns the page of one operation or event.
 pub(in crate::http) async fn one(
     State(app): State<App>,
-    PathText(name): PathText,
+    SinglePathParameter(name): SinglePathParameter,
 ) -> Result<Response, Refusal> {
     let wanted = name.clone();
     cached(&app, &format!("reference/{name}"), move |document| {

@@ -5,13 +5,13 @@
 use serde_json::json;
 
 use super::super::App;
-use super::audit_trail::PendingAuditSteps;
+use super::audit_trail::PendingAuditEntries;
 use super::error::InstallError;
-use super::execute::{ActionResult, Decision, execute};
+use super::execute::{AreaActionResult, AreaDecision, execute};
 use super::plan::{self, AreaAction, TrialRequest};
 use super::{removed, rows, selection};
-use crate::registry::LiveChange;
-use assurance_core::domain::deployment::AuditStep;
+use crate::registry::LiveVersionChange;
+use assurance_core::domain::deployment::AuditAction;
 use assurance_core::domain::trial::Trial;
 use assurance_store::{TransactionAccess, deployments};
 
@@ -37,7 +37,7 @@ pub struct ActivationRequest<'a> {
 pub enum RollbackResult {
     /// Another version is live: the one before, or the one that the operator
     /// named.
-    Live(LiveChange),
+    Live(LiveVersionChange),
     /// The running canary has ended; the live version serves all workspaces.
     Trial(Trial),
 }
@@ -50,7 +50,7 @@ pub async fn activate(
     app: &App,
     who: &str,
     activation: ActivationRequest<'_>,
-) -> Result<Option<LiveChange>, InstallError> {
+) -> Result<Option<LiveVersionChange>, InstallError> {
     let ActivationRequest { area, digest: named, why, force } = activation;
     let state = rows::area(app, area).await?;
     let digest = match (named, state.desired.running_trial()) {
@@ -60,7 +60,7 @@ pub async fn activate(
     };
     let event = digest.and_then(|digest| plan::activation(&state, digest.as_deref(), force));
     match decide(app, who, area, force.or(why), event).await? {
-        ActionResult::Live(change) => Ok(Some(change)),
+        AreaActionResult::Live(change) => Ok(Some(change)),
         _ => Ok(None),
     }
 }
@@ -88,9 +88,9 @@ pub async fn roll_back(
         None => plan::rollback(&state),
     };
     match decide(app, who, area, Some(reason), event).await? {
-        ActionResult::Live(change) => Ok(RollbackResult::Live(change)),
-        ActionResult::Trial(trial) => Ok(RollbackResult::Trial(trial)),
-        ActionResult::Unchanged => Err(InstallError::NothingBefore { area: area.to_owned() }),
+        AreaActionResult::Live(change) => Ok(RollbackResult::Live(change)),
+        AreaActionResult::Trial(trial) => Ok(RollbackResult::Trial(trial)),
+        AreaActionResult::Unchanged => Err(InstallError::NothingBefore { area: area.to_owned() }),
     }
 }
 
@@ -105,11 +105,11 @@ pub async fn remove(
     area: &str,
     why: Option<&str>,
     force: bool,
-) -> Result<LiveChange, InstallError> {
+) -> Result<LiveVersionChange, InstallError> {
     let from_folder = removed::keep_from_folder(app, who, area).await;
     let event = Ok(AreaAction::Remove { from_folder, force });
     match decide(app, who, area, why, event).await? {
-        ActionResult::Live(change) => Ok(change),
+        AreaActionResult::Live(change) => Ok(change),
         _ => Err(InstallError::Overtaken { area: area.to_owned() }),
     }
 }
@@ -130,7 +130,7 @@ pub async fn begin_trial(
         Ok(digest) => TrialRequest { digest, ..request.clone() },
         Err(error) => {
             let error = if_area_exists(app, area, error).await;
-            return Err(PendingAuditSteps::new(app, who, area, None).refuse(error).await);
+            return Err(PendingAuditEntries::new(app, who, area, None).refuse(error).await);
         }
     };
     let event = Ok(AreaAction::BeginTrial { request: &request, who });
@@ -153,9 +153,9 @@ pub async fn stop_trial(
     trial(area, decide(app, who, area, Some(reason), plan::stop(&state)).await?)
 }
 
-fn trial(area: &str, executed: ActionResult) -> Result<Trial, InstallError> {
+fn trial(area: &str, executed: AreaActionResult) -> Result<Trial, InstallError> {
     match executed {
-        ActionResult::Trial(trial) => Ok(trial),
+        AreaActionResult::Trial(trial) => Ok(trial),
         _ => Err(InstallError::Overtaken { area: area.to_owned() }),
     }
 }
@@ -168,20 +168,22 @@ async fn decide(
     area: &str,
     why: Option<&str>,
     event: Result<AreaAction<'_>, InstallError>,
-) -> Result<ActionResult, InstallError> {
+) -> Result<AreaActionResult, InstallError> {
     let event = match event {
         Ok(event) => event,
         Err(error) => {
             let error = if_area_exists(app, area, error).await;
-            return Err(PendingAuditSteps::new(app, who, area, None).refuse(error).await);
+            return Err(PendingAuditEntries::new(app, who, area, None).refuse(error).await);
         }
     };
-    let decision = Decision { area, event, who, why, figures: None };
+    let decision = AreaDecision { area, event, who, why, figures: None };
     match execute(app, &decision).await {
         Ok(executed) => Ok(executed),
         Err(error) => {
             let error = if_area_exists(app, area, error).await;
-            Err(PendingAuditSteps::new(app, who, area, decision.event.digest()).refuse(error).await)
+            Err(PendingAuditEntries::new(app, who, area, decision.event.digest())
+                .refuse(error)
+                .await)
         }
     }
 }
@@ -216,7 +218,7 @@ pub async fn approve(
     why: Option<&str>,
 ) -> Result<String, InstallError> {
     let digest = &selection::digest_of(app, area, named).await?;
-    let mut trail = PendingAuditSteps::new(app, who, area, Some(digest));
+    let mut trail = PendingAuditEntries::new(app, who, area, Some(digest));
     let mut tx = app.store.begin(TransactionAccess::WriteLocked).await?;
     let found = deployments::find(&mut tx, area, digest).await?;
     let found = found.ok_or_else(|| InstallError::not_known(area, digest))?;
@@ -224,7 +226,7 @@ pub async fn approve(
         let (area, digest, stage) = (found.area, found.digest, found.stage);
         return Err(InstallError::NotWaiting { area, digest, stage });
     }
-    trail.note(AuditStep::Approved, why, Some(json!({"stage": "staged"})));
+    trail.note(AuditAction::Approved, why, Some(json!({"stage": "staged"})));
     trail.keep_with(&mut tx).await?;
     tx.commit().await?;
     tracing::info!(

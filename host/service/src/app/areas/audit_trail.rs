@@ -5,12 +5,12 @@ use serde_json::Value as Json;
 
 use super::super::App;
 use super::error::InstallError;
-use assurance_core::domain::deployment::{AuditStep, NewAuditEntry};
+use assurance_core::domain::deployment::{AuditAction, NewAuditEntry};
 use assurance_store::{self as store, Connection, TransactionAccess};
 
 /// Audit log entries of one operator's request on an area that are not written
 /// to the database yet.
-pub(super) struct PendingAuditSteps<'a> {
+pub(super) struct PendingAuditEntries<'a> {
     app: &'a App,
     who: &'a str,
     area: &'a str,
@@ -18,13 +18,13 @@ pub(super) struct PendingAuditSteps<'a> {
     steps: Vec<NewAuditEntry>,
 }
 
-impl<'a> PendingAuditSteps<'a> {
+impl<'a> PendingAuditEntries<'a> {
     pub(super) fn new(app: &'a App, who: &'a str, area: &'a str, digest: Option<&'a str>) -> Self {
         Self { app, who, area, digest, steps: Vec::new() }
     }
 
     /// Adds an audit log entry for a step of the request, without writing it.
-    pub(super) fn note(&mut self, step: AuditStep, why: Option<&str>, changed: Option<Json>) {
+    pub(super) fn note(&mut self, step: AuditAction, why: Option<&str>, changed: Option<Json>) {
         self.steps.push(NewAuditEntry {
             at: self.app.clock.now(),
             who: self.who.to_owned(),
@@ -58,7 +58,7 @@ impl<'a> PendingAuditSteps<'a> {
     /// Writes the pending audit log entries and one for the refusal, with the
     /// error as its reason. Returns the error.
     pub(super) async fn refuse(mut self, error: InstallError) -> InstallError {
-        self.note(AuditStep::Refused, Some(&error.to_string()), None);
+        self.note(AuditAction::Refused, Some(&error.to_string()), None);
         if let Err(away) = self.keep().await {
             tracing::error!(
                 area.name = self.area,

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::super::App;
 use super::error::InstallError;
-use super::execute::{ActionResult, Decision, execute};
+use super::execute::{AreaActionResult, AreaDecision, execute};
 use super::plan::AreaAction;
 use super::verdict::{CanaryRegression, verdict};
-use crate::registry::OnTrial;
+use crate::registry::VersionOnTrial;
 use assurance_core::domain::trial::{TrialMode, TrialState};
 
 /// Actor in the audit log when the host ends a canary.
@@ -57,7 +57,7 @@ async fn wait(app: &App) {
 /// ended it.
 async fn roll_back(
     app: &App,
-    on_trial: &OnTrial,
+    on_trial: &VersionOnTrial,
     worse: &CanaryRegression,
 ) -> Result<(), InstallError> {
     let (trial, why) = (&on_trial.trial, worse.to_string());
@@ -65,9 +65,9 @@ async fn roll_back(
     let figures = json!({"node": app.node.id(), "candidate": candidate, "live": live});
     let event = AreaAction::EndTrial { trial: trial.clone(), end: TrialState::RolledBack };
     let (area, why) = (trial.area.as_str(), Some(why.as_str()));
-    let decision = Decision { area, event, who: WHO, why, figures: Some(figures) };
+    let decision = AreaDecision { area, event, who: WHO, why, figures: Some(figures) };
     match execute(app, &decision).await {
-        Ok(ActionResult::Trial(_)) => {}
+        Ok(AreaActionResult::Trial(_)) => {}
         Ok(_) | Err(InstallError::Overtaken { .. }) => return Ok(()),
         Err(error) => return Err(error),
     }

@@ -20,7 +20,7 @@ use assurance_runtime::LoadError;
 /// Planned use of a new version: live, canary or shadow. Determines which
 /// incompatibilities with the live version are refused.
 #[derive(Clone, Copy)]
-pub(super) enum PlannedUse<'a> {
+pub(super) enum PlannedVersionUse<'a> {
     /// The version replaces the live one. A breaking change is refused unless
     /// the operator gives a reason in `force`.
     Live { force: Option<&'a str> },
@@ -34,7 +34,7 @@ pub(super) enum PlannedUse<'a> {
 /// Result of comparing a version with the live one: differences and additional
 /// capabilities. Empty if no version is live.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CompatibilityCheck {
+pub(super) struct CompatibilityCheckResult {
     pub(super) report: CompatibilityReport,
     /// Capabilities that the version requests in addition to those of the live
     /// version.
@@ -47,14 +47,14 @@ pub(super) async fn check(
     app: &App,
     desired: &DesiredArea,
     candidate: &AreaVersion,
-    comparison: PlannedUse<'_>,
-) -> Result<CompatibilityCheck, InstallError> {
+    comparison: PlannedVersionUse<'_>,
+) -> Result<CompatibilityCheckResult, InstallError> {
     let Some(live) = live_manifest(app, desired, &candidate.manifest.name).await? else {
-        return Ok(CompatibilityCheck::default());
+        return Ok(CompatibilityCheckResult::default());
     };
     let asks = compatibility::additional_capabilities(&live, &candidate.manifest);
-    if let PlannedUse::Shadow = comparison {
-        return Ok(CompatibilityCheck { asks, ..CompatibilityCheck::default() });
+    if let PlannedVersionUse::Shadow = comparison {
+        return Ok(CompatibilityCheckResult { asks, ..CompatibilityCheckResult::default() });
     }
     let (before, now) = (Arc::clone(&live), Arc::clone(&candidate.manifest));
     let limits = ContractLimits::from(&app.config);
@@ -63,10 +63,10 @@ pub(super) async fn check(
     let report = comparing.await.map_err(|error| LoadError::Host(error.into()))?;
     match (report.verdict(), comparison) {
         (Compatibility::Safe, _)
-        | (Compatibility::Breaking, PlannedUse::Live { force: Some(_) }) => {
-            Ok(CompatibilityCheck { report, asks })
+        | (Compatibility::Breaking, PlannedVersionUse::Live { force: Some(_) }) => {
+            Ok(CompatibilityCheckResult { report, asks })
         }
-        (_, PlannedUse::Canary) => Err(no_canary(candidate, &report)),
+        (_, PlannedVersionUse::Canary) => Err(no_canary(candidate, &report)),
         _ => Err(InstallError::Incompatible(IncompatibleVersion {
             area: candidate.manifest.name.clone(),
             live: live.version.to_string(),
@@ -111,7 +111,7 @@ fn no_canary(candidate: &AreaVersion, report: &CompatibilityReport) -> InstallEr
 /// additional capabilities.
 pub(super) fn needs_approval(
     candidate: &AreaVersion,
-    checked: &CompatibilityCheck,
+    checked: &CompatibilityCheckResult,
 ) -> InstallError {
     let words = checked.asks.iter().map(|asked| json!(asked).to_string());
     InstallError::NeedsApproval {

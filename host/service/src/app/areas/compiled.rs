@@ -40,7 +40,7 @@ async fn try_share(app: &App, cache: &CodeCache, digest: &str) -> anyhow::Result
 pub(super) async fn fetch(app: &App, digest: &str, component_bytes: u64) {
     let Some(cache) = shared_cache(app).filter(|cache| !cache.has(digest)) else { return };
     if let Err(error) = try_fetch(app, cache, digest, component_bytes).await {
-        tracing::warn!(%error, area.digest = digest, "another node's compiled form is not used");
+        tracing::warn!(%error, area.digest = digest, "another node's machine code is not used");
     }
 }
 

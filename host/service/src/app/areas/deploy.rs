@@ -10,25 +10,25 @@ use serde_json::json;
 
 use super::super::App;
 use super::actions::{self, ActivationRequest};
-use super::audit_trail::PendingAuditSteps;
-use super::checks::{self, CompatibilityCheck, PlannedUse};
+use super::audit_trail::PendingAuditEntries;
+use super::checks::{self, CompatibilityCheckResult, PlannedVersionUse};
 use super::error::InstallError;
 use super::install::with_writers_ended;
 use super::plan::{TrialRequest, stage_after_checks};
 use super::smoke_test::smoke_test;
 use super::trust::{self, Signature};
 use super::{compiled, load, rows};
-use crate::registry::{AreaTargetState, AreaVersion, LiveChange};
+use crate::registry::{AreaTargetState, AreaVersion, LiveVersionChange};
 use assurance_contract::compatibility::CompatibilityReport;
-use assurance_core::domain::deployment::{AuditStep, VersionStage};
+use assurance_core::domain::deployment::{AuditAction, VersionStage};
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::trial::{TrafficShare, Trial, TrialMode};
+use assurance_core::domain::trial::{Trial, TrialMode, TrialShare};
 use assurance_runtime::LoadedArea;
 use assurance_store::{TransactionAccess, deployments};
 
 /// An operator's request to deploy a component, with the component itself.
 #[derive(Clone, Debug)]
-pub struct ReceivedComponent {
+pub struct DeployRequest {
     /// Name of the area that the operator named in the request.
     pub area: String,
     /// Content of the component's WebAssembly file.
@@ -51,13 +51,13 @@ pub enum DeployAction {
     /// The version becomes live.
     Activate,
     /// A trial of the version begins, with this mode, share of traffic, and additional workspaces.
-    Try(TrialMode, TrafficShare, BTreeSet<WorkspaceId>),
+    Try(TrialMode, TrialShare, BTreeSet<WorkspaceId>),
 }
 
 /// Report of a successful deployment: the version's digest, its differences from the live version,
 /// and its state.
 #[derive(Clone, Debug)]
-pub struct DeployResult {
+pub struct DeployReport {
     /// SHA-256 of the component, lower-case hex.
     pub digest: String,
     /// Differences from the live version.
@@ -74,9 +74,9 @@ pub enum DeployOutcome {
     /// The version is stored and can be activated.
     Staged,
     /// The version is live.
-    Live(LiveChange),
+    Live(LiveVersionChange),
     /// The version is on trial next to the live one.
-    OnTrial(Trial),
+    VersionOnTrial(Trial),
 }
 
 /// Checks and stores a component as a version of its area. Activates it or begins a trial if the
@@ -87,12 +87,12 @@ pub enum DeployOutcome {
 pub async fn deploy(
     app: &App,
     who: &str,
-    received: ReceivedComponent,
-) -> Result<DeployResult, InstallError> {
+    received: DeployRequest,
+) -> Result<DeployReport, InstallError> {
     let digest = load::digest_of(received.component.clone()).await?;
-    let mut trail = PendingAuditSteps::new(app, who, &received.area, Some(&digest));
+    let mut trail = PendingAuditEntries::new(app, who, &received.area, Some(&digest));
     let why = received.why.as_deref();
-    trail.note(AuditStep::Received, why, Some(json!({"bytes": received.component.len()})));
+    trail.note(AuditAction::Received, why, Some(json!({"bytes": received.component.len()})));
     trail.keep().await?;
     let staged =
         PendingDeployment { app, who, received: &received, digest: &digest }.run(&mut trail).await;
@@ -101,13 +101,13 @@ pub async fn deploy(
         Err(error) => return Err(trail.refuse(error).await),
     };
     let outcome = perform_action(app, who, &received, &digest).await?;
-    Ok(DeployResult { digest, report, outcome })
+    Ok(DeployReport { digest, report, outcome })
 }
 
 async fn perform_action(
     app: &App,
     who: &str,
-    received: &ReceivedComponent,
+    received: &DeployRequest,
     digest: &str,
 ) -> Result<DeployOutcome, InstallError> {
     let (area, force) = (received.area.as_str(), received.force.as_deref());
@@ -121,17 +121,17 @@ async fn perform_action(
         }
         DeployAction::Try(mode, share, workspaces) => {
             let request = trial_request(received, digest, *mode, *share, workspaces);
-            Ok(DeployOutcome::OnTrial(actions::begin_trial(app, who, &request).await?))
+            Ok(DeployOutcome::VersionOnTrial(actions::begin_trial(app, who, &request).await?))
         }
     }
 }
 
 /// Returns the request for a trial of the received component.
 pub(super) fn trial_request(
-    received: &ReceivedComponent,
+    received: &DeployRequest,
     digest: &str,
     mode: TrialMode,
-    share: TrafficShare,
+    share: TrialShare,
     workspaces: &BTreeSet<WorkspaceId>,
 ) -> TrialRequest {
     let (area, why) = (received.area.clone(), received.why.clone());
@@ -143,15 +143,15 @@ pub(super) fn trial_request(
 struct PendingDeployment<'a> {
     app: &'a App,
     who: &'a str,
-    received: &'a ReceivedComponent,
+    received: &'a DeployRequest,
     digest: &'a str,
 }
 
 impl PendingDeployment<'_> {
     async fn run(
         &self,
-        trail: &mut PendingAuditSteps<'_>,
-    ) -> Result<CompatibilityCheck, InstallError> {
+        trail: &mut PendingAuditEntries<'_>,
+    ) -> Result<CompatibilityCheckResult, InstallError> {
         let loaded = self.load(trail).await?;
         let version = load::compile(self.app, loaded).await?;
         self.check(&version).await?;
@@ -160,37 +160,40 @@ impl PendingDeployment<'_> {
         // Checks again, because another version may be live by now.
         let checked = self.check(&version).await?;
         let force = self.received.force.as_deref();
-        trail.note(AuditStep::Checked, force, Some(json!(checked.report)));
+        trail.note(AuditAction::Checked, force, Some(json!(checked.report)));
         self.keep(&version, &checked, trail).await?;
         self.app.node.keep_warm(&version);
         Ok(checked)
     }
 
     /// Compares the version with the live one and checks it against the other live areas.
-    async fn check(&self, version: &Arc<AreaVersion>) -> Result<CompatibilityCheck, InstallError> {
-        let ReceivedComponent { area, force, .. } = self.received;
+    async fn check(
+        &self,
+        version: &Arc<AreaVersion>,
+    ) -> Result<CompatibilityCheckResult, InstallError> {
+        let DeployRequest { area, force, .. } = self.received;
         let desired = rows::area(self.app, area).await?.desired;
         let force = force.as_deref();
         let checked =
-            checks::check(self.app, &desired, version, PlannedUse::Live { force }).await?;
+            checks::check(self.app, &desired, version, PlannedVersionUse::Live { force }).await?;
         self.app.registry.plan(area, AreaTargetState::Live(version))?;
         Ok(checked)
     }
 
     /// Verifies the component's signature, then loads the component.
-    async fn load(&self, trail: &mut PendingAuditSteps<'_>) -> Result<LoadedArea, InstallError> {
-        let ReceivedComponent { area, component, signature, .. } = self.received;
+    async fn load(&self, trail: &mut PendingAuditEntries<'_>) -> Result<LoadedArea, InstallError> {
+        let DeployRequest { area, component, signature, .. } = self.received;
         let publisher = trust::publisher_of(&self.app.config, self.digest, signature.as_ref())?;
         publisher.may_publish(area)?;
         let publisher = signature.as_ref().map(|signature| &signature.publisher);
-        trail.note(AuditStep::Verified, None, Some(json!({"publisher": publisher})));
+        trail.note(AuditAction::Verified, None, Some(json!({"publisher": publisher})));
         let loaded = load::component(self.app, Arc::from(&component[..])).await?;
         if loaded.manifest.name != *area {
             let (expected, found) = (area.clone(), loaded.manifest.name);
             return Err(InstallError::OtherArea { expected, found });
         }
         let took_ms = loaded.compiled_in.map(|took| took.as_millis());
-        trail.note(AuditStep::Compiled, None, Some(json!({"took_ms": took_ms})));
+        trail.note(AuditAction::Compiled, None, Some(json!({"took_ms": took_ms})));
         Ok(loaded)
     }
 
@@ -199,8 +202,8 @@ impl PendingDeployment<'_> {
     async fn keep(
         &self,
         version: &AreaVersion,
-        checked: &CompatibilityCheck,
-        trail: &mut PendingAuditSteps<'_>,
+        checked: &CompatibilityCheckResult,
+        trail: &mut PendingAuditEntries<'_>,
     ) -> Result<(), InstallError> {
         let blobs = self.app.store.blobs();
         let written = blobs.write_component(self.digest, self.received.component.clone());
@@ -215,7 +218,7 @@ impl PendingDeployment<'_> {
         deployments::insert(&mut tx, &row, &manifest).await?;
         let found = deployments::find(&mut tx, &row.area, self.digest).await?;
         let waits = found.is_some_and(|found| found.stage == VersionStage::AwaitingApproval);
-        let step = if waits { AuditStep::AwaitingApproval } else { AuditStep::Staged };
+        let step = if waits { AuditAction::AwaitingApproval } else { AuditAction::Staged };
         trail.note(step, None, Some(json!({"version": row.version, "asks": checked.asks})));
         trail.keep_with(&mut tx).await?;
         tx.commit().await?;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use super::super::App;
-use super::checks::{self, CompatibilityCheck, PlannedUse};
-use super::deploy::{DeployAction, ReceivedComponent, trial_request};
+use super::checks::{self, CompatibilityCheckResult, PlannedVersionUse};
+use super::deploy::{DeployAction, DeployRequest, trial_request};
 use super::error::{IncompatibleVersion, InstallError};
 use super::plan::{AreaAction, plan};
 use super::smoke_test::smoke_test;
@@ -35,10 +35,7 @@ pub struct DryRunReport {
 /// # Errors
 /// The host, the database or the blob store failed. Faults of the component are
 /// findings of the report.
-pub async fn dry_run(
-    app: &App,
-    received: &ReceivedComponent,
-) -> Result<DryRunReport, InstallError> {
+pub async fn dry_run(app: &App, received: &DeployRequest) -> Result<DryRunReport, InstallError> {
     let digest = load::digest_of(received.component.clone()).await?;
     let mut run = DryRun { app, received, digest, report: None, findings: Vec::new() };
     let loaded = run.load().await;
@@ -56,7 +53,7 @@ pub async fn dry_run(
 
 struct DryRun<'a> {
     app: &'a App,
-    received: &'a ReceivedComponent,
+    received: &'a DeployRequest,
     digest: String,
     report: Option<CompatibilityReport>,
     findings: Vec<InstallError>,
@@ -86,7 +83,7 @@ impl DryRun<'_> {
     }
 
     async fn load(&self) -> Result<LoadedArea, InstallError> {
-        let ReceivedComponent { area, component, signature, .. } = self.received;
+        let DeployRequest { area, component, signature, .. } = self.received;
         let publisher = trust::publisher_of(&self.app.config, &self.digest, signature.as_ref())?;
         publisher.may_publish(area)?;
         Ok(load::component(self.app, Arc::from(&component[..])).await?)
@@ -115,11 +112,11 @@ impl DryRun<'_> {
     async fn compare(&mut self, version: &AreaVersion) -> Result<(), InstallError> {
         let desired = rows::area(self.app, &version.manifest.name).await?.desired;
         let force = self.received.force.as_deref();
-        let as_live = PlannedUse::Live { force };
+        let as_live = PlannedVersionUse::Live { force };
         let checked = checks::check(self.app, &desired, version, as_live).await?;
         self.report = Some(checked.report.clone());
         if let DeployAction::Try(TrialMode::Canary, ..) = self.received.then {
-            checks::check(self.app, &desired, version, PlannedUse::Canary).await?;
+            checks::check(self.app, &desired, version, PlannedVersionUse::Canary).await?;
         }
         self.approved(version, &checked).await
     }
@@ -129,7 +126,7 @@ impl DryRun<'_> {
     async fn approved(
         &self,
         version: &AreaVersion,
-        checked: &CompatibilityCheck,
+        checked: &CompatibilityCheckResult,
     ) -> Result<(), InstallError> {
         if checked.asks.is_empty() {
             return Ok(());

@@ -55,9 +55,9 @@ pub enum InstallError {
     },
     /// The version breaks clients, so it cannot be a canary.
     #[error(
-        "version {version} of area {area:?} cannot be a canary: clients read what the live \
-         version does, whoever answers them, and it breaks some of that:\n{broken}\nfix them, or \
-         let it answer alone: `assurance area activate {area} --digest {digest} --force REASON`"
+        "version {version} of area {area:?} cannot be a canary: clients that follow the contract \
+         of the live version can be answered by the canary, which breaks it:\n{broken}\nfix \
+         this, or make the version live: `assurance area activate {area} --digest {digest} --force REASON`"
     )]
     NoCanary {
         /// Name of the area.
@@ -82,7 +82,7 @@ pub enum InstallError {
     },
     /// The version is live, so it can neither be tried nor be the target of a
     /// rollback.
-    #[error("version {digest} of area {area:?} answers everybody already; nothing was changed")]
+    #[error("version {digest} of area {area:?} is live already; nothing was changed")]
     AlreadyLive {
         /// Name of the area.
         area: String,

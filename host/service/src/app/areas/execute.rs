@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 use serde_json::{Value as Json, json};
 
 use super::super::App;
-use super::audit_trail::PendingAuditSteps;
-use super::checks::{self, PlannedUse};
+use super::audit_trail::PendingAuditEntries;
+use super::checks::{self, PlannedVersionUse};
 use super::error::InstallError;
 use super::install::{install, with_writers_ended};
 use super::node_plan::NodeStep;
-use super::plan::{AreaAction, Transition, plan, stage_after_trial, stage_on_trial};
+use super::plan::{AreaAction, AreaRowsChange, plan, stage_after_trial, stage_on_trial};
 use super::state::AreaState;
 use super::{load, reconcile, rows};
-use crate::registry::{AreaTargetState, AreaVersion, LiveChange};
+use crate::registry::{AreaTargetState, AreaVersion, LiveVersionChange};
 use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::trial::{Trial, TrialMode};
-use assurance_store::collections::VersionUse;
+use assurance_store::collections::AreaVersionStatus;
 use assurance_store::deployments::{self, PointerMove};
 use assurance_store::trials::{self, TrialEnd};
 use assurance_store::{self as store, Connection, TransactionAccess};
 
 /// An action on an area, with its author, reason and statistics for the audit
 /// log.
-pub(super) struct Decision<'a> {
+pub(super) struct AreaDecision<'a> {
     pub(super) area: &'a str,
     pub(super) event: AreaAction<'a>,
     /// Author for the audit log: the operator, or `assurance` for the host
@@ -42,11 +42,11 @@ pub(super) struct Decision<'a> {
 }
 
 /// What an executed action on an area has changed.
-pub(super) enum ActionResult {
+pub(super) enum AreaActionResult {
     /// The area was already in the requested state.
     Unchanged,
     /// The area has another live version, or was removed.
-    Live(LiveChange),
+    Live(LiveVersionChange),
     /// A trial was begun or ended; its new state.
     Trial(Trial),
 }
@@ -65,12 +65,12 @@ const CATCH_UP_POLL: Duration = Duration::from_millis(100);
 /// See [`InstallError`]; nothing has changed.
 pub(super) async fn execute(
     app: &App,
-    decision: &Decision<'_>,
-) -> Result<ActionResult, InstallError> {
-    let Decision { area, event, .. } = decision;
+    decision: &AreaDecision<'_>,
+) -> Result<AreaActionResult, InstallError> {
+    let AreaDecision { area, event, .. } = decision;
     let state = rows::area(app, area).await?;
     if plan(&state, event)?.is_none() {
-        return Ok(ActionResult::Unchanged);
+        return Ok(AreaActionResult::Unchanged);
     }
     let version = prepare(app, &state, event).await?;
     let begun = Instant::now();
@@ -80,7 +80,7 @@ pub(super) async fn execute(
                 tokio::time::sleep(CATCH_UP_POLL).await;
             }
             decided => {
-                if let (Ok(ActionResult::Live(_)), Some(version)) = (&decided, &version) {
+                if let (Ok(AreaActionResult::Live(_)), Some(version)) = (&decided, &version) {
                     load::complete_collections(app, version).await;
                 }
                 return decided;
@@ -92,13 +92,13 @@ pub(super) async fn execute(
 /// Plans and executes a decision while no other decision is made.
 async fn decide_locked(
     app: &App,
-    decision: &Decision<'_>,
+    decision: &AreaDecision<'_>,
     version: Option<&Arc<AreaVersion>>,
-) -> Result<ActionResult, InstallError> {
-    let Decision { area, event, .. } = decision;
+) -> Result<AreaActionResult, InstallError> {
+    let AreaDecision { area, event, .. } = decision;
     let _one_at_a_time = app.installing.lock().await;
     let state = rows::area(app, area).await?;
-    let Some(transition) = plan(&state, event)? else { return Ok(ActionResult::Unchanged) };
+    let Some(transition) = plan(&state, event)? else { return Ok(AreaActionResult::Unchanged) };
     if let Some(version) = version {
         permit(app, &state, event, version).await?;
     }
@@ -106,9 +106,9 @@ async fn decide_locked(
     commit(app, decision, &state, &transition).await?;
     let change = install(app, next).ok_or_else(|| state.overtaken())?;
     Ok(match transition {
-        Transition::MoveLive { .. } => ActionResult::Live(change),
-        Transition::BeginTrial(trial) | Transition::EndTrial { trial, .. } => {
-            ActionResult::Trial(trial)
+        AreaRowsChange::MoveLive { .. } => AreaActionResult::Live(change),
+        AreaRowsChange::BeginTrial(trial) | AreaRowsChange::EndTrial { trial, .. } => {
+            AreaActionResult::Trial(trial)
         }
     })
 }
@@ -123,7 +123,7 @@ async fn prepare(
     let Some(digest) = event.loads() else { return Ok(None) };
     let version = load::stored(app, &state.area, digest).await?;
     permit(app, state, event, &version).await?;
-    load::ensure_collections(app, &version, VersionUse::Candidate).await?;
+    load::ensure_collections(app, &version, AreaVersionStatus::Candidate).await?;
     Ok(Some(version))
 }
 
@@ -137,10 +137,10 @@ async fn permit(
     version: &AreaVersion,
 ) -> Result<(), InstallError> {
     let comparison = match event {
-        AreaAction::Activate { force, .. } => PlannedUse::Live { force: *force },
+        AreaAction::Activate { force, .. } => PlannedVersionUse::Live { force: *force },
         AreaAction::BeginTrial { request, .. } => match request.mode {
-            TrialMode::Canary => PlannedUse::Canary,
-            TrialMode::Shadow => PlannedUse::Shadow,
+            TrialMode::Canary => PlannedVersionUse::Canary,
+            TrialMode::Shadow => PlannedVersionUse::Shadow,
         },
         _ => return Ok(()),
     };
@@ -154,15 +154,19 @@ async fn permit(
 
 /// Returns the target state of the registry on this node after the transition.
 fn target<'a>(
-    transition: &'a Transition,
+    transition: &'a AreaRowsChange,
     version: Option<&'a Arc<AreaVersion>>,
 ) -> AreaTargetState<'a> {
     match (transition, version) {
-        (Transition::MoveLive { .. }, Some(version)) => AreaTargetState::Live(version),
-        (Transition::MoveLive { .. }, None) => AreaTargetState::Removed,
-        (Transition::BeginTrial(trial), Some(version)) => AreaTargetState::Trial(trial, version),
+        (AreaRowsChange::MoveLive { .. }, Some(version)) => AreaTargetState::Live(version),
+        (AreaRowsChange::MoveLive { .. }, None) => AreaTargetState::Removed,
+        (AreaRowsChange::BeginTrial(trial), Some(version)) => {
+            AreaTargetState::Trial(trial, version)
+        }
         // A trial without a loaded version does not begin.
-        (Transition::BeginTrial(_) | Transition::EndTrial { .. }, _) => AreaTargetState::NoTrial,
+        (AreaRowsChange::BeginTrial(_) | AreaRowsChange::EndTrial { .. }, _) => {
+            AreaTargetState::NoTrial
+        }
     }
 }
 
@@ -170,12 +174,12 @@ fn target<'a>(
 /// transaction.
 async fn commit(
     app: &App,
-    decision: &Decision<'_>,
+    decision: &AreaDecision<'_>,
     state: &AreaState,
-    transition: &Transition,
+    transition: &AreaRowsChange,
 ) -> Result<(), InstallError> {
-    let Decision { area, event, who, why, .. } = decision;
-    let mut trail = PendingAuditSteps::new(app, who, area, event.digest());
+    let AreaDecision { area, event, who, why, .. } = decision;
+    let mut trail = PendingAuditEntries::new(app, who, area, event.digest());
     trail.note(event.step(), *why, details(decision, state, transition));
     let committed = async {
         let mut tx = app.store.begin(TransactionAccess::WriteLocked).await?;
@@ -201,7 +205,7 @@ async fn commit(
 async fn changed_elsewhere(
     app: &App,
     tx: &mut Connection,
-    decision: &Decision<'_>,
+    decision: &AreaDecision<'_>,
 ) -> Result<Option<String>, store::Error> {
     deployments::lock(tx).await?;
     if let AreaAction::RollBack { .. }
@@ -218,15 +222,19 @@ async fn changed_elsewhere(
 }
 
 /// Returns the changed values for the audit log entry.
-fn details(decision: &Decision<'_>, state: &AreaState, transition: &Transition) -> Option<Json> {
+fn details(
+    decision: &AreaDecision<'_>,
+    state: &AreaState,
+    transition: &AreaRowsChange,
+) -> Option<Json> {
     match transition {
-        Transition::MoveLive { digest, .. } => {
+        AreaRowsChange::MoveLive { digest, .. } => {
             Some(json!({"live": digest, "before": state.desired.live()}))
         }
-        Transition::BeginTrial(trial) => {
+        AreaRowsChange::BeginTrial(trial) => {
             Some(json!({"share": trial.share, "workspaces": trial.workspaces}))
         }
-        Transition::EndTrial { .. } => decision.figures.clone(),
+        AreaRowsChange::EndTrial { .. } => decision.figures.clone(),
     }
 }
 
@@ -235,13 +243,13 @@ fn details(decision: &Decision<'_>, state: &AreaState, transition: &Transition) 
 /// read.
 async fn write(
     tx: &mut Connection,
-    decision: &Decision<'_>,
+    decision: &AreaDecision<'_>,
     state: &AreaState,
-    transition: &Transition,
+    transition: &AreaRowsChange,
 ) -> Result<(), store::Error> {
     let (area, by, at) = (decision.area, decision.who, state.now);
     match transition {
-        Transition::MoveLive { digest, left, from_folder } => {
+        AreaRowsChange::MoveLive { digest, left, from_folder } => {
             let (digest, answered) = (digest.as_deref(), from_folder.as_deref());
             let revision = state.desired.pointer.as_ref().map_or(0, |row| row.revision);
             let moved = PointerMove { area, digest, answered, at, by };
@@ -250,8 +258,10 @@ async fn write(
             }
             deployments::point(tx, &moved, revision, *left).await
         }
-        Transition::BeginTrial(trial) => trials::begin(tx, trial, stage_on_trial(trial.mode)).await,
-        Transition::EndTrial { trial, end } => {
+        AreaRowsChange::BeginTrial(trial) => {
+            trials::begin(tx, trial, stage_on_trial(trial.mode)).await
+        }
+        AreaRowsChange::EndTrial { trial, end } => {
             let stage = stage_after_trial(trial.mode);
             let ending = TrialEnd { state: *end, why: decision.why, at, stage };
             let ended = trials::end(tx, trial, &ending).await?;

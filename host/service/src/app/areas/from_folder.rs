@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::super::App;
-use super::super::folder::FolderTarget;
+use super::super::folder::ComponentInstaller;
 use super::error::InstallError;
 use super::follow::catch_up;
 use super::install::install_unnamed;
@@ -17,10 +17,10 @@ use super::{load, rows};
 use crate::registry::AreaTargetState;
 use assurance_core::domain::time::Timestamp;
 use assurance_runtime::LoadedArea;
-use assurance_store::{self as store, collections::VersionUse};
+use assurance_store::{self as store, collections::AreaVersionStatus};
 
-impl FolderTarget for App {
-    type Loaded = LoadedArea;
+impl ComponentInstaller for App {
+    type LoadedComponent = LoadedArea;
     type LoadError = InstallError;
     type InstallError = InstallError;
 
@@ -53,7 +53,7 @@ impl FolderTarget for App {
         if live.running(&area).is_none_or(|live| live.digest != loaded.digest) {
             let version = load::compile(self, loaded).await?;
             let plan = self.registry.plan(&area, AreaTargetState::Live(&version))?;
-            load::ensure_collections(self, &version, VersionUse::Live).await?;
+            load::ensure_collections(self, &version, AreaVersionStatus::Live).await?;
             install_unnamed(self, plan);
         }
         // Only now: a refused file must not keep the deployed version from running.

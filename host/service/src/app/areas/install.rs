@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::super::App;
-use crate::registry::{AreaVersion, ChangePlan, LiveChange};
+use crate::registry::{AreaVersion, LiveVersionChange, RegistryChangePlan};
 use assurance_work::CallsToEnd;
 
 /// Time for which calls of a version may still run after the version was replaced or removed, or
@@ -16,7 +16,7 @@ const LAST_CALLS: Duration = Duration::from_millis(1_000);
 /// Activates a planned change of the registry that follows the database rows. Running requests
 /// finish with the version they began with. Returns `None` if another change was activated first;
 /// that does not happen while the caller holds `App::installing`.
-pub(super) fn install(app: &App, plan: ChangePlan) -> Option<LiveChange> {
+pub(super) fn install(app: &App, plan: RegistryChangePlan) -> Option<LiveVersionChange> {
     let of_trial = plan.is_of_trial();
     let change = app.registry.activate(plan)?;
     if of_trial {
@@ -32,13 +32,13 @@ pub(super) fn install(app: &App, plan: ChangePlan) -> Option<LiveChange> {
 
 /// Activates a planned change of the registry that no database row names: a version from the
 /// folder, or a manifest without code.
-pub(super) fn install_unnamed(app: &App, plan: ChangePlan) {
+pub(super) fn install_unnamed(app: &App, plan: RegistryChangePlan) {
     if let Some(change) = app.registry.activate(plan) {
         announce(app, &change);
     }
 }
 
-fn live_changed(app: &App, change: &LiveChange) {
+fn live_changed(app: &App, change: &LiveVersionChange) {
     app.node.forget_file(&change.area);
     app.node.recovered(&change.area);
     for version in change.before.iter().chain(&change.now).filter(|version| version.is_loaded()) {
@@ -65,7 +65,7 @@ fn trial_changed(app: &App, area: &str) {
 }
 
 /// Logs a change of an area's version and requests a new report of this node.
-fn announce(app: &App, change: &LiveChange) {
+fn announce(app: &App, change: &LiveVersionChange) {
     app.node.changed();
     let version = |area: &Arc<AreaVersion>| match area.is_loaded() {
         true => area.manifest.version.to_string(),

@@ -11,12 +11,12 @@ use super::error::InstallError;
 use super::install::with_writers_ended;
 use super::{compiled, rows, trust};
 use crate::registry::AreaVersion;
-use assurance_core::domain::deployment::Deployment;
+use assurance_core::domain::deployment::StoredVersion;
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_store::{
     self as store,
-    collections::{self, VersionUse},
+    collections::{self, AreaVersionStatus},
 };
 use assurance_work::CallError;
 
@@ -74,7 +74,7 @@ fn same_manifest(checked: &str, described: &Manifest) -> Result<(), LoadError> {
     Err(LoadError::Describe(CallError::Contract(why.to_owned())))
 }
 
-async fn from_blob_store(app: &App, version: Deployment) -> Result<LoadedArea, InstallError> {
+async fn from_blob_store(app: &App, version: StoredVersion) -> Result<LoadedArea, InstallError> {
     let bytes = match app.store.blobs().read_component(&version.object).await {
         Err(store::Error::NotFound) => {
             let (area, object) = (version.area, version.object);
@@ -105,7 +105,7 @@ pub(super) async fn compile(
 pub(super) async fn ensure_collections(
     app: &App,
     version: &AreaVersion,
-    used: VersionUse,
+    used: AreaVersionStatus,
 ) -> Result<(), InstallError> {
     let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
     let creating = collections::ensure_for(&app.store, &own, used);
@@ -117,7 +117,7 @@ pub(super) async fn ensure_collections(
 /// version before wrote until now, and records them as complete. If this fails, the next live
 /// version does it.
 pub(super) async fn complete_collections(app: &App, version: &AreaVersion) {
-    if let Err(error) = ensure_collections(app, version, VersionUse::Live).await {
+    if let Err(error) = ensure_collections(app, version, AreaVersionStatus::Live).await {
         let area = &version.manifest.name;
         tracing::warn!(area.name = area, %error, "cannot complete the indexes of a live version");
     }

@@ -53,7 +53,7 @@ pub use actions::{
     stop_trial,
 };
 pub use canary::watch_canaries;
-pub use deploy::{DeployAction, DeployOutcome, DeployResult, ReceivedComponent, deploy};
+pub use deploy::{DeployAction, DeployOutcome, DeployReport, DeployRequest, deploy};
 pub use dry_run::{DryRunReport, dry_run};
 pub use error::{IncompatibleVersion, InstallError};
 pub use follow::{follow, join, sign_off};

@@ -14,7 +14,7 @@ use super::staleness_guard::{ServingBlocked, StalenessGuard};
 use super::state::{DesiredArea, DesiredAreas, RunningArea};
 use crate::registry::{AreaVersion, Snapshot};
 use assurance_core::config;
-use assurance_core::domain::deployment::{NodeReport, NodeState};
+use assurance_core::domain::deployment::{NodeReport, NodeVersionState};
 use assurance_core::domain::time::Timestamp;
 
 /// Wait after a version failed to load on this node before the next attempt.
@@ -26,20 +26,20 @@ pub struct LocalNode {
     host: String,
     warm_versions: usize,
     pub(super) staleness: StalenessGuard,
-    known: Mutex<AreaLoadState>,
+    known: Mutex<LocalNodeState>,
     /// Notified when this node should write a new report.
     news: Notify,
 }
 
 #[derive(Default)]
-struct AreaLoadState {
+struct LocalNodeState {
     /// Areas that run from the folder, with the time at which the file was written.
     files: BTreeMap<String, Timestamp>,
-    failures: BTreeMap<String, NodeFailure>,
+    failures: BTreeMap<String, VersionLoadFailure>,
     /// Components of the folder that were refused, with the reason.
     refused_files: BTreeMap<PathBuf, String>,
     /// Load failures of versions on trial, by area.
-    trial_failures: BTreeMap<String, NodeFailure>,
+    trial_failures: BTreeMap<String, VersionLoadFailure>,
     /// Changes that tasks are applying: area, revision of the row of the live version, revision of
     /// the running trial.
     applying: BTreeSet<(String, (i64, i64))>,
@@ -48,7 +48,7 @@ struct AreaLoadState {
     warm: Vec<Arc<AreaVersion>>,
 }
 
-struct NodeFailure {
+struct VersionLoadFailure {
     digest: String,
     why: String,
     at: Instant,
@@ -86,7 +86,7 @@ impl LocalNode {
             return Err(ServingBlocked::Unsure);
         }
         let known = self.known.lock();
-        let has_routes = |(area, failure): (&String, &NodeFailure)| {
+        let has_routes = |(area, failure): (&String, &VersionLoadFailure)| {
             live.area(area).is_some_and(|area| area.digest == failure.digest)
         };
         if known.refused_files.is_empty() && known.failures.iter().all(has_routes) {
@@ -176,7 +176,7 @@ impl LocalNode {
     pub(super) fn running(&self, live: &Snapshot, area: &str) -> RunningArea {
         let version = live.area(area);
         let known = self.known.lock();
-        let recent = |failures: &BTreeMap<String, NodeFailure>| {
+        let recent = |failures: &BTreeMap<String, VersionLoadFailure>| {
             failures
                 .get(area)
                 .filter(|failure| failure.at.elapsed() < RETRY)
@@ -205,7 +205,7 @@ impl LocalNode {
 
     /// Records that a version on trial could not be loaded.
     pub(super) fn trial_failed(&self, area: &str, digest: &str, why: String) {
-        let failure = NodeFailure { digest: digest.to_owned(), why, at: Instant::now() };
+        let failure = VersionLoadFailure { digest: digest.to_owned(), why, at: Instant::now() };
         self.known.lock().trial_failures.insert(area.to_owned(), failure);
     }
 
@@ -216,7 +216,7 @@ impl LocalNode {
 
     /// Records that a live version could not be loaded.
     pub(super) fn failed(&self, area: &str, digest: &str, why: String) {
-        let failure = NodeFailure { digest: digest.to_owned(), why, at: Instant::now() };
+        let failure = VersionLoadFailure { digest: digest.to_owned(), why, at: Instant::now() };
         self.known.lock().failures.insert(area.to_owned(), failure);
     }
 
@@ -253,7 +253,7 @@ impl LocalNode {
         let known = self.known.lock();
         let line = |area: &str, digest: Option<&String>| {
             let failure = known.failures.get(area).or_else(|| known.trial_failures.get(area));
-            let why = failure.map(NodeFailure::report);
+            let why = failure.map(VersionLoadFailure::report);
             NodeReport {
                 node: self.id,
                 host: self.host.clone(),
@@ -261,9 +261,9 @@ impl LocalNode {
                 digest: digest.cloned(),
                 candidate: live.trial(area).map(|on_trial| on_trial.version.digest.clone()),
                 state: match (&why, digest) {
-                    (Some(_), _) => NodeState::Failed,
-                    (None, Some(_)) => NodeState::Running,
-                    (None, None) => NodeState::Loading,
+                    (Some(_), _) => NodeVersionState::Failed,
+                    (None, Some(_)) => NodeVersionState::Running,
+                    (None, None) => NodeVersionState::Loading,
                 },
                 why,
                 seen_at: now,
@@ -280,7 +280,7 @@ fn is(version: &AreaVersion, area: &str, digest: &str) -> bool {
     version.digest == digest && version.manifest.name == area
 }
 
-impl NodeFailure {
+impl VersionLoadFailure {
     fn report(&self) -> String {
         format!("{} does not answer here: {}", self.digest, self.why)
     }

@@ -7,9 +7,9 @@ use super::super::App;
 use super::error::InstallError;
 use super::state::DesiredArea;
 use super::{rows, selection};
-use crate::registry::{AreaVersion, OnTrial};
+use crate::registry::{AreaVersion, VersionOnTrial};
 use assurance_core::domain::deployment::{
-    AuditEntry, Deployment, LivePointer, NodeReport, NodeState, VersionStage,
+    AuditEntry, LivePointer, NodeReport, NodeVersionState, StoredVersion, VersionStage,
 };
 use assurance_core::domain::trial::Trial;
 use assurance_store::nodes::LiveNode;
@@ -32,14 +32,14 @@ pub struct AreaOverview {
     /// is none.
     pub pointer: Option<LivePointer>,
     /// Version that a rollback makes live.
-    pub previous: Option<Deployment>,
+    pub previous: Option<StoredVersion>,
     /// The area's running trial, or its last one; `None` if there was none.
     pub trial: Option<Trial>,
     /// Version on trial on this node, with its statistics.
-    pub on_trial: Option<Arc<OnTrial>>,
+    pub on_trial: Option<Arc<VersionOnTrial>>,
     /// Versions that are staged, wait for approval, or are on trial, except the
     /// previous one.
-    pub staged: Vec<Deployment>,
+    pub staged: Vec<StoredVersion>,
     /// Reports of the fleet's nodes about this area.
     pub nodes: Vec<NodeReport>,
 }
@@ -96,7 +96,7 @@ impl AreaOverview {
                     area: area.to_owned(),
                     digest: None,
                     candidate: None,
-                    state: NodeState::Loading,
+                    state: NodeVersionState::Loading,
                     why: None,
                     seen_at: *seen_at,
                 });
@@ -104,7 +104,7 @@ impl AreaOverview {
         }
     }
 
-    fn take(&mut self, version: Deployment) {
+    fn take(&mut self, version: StoredVersion) {
         let previous = self.pointer.as_ref().and_then(|pointer| pointer.previous.as_ref());
         if previous == Some(&version.digest) {
             self.previous = Some(version);
@@ -124,7 +124,7 @@ pub async fn history(
     area: &str,
     before: i64,
     limit: u32,
-) -> Result<Vec<Deployment>, store::Error> {
+) -> Result<Vec<StoredVersion>, store::Error> {
     rows::read(app, async |connection| deployments::history(connection, area, before, limit).await)
         .await
 }

@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 use super::error::InstallError;
 use super::state::AreaState;
 use crate::registry::RegistryError;
-use assurance_core::domain::deployment::{AuditStep, VersionStage};
+use assurance_core::domain::deployment::{AuditAction, VersionStage};
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::trial::{TrafficShare, Trial, TrialMode, TrialState};
+use assurance_core::domain::trial::{Trial, TrialMode, TrialShare, TrialState};
 
 /// Request to try a version next to the live one.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct TrialRequest {
     /// Mode of the trial: canary or shadow.
     pub mode: TrialMode,
     /// Share of the workspaces that a canary serves, or of the requests that a shadow receives.
-    pub share: TrafficShare,
+    pub share: TrialShare,
     /// Workspaces that a canary serves in addition to the share.
     pub workspaces: BTreeSet<WorkspaceId>,
     /// Operator's reason for the trial, for the audit log; `None` if none was given.
@@ -69,7 +69,7 @@ pub(super) enum AreaAction<'a> {
 
 /// Change of an area's database rows, made in one transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Transition {
+pub(super) enum AreaRowsChange {
     /// Changes the live version in the area's row of `live_areas`.
     MoveLive {
         /// Digest of the new live version; `None` removes the area.
@@ -105,17 +105,17 @@ impl AreaAction<'_> {
     }
 
     /// Returns the step that the audit log records for the action.
-    pub(super) fn step(&self) -> AuditStep {
+    pub(super) fn step(&self) -> AuditAction {
         match self {
-            Self::Activate { .. } => AuditStep::Activated,
-            Self::RollBack { .. } => AuditStep::RolledBack,
-            Self::Remove { .. } => AuditStep::Removed,
+            Self::Activate { .. } => AuditAction::Activated,
+            Self::RollBack { .. } => AuditAction::RolledBack,
+            Self::Remove { .. } => AuditAction::Removed,
             Self::BeginTrial { request, .. } => match request.mode {
-                TrialMode::Canary => AuditStep::CanaryBegun,
-                TrialMode::Shadow => AuditStep::ShadowBegun,
+                TrialMode::Canary => AuditAction::CanaryBegun,
+                TrialMode::Shadow => AuditAction::ShadowBegun,
             },
-            Self::EndTrial { end: TrialState::RolledBack, .. } => AuditStep::CanaryRolledBack,
-            Self::EndTrial { .. } => AuditStep::TrialStopped,
+            Self::EndTrial { end: TrialState::RolledBack, .. } => AuditAction::CanaryRolledBack,
+            Self::EndTrial { .. } => AuditAction::TrialStopped,
         }
     }
 }
@@ -178,7 +178,7 @@ pub(super) fn stop(state: &AreaState) -> Result<AreaAction<'static>, InstallErro
 pub(super) fn plan(
     state: &AreaState,
     event: &AreaAction<'_>,
-) -> Result<Option<Transition>, InstallError> {
+) -> Result<Option<AreaRowsChange>, InstallError> {
     match event {
         AreaAction::Activate { digest, on_trial, .. } => activate(state, digest, *on_trial),
         AreaAction::RollBack { to, last: true } if state.desired.previous() != Some(to) => {
@@ -191,11 +191,11 @@ pub(super) fn plan(
             remove(state, from_folder.as_deref(), *force).map(Some)
         }
         AreaAction::BeginTrial { request, who } => {
-            begin(state, request, who).map(|trial| Some(Transition::BeginTrial(trial)))
+            begin(state, request, who).map(|trial| Some(AreaRowsChange::BeginTrial(trial)))
         }
         AreaAction::EndTrial { trial, end } => match state.desired.running_trial() {
             Some(running) if running.revision == trial.revision => {
-                Ok(Some(Transition::EndTrial { trial: trial.clone(), end: *end }))
+                Ok(Some(AreaRowsChange::EndTrial { trial: trial.clone(), end: *end }))
             }
             _ => Err(state.overtaken()),
         },
@@ -206,7 +206,7 @@ fn activate(
     state: &AreaState,
     digest: &str,
     on_trial: bool,
-) -> Result<Option<Transition>, InstallError> {
+) -> Result<Option<AreaRowsChange>, InstallError> {
     if state.desired.live() == Some(digest) && state.running.serves(digest) {
         return Ok(None);
     }
@@ -221,7 +221,7 @@ fn remove(
     state: &AreaState,
     from_folder: Option<&str>,
     force: bool,
-) -> Result<Transition, InstallError> {
+) -> Result<AreaRowsChange, InstallError> {
     let area = state.area.clone();
     if !force && !state.dependents.is_empty() {
         return Err(InstallError::DependedOn { area, dependents: state.dependents.clone() });
@@ -230,7 +230,7 @@ fn remove(
         return Err(RegistryError::NotLive(area).into());
     }
     let (left, from_folder) = (VersionStage::Withdrawn, from_folder.map(str::to_owned));
-    Ok(Transition::MoveLive { digest: None, left, from_folder })
+    Ok(AreaRowsChange::MoveLive { digest: None, left, from_folder })
 }
 
 fn begin(state: &AreaState, request: &TrialRequest, who: &str) -> Result<Trial, InstallError> {
@@ -258,6 +258,6 @@ fn begin(state: &AreaState, request: &TrialRequest, who: &str) -> Result<Trial, 
     })
 }
 
-fn to_live(digest: Option<String>, left: VersionStage) -> Transition {
-    Transition::MoveLive { digest, left, from_folder: None }
+fn to_live(digest: Option<String>, left: VersionStage) -> AreaRowsChange {
+    AreaRowsChange::MoveLive { digest, left, from_folder: None }
 }

@@ -17,7 +17,7 @@ use super::{load, rows, unloaded};
 use crate::registry::{AreaTargetState, AreaVersion, Snapshot};
 use assurance_core::domain::deployment::{LivePointer, VersionStage};
 use assurance_core::domain::trial::Trial;
-use assurance_store::{self as store, collections::VersionUse};
+use assurance_store::{self as store, collections::AreaVersionStatus};
 
 /// Time to wait for the loading of a live version before its routes are
 /// installed without code, so that they return 503.
@@ -36,7 +36,7 @@ pub(super) fn run(app: &App, desired: &DesiredAreas) -> Vec<JoinHandle<()>> {
         if node_plan(&desired, &app.node.running(&live, name)).is_empty() {
             return None;
         }
-        let task = ApplyTask::begin(app, name, &desired)?;
+        let task = AreaReconcileTask::begin(app, name, &desired)?;
         Some(tokio::spawn(async move { task.run(&desired).await }))
     });
     changes.collect()
@@ -62,13 +62,13 @@ pub(super) fn has_steps(
 }
 
 /// Task that brings one area on this node to the state in the area's rows.
-struct ApplyTask {
+struct AreaReconcileTask {
     app: App,
     area: String,
     revisions: (i64, i64),
 }
 
-impl ApplyTask {
+impl AreaReconcileTask {
     /// Registers a task for the area's rows; `None` if another task applies the
     /// same rows.
     fn begin(app: &App, area: &str, desired: &DesiredArea) -> Option<Self> {
@@ -102,7 +102,7 @@ impl ApplyTask {
     }
 }
 
-impl Drop for ApplyTask {
+impl Drop for AreaReconcileTask {
     fn drop(&mut self) {
         self.app.node.end_applying(&self.area, self.revisions);
     }
@@ -155,7 +155,7 @@ async fn go_live_with(
     version: Option<Arc<AreaVersion>>,
 ) -> Result<(), InstallError> {
     if let Some(version) = &version {
-        load::ensure_collections(app, version, VersionUse::Candidate).await?;
+        load::ensure_collections(app, version, AreaVersionStatus::Candidate).await?;
     }
     let target = version.as_ref().map_or(AreaTargetState::Removed, AreaTargetState::Live);
     execute_step(app, &pointer.area, NodeStep::GoLive(pointer), target).await?;
@@ -171,7 +171,7 @@ async fn go_live_with(
 
 pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), InstallError> {
     let version = load::stored(app, &trial.area, &trial.digest).await?;
-    load::ensure_collections(app, &version, VersionUse::Candidate).await?;
+    load::ensure_collections(app, &version, AreaVersionStatus::Candidate).await?;
     let target = AreaTargetState::Trial(trial, &version);
     execute_step(app, &trial.area, NodeStep::BeginTrial(trial), target).await
 }

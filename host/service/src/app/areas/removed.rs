@@ -8,7 +8,7 @@ use super::install::with_writers_ended;
 use super::rows;
 use super::trust::Signature;
 use crate::registry::AreaVersion;
-use assurance_core::domain::deployment::{Deployment, VersionStage};
+use assurance_core::domain::deployment::{StoredVersion, VersionStage};
 use assurance_store::{TransactionAccess, deployments};
 
 /// Stores the area's version that runs from this node's component folder as if
@@ -43,7 +43,7 @@ async fn keep(app: &App, who: &str, version: &AreaVersion) -> Result<bool, Insta
     let object = app.store.blobs().write_component(&version.digest, component).await?;
     let (signature, stage) = (signature.as_ref(), VersionStage::Withdrawn);
     let (row, manifest) = rows::new_version(app, who, version, (object, size), signature, stage)?;
-    let row = Deployment { live_at: Some(app.clock.now()), ..row };
+    let row = StoredVersion { live_at: Some(app.clock.now()), ..row };
     let beginning = app.store.begin(TransactionAccess::WriteLocked);
     let mut tx = with_writers_ended(app, &version.manifest.name, beginning).await?;
     deployments::insert(&mut tx, &row, &manifest).await?;

@@ -8,7 +8,7 @@ use super::error::InstallError;
 use super::state::{AreaState, DesiredArea, DesiredAreas};
 use super::trust::Signature;
 use crate::registry::AreaVersion;
-use assurance_core::domain::deployment::{Deployment, VersionStage};
+use assurance_core::domain::deployment::{StoredVersion, VersionStage};
 use assurance_runtime::LoadError;
 use assurance_store::{self as store, Connection, deployments, trials};
 
@@ -78,7 +78,7 @@ pub(super) async fn version(
     app: &App,
     area: &str,
     digest: &str,
-) -> Result<Deployment, InstallError> {
+) -> Result<StoredVersion, InstallError> {
     let found = find(app, area, digest).await?;
     found.ok_or_else(|| InstallError::not_known(area, digest))
 }
@@ -88,7 +88,7 @@ pub(super) async fn find(
     app: &App,
     area: &str,
     digest: &str,
-) -> Result<Option<Deployment>, store::Error> {
+) -> Result<Option<StoredVersion>, store::Error> {
     read(app, async |connection| deployments::find(connection, area, digest).await).await
 }
 
@@ -110,10 +110,10 @@ pub(super) fn new_version(
     (object, size): (String, usize),
     signature: Option<&Signature>,
     stage: VersionStage,
-) -> Result<(Deployment, String), InstallError> {
+) -> Result<(StoredVersion, String), InstallError> {
     let manifest =
         serde_json::to_string(&version.manifest).map_err(|error| LoadError::Host(error.into()))?;
-    let row = Deployment {
+    let row = StoredVersion {
         number: 0,
         area: version.manifest.name.clone(),
         digest: version.digest.clone(),

@@ -5,7 +5,7 @@ use super::super::App;
 use super::error::InstallError;
 use super::rows;
 use super::state::AreaState;
-use assurance_core::domain::deployment::{Deployment, VersionStage};
+use assurance_core::domain::deployment::{StoredVersion, VersionStage};
 use assurance_store::{self as store, deployments};
 
 /// Minimum length of a digest prefix that selects a version, in characters.
@@ -35,7 +35,7 @@ pub(super) async fn digest_of(app: &App, area: &str, named: &str) -> Result<Stri
     digest.ok_or_else(|| InstallError::not_known(area, named))
 }
 
-async fn versions(app: &App, area: &str, named: &str) -> Result<Vec<Deployment>, store::Error> {
+async fn versions(app: &App, area: &str, named: &str) -> Result<Vec<StoredVersion>, store::Error> {
     if named.len() < MIN_PREFIX {
         return Ok(Vec::new());
     }
@@ -98,9 +98,10 @@ pub(super) async fn rollback_target(
     }
 }
 
-fn ambiguous(area: &str, named: &str, found: &[Deployment]) -> InstallError {
-    let line = |version: &Deployment| {
-        let Deployment { version: number, digest, stage, received_at, received_by, .. } = version;
+fn ambiguous(area: &str, named: &str, found: &[StoredVersion]) -> InstallError {
+    let line = |version: &StoredVersion| {
+        let StoredVersion { version: number, digest, stage, received_at, received_by, .. } =
+            version;
         let (digest, at) = (digest.get(..SHOWN).unwrap_or(digest), received_at.to_rfc3339());
         format!("- {digest} {number}, {stage}, received {at} from {received_by}")
     };

@@ -11,11 +11,11 @@ use uuid::Uuid;
 use super::super::App;
 use super::error::InstallError;
 use crate::registry::AreaVersion;
-use assurance_contract::RouteContract;
+use assurance_contract::CompiledRoute;
 use assurance_core::domain::area::{CallContext, CallOrigin, Parameter, Request, RequestBody};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::manifest::{BodyKind, Method, WorkspaceSource};
-use assurance_work::{UnitOfWork, UnitSpec};
+use assurance_work::{UnitOfWork, UnitOfWorkSpec};
 
 /// Calls `describe` and one read operation of a version that is being deployed.
 /// Returns an error if a call ends with a fault or the manifest differs.
@@ -45,7 +45,7 @@ pub(super) async fn smoke_test(app: &App, version: &AreaVersion) -> Result<(), I
 
 /// Returns whether the smoke test can call the route: a GET without required
 /// parameters.
-fn can_be_called(contract: &RouteContract) -> bool {
+fn can_be_called(contract: &CompiledRoute) -> bool {
     let route = &contract.route;
     route.method == Method::Get
         && route.workspace == WorkspaceSource::Path
@@ -53,7 +53,7 @@ fn can_be_called(contract: &RouteContract) -> bool {
         && route.parameters.iter().all(|parameter| !parameter.required)
 }
 
-fn request(app: &App, contract: &RouteContract) -> Request {
+fn request(app: &App, contract: &CompiledRoute) -> Request {
     let route = &contract.route;
     let defaults = route.parameters.iter().filter_map(|parameter| {
         let value = parameter.default.as_ref()?.to_string();
@@ -79,10 +79,10 @@ fn request(app: &App, contract: &RouteContract) -> Request {
 }
 
 fn unit(app: &App, version: &AreaVersion, request: &Request) -> UnitOfWork {
-    let spec = UnitSpec {
+    let spec = UnitOfWorkSpec {
         actor: Some(request.user),
         by_link: request.link.is_some(),
-        ..UnitSpec::of(&version.scope, request.call.clone())
+        ..UnitOfWorkSpec::of(&version.scope, request.call.clone())
     };
     UnitOfWork::new(app.store.clone(), Arc::clone(&app.keys), spec)
 }

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use assurance_core::config::{AreasConfig, Config, Publisher};
+use assurance_core::config::{AreasConfig, Config, TrustedPublisher};
 use assurance_core::signing;
 
 /// Signature file of a component, `FILE.sig`, which `assurance area sign` writes.
@@ -75,7 +75,7 @@ pub enum ComponentSignatureError {
 
 /// Publisher whose signature was verified; `None` for an unsigned component in development mode.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct VerifiedPublisher<'c>(Option<(&'c str, &'c Publisher)>);
+pub(super) struct VerifiedPublisher<'c>(Option<(&'c str, &'c TrustedPublisher)>);
 
 impl Signature {
     /// Parses a signature file.
@@ -158,16 +158,16 @@ fn known(areas: &AreasConfig) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assurance_core::config::ConfigSource;
+    use assurance_core::config::ConfigSources;
     use assurance_core::signing::Ed25519PrivateKey;
 
     const DIGEST: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
     fn config(key: &Ed25519PrivateKey) -> Config {
-        let source = ConfigSource { without_environment: true, ..ConfigSource::default() };
+        let source = ConfigSources { without_environment: true, ..ConfigSources::default() };
         let mut config = Config::load(&source).unwrap();
         let publisher =
-            Publisher { public_key: key.public_key_base64(), areas: vec!["notes".into()] };
+            TrustedPublisher { public_key: key.public_key_base64(), areas: vec!["notes".into()] };
         config.areas.publishers.insert("team".into(), publisher);
         config
     }

@@ -3,14 +3,14 @@
 
 use std::fmt;
 
-use crate::registry::{LatencySummary, SideStats, TrialStats};
+use crate::registry::{LatencySummary, TrialSideStats, TrialStats};
 use assurance_core::config::CanaryConfig;
 
 /// Way in which a canary is worse than the live version.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum CanaryRegression {
     /// The canary's fault rate is higher than the live version's by more than `bound`.
-    Faults { candidate: SideStats, live: SideStats, bound: f64 },
+    Faults { candidate: TrialSideStats, live: TrialSideStats, bound: f64 },
     /// The canary's p99 latency of one operation is more than `bound` times the live version's.
     Slow { operation: String, candidate: LatencySummary, live: LatencySummary, bound: f64 },
 }
@@ -38,7 +38,7 @@ pub(super) fn verdict(bounds: &CanaryConfig, figures: &TrialStats) -> Option<Can
 /// Returns whether the canary's fault rate is too high. If the canary has had fewer than
 /// `min_calls` calls, the missing ones count as successful. So many early faults end a canary at
 /// once, and a single one does not.
-fn fails_more(bounds: &CanaryConfig, candidate: &SideStats, live: &SideStats) -> bool {
+fn fails_more(bounds: &CanaryConfig, candidate: &TrialSideStats, live: &TrialSideStats) -> bool {
     let enough = candidate.calls.max(bounds.min_calls.into());
     rate(candidate.faults, enough)
         > rate(live.faults, live.calls) + bounds.max_fault_rate_difference

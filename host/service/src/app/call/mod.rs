@@ -20,16 +20,16 @@ pub(super) use self::reply::checked;
 pub use self::types::{AreaRequest, CallRefusal, Caller, CommittedResponse};
 
 use super::App;
-use super::idempotency::{self, IdempotencyScope};
+use super::idempotency::{self, ScopedIdempotencyKey};
 use super::idempotency_guard::IdempotencyGuard;
 use super::record::RequestRecording;
 use crate::registry::AreaVersion;
-use assurance_contract::RouteContract;
+use assurance_contract::CompiledRoute;
 use assurance_core::domain::manifest::{IdempotencyMode, Method};
 use assurance_core::recordings::Recorder;
 use assurance_store as store;
 use assurance_work::{
-    CallError, CallOutcome, CommitAdditions, ReadLog, UnitOfWork, UnitSpec, request_outcome,
+    CallError, CallOutcome, CommitAdditions, ReadLog, UnitOfWork, UnitOfWorkSpec, request_outcome,
 };
 
 /// Number of write conflicts after which a request takes the workspace lock
@@ -47,10 +47,10 @@ pub(super) struct ShadowCapture {
 
 /// Executes requests on one route of one version of an area.
 #[derive(Clone, Copy)]
-pub(super) struct Call<'a> {
+pub(super) struct AreaRequestExecutor<'a> {
     pub(super) app: &'a App,
     pub(super) area: &'a AreaVersion,
-    pub(super) route: &'a RouteContract,
+    pub(super) route: &'a CompiledRoute,
     /// Receives the data of the request for a shadow version; `None` if no shadow version executes
     /// a copy.
     pub(super) capture: Option<&'a ShadowCapture>,
@@ -64,7 +64,7 @@ enum AttemptOutcome {
     KeyTaken,
 }
 
-impl Call<'_> {
+impl AreaRequestExecutor<'_> {
     /// Executes a request to an area, with retries after write conflicts, and records it if
     /// configured.
     ///
@@ -132,7 +132,7 @@ impl Call<'_> {
         let Some(key) = request.idempotency_key.as_ref().filter(|_| by_host) else {
             return Ok(None);
         };
-        let scope = IdempotencyScope {
+        let scope = ScopedIdempotencyKey {
             workspace: request.workspace,
             user: request.caller.user,
             operation: route.operation_id.clone(),
@@ -143,7 +143,8 @@ impl Call<'_> {
 
     fn unit(&self, prepared: &PreparedRequest, locked: bool) -> Result<UnitOfWork, CallRefusal> {
         let access_pattern = Some(Arc::clone(&self.route.access_pattern));
-        let spec = UnitSpec { locked, access_pattern, ..prepared.spec(self.area, self.route) };
+        let spec =
+            UnitOfWorkSpec { locked, access_pattern, ..prepared.spec(self.area, self.route) };
         let mut unit = UnitOfWork::new(self.app.store.clone(), Arc::clone(&self.app.keys), spec);
         if let Some(capture) = self.capture {
             unit = unit.with_read_log(&capture.read_log);
@@ -203,7 +204,7 @@ impl Call<'_> {
 
 /// Returns the fingerprint by which two requests with one idempotency key are compared. It covers
 /// body and parameters.
-fn fingerprint(request: &AreaRequest) -> Result<idempotency::BodyFingerprint, CallRefusal> {
+fn fingerprint(request: &AreaRequest) -> Result<idempotency::IdempotencyFingerprint, CallRefusal> {
     let body = match &request.json {
         Some(json) => idempotency::of_json(json).map_err(CallRefusal::host)?,
         None => idempotency::of_other(&request.body),

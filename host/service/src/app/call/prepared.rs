@@ -3,11 +3,11 @@
 use super::{AreaRequest, CallRefusal};
 use crate::app::App;
 use crate::registry::AreaVersion;
-use assurance_contract::RouteContract;
+use assurance_contract::CompiledRoute;
 use assurance_core::domain::area::{CallContext, CallOrigin, Request, RequestBody};
 use assurance_core::domain::id::SessionId;
 use assurance_store::blobs::StoredBlob;
-use assurance_work::{UnitOfWork, UnitSpec};
+use assurance_work::{UnitOfWork, UnitOfWorkSpec};
 use rand::RngExt as _;
 
 /// A request to an area with its clock and seed. Every attempt, and the copy for a shadow version,
@@ -21,7 +21,7 @@ pub(crate) struct PreparedRequest {
 
 impl PreparedRequest {
     /// Creates the prepared request; sets its time to now and its seed to a random one.
-    pub(super) fn new(app: &App, route: &RouteContract, incoming: AreaRequest) -> Self {
+    pub(super) fn new(app: &App, route: &CompiledRoute, incoming: AreaRequest) -> Self {
         let request = Request {
             call: CallContext {
                 workspace: incoming.workspace,
@@ -44,13 +44,13 @@ impl PreparedRequest {
 
     /// Returns what the request's unit of work may do according to this version's route. The caller
     /// may add a lock or an access pattern.
-    pub(crate) fn spec(&self, area: &AreaVersion, route: &RouteContract) -> UnitSpec {
-        UnitSpec {
+    pub(crate) fn spec(&self, area: &AreaVersion, route: &CompiledRoute) -> UnitOfWorkSpec {
+        UnitOfWorkSpec {
             actor: Some(self.request.user),
             session: self.session,
             by_link: self.request.link.is_some(),
             writes: route.route.writes,
-            ..UnitSpec::of(&area.scope, self.request.call.clone())
+            ..UnitOfWorkSpec::of(&area.scope, self.request.call.clone())
         }
     }
 

@@ -1,23 +1,27 @@
 //! Checks a handler's reply against its route, before anything is committed.
 
-use assurance_contract::RouteContract;
-use assurance_core::domain::area::{Problem, Reply};
+use assurance_contract::CompiledRoute;
+use assurance_core::domain::area::{Problem, SuccessReply};
 use assurance_work::CallError;
 
 /// Returns the handler's result, or an error if the reply breaks the route's
 /// contract. Bodies are validated against the schema in development only.
 pub(crate) fn checked(
     development: bool,
-    route: &RouteContract,
-    result: Result<Reply, Problem>,
-) -> Result<Result<Reply, Problem>, CallError> {
+    route: &CompiledRoute,
+    result: Result<SuccessReply, Problem>,
+) -> Result<Result<SuccessReply, Problem>, CallError> {
     if let Ok(reply) = &result {
         check_reply(development, route, reply).map_err(CallError::Contract)?;
     }
     Ok(result)
 }
 
-fn check_reply(development: bool, route: &RouteContract, reply: &Reply) -> Result<(), String> {
+fn check_reply(
+    development: bool,
+    route: &CompiledRoute,
+    reply: &SuccessReply,
+) -> Result<(), String> {
     let Some(schema) = &route.response else {
         return if reply.body.is_none() { Ok(()) } else { Err("it replied with a body".into()) };
     };

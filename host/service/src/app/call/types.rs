@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use assurance_contract::RouteContract;
-use assurance_core::domain::area::{Parameter, Problem, Reply, RequestBody};
+use assurance_contract::CompiledRoute;
+use assurance_core::domain::area::{Parameter, Problem, RequestBody, SuccessReply};
 use assurance_core::domain::id::{AccessTokenId, SessionId, UserId, WorkspaceId};
 use assurance_core::domain::role::Role;
 use assurance_store::{self as store, blobs::StoredBlob};
@@ -65,7 +65,7 @@ pub struct CommittedResponse {
 
 impl CommittedResponse {
     /// Creates the response from a handler's successful reply on this route.
-    pub(crate) fn new(route: &RouteContract, reply: Reply) -> Self {
+    pub(crate) fn new(route: &CompiledRoute, reply: SuccessReply) -> Self {
         Self {
             status: route.route.success_status,
             body: reply.body,

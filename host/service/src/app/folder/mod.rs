@@ -50,9 +50,9 @@ pub(super) async fn component_of(folder: &Path, digest: &str) -> Option<(Bytes, 
 }
 
 /// Loads, installs and removes the components of a folder; tests replace the [`App`].
-pub trait FolderTarget: Send + Sync {
+pub trait ComponentInstaller: Send + Sync {
     /// A component that was compiled and checked, ready to be installed.
-    type Loaded: Send;
+    type LoadedComponent: Send;
     /// Why a component of the folder was not loaded.
     type LoadError: Display + Send;
     /// Why a loaded component was not installed, or its area was not removed.
@@ -63,13 +63,13 @@ pub trait FolderTarget: Send + Sync {
         &self,
         component: Arc<[u8]>,
         signature: Option<Vec<u8>>,
-    ) -> impl Future<Output = Result<Self::Loaded, Self::LoadError>> + Send;
+    ) -> impl Future<Output = Result<Self::LoadedComponent, Self::LoadError>> + Send;
 
     /// Makes the component live, unless the live version is newer than the file. Returns the area's
     /// name.
     fn install(
         &self,
-        loaded: Self::Loaded,
+        loaded: Self::LoadedComponent,
         written_at: Timestamp,
     ) -> impl Future<Output = Result<String, Self::InstallError>> + Send;
 
@@ -107,7 +107,7 @@ struct KnownFile {
     missing_since: Option<Instant>,
 }
 
-impl<H: FolderTarget> ComponentFolder<H> {
+impl<H: ComponentInstaller> ComponentFolder<H> {
     /// Installs every component of the folder. Refused components are logged and do not stop the
     /// others.
     ///
@@ -199,7 +199,7 @@ impl<H: FolderTarget> ComponentFolder<H> {
         &mut self,
         path: &Path,
         stamp: FileStamp,
-        loaded: Result<H::Loaded, H::LoadError>,
+        loaded: Result<H::LoadedComponent, H::LoadError>,
     ) {
         let file = path.display();
         let refused = match loaded {

@@ -29,8 +29,8 @@ impl Log {
     }
 }
 
-impl FolderTarget for Log {
-    type Loaded = String;
+impl ComponentInstaller for Log {
+    type LoadedComponent = String;
     type LoadError = &'static str;
     type InstallError = &'static str;
 

@@ -27,7 +27,7 @@ pub(super) enum SharedStateBackend {
 /// Reason why a node could not exchange the use of its rate limits with the fleet. It applies the
 /// limits alone until the next exchange.
 #[derive(Debug, thiserror::Error)]
-enum ExchangeError {
+enum RateLimitExchangeError {
     #[error(transparent)]
     Database(#[from] store::Error),
     #[error(transparent)]
@@ -48,7 +48,7 @@ impl SharedStateBackend {
         &self,
         store: &store::Store,
         gate: &KeyedRateLimit<K>,
-    ) -> Result<(), ExchangeError> {
+    ) -> Result<(), RateLimitExchangeError> {
         let mut keys = gate.take_uncharged();
         if keys.is_empty() {
             return Ok(());
@@ -70,7 +70,7 @@ impl SharedStateBackend {
         store: &store::Store,
         charges: &[(String, i64)],
         max_debt_us: i64,
-    ) -> Result<Vec<i64>, ExchangeError> {
+    ) -> Result<Vec<i64>, RateLimitExchangeError> {
         let Self::Redis(redis) = self else {
             let waits = store.write(async |c| rate_limits::charge(c, charges, max_debt_us).await);
             return Ok(store.in_time(waits).await?);
@@ -96,7 +96,8 @@ pub async fn share_rates(app: App) {
         let mut exchanged = exchange(&app, state).await;
         if exchanged.is_ok() && forgotten_at.elapsed() >= FORGET_EVERY {
             forgotten_at = Instant::now();
-            exchanged = state.forget_regained(&app.store).await.map_err(ExchangeError::from);
+            exchanged =
+                state.forget_regained(&app.store).await.map_err(RateLimitExchangeError::from);
         }
         if let (Err(error), false) = (&exchanged, alone) {
             tracing::warn!(
@@ -110,7 +111,7 @@ pub async fn share_rates(app: App) {
 
 /// Charges the units that this node's rate limits admitted to the fleet's common state. Units that
 /// cannot be charged are discarded.
-async fn exchange(app: &App, state: &SharedStateBackend) -> Result<(), ExchangeError> {
+async fn exchange(app: &App, state: &SharedStateBackend) -> Result<(), RateLimitExchangeError> {
     let Some(gates) = &app.limiter.gates else { return Ok(()) };
     state.exchange(&app.store, &gates.session).await?;
     state.exchange(&app.store, &gates.token).await?;

@@ -52,7 +52,7 @@ pub struct RateLimited {
 /// The service's rate limits. Admits everything if `rates.enabled` is false.
 #[derive(Debug)]
 pub struct Limiter {
-    gates: Option<RateGates>,
+    gates: Option<ServiceRateLimits>,
     shared_state: Option<SharedStateBackend>,
     light: NonZeroU32,
     standard: NonZeroU32,
@@ -60,7 +60,7 @@ pub struct Limiter {
 }
 
 #[derive(Debug)]
-struct RateGates {
+struct ServiceRateLimits {
     session: KeyedRateLimit<SessionId>,
     token: KeyedRateLimit<AccessTokenId>,
     workspace: KeyedRateLimit<WorkspaceId>,
@@ -69,7 +69,7 @@ struct RateGates {
     page: KeyedRateLimit<IpAddr>,
 }
 
-impl RateGates {
+impl ServiceRateLimits {
     fn new(rates: &RatesConfig, shared: bool) -> Self {
         let (session, workspace) = (rates.session_per_minute, rates.workspace_per_minute);
         let (sign_in, guess) = (rates.sign_in_per_minute, rates.unknown_sessions_per_minute);
@@ -100,7 +100,7 @@ impl Limiter {
         let shared_state =
             if rates.enabled { SharedStateBackend::new(rates, fleet)? } else { None };
         Ok(Self {
-            gates: rates.enabled.then(|| RateGates::new(rates, shared_state.is_some())),
+            gates: rates.enabled.then(|| ServiceRateLimits::new(rates, shared_state.is_some())),
             shared_state,
             light: at_least_one(rates.light_units),
             standard: at_least_one(rates.standard_units),

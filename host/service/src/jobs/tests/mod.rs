@@ -13,7 +13,8 @@ use super::*;
 use assurance_core::domain::area::JobRun;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::{
-    EVENT_KIND, JobFailure, JobFlow, JobOutcome, JobStatus, LeasedJob, MERGED_EVENTS_KIND, NewJob,
+    EVENT_KIND, JobFailure, JobFairnessKey, JobOutcome, JobStatus, LeasedJob, MERGED_EVENTS_KIND,
+    NewJob,
 };
 use assurance_core::domain::manifest::JobSpec;
 use assurance_core::domain::queue::QueuedJob;
@@ -90,7 +91,8 @@ impl Bench {
             areas: areas(&live),
             settings,
             // Nothing is recorded, so no folder is needed.
-            recordings: Recordings::open(config::RecordConfig::default(), PathBuf::new()).unwrap(),
+            recordings: Recordings::open(config::RecordingsConfig::default(), PathBuf::new())
+                .unwrap(),
         };
         let workers = Some(start(deps).await.unwrap());
         Self { store: store.clone(), live, workers }
@@ -152,7 +154,7 @@ async fn list(store: &Store) -> Vec<QueuedJob> {
 async fn steal(store: &Store, now: Timestamp) -> Option<LeasedJob> {
     let areas = ["notes".to_owned()];
     let (worker, lease) = (Uuid::new_v4(), Uuid::new_v4());
-    let flows = [(JobFlow { workspace: WORKSPACE, resource: None }, 1)];
+    let flows = [(JobFairnessKey { workspace: WORKSPACE, resource: None }, 1)];
     let claim = ClaimRequest { lane: LANE, flows: &flows, areas: &areas, worker, lease };
     let mut c = store.writer().await.unwrap();
     store::jobs::heartbeat(&mut c, worker, now.plus_ms(3_600_000)).await.unwrap();

@@ -63,11 +63,11 @@ on_both! {
         assert!(!walk.is_at_start());
         let second = queue.walk(&mut walk).await;
         assert!(walk.is_at_start());
-        let mut found = BTreeMap::<JobFlow, u32>::new();
+        let mut found = BTreeMap::<JobFairnessKey, u32>::new();
         for due in first.iter().chain(&second) {
             *found.entry(due.flow).or_default() += 1;
         }
-        let mut expected: BTreeMap<JobFlow, u32> = jobs.iter().map(|job| (job.flow(), 1)).collect();
+        let mut expected: BTreeMap<JobFairnessKey, u32> = jobs.iter().map(|job| (job.flow(), 1)).collect();
         expected.insert(jobs[0].flow(), 4);
         expected.insert(of(8, None, 0).flow(), 4);
         // One flow is not due, and one belongs to an area that this process

@@ -22,7 +22,7 @@ on_both! {
         queue.insert(&[merged(2), merged(3)]).await;
         assert_eq!(absorb(&stalled).await, 0);
         assert_eq!(absorb(&again).await, 2);
-        queue.end(&again, JobEndKind::Done { keep: false }, 6).await.unwrap();
+        queue.end(&again, JobRunEndKind::Done { keep: false }, 6).await.unwrap();
         queue.insert(&[merged(4)]).await;
         assert_eq!(absorb(&again).await, 0);
     }
@@ -37,12 +37,12 @@ async fn a_waiting_job_stands_for_later_events_until_its_first_step() {
         let due = NewJob { available_at: Timestamp(4), ..merged(n) };
         push_insert_merged(&mut sql, &due, Timestamp(3));
         let mut c = fresh.store.writer().await.unwrap();
-        let Raw::Sqlite(c) = c.raw() else { return 0 };
+        let DriverConnection::Sqlite(c) = c.raw() else { return 0 };
         sql.sqlite().unwrap().execute(c).await.unwrap().rows_affected()
     };
     assert_eq!((publish(1).await, publish(2).await), (1, 0));
     let leased = queue.claim(Uuid::new_v4(), 1, 4).await.remove(0);
-    let goes_on = JobEndKind::Continue { checkpoint: "{}".into(), requeue: true };
+    let goes_on = JobRunEndKind::Continue { checkpoint: "{}".into(), requeue: true };
     queue.end(&leased, goes_on, 4).await.unwrap();
     assert_eq!(publish(3).await, 1);
 }

@@ -14,8 +14,8 @@ use super::*;
 use crate::Store;
 use crate::testing::{self, on_both};
 use assurance_core::domain::id::{JobId, WorkspaceId};
-use assurance_core::domain::job::{JobFlow, JobStatus, Lane, LeasedJob};
-use assurance_core::domain::queue::{JobAction, JobChange, JobFilter, LaneLoad, QueuedJob};
+use assurance_core::domain::job::{JobFairnessKey, JobStatus, Lane, LeasedJob};
+use assurance_core::domain::queue::{JobAction, JobFilter, LaneLoad, MemberJobChange, QueuedJob};
 
 const LANE: Lane = Lane::Delivery;
 const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(7));
@@ -47,9 +47,9 @@ impl Queue<'_> {
         let mut c = self.0.writer().await.unwrap();
         let mut waiting = oldest(&mut c, LANE, &areas).await.unwrap();
         waiting.truncate(limit as usize);
-        let mut flows = BTreeMap::<JobFlow, u32>::new();
+        let mut flows = BTreeMap::<JobFairnessKey, u32>::new();
         waiting.iter().for_each(|job| *flows.entry(job.flow).or_default() += 1);
-        let flows: Vec<(JobFlow, u32)> = flows.into_iter().collect();
+        let flows: Vec<(JobFairnessKey, u32)> = flows.into_iter().collect();
         let lease = Uuid::new_v4();
         let claim = ClaimRequest { lane: LANE, flows: &flows, areas: &areas, worker, lease };
         if flows.is_empty() {
@@ -58,9 +58,9 @@ impl Queue<'_> {
         super::claim(&mut c, claim, Timestamp(now)).await.unwrap()
     }
 
-    async fn end(&self, leased: &LeasedJob, how: JobEndKind, now: i64) -> Result<(), Error> {
+    async fn end(&self, leased: &LeasedJob, how: JobRunEndKind, now: i64) -> Result<(), Error> {
         let job = &leased.job;
-        let how = JobEnd {
+        let how = JobRunEnd {
             workspace: job.workspace,
             jobs: vec![job.id],
             lease: leased.lease,
@@ -92,7 +92,7 @@ impl Queue<'_> {
     }
 
     async fn change(&self, job: JobId, how: JobAction, now: i64) -> Result<(), Error> {
-        let wanted = JobChange { job, lane: LANE, how };
+        let wanted = MemberJobChange { job, lane: LANE, how };
         let mut c = self.0.writer().await.unwrap();
         change(&mut c, WORKSPACE, &wanted, Timestamp(now)).await
     }
@@ -128,14 +128,14 @@ on_both! {
             progress_of(&mut c, WORKSPACE, about).await.unwrap()
         };
         let leased = queue.claim(Uuid::new_v4(), 1, 5).await.remove(0);
-        let step = |progress, how| JobEnd {
+        let step = |progress, how| JobRunEnd {
             workspace: WORKSPACE,
             jobs: vec![leased.job.id],
             lease: leased.lease,
             how,
             progress,
         };
-        let goes_on = || JobEndKind::Continue { checkpoint: "{}".into(), requeue: false };
+        let goes_on = || JobRunEndKind::Continue { checkpoint: "{}".into(), requeue: false };
         let some = JobProgress { done: 3, total: 10 };
         let mut c = store.writer().await.unwrap();
         end(&mut c, &step(None, goes_on()), Timestamp(6)).await.unwrap();
@@ -149,7 +149,7 @@ on_both! {
         let listed = queue.list().await;
         let found = listed.iter().find(|listed| listed.id == job.id);
         assert_eq!(found.and_then(|listed| listed.progress), Some(some));
-        queue.end(&leased, JobEndKind::Done { keep: true }, 9).await.unwrap();
+        queue.end(&leased, JobRunEndKind::Done { keep: true }, 9).await.unwrap();
         assert_eq!(of().await, []);
     }
 
@@ -181,7 +181,7 @@ on_both! {
         queue.insert(&[keyed(5, "k")]).await;
         assert_eq!(queue.list().await.len(), 2, "its predecessor still runs");
         let first = taken.iter().find(|leased| leased.job.id.0.as_u128() == 1).unwrap();
-        queue.end(first, JobEndKind::Done { keep: true }, 6).await.unwrap();
+        queue.end(first, JobRunEndKind::Done { keep: true }, 6).await.unwrap();
         queue.insert(&[keyed(6, "k")]).await;
         assert_eq!(queue.claim(Uuid::new_v4(), 10, 7).await[0].job.id.0.as_u128(), 6);
     }
@@ -198,9 +198,9 @@ on_both! {
         assert_eq!((again.status, again.position), (JobStatus::Retrying, None));
         let second = queue.claim(other, 1, 100).await.remove(0);
         assert_eq!((second.attempt, second.job.id), (2, first.job.id));
-        let late = queue.end(&first, JobEndKind::Done { keep: false }, 101).await;
+        let late = queue.end(&first, JobRunEndKind::Done { keep: false }, 101).await;
         assert!(matches!(late, Err(Error::LeaseLost)), "{late:?}");
-        queue.end(&second, JobEndKind::Done { keep: true }, 102).await.unwrap();
+        queue.end(&second, JobRunEndKind::Done { keep: true }, 102).await.unwrap();
         assert_eq!(queue.only().await.status, JobStatus::Succeeded);
     }
 
@@ -235,9 +235,9 @@ on_both! {
         let queue = Queue(store);
         queue.insert(&[job(1), job(2), job(3)]).await;
         let taken = queue.claim(Uuid::new_v4(), 3, 5).await;
-        queue.end(&taken[0], JobEndKind::Dead { error: "no luck".into() }, 10).await.unwrap();
-        queue.end(&taken[1], JobEndKind::Done { keep: true }, 10).await.unwrap();
-        queue.end(&taken[2], JobEndKind::Done { keep: false }, 10).await.unwrap();
+        queue.end(&taken[0], JobRunEndKind::Dead { error: "no luck".into() }, 10).await.unwrap();
+        queue.end(&taken[1], JobRunEndKind::Done { keep: true }, 10).await.unwrap();
+        queue.end(&taken[2], JobRunEndKind::Done { keep: false }, 10).await.unwrap();
         assert_eq!(queue.list().await.len(), 2);
         let mut c = store.writer().await.unwrap();
         assert_eq!(sweep(&mut c, Timestamp(11), Timestamp(10)).await.unwrap(), 1);
@@ -257,7 +257,7 @@ on_both! {
         let id = job(1).id;
         let taken = queue.claim(Uuid::new_v4(), 1, 5).await;
         queue.change(id, JobAction::Cancel("cancelled".into()), 6).await.unwrap();
-        let late = queue.end(&taken[0], JobEndKind::Done { keep: true }, 7).await;
+        let late = queue.end(&taken[0], JobRunEndKind::Done { keep: true }, 7).await;
         assert!(matches!(late, Err(Error::LeaseLost)), "{late:?}");
         let seen = queue.only().await;
         assert_eq!((seen.status, seen.last_error.as_deref()), (JobStatus::Failed, Some("cancelled")));
@@ -295,9 +295,9 @@ on_both! {
 #[derive(Clone, Debug)]
 enum Event {
     Claim,
-    End(JobEndKind),
+    End(JobRunEndKind),
     /// An end under a lease that the job no longer has.
-    LateEnd(JobEndKind),
+    LateEnd(JobRunEndKind),
     LoseWorker,
     Change(JobAction),
 }
@@ -305,14 +305,14 @@ enum Event {
 fn step() -> impl Strategy<Value = Event> {
     let at = Timestamp(0);
     let how = prop_oneof![
-        1 => Just(JobEndKind::Done { keep: true }),
+        1 => Just(JobRunEndKind::Done { keep: true }),
         3 => any::<bool>().prop_map(|requeue| {
-            JobEndKind::Continue { checkpoint: "{}".into(), requeue }
+            JobRunEndKind::Continue { checkpoint: "{}".into(), requeue }
         }),
-        4 => Just(JobEndKind::Retry { at, error: "e".into() }),
-        3 => Just(JobEndKind::Release { at }),
-        1 => Just(JobEndKind::Failed { error: "e".into() }),
-        1 => Just(JobEndKind::Dead { error: "e".into() }),
+        4 => Just(JobRunEndKind::Retry { at, error: "e".into() }),
+        3 => Just(JobRunEndKind::Release { at }),
+        1 => Just(JobRunEndKind::Failed { error: "e".into() }),
+        1 => Just(JobRunEndKind::Dead { error: "e".into() }),
     ];
     prop_oneof![
         6 => Just(Event::Claim),
@@ -341,21 +341,21 @@ impl Model {
         waits
     }
 
-    fn end(&mut self, how: &JobEndKind) {
+    fn end(&mut self, how: &JobRunEndKind) {
         self.status = match how {
-            JobEndKind::Done { .. } => JobStatus::Succeeded,
-            JobEndKind::Continue { requeue, .. } => {
+            JobRunEndKind::Done { .. } => JobStatus::Succeeded,
+            JobRunEndKind::Continue { requeue, .. } => {
                 self.checkpoint = true;
                 self.attempts -= u32::from(*requeue);
                 if *requeue { JobStatus::Queued } else { JobStatus::Running }
             }
-            JobEndKind::Retry { .. } => JobStatus::Retrying,
-            JobEndKind::Release { .. } => {
+            JobRunEndKind::Retry { .. } => JobStatus::Retrying,
+            JobRunEndKind::Release { .. } => {
                 self.attempts -= 1;
                 if self.attempts > 0 { JobStatus::Retrying } else { JobStatus::Queued }
             }
-            JobEndKind::Failed { .. } => JobStatus::Failed,
-            JobEndKind::Dead { .. } => JobStatus::Dead,
+            JobRunEndKind::Failed { .. } => JobStatus::Failed,
+            JobRunEndKind::Dead { .. } => JobStatus::Dead,
         };
     }
 
@@ -432,6 +432,6 @@ async fn follow(queue: &Queue<'_>, n: u128, events: &[Event]) {
     }
     // Removes the job, so that it does not affect the next case.
     if let Some(left) = queue.claim(Uuid::new_v4(), 1, 9).await.pop().or(held) {
-        let _ = queue.end(&left, JobEndKind::Done { keep: false }, 7).await;
+        let _ = queue.end(&left, JobRunEndKind::Done { keep: false }, 7).await;
     }
 }

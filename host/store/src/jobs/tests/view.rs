@@ -36,9 +36,9 @@ on_both! {
         let jobs: Vec<NewJob> = (1..=6).map(job).collect();
         queue.insert(&jobs).await;
         let taken = queue.claim(Uuid::new_v4(), 6, 5).await;
-        let retry = |at| JobEndKind::Retry { at: Timestamp(at), error: "e".into() };
-        queue.end(&taken[0], JobEndKind::Done { keep: true }, 10).await.unwrap();
-        queue.end(&taken[1], JobEndKind::Failed { error: "no".into() }, 11).await.unwrap();
+        let retry = |at| JobRunEndKind::Retry { at: Timestamp(at), error: "e".into() };
+        queue.end(&taken[0], JobRunEndKind::Done { keep: true }, 10).await.unwrap();
+        queue.end(&taken[1], JobRunEndKind::Failed { error: "no".into() }, 11).await.unwrap();
         queue.end(&taken[2], retry(90), 12).await.unwrap();
         queue.end(&taken[3], retry(80), 13).await.unwrap();
         queue.insert(&[

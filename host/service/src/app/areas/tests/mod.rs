@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-use super::checks::{self, CompatibilityCheck, PlannedUse, needs_approval};
+use super::checks::{self, CompatibilityCheckResult, PlannedVersionUse, needs_approval};
 use super::smoke_test::smoke_test;
 use super::state::{DesiredArea, DesiredAreas};
 use super::{
@@ -18,19 +18,19 @@ use super::{
     follow, remove, roll_back, rows, stop_trial,
 };
 use crate::app::App;
-use crate::app::folder::FolderTarget;
+use crate::app::folder::ComponentInstaller;
 use crate::app::tests::app;
 use crate::registry::{AreaTargetState, AreaVersion};
 use crate::testing;
 use assurance_contract::fixtures::{creating, manifest, route};
 use assurance_core::config::Config;
-use assurance_core::domain::area::{Problem, Reply, Request};
-use assurance_core::domain::deployment::{Deployment, VersionStage};
+use assurance_core::domain::area::{Problem, Request, SuccessReply};
+use assurance_core::domain::deployment::{StoredVersion, VersionStage};
 use assurance_core::domain::manifest::{
     Capability, CollectionSpec, FieldKind, FieldSpec, IndexSpec, Manifest,
 };
 use assurance_core::domain::time::Timestamp;
-use assurance_core::domain::trial::{TrafficShare, TrialMode};
+use assurance_core::domain::trial::{TrialMode, TrialShare};
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_store::deployments::{self, PointerMove};
 use assurance_store::testing as store_testing;
@@ -47,7 +47,7 @@ impl AreaCode for TrappingCode {
         _: UnitOfWork,
         _: &'a Request,
         _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+    ) -> BoxFuture<'a, CallOutcome<Result<SuccessReply, Problem>>> {
         let error = CallError::Trap("wasm `unreachable` instruction executed".into());
         Box::pin(async { CallOutcome { unit: None, result: Err(error) } })
     }
@@ -62,7 +62,7 @@ impl AreaCode for EndedCode {
         unit: UnitOfWork,
         _: &'a Request,
         _: Duration,
-    ) -> BoxFuture<'a, CallOutcome<Result<Reply, Problem>>> {
+    ) -> BoxFuture<'a, CallOutcome<Result<SuccessReply, Problem>>> {
         Box::pin(async { CallOutcome { unit: Some(unit), result: Err(CallError::Replaced) } })
     }
 
@@ -94,9 +94,9 @@ async fn check(
     app: &App,
     candidate: &Manifest,
     force: Option<&str>,
-) -> Result<CompatibilityCheck, InstallError> {
+) -> Result<CompatibilityCheckResult, InstallError> {
     let candidate = compiled(app, candidate.clone());
-    checks::check(app, &DesiredArea::default(), &candidate, PlannedUse::Live { force }).await
+    checks::check(app, &DesiredArea::default(), &candidate, PlannedVersionUse::Live { force }).await
 }
 
 /// Returns a host on which version 0.1.0 of the area `notes` is live.
@@ -200,7 +200,7 @@ async fn keep(app: &App, manifest: Manifest, stage: VersionStage) -> String {
 
 async fn keep_loaded(app: &App, loaded: LoadedArea, stage: VersionStage) -> String {
     let text = serde_json::to_string(&loaded.manifest).unwrap();
-    let version = Deployment {
+    let version = StoredVersion {
         area: loaded.manifest.name.clone(),
         version: loaded.manifest.version.to_string(),
         size: 0,
@@ -268,7 +268,7 @@ fn canary(digest: &str) -> TrialRequest {
         area: "notes".into(),
         digest: digest.into(),
         mode: TrialMode::Canary,
-        share: TrafficShare::of_percent(5.0).unwrap(),
+        share: TrialShare::of_percent(5.0).unwrap(),
         workspaces: [].into(),
         why: None,
     }
@@ -325,10 +325,10 @@ async fn a_trial_ends_when_the_live_version_changes() {
 async fn a_refused_file_does_not_keep_the_deployed_version_from_running() {
     let (app, _folder) = scene().await;
     let thief = manifest("ledger", vec![route("list_entries", NOTES)]);
-    let refused = FolderTarget::install(&app, loaded(thief), Timestamp(9)).await;
+    let refused = ComponentInstaller::install(&app, loaded(thief), Timestamp(9)).await;
     assert!(matches!(refused, Err(InstallError::Refused(_))), "{refused:?}");
     assert!(!app.node.is_from_file("ledger"));
-    FolderTarget::install(&app, loaded(next()), Timestamp(9)).await.unwrap();
+    ComponentInstaller::install(&app, loaded(next()), Timestamp(9)).await.unwrap();
     assert!(app.node.is_from_file("notes"));
 }
 

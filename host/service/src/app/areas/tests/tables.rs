@@ -4,12 +4,14 @@
 
 use super::super::error::InstallError;
 use super::super::node_plan::{NodeStep, node_plan};
-use super::super::plan::{AreaAction, Transition, TrialRequest, activation, plan, rollback, stop};
+use super::super::plan::{
+    AreaAction, AreaRowsChange, TrialRequest, activation, plan, rollback, stop,
+};
 use super::super::state::{AreaState, DesiredArea, RunningArea};
 use crate::registry::LostDependency;
 use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::time::Timestamp;
-use assurance_core::domain::trial::{TrafficShare, Trial, TrialMode, TrialState};
+use assurance_core::domain::trial::{Trial, TrialMode, TrialShare, TrialState};
 
 fn rows(live: Option<&str>, previous: Option<&str>) -> DesiredArea {
     let pointer = LivePointer {
@@ -28,7 +30,7 @@ fn trial(digest: &str, mode: TrialMode) -> Trial {
         area: "notes".into(),
         digest: digest.into(),
         mode,
-        share: TrafficShare::default(),
+        share: TrialShare::default(),
         workspaces: [].into(),
         state: TrialState::Running,
         why: None,
@@ -66,13 +68,13 @@ fn variant(error: &InstallError) -> String {
 fn outcome(state: &AreaState, event: Result<AreaAction<'_>, InstallError>) -> String {
     match event.and_then(|event| plan(state, &event)) {
         Ok(None) => "-".to_owned(),
-        Ok(Some(Transition::MoveLive { digest, left, .. })) => {
+        Ok(Some(AreaRowsChange::MoveLive { digest, left, .. })) => {
             format!("{}, {left}", digest.map_or("none".into(), |to| format!("live {to}")))
         }
-        Ok(Some(Transition::BeginTrial(trial))) => {
+        Ok(Some(AreaRowsChange::BeginTrial(trial))) => {
             format!("{} {} {}", trial.digest, trial.mode, trial.revision)
         }
-        Ok(Some(Transition::EndTrial { trial, end })) => format!("{} {end}", trial.digest),
+        Ok(Some(AreaRowsChange::EndTrial { trial, end })) => format!("{} {end}", trial.digest),
         Err(error) => variant(&error),
     }
 }
@@ -95,7 +97,7 @@ fn what_a_decision_changes_depends_on_the_state_of_the_area() {
         area: "notes".into(),
         digest: digest.into(),
         mode: TrialMode::Shadow,
-        share: TrafficShare::default(),
+        share: TrialShare::default(),
         workspaces: [].into(),
         why: None,
     };
