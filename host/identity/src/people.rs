@@ -54,8 +54,12 @@ pub enum PeopleError {
     /// The email address is invalid.
     #[error("{0:?} is not an e-mail address like name@example.com")]
     InvalidEmail(String),
-    /// The name is empty, too long, or has control characters.
-    #[error("a name has 1 to {MAX_NAME_CHARS} characters on one line")]
+    /// The name is empty or too long, or has control characters or those that change the
+    /// direction of text.
+    #[error(
+        "a name has 1 to {MAX_NAME_CHARS} characters on one line, and none that changes the \
+         direction of the text"
+    )]
     InvalidName,
     /// The password is too short or too long.
     #[error("a password has {least} characters at least, and {MAX_PASSWORD_BYTES} bytes at most")]
@@ -370,11 +374,17 @@ pub fn is_email(email: &str) -> bool {
 pub(super) fn checked_name(name: &str) -> Result<String, PeopleError> {
     let name = name.trim();
     let fits = (1..=MAX_NAME_CHARS).contains(&name.chars().count());
-    if fits && !name.chars().any(char::is_control) {
+    if fits && !name.chars().any(|c| c.is_control() || is_bidi_control(c)) {
         Ok(name.to_owned())
     } else {
         Err(PeopleError::InvalidName)
     }
+}
+
+/// Returns whether a character changes the direction of the text after it (Unicode Standard Annex
+/// 9, section 2). In a name it could change how the rest of a mail or page reads.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Derives a slug from a name.

@@ -99,3 +99,11 @@ people_on_both! {
         assert!(matches!(late, Err(RemoveMemberError::NotAMember)), "{late:?}");
     }
 }
+
+#[test]
+fn a_name_changes_neither_the_line_nor_the_direction_of_a_mail() {
+    assert_eq!(people::checked_name(" שלום Ada ").unwrap(), "שלום Ada");
+    for name in ["", "Ada\nLovelace", "Ada\u{202e}moc.elpmaxe", "\u{2066}Ada"] {
+        assert!(matches!(people::checked_name(name), Err(PeopleError::InvalidName)), "{name:?}");
+    }
+}
