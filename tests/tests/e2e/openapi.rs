@@ -72,6 +72,19 @@ async fn it_lists_the_headers_of_every_shared_response() {
 }
 
 #[tokio::test]
+async fn it_says_which_responses_set_cookies() {
+    let (host, ada) = Builder::new(Backend::Sqlite).areas(&[]).start_with_owner().await;
+    let document = document(&host).await;
+    let described = |path: &str, status: &str| {
+        document["paths"][path]["post"]["responses"][status]["headers"]["Set-Cookie"].is_object()
+    };
+    assert!(described("/v1/auth/login", "200") && described("/v1/auth/register", "201"));
+    assert!(described("/v1/auth/mfa/confirm", "200"));
+    let logout = ada.post("/v1/auth/logout", &json!({})).await;
+    assert_eq!(logout.headers.contains_key("set-cookie"), described("/v1/auth/logout", "204"));
+}
+
+#[tokio::test]
 async fn every_reference_leads_somewhere_and_every_id_is_unique() {
     let builder = Builder::new(Backend::Sqlite).areas(&["support", "evidence", "webhooks"]);
     let host = builder.start().await;

@@ -68,6 +68,7 @@ fn shared_headers() -> Json {
         "RateLimit": text("What is left of each policy."),
         "RateLimitPolicy": text("The policies that applied."),
         "RetryAfter": {"description": "Seconds to wait.", "schema": {"type": "integer"}},
+        "SetCookie": text("The cookies of the session and of the device; a browser keeps them."),
         "WWWAuthenticate": text("The ways to authenticate."),
     })
 }

@@ -75,6 +75,8 @@ pub struct HostOperation {
     /// JSON Schema of the body of a successful response; `None` if it has no
     /// body.
     pub response: Option<Json>,
+    /// Whether a successful response sets or deletes cookies.
+    pub sets_cookie: bool,
     /// Recorded example of a call, an object with the members `request` (if
     /// there is a request body) and `response`.
     pub example: Json,

@@ -60,6 +60,7 @@ pub(super) fn of_host(described: &HostOperation, components: &mut SchemaComponen
         example: given(&described.example["response"]),
         versioned: false,
         idempotent: described.idempotent,
+        sets_cookie: described.sets_cookie,
     }
     .responses(described.body.is_some());
     operation
@@ -126,6 +127,7 @@ pub(super) fn of_area(
         example: schema.and_then(example),
         schema: schema.map(|schema| components.hoist(usage, schema)),
         idempotent: route.idempotency != IdempotencyMode::None,
+        sets_cookie: false,
     }
     .responses(reads_body(route));
     if versioned && route.method == Method::Get && !route.writes {
@@ -325,6 +327,8 @@ struct Success<'a> {
     versioned: bool,
     /// Whether the operation accepts an `Idempotency-Key`.
     idempotent: bool,
+    /// Whether the response sets or deletes cookies.
+    sets_cookie: bool,
 }
 
 impl Success<'_> {
@@ -337,6 +341,9 @@ impl Success<'_> {
         }
         if self.idempotent {
             headers.insert("Idempotent-Replayed".into(), header("IdempotentReplayed"));
+        }
+        if self.sets_cookie {
+            headers.insert("Set-Cookie".into(), header("SetCookie"));
         }
         let mut success = json!({"description": "Success", "headers": headers});
         if let Some(schema) = self.schema {

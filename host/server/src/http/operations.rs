@@ -41,6 +41,7 @@ fn signing_in() -> Vec<HostOperation> {
             signed_in: false,
             body: Some(schema::<login::LoginBody>()),
             response: Some(schema::<session::SessionView>()),
+            sets_cookie: true,
             example: recorded(include_str!("examples/login.json")),
             ..operation(Method::Post, "/v1/auth/login", "login", "Sign in")
         },
@@ -52,12 +53,14 @@ fn signing_in() -> Vec<HostOperation> {
             success_status: 201,
             body: Some(schema::<register::NewAccount>()),
             response: Some(schema::<session::SessionView>()),
+            sets_cookie: true,
             example: recorded(include_str!("examples/register.json")),
             ..operation(Method::Post, "/v1/auth/register", "register", "Create an account")
         },
         HostOperation {
             description: "Ends this session. Its cookie stops working on every node.",
             success_status: 204,
+            sets_cookie: true,
             ..operation(Method::Post, "/v1/auth/logout", "logout", "Sign out")
         },
         HostOperation {
@@ -129,6 +132,7 @@ fn second_factor() -> Vec<HostOperation> {
                 after a 403.",
             body: Some(schema::<mfa::CodeBody>()),
             response: Some(schema::<mfa::MfaConfirmationView>()),
+            sets_cookie: true,
             example: recorded(include_str!("examples/confirm_authenticator.json")),
             ..operation(
                 Method::Post,
@@ -304,6 +308,7 @@ fn operation(
         body: None,
         success_status: 200,
         response: None,
+        sets_cookie: false,
         example: Json::Null,
     }
 }

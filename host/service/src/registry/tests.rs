@@ -44,6 +44,7 @@ fn host() -> Vec<HostOperation> {
         body: None,
         success_status: 200,
         response: Some(json!({"type": "object"})),
+        sets_cookie: false,
         example: json!({"response": {}}),
     }]
 }
