@@ -29,7 +29,7 @@ impl RunStatus {
     }
 }
 
-/// Creator of an answer.
+/// What creates the assistant's answer to a message: the service itself or a language model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Specialist")]

@@ -13,7 +13,7 @@ use crate::finding::Finding;
 use crate::import::set_idle;
 use crate::severity::Severity;
 use crate::state::{Actor, FindingState};
-use crate::transition::{FindingStateChange, StoredTransition, TransitionRecord, pass};
+use crate::transition::{PendingTransition, StoredTransition, TransitionRecord, pass};
 
 /// Text for the OpenAPI document: which transitions of a finding are allowed.
 pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can change a finding to \
@@ -171,12 +171,12 @@ pub(crate) fn create(
 }
 
 impl TransitionRequest {
-    fn change(&self, actor: Uuid) -> FindingStateChange {
+    fn change(&self, actor: Uuid) -> PendingTransition {
         let mut metadata = Map::new();
         if let Some(original) = self.duplicate_of {
             metadata.insert("duplicate_of".to_owned(), json!(original));
         }
-        FindingStateChange {
+        PendingTransition {
             to: self.to_state,
             actor_id: Some(actor),
             reason: self.reason.clone(),
@@ -331,7 +331,7 @@ fn reopen(ctx: &JobCtx, finding: &mut Stored<Finding>) -> Result<(), DocumentErr
         ctx,
         finding.uuid(),
         finding,
-        FindingStateChange {
+        PendingTransition {
             to: FindingState::Reopened,
             actor_id: None,
             reason: Some("The period for which the risk was accepted has ended.".to_owned()),

@@ -25,7 +25,8 @@ pub(crate) enum FindingState {
     AcceptedRisk,
     /// The finding is a duplicate of another one.
     Duplicate,
-    /// The finding was settled and is open again.
+    /// The finding is open again after it was settled or reported as fixed, and waits for a user's
+    /// decision.
     Reopened,
 }
 

@@ -8,7 +8,7 @@ use crate::finding::Finding;
 use crate::lifecycle::FindingTransitioned;
 use crate::observation::SourceTool;
 use crate::state::{Actor, FindingState};
-use crate::transition::{FindingStateChange, pass};
+use crate::transition::{PendingTransition, pass};
 
 /// Version of the algorithm that selects and compares pairs of findings.
 const ALGORITHM: &str = "match-v1";
@@ -189,7 +189,7 @@ fn merge(ctx: &Ctx, id: Uuid, suggestion: &MatchSuggestion, reason: Option<Strin
         let mut metadata = Map::new();
         metadata.insert("match_suggestion_id".to_owned(), json!(id));
         metadata.insert("duplicate_of".to_owned(), json!(left.id));
-        let change = FindingStateChange {
+        let change = PendingTransition {
             to: FindingState::Duplicate,
             actor_id: Some(ctx.user()),
             reason: reason.or_else(|| Some(suggestion.rationale.clone())),

@@ -54,7 +54,7 @@ document!(StoredTransition, "transitions");
 
 /// A requested change of a finding's state, from which a transition is made.
 #[derive(Clone, Debug)]
-pub(crate) struct FindingStateChange {
+pub(crate) struct PendingTransition {
     pub(crate) to: FindingState,
     pub(crate) actor_id: Option<Uuid>,
     pub(crate) reason: Option<String>,
@@ -64,7 +64,7 @@ pub(crate) struct FindingStateChange {
     pub(crate) audit_id: Option<Uuid>,
 }
 
-impl FindingStateChange {
+impl PendingTransition {
     /// Returns a change of a finding's state that the service makes because of an audit.
     pub(crate) fn by_audit(
         to: FindingState,
@@ -90,7 +90,7 @@ pub(crate) fn pass(
     scope: &Scope,
     finding_id: Uuid,
     finding: &mut Finding,
-    change: FindingStateChange,
+    change: PendingTransition,
 ) -> StoredTransition {
     let (id, now) = (scope.new_id(), scope.now());
     let from = (finding.lifecycle_version > 0).then_some(finding.state);

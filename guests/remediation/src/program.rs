@@ -114,9 +114,10 @@ pub(crate) struct RemediationStep {
     plan: StepPlan,
     /// Result of the step's predicate for the latest audit.
     evaluation_status: EvaluationStatus,
-    /// Number of the step in its program, from 1.
+    /// Ids of evidence records that the verifying audit imported; empty before the step is
+    /// verified.
     evidence_ids: Vec<String>,
-    /// Number of the step, from 1.
+    /// Number of the step in its program, from 1.
     order: usize,
     review_notes: Option<String>,
     state: StepState,

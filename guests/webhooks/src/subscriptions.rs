@@ -82,7 +82,7 @@ pub(crate) struct Subscription {
     inactive_since: Option<Timestamp>,
     /// Former inactive times, oldest first. Events of these times may still wait in the queue.
     #[serde(default)]
-    inactive_times: Vec<InactiveTime>,
+    inactive_times: Vec<InactivePeriod>,
     secret_generation: u32,
     previous_secret_expires_at: Option<Timestamp>,
     created_by: Uuid,
@@ -92,7 +92,7 @@ document!(Subscription, "subscriptions");
 
 /// A period in which a webhook was inactive.
 #[derive(Serialize, Deserialize, JsonSchema)]
-struct InactiveTime {
+struct InactivePeriod {
     since: Timestamp,
     until: Timestamp,
 }
@@ -142,7 +142,7 @@ impl Subscription {
         if self.inactive_times.len() >= MOST_INACTIVE_TIMES {
             self.inactive_times.remove(0);
         }
-        self.inactive_times.push(InactiveTime { since, until });
+        self.inactive_times.push(InactivePeriod { since, until });
     }
 
     /// Whether the webhook is inactive, and was still active at this time.

@@ -15,7 +15,7 @@ use crate::matching::{self, NewFinding};
 use crate::observation::ResultObservation;
 use crate::similarity::{StoredTextFingerprint, TextFingerprint};
 use crate::state::{Actor, FindingState};
-use crate::transition::{FindingStateChange, StoredTransition, pass};
+use crate::transition::{PendingTransition, StoredTransition, pass};
 
 /// Matches the observations of one chunk with stored findings. Returns the next step of the job.
 pub(super) fn step(
@@ -130,7 +130,7 @@ impl FindingWrites {
         new.chain(self.again.iter_mut().map(|one| &mut one.value))
     }
 
-    fn add(&mut self, ctx: &JobCtx, id: Uuid, finding: &mut Finding, change: FindingStateChange) {
+    fn add(&mut self, ctx: &JobCtx, id: Uuid, finding: &mut Finding, change: PendingTransition) {
         let suppressed = change.to == FindingState::FalsePositive;
         self.transitions.push(pass(ctx, id, finding, change));
         finding.suppressed = suppressed;
@@ -148,7 +148,7 @@ fn first(
     let sketch = StoredTextFingerprint { sketch: observation.sketch.clone() };
     let mut finding = Finding::first_seen(observation, sighting);
     let change = |to, reason: &str| {
-        FindingStateChange::by_audit(to, sighting.audit_id, reason, sighting.evidence_ids)
+        PendingTransition::by_audit(to, sighting.audit_id, reason, sighting.evidence_ids)
     };
     outcome.add(ctx, id, &mut finding, change(FindingState::New, "Reported for the first time."));
     if let Some(reason) = suppressed {
@@ -179,7 +179,7 @@ fn again(
     let settled = reporting.all_suppress(&finding, sighting.analysis_id);
     if let Some((to, reason)) = consequence(&finding, suppressed.as_deref(), settled, sighting) {
         let change =
-            FindingStateChange::by_audit(to, sighting.audit_id, reason, sighting.evidence_ids);
+            PendingTransition::by_audit(to, sighting.audit_id, reason, sighting.evidence_ids);
         outcome.add(ctx, id, &mut finding, change);
         if to == FindingState::Reopened {
             outcome.reopened.push(ChangedFinding::of(id, &finding));

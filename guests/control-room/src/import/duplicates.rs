@@ -10,7 +10,7 @@ use super::events::{self, ChangedFinding};
 use super::{FindingImportJob, ImportStep};
 use crate::finding::Finding;
 use crate::state::FindingState;
-use crate::transition::{FindingStateChange, StoredTransition, pass};
+use crate::transition::{PendingTransition, StoredTransition, pass};
 
 /// Maximum number of duplicate findings that one job step checks.
 const STEP: u32 = 200;
@@ -67,7 +67,7 @@ fn reopen(
     for finding in &mut duplicates {
         let reason = "The finding that it duplicates is verified, and scans still report this.";
         let change =
-            FindingStateChange::by_audit(FindingState::Reopened, job.audit.audit_id, reason, &[]);
+            PendingTransition::by_audit(FindingState::Reopened, job.audit.audit_id, reason, &[]);
         let id = finding.uuid();
         transitions.push(pass(ctx, id, finding, change));
         let of_repository = reopened.entry(finding.repository_id).or_default();

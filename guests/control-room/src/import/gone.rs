@@ -20,7 +20,7 @@ use super::part::describe;
 use super::{FindingImportJob, ImportStep, PresentAnalysis};
 use crate::finding::Finding;
 use crate::state::{Actor, FindingState};
-use crate::transition::{FindingStateChange, StoredTransition, pass};
+use crate::transition::{PendingTransition, StoredTransition, pass};
 
 /// Maximum number of missing findings that one job step checks.
 const STEP: u32 = 200;
@@ -252,7 +252,7 @@ impl GoneFindingWrites {
             None => format!("{} ran over its files without it.", finding.tool),
         };
         let change =
-            FindingStateChange::by_audit(FindingState::Verified, job.audit.audit_id, &reason, &[]);
+            PendingTransition::by_audit(FindingState::Verified, job.audit.audit_id, &reason, &[]);
         let id = finding.uuid();
         self.transitions.push(pass(ctx, id, finding, change));
         self.verified.push(ChangedFinding::of(id, finding));

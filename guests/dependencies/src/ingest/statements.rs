@@ -9,7 +9,7 @@ use super::{AuditInputFile, AuditStarted, ImportCounts};
 use crate::artifacts::{self, UploadedFileError};
 use crate::sbom::{self, Sbom};
 use crate::vex::document::{
-    ListedStatement, MatchedComponent, StatementChunk, StatementDocument, StatementMatches,
+    ListedStatement, MatchedComponent, ReferenceMatches, StatementChunk, StatementDocument,
     StatementSource, branch_key, serial_key,
 };
 use crate::vex::{Statement, Target};
@@ -127,12 +127,12 @@ fn replace(
     }
 }
 
-fn own_matches(statement: &Statement) -> StatementMatches {
+fn own_matches(statement: &Statement) -> ReferenceMatches {
     let component = |name: &String| MatchedComponent { id: None, name: name.clone(), purl: None };
-    StatementMatches {
+    ReferenceMatches {
         component_count: statement.resolved.len(),
         components: statement.resolved.iter().map(component).collect(),
-        ..StatementMatches::default()
+        ..ReferenceMatches::default()
     }
 }
 
@@ -221,7 +221,7 @@ pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(
 pub(super) fn list(
     ctx: &JobCtx,
     origin: &StatementDocument,
-    statements: Vec<(usize, &Statement, StatementMatches)>,
+    statements: Vec<(usize, &Statement, ReferenceMatches)>,
 ) -> Result<(), JobError> {
     let documents = ctx.documents::<ListedStatement>();
     let mut before: BTreeMap<String, Stored<ListedStatement>> = BTreeMap::new();

@@ -14,7 +14,7 @@ use crate::inventory::component::StoredComponent;
 use crate::reevaluate;
 use crate::text::{self, bounded};
 use crate::vex::document::{
-    ImportedSbom, MatchedComponent, StatementChunk, StatementMatches, StatementSource, branch_key,
+    ImportedSbom, MatchedComponent, ReferenceMatches, StatementChunk, StatementSource, branch_key,
     serial_key,
 };
 use crate::vex::{ApplicableStatement, Statement, VersionApplicability, VexStatementIndex};
@@ -42,7 +42,7 @@ pub(crate) struct VexMatchProgress {
     components: Vec<String>,
     /// What each VEX statement of the current source matches, by the statement's index in its
     /// document.
-    matches: BTreeMap<usize, StatementMatches>,
+    matches: BTreeMap<usize, ReferenceMatches>,
 }
 
 impl VexMatchProgress {
@@ -249,7 +249,7 @@ impl VexMatchProgress {
     }
 }
 
-impl StatementMatches {
+impl ReferenceMatches {
     /// Removes `reason` if the statement matches a component or product.
     fn settled(mut self) -> Self {
         self.reason = self.reason.filter(|_| self.component_count == 0 && !self.is_product);
@@ -286,10 +286,10 @@ fn finish(
     audit: &AuditStarted,
     tally: &mut ImportCounts,
     (source, chunks): (&mut Stored<StatementSource>, &[StatementChunk]),
-    matches: &mut BTreeMap<usize, StatementMatches>,
+    matches: &mut BTreeMap<usize, ReferenceMatches>,
 ) -> Result<(), JobError> {
     let all = chunks.iter().flat_map(|chunk| &chunk.statements);
-    let listed: Vec<(usize, &Statement, StatementMatches)> = all
+    let listed: Vec<(usize, &Statement, ReferenceMatches)> = all
         .map(|(at, statement)| (*at, statement, matches.remove(at).unwrap_or_default().settled()))
         .collect();
     if is_of_branch(audit, source) {
@@ -307,7 +307,7 @@ fn finish(
 fn report_unmatched(
     tally: &mut ImportCounts,
     source: &StatementSource,
-    listed: &[(usize, &Statement, StatementMatches)],
+    listed: &[(usize, &Statement, ReferenceMatches)],
 ) {
     let unmatched = listed.iter().filter(|(_, _, matches)| matches.is_empty());
     let places: Vec<String> = unmatched

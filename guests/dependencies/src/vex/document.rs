@@ -104,7 +104,7 @@ pub(crate) struct ListedStatement {
     pub(crate) artifact_sha256: String,
     pub(crate) serial: Option<Uuid>,
     pub(crate) subject: Option<String>,
-    pub(crate) matches: StatementMatches,
+    pub(crate) matches: ReferenceMatches,
     /// Keys of the names of the statement's advisory, one on each line, for the filter `advisory`.
     pub(crate) advisory_text: String,
     /// The statement's reference, and names and purls of the matched components, for the filter
@@ -116,7 +116,7 @@ impl ListedStatement {
     pub(crate) fn new(
         origin: &StatementDocument,
         statement: &Statement,
-        matches: StatementMatches,
+        matches: ReferenceMatches,
     ) -> Self {
         let names = statement.names().fold(String::from("\n"), |text, name| text + &name + "\n");
         let components = matches.components.iter();
@@ -151,7 +151,7 @@ document!(ListedStatement, "vex_statements");
 /// Components and products that the reference of a VEX statement matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Matches")]
-pub(crate) struct StatementMatches {
+pub(crate) struct ReferenceMatches {
     /// Number of components that the statement's reference matches.
     pub(crate) component_count: usize,
     /// The first of the components that the statement's reference matches.
@@ -162,7 +162,7 @@ pub(crate) struct StatementMatches {
     pub(crate) reason: Option<String>,
 }
 
-impl StatementMatches {
+impl ReferenceMatches {
     pub(crate) fn is_empty(&self) -> bool {
         self.component_count == 0 && !self.is_product
     }

@@ -53,7 +53,7 @@ use crate::wit::assurance::area::types::{Actor, Call, ReceivedBlob, Role};
 pub use crate::wit::assurance::area::egress::{Error as EgressError, Header, Incoming, Outgoing};
 use contract::CheckedRoute;
 pub use host::hmac_sha256;
-use queue::Queue;
+use queue::QueueCapabilityState;
 pub use request::Request;
 use store::Documents;
 
@@ -120,7 +120,7 @@ struct TransactionalState {
     members: Vec<Person>,
     links: Vec<SignedLink>,
     accounts: Vec<Account>,
-    queue: Queue,
+    queue: QueueCapabilityState,
 }
 
 /// An event that the area published.

@@ -17,7 +17,7 @@ const LANES: [(&str, u32); 5] =
 
 /// The jobs of all areas in the workspace, and the progress of each job that has reported one.
 #[derive(Clone, Default)]
-pub(super) struct Queue(Vec<Job>, BTreeMap<String, Progress>);
+pub(super) struct QueueCapabilityState(Vec<Job>, BTreeMap<String, Progress>);
 
 impl FakeHost {
     /// Adds a job to the queue that the `queue` capability shows. Its `position` is ignored and
@@ -42,7 +42,7 @@ fn rank(status: Status) -> u8 {
     }
 }
 
-impl Queue {
+impl QueueCapabilityState {
     pub(super) fn put(&mut self, job: Job) {
         self.0.push(job);
     }

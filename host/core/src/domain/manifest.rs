@@ -138,11 +138,12 @@ pub enum IdempotencyMode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateClass {
-    /// A small read; consumes `rates.light_units`.
+    /// A small read; takes as many units from the rate limits as `rates.light_units` says.
     Light,
-    /// An ordinary call; consumes `rates.standard_units`.
+    /// An ordinary call; takes as many units from the rate limits as `rates.standard_units` says.
     Standard,
-    /// An import or a rebuild; consumes `rates.heavy_units`.
+    /// An import or a rebuild; takes as many units from the rate limits as `rates.heavy_units`
+    /// says.
     Heavy,
 }
 

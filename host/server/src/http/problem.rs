@@ -177,7 +177,7 @@ impl Refusal {
             Some(hint) => Cow::Borrowed(hint.as_str()),
             None => self.0.kind.hint(request.operation),
         };
-        let body = ProblemMembers {
+        let body = ProblemDocument {
             code: &self.0.code,
             detail: &self.0.detail,
             hint: &hint,
@@ -230,7 +230,7 @@ pub(super) struct RequestSummary<'a> {
 /// Members of a problem document (RFC 9457).
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Problem")]
-pub(super) struct ProblemMembers<'a> {
+pub(super) struct ProblemDocument<'a> {
     /// Machine-readable code.
     code: &'a str,
     /// Description of the error, for people.

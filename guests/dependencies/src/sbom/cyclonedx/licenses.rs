@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use area_sdk::text::truncate_chars;
 
 use super::model::SpecVersion;
-use super::properties::PropertyNameCheck;
+use super::properties::FirstNamelessProperty;
 use crate::reading::ImportFailure;
 use crate::reading::list;
 
@@ -38,7 +38,7 @@ struct License<'a> {
     #[serde(rename = "text", default)]
     _text: Option<Attachment>,
     #[serde(default)]
-    properties: PropertyNameCheck,
+    properties: FirstNamelessProperty,
 }
 
 #[derive(Deserialize)]

@@ -7,7 +7,7 @@ use serde::de::Error as _;
 
 use super::super::Scope;
 use super::licenses::LicenseListSummary;
-use super::properties::{ComponentProperties, PropertyNameCheck};
+use super::properties::{ComponentProperties, FirstNamelessProperty};
 use super::ratings::BestRating;
 use crate::reading::list::{self, BoundedList};
 use crate::reading::{ImportFailure, nullable};
@@ -116,7 +116,7 @@ pub(super) struct Metadata<'a> {
     #[serde(default)]
     licenses: LicenseListSummary,
     #[serde(default)]
-    properties: PropertyNameCheck,
+    properties: FirstNamelessProperty,
 }
 
 /// `metadata.tools`: a list, or since 1.5 an object with components and services.
@@ -302,7 +302,7 @@ struct ServiceItem {
     #[serde(rename = "data", default)]
     _data: BoundedList<ServiceData>,
     #[serde(default)]
-    properties: PropertyNameCheck,
+    properties: FirstNamelessProperty,
     #[serde(default)]
     services: BoundedList<ServiceItem>,
 }

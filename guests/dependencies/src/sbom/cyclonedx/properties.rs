@@ -13,11 +13,11 @@ const TRIVY_SOURCE: &str = "aquasecurity:trivy:Src";
 
 /// `properties` in a CycloneDX document. Only the index of the first one without `name` is stored.
 #[derive(Clone, Copy, Default)]
-pub(super) struct PropertyNameCheck {
+pub(super) struct FirstNamelessProperty {
     nameless: Option<usize>,
 }
 
-impl PropertyNameCheck {
+impl FirstNamelessProperty {
     /// Returns the index of the first property without `name`; `None` if all have one.
     pub(super) fn nameless(self) -> Option<usize> {
         self.nameless
@@ -33,7 +33,7 @@ impl PropertyNameCheck {
     }
 }
 
-impl<'de> Deserialize<'de> for PropertyNameCheck {
+impl<'de> Deserialize<'de> for FirstNamelessProperty {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         struct Property<'a> {
@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for PropertyNameCheck {
 /// `properties` of a component. Only those in which Trivy describes a source package are stored.
 #[derive(Default)]
 pub(super) struct ComponentProperties {
-    pub(super) names: PropertyNameCheck,
+    pub(super) names: FirstNamelessProperty,
     source: Option<Box<TrivySourceProperties>>,
 }
 

@@ -153,9 +153,9 @@ section! {
     /// Master key, from which the keys that protect stored secrets, cursors and
     /// tokens are derived.
     pub struct KeysConfig {
-        /// File with the 32-byte master key, mode 0600; created if missing; not
-        /// set: `master.key` in the data folder. Without the key, stored secrets
-        /// are lost.
+        /// File with the 32-byte master key, mode 0600; not set: `master.key` in
+        /// the data folder. It is created if it is missing and nobody has used the
+        /// database yet. Without the key, stored secrets are lost.
         pub master_key_file: Option<PathBuf>,
         /// The master key in base64, instead of a file; meant for
         /// ASSURANCE_KEYS__MASTER_KEY. It must be the same on every node.

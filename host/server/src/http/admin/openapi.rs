@@ -13,7 +13,7 @@ use super::views::{
     AreaView, AreasView, DecisionResultView, DeployResultView, LivenessView, PageView,
     ShadowDifferencesView, UsageView,
 };
-use crate::http::problem::ProblemMembers as Problem;
+use crate::http::problem::ProblemDocument as Problem;
 use assurance_core::area_log;
 use assurance_core::domain::deployment::{AuditEntry, StoredVersion};
 use assurance_core::domain::health::HealthReport;
