@@ -74,7 +74,8 @@ pub(crate) struct StoredCitation {
     /// Time at which evidence last confirmed the content.
     pub(crate) confirmed_at: Timestamp,
     pub(crate) superseded_at: Option<Timestamp>,
-    /// Time at which the citation was last compared with newer sources.
+    /// Time of the citation. Comparisons with newer sources page in this order. Former versions
+    /// also changed it at each comparison.
     pub(crate) looked_at: Timestamp,
     pub(crate) quote: Option<String>,
     /// Whether the evidence's summary contains the quote; null without a quote.
@@ -103,11 +104,6 @@ impl StoredCitation {
         if self.report_id.is_some_and(|report| report != newer) && self.superseded_at.is_none() {
             self.superseded_at = Some(at);
         }
-    }
-
-    /// Records the time at which the citation was compared with newer sources.
-    pub(crate) fn looked(&mut self, now: Timestamp) {
-        self.looked_at = now;
     }
 
     fn status(&self, now: Timestamp) -> CitationStatus {

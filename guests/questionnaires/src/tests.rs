@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::{import, names, rows::Rows};
 
-const EVIDENCE: Uuid = Uuid::from_u128(0xe1);
-const AUDIT: Uuid = Uuid::from_u128(0xa1);
-const REPOSITORY: Uuid = Uuid::from_u128(0x51);
+pub(crate) const EVIDENCE: Uuid = Uuid::from_u128(0xe1);
+pub(crate) const AUDIT: Uuid = Uuid::from_u128(0xa1);
+pub(crate) const REPOSITORY: Uuid = Uuid::from_u128(0x51);
 
 pub(crate) fn send(host: &FakeHost, title: &str, file: &[u8]) -> Result<Value, Problem> {
     let part = |name: &str, filename: Option<&str>, content: &[u8]| Part {
@@ -29,7 +29,7 @@ pub(crate) fn send(host: &FakeHost, title: &str, file: &[u8]) -> Result<Value, P
 }
 
 /// Imports a questionnaire with three questions.
-fn three(host: &FakeHost) -> Value {
+pub(crate) fn three(host: &FakeHost) -> Value {
     let file = "Ref,Question,Answer\nA1,Is data encrypted?,=Yes\nA2,Who may enter?,\nA3,Why?,\n";
     send(host, " Acme ", file.as_bytes()).expect("imported")
 }
@@ -41,7 +41,7 @@ pub(crate) fn about(operation: &str, import: &Value, nth: usize) -> Request {
         .with("question_id", import["questions"][nth]["id"].clone())
 }
 
-fn answer(host: &FakeHost, import: &Value, nth: usize, changes: Value) -> Value {
+pub(crate) fn answer(host: &FakeHost, import: &Value, nth: usize, changes: Value) -> Value {
     host.call(about("answer_question", import, nth).json(changes)).expect("answered").body
 }
 
@@ -60,7 +60,7 @@ fn members(value: &Value) -> Vec<&str> {
 }
 
 /// Stores evidence as its area does.
-fn observe(host: &FakeHost, id: Uuid, envelope: u128, content: &str, at: Timestamp) {
+pub(crate) fn observe(host: &FakeHost, id: Uuid, envelope: u128, content: &str, at: Timestamp) {
     let record = json!({
         "kind": "policy", "subject_key": "encryption", "content_sha256": content.repeat(64),
         "observed_at": at, "summary": "Disks are encrypted.\nWith AES-256.", "source_ref": "wiki",
@@ -70,7 +70,7 @@ fn observe(host: &FakeHost, id: Uuid, envelope: u128, content: &str, at: Timesta
 }
 
 /// Stores a completed audit as its area does.
-fn audit(host: &FakeHost, id: Uuid, started_at: Timestamp) {
+pub(crate) fn audit(host: &FakeHost, id: Uuid, started_at: Timestamp) {
     let body = json!({
         "repository_id": REPOSITORY, "state": "completed", "started_at": started_at,
         "completed_at": host.now(), "commit_sha": "abc",
@@ -271,7 +271,7 @@ fn sources_that_are_not_there_cannot_be_cited() {
 }
 
 /// Returns the status of each citation of a question, and the answer's support.
-fn standing(host: &FakeHost, import: &Value) -> (Vec<Value>, Value) {
+pub(crate) fn standing(host: &FakeHost, import: &Value) -> (Vec<Value>, Value) {
     let question = host.call(about("get_question", import, 0)).expect("a question").body;
     let citations = question["citations"].as_array().expect("an array");
     for citation in citations {
