@@ -56,13 +56,20 @@ pub(crate) fn redact(text: &str) -> String {
     clean + rest
 }
 
-/// Replaces a credential in a word. The credential may follow `key=` or similar.
+/// Replaces a credential in a word. The credential may follow `key=` or similar, or be a part of a
+/// URL's authority or path.
 fn redacted(word: &str) -> String {
     if is_credential(word) {
         return REDACTED.to_owned();
     }
-    let parts = word.split_inclusive('=');
-    parts.map(|part| if is_credential(part) { REDACTED } else { part }).collect()
+    let part = |part| if is_credential(part) { REDACTED.to_owned() } else { by_segment(part) };
+    word.split_inclusive('=').map(part).collect()
+}
+
+/// Replaces the segments of a path that are credentials.
+fn by_segment(path: &str) -> String {
+    let segment = |text| if is_credential(text) { REDACTED } else { text };
+    path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
 /// Replaces PEM private keys in a text.
@@ -97,12 +104,17 @@ mod tests {
         let token = format!("ghp_{}", "a1".repeat(18));
         assert_eq!(redact(&format!("Found \"{token}\" in é.rs")), "Found \"[redacted]\" in é.rs");
         assert_eq!(redact(&format!("TOKEN={token}")), "TOKEN=[redacted]");
+        let url = format!("https://{token}@github.com/acme, https://x.example/a/{token}/b?t=1");
+        let clean = "https://[redacted]@github.com/acme, https://x.example/a/[redacted]/b?t=1";
+        assert_eq!(redact(&url), clean);
         let key = "a -----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- b";
         assert_eq!(redact(key), "a [redacted] b");
         assert_eq!(redact("-----BEGIN PRIVATE KEY-----\nMIIE"), REDACTED);
         let certificate = "-----BEGIN CERTIFICATE-----\nMIIE\n-----END CERTIFICATE-----";
         assert_eq!(redact(certificate), certificate);
-        for kept in ["sk-short", "pkg:npm/left-pad@1.0.0", "CVE-2021-44228", "a=b=c", ""] {
+        for kept in
+            ["sk-short", "pkg:npm/left-pad@1.0.0", "CVE-2021-44228", "a=b=c", "/a//b/=/", ""]
+        {
             assert_eq!(redact(kept), kept);
         }
     }
