@@ -34,8 +34,8 @@ const TOGETHER: usize = 8;
 /// Number of deliveries after which, on average, old ones are deleted.
 const FORGET_AFTER: u64 = 64;
 
-/// Number of old deliveries that are deleted in one transaction.
-const FORGOTTEN_TOGETHER: u32 = 200;
+/// Number of deliveries that are deleted in one transaction.
+pub(crate) const FORGOTTEN_TOGETHER: u32 = 200;
 
 /// Text for the OpenAPI document: how events are delivered.
 pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a POST of `{type, \

@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 use area_sdk::text::name;
 use area_sdk::{JobOptions, Scope};
 
-use crate::deliver::{self, Deliver};
+use crate::deliver::{self, Deliver, FORGOTTEN_TOGETHER};
 use crate::subscriptions::Subscription;
 
 /// Maximum number of attempts that are stored with a delivery.
@@ -229,4 +229,28 @@ pub(crate) fn resend(ctx: &Ctx, Params(path): Params<DeliveryPath>) -> Result<Cr
     ctx.documents().replace(&mut delivery)?;
     enqueue_at_once(ctx, path.delivery_id, path.webhook_id);
     Ok(Created(delivery.into()))
+}
+
+/// Job that deletes the deliveries of a deleted webhook, which nobody can read any more, a page at
+/// a time.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct DiscardDeliveriesJob {
+    webhook_id: Uuid,
+}
+
+job!(DiscardDeliveriesJob, "discard_deliveries");
+
+impl DiscardDeliveriesJob {
+    pub(crate) fn enqueue(scope: &Scope, webhook_id: Uuid) {
+        let resource = JobOptions { resource: Some(webhook_id), ..JobOptions::default() };
+        scope.enqueue_with(&Self { webhook_id }, resource);
+    }
+}
+
+pub(crate) fn discard(ctx: &JobCtx, job: DiscardDeliveriesJob) -> JobResult<DiscardDeliveriesJob> {
+    let all = ctx.documents::<StoredDelivery>().query().equals("webhook_id", job.webhook_id);
+    Ok(match all.limit(FORGOTTEN_TOGETHER).delete_page()? {
+        0 => Outcome::Done,
+        _ => Outcome::Continue(job),
+    })
 }

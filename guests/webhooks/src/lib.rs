@@ -14,7 +14,7 @@ use area_shared::queue::JobCancelled;
 
 use circuit::{CircuitProbeJob, DrainHeldDeliveriesJob};
 use deliver::{Deliver, FanOut, ForgetOldDeliveriesJob, ForgetSecretJob};
-use deliveries::StoredDelivery;
+use deliveries::{DiscardDeliveriesJob, StoredDelivery};
 use subscriptions::{Subscription, WebhookDisabled};
 
 /// Declares the area `webhooks`: its operations, collections, events and jobs.
@@ -51,6 +51,7 @@ pub fn area() -> Area {
         .job::<CircuitProbeJob>(Lane::Delivery, 30, 20_000, circuit::probe)
         .job::<DrainHeldDeliveriesJob>(Lane::Maintenance, 30, 20_000, circuit::drain)
         .job::<ForgetOldDeliveriesJob>(Lane::Maintenance, 10, 20_000, deliver::forget_old)
+        .job::<DiscardDeliveriesJob>(Lane::Maintenance, 10, 20_000, deliveries::discard)
         .job::<ForgetSecretJob>(Lane::Maintenance, 10, 5_000, deliver::forget_secret);
     delivery_routes(subscription_routes(area))
 }
@@ -119,8 +120,8 @@ fn subscription_routes(area: Area) -> Area {
         delete("delete_webhook", WEBHOOK)
             .summary("Delete a webhook")
             .description(
-                "Pending deliveries are cancelled. Those that are being sent still arrive, for up \
-                 to 135 s with a slow receiver.",
+                "Its deliveries are deleted; pending ones are cancelled. Those that are being sent \
+                 still arrive, for up to 135 s with a slow receiver.",
             )
             .role(Role::Admin)
             .handler(subscriptions::remove),

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 
 use crate::circuit::{self, Circuit};
 use crate::deliver::ForgetSecretJob;
+use crate::deliveries::DiscardDeliveriesJob;
 use crate::signing;
 
 /// Maximum number of webhooks of a workspace.
@@ -347,6 +348,7 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
         signing::forget(ctx, id, generation);
     }
     ctx.documents().delete(&webhook)?;
+    DiscardDeliveriesJob::enqueue(ctx, id);
     Ok(NoContent)
 }
 

@@ -340,6 +340,9 @@ fn a_deleted_webhook_is_told_nothing_more() {
     assert_eq!(host.call(delete).expect("deleted").status, 204);
     assert_eq!(attempt(&host, &job, 1), Outcome::Done);
     assert!(host.sent().is_empty());
+    assert_eq!(host.documents("deliveries").len(), 1);
+    assert_eq!(host.run_jobs(), [Outcome::Done], "the job that deletes the delivery");
+    assert!(host.documents("deliveries").is_empty());
 }
 
 #[test]
