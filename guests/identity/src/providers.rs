@@ -245,11 +245,12 @@ pub(crate) fn disable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Provi
     Ok(details(ctx, provider))
 }
 
-/// Enables a provider. It is discovered again before users can sign in with it.
+/// Enables a provider. It is discovered again before users can sign in with it. A draft is
+/// discovered again, too: an admin may have cancelled its job.
 pub(crate) fn enable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProviderDetails>> {
     let mut provider = ctx.documents::<StoredProvider>().get(id)?;
     ctx.check_if_match(provider.version)?;
-    if matches!(provider.status, ProviderStatus::Disabled | ProviderStatus::Error) {
+    if provider.status != ProviderStatus::Active {
         provider.status = ProviderStatus::Draft;
         discovery::enqueue(ctx, id, &mut provider);
         ctx.documents().replace(&mut provider)?;

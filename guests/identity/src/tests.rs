@@ -240,6 +240,20 @@ fn a_provider_that_is_off_stays_off() {
 }
 
 #[test]
+fn a_draft_whose_discovery_was_cancelled_can_be_enabled() {
+    let host = FakeHost::new(crate::area());
+    let made = one(&host);
+    plays(&host, ISSUER, "n1");
+    assert_eq!(host.take_jobs().len(), 1, "the job that an admin cancels");
+    call(&host, "enable_identity_provider", &made, json!({}));
+    discover(&host, 1);
+    let active = show(&host, &made);
+    assert_eq!(active["status"], "active");
+    let again = call(&host, "enable_identity_provider", &made, json!({}));
+    assert_eq!((again["version"].clone(), host.take_jobs().len()), (active["version"].clone(), 0));
+}
+
+#[test]
 fn names_and_domains_belong_to_one_provider() {
     let host = FakeHost::new(crate::area());
     let made = one(&host);
