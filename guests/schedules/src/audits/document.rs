@@ -59,7 +59,7 @@ pub(crate) struct AuditInputFile {
     pub(crate) filename: String,
     /// Streams to which the content belongs; each new content of a stream replaces the earlier one.
     /// `file:` and the filename for an upload of the repository; `evidence:`, the provider and
-    /// `source_ref` of each referencing record for other uploads. Empty in audits of former
+    /// `source_ref` of referencing records for other uploads, at most 8. Empty in audits of former
     /// versions.
     #[serde(default)]
     pub(crate) streams: Vec<String>,

@@ -37,6 +37,10 @@ const MOST_RECORDS: usize = 500;
 /// Maximum number of evidence records of kind `finding` that an audit reads: three full envelopes.
 const MOST_FINDINGS: usize = 3_000;
 
+/// Maximum number of streams of one input. The findings of a file are imported for each of its
+/// streams.
+const MOST_STREAMS: usize = 8;
+
 /// Maximum number of uploads with a digest of an evidence record that are searched for the audit's
 /// branch.
 const MOST_REFERENCED: usize = 1_500;
@@ -339,8 +343,7 @@ fn input(
     let streams = if upload.repository_id == Some(target.repository_id) {
         vec![format!("file:{}", upload.filename)]
     } else {
-        let streams: BTreeSet<&String> = naming.iter().map(|one| &one.stream).collect();
-        streams.into_iter().cloned().collect()
+        streams(naming)
     };
     let format = upload.format.filter(|format| FORMATS.contains(&format.as_str()))?;
     Some(AuditInputFile {
@@ -355,4 +358,14 @@ fn input(
         ready_at: upload.ready_at?,
         commit_sha: upload.commit_sha,
     })
+}
+
+/// Returns the streams of a content that these records reference, at most [`MOST_STREAMS`]. Records
+/// of kind `finding` come last: there may be one for each result of a scan. The order does not
+/// depend on time, so that successive scans have streams in common.
+fn streams(naming: &[ReferencingRecord]) -> Vec<String> {
+    let ranked: BTreeSet<_> = naming.iter().map(|one| (one.is_finding, &one.stream)).collect();
+    let mut seen = BTreeSet::new();
+    let streams = ranked.into_iter().map(|(_, stream)| stream);
+    streams.filter(|stream| seen.insert(*stream)).take(MOST_STREAMS).cloned().collect()
 }

@@ -265,6 +265,8 @@ fn records_of_a_sarif_file_are_not_findings_besides() {
     let file = &audit["inputs"].as_array().expect("inputs").last().expect("the SARIF file");
     assert_eq!((&file["format"], &file["evidence_ids"][0]), (&json!("sarif"), &json!(report)));
     assert_eq!(file["evidence_ids"].as_array().map(Vec::len), Some(500));
+    let streams = file["streams"].as_array().expect("streams");
+    assert_eq!((streams.len(), &streams[0]), (8, &json!("evidence:ci:lint 502")));
 }
 
 #[test]
