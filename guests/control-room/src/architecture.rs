@@ -11,8 +11,8 @@ use crate::text::clean;
 /// Maximum number of the catalog's services that are read to find those built from a repository.
 const MOST_SERVICES: u32 = 1000;
 
-/// What the catalog knows about the architecture around a repository: its services, their exposure
-/// and data classes.
+/// Architecture context of a repository: its exposure, with the confidence. Computed from the
+/// catalog's services that are built from the repository, and their data classes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct ArchitectureContext {
     /// Component to which findings without a package belong: `service:NAME` or `repository:NAME`.

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 
 use crate::architecture::ArchitectureContext;
-use crate::observation::{FindingLocation, ResultObservation, SourceKind, SourceTool};
+use crate::observation::{
+    FindingLocation, FindingRecord, ResultObservation, SourceKind, SourceTool,
+};
 use crate::severity::{Rating, Severity};
 use crate::state::FindingState;
 
@@ -117,13 +119,22 @@ pub(crate) struct ObservationSource<'a> {
     /// a tool without a category.
     pub(crate) group_id: &'a str,
     pub(crate) analysis_run: i64,
-    /// Time at which the observed file became ready, or at which the newest evidence record was
-    /// observed.
+    /// Time at which the observed file became ready, or at which the evidence record was observed.
     pub(crate) ready_at: Timestamp,
     /// Ids of the evidence records that contain the scan, or that are the observed finding
     /// themselves.
     pub(crate) evidence_ids: &'a [Uuid],
     pub(crate) surroundings: &'a ArchitectureContext,
+}
+
+impl<'a> ObservationSource<'a> {
+    /// Returns the source of one observation of a job step. A finding that is an evidence record
+    /// has the time and the id of that record, not those of the other records in the step.
+    pub(crate) fn of_record(&self, record: Option<&'a FindingRecord>) -> Self {
+        let Some(FindingRecord { evidence_id, observed_at }) = record else { return self.clone() };
+        let evidence_ids = std::slice::from_ref(evidence_id);
+        Self { ready_at: *observed_at, evidence_ids, ..self.clone() }
+    }
 }
 
 impl Finding {
@@ -239,6 +250,9 @@ impl Finding {
     /// stream.
     fn mark(&mut self, sighting: &ObservationSource<'_>, first_in_audit: bool) {
         let ObservationSource { analysis_id, group_id, analysis_run, .. } = *sighting;
+        // Another audit may have imported a later run of the analysis in the meantime.
+        let runs = self.reporters().filter(|(id, _)| *id == analysis_id).map(|(_, run)| run);
+        let analysis_run = runs.fold(analysis_run, i64::max);
         self.shown_at = self.shown_at.max(Some(sighting.ready_at));
         self.also_seen.remove(group_id);
         self.overlooked_by.remove(analysis_id);

@@ -57,6 +57,16 @@ pub(crate) struct ResultObservation {
     pub(crate) sketch: TextFingerprint,
     /// Revision of the code that was scanned; `None` if the file does not contain it.
     pub(crate) revision: Option<String>,
+    /// Evidence record that is the finding itself; `None` for a result of a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) record: Option<FindingRecord>,
+}
+
+/// An evidence record that is a finding itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct FindingRecord {
+    pub(crate) evidence_id: Uuid,
+    pub(crate) observed_at: Timestamp,
 }
 
 /// Key of a result, and the result's number among the results of the file with the same key.

@@ -53,8 +53,10 @@ pub(super) fn step(
     let siblings = GroupCoverage::of_siblings(ctx, job, part)?;
     let reporting = ReportingAnalyses::read(ctx, &sighting, &observations, &known)?;
     for observation in observations {
+        let record = observation.record;
+        let sighting = sighting.of_record(record.as_ref());
         match known.remove(&observation.identity) {
-            Some(finding) if is_outdated(&finding, chunk.ready_at, &siblings) => {
+            Some(finding) if is_outdated(&finding, sighting.ready_at, &siblings) => {
                 outcome.outdated += 1;
             }
             Some(finding) => {

@@ -25,7 +25,8 @@ use crate::transition::{PendingTransition, StoredTransition, pass};
 /// Maximum number of missing findings that one job step checks.
 const STEP: u32 = 200;
 
-/// An analysis whose findings this audit may not all have reported.
+/// An analysis whose present findings that this audit did not report are checked. It has a run in
+/// this audit or is absent from it.
 #[derive(Clone, Debug)]
 struct IncompleteAnalysis {
     analysis_id: String,

@@ -5,6 +5,7 @@
 //! type, and its path is the reference. Records with equal content are one finding. If a record is
 //! not sent again, its finding still counts as reported.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::JobError;
@@ -17,7 +18,9 @@ use super::chunk::{self, ObservationChunk};
 use super::key::AnalysisKey;
 use super::{FindingImportJob, ImportStep, analysis};
 use crate::identity::{ResultKey, identity};
-use crate::observation::{FindingLocation, ResultObservation, SourceKind, SourceTool};
+use crate::observation::{
+    FindingLocation, FindingRecord, ResultObservation, SourceKind, SourceTool,
+};
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
 use crate::text::clean;
@@ -54,10 +57,12 @@ fn observe(
     ctx: &JobCtx,
     job: &mut FindingImportJob,
     tool: String,
-    records: Vec<EvidenceRecord>,
+    mut records: Vec<EvidenceRecord>,
 ) -> Result<(), JobError> {
     let key = AnalysisKey::of_category(tool, "evidence");
-    let Some(latest) = records.iter().map(|record| record.observed_at).max() else { return Ok(()) };
+    // Of records with equal content, the newest is the finding.
+    records.sort_by_key(|record| Reverse(record.observed_at));
+    let Some(latest) = records.first().map(|record| record.observed_at) else { return Ok(()) };
     let known = job.parts.len();
     let part = analysis::part(job, &key)?;
     analysis::begin(ctx, job, known, None)?;
@@ -70,10 +75,8 @@ fn observe(
     };
     let mut seen = BTreeSet::new();
     for record in records {
-        let (evidence_id, observation) =
-            (record.evidence_id, observation(ctx.workspace_id(), job.audit.repository_id, record));
+        let observation = observation(ctx.workspace_id(), job.audit.repository_id, record);
         if seen.insert(observation.identity.clone()) {
-            chunk.evidence_ids.push(evidence_id);
             chunk.observations.push(observation);
         }
     }
@@ -81,6 +84,7 @@ fn observe(
 }
 
 fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> ResultObservation {
+    let EvidenceRecord { evidence_id, observed_at, .. } = record;
     let rule_id = format!("evidence.{}", record.source_type);
     let said = clean(&record.summary, 2000);
     let path = clean(&record.source_ref, 1000);
@@ -111,5 +115,6 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Res
         purl: None,
         suppressed: None,
         revision: None,
+        record: Some(FindingRecord { evidence_id, observed_at }),
     }
 }

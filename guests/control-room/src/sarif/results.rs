@@ -86,6 +86,7 @@ impl<'r, 'a> ObservationIterator<'r, 'a> {
             purl: traits.purl,
             suppressed: suppressed(result.suppressions.as_deref().unwrap_or_default()),
             revision: self.run.revision(),
+            record: None,
         }
     }
 

@@ -174,6 +174,45 @@ fn a_risk_is_accepted_for_a_year_at_most_or_as_long_as_the_operator_says() {
     accept(365).expect("accepted");
 }
 
+/// Stores an evidence record that is a finding at this path, observed now. Returns its id.
+fn report(workspace: &Workspace, id: u128, path: &str) -> Uuid {
+    let id = Uuid::from_u128(id);
+    let record = json!({
+        "evidence_id": id, "provider": "pentest", "source_ref": path, "source_type": "web",
+        "summary": "No CSRF token.", "observed_at": workspace.now(), "content_sha256": "",
+        "kind": "finding",
+    });
+    workspace.host.put_document("evidence.records", &id.to_string(), record);
+    id
+}
+
+#[test]
+fn an_evidence_record_says_nothing_about_other_findings_of_its_provider() {
+    let workspace = Workspace::new();
+    let [login, pay] = [(1, "/login"), (2, "/pay")].map(|(id, path)| report(&workspace, id, path));
+    workspace.audit_of(json!({ "records": [login, pay] }));
+    let finding = |path: &str| {
+        let mut all = workspace.findings().into_iter();
+        all.find(|finding| finding["paths"] == json!([path])).expect("a finding")
+    };
+    for (path, id) in [("/login", login), ("/pay", pay)] {
+        let all = Request::to("list_finding_transitions").with("limit", 50);
+        let all = workspace.list(all.with("finding_id", finding(path)["id"].clone()));
+        assert_eq!(all[0]["evidence_ids"], json!([id]));
+    }
+
+    workspace.host.advance(60);
+    let body = json!({ "to_state": "remediated" });
+    workspace.host.call(workspace.transition(&finding("/login"), body)).expect("remediated");
+    workspace.host.advance(60);
+    let cart = report(&workspace, 3, "/cart");
+    workspace.audit_of(json!({ "records": [cart, login, pay] }));
+    assert_eq!(finding("/login")["state"], "remediated");
+    let again = report(&workspace, 4, "/login");
+    workspace.audit_of(json!({ "records": [login, again, cart, pay] }));
+    assert_eq!(finding("/login")["state"], "reopened");
+}
+
 #[test]
 fn a_remedy_is_verified_by_an_audit_or_refuted_by_a_later_scan() {
     let (workspace, finding) = with_finding();

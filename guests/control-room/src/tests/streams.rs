@@ -413,3 +413,38 @@ fn the_list_of_findings_says_what_the_latest_audit_did_not_look_at() {
     workspace.audit(&[workspace.upload_as("front.sarif", &sarif("ESLint", &[SQLI])), back]);
     assert_eq!(limitations(None), Vec::<String>::new());
 }
+
+/// Starts an audit with this input. Returns the payload of the job that imports its findings.
+fn start(workspace: &Workspace, number: u128, input: &Value) -> Value {
+    let id = Uuid::from_u128(number);
+    let audit = json!({
+        "audit_id": id, "repository_id": REPOSITORY, "branch_ref": null, "commit_sha": null,
+        "started_at": workspace.now(), "inputs": [input], "records": [],
+    });
+    workspace.host.deliver(id, "audit.started", audit).expect("taken");
+    workspace.host.take_jobs().pop().expect("a job").payload
+}
+
+/// Runs an import until its next step is of this kind. Returns the payload of that step.
+fn import_until(workspace: &Workspace, mut payload: Value, step: &str) -> Value {
+    while payload["step"].get(step).is_none() {
+        let outcome = workspace.host.run("import_findings", payload, 1).expect("a step");
+        let Outcome::Continue(next) = outcome else { panic!("there is no step {step}") };
+        payload = serde_json::from_str(&next).expect("JSON");
+    }
+    payload
+}
+
+#[test]
+fn the_slower_of_two_audits_at_the_same_time_does_not_undo_the_run_of_the_faster() {
+    let workspace = Workspace::new();
+    let upload = workspace.upload(&sarif("ESLint", &[SQLI]));
+    let slow = import_until(&workspace, start(&workspace, 1, &upload), "apply");
+    let fast = import_until(&workspace, start(&workspace, 2, &upload), "gone");
+    for payload in [slow, fast] {
+        workspace.host.run_to_end("import_findings", payload, 1);
+        let told = workspace.host.events().pop().expect("an event");
+        assert_eq!(told.name, "audit.findings_imported");
+        assert_eq!(told.data["warnings"], json!([]));
+    }
+}
