@@ -6,10 +6,9 @@ use area_sdk::text::name;
 use area_sdk::{Blob, JobOptions, LinkClaims};
 use area_shared::catalog::Repository;
 
-use crate::MAX_BYTES;
-use crate::expire::ExpireUploadJob;
 use crate::process::CheckUploadJob;
 use crate::upload::{MalwareStatus, Stage, Upload, UploadView};
+use crate::{MAX_BYTES, expire};
 
 /// Id of the operation that a signed upload URL calls.
 pub(crate) const PUT_CONTENT: &str = "put_upload_content";
@@ -112,9 +111,7 @@ pub(crate) fn create(ctx: &Ctx, Body(new): Body<NewUpload>) -> Result<Created<Up
         ready_at: None,
     };
     ctx.documents().create(id, &upload)?;
-    let later =
-        JobOptions { at: Some(upload.expires_at), resource: Some(id), ..JobOptions::default() };
-    ctx.enqueue_with(&ExpireUploadJob { upload_id: id }, later);
+    expire::enqueue(ctx, id, upload.expires_at);
     Ok(Created(UploadView::new(ctx, id, upload)))
 }
 

@@ -14,6 +14,7 @@ mod upload;
 
 use area_sdk::prelude::*;
 use area_sdk::{LinkHolder, RateClass};
+use area_shared::queue::JobCancelled;
 
 use expire::ExpireUploadJob;
 use process::CheckUploadJob;
@@ -46,7 +47,13 @@ pub fn area() -> Area {
         .event::<UploadReady>("The content of an upload was accepted and can be read")
         .event::<UploadRejected>("The content of an upload was refused")
         .job::<CheckUploadJob>(Lane::Ingest, PROCESS_ATTEMPTS, 120_000, process::run)
-        .job::<ExpireUploadJob>(Lane::Maintenance, 20, 10_000, expire::run);
+        .job::<ExpireUploadJob>(
+            Lane::Maintenance,
+            expire::EXPIRY_ATTEMPTS,
+            10_000,
+            expire::run,
+        )
+        .on(JobCancelled::NAME, expire::job_cancelled);
     routes(area)
 }
 

@@ -49,6 +49,11 @@ impl Stage {
         }
     }
 
+    /// Whether the upload has ended.
+    pub(crate) fn is_final(self) -> bool {
+        matches!(self, Self::Ready | Self::Rejected | Self::Expired)
+    }
+
     fn takes_content(self) -> bool {
         matches!(self, Self::AwaitingUpload | Self::Uploaded)
     }

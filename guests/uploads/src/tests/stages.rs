@@ -228,6 +228,35 @@ fn what_nobody_completes_expires() {
 }
 
 #[test]
+fn the_end_of_an_upload_is_neither_cancelled_nor_given_up() {
+    let host = host();
+    let upload = announce(&host, announcement("scan.sarif", SARIF));
+    let cancel = || {
+        let job = host.take_jobs().remove(0);
+        let data = json!({
+            "job_id": job.id, "area": "uploads", "kind": job.kind, "resource_id": job.resource,
+        });
+        host.deliver(Uuid::from_u128(9), "job.cancelled", data).expect("handled");
+        host.jobs()
+    };
+    let jobs = cancel();
+    let [job] = &jobs[..] else { panic!("one job") };
+    let expires_at = host.now().plus_seconds(3_600);
+    assert_eq!((job.kind.as_str(), job.available_at), ("expire", Some(expires_at)));
+
+    host.advance(3_600);
+    let _ = host.take_jobs();
+    host.run(&job.kind, job.payload.clone(), 21).expect("put off");
+    let jobs = host.jobs();
+    let [again] = &jobs[..] else { panic!("one job") };
+    let tomorrow = host.now().plus_seconds(86_400);
+    assert_eq!((again.available_at, again.resource), (Some(tomorrow), job.resource));
+    host.run(&again.kind, again.payload.clone(), 1).expect("expired");
+    assert_eq!(read(&host, &upload)["validation_stage"], "expired");
+    assert!(cancel().is_empty(), "the upload has ended");
+}
+
+#[test]
 fn an_upload_whose_job_died_is_given_up() {
     let host = host();
     let upload = announce(&host, announcement("scan.sarif", SARIF));
