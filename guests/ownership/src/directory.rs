@@ -4,7 +4,7 @@
 //! resolves to the member with this address, and `@name` to the member whose address has `name`
 //! before the `@`. Case is ignored. A name that resolves to several users or groups is an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
@@ -32,6 +32,7 @@ struct Team {
 
 /// Users and groups of the workspace, by the names that CODEOWNERS files use.
 pub(crate) struct OwnerDirectory {
+    members: BTreeSet<Uuid>,
     by_email: BTreeMap<String, Uuid>,
     by_local_part: BTreeMap<String, Vec<Uuid>>,
     teams: Vec<Team>,
@@ -47,6 +48,7 @@ impl OwnerDirectory {
         let mut services = catalog::all::<Service>(scope)?;
         services.retain(|service| service.repository_ids.contains(&repository_id));
         let mut directory = Self {
+            members: BTreeSet::new(),
             by_email: BTreeMap::new(),
             by_local_part: BTreeMap::new(),
             teams: Vec::new(),
@@ -68,11 +70,12 @@ impl OwnerDirectory {
                 self.by_local_part.entry(local.to_owned()).or_default().push(user);
             }
             self.by_email.insert(email, user);
+            self.members.insert(user);
         }
     }
 
     fn is_member(&self, user: Uuid) -> bool {
-        self.by_email.values().any(|member| *member == user)
+        self.members.contains(&user)
     }
 
     fn add_group(&mut self, group: &Stored<UserGroup>, services: &[Stored<Service>]) {

@@ -2,12 +2,13 @@
 //! result.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError};
 
 use super::intake::PATIENCE_SECONDS;
-use super::{ImportError, SourceImportState, SourceStatus, StoredSource};
+use super::{AuditInput, ImportError, SourceImportState, SourceStatus, StoredSource};
 use crate::codeowners::{
     Codeowners, Dialect, MOST_BYTES, ParseError, PathCounts, Warning, from_root, hidden_for_sure,
     is_kubernetes_owners, listed, parse,
@@ -19,6 +20,10 @@ const STEP_BYTES: u32 = 512 * 1024;
 const SMALL_STEP_BYTES: u32 = 64 * 1024;
 const MANY_RULES: usize = 2_000;
 
+/// Number of paths of findings that one step of the import matches with the rules.
+const STEP_PATHS: usize = 10_000;
+const SMALL_STEP_PATHS: usize = 1_000;
+
 /// Maximum number of warnings of an import that are stored and published.
 const MOST_WARNINGS: usize = 200;
 
@@ -28,6 +33,10 @@ pub(crate) struct ImportOwnershipJob {
     audit_id: Uuid,
     /// Byte offset in the list of paths at which the next step continues.
     offset: u64,
+    /// Path of a finding after which the next step continues; `None` in the first step, and if
+    /// there is a list of paths.
+    #[serde(default)]
+    after: Option<String>,
     tally: PathCounts,
 }
 
@@ -35,7 +44,7 @@ job!(ImportOwnershipJob, "import_ownership");
 
 impl ImportOwnershipJob {
     pub(super) fn of(audit_id: Uuid) -> Self {
-        Self { audit_id, offset: 0, tally: PathCounts::default() }
+        Self { audit_id, offset: 0, after: None, tally: PathCounts::default() }
     }
 }
 
@@ -76,24 +85,49 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnershipJob) -> JobResult<Import
         return Ok(Outcome::Done);
     }
     let opened = open(ctx, &source)?;
-    let Some(list) = &source.path_list else {
-        let paths = findings::paths(ctx, source.repository_id)?;
-        job.tally.count(&opened.file, paths.iter().filter_map(|path| from_root(path)));
-        return finish(ctx, &mut source, opened, &job.tally);
+    let is_done = match &source.path_list {
+        Some(list) => count_listed_paths(ctx, &mut job, list, &opened.file)?,
+        None => count_paths_of_findings(ctx, &mut job, source.repository_id, &opened.file)?,
     };
-    let many = opened.file.rule_count() > MANY_RULES;
-    let length = if many { SMALL_STEP_BYTES } else { STEP_BYTES };
+    if is_done {
+        return finish(ctx, &mut source, opened, &job.tally);
+    }
+    Ok(Outcome::Continue(job))
+}
+
+/// Counts the next paths of the list of paths. Returns whether the list has ended.
+fn count_listed_paths(
+    ctx: &JobCtx,
+    job: &mut ImportOwnershipJob,
+    list: &AuditInput,
+    file: &Codeowners,
+) -> Result<bool, JobError> {
+    let length = if file.rule_count() > MANY_RULES { SMALL_STEP_BYTES } else { STEP_BYTES };
     let piece = ctx.shared_blobs("uploads").read(&list.blob, job.offset, length).map_err(away)?;
     let (lines, read) = whole_lines(&piece, length);
     // A list may begin with a byte order mark.
     let lines = lines.strip_prefix('\u{feff}').filter(|_| job.offset == 0).unwrap_or(&lines);
     let paths: Vec<_> = lines.lines().map(listed).collect();
-    job.tally.count(&opened.file, paths.iter().filter_map(|path| from_root(path)));
-    if read == 0 {
-        return finish(ctx, &mut source, opened, &job.tally);
-    }
+    job.tally.count(file, paths.iter().filter_map(|path| from_root(path)));
     job.offset += read;
-    Ok(Outcome::Continue(job))
+    Ok(read == 0)
+}
+
+/// Counts the next paths of the repository's findings. Returns whether these were the last ones.
+fn count_paths_of_findings(
+    ctx: &JobCtx,
+    job: &mut ImportOwnershipJob,
+    repository_id: Uuid,
+    file: &Codeowners,
+) -> Result<bool, JobError> {
+    let most = if file.rule_count() > MANY_RULES { SMALL_STEP_PATHS } else { STEP_PATHS };
+    let paths = findings::paths(ctx, repository_id)?;
+    let after = job.after.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    let mut left = paths.range::<str, _>((after, Bound::Unbounded));
+    let next: Vec<&String> = left.by_ref().take(most).collect();
+    job.tally.count(file, next.iter().filter_map(|path| from_root(path)));
+    job.after = next.last().map(|last| (*last).clone());
+    Ok(left.next().is_none())
 }
 
 /// Returns the complete lines at the start of a piece of the list of paths, and their size in

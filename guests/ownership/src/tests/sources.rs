@@ -262,6 +262,21 @@ fn findings_that_never_come_are_reported() {
 }
 
 #[test]
+fn paths_of_many_findings_are_held_against_many_rules_in_steps() {
+    let host = host();
+    for id in 1..=1_001 {
+        finding(&host, id, &[format!("src/{id}.rs").as_str()], None);
+    }
+    let rules: String = (0..2_000).map(|n| format!("/gone{n} @a\n")).collect();
+    let rules = format!("{rules}/src/1.rs @a\n");
+    start_audit(&host, &[input(&host, "code_owners", "CODEOWNERS", &rules)]);
+    host.advance(240);
+    assert_eq!(run_jobs(&host), 2);
+    let facts = json!({ "rules": 2_001, "paths": 1_001, "unowned": 1_000 });
+    assert_eq!(last_report(&host)["facts"], facts);
+}
+
+#[test]
 fn path_lists_that_are_not_read_are_named() {
     let host = host();
     let inputs = [
