@@ -57,6 +57,9 @@ impl SbomVexIdentification {
 
 document!(FileReadResult, "artifacts");
 
+/// Code of the error for a file whose content was deleted.
+const MISSING: &str = "artifact_missing";
+
 /// An error because of which an uploaded file, or a part of it, was not imported.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ArtifactError")]
@@ -105,10 +108,12 @@ impl FileReadResult {
     }
 
     /// Returns the stored result of reading the file with this SHA-256; `None` if there is none, or
-    /// if another version of the code ([`READER`]) stored it.
+    /// if another version of the code ([`READER`]) stored it. Also `None` if the content was
+    /// missing, because it may have been uploaded again.
     pub(crate) fn known(scope: &Scope, sha256: &str) -> Result<Option<Self>, JobError> {
-        let known = scope.documents::<Self>().find(sha256)?;
-        Ok(known.map(|known| known.value).filter(|known| known.reader == READER))
+        let known = scope.documents::<Self>().find(sha256)?.map(|known| known.value);
+        let is_missing = |known: &Self| known.errors.iter().any(|error| error.code == MISSING);
+        Ok(known.filter(|known| known.reader == READER && !is_missing(known)))
     }
 
     /// Stores this result of reading the file with this SHA-256.
@@ -150,7 +155,7 @@ pub(crate) fn content(
         }
         Err(BlobError::NotFound | BlobError::InvalidName) => {
             let detail = "The content of this upload was deleted; upload it again.";
-            Ok(Err(UploadedFileError::new("artifact_missing", detail)))
+            Ok(Err(UploadedFileError::new(MISSING, detail)))
         }
     }
 }

@@ -13,15 +13,13 @@ use serde_json::value::RawValue;
 use super::import::{self, ReevaluationTargets};
 use super::packed;
 use crate::artifacts::{self, FileReadResult, UploadedFileError};
+use crate::budget::StepBudget;
 use crate::osv::Osv;
 use crate::reading::{self, ImportFailure};
 
 /// Maximum size of an uploaded OSV file as it was sent, in bytes. The unpacked content of a
 /// compressed file may be larger.
 const MAX_BYTES: usize = 26_214_400;
-/// Maximum number of documents that one step of an OSV import reads and writes; the limit of a call
-/// is 10,000.
-const ROOM: usize = 9_500;
 /// Maximum number of OSV records that one step imports.
 const STEP: usize = 500;
 /// Maximum number of errors that are stored for an OSV file; further ones are only counted.
@@ -44,7 +42,8 @@ pub(crate) fn records(bytes: &[u8]) -> Result<Vec<&RawValue>, ImportFailure> {
     Ok(answer.vulns.unwrap_or_else(|| vec![whole]))
 }
 
-/// Returns the records at these indexes of an uploaded OSV file, and the number of all its records.
+/// Returns the records at these indexes of an uploaded OSV file, at least one and as many as fit
+/// into memory, and the number of all its records.
 fn records_at(
     content: &[u8],
     places: Range<usize>,
@@ -84,27 +83,34 @@ pub(crate) fn import_some(
     };
     let mut changed = ReevaluationTargets::default();
     let mut seen = BTreeMap::new();
-    let (mut end, mut budget) = (offset, ROOM);
+    let (mut end, mut budget) = (offset, StepBudget::default());
     for (at, record) in (offset..).zip(&found).take(STEP) {
         let read = Osv::read(record.get());
-        let cost = read.as_ref().map_or(0, import::cost);
-        if cost > budget && at > offset {
-            break;
-        }
         // Two records with the same id cannot be stored in one step. A newer one begins the next
         // step; an older one is skipped.
         let is_newer = |osv: &Osv| seen.get(&osv.id).is_some_and(|stored| osv.modified > *stored);
         if read.as_ref().is_ok_and(is_newer) {
             break;
         }
-        budget = budget.saturating_sub(cost);
+        let before = match &read {
+            Ok(osv) if !seen.contains_key(&osv.id) => import::stored(scope, &osv.id)?,
+            _ => None,
+        };
+        let cost = read.as_ref().map_or(0, |osv| import::cost(osv, before.as_deref()));
+        if !budget.has(cost) && at > offset {
+            break;
+        }
+        budget.spend(cost);
+        // An advisory is stored twice: whole, and as its affected packages.
+        let former = before.as_ref().map_or(0, |before| before.bytes());
+        budget.spend_bytes(2 * (record.get().len() + former));
         end = at + 1;
         match read {
             Ok(osv) if seen.contains_key(&osv.id) => {}
             Ok(osv) => {
                 seen.insert(osv.id.clone(), osv.modified);
                 let digest = if total == 1 { sha256.to_owned() } else { digest(scope, record) };
-                import::keep(scope, osv, &digest, &mut changed)?;
+                import::keep(scope, (osv, before), &digest, &mut changed)?;
                 artifact.advisories += 1;
             }
             Err(mistake) if artifact.errors.len() < MOST_ERRORS => {

@@ -76,23 +76,34 @@ impl ReevaluationTargets {
     }
 }
 
+/// Returns the stored advisory with this id; `None` if there is none.
+pub(crate) fn stored(
+    scope: &Scope,
+    advisory_id: &str,
+) -> Result<Option<Stored<StoredAdvisory>>, DocumentError> {
+    scope.documents::<StoredAdvisory>().find(advisory_id)
+}
+
 /// Returns the maximum number of documents that are read and written to store an advisory: itself
-/// and its names twice, its affected packages and mentions, and those of the former version twice.
-pub(crate) fn cost(osv: &Osv) -> usize {
-    let mentions = osv.upstream.len() + osv.related.len();
-    2 + 2 * (1 + osv.aliases.len()) + 3 * (osv.affected.len() + mentions)
+/// and its names twice, its affected packages and mentions, and those of its former version
+/// (`before`) twice.
+pub(crate) fn cost(osv: &Osv, before: Option<&StoredAdvisory>) -> usize {
+    let new = osv.affected.len() + osv.upstream.len() + osv.related.len();
+    let former = |old: &StoredAdvisory| old.affected.len() + old.upstream.len() + old.related.len();
+    let aliases = osv.aliases.len() + before.map_or(0, |old| old.aliases.len());
+    2 + 2 * (1 + aliases) + 3 * new.max(before.map_or(0, former))
 }
 
 /// Stores an advisory, unless a newer one or, by this version of the code, the same one is stored.
-/// `sha256` is that of the OSV record's text. Adds to `changed` what must be matched again.
+/// `before` is the stored advisory with its id. `sha256` is that of the OSV record's text. Adds to
+/// `changed` what must be matched again.
 pub(crate) fn keep(
     scope: &Scope,
-    osv: Osv,
+    (osv, before): (Osv, Option<Stored<StoredAdvisory>>),
     sha256: &str,
     changed: &mut ReevaluationTargets,
 ) -> Result<ImportEffect, DocumentError> {
     let new = StoredAdvisory::new(osv, sha256.to_owned());
-    let before = scope.documents::<StoredAdvisory>().find(&new.advisory_id)?;
     let is_same = |old: &StoredAdvisory| {
         old.artifact_sha256 == new.artifact_sha256 && old.reader == new.reader
     };

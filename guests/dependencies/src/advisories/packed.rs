@@ -9,16 +9,21 @@ use serde_json::value::RawValue;
 
 use crate::reading::{ImportFailure, STREAM};
 
+/// Size of the records in memory, in bytes, from which no further ones are returned.
+const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 8 << 20 };
+
 /// Some records of an OSV file, as unparsed JSON.
 #[derive(Debug, Default)]
 pub(super) struct OsvRecords {
     pub(super) records: Vec<Box<RawValue>>,
+    /// Size of `records`, in bytes.
+    bytes: usize,
     /// Number of all records in the OSV file, including those that were not returned.
     pub(super) total: usize,
 }
 
-/// Returns the records at these indexes of a compressed OSV file. The file is an array of records,
-/// or an object with the array `vulns`.
+/// Returns the records at these indexes of a compressed OSV file, or the first of them if all need
+/// too much memory. The file is an array of records, or an object with the array `vulns`.
 pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<OsvRecords, ImportFailure> {
     let wrong = |text: String| ImportFailure::at("", text);
     let parse = |reader: &mut dyn std::io::Read| {
@@ -52,8 +57,9 @@ impl<'de> Visitor<'de> for RecordVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OsvRecords, A::Error> {
         let mut read = OsvRecords::default();
         loop {
-            let more = if self.0.contains(&read.total) {
+            let more = if self.0.contains(&read.total) && read.bytes < MOST_BYTES {
                 let record = items.next_element::<Box<RawValue>>()?;
+                read.bytes += record.as_ref().map_or(0, |record| record.get().len());
                 record.map(|record| read.records.push(record)).is_some()
             } else {
                 items.next_element::<IgnoredAny>()?.is_some()
@@ -91,6 +97,16 @@ mod tests {
             assert_eq!((texts, read.total), (vec!["2", "[3]"], 4), "{text}");
         }
         assert_eq!(records(&gzip("{}"), 0..9).expect("none").total, 0);
+    }
+
+    #[test]
+    fn records_are_returned_until_they_need_too_much_memory() {
+        let record = format!("\"{}\"", "x".repeat(MOST_BYTES / 2));
+        let text = format!("[{}]", [record.as_str(); 5].join(","));
+        for (places, expected) in [(0..5, 2), (3..5, 2), (4..5, 1), (5..9, 0)] {
+            let read = records(&gzip(&text), places).expect("records");
+            assert_eq!((read.records.len(), read.total), (expected, 5));
+        }
     }
 
     #[test]

@@ -95,7 +95,9 @@ pub(crate) fn import(
             return Err(Problem::validation(format!("{pointer}/id"), message));
         }
         let id = osv.id.clone();
-        let change = import::keep(ctx, osv, &file::digest(ctx, record), &mut changed)?;
+        let before = import::stored(ctx, &id)?;
+        let digest = file::digest(ctx, record);
+        let change = import::keep(ctx, (osv, before), &digest, &mut changed)?;
         items.push(ImportedAdvisory { id, change });
     }
     changed.settle(ctx)?;

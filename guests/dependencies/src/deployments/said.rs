@@ -46,18 +46,21 @@ pub(crate) enum Reachability {
 }
 
 /// Description of a deployment: a JSON object in the content or the summary of an evidence record.
+/// Members under further names, such as `service_id`, count if the first name is missing.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct DeploymentDescription {
-    #[serde(alias = "service_id", alias = "service_name")]
     pub(crate) service: Option<String>,
+    service_id: Option<String>,
+    service_name: Option<String>,
     pub(crate) environment: Option<String>,
-    #[serde(alias = "repository_id")]
     pub(crate) repository: Option<String>,
-    #[serde(alias = "commit", alias = "revision")]
+    repository_id: Option<String>,
     pub(crate) commit_sha: Option<String>,
-    #[serde(alias = "branch")]
+    commit: Option<String>,
+    revision: Option<String>,
     pub(crate) branch_ref: Option<String>,
+    branch: Option<String>,
     pub(crate) image_digest: Option<String>,
     pub(crate) configuration_sha256: Option<String>,
     #[serde(deserialize_with = "reading::nullable")]
@@ -72,7 +75,7 @@ pub(crate) struct DeploymentDescription {
 #[schemars(rename = "SaidPackage")]
 pub(crate) struct DeployedPackage {
     pub(crate) purl: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) reachability: Reachability,
 }
 
@@ -87,16 +90,17 @@ impl DeploymentDescription {
     /// Returns the description with truncated names, and without invalid digests, commit ids and
     /// purls.
     fn tidied(mut self) -> Self {
-        for word in [&mut self.service, &mut self.environment, &mut self.repository] {
-            *word = tidy(word.as_deref());
-        }
-        self.branch_ref = tidy(self.branch_ref.as_deref());
-        self.event_id = tidy(self.event_id.as_deref());
-        self.commit_sha =
-            self.commit_sha.filter(|sha| is_commit(sha)).map(|sha| sha.to_lowercase());
+        self.service = first([self.service, self.service_id.take(), self.service_name.take()]);
+        self.environment = first([self.environment]);
+        self.repository = first([self.repository, self.repository_id.take()]);
+        self.branch_ref = first([self.branch_ref, self.branch.take()]);
+        self.event_id = first([self.event_id]);
+        let commits = [self.commit_sha, self.commit.take(), self.revision.take()];
+        let commit = commits.into_iter().flatten().find(|sha| is_commit(sha));
+        self.commit_sha = commit.map(|sha| sha.to_lowercase());
         self.image_digest = self.image_digest.as_deref().and_then(image_digest);
         self.configuration_sha256 = self.configuration_sha256.as_deref().and_then(sha256);
-        self.resource_keys = self.resource_keys.iter().filter_map(|key| tidy(Some(key))).collect();
+        self.resource_keys = self.resource_keys.iter().filter_map(|key| tidy(key)).collect();
         self.resource_keys.sort();
         self.resource_keys.dedup();
         self.resource_keys.truncate(MOST_KEYS);
@@ -112,8 +116,13 @@ impl DeploymentDescription {
     }
 }
 
-fn tidy(word: Option<&str>) -> Option<String> {
-    let word = bounded(word?.trim(), MAX_WORD);
+/// Returns the first of these words that is not empty, truncated.
+fn first<const N: usize>(words: [Option<String>; N]) -> Option<String> {
+    words.iter().flatten().find_map(|word| tidy(word))
+}
+
+fn tidy(word: &str) -> Option<String> {
+    let word = bounded(word.trim(), MAX_WORD);
     (!word.is_empty()).then_some(word)
 }
 
@@ -156,6 +165,23 @@ mod tests {
             DeploymentDescription::read("deployed by hand").is_none()
                 && DeploymentDescription::read("[]").is_none()
         );
+    }
+
+    #[test]
+    fn a_member_under_two_names_counts_once() {
+        let sha = "a".repeat(40);
+        let said = DeploymentDescription::read(&format!(
+            r#"{{"service_id": "s-1", "service_name": "shop", "service": null, "commit": "{sha}",
+                "commit_sha": "main", "revision": "1", "repository": "shop", "repository_id": "r",
+                "branch": "main", "branch_ref": " ", "environment": "production",
+                "packages": [{{"purl": "pkg:npm/a@1", "reachability": null}}]}}"#,
+        ));
+        let said = said.expect("a description");
+        assert_eq!(said.service.as_deref(), Some("s-1"));
+        assert_eq!(said.repository.as_deref(), Some("shop"));
+        assert_eq!((said.commit_sha, said.branch_ref.as_deref()), (Some(sha), Some("main")));
+        assert_eq!(said.environment.as_deref(), Some("production"));
+        assert_eq!(said.packages[0].reachability, Reachability::Unknown);
     }
 
     #[test]

@@ -14,6 +14,10 @@ use super::places;
 use super::said::{DeploymentDescription, image_digest};
 use crate::text::{bounded, is_commit};
 
+/// Maximum number of former deployments of a slot, those stored last, that are compared with older
+/// evidence.
+const MOST_FORMER: u32 = 5;
+
 /// Imports an evidence record about a deployment. `content` is the uploaded content that the record
 /// references; `None` if it is not available.
 pub(crate) fn take(
@@ -163,32 +167,58 @@ impl StoredDeployment {
     }
 }
 
-/// Stores a deployment. If the current deployment of its slot runs the same software, updates that
-/// one instead. Returns the id of the stored or updated deployment.
+/// Stores a deployment. If a deployment of its slot runs the same software, updates that one
+/// instead: the current one, or the former one to which older evidence belongs. Returns the id of
+/// the stored or updated deployment.
 fn keep(ctx: &JobCtx, mut new: StoredDeployment) -> Result<Uuid, DocumentError> {
     let documents = ctx.documents::<StoredDeployment>();
     let there = documents.query().equals("slot", &new.slot).equals("current", true);
     if let Some(mut there) = there.ascending("slot").first()? {
-        let newer = there.observed_at <= new.observed_at;
         if there.is_same_as(&new) {
-            if newer {
-                there.renew(new);
-            } else {
-                there.add_evidence(new.evidence);
-            }
-            let id = there.uuid();
-            return documents.replace(&mut there).map(|()| id);
+            return update(ctx, there, new);
         }
-        new.current = newer;
-        if newer {
+        new.current = there.observed_at <= new.observed_at;
+        if new.current {
             there.current = false;
             documents.replace(&mut there)?;
+        } else if let Some(former) = former(ctx, &new)? {
+            return update(ctx, former, new);
         }
     }
     let id = ctx.new_id();
     documents.create(id, &new)?;
     tell(ctx, id, &new);
     Ok(id)
+}
+
+/// Adds newer or older evidence to a deployment. Returns the id of the deployment.
+fn update(
+    scope: &Scope,
+    mut there: Stored<StoredDeployment>,
+    new: StoredDeployment,
+) -> Result<Uuid, DocumentError> {
+    if there.observed_at <= new.observed_at {
+        there.renew(new);
+    } else {
+        there.add_evidence(new.evidence);
+    }
+    let id = there.uuid();
+    scope.documents().replace(&mut there).map(|()| id)
+}
+
+/// Returns the former deployment of a slot to which older evidence belongs: the last one observed
+/// before it or the first one after it, if that runs the same software.
+fn former(
+    scope: &Scope,
+    new: &StoredDeployment,
+) -> Result<Option<Stored<StoredDeployment>>, DocumentError> {
+    let all = scope.documents::<StoredDeployment>().query().equals("slot", &new.slot);
+    let all = all.equals("current", false).descending("slot").limit(MOST_FORMER).list()?;
+    let is_before = |one: &Stored<StoredDeployment>| one.observed_at <= new.observed_at;
+    let (before, after): (Vec<_>, Vec<_>) = all.into_iter().partition(is_before);
+    let before = before.into_iter().max_by_key(|one| one.observed_at);
+    let after = after.into_iter().min_by_key(|one| one.observed_at);
+    Ok([before, after].into_iter().flatten().find(|one| one.is_same_as(new)))
 }
 
 fn tell(ctx: &JobCtx, deployment_id: Uuid, new: &StoredDeployment) {

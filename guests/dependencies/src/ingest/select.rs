@@ -45,6 +45,10 @@ pub(super) fn look(
             None => {
                 let content = artifacts::sbom_content(ctx, &input.blob)?;
                 let artifact = FileReadResult::of_sbom(artifacts::sbom(&content));
+                if content.is_err() {
+                    known.push((at, input, artifact));
+                    continue;
+                }
                 artifact.keep(ctx, &input.content_sha256)?;
                 return Ok(None);
             }

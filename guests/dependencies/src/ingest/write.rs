@@ -31,6 +31,9 @@ pub(super) struct WriteProgress {
     /// Number of components in the SBOMs of the import that are completely stored.
     #[serde(default)]
     finished: usize,
+    /// Whether the import of the current SBOM has begun. It may not have stored a component yet.
+    #[serde(default)]
+    begun: bool,
 }
 
 impl WriteProgress {
@@ -63,10 +66,12 @@ pub(super) fn some(
         Err(error) => {
             tally.fail(input, error);
             inputs.remove(0);
+            writing.begun = false;
             return Ok(ImportStage::Write { inputs, offset: 0, writing });
         }
     };
-    let is_first = offset == 0 && writing.large.is_none();
+    let is_first = offset == 0 && writing.large.is_none() && !writing.begun;
+    writing.begun = true;
     if is_first {
         begin(ctx, audit, tally, input, &sbom)?;
     }
@@ -84,6 +89,7 @@ pub(super) fn some(
         return Ok(ImportStage::Write { inputs, offset: end, writing });
     }
     inputs.remove(0);
+    writing.begun = false;
     writing.finished += sbom.len();
     Ok(ImportStage::Write { inputs, offset: 0, writing })
 }

@@ -66,6 +66,8 @@ struct CandidateVersion<'a> {
     text: &'a str,
     scheme: Option<Scheme>,
     version: Option<Version>,
+    /// The version without its local part; `None` if it has none. See [`Scheme::parse_public`].
+    public: Option<Version>,
 }
 
 /// Compares an advisory's `affected` entry with the version of a package. The caller has checked
@@ -74,7 +76,8 @@ pub(crate) fn evaluate(affected: &Affected, package: &Package) -> Verdict {
     let Some(text) = package.comparable_version() else { return without_version(affected) };
     let scheme = ecosystem::scheme(&package.ecosystem);
     let version = scheme.and_then(|scheme| scheme.parse(&text));
-    let candidate = CandidateVersion { text: &text, scheme, version };
+    let public = scheme.and_then(|scheme| scheme.parse_public(&text));
+    let candidate = CandidateVersion { text: &text, scheme, version, public };
     if affected.versions.iter().any(|listed| candidate.is(listed)) {
         return Verdict { ground: Some(AffectedReason::Listed), answered: true, obstacle: None };
     }
@@ -125,7 +128,10 @@ impl CandidateVersion<'_> {
             return true;
         }
         let (Some(scheme), Some(version)) = (self.scheme, &self.version) else { return false };
-        scheme.parse(listed).as_ref() == Some(version) && scheme.is_same_build(listed, self.text)
+        let listed_version = scheme.parse(listed);
+        let is_equal = listed_version.is_some()
+            && (listed_version.as_ref() == Some(version) || listed_version == self.public);
+        is_equal && scheme.is_same_build(listed, self.text)
     }
 
     fn lies_in(&self, range: &Range) -> Result<bool, ComparisonObstacle> {

@@ -68,6 +68,21 @@ fn the_last_affected_version_is_affected() {
 }
 
 #[test]
+fn a_local_version_of_python_is_affected_with_its_public_version() {
+    let last = json!([{ "introduced": "0" }, { "last_affected": "2.0.0" }]);
+    let last = affected("PyPI", &events("ECOSYSTEM", &last), &json!(null));
+    let listed = affected("PyPI", &json!([]), &json!(["2.0"]));
+    for entry in [last, listed] {
+        let inside = ["2.0.0", "2.0.0+cu118", "2.0+20240101.1"];
+        check(&entry, "PyPI", &inside, &["2.0.0.post1", "2.0.1+cu118"]);
+    }
+    let fixed = json!([{ "introduced": "2.0.0" }, { "fixed": "2.1.0" }]);
+    let fixed = affected("PyPI", &events("ECOSYSTEM", &fixed), &json!(["1.0+cpu"]));
+    let outside = ["2.1.0+cpu", "1.0", "1.0+cu118"];
+    check(&fixed, "PyPI", &["2.0.0+cpu", "1.0+cpu"], &outside);
+}
+
+#[test]
 fn a_limit_ends_what_is_said() {
     let limited = json!([{ "introduced": "1.0.0" }, { "limit": "1.5.0" }, { "limit": "1.7.0" }]);
     let entry = affected("npm", &events("SEMVER", &limited), &json!([]));

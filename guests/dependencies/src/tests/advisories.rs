@@ -333,6 +333,36 @@ fn of_several_records_in_a_file_with_one_id_the_newest_counts() {
 }
 
 #[test]
+fn records_that_became_smaller_are_imported_in_steps() {
+    let world = World::new();
+    for (month, entries) in [(1, 30), (2, 1)] {
+        let record = |n: u8| {
+            let mut record = advisory(&format!("GHSA-{n}"), &[], "2");
+            record["modified"] = json!(format!("2026-0{month}-01T00:00:00Z"));
+            record["affected"] = vec![record["affected"][0].clone(); entries].into();
+            record
+        };
+        let records: Vec<Value> = (0..200).map(record).collect();
+        let content = json!(records).to_string().into_bytes();
+        world.audit(None, &[Upload { filename: "osv.json", format: "osv", content }]);
+        assert_eq!(world.host.documents("affected_packages").len(), 200 * entries);
+    }
+}
+
+#[test]
+fn records_that_do_not_fit_into_memory_together_are_imported_in_steps() {
+    let world = World::new();
+    let record = |n: u8| {
+        let mut record = advisory(&format!("GHSA-{n}"), &[], "2");
+        record["details"] = json!("x".repeat(40 << 10));
+        record
+    };
+    let content = gzip(json!((0..5).map(record).collect::<Vec<Value>>()).to_string());
+    world.audit(None, &[Upload { filename: "osv.json.gz", format: "osv", content }]);
+    assert_eq!(world.host.documents("advisories").len(), 5);
+}
+
+#[test]
 fn wrong_records_are_refused_whole_and_by_pointer() {
     let world = World::new();
     let pointer = |body: Value| {

@@ -122,6 +122,33 @@ fn the_newest_evidence_of_a_deployment_is_kept_whenever_it_arrives() {
 }
 
 #[test]
+fn late_evidence_of_a_former_deployment_updates_it() {
+    let world = world();
+    let start = world.host.now();
+    let send = |id: u128, commit: &str, seconds: i64| {
+        let mut record = record(id, SAID, "0", start.plus_seconds(seconds));
+        record["source_revision"] = json!(commit.repeat(40));
+        submit(&world, &[record]);
+    };
+    send(0xd1, "2", 0);
+    send(0xd2, "3", 100);
+    for (id, seconds) in [(0xd3, 10), (0xd4, 50), (0xd5, 20)] {
+        send(id, "2", seconds);
+    }
+    let all = deployments(&world, true);
+    assert_eq!((all.len(), deployments(&world, false).len()), (2, 1));
+    let evidence = [0xd4, 0xd5, 0xd3, 0xd1].map(Uuid::from_u128);
+    assert_eq!(all[1]["evidence_ids"], json!(evidence));
+    assert_eq!(all[1]["observed_at"], json!(start.plus_seconds(50)));
+    assert_eq!(world.events("deployment.recorded").len(), 2);
+    // The same commit again, after another one, is another deployment.
+    send(0xd6, "4", 200);
+    send(0xd7, "2", 150);
+    let commits = texts(&deployments(&world, true), "commit_sha");
+    assert_eq!(commits, ["4", "2", "3", "2"].map(|commit| commit.repeat(40)));
+}
+
+#[test]
 fn content_says_more_whenever_it_comes() {
     let world = world();
     let content = SAID.replace("production", "staging");

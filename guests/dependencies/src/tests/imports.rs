@@ -292,3 +292,25 @@ fn a_file_that_is_left_out_is_told_where_the_inventory_is_read() {
     world.audit(None, &[sbom("a.json", &bom("admin", &[LEFT_PAD]))]);
     assert_eq!(of_imports(&world.list(&[])), [""; 0]);
 }
+
+#[test]
+fn a_file_whose_content_was_deleted_is_imported_after_it_is_uploaded_again() {
+    let world = World::new();
+    let osv = advisory("GHSA-1", &[], "2").to_string();
+    let uploads = [
+        sbom("a.json", &bom("shop", &[LEFT_PAD])),
+        Upload { filename: "osv.json", format: "osv", content: osv.into_bytes() },
+    ];
+    let (_, mut steps) = world.begin_audit(None, &uploads);
+    let payload = steps.payload.as_mut().expect("a job");
+    for input in payload["audit"]["inputs"].as_array_mut().expect("inputs") {
+        input["blob"] = json!("deleted");
+    }
+    while steps.step() {}
+    let errors = world.audit_report()["errors"].clone();
+    let codes = texts(errors.as_array().expect("errors"), "code");
+    assert_eq!(codes, ["artifact_missing", "artifact_missing"]);
+    world.audit(None, &uploads);
+    let report = world.audit_report();
+    assert_eq!((&report["errors"], &report["facts"]["vulnerable"]), (&json!([]), &json!(1)));
+}

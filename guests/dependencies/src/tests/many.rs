@@ -117,6 +117,20 @@ fn put_entries(world: &World, count: usize) {
     }
 }
 
+#[test]
+fn an_sbom_whose_advisories_need_smaller_batches_is_counted_once() {
+    let world = World::new();
+    for name in ["a", "b"] {
+        let id = format!("GHSA-{name}");
+        let mut entry = entry(&id, "low");
+        entry["package_key"] = json!(format!("npm:{name}"));
+        entry["affected"]["versions"] = json!(["1".repeat(7 << 20)]);
+        world.host.put_document("affected_packages", &format!("{id}/0"), entry);
+    }
+    world.audit(None, &[sbom("a.json", &bom("shop", &["pkg:npm/a@1", "pkg:npm/b@1"]))]);
+    assert_eq!(world.audit_report()["counts"]["sboms"], 1);
+}
+
 /// Reads all pages of the advisories of a dependency, and returns the advisory ids.
 fn all_advisories(world: &World, id: &Value, limit: u32) -> Vec<String> {
     let request = Request::to("list_component_advisories").with("component_id", id.clone());

@@ -114,12 +114,22 @@ impl Scheme {
     }
 
     /// Parses the last affected version of a range. A version of Bitnami without revision means all
-    /// its revisions.
+    /// its revisions, and one of Python without local part all its local versions.
     pub(crate) fn parse_last(self, text: &str) -> Option<Version> {
         match self {
             Self::Bitnami => self.parse(&semantic::last_revision(text.trim())),
+            Self::Python if !text.contains('+') => {
+                self.parse(&format!("{}+{}", text.trim(), u64::MAX))
+            }
             _ => self.parse(text),
         }
+    }
+
+    /// Parses a Python version without its local part (`2.0.0` for `2.0.0+cu118`), because PEP 440
+    /// ignores that part when it compares with a version that has none. `None` for other versions.
+    pub(crate) fn parse_public(self, text: &str) -> Option<Version> {
+        let (public, _) = text.split_once('+').filter(|_| self == Self::Python)?;
+        self.parse(public)
     }
 }
 

@@ -223,6 +223,7 @@ mod tests {
         check("vers:deb/<1.0-1", &["1.0~rc1-1"], &["1.0-1", "1:0.1"]);
         check("vers:maven/>=1.0-alpha|<1.0", &["1.0-beta"], &["1.0", "1.0-sp1"]);
         check("vers:pypi/<1.0", &["1.0.dev1"], &["1.0.post1"]);
+        check("vers:pypi/<=1.0", &["1.0", "1.0+cpu"], &["1.0.post1"]);
         check("vers:alpine/<1.2.3-r1", &["1.2.3-r0"], &["1.2.3-r1"]);
         check("vers:rpm/<0:1.2-3.el8", &["1.2-2.el8"], &["1.2-3.el8"]);
         check("vers:npm/<1.0.0%2Bbuild", &["0.9.0"], &["1.0.0"]);
