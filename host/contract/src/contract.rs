@@ -78,7 +78,7 @@ pub struct CompiledRoute {
     pub deadline: Duration,
     /// Largest request body that the route accepts, after decompression, in bytes.
     pub max_body_bytes: u64,
-    /// Storage access pattern of the route's earlier calls.
+    /// Transaction profile of the route's earlier calls.
     pub access_pattern: Arc<StorageAccessPattern>,
     /// Request metrics of the route's operation.
     pub meter: Arc<RequestMetrics>,

@@ -104,14 +104,16 @@ pub(super) fn split<'s>(
         only(members, "$ref")?;
         let target = target.as_str().and_then(|target| target.strip_prefix('#'));
         let found = target.and_then(|pointer| root.pointer(pointer)).ok_or("$ref")?;
-        return split(root, found, into, depth + 1, steps);
+        let first = into.len();
+        split(root, found, into, depth + 1, steps)?;
+        return allowed_beside(members, "$ref", &into[first..]);
     }
     for union in ["anyOf", "oneOf"] {
         if let Some(Json::Array(branches)) = members.get(union) {
             only(members, union)?;
-            return branches
-                .iter()
-                .try_for_each(|branch| split(root, branch, into, depth + 1, steps));
+            let first = into.len();
+            branches.iter().try_for_each(|branch| split(root, branch, into, depth + 1, steps))?;
+            return allowed_beside(members, union, &into[first..]);
         }
     }
     by_type(members, into);
@@ -129,6 +131,32 @@ fn only(members: &Map<String, Json>, keyword: &str) -> Result<(), String> {
         Some(_) => Err(keyword.to_owned()),
         None => Ok(()),
     }
+}
+
+/// Returns an error if a `type` next to a union or reference may exclude one of
+/// its alternatives.
+fn allowed_beside(
+    members: &Map<String, Json>,
+    keyword: &str,
+    alternatives: &[Alternative<'_>],
+) -> Result<(), String> {
+    let kinds = match members.get("type") {
+        Some(Json::Array(kinds)) => kinds.iter().filter_map(Json::as_str).collect(),
+        Some(kind) => Vec::from_iter(kind.as_str()),
+        None => return Ok(()),
+    };
+    let is_allowed = |one: &Alternative<'_>| {
+        one.kind.is_some() && kinds.iter().any(|kind| same_kind(one.kind, Some(*kind)))
+    };
+    if alternatives.iter().all(is_allowed) { Ok(()) } else { Err(keyword.to_owned()) }
+}
+
+/// Returns the schema that a reference without other constraints names; any
+/// other schema itself.
+pub(super) fn resolved<'s>(root: &'s Json, schema: &'s Json) -> &'s Json {
+    let reference = schema.as_object().filter(|members| only(members, "$ref").is_ok());
+    let target = reference.and_then(|members| members.get("$ref")?.as_str()?.strip_prefix('#'));
+    target.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
 }
 
 fn by_type<'s>(members: &'s Map<String, Json>, into: &mut Vec<Alternative<'s>>) {

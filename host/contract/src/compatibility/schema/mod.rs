@@ -16,7 +16,7 @@ use jsonschema::Validator;
 use serde_json::{Map, Value as Json};
 
 use super::super::schema::{close, compile};
-use alternatives::{Alternative, MAX_DEPTH, same_kind, split, strip};
+use alternatives::{Alternative, MAX_DEPTH, resolved, same_kind, split, strip};
 
 /// Clients or areas that rely on the live schema: those that send values, or
 /// those that receive them.
@@ -87,9 +87,10 @@ struct SchemaComparison<'s, 'w> {
     side: SchemaUser,
     live: &'s Json,
     candidate: &'s Json,
-    /// Pairs of references that are being compared. A pair that occurs again is
-    /// not compared again, so recursive schemas terminate.
-    under_way: BTreeSet<(String, String)>,
+    /// Addresses of the pairs of schemas that are being compared, with
+    /// references resolved. A pair that occurs again within itself is not
+    /// compared again, so recursive schemas terminate.
+    under_way: BTreeSet<(*const Json, *const Json)>,
     depth: usize,
     /// Remaining steps of the comparison; 0 ends it.
     steps: &'w mut usize,
@@ -121,20 +122,18 @@ impl<'s> SchemaComparison<'s, '_> {
         if sup == ANYTHING {
             return Vec::new();
         }
-        let pair = (reference(sub), reference(sup));
-        let recursive = !pair.0.is_empty() || !pair.1.is_empty();
-        if recursive && !self.under_way.insert(pair.clone()) {
-            return Vec::new();
-        }
         if self.depth >= MAX_DEPTH {
             return vec![mismatch(at, "is nested too deep to be compared")];
+        }
+        let of = |root, schema| std::ptr::from_ref(resolved(root, schema));
+        let pair = (of(self.sub_root(), sub), of(self.super_root(), sup));
+        if !self.under_way.insert(pair) {
+            return Vec::new();
         }
         self.depth += 1;
         let found = self.fit_resolved(at, sub, sup);
         self.depth -= 1;
-        if recursive {
-            self.under_way.remove(&pair);
-        }
+        self.under_way.remove(&pair);
         found
     }
 
@@ -309,10 +308,30 @@ impl<'s> SchemaComparison<'s, '_> {
             let sub_items = sub.get("items").unwrap_or(ANYTHING);
             found.extend(self.fit(&format!("{at}/*"), sub_items, items));
         }
-        if sub.get("prefixItems").map(strip) != sup.get("prefixItems").map(strip) {
-            found.push(self.incomparable(at, "prefixItems"));
-        }
+        found.extend(self.fit_prefix_items(at, sub, sup));
         found
+    }
+
+    /// Compares the items that have schemas of their own by their position.
+    fn fit_prefix_items(
+        &mut self,
+        at: &str,
+        sub: &'s Map<String, Json>,
+        sup: &'s Map<String, Json>,
+    ) -> Vec<SchemaMismatch> {
+        let items =
+            |schema: &'s Map<String, Json>| schema.get("prefixItems").and_then(Json::as_array);
+        match (items(sub), items(sup)) {
+            (None, None) => Vec::new(),
+            (Some(own), Some(schemas)) if own.len() == schemas.len() => {
+                let pairs = own.iter().zip(schemas).enumerate();
+                let fit = |(index, (own, schema)): (usize, (&'s Json, &'s Json))| {
+                    self.fit(&format!("{at}/{index}"), own, schema)
+                };
+                pairs.flat_map(fit).collect()
+            }
+            _ => vec![self.incomparable(at, "prefixItems")],
+        }
     }
 
     fn fit_members(
@@ -416,10 +435,6 @@ impl<'s> SchemaComparison<'s, '_> {
 
 fn mismatch(at: &str, what: impl Into<String>) -> SchemaMismatch {
     SchemaMismatch { pointer: at.to_owned(), what: what.into() }
-}
-
-fn reference(schema: &Json) -> String {
-    schema["$ref"].as_str().unwrap_or_default().to_owned()
 }
 
 fn properties(schema: &Map<String, Json>) -> impl Iterator<Item = (&String, &Json)> {

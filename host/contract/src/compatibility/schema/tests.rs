@@ -97,6 +97,46 @@ fn types_that_contain_themselves_are_compared_once() {
 }
 
 #[test]
+fn a_type_that_contains_itself_is_compared_with_what_replaces_it() {
+    let node = json!({"$ref": "#/$defs/Node", "$defs": {"Node": object(json!({
+        "value": {"type": "integer"}, "below": {"$ref": "#/$defs/Node"},
+    }), &[])}});
+    let below = object(json!({"value": {"type": "string"}, "below": true}), &[]);
+    let inline = object(json!({"value": {"type": "integer"}, "below": below}), &[]);
+    writers(node, inline, &["/below/value does not accept a integer any more"]);
+    let list = |value: &str| {
+        json!({"$ref": "#/$defs/List", "$defs": {"List": object(json!({
+            "value": {"type": value},
+            "next": {"anyOf": [{"$ref": "#/$defs/List"}, {"type": "null"}]},
+        }), &[])}})
+    };
+    writers(list("integer"), list("number"), &[]);
+}
+
+#[test]
+fn items_of_tuples_are_compared_by_their_positions() {
+    let pair = |kind: &str| {
+        json!({"type": "array", "prefixItems": [{"type": "string"}, {"$ref": "#/$defs/A"}],
+            "$defs": {"A": {"type": kind}}})
+    };
+    writers(pair("integer"), pair("number"), &[]);
+    writers(pair("number"), pair("integer"), &["/1 does not accept a number any more"]);
+    let one = json!({"type": "array", "prefixItems": [{"type": "string"}]});
+    let incomparable = " `prefixItems` is not what it was, and cannot be compared";
+    writers(pair("number"), one, &[incomparable]);
+}
+
+#[test]
+fn a_type_next_to_a_union_counts() {
+    let union = json!({"anyOf": [{"type": "string"}, {"type": "null"}]});
+    let narrow = json!({"type": "string", "anyOf": union["anyOf"]});
+    let incomparable = " `anyOf` is not what it was, and cannot be compared";
+    writers(union, narrow, &[incomparable]);
+    let words = json!({"type": "string", "oneOf": [{"const": "a"}, {"const": "b"}]});
+    writers(words, json!({"type": "string", "enum": ["a", "b"]}), &[]);
+}
+
+#[test]
 fn maps_are_compared_by_their_values() {
     let map = |kind: &str| json!({"type": "object", "additionalProperties": {"type": kind}});
     writers(map("string"), map("integer"), &["/* does not accept a string any more"]);
