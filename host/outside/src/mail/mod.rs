@@ -94,7 +94,8 @@ pub enum MailError {
     /// The mail server refuses the message permanently, with this response.
     #[error("the mail server refused: {0}")]
     Rejected(String),
-    /// The mail server does not respond, or refuses temporarily.
+    /// The mail server does not respond, refuses temporarily, or requires
+    /// encryption or other credentials.
     #[error("the mail server is unavailable: {0}")]
     Unavailable(String),
 }

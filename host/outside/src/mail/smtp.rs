@@ -45,5 +45,15 @@ fn blame(error: &Error) -> MailError {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     };
-    if error.is_permanent() { MailError::Rejected(reason) } else { MailError::Unavailable(reason) }
+    if error.is_permanent() && !is_about_access(error) {
+        MailError::Rejected(reason)
+    } else {
+        MailError::Unavailable(reason)
+    }
+}
+
+/// Returns whether the server requires encryption or other credentials: 53z (RFC 3207, section 4,
+/// and RFC 4954, section 6). It has not judged the message, and the operator can fix it.
+fn is_about_access(error: &Error) -> bool {
+    error.status().is_some_and(|code| (530..540).contains(&u16::from(code)))
 }

@@ -3,6 +3,9 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream};
+use tokio::net::TcpListener;
+
 use super::*;
 
 const AT: Timestamp = Timestamp(1_790_000_000_000_000);
@@ -60,18 +63,64 @@ async fn what_is_no_message_is_refused() {
     assert!(matches!(mail.send(large, Uuid::nil(), AT).await, Err(MailError::Refused(_))));
 }
 
-#[tokio::test]
-async fn a_server_that_is_not_there_is_worth_another_try() {
+fn by_server(url: String) -> Mailer {
     let settings = Settings {
-        smtp_url: Some(SecretString::from("smtp://127.0.0.1:1".to_owned())),
+        smtp_url: Some(SecretString::from(url)),
         from: Some("Assurance <assurance@example.org>".to_owned()),
         timeout_ms: 2_000,
-        limits: (&assurance_core::config::MailConfig::default()).into(),
-        folder: PathBuf::new(),
+        ..Settings::from(&Config::default())
     };
-    let mail = Mailer::new(settings).unwrap();
+    Mailer::new(settings).unwrap()
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_worth_another_try() {
+    let mail = by_server("smtp://127.0.0.1:1".to_owned());
     let sent = mail.send(message("ada@example.org", "Hello"), Uuid::nil(), AT).await;
     assert!(matches!(sent, Err(MailError::Unavailable(_))), "{sent:?}");
+}
+
+/// A mail server that responds to each command with the first reply of its verb.
+async fn respond(listener: TcpListener, replies: &[(&str, &str)]) {
+    let (stream, _) = listener.accept().await.unwrap();
+    let mut stream = BufStream::new(stream);
+    let mut reply = "220 mail.example.org ESMTP\r\n";
+    let mut command = String::new();
+    loop {
+        stream.write_all(reply.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        command.clear();
+        if stream.read_line(&mut command).await.unwrap() == 0 {
+            return;
+        }
+        let known = replies.iter().find(|(verb, _)| command.starts_with(verb));
+        reply = known.map_or("221 Bye\r\n", |(_, reply)| *reply);
+    }
+}
+
+#[tokio::test]
+async fn only_a_refusal_of_the_message_itself_is_final() {
+    for (auth, recipient, is_final) in [
+        ("535 5.7.8 Authentication credentials invalid\r\n", "", false),
+        ("538 5.7.11 Encryption required\r\n", "", false),
+        ("235 2.7.0 Welcome\r\n", "451 Try again\r\n", false),
+        ("235 2.7.0 Welcome\r\n", "550 5.1.1 No such mailbox\r\n", true),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let replies = [
+            ("EHLO", "250-mail.example.org\r\n250 AUTH PLAIN\r\n"),
+            ("AUTH", auth),
+            ("MAIL", "250 OK\r\n"),
+            ("RCPT", recipient),
+        ];
+        let server = tokio::spawn(async move { respond(listener, &replies).await });
+        let mail = by_server(format!("smtp://user:password@127.0.0.1:{port}"));
+        let sent = mail.send(message("ada@example.org", "Hello"), Uuid::nil(), AT).await;
+        assert_eq!(matches!(sent, Err(MailError::Rejected(_))), is_final, "{sent:?}");
+        assert_eq!(matches!(sent, Err(MailError::Unavailable(_))), !is_final, "{sent:?}");
+        server.abort();
+    }
 }
 
 #[test]
