@@ -1,4 +1,4 @@
-//! Storage access patterns of operations and job kinds, recorded during earlier
+//! Transaction profiles of operations and job kinds, recorded during earlier
 //! calls. They decide whether the next call runs optimistically or takes the
 //! write lock first.
 
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
-/// Storage access pattern of one route or job kind, recorded during its earlier
-/// calls.
+/// Isolation that the calls of one route or job kind need, and how often they
+/// conflict; recorded during earlier calls.
 ///
 /// A call with a single read needs no snapshot, because one statement sees one
 /// state. A call that writes and reads documents only by id needs no
@@ -35,12 +35,12 @@ const LOCK_SCORE: u32 = 16;
 /// which a route runs optimistically again.
 const MAX_SCORE: u32 = 64;
 
-/// Storage access pattern of each job kind of an area.
+/// Transaction profile of each job kind of an area.
 #[derive(Clone, Debug, Default)]
 pub struct StorageAccessPatterns(Arc<Mutex<BTreeMap<String, Arc<StorageAccessPattern>>>>);
 
 impl StorageAccessPatterns {
-    /// Returns the storage access pattern of a job kind; creates it if it is
+    /// Returns the transaction profile of a job kind; creates it if it is
     /// missing.
     #[must_use]
     pub fn of(&self, kind: &str) -> Arc<StorageAccessPattern> {

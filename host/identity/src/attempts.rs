@@ -27,7 +27,7 @@ pub(super) struct AttemptSource<'a> {
     pub(super) device: Option<&'a str>,
 }
 
-/// Failure counters in which one sign-in attempt is counted.
+/// A sign-in attempt with the failure counters in which it is counted.
 #[derive(Clone, Debug)]
 pub(super) struct AttemptCounters {
     account: String,

@@ -6,8 +6,7 @@ use assurance_core::domain::id::{AccessTokenId, SessionId, WorkspaceId};
 use assurance_core::domain::people::{Membership, User};
 use assurance_store as store;
 
-/// Credential of a request: a valid session or a valid access token. Cheap to
-/// clone.
+/// Valid session or access token of a request, with its user. Cheap to clone.
 #[derive(Clone, Debug)]
 pub enum Credential {
     /// A session, from the session cookie.

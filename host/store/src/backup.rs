@@ -11,8 +11,9 @@ use super::error::Error;
 use super::open::BUSY_TIMEOUT;
 use super::{Backend, migrations};
 
-/// The embedded SQLite database, opened for a backup on a connection of its
-/// own. It is not migrated, because another release may be serving it.
+/// A connection to an embedded SQLite database or a copy of it, opened for a
+/// backup. Opening it does not migrate the database, because another release may
+/// be serving it.
 #[derive(Debug)]
 pub struct EmbeddedDatabase(SqliteConnection);
 

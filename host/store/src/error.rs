@@ -161,7 +161,7 @@ impl Error {
 
     /// Returns whether no connection became free in time.
     pub(crate) fn is_pool_timeout(&self) -> bool {
-        matches!(self, Self::Unavailable(sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed))
+        matches!(self, Self::Unavailable(sqlx::Error::PoolTimedOut))
     }
 
     /// Returns the name of the violated unique constraint or index, if any.

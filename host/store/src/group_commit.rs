@@ -286,6 +286,15 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_closed_store_refuses_units_at_once() {
+        let fresh = with_collection().await;
+        fresh.store.close().await;
+        let refused = fresh.store.commit_in_group(unit(WorkspaceId::new(), "a"));
+        let refused = tokio::time::timeout(Duration::from_secs(5), refused).await;
+        assert!(matches!(refused, Ok(Err(Error::Unavailable(_)))), "{refused:?}");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_caller_that_has_gone_leaves_all_of_its_unit_or_nothing() {
         let fresh = with_collection().await;
         let (store, workspace) = (&fresh.store, WorkspaceId::new());

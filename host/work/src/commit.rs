@@ -1,6 +1,6 @@
 //! The end of a call: all effects are committed, or none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::reading::ReadTransactionState;
@@ -70,9 +70,10 @@ impl UnitOfWork {
         match kept {
             Ok(delivered) => {
                 if delivered > 0 {
-                    for (lane, due, area) in requested {
-                        announced.push((lane, due));
-                        enqueued.insert(area, delivered);
+                    announced.extend(requested.iter().map(|(lane, due, _)| (*lane, *due)));
+                    let areas: BTreeSet<_> = requested.into_iter().map(|(.., area)| area).collect();
+                    for area in areas {
+                        *enqueued.entry(area).or_default() += delivered;
                     }
                 }
                 self.note_stored(bytes);

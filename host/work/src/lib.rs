@@ -92,7 +92,7 @@ pub struct UnitOfWorkSpec {
     pub locked: bool,
     /// Limits of the call on documents, jobs, events and blobs.
     pub limits: UnitOfWorkLimits,
-    /// Storage access pattern of earlier calls; all calls of a route share one.
+    /// Transaction profile of earlier calls; all calls of a route share one.
     /// `None`: the call begins a transaction at its first read if it may write.
     pub access_pattern: Option<Arc<StorageAccessPattern>>,
 }

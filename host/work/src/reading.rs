@@ -195,7 +195,7 @@ impl UnitOfWork {
         }
     }
 
-    /// Records that the call read more than the access pattern of its route
+    /// Records that the call read more than the transaction profile of its route
     /// allows; `asked` is true if the read needs a transaction.
     pub(super) fn note_access_pattern(&self, asked: bool) {
         if let Some(access_pattern) = &self.spec.access_pattern {

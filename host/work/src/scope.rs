@@ -33,7 +33,7 @@ pub struct AreaPolicy {
     pub jobs: BTreeMap<String, JobSpec>,
     /// Limits of one call of the area.
     pub limits: UnitOfWorkLimits,
-    /// Storage access patterns of earlier runs of the area's jobs, by kind.
+    /// Transaction profiles of earlier runs of the area's jobs, by kind.
     pub access_patterns: StorageAccessPatterns,
     /// Whether the area's calls can obtain a secret or something derived from
     /// one; see

@@ -70,7 +70,7 @@ section! {
         pub limits: LimitsConfig,
         /// How long responses are kept for idempotency keys.
         pub idempotency: IdempotencyConfig,
-        /// Resource limits of one call of an area.
+        /// Limits of calls, instances and compilations; cache of compiled areas.
         pub runtime: RuntimeConfig,
         /// Limits for all calls of one area, and of one workspace, together on one
         /// node. Reloaded at SIGHUP, like areas.limits and areas.record.

@@ -82,7 +82,7 @@ impl NewJob {
     }
 }
 
-/// Delivery of an event that is enqueued once for each document of the
+/// Job that delivers an event, enqueued once for each document of the
 /// workspace that requests the event: with an id of its own, the document as
 /// its resource if its id is a UUID, and the document's id as member
 /// `requested_by` of the payload.

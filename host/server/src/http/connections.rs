@@ -28,7 +28,7 @@ struct OpenConnections {
     all: HashMap<u64, Arc<OpenConnection>>,
 }
 
-/// One open connection.
+/// State of one open connection, shared by the connection's guard and its requests.
 #[derive(Debug)]
 struct OpenConnection {
     /// Cancelled when the connection must close after its requests in flight.
@@ -43,7 +43,7 @@ struct OpenConnection {
     idle_since: AtomicU64,
 }
 
-/// State of a connection.
+/// Whether a connection is idle, waits for its client, or is busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionActivity {
     /// No request is in flight; contains the time since the last one ended.

@@ -207,7 +207,7 @@ fn no_session() -> Refusal {
 }
 
 /// Caller of one of the host's own operations, by a session or an access token.
-/// Credential, CSRF token and rate limit were checked.
+/// The credential, CSRF token and rate limit were checked.
 pub(super) struct AuthenticatedCaller(pub(super) Credential);
 
 impl FromRequestParts<App> for AuthenticatedCaller {

@@ -1,4 +1,4 @@
-//! Dispatcher of one lane: claims due jobs whenever the lane has a free slot.
+//! The dispatcher of one lane claims due jobs whenever the lane has a free slot.
 //!
 //! One scan of the lane's oldest jobs serves several claims. If the scan is full, newer jobs of
 //! other workspaces may be behind it. Then the dispatcher also pages through the lane's flows, a

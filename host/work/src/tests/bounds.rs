@@ -93,6 +93,27 @@ on_both! {
         elsewhere.commit(CommitAdditions::default()).await.unwrap();
     }
 
+    async fn requested_events_count_in_addition_to_the_jobs_of_their_call(store: &Store) {
+        let mut area = Area::installed(store).await;
+        area.request_events("test.items", "events");
+        let subscribers = Arc::make_mut(&mut area.scope).events.values_mut().flatten();
+        subscribers.for_each(|subscriber| subscriber.area = "test".into());
+        area.put(vec![create("a", r#"{"events":["item.made"]}"#)]).await.unwrap();
+        let mut unit = area.with(|spec| spec.limits.max_waiting_jobs = 3);
+        for _ in 0..3 {
+            let (kind, payload) = ("tidy".into(), "{}".into());
+            unit.enqueue(JobRequest { kind, payload, ..JobRequest::default() }).unwrap();
+        }
+        unit.publish("item.made", "{}".into()).unwrap();
+        unit.commit(CommitAdditions::default()).await.unwrap();
+        // The queue is counted in the background, so this waits.
+        let begun = std::time::Instant::now();
+        while !store.has_full_queue(area.workspace, "test", 3) {
+            assert!(begun.elapsed().as_secs() < 10, "the queue is not counted");
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+
     async fn an_area_keeps_so_many_bytes_in_a_workspace(store: &Store) {
         let area = Area::installed(store).await;
         let quota = Quota { area: 1_000, workspace: 1_000_000 };

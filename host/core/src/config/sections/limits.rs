@@ -123,7 +123,7 @@ section! {
 }
 
 section! {
-    /// Resource limits of one call of an area.
+    /// Limits of calls, instances and compilations; cache of compiled areas.
     pub struct RuntimeConfig {
         /// Linear memory of one instance, in bytes.
         pub max_memory_bytes: u64 = 67_108_864,

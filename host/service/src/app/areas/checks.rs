@@ -14,6 +14,7 @@ use super::state::DesiredArea;
 use crate::registry::AreaVersion;
 use assurance_contract::ContractLimits;
 use assurance_contract::compatibility::{self, Compatibility, CompatibilityReport};
+use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::manifest::{Capability, Manifest};
 use assurance_runtime::LoadError;
 
@@ -105,6 +106,12 @@ fn no_canary(candidate: &AreaVersion, report: &CompatibilityReport) -> InstallEr
         digest: candidate.digest.clone(),
         broken: broken.join("\n"),
     }
+}
+
+/// Returns whether a version may get no traffic before an operator approves it: it waits for an
+/// approval, and still requests capabilities that the live version does not have.
+pub(super) fn waits_for_approval(stage: VersionStage, checked: &CompatibilityCheckResult) -> bool {
+    stage == VersionStage::AwaitingApproval && !checked.asks.is_empty()
 }
 
 /// Returns the error for a version that waits for an operator's approval of its

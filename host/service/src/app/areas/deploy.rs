@@ -20,7 +20,7 @@ use super::trust::{self, Signature};
 use super::{compiled, load, rows};
 use crate::registry::{AreaTargetState, AreaVersion, LiveVersionChange};
 use assurance_contract::compatibility::CompatibilityReport;
-use assurance_core::domain::deployment::{AuditAction, VersionStage};
+use assurance_core::domain::deployment::AuditAction;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::{Trial, TrialMode, TrialShare};
 use assurance_runtime::LoadedArea;
@@ -217,11 +217,52 @@ impl PendingDeployment<'_> {
         let mut tx = with_writers_ended(self.app, &row.area, beginning).await?;
         deployments::insert(&mut tx, &row, &manifest).await?;
         let found = deployments::find(&mut tx, &row.area, self.digest).await?;
-        let waits = found.is_some_and(|found| found.stage == VersionStage::AwaitingApproval);
+        let waits = found.is_some_and(|found| checks::waits_for_approval(found.stage, checked));
         let step = if waits { AuditAction::AwaitingApproval } else { AuditAction::Staged };
         trail.note(step, None, Some(json!({"version": row.version, "asks": checked.asks})));
         trail.keep_with(&mut tx).await?;
         tx.commit().await?;
         if waits { Err(checks::needs_approval(version, checked)) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::tests::app;
+    use crate::testing;
+    use assurance_contract::fixtures::{manifest, route};
+    use assurance_core::domain::manifest::Capability;
+    use assurance_work::AreaCode;
+
+    struct UnusedCode;
+
+    impl AreaCode for UnusedCode {}
+
+    #[tokio::test]
+    async fn a_version_whose_capabilities_the_live_version_has_by_now_needs_no_approval() {
+        let (config, _folder) = testing::config();
+        let app = app(config).await;
+        let notes = route("list_notes", "/v1/workspaces/{workspace_id}/notes");
+        let loaded = testing::loaded(manifest("notes", vec![notes]), Arc::new(UnusedCode));
+        let version = app.registry.compile(loaded).unwrap();
+        let received = DeployRequest {
+            area: "notes".into(),
+            component: Bytes::new(),
+            signature: None,
+            then: DeployAction::Activate,
+            why: None,
+            force: None,
+        };
+        let digest = version.digest.as_str();
+        let deployment = PendingDeployment { app: &app, who: "ada", received: &received, digest };
+        let keep = async |asks: BTreeSet<Capability>| {
+            let checked = CompatibilityCheckResult { asks, ..CompatibilityCheckResult::default() };
+            let mut trail = PendingAuditEntries::new(&app, "ada", "notes", None);
+            deployment.keep(&version, &checked, &mut trail).await
+        };
+        let refused = keep([Capability::Egress].into()).await;
+        assert!(matches!(refused, Err(InstallError::NeedsApproval { .. })), "{refused:?}");
+        keep([].into()).await.unwrap();
     }
 }

@@ -146,7 +146,7 @@ async fn permit(
     };
     let stage = rows::version(app, &state.area, &version.digest).await?.stage;
     let checked = checks::check(app, &state.desired, version, comparison).await?;
-    if stage == VersionStage::AwaitingApproval && !checked.asks.is_empty() {
+    if checks::waits_for_approval(stage, &checked) {
         return Err(checks::needs_approval(version, &checked));
     }
     Ok(())
@@ -247,6 +247,7 @@ async fn write(
     state: &AreaState,
     transition: &AreaRowsChange,
 ) -> Result<(), store::Error> {
+    refuse_overtaken(tx, &decision.event, state).await?;
     let (area, by, at) = (decision.area, decision.who, state.now);
     match transition {
         AreaRowsChange::MoveLive { digest, left, from_folder } => {
@@ -266,6 +267,112 @@ async fn write(
             let ending = TrialEnd { state: *end, why: decision.why, at, stage };
             let ended = trials::end(tx, trial, &ending).await?;
             if ended { Ok(()) } else { Err(store::Error::RunAgain) }
+        }
+    }
+}
+
+/// Returns [`store::Error::RunAgain`] if another node has changed a row that the decision depends
+/// on and does not write: the live version next to which a trial begins, or the trial whose version
+/// goes live.
+async fn refuse_overtaken(
+    tx: &mut Connection,
+    event: &AreaAction<'_>,
+    state: &AreaState,
+) -> Result<(), store::Error> {
+    let overtaken = match event {
+        AreaAction::BeginTrial { .. } => {
+            deployments::pointer_of(tx, &state.area).await? != state.desired.pointer
+        }
+        AreaAction::Activate { on_trial: true, .. } => {
+            trials::of(tx, &state.area).await? != state.desired.trial
+        }
+        _ => false,
+    };
+    if overtaken { Err(store::Error::RunAgain) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::{TrialRequest, activation};
+    use super::super::state::{DesiredArea, RunningArea};
+    use super::*;
+    use assurance_core::domain::time::Timestamp;
+    use assurance_core::domain::trial::{TrialShare, TrialState};
+    use assurance_store::testing::{deployment, on_both};
+    use assurance_store::{Store, Tx};
+
+    /// Begins a transaction that stores versions a and b of notes, and makes a live.
+    async fn scene(store: &Store) -> Tx {
+        let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
+        for digest in ["a", "b"] {
+            deployments::insert(&mut tx, &deployment(digest), "{}").await.unwrap();
+        }
+        go_live(&mut tx, "a", 0).await;
+        tx
+    }
+
+    async fn go_live(connection: &mut Connection, digest: &str, revision: i64) {
+        let (area, digest, at) = ("notes", Some(digest), Timestamp(1));
+        let moved = PointerMove { area, digest, answered: None, at, by: "ben" };
+        deployments::point(connection, &moved, revision, VersionStage::Retired).await.unwrap();
+    }
+
+    /// Returns the state of notes at a node that runs version a.
+    async fn state(connection: &mut Connection) -> AreaState {
+        let pointer = deployments::pointer_of(connection, "notes").await.unwrap();
+        let trial = trials::of(connection, "notes").await.unwrap();
+        let (area, now) = ("notes".to_owned(), Timestamp(9));
+        let running =
+            RunningArea { digest: Some("a".into()), loaded: true, ..RunningArea::default() };
+        let desired = DesiredArea { pointer, trial };
+        AreaState { area, now, desired, running, dependents: vec![] }
+    }
+
+    fn canary() -> TrialRequest {
+        TrialRequest {
+            area: "notes".into(),
+            digest: "b".into(),
+            mode: TrialMode::Canary,
+            share: TrialShare::default(),
+            workspaces: [].into(),
+            why: None,
+        }
+    }
+
+    /// Plans a decision with this state and writes the rows.
+    async fn decide(
+        connection: &mut Connection,
+        state: &AreaState,
+        event: AreaAction<'_>,
+    ) -> Result<(), store::Error> {
+        let transition = plan(state, &event).unwrap().unwrap();
+        let decision = AreaDecision { area: "notes", event, who: "ada", why: None, figures: None };
+        write(connection, &decision, state, &transition).await
+    }
+
+    on_both! {
+        async fn no_trial_begins_next_to_a_version_that_another_node_made_live(store: &Store) {
+            let mut tx = scene(store).await;
+            let seen = state(&mut tx).await;
+            go_live(&mut tx, "b", 1).await;
+            let request = canary();
+            let event = AreaAction::BeginTrial { request: &request, who: "ada" };
+            let begun = decide(&mut tx, &seen, event).await;
+            assert!(matches!(begun, Err(store::Error::RunAgain)), "{begun:?}");
+        }
+
+        async fn a_canary_that_another_node_has_ended_does_not_go_live(store: &Store) {
+            let mut tx = scene(store).await;
+            let (request, seen) = (canary(), state(&mut tx).await);
+            let event = AreaAction::BeginTrial { request: &request, who: "ada" };
+            decide(&mut tx, &seen, event).await.unwrap();
+            let seen = state(&mut tx).await;
+            let (state, stage) = (TrialState::RolledBack, VersionStage::Withdrawn);
+            let ending = TrialEnd { state, why: None, at: Timestamp(2), stage };
+            let trial = seen.desired.running_trial().unwrap();
+            assert!(trials::end(&mut tx, trial, &ending).await.unwrap());
+            let promoted = decide(&mut tx, &seen, activation(&seen, None, None).unwrap()).await;
+            assert!(matches!(promoted, Err(store::Error::RunAgain)), "{promoted:?}");
         }
     }
 }

@@ -139,17 +139,18 @@ impl LocalNode {
         self.known.lock().refused_files.remove(file);
     }
 
-    /// Deletes load failures of versions that no row names, and of versions that run now.
+    /// Deletes load failures of versions that no row names, and of versions that run now. Unblocks
+    /// the areas whose live version runs.
     pub(super) fn forget_resolved(&self, live: &Snapshot, desired: &DesiredAreas) {
+        let named = |area: &str| desired.get(area).and_then(DesiredArea::live);
+        let runs_live = |area: &str| {
+            let running = live.running(area).map(|version| version.digest.as_str());
+            running.is_some() && running == named(area)
+        };
+        self.staleness.unblock(runs_live);
         let mut known = self.known.lock();
         known.failures.retain(|area, failure| {
-            let named = desired.get(area).and_then(DesiredArea::live);
-            let running = live.running(area).map(|version| version.digest.as_str());
-            if named.is_some() && running == named {
-                self.staleness.set_withdrawn(area, false);
-                return false;
-            }
-            named == Some(failure.digest.as_str())
+            !runs_live(area) && named(area) == Some(failure.digest.as_str())
         });
         known.trial_failures.retain(|area, failure| {
             let trial = desired.get(area).and_then(DesiredArea::running_trial);
@@ -283,5 +284,53 @@ fn is(version: &AreaVersion, area: &str, digest: &str) -> bool {
 impl VersionLoadFailure {
     fn report(&self) -> String {
         format!("{} does not answer here: {}", self.digest, self.why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::{AreaTargetState, Registry};
+    use crate::testing;
+    use assurance_contract::ContractLimits;
+    use assurance_contract::fixtures::{manifest, route};
+    use assurance_core::domain::deployment::LivePointer;
+    use assurance_work::{AreaCode, LimitsByArea};
+
+    struct UnusedCode;
+
+    impl AreaCode for UnusedCode {}
+
+    fn rows(digest: &str) -> DesiredAreas {
+        let pointer = LivePointer {
+            area: "notes".into(),
+            digest: Some(digest.into()),
+            previous: None,
+            revision: 1,
+            changed_at: Timestamp(1),
+            changed_by: "ada".into(),
+        };
+        let desired = DesiredArea { pointer: Some(pointer), trial: None };
+        [("notes".to_owned(), desired)].into()
+    }
+
+    #[test]
+    fn a_withdrawn_version_that_is_live_again_is_served() {
+        let registry = Registry::new(vec![], ContractLimits::default(), LimitsByArea::default());
+        let notes = route("list_notes", "/v1/workspaces/{workspace_id}/notes");
+        let loaded = testing::loaded(manifest("notes", vec![notes]), Arc::new(UnusedCode));
+        let version = registry.compile(loaded).unwrap();
+        let plan = registry.plan("notes", AreaTargetState::Live(&version)).unwrap();
+        registry.activate(plan).unwrap();
+        let (config, _folder) = testing::config();
+        let (live, node) = (registry.snapshot(), LocalNode::new(&config.areas));
+        // The version was rolled back, and the one before does not load.
+        node.failed("notes", "b", "it does not load".into());
+        node.staleness.set_withdrawn("notes", true);
+        // Operators activate a third version, which takes long to load.
+        node.forget_resolved(&live, &rows("c"));
+        assert_eq!(node.admit(&version), Err(ServingBlocked::Withdrawn));
+        node.forget_resolved(&live, &rows(&version.digest));
+        assert_eq!(node.admit(&version), Ok(()));
     }
 }

@@ -70,6 +70,14 @@ impl StalenessGuard {
         });
     }
 
+    /// Unblocks the areas that were blocked because of a withdrawn version, and of which
+    /// `runs_live` returns true.
+    pub(super) fn unblock(&self, runs_live: impl Fn(&str) -> bool) {
+        for area in self.withdrawn.load().iter().filter(|area| runs_live(area)) {
+            self.set_withdrawn(area, false);
+        }
+    }
+
     pub(super) fn admit(&self, area: &str) -> Result<(), ServingBlocked> {
         if !self.is_sure() {
             return Err(ServingBlocked::Unsure);

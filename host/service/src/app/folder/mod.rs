@@ -2,7 +2,8 @@
 //!
 //! A changed file is installed only after two scans saw the same stamp, so that half-written files
 //! are skipped. A refused file changes nothing; the reason is logged. When a file is deleted, its
-//! area is removed after a delay, because builds delete a file before they write it.
+//! area is removed after a delay, because builds delete a file before they write it. When a file
+//! gets a component of another area, the area that it had is removed.
 
 mod files;
 #[cfg(test)]
@@ -146,8 +147,8 @@ impl<H: ComponentInstaller> ComponentFolder<H> {
             while !self.scan().await {
                 tokio::time::sleep(SETTLE_INTERVAL).await;
             }
-            // A notification and a timeout both start a scan. `notify` keeps the channel open if the
-            // watcher failed.
+            // A notification and a timeout both start a scan. `notify` keeps the channel open if
+            // the watcher failed.
             let _ = tokio::time::timeout(SCAN_INTERVAL, notified.recv()).await;
         }
     }
@@ -204,7 +205,7 @@ impl<H: ComponentInstaller> ComponentFolder<H> {
         let file = path.display();
         let refused = match loaded {
             Ok(loaded) => match self.host.install(loaded, stamp.written_at()).await {
-                Ok(area) => return self.installed(path, area),
+                Ok(area) => return self.installed(path, area).await,
                 Err(error) => {
                     if let Some(file) = self.files.get_mut(path).filter(|_| H::is_temporary(&error))
                     {
@@ -219,7 +220,7 @@ impl<H: ComponentInstaller> ComponentFolder<H> {
         self.host.note_refused(path, &refused);
     }
 
-    fn installed(&mut self, path: &Path, area: String) {
+    async fn installed(&mut self, path: &Path, area: String) {
         self.host.note_settled(path);
         if let Some(other) = self.other_file_of(path, &area) {
             tracing::warn!(
@@ -229,8 +230,10 @@ impl<H: ComponentInstaller> ComponentFolder<H> {
                 path.display()
             );
         }
-        if let Some(file) = self.files.get_mut(path) {
-            file.area = Some(area);
+        let Some(file) = self.files.get_mut(path) else { return };
+        let before = file.area.replace(area);
+        if let Some(before) = before.filter(|before| file.area.as_ref() != Some(before)) {
+            self.remove_area(path, &before).await;
         }
     }
 
@@ -265,14 +268,20 @@ impl<H: ComponentInstaller> ComponentFolder<H> {
 
     async fn forget(&mut self, path: &Path) {
         self.host.note_settled(path);
-        let Some(area) = self.files.remove(path).and_then(|file| file.area) else { return };
-        // A file may have been renamed.
-        if self.other_file_of(path, &area).is_some() {
+        if let Some(area) = self.files.remove(path).and_then(|file| file.area) {
+            self.remove_area(path, &area).await;
+        }
+    }
+
+    /// Removes an area that is not in this component file any more, unless it is in another one,
+    /// because the file was renamed.
+    async fn remove_area(&self, path: &Path, area: &str) {
+        if self.other_file_of(path, area).is_some() {
             return;
         }
         let file = path.display();
-        tracing::info!(area.name = area, %file, "component file deleted; removing its area");
-        if let Err(error) = self.host.remove(&area).await {
+        tracing::info!(area.name = area, %file, "no component file has the area; removing it");
+        if let Err(error) = self.host.remove(area).await {
             tracing::warn!(area.name = area, %error, "area not removed");
         }
     }

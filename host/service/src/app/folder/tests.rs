@@ -171,3 +171,18 @@ async fn a_file_that_is_written_anew_or_renamed_keeps_its_area_and_one_that_is_g
     log.becomes(&["notes 1", "notes 2", "notes 2", "no notes"]).await;
     watching.abort();
 }
+
+#[tokio::test]
+async fn a_file_that_gets_another_area_loses_the_one_before() {
+    let (folder, log) = (tempfile::tempdir().unwrap(), Log::default());
+    write(&folder, "a.wasm", "notes 1");
+    let watching = tokio::spawn(log.folder(folder.path()).await.watch());
+    tokio::time::sleep(SETTLE_INTERVAL).await;
+    write(&folder, "a.wasm", "memos 1");
+    log.becomes(&["notes 1", "memos 1", "no notes"]).await;
+    write(&folder, "b.wasm", "memos 2");
+    log.becomes(&["notes 1", "memos 1", "no notes", "memos 2"]).await;
+    write(&folder, "a.wasm", "notes 3");
+    log.becomes(&["notes 1", "memos 1", "no notes", "memos 2", "notes 3"]).await;
+    watching.abort();
+}
