@@ -60,7 +60,7 @@ pub(crate) enum SourceCompleteness {
 pub(crate) struct ContextSource {
     pub(crate) audit_id: Option<Uuid>,
     pub(crate) commit_sha: Option<String>,
-    /// Share of the expected signals that are present, from 0 to 1, rounded to hundredths.
+    /// Share of the expected signals that are present, from 0 to 1, rounded down to hundredths.
     pub(crate) coverage: f64,
     pub(crate) key: String,
     pub(crate) kind: SourceKind,
@@ -73,7 +73,7 @@ pub(crate) struct ContextSource {
     pub(crate) status: SourceCompleteness,
 }
 
-/// Returns `part / whole` rounded to hundredths, so that equal data gives equal numbers.
+/// Returns `part / whole` rounded down to hundredths, so that equal data gives equal numbers and 1 means all.
 pub(crate) fn share(part: usize, whole: usize) -> f64 {
     let hundredths = (part * 100).checked_div(whole).unwrap_or(0);
     f64::from(u32::try_from(hundredths).unwrap_or(100)) / 100.0

@@ -132,7 +132,7 @@ pub(crate) fn catch_up(scope: &Scope, most: usize) -> Result<bool, DocumentError
     Ok(unknown.len() <= most)
 }
 
-/// Repositories for the workspace context, and what links services to them.
+/// Repositories of the workspace for its context, with counts of services and of their links.
 pub(crate) struct WorkspaceRepositories {
     pub(crate) repository_count: u64,
     pub(crate) service_count: u64,

@@ -156,7 +156,7 @@ pub(crate) struct Invitation {
     workspace_slug: String,
 }
 
-/// Workspace that invites, with the current time; converts stored invitations for responses.
+/// Converts stored invitations for responses, with the inviting workspace and the current time.
 pub(crate) struct InvitingWorkspace {
     id: Uuid,
     name: String,

@@ -66,7 +66,7 @@ pub(crate) enum DispatchStatus {
     Waiting,
     /// A worker runs the job.
     Dispatched,
-    /// The job does not run again.
+    /// The job has ended: it succeeded, failed or is dead, and waits for no worker.
     Settled,
 }
 

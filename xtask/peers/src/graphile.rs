@@ -1,4 +1,4 @@
-//! Empty jobs of graphile_worker, with the settings of its own benchmark.
+//! Runs empty jobs on graphile_worker, with the settings of its own benchmark.
 
 use std::time::Duration;
 

@@ -40,7 +40,7 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Time and processor time since it began.
+/// Measures wall-clock time and processor time from its creation on.
 struct Measurement {
     begun: Instant,
     cpu_us: u64,

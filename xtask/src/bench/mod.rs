@@ -93,7 +93,7 @@ const LOOP: LoadRequest = LoadRequest {
     unique_key: false,
 };
 
-/// Programs and folders that are built before the measurement.
+/// Paths of the programs and areas that are built before the measurement, and its folder.
 struct Programs {
     host: PathBuf,
     twin: PathBuf,

@@ -1,4 +1,4 @@
-//! Toolchain for components: finds and sets up one that works on this machine.
+//! Finds and sets up a toolchain for components that works on this machine.
 //!
 //! rustup's `wasm-component-ld` links and writes a component directly. Two compilers can be used:
 //! rustup's with its `wasm32-unknown-unknown` target, which is added if it is missing, or Debian's
