@@ -7,7 +7,7 @@ use area_sdk::Host;
 use area_sdk::wit::assurance::area::{documents, events, log};
 use assurance_core::domain::document::Query;
 use assurance_store as store;
-use assurance_work::{OperationError, UnitOfWork};
+use assurance_work::{HostCallError, UnitOfWork};
 use futures::FutureExt as _;
 use parking_lot::Mutex;
 
@@ -45,12 +45,12 @@ impl PendingRead {
 
 /// Converts a result for the guest; an error of the host ends the call.
 fn told<T>(
-    result: Result<T, OperationError<assurance_work::DocumentError>>,
+    result: Result<T, HostCallError<assurance_work::DocumentError>>,
 ) -> Result<Result<T, documents::Error>, store::Error> {
     match result {
         Ok(value) => Ok(Ok(value)),
-        Err(OperationError::Refused(error)) => Ok(Err(convert::document_error(error))),
-        Err(OperationError::Abort(error)) => Err(error),
+        Err(HostCallError::Refused(error)) => Ok(Err(convert::document_error(error))),
+        Err(HostCallError::Abort(error)) => Err(error),
     }
 }
 
@@ -165,8 +165,8 @@ impl Host for RepeatableHost {
             let kept = kept.expect("a creation waits for nothing");
             Some(HostCallResult::Versions(match kept {
                 Ok(versions) => Ok(versions),
-                Err(OperationError::Refused(error)) => Err(convert::document_error(error)),
-                Err(OperationError::Abort(error)) => panic!("{error}"),
+                Err(HostCallError::Refused(error)) => Err(convert::document_error(error)),
+                Err(HostCallError::Abort(error)) => panic!("{error}"),
             }))
         });
         match answer {

@@ -3,7 +3,7 @@
 use area_sdk::wit::assurance::area::{documents, types};
 use assurance_core::domain::area::{self, ProblemKind, Request, RequestBody};
 use assurance_core::domain::document::{
-    Condition, Document, DocumentPage, DocumentWrite, FieldTest, FieldValue, PageStart, Query,
+    Document, DocumentPage, DocumentWrite, FieldTest, FieldValue, PageStart, Query, QueryCondition,
     SortField,
 };
 use assurance_core::domain::role::Role;
@@ -132,7 +132,7 @@ pub(crate) fn query(query: &documents::Query) -> Query {
     }
 }
 
-fn condition(condition: &documents::Condition) -> Condition {
+fn condition(condition: &documents::Condition) -> QueryCondition {
     let test = match &condition.test {
         documents::Test::Equals(wanted) => FieldTest::Equals(value(wanted)),
         documents::Test::OneOf(wanted) => FieldTest::OneOf(wanted.iter().map(value).collect()),
@@ -142,7 +142,7 @@ fn condition(condition: &documents::Condition) -> Condition {
         documents::Test::Prefix(text) => FieldTest::Prefix(text.clone()),
         documents::Test::Contains(text) => FieldTest::Contains(text.clone()),
     };
-    Condition { fields: condition.fields.clone(), test }
+    QueryCondition { fields: condition.fields.clone(), test }
 }
 
 fn value(value: &documents::Value) -> FieldValue {

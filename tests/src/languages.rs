@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-pub use xtask::languages::GuestLanguage;
+pub use xtask::languages::NonRustLanguage;
 
 use crate::place;
 
@@ -13,7 +13,7 @@ use crate::place;
 ///
 /// # Panics
 /// The tool fails.
-pub fn example(language: GuestLanguage, folder: &Path) -> Result<Vec<u8>, String> {
+pub fn example(language: NonRustLanguage, folder: &Path) -> Result<Vec<u8>, String> {
     edited_example(language, folder, |source| source)
 }
 
@@ -25,7 +25,7 @@ pub fn example(language: GuestLanguage, folder: &Path) -> Result<Vec<u8>, String
 /// # Panics
 /// The tool fails.
 pub fn edited_example(
-    language: GuestLanguage,
+    language: NonRustLanguage,
     folder: &Path,
     edit: impl FnOnce(String) -> String,
 ) -> Result<Vec<u8>, String> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use clap::Args;
 
 use crate::process;
-use crate::wasm::{TARGET, Toolchain};
+use crate::wasm::{GuestToolchain, TARGET};
 use crate::workspace::{Guest, GuestKind, Workspace};
 
 /// The cargo profile with which guests are built.
@@ -35,7 +35,7 @@ pub(crate) fn build(workspace: &Workspace, options: Options) -> anyhow::Result<(
     if wanted.is_empty() {
         return Ok(());
     }
-    let toolchain = Toolchain::set_up(workspace)?;
+    let toolchain = GuestToolchain::set_up(workspace)?;
     let target = workspace.target.join("wasm");
     let mut cargo = toolchain.cargo(workspace, &target);
     cargo.args(["build", "--lib", "--profile", PROFILE, "--target", TARGET]);

@@ -18,7 +18,7 @@ const EXAMPLE: &str = "announcements";
 
 /// A language other than Rust in which the example area is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuestLanguage {
+pub enum NonRustLanguage {
     /// JavaScript, executed by QuickJS.
     JavaScript,
     /// Python, executed by CPython.
@@ -28,11 +28,11 @@ pub enum GuestLanguage {
 /// The installed tool that builds components of one language.
 #[derive(Debug)]
 pub struct ComponentBuildTool {
-    language: GuestLanguage,
+    language: NonRustLanguage,
     program: PathBuf,
 }
 
-impl GuestLanguage {
+impl NonRustLanguage {
     /// All languages other than Rust that have the example.
     pub const ALL: [Self; 2] = [Self::JavaScript, Self::Python];
 
@@ -57,7 +57,7 @@ impl GuestLanguage {
     }
 }
 
-impl fmt::Display for GuestLanguage {
+impl fmt::Display for NonRustLanguage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::JavaScript => "JavaScript",
@@ -93,13 +93,13 @@ impl ComponentBuildTool {
         let out = folder.join(EXAMPLE).with_extension("wasm");
         let mut componentize = Command::new(&self.program);
         match self.language {
-            GuestLanguage::JavaScript => componentize
+            NonRustLanguage::JavaScript => componentize
                 .arg("--wit")
                 .arg(world)
                 .arg("--js")
                 .arg(&main)
                 .args(["--world", EXAMPLE, "--sync", "--opt-size"]),
-            GuestLanguage::Python => componentize
+            NonRustLanguage::Python => componentize
                 .arg("-d")
                 .arg(world)
                 .args(["-w", EXAMPLE, "componentize", EXAMPLE, "-p"])

@@ -6,7 +6,7 @@ use std::process::Command;
 use clap::Args;
 
 use crate::host::Profile;
-use crate::postgres::Postgres;
+use crate::postgres::TemporaryPostgres;
 use crate::workspace::{GuestKind, Workspace, cargo};
 use crate::{guests, host, process};
 
@@ -33,7 +33,7 @@ pub(crate) fn run(workspace: &Workspace, command: &str, options: &Options) -> an
     build.current_dir(&workspace.root);
     build.args(["build", "--workspace", "--bin", "ledger", "--test", "e2e"]);
     process::run(&mut build)?;
-    let postgres = Postgres::start()?;
+    let postgres = TemporaryPostgres::start()?;
     let mut ledger = Command::new(workspace.target.join("debug/ledger"));
     ledger
         .arg(command)

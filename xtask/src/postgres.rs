@@ -25,14 +25,14 @@ const SETTINGS: [&str; 4] =
 const FOLDER: &str = "assurance-postgres-";
 
 /// A running temporary PostgreSQL server.
-pub(crate) struct Postgres {
+pub(crate) struct TemporaryPostgres {
     server: Child,
     cluster: PostgresCluster,
     folder: PathBuf,
     version: String,
 }
 
-impl Postgres {
+impl TemporaryPostgres {
     /// Starts a PostgreSQL server with the default log settings and waits until it responds.
     pub(crate) fn start() -> anyhow::Result<Self> {
         Self::start_with(&[])
@@ -99,7 +99,7 @@ impl Postgres {
     }
 }
 
-impl Drop for Postgres {
+impl Drop for TemporaryPostgres {
     /// Stops the PostgreSQL server with a fast shutdown (SIGINT), or after a timeout with an
     /// immediate one (SIGQUIT).
     fn drop(&mut self) {

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use clap::Args;
 
-use crate::postgres::Postgres;
+use crate::postgres::TemporaryPostgres;
 use crate::workspace::{GuestKind, Workspace, cargo};
 use crate::{guests, process, programs};
 
@@ -43,7 +43,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     ensure!(binary.is_file(), "{} was not built", binary.display());
     let (registry, promtool) = (programs::registry(workspace)?, programs::promtool(workspace)?);
     let redis = programs::redis(workspace)?;
-    let postgres = Postgres::start_small()?;
+    let postgres = TemporaryPostgres::start_small()?;
     let mut command = cargo_test(workspace);
     command
         .args(["--no-fail-fast", "--", &format!("--test-threads={}", side_by_side())])
@@ -112,7 +112,7 @@ impl TestCounts {
         }
     }
 
-    fn tell(&self, postgres: &Postgres) {
+    fn tell(&self, postgres: &TemporaryPostgres) {
         println!();
         for name in &self.failures {
             println!("failed: {name}");

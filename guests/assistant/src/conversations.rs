@@ -304,22 +304,22 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {
     }
     ctx.documents().delete(&conversation)?;
     let later = JobOptions { resource: Some(id), ..JobOptions::default() };
-    ctx.enqueue_with(&DiscardConversationJob { conversation_id: id }, later);
+    ctx.enqueue_with(&DeletedConversationCleanupJob { conversation_id: id }, later);
     Ok(NoContent)
 }
 
 /// Job that deletes the messages and runs of a deleted conversation.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct DiscardConversationJob {
+pub(crate) struct DeletedConversationCleanupJob {
     conversation_id: Uuid,
 }
 
-job!(DiscardConversationJob, "discard_conversation");
+job!(DeletedConversationCleanupJob, "discard_conversation");
 
 pub(crate) fn discard(
     ctx: &JobCtx,
-    job: DiscardConversationJob,
-) -> JobResult<DiscardConversationJob> {
+    job: DeletedConversationCleanupJob,
+) -> JobResult<DeletedConversationCleanupJob> {
     let id = job.conversation_id;
     let messages = ctx.documents::<StoredMessage>().query().equals("conversation_id", id);
     let runs = ctx.documents::<StoredRun>().query().equals("conversation_id", id);

@@ -27,7 +27,7 @@ use area_sdk::prelude::*;
 use area_shared::queue::JobCancelled;
 
 use answering::CreateAnswerJob;
-use conversations::{ConversationCreated, DiscardConversationJob, StoredConversation};
+use conversations::{ConversationCreated, DeletedConversationCleanupJob, StoredConversation};
 use endpoints::{ModelEndpointCreated, ModelEndpointDeleted, StoredModelEndpoint};
 use messages::StoredMessage;
 use runs::{RunCompleted, StoredRun};
@@ -51,7 +51,7 @@ pub fn area() -> Area {
             answering::JOB_TIMEOUT_MS,
             answering::run,
         )
-        .job::<DiscardConversationJob>(Lane::Maintenance, 10, 20_000, conversations::discard)
+        .job::<DeletedConversationCleanupJob>(Lane::Maintenance, 10, 20_000, conversations::discard)
         .on(JobCancelled::NAME, answering::job_cancelled);
     message_routes(conversation_routes(endpoint_routes(collections(area))))
 }

@@ -9,7 +9,7 @@ use area_sdk::text::name;
 
 use area_shared::catalog::DataClassification;
 
-use crate::resource::{self, DocumentView, assign, once, versioned};
+use crate::resource::{self, DocumentResponse, assign, once, versioned};
 
 /// A stored group of users.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -88,7 +88,7 @@ fn members(scope: &Scope, ids: Vec<Uuid>) -> Result<Vec<Uuid>> {
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewGroup>,
-) -> Result<Created<Versioned<DocumentView<UserGroup>>>> {
+) -> Result<Created<Versioned<DocumentResponse<UserGroup>>>> {
     let id = ctx.new_id();
     let group = UserGroup {
         name: new.name,
@@ -115,14 +115,14 @@ pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
     paging: Paging,
-) -> Result<Page<DocumentView<UserGroup>>> {
+) -> Result<Page<DocumentResponse<UserGroup>>> {
     let query = ctx
         .documents::<UserGroup>()
         .query()
         .contains_if(&["name"], params.q.as_deref())
         .equals_if("trust_zone", params.trust_zone)
         .equals_if("data_classification", params.data_classification.as_ref().map(name));
-    Ok(query.paging(paging).page()?.map(DocumentView::from))
+    Ok(query.paging(paging).page()?.map(DocumentResponse::from))
 }
 
 /// Changes of a group; absent members keep their values.
@@ -143,7 +143,7 @@ pub(crate) fn update(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(changes): Body<GroupChanges>,
-) -> Result<Versioned<DocumentView<UserGroup>>> {
+) -> Result<Versioned<DocumentResponse<UserGroup>>> {
     let mut group = ctx.documents::<UserGroup>().get(id)?;
     ctx.check_if_match(group.version)?;
     assign(&mut group.name, changes.name);

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
-use area_shared::uploads::{self, UploadContent};
+use area_shared::uploads::{self, UploadParseResult};
 
-use crate::known::KnownReferences;
+use crate::known::EvidenceNameResolver;
 use crate::resource::assign;
 use crate::services::{Service, ServiceCreated, ServiceUpdated};
 
@@ -41,7 +41,7 @@ impl EvidenceConsumer for ServiceEvidenceConsumer {
     fn import(ctx: &JobCtx, records: Vec<Stored<EvidenceRecord>>) -> Result<(), JobError> {
         let digests = records.iter().map(|record| record.content_sha256.as_str());
         let contents = uploads::contents(ctx, digests, object)?;
-        let statements: Vec<ServiceEvidence> =
+        let statements: Vec<ServiceEvidenceRecord> =
             records.into_iter().filter_map(|record| read(ctx, record.value, &contents)).collect();
         let mut known = look_up(ctx, &statements)?;
         for statement in statements {
@@ -68,7 +68,7 @@ struct ServiceDescription {
 }
 
 /// An evidence record about a service, with its parsed content.
-struct ServiceEvidence {
+struct ServiceEvidenceRecord {
     evidence_id: Uuid,
     observed_at: Timestamp,
     name: String,
@@ -79,12 +79,12 @@ struct ServiceEvidence {
 fn read(
     scope: &Scope,
     record: EvidenceRecord,
-    contents: &BTreeMap<String, UploadContent<Option<ServiceDescription>>>,
-) -> Option<ServiceEvidence> {
+    contents: &BTreeMap<String, UploadParseResult<Option<ServiceDescription>>>,
+) -> Option<ServiceEvidenceRecord> {
     let content = match contents.get(&record.content_sha256) {
         // The summary of such a record is for people.
-        Some(UploadContent::TooLarge) => return None,
-        Some(UploadContent::Parsed(said)) => said.clone(),
+        Some(UploadParseResult::TooLarge) => return None,
+        Some(UploadParseResult::Parsed(said)) => said.clone(),
         None => None,
     };
     let said = content.or_else(|| object(&record.summary)).unwrap_or_else(|| ServiceDescription {
@@ -97,7 +97,7 @@ fn read(
         area_sdk::warn!(scope, "evidence {} names no service", record.evidence_id);
         return None;
     }
-    Some(ServiceEvidence {
+    Some(ServiceEvidenceRecord {
         evidence_id: record.evidence_id,
         observed_at: record.observed_at,
         name: name.to_owned(),
@@ -110,13 +110,16 @@ fn object(text: &str) -> Option<ServiceDescription> {
     text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
 }
 
-fn look_up(scope: &Scope, statements: &[ServiceEvidence]) -> Result<KnownReferences, JobError> {
+fn look_up(
+    scope: &Scope,
+    statements: &[ServiceEvidenceRecord],
+) -> Result<EvidenceNameResolver, JobError> {
     let names = statements.iter().map(|statement| statement.name.as_str());
     let repositories =
         statements.iter().filter_map(|statement| statement.said.repositories.as_ref());
     let repositories = repositories.flat_map(|names| names.iter().take(MOST_REPOSITORIES));
     let groups = statements.iter().filter_map(|statement| statement.said.group.as_deref());
-    Ok(KnownReferences::load(
+    Ok(EvidenceNameResolver::load(
         scope,
         names.collect(),
         repositories.map(String::as_str).collect(),
@@ -127,8 +130,8 @@ fn look_up(scope: &Scope, statements: &[ServiceEvidence]) -> Result<KnownReferen
 /// Creates or updates the service that a record describes.
 fn keep(
     scope: &Scope,
-    known: &mut KnownReferences,
-    statement: ServiceEvidence,
+    known: &mut EvidenceNameResolver,
+    statement: ServiceEvidenceRecord,
 ) -> Result<(), JobError> {
     let latest = (Some(statement.observed_at), Some(statement.evidence_id));
     let Some(mut service) = known.services.remove(&statement.name) else {
@@ -158,7 +161,7 @@ fn register(scope: &Scope, value: Service) -> Result<Stored<Service>, JobError> 
 
 /// Copies the content of an evidence record to a service, without references to unknown
 /// repositories, groups or users.
-fn renew(service: &mut Service, known: &KnownReferences, statement: ServiceEvidence) {
+fn renew(service: &mut Service, known: &EvidenceNameResolver, statement: ServiceEvidenceRecord) {
     let said = statement.said;
     let short = |text: Option<String>, most: usize| {
         text.filter(|text| (1..=most).contains(&text.chars().count())).map(Some)

@@ -16,14 +16,14 @@ const NAMES: usize = 500;
 
 /// Documents and users to which evidence records refer: services by name; repositories and groups
 /// by id and name; users by id and lower-case e-mail.
-pub(crate) struct KnownReferences {
+pub(crate) struct EvidenceNameResolver {
     pub(crate) services: BTreeMap<String, Stored<Service>>,
     repositories: BTreeMap<String, Uuid>,
     groups: BTreeMap<String, Uuid>,
     people: BTreeMap<String, Uuid>,
 }
 
-impl KnownReferences {
+impl EvidenceNameResolver {
     /// Loads the services, repositories and groups with these names or ids, and all users.
     pub(crate) fn load(
         scope: &Scope,

@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-use crate::resource::{self, DocumentView, assign, versioned};
+use crate::resource::{self, DocumentResponse, assign, versioned};
 
 /// Maximum size of an `external_id`, in bytes; it is in an index.
 const MAX_EXTERNAL_ID_BYTES: usize = 1_500;
@@ -91,7 +91,7 @@ fn check_sizes(default_branch: Option<&String>, external_id: Option<&String>) ->
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewRepository>,
-) -> Result<Created<Versioned<DocumentView<Repository>>>> {
+) -> Result<Created<Versioned<DocumentResponse<Repository>>>> {
     check_sizes(Some(&new.default_branch), new.external_id.as_ref())?;
     let id = ctx.new_id();
     let repository = Repository {
@@ -124,14 +124,14 @@ pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
     paging: Paging,
-) -> Result<Page<DocumentView<Repository>>> {
+) -> Result<Page<DocumentResponse<Repository>>> {
     let query = ctx
         .documents::<Repository>()
         .query()
         .contains_if(&["name"], params.q.as_deref())
         .equals_if("provider", params.provider)
         .equals_if("archived", params.archived);
-    Ok(query.paging(paging).page()?.map(DocumentView::from))
+    Ok(query.paging(paging).page()?.map(DocumentResponse::from))
 }
 
 /// Changes of a repository; absent members keep their values.
@@ -157,7 +157,7 @@ pub(crate) fn update(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(changes): Body<RepositoryChanges>,
-) -> Result<Versioned<DocumentView<Repository>>> {
+) -> Result<Versioned<DocumentResponse<Repository>>> {
     let mut repository = ctx.documents::<Repository>().get(id)?;
     ctx.check_if_match(repository.version)?;
     check_sizes(changes.default_branch.as_ref(), changes.external_id.value())?;

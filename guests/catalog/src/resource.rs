@@ -8,7 +8,7 @@ use area_sdk::prelude::*;
 /// A catalog document in responses: its content, id and times.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}")]
-pub(crate) struct DocumentView<T> {
+pub(crate) struct DocumentResponse<T> {
     id: Uuid,
     #[serde(flatten)]
     value: T,
@@ -16,7 +16,7 @@ pub(crate) struct DocumentView<T> {
     updated_at: Timestamp,
 }
 
-impl<T> From<Stored<T>> for DocumentView<T> {
+impl<T> From<Stored<T>> for DocumentResponse<T> {
     fn from(stored: Stored<T>) -> Self {
         Self {
             id: stored.uuid(),
@@ -28,7 +28,7 @@ impl<T> From<Stored<T>> for DocumentView<T> {
 }
 
 /// Returns a document as a response, with its version in `ETag`.
-pub(crate) fn versioned<T>(stored: Stored<T>) -> Versioned<DocumentView<T>> {
+pub(crate) fn versioned<T>(stored: Stored<T>) -> Versioned<DocumentResponse<T>> {
     let version = stored.version;
     Versioned(stored.into(), version)
 }
@@ -38,7 +38,7 @@ pub(crate) fn create<T: Document>(
     ctx: &Ctx,
     id: Uuid,
     value: T,
-) -> Result<Created<Versioned<DocumentView<T>>>> {
+) -> Result<Created<Versioned<DocumentResponse<T>>>> {
     Ok(Created(versioned(ctx.documents().create_stored(id, value)?)))
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn create<T: Document>(
 pub(crate) fn show<T: Document>(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
-) -> Result<Versioned<DocumentView<T>>> {
+) -> Result<Versioned<DocumentResponse<T>>> {
     Ok(versioned(ctx.documents().get(id)?))
 }
 

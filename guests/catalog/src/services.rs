@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 
 use crate::groups::UserGroup;
 use crate::repositories::Repository;
-use crate::resource::{self, DocumentView, assign, once, versioned};
+use crate::resource::{self, DocumentResponse, assign, once, versioned};
 
 /// A stored service.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -111,7 +111,7 @@ fn check(
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewService>,
-) -> Result<Created<Versioned<DocumentView<Service>>>> {
+) -> Result<Created<Versioned<DocumentResponse<Service>>>> {
     check(ctx, &new.repository_ids, new.owner_id, new.group_id)?;
     let id = ctx.new_id();
     let service = Service {
@@ -142,7 +142,7 @@ pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
     paging: Paging,
-) -> Result<Page<DocumentView<Service>>> {
+) -> Result<Page<DocumentResponse<Service>>> {
     let query = ctx
         .documents::<Service>()
         .query()
@@ -150,7 +150,7 @@ pub(crate) fn list(
         .equals_if("owner_id", params.owner_id)
         .equals_if("group_id", params.group_id)
         .equals_if("environment", params.environment);
-    Ok(query.paging(paging).page()?.map(DocumentView::from))
+    Ok(query.paging(paging).page()?.map(DocumentResponse::from))
 }
 
 /// Changes of a service; absent members keep their values.
@@ -179,7 +179,7 @@ pub(crate) fn update(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(changes): Body<ServiceChanges>,
-) -> Result<Versioned<DocumentView<Service>>> {
+) -> Result<Versioned<DocumentResponse<Service>>> {
     let mut service = ctx.documents::<Service>().get(id)?;
     ctx.check_if_match(service.version)?;
     let repositories = changes.repository_ids.as_deref().unwrap_or_default();

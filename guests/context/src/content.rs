@@ -8,8 +8,8 @@ use area_shared::counts::{Deployment, Finding, GroupDependency, component_count}
 use area_shared::evidence::EvidenceRecord;
 
 use crate::gaps::{self, CoverageGap};
-use crate::ingestions::{self, StoredIngestion};
-use crate::repositories::{self, WorkspaceRepositories};
+use crate::ingestions::{self, LatestSourceIngestion};
+use crate::repositories::{self, RepositoriesAndServices};
 
 /// Version of the rules that compute the content of a workspace context.
 const SCHEMA_VERSION: &str = "workspace-context-v1";
@@ -17,7 +17,7 @@ const SCHEMA_VERSION: &str = "workspace-context-v1";
 /// Content of a workspace context.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Content")]
-pub(crate) struct ContextSummary {
+pub(crate) struct ContextContent {
     coverage_gaps: Vec<CoverageGap>,
     entity_count: u64,
     evidence_count: u64,
@@ -46,11 +46,13 @@ pub(crate) enum SourceKind {
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "SourceStatus")]
 pub(crate) enum SourceCompleteness {
-    /// All signals that are expected of the source are present.
+    /// The repository has all expected signals, or the latest ingestion from the source of evidence
+    /// rejected no record.
     Complete,
-    /// Some signals that are expected of the source are present.
+    /// The repository lacks some of the expected signals, or the latest ingestion from the source
+    /// of evidence rejected records.
     Partial,
-    /// No signal that is expected of the source is present.
+    /// The repository has none of the expected signals.
     Missing,
 }
 
@@ -60,7 +62,9 @@ pub(crate) enum SourceCompleteness {
 pub(crate) struct ContextSource {
     pub(crate) audit_id: Option<Uuid>,
     pub(crate) commit_sha: Option<String>,
-    /// Share of the expected signals that are present, from 0 to 1, rounded down to hundredths.
+    /// Share of the repository's expected signals that are present, or of the records that the
+    /// latest ingestion from the source of evidence accepted. From 0 to 1, rounded down to
+    /// hundredths.
     pub(crate) coverage: f64,
     pub(crate) key: String,
     pub(crate) kind: SourceKind,
@@ -73,21 +77,22 @@ pub(crate) struct ContextSource {
     pub(crate) status: SourceCompleteness,
 }
 
-/// Returns `part / whole` rounded down to hundredths, so that equal data gives equal numbers and 1 means all.
+/// Returns `part / whole` rounded down to hundredths, so that equal data gives equal numbers and 1
+/// means all.
 pub(crate) fn share(part: usize, whole: usize) -> f64 {
     let hundredths = (part * 100).checked_div(whole).unwrap_or(0);
     f64::from(u32::try_from(hundredths).unwrap_or(100)) / 100.0
 }
 
 /// Computes the current content of the workspace context.
-pub(crate) fn compute(scope: &Scope) -> Result<ContextSummary, DocumentError> {
-    let landscape = WorkspaceRepositories::load(scope)?;
+pub(crate) fn compute(scope: &Scope) -> Result<ContextContent, DocumentError> {
+    let landscape = RepositoriesAndServices::load(scope)?;
     let ingestions = ingestions::listed(scope)?;
     let mut sources = repositories::sources(scope, &landscape)?;
     let coverage_gaps = gaps::sum_up(&sources, landscape.repository_count);
     let others = ingestions.iter().map(|ingestion| ingestion.source(&landscape));
     sources.extend(others.take(ingestions::LISTED));
-    Ok(ContextSummary {
+    Ok(ContextContent {
         coverage_gaps,
         entity_count: landscape.repository_count
             + landscape.service_count
@@ -101,13 +106,13 @@ pub(crate) fn compute(scope: &Scope) -> Result<ContextSummary, DocumentError> {
         repository_count: landscape.repository_count,
         schema_version: SCHEMA_VERSION.to_owned(),
         source_count: landscape.repository_count
-            + scope.documents::<StoredIngestion>().query().count()?,
+            + scope.documents::<LatestSourceIngestion>().query().count()?,
         sources,
     })
 }
 
-impl StoredIngestion {
-    fn source(&self, landscape: &WorkspaceRepositories) -> ContextSource {
+impl LatestSourceIngestion {
+    fn source(&self, landscape: &RepositoriesAndServices) -> ContextSource {
         ContextSource {
             audit_id: None,
             commit_sha: self.commit_sha(),

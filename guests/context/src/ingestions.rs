@@ -17,7 +17,8 @@ const CAUGHT_UP: u32 = 500;
 
 /// The latest ingestion from a source of evidence.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct StoredIngestion {
+#[schemars(rename = "StoredIngestion")]
+pub(crate) struct LatestSourceIngestion {
     pub(crate) key: String,
     pub(crate) name: String,
     pub(crate) external_id: String,
@@ -30,9 +31,9 @@ pub(crate) struct StoredIngestion {
     pub(crate) signals: BTreeSet<String>,
 }
 
-document!(StoredIngestion, "ingestions");
+document!(LatestSourceIngestion, "ingestions");
 
-impl StoredIngestion {
+impl LatestSourceIngestion {
     /// Returns the source's revision if it has the form of a commit id: 7 to 64 hex digits.
     pub(crate) fn commit_sha(&self) -> Option<String> {
         let hex = self.revision.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -66,7 +67,7 @@ pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {
 
 /// Reads the earlier ingestion runs if this area has stored none yet.
 pub(crate) fn catch_up(scope: &Scope) -> Result<(), DocumentError> {
-    if scope.documents::<StoredIngestion>().query().first()?.is_some() {
+    if scope.documents::<LatestSourceIngestion>().query().first()?.is_some() {
         return Ok(());
     }
     for run in scope.documents::<EvidenceIngestionRun>().query().limit(CAUGHT_UP).list()? {
@@ -76,7 +77,7 @@ pub(crate) fn catch_up(scope: &Scope) -> Result<(), DocumentError> {
 }
 
 fn take_in(scope: &Scope, run: EvidenceIngestionRun) -> Result<(), DocumentError> {
-    let mut new = StoredIngestion {
+    let mut new = LatestSourceIngestion {
         key: key(&run),
         name: run.source_provider,
         external_id: run.source_external_id,
@@ -88,7 +89,7 @@ fn take_in(scope: &Scope, run: EvidenceIngestionRun) -> Result<(), DocumentError
         signals: kinds(scope, run.envelope_id)?,
     };
     let id = id_of(scope, &new.key);
-    let documents = scope.documents::<StoredIngestion>();
+    let documents = scope.documents::<LatestSourceIngestion>();
     match documents.find(id)? {
         Some(mut noted) => {
             if noted.observed_at > new.observed_at {
@@ -116,9 +117,10 @@ fn kinds(scope: &Scope, envelope_id: Uuid) -> Result<BTreeSet<String>, DocumentE
 }
 
 /// Returns the latest ingestion of each source, at most 1,000, ordered by source key.
-pub(crate) fn listed(scope: &Scope) -> Result<Vec<StoredIngestion>, DocumentError> {
-    let noted = scope.documents::<StoredIngestion>().query().limit(1000).list()?;
-    let mut noted: Vec<StoredIngestion> = noted.into_iter().map(|noted| noted.value).collect();
+pub(crate) fn listed(scope: &Scope) -> Result<Vec<LatestSourceIngestion>, DocumentError> {
+    let noted = scope.documents::<LatestSourceIngestion>().query().limit(1000).list()?;
+    let mut noted: Vec<LatestSourceIngestion> =
+        noted.into_iter().map(|noted| noted.value).collect();
     noted.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(noted)
 }

@@ -13,7 +13,7 @@ mod snapshots;
 
 use area_sdk::prelude::*;
 
-use ingestions::StoredIngestion;
+use ingestions::LatestSourceIngestion;
 use renew::{MergedEventsJob, RenewSnapshotJob};
 use repositories::LatestAudit;
 use snapshots::StoredSnapshot;
@@ -44,7 +44,7 @@ fn collections(area: Area) -> Area {
             .summary("The latest audit of a repository; its id is the id"),
     )
     .collection(
-        Collection::of::<StoredIngestion>()
+        Collection::of::<LatestSourceIngestion>()
             .summary("The latest ingestion from each source of evidence"),
     )
 }

@@ -36,7 +36,7 @@ struct Audit {
     completed_at: Option<Timestamp>,
     inputs: Vec<AuditInput>,
     records: Vec<Uuid>,
-    parts: AuditParts,
+    parts: AreaAuditResults,
 }
 
 document!(Audit, "schedules.audits");
@@ -47,20 +47,20 @@ struct AuditInput {
 }
 
 #[derive(Serialize, Deserialize)]
-struct AuditParts {
-    findings: AuditPart,
-    dependencies: AuditPart,
-    ownership: AuditPart,
+struct AreaAuditResults {
+    findings: AreaAuditResult,
+    dependencies: AreaAuditResult,
+    ownership: AreaAuditResult,
 }
 
 #[derive(Serialize, Deserialize)]
-struct AuditPart {
+struct AreaAuditResult {
     status: String,
     #[serde(default)]
     counts: BTreeMap<String, i64>,
 }
 
-impl AuditPart {
+impl AreaAuditResult {
     fn succeeded(&self) -> bool {
         self.status == "succeeded"
     }
@@ -118,7 +118,7 @@ pub(crate) fn note(scope: &Scope, audit_id: Uuid) -> Result<(), JobError> {
 /// Reads the audits of at most `most` listed repositories without a stored one: new repositories,
 /// and all if this area was installed later. Returns false if there may be more.
 pub(crate) fn catch_up(scope: &Scope, most: usize) -> Result<bool, DocumentError> {
-    let repositories = WorkspaceRepositories::listed(scope)?;
+    let repositories = RepositoriesAndServices::listed(scope)?;
     let ids: Vec<Uuid> = repositories.iter().map(Stored::uuid).collect();
     let noted = scope.documents::<LatestAudit>().get_many(&ids)?;
     let noted: BTreeSet<Uuid> = noted.iter().map(Stored::uuid).collect();
@@ -133,7 +133,7 @@ pub(crate) fn catch_up(scope: &Scope, most: usize) -> Result<bool, DocumentError
 }
 
 /// Repositories of the workspace for its context, with counts of services and of their links.
-pub(crate) struct WorkspaceRepositories {
+pub(crate) struct RepositoriesAndServices {
     pub(crate) repository_count: u64,
     pub(crate) service_count: u64,
     /// Number of links from services to repositories, groups and owners.
@@ -144,7 +144,7 @@ pub(crate) struct WorkspaceRepositories {
     by_name: BTreeMap<String, Uuid>,
 }
 
-impl WorkspaceRepositories {
+impl RepositoriesAndServices {
     pub(crate) fn load(scope: &Scope) -> Result<Self, DocumentError> {
         let live = scope.documents::<Repository>().query().equals("archived", false);
         let repository_count = live.count()?;
@@ -188,7 +188,7 @@ impl WorkspaceRepositories {
 /// Returns the repositories of the snapshot as sources of the workspace context.
 pub(crate) fn sources(
     scope: &Scope,
-    landscape: &WorkspaceRepositories,
+    landscape: &RepositoriesAndServices,
 ) -> Result<Vec<ContextSource>, DocumentError> {
     let ids = landscape.repositories.iter().map(Stored::uuid);
     let audited = scope.documents::<LatestAudit>().get_many(ids)?.into_iter();

@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-use crate::content::{self, ContextSummary};
+use crate::content::{self, ContextContent};
 
 /// Text for the OpenAPI document: the rules of snapshots.
 pub(crate) const DESCRIPTION: &str = "A stored snapshot, renewed within seconds of any change. \
@@ -38,7 +38,7 @@ pub(crate) struct StoredSnapshot {
     /// Time at which the snapshot's content last became the current one.
     generated_at: Timestamp,
     #[serde(flatten)]
-    content: ContextSummary,
+    content: ContextContent,
 }
 
 document!(StoredSnapshot, "snapshots");

@@ -14,7 +14,7 @@ const MOST_SERVICES: u32 = 1000;
 /// Architecture context of a repository: its exposure, with the confidence. Computed from the
 /// catalog's services that are built from the repository, and their data classes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct ArchitectureContext {
+pub(crate) struct RepositoryArchitectureContext {
     /// Component to which findings without a package belong: `service:NAME` or `repository:NAME`.
     component: String,
     /// Exposure of the repository in percent, from 100 to 180; 100 if the catalog has no service
@@ -30,7 +30,7 @@ pub(crate) struct ArchitectureContext {
 /// is one band above their severity.
 const EXPOSED_PERCENT: i64 = 150;
 
-impl ArchitectureContext {
+impl RepositoryArchitectureContext {
     /// Reads the architecture context of a repository from the catalog.
     pub(crate) fn of(scope: &Scope, repository_id: Uuid) -> Result<Self, DocumentError> {
         let repository = scope.documents::<Repository>().find(repository_id)?;
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn exposure_grows_with_what_is_known_to_hang_on_it() {
         let of = |services: &[Service], classes: &[DataClassification]| {
-            let found = ArchitectureContext::from("repo", services, classes, None);
+            let found = RepositoryArchitectureContext::from("repo", services, classes, None);
             (found.exposure_percent, found.confidence_percent, found.component.clone())
         };
         assert_eq!(of(&[], &[]), (100, 25, "repository:repo".to_owned()));
@@ -150,10 +150,11 @@ mod tests {
 
     #[test]
     fn what_is_exposed_weighs_one_band_more() {
-        let exposed = ArchitectureContext::from("r", &[service(Some("prod"))], &[], None);
+        let exposed = RepositoryArchitectureContext::from("r", &[service(Some("prod"))], &[], None);
         assert_eq!(exposed.impact(Severity::High), Severity::Critical);
         assert_eq!(exposed.impact(Severity::None), Severity::None);
-        let unknown = ArchitectureContext::from("r", &[], &[], Some("refs/heads/main".to_owned()));
+        let unknown =
+            RepositoryArchitectureContext::from("r", &[], &[], Some("refs/heads/main".to_owned()));
         assert_eq!(unknown.impact(Severity::High), Severity::High);
         assert_eq!(unknown.branch(None), "main");
         assert_eq!(unknown.branch(Some("refs/heads/next")), "next");

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
-use crate::architecture::ArchitectureContext;
+use crate::architecture::RepositoryArchitectureContext;
 use crate::observation::{
-    FindingLocation, FindingRecord, ResultObservation, SourceKind, SourceTool,
+    FindingEvidenceRecord, FindingLocation, ResultObservation, SourceKind, SourceTool,
 };
 use crate::severity::{Rating, Severity};
 use crate::state::FindingState;
@@ -124,14 +124,16 @@ pub(crate) struct ObservationSource<'a> {
     /// Ids of the evidence records that contain the scan, or that are the observed finding
     /// themselves.
     pub(crate) evidence_ids: &'a [Uuid],
-    pub(crate) surroundings: &'a ArchitectureContext,
+    pub(crate) surroundings: &'a RepositoryArchitectureContext,
 }
 
 impl<'a> ObservationSource<'a> {
     /// Returns the source of one observation of a job step. A finding that is an evidence record
     /// has the time and the id of that record, not those of the other records in the step.
-    pub(crate) fn of_record(&self, record: Option<&'a FindingRecord>) -> Self {
-        let Some(FindingRecord { evidence_id, observed_at }) = record else { return self.clone() };
+    pub(crate) fn of_record(&self, record: Option<&'a FindingEvidenceRecord>) -> Self {
+        let Some(FindingEvidenceRecord { evidence_id, observed_at }) = record else {
+            return self.clone();
+        };
         let evidence_ids = std::slice::from_ref(evidence_id);
         Self { ready_at: *observed_at, evidence_ids, ..self.clone() }
     }
@@ -344,7 +346,7 @@ impl Finding {
 
     /// Sets impact, risk and due date of the finding from its severity, the architecture and the
     /// number of audits.
-    fn assess(&mut self, surroundings: &ArchitectureContext) {
+    fn assess(&mut self, surroundings: &RepositoryArchitectureContext) {
         self.component_identity = surroundings.component_identity(self.purl.as_deref());
         self.architecture_impact = surroundings.impact(self.rating.risk_severity);
         self.architecture_confidence_percent = surroundings.confidence_percent();
@@ -376,7 +378,7 @@ const MOST_RECURRENCES: i64 = 5;
 /// recurrence.
 ///
 /// Severity is the CVSS score, or 9.5, 8.0, 5.5, 2.0 and 0.0 for the bands. Exposure is 1.0 to 1.8
-/// (see [`ArchitectureContext`]). Recurrence is 1.0 plus 0.1 for each further audit that reported
+/// (see [`RepositoryArchitectureContext`]). Recurrence is 1.0 plus 0.1 for each further audit that reported
 /// the finding, up to 1.5.
 pub(crate) fn risk(rating: &Rating, exposure_percent: i64, audit_count: i64) -> i64 {
     let recurrence_percent = 100 + 10 * (audit_count - 1).clamp(0, MOST_RECURRENCES);

@@ -44,7 +44,7 @@ impl Disposition {
 /// A finding as the control room returns it; the list of findings adds members to it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RecurringFinding")]
-pub(crate) struct FindingDetails {
+pub(crate) struct FindingSummary {
     /// Share of the repository's architecture context that the catalog knows: 0.25 without a
     /// service, 0.60 with a service, 0.80 with a service and its group.
     architecture_confidence: String,
@@ -92,7 +92,7 @@ pub(crate) struct FindingDetails {
     tool: String,
 }
 
-impl From<Stored<Finding>> for FindingDetails {
+impl From<Stored<Finding>> for FindingSummary {
     fn from(stored: Stored<Finding>) -> Self {
         let id = stored.uuid();
         let finding = stored.value;
@@ -135,9 +135,9 @@ impl From<Stored<Finding>> for FindingDetails {
 /// more.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Finding")]
-pub(crate) struct FindingView {
+pub(crate) struct FindingResponse {
     #[serde(flatten)]
-    details: FindingDetails,
+    details: FindingSummary,
     /// Time at which the acceptance of the finding's risk ends and the finding is reopened; null
     /// unless the risk is accepted.
     accepted_until: Option<Timestamp>,
@@ -156,7 +156,7 @@ pub(crate) struct FindingView {
     rule_family: String,
 }
 
-impl From<Stored<Finding>> for FindingView {
+impl From<Stored<Finding>> for FindingResponse {
     fn from(stored: Stored<Finding>) -> Self {
         let finding = stored.value.clone();
         Self {
@@ -204,7 +204,7 @@ pub(crate) struct ListParams {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct FindingPage {
     #[serde(flatten)]
-    page: Page<FindingView>,
+    page: Page<FindingResponse>,
     /// Files that the latest audit of each branch skipped or could not read, and analyses whose
     /// findings no run of that audit checked.
     limitations: Vec<String>,
@@ -239,7 +239,7 @@ pub(crate) fn list(
     Ok(FindingPage { page, limitations })
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<FindingView>> {
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<FindingResponse>> {
     let finding = ctx.documents::<Finding>().get(id)?;
     let version = finding.lifecycle_version.unsigned_abs();
     Ok(Versioned(finding.into(), version))

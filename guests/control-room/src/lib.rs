@@ -29,7 +29,7 @@ use area_shared::queue::JobCancelled;
 
 use finding::Finding;
 use import::events::{FindingsCreated, FindingsImported, FindingsReopened, FindingsVerified};
-use import::{AnalysisSeries, FindingImportJob, ImportMarker, ScanLimitations};
+use import::{AnalysisSeries, BranchScanLimitations, FindingImportJob, StoredImport};
 use lifecycle::{AcceptanceExpiryJob, FindingTransitioned};
 use owners::AssignOwnersJob;
 use room::{ControlRoom, ControlRoomRebuilt, StoredSnapshot};
@@ -148,13 +148,13 @@ fn collections(area: Area) -> Area {
             .index(&["repository_id", "branch_ref", "last_run_at"]),
     )
     .collection(
-        Collection::of::<ScanLimitations>()
+        Collection::of::<BranchScanLimitations>()
             .summary("Limitations of the latest audit of a branch")
             .text("repository_id")
             .boolean("limited")
             .index(&["limited", "repository_id"]),
     )
-    .collection(Collection::of::<ImportMarker>().summary("One for each audit"))
+    .collection(Collection::of::<StoredImport>().summary("One for each audit"))
 }
 
 fn events(area: Area) -> Area {

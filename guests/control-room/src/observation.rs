@@ -44,7 +44,7 @@ pub(crate) struct ResultObservation {
     /// Key and number of the result among equal results, which may be in other files; `None` if the
     /// key contains the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) equals: Option<EqualResultOrdinal>,
+    pub(crate) equals: Option<ResultKeyWithOrdinal>,
     pub(crate) source: SourceTool,
     pub(crate) source_family: SourceKind,
     pub(crate) rule_family: String,
@@ -59,19 +59,19 @@ pub(crate) struct ResultObservation {
     pub(crate) revision: Option<String>,
     /// Evidence record that is the finding itself; `None` for a result of a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) record: Option<FindingRecord>,
+    pub(crate) record: Option<FindingEvidenceRecord>,
 }
 
 /// An evidence record that is a finding itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct FindingRecord {
+pub(crate) struct FindingEvidenceRecord {
     pub(crate) evidence_id: Uuid,
     pub(crate) observed_at: Timestamp,
 }
 
 /// Key of a result, and the result's number among the results of the file with the same key.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(crate) struct EqualResultOrdinal {
+pub(crate) struct ResultKeyWithOrdinal {
     pub(crate) key: ResultKey,
     pub(crate) ordinal: u64,
 }

@@ -10,20 +10,20 @@ const STEP: usize = 500;
 
 /// A finding, and its new owner by a preview of the area `ownership`; `None` for no owner.
 #[derive(Clone, Serialize, Deserialize)]
-struct OwnerAssignment {
+struct FindingOwnerChange {
     finding_id: Uuid,
     assignee_id: Option<Uuid>,
 }
 
 #[derive(Deserialize)]
 struct OwnershipApplied {
-    assignments: Vec<OwnerAssignment>,
+    assignments: Vec<FindingOwnerChange>,
 }
 
 /// Job that assigns owners to findings, after a preview of the area `ownership` was applied.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct AssignOwnersJob {
-    assignments: Vec<OwnerAssignment>,
+    assignments: Vec<FindingOwnerChange>,
 }
 
 job!(AssignOwnersJob, "assign_owners");

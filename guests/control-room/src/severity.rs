@@ -6,21 +6,23 @@ use serde_json::{Map, Value};
 
 use crate::text::clean;
 
-/// A severity band of findings.
+/// A severity band of findings: that of the CVSS score; without a score, that of the scanner's word
+/// or of the SARIF level.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Severity {
-    /// CVSS score of 9.0 or higher.
+    /// A CVSS score of 9.0 or higher; without a score, a word such as `critical`.
     Critical,
-    /// CVSS score from 7.0 to 8.9.
+    /// A CVSS score from 7.0 to 8.9; without a score, a word such as `high` or the level `error`.
     High,
-    /// CVSS score from 4.0 to 6.9.
+    /// A CVSS score from 4.0 to 6.9; without a score, a word such as `moderate` or the level
+    /// `warning`.
     Medium,
-    /// CVSS score from 0.1 to 3.9.
+    /// A CVSS score from 0.1 to 3.9; without a score, a word such as `minor` or the level `note`.
     Low,
-    /// CVSS score 0.0.
+    /// A CVSS score of 0.0; without a score, a word such as `info` or the level `none`.
     None,
 }
 

@@ -9,7 +9,7 @@ use area_sdk::prelude::*;
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "State")]
 pub(crate) enum FindingState {
-    /// A scan reported the finding; no user has decided about it.
+    /// An audit found the finding in a scan or an evidence record; no user has decided about it.
     New,
     /// A user confirmed the finding.
     Triaged,
@@ -17,7 +17,7 @@ pub(crate) enum FindingState {
     InProgress,
     /// A user reported the finding as fixed; no audit has verified that.
     Remediated,
-    /// An audit verified that scans no longer report the finding.
+    /// An audit verified that the finding is no longer reported.
     Verified,
     /// A user, or a suppression in the scan, marked the finding as a false positive.
     FalsePositive,

@@ -51,7 +51,7 @@ document!(MatchSuggestion, "match_suggestions");
 /// A suggestion that two findings may be the same, as responses contain it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "MatchSuggestion")]
-pub(crate) struct MatchSuggestionDetails {
+pub(crate) struct MatchSuggestionResponse {
     algorithm_version: String,
     created_at: Timestamp,
     decided_at: Option<Timestamp>,
@@ -68,7 +68,7 @@ pub(crate) struct MatchSuggestionDetails {
     state: SuggestionState,
 }
 
-impl From<Stored<MatchSuggestion>> for MatchSuggestionDetails {
+impl From<Stored<MatchSuggestion>> for MatchSuggestionResponse {
     fn from(stored: Stored<MatchSuggestion>) -> Self {
         let id = stored.uuid();
         let suggestion = stored.value;
@@ -110,17 +110,17 @@ pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
     paging: Paging,
-) -> Result<Page<MatchSuggestionDetails>> {
+) -> Result<Page<MatchSuggestionResponse>> {
     let all = ctx.documents::<MatchSuggestion>().query();
     let some = all.equals_if("state", params.state.as_ref().map(name));
     Ok(some.paging(paging).page()?.map(Into::into))
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<MatchSuggestionDetails>> {
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<MatchSuggestionResponse>> {
     Ok(versioned(ctx.documents().get(id)?))
 }
 
-fn versioned(suggestion: Stored<MatchSuggestion>) -> Versioned<MatchSuggestionDetails> {
+fn versioned(suggestion: Stored<MatchSuggestion>) -> Versioned<MatchSuggestionResponse> {
     let version = suggestion.version;
     Versioned(suggestion.into(), version)
 }
@@ -149,7 +149,7 @@ pub(crate) fn decide(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(decision): Body<SuggestionDecisionRequest>,
-) -> Result<Versioned<MatchSuggestionDetails>> {
+) -> Result<Versioned<MatchSuggestionResponse>> {
     let mut suggestion = ctx.documents::<MatchSuggestion>().get(id)?;
     ctx.check_if_match(suggestion.version)?;
     if suggestion.state != SuggestionState::Pending {

@@ -13,7 +13,7 @@ pub(crate) const READER: u32 = 6;
 /// Result of reading an uploaded file. The document's id is the lower-case hex SHA-256 of the file.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Artifact")]
-pub(crate) struct FileReadResult {
+pub(crate) struct StoredFileSummary {
     reader: u32,
     /// Key of the product that the SBOM describes; `None` if it names none, and for other files.
     pub(crate) subject: Option<String>,
@@ -28,14 +28,14 @@ pub(crate) struct FileReadResult {
     pub(crate) more_errors: usize,
     /// Subject, serial number and kind of an SBOM or VEX document; `None` for other files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) details: Option<SbomVexIdentification>,
+    pub(crate) details: Option<BomDocumentDetails>,
 }
 
 /// Identification of an SBOM or VEX document: its subject and serial number, and whether it has VEX
 /// statements.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "DocumentDetails")]
-pub(crate) struct SbomVexIdentification {
+pub(crate) struct BomDocumentDetails {
     pub(crate) subject: Option<SbomSubject>,
     /// CycloneDX serial number, and version of the document under that number; `None` for SPDX and
     /// for documents without one.
@@ -47,7 +47,7 @@ pub(crate) struct SbomVexIdentification {
     pub(crate) is_vex: bool,
 }
 
-impl SbomVexIdentification {
+impl BomDocumentDetails {
     /// Returns the key of the stream to which the document belongs: the sequence of documents about
     /// one product, of which the newest is imported. See [`sbom::stream`].
     pub(crate) fn stream(&self, filename: &str) -> String {
@@ -55,7 +55,7 @@ impl SbomVexIdentification {
     }
 }
 
-document!(FileReadResult, "artifacts");
+document!(StoredFileSummary, "artifacts");
 
 /// Code of the error for a file whose content was deleted.
 const MISSING: &str = "artifact_missing";
@@ -75,7 +75,7 @@ impl UploadedFileError {
     }
 }
 
-impl FileReadResult {
+impl StoredFileSummary {
     pub(crate) fn new(errors: Vec<UploadedFileError>) -> Self {
         Self {
             reader: READER,
@@ -95,7 +95,7 @@ impl FileReadResult {
             Ok(sbom) => Self {
                 components: sbom.len(),
                 subject: sbom.subject.as_ref().map(|subject| subject.key.clone()),
-                details: Some(SbomVexIdentification {
+                details: Some(BomDocumentDetails {
                     serial: sbom.serial,
                     statements: sbom.statements.len(),
                     is_vex: sbom.is_vex,

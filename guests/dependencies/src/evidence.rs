@@ -7,7 +7,7 @@ use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
 use area_shared::uploads::{Upload, UploadReady};
 
 use crate::advisories::{file, mentions};
-use crate::artifacts::{self, FileReadResult};
+use crate::artifacts::{self, StoredFileSummary};
 use crate::deployments::take;
 
 /// Maximum size of the content that an evidence record of kind `deployment` references, in bytes.
@@ -32,7 +32,7 @@ pub(crate) struct OsvImportJob {
     blob: String,
     content_sha256: String,
     offset: usize,
-    artifact: Option<FileReadResult>,
+    artifact: Option<StoredFileSummary>,
 }
 
 job!(OsvImportJob, "import_advisories");
@@ -76,8 +76,10 @@ pub(crate) fn import_advisories(ctx: &JobCtx, job: OsvImportJob) -> JobResult<Os
     let OsvImportJob { blob, content_sha256, offset, artifact } = job;
     let mut artifact = match artifact {
         Some(artifact) => artifact,
-        None if FileReadResult::known(ctx, &content_sha256)?.is_some() => return Ok(Outcome::Done),
-        None => FileReadResult::new(Vec::new()),
+        None if StoredFileSummary::known(ctx, &content_sha256)?.is_some() => {
+            return Ok(Outcome::Done);
+        }
+        None => StoredFileSummary::new(Vec::new()),
     };
     match file::import_some(ctx, &blob, &content_sha256, offset, &mut artifact)? {
         Some(offset) => {

@@ -31,22 +31,22 @@ use area_sdk::prelude::*;
 use area_shared::evidence::{ENVELOPE_ACCEPTED, EvidenceConsumer};
 use area_shared::uploads::UploadReady;
 
-use advisories::document::{AdvisoryNameEntry, AffectedPackage, StoredAdvisory};
+use advisories::document::{AdvisoriesWithName, AffectedPackage, StoredAdvisory};
 use advisories::import::AdvisoryImported;
 use advisories::mentions::{self, MentionIndexCompletion, MentionIndexJob, RelatedAdvisoryMention};
-use artifacts::FileReadResult;
+use artifacts::StoredFileSummary;
 use deployments::document::{
-    AuditedCommit, DeploymentEvidenceLink, DeploymentRecorded, StoredDeployment,
+    DeploymentEvidenceLink, DeploymentRecorded, LatestCommitAudit, StoredDeployment,
 };
 use evidence::{DependencyEvidenceConsumer, OsvImportJob};
 use ingest::{BranchInventoryHead, DependenciesImported, DependencyImportJob, StoredImport};
-use inventory::alerts::DependencyVulnerable;
+use inventory::alerts::PackagesBecameVulnerable;
 use inventory::component::StoredComponent;
 use inventory::matches::StoredMatch;
 use large::rescan::{self, LargeReassessmentJob};
 use large::{PackageAdvisoryRevision, VulnerabilityChunk};
 use reevaluate::ReevaluationJob;
-use vex::document::{ImportedSbom, ListedStatement, StatementChunk, StatementSource};
+use vex::document::{ImportedSbom, ListedStatement, StatementChunk, StoredVexSource};
 
 /// Declares the area.
 pub fn area() -> Area {
@@ -122,7 +122,7 @@ fn component_collections(area: Area) -> Area {
             .summary("Matches of an assessment that takes several steps"),
     )
     .collection(
-        Collection::of::<FileReadResult>().summary("Results of reading files, by their SHA-256"),
+        Collection::of::<StoredFileSummary>().summary("Results of reading files, by their SHA-256"),
     )
 }
 
@@ -143,7 +143,7 @@ fn advisory_collections(area: Area) -> Area {
             .index(&["package_key"]),
     )
     .collection(
-        Collection::of::<AdvisoryNameEntry>()
+        Collection::of::<AdvisoriesWithName>()
             .summary("Ids and aliases, and the advisories they name"),
     )
     .collection(
@@ -184,7 +184,7 @@ fn deployment_collections(area: Area) -> Area {
             .summary("The deployment of each evidence record"),
     )
     .collection(
-        Collection::of::<AuditedCommit>().summary("The latest audit of each deployed commit"),
+        Collection::of::<LatestCommitAudit>().summary("The latest audit of each deployed commit"),
     )
 }
 
@@ -198,7 +198,7 @@ fn statement_collections(area: Area) -> Area {
             .index(&["serial"]),
     )
     .collection(
-        Collection::of::<StatementSource>()
+        Collection::of::<StoredVexSource>()
             .summary("The newest document of each subject that makes VEX statements")
             .text("branch_key")
             .index(&["branch_key"]),
@@ -226,7 +226,7 @@ fn statement_collections(area: Area) -> Area {
 
 fn work(area: Area) -> Area {
     area.event::<AdvisoryImported>("A new advisory, or a newer version of one, was imported")
-        .event::<DependencyVulnerable>("Packages are newly affected by an advisory")
+        .event::<PackagesBecameVulnerable>("Packages are newly affected by an advisory")
         .event::<DeploymentRecorded>("Evidence shows a new deployment")
         .event::<DependenciesImported>("The dependencies of an audit are imported")
         .on("audit.started", ingest::take)

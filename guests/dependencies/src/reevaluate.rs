@@ -11,7 +11,7 @@ use crate::inventory::alerts::NewVulnerabilityEvents;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::large::{self, ReassessmentTarget};
-use crate::matching::{self, BatchAssessment, ComponentAssessment};
+use crate::matching::{self, BatchAssessmentOutcome, ComponentAssessment};
 
 /// Estimated cost of a query, counted in documents of a step's budget.
 const QUESTION: usize = 100;
@@ -139,13 +139,13 @@ pub(crate) fn look_again(
         let found: Vec<&StoredComponent> =
             components.iter().take(together).map(|stored| &stored.value).collect();
         match matching::assess(ctx, &found, budget)? {
-            BatchAssessment::Some(assessments) => {
+            BatchAssessmentOutcome::Some(assessments) => {
                 break keep_changes(ctx, &mut components, &assessments, (budget, alerts))?;
             }
-            BatchAssessment::Large(package) => {
+            BatchAssessmentOutcome::Large(package) => {
                 break leave_large(ctx, &mut components, package)?;
             }
-            BatchAssessment::TooMany => together = (together / 8).max(1),
+            BatchAssessmentOutcome::TooMany => together = (together / 8).max(1),
         }
     };
     Ok(components.split_off(looked).into_iter().map(|left| left.id).collect())

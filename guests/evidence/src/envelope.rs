@@ -44,7 +44,8 @@ pub(crate) struct EnvelopeSignature {
     pub(crate) value: String,
 }
 
-/// Origin of the envelope's evidence.
+/// Source that the envelope's records describe, such as a repository at a commit; neither the
+/// producer nor the submitter.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct EnvelopeSource {
     #[schemars(length(max = 500))]

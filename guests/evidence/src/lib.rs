@@ -19,9 +19,9 @@ use area_sdk::prelude::*;
 
 use keys::ProducerKey;
 use producers::Producer;
-use receipts::{EnvelopeAccepted, EnvelopeRejected, IngestionRun, StoredReceipt};
+use receipts::{EnvelopeAccepted, EnvelopeRejected, StoredIngestionRun, StoredReceipt};
 use records::StoredRecord;
-use resubmissions::Resubmission;
+use resubmissions::StoredResubmission;
 
 const PRODUCERS: &str = "/v1/workspaces/{workspace_id}/evidence-producers";
 
@@ -62,7 +62,7 @@ fn collections(area: Area) -> Area {
             .unique(&["envelope_id"]),
     )
     .collection(
-        Collection::of::<Resubmission>()
+        Collection::of::<StoredResubmission>()
             .summary("Further idempotency keys of envelopes with a receipt")
             .text("submitted_by")
             .text("idempotency_key")
@@ -71,7 +71,7 @@ fn collections(area: Area) -> Area {
             .index(&["signed_envelope_sha256"]),
     )
     .collection(
-        Collection::of::<IngestionRun>()
+        Collection::of::<StoredIngestionRun>()
             .summary("Ingestion runs, one for each envelope with a receipt")
             .text("source_kind")
             .index(&["source_kind"])

@@ -74,7 +74,8 @@ document!(StoredReceipt, "receipts");
 
 /// An ingestion run: the import of one envelope's records.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct IngestionRun {
+#[schemars(rename = "IngestionRun")]
+pub(crate) struct StoredIngestionRun {
     envelope_id: Uuid,
     receipt_id: Uuid,
     producer_id: Uuid,
@@ -91,7 +92,7 @@ pub(crate) struct IngestionRun {
     rejected_count: usize,
 }
 
-document!(IngestionRun, "ingestion_runs");
+document!(StoredIngestionRun, "ingestion_runs");
 
 /// Published when an envelope was accepted completely or partially.
 #[derive(Serialize, JsonSchema)]
@@ -194,8 +195,8 @@ fn status(sorted: &EnvelopeResults) -> ReceiptStatus {
     }
 }
 
-fn ingestion_run(envelope: &EvidenceEnvelope, receipt: &EnvelopeReceipt) -> IngestionRun {
-    IngestionRun {
+fn ingestion_run(envelope: &EvidenceEnvelope, receipt: &EnvelopeReceipt) -> StoredIngestionRun {
+    StoredIngestionRun {
         envelope_id: receipt.envelope_id,
         receipt_id: receipt.id,
         producer_id: receipt.producer_id,

@@ -9,14 +9,15 @@ use crate::receipts::EnvelopeDigests;
 /// A further submission of an envelope that already has a receipt, under another idempotency key or
 /// by another user.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Resubmission {
+#[schemars(rename = "Resubmission")]
+pub(crate) struct StoredResubmission {
     submitted_by: Uuid,
     idempotency_key: String,
     receipt_id: Uuid,
     signed_envelope_sha256: String,
 }
 
-document!(Resubmission, "resubmissions");
+document!(StoredResubmission, "resubmissions");
 
 /// Stores the further submission of an envelope that has a valid signature and already a receipt.
 pub(crate) fn keep(
@@ -25,7 +26,7 @@ pub(crate) fn keep(
     receipt_id: Uuid,
     digests: &EnvelopeDigests,
 ) -> Result<()> {
-    let resubmission = Resubmission {
+    let resubmission = StoredResubmission {
         submitted_by: ctx.user(),
         idempotency_key: envelope.idempotency_key.clone(),
         receipt_id,
@@ -36,14 +37,14 @@ pub(crate) fn keep(
 
 /// Whether a further submission of exactly this envelope is stored.
 pub(crate) fn has(ctx: &Ctx, digests: &EnvelopeDigests) -> Result<bool> {
-    let same = ctx.documents::<Resubmission>().query();
+    let same = ctx.documents::<StoredResubmission>().query();
     Ok(same.equals("signed_envelope_sha256", &digests.signed).first()?.is_some())
 }
 
 /// Returns the digest of the signed envelope that the caller submitted again under this idempotency
 /// key.
 pub(crate) fn sent_under(ctx: &Ctx, idempotency_key: &str) -> Result<Option<String>> {
-    let own = ctx.documents::<Resubmission>().query().equals("submitted_by", ctx.user());
+    let own = ctx.documents::<StoredResubmission>().query().equals("submitted_by", ctx.user());
     let found = own.equals("idempotency_key", idempotency_key).first()?;
     Ok(found.map(|found| found.value.signed_envelope_sha256))
 }

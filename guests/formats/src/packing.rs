@@ -54,7 +54,7 @@ impl UnpackError {
 
 /// Result of reading unpacked content with [`read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnpackResult<T> {
+pub struct ParsedUnpackedFile<T> {
     /// Value that the function passed to [`read`] returned.
     pub result: T,
     /// Name of the file in the zip archive; `None` for other packings.
@@ -88,7 +88,7 @@ impl Packing {
 pub fn read<T>(
     packed: &[u8],
     consume: impl FnOnce(&mut dyn Read) -> T,
-) -> Result<UnpackResult<T>, UnpackError> {
+) -> Result<ParsedUnpackedFile<T>, UnpackError> {
     let result = match Packing::of(packed) {
         Packing::None => consume(&mut &*packed),
         Packing::Gzip => consume(&mut MultiGzDecoder::new(packed)),
@@ -100,7 +100,7 @@ pub fn read<T>(
             )));
         }
     };
-    Ok(UnpackResult { result, filename: None })
+    Ok(ParsedUnpackedFile { result, filename: None })
 }
 
 /// A file in a zip archive.
@@ -113,7 +113,7 @@ struct ZipEntry {
 fn read_zip<T>(
     packed: &[u8],
     consume: impl FnOnce(&mut dyn Read) -> T,
-) -> Result<UnpackResult<T>, UnpackError> {
+) -> Result<ParsedUnpackedFile<T>, UnpackError> {
     let archive = ZipArchive::from_slice(packed).map_err(UnpackError::damaged)?;
     let ZipEntry { name, method, place } = only_file(&archive)?;
     let file = archive.get_entry(place).map_err(UnpackError::damaged)?;
@@ -127,7 +127,7 @@ fn read_zip<T>(
             return Err(UnpackError::unsupported(detail));
         }
     };
-    Ok(UnpackResult { result, filename: Some(name) })
+    Ok(ParsedUnpackedFile { result, filename: Some(name) })
 }
 
 fn only_file(archive: &ZipSliceArchive<&[u8]>) -> Result<ZipEntry, UnpackError> {

@@ -28,7 +28,7 @@ pub struct ParsedStream<T> {
     pub result: T,
     /// Size of the unpacked content, in bytes.
     pub bytes: u64,
-    /// Maximum nesting depth of arrays and objects.
+    /// Depth of the deepest nested array or object that the stream had.
     pub depth: usize,
 }
 

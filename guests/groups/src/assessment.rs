@@ -13,7 +13,7 @@ const STEP: u32 = 200;
 /// Assessment of a dependency between two groups: whether it crosses a trust boundary, and its data
 /// classification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct DependencyAssessment {
+pub(crate) struct TrustBoundaryAssessment {
     pub(crate) crosses_trust_boundary: bool,
     pub(crate) data_classification: DataClassification,
 }
@@ -21,8 +21,8 @@ pub(crate) struct DependencyAssessment {
 /// Assesses a dependency of one group on another. Its data classification is the higher one of the
 /// two groups, because data may flow in both directions. It crosses a trust boundary if the trust
 /// zones differ.
-pub(crate) fn assess(source: &UserGroup, target: &UserGroup) -> DependencyAssessment {
-    DependencyAssessment {
+pub(crate) fn assess(source: &UserGroup, target: &UserGroup) -> TrustBoundaryAssessment {
+    TrustBoundaryAssessment {
         crosses_trust_boundary: source.trust_zone != target.trust_zone,
         data_classification: source.data_classification.max(target.data_classification),
     }
@@ -33,18 +33,18 @@ pub(crate) fn assess(source: &UserGroup, target: &UserGroup) -> DependencyAssess
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ReassessDependenciesJob {
     group_id: Uuid,
-    end: DependencyEnd,
+    end: SourceOrTarget,
     cursor: Option<String>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum DependencyEnd {
+enum SourceOrTarget {
     Source,
     Target,
 }
 
-impl DependencyEnd {
+impl SourceOrTarget {
     fn field(self) -> &'static str {
         match self {
             Self::Source => "source_group_id",
@@ -65,7 +65,7 @@ pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeliver
     let GroupUpdated { group_id } = event.data()?;
     let later = JobOptions { resource: Some(group_id), ..JobOptions::default() };
     ctx.enqueue_with(
-        &ReassessDependenciesJob { group_id, end: DependencyEnd::Source, cursor: None },
+        &ReassessDependenciesJob { group_id, end: SourceOrTarget::Source, cursor: None },
         later,
     );
     Ok(Outcome::Done)
@@ -82,12 +82,12 @@ pub(crate) fn run(
         reassess(ctx, &mut dependency)?;
     }
     Ok(match (page.next_cursor, job.end) {
-        (None, DependencyEnd::Source) => Outcome::Continue(ReassessDependenciesJob {
-            end: DependencyEnd::Target,
+        (None, SourceOrTarget::Source) => Outcome::Continue(ReassessDependenciesJob {
+            end: SourceOrTarget::Target,
             cursor: None,
             ..job
         }),
-        (None, DependencyEnd::Target) => Outcome::Done,
+        (None, SourceOrTarget::Target) => Outcome::Done,
         (cursor, _) => Outcome::Continue(ReassessDependenciesJob { cursor, ..job }),
     })
 }

@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use area_shared::catalog::{DataClassification, UserGroup};
 
-use crate::assessment::{DependencyAssessment, assess};
+use crate::assessment::{TrustBoundaryAssessment, assess};
 use crate::evidence;
 
 /// Text for the OpenAPI document: rules of dependencies between groups.
@@ -86,8 +86,8 @@ impl StoredGroupDependency {
     }
 
     /// Sets the assessment of the dependency. Returns false if the assessment is unchanged.
-    pub(crate) fn is_otherwise(&mut self, new: DependencyAssessment) -> bool {
-        let old = DependencyAssessment {
+    pub(crate) fn is_otherwise(&mut self, new: TrustBoundaryAssessment) -> bool {
+        let old = TrustBoundaryAssessment {
             crosses_trust_boundary: self.crosses_trust_boundary,
             data_classification: self.data_classification,
         };

@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 use area_shared::catalog::{UserGroup, resolve};
 use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
-use area_shared::uploads::{self, UploadContent};
+use area_shared::uploads::{self, UploadParseResult};
 
 use crate::dependencies::{self, StoredGroupDependency};
 use crate::groups;
@@ -80,12 +80,12 @@ fn description(text: &str) -> Option<RelationshipDescription> {
 
 fn read(
     record: &Stored<EvidenceRecord>,
-    content: Option<&UploadContent<Option<RelationshipDescription>>>,
+    content: Option<&UploadParseResult<Option<RelationshipDescription>>>,
 ) -> Option<StatedRelationship> {
     let said = match content {
         // The summary of such a record is for people.
-        Some(UploadContent::TooLarge) => return None,
-        Some(UploadContent::Parsed(said)) => said.clone(),
+        Some(UploadParseResult::TooLarge) => return None,
+        Some(UploadParseResult::Parsed(said)) => said.clone(),
         None => None,
     };
     let said = said.or_else(|| description(&record.summary))?;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ProviderStatus {
-    /// The provider's metadata have not been read yet.
+    /// The provider was created or enabled, and its metadata have not been read since.
     Draft,
     /// The provider's metadata are valid; users may sign in with the provider.
     Active,
@@ -47,7 +47,7 @@ pub(crate) enum MappedRole {
 }
 
 /// Role that each group in a token assigns.
-pub(crate) type RoleMapping = BTreeMap<String, MappedRole>;
+pub(crate) type RolesByTokenGroup = BTreeMap<String, MappedRole>;
 
 /// An identity provider (OpenID Connect).
 #[derive(Serialize, JsonSchema)]
@@ -66,7 +66,7 @@ pub(crate) struct IdentityProvider {
     /// Time at which an admin last rotated the provider's secret or keys; null if never.
     last_rotated_at: Option<Timestamp>,
     name: String,
-    role_mapping: RoleMapping,
+    role_mapping: RolesByTokenGroup,
     status: ProviderStatus,
     updated_at: Timestamp,
     version: u64,
@@ -75,7 +75,8 @@ pub(crate) struct IdentityProvider {
 
 /// An identity provider with the result of its latest discovery.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ProviderDetails {
+#[schemars(rename = "ProviderDetails")]
+pub(crate) struct IdentityProviderDetails {
     #[serde(flatten)]
     provider: IdentityProvider,
     created_by: Uuid,
@@ -100,7 +101,7 @@ pub(crate) struct StoredProvider {
     pub(crate) last_error_code: Option<String>,
     pub(crate) last_rotated_at: Option<Timestamp>,
     pub(crate) name: String,
-    pub(crate) role_mapping: RoleMapping,
+    pub(crate) role_mapping: RolesByTokenGroup,
     pub(crate) status: ProviderStatus,
     /// Number of the current discovery. The results of earlier discoveries are discarded.
     pub(crate) discovery: u32,
@@ -141,9 +142,9 @@ pub(crate) fn view(scope: &Scope, stored: Stored<StoredProvider>) -> IdentityPro
 pub(crate) fn details(
     scope: &Scope,
     mut stored: Stored<StoredProvider>,
-) -> Versioned<ProviderDetails> {
+) -> Versioned<IdentityProviderDetails> {
     let version = stored.version;
-    let details = ProviderDetails {
+    let details = IdentityProviderDetails {
         created_by: stored.created_by,
         has_client_secret: stored.has_client_secret,
         last_discovered_at: stored.last_discovered_at,

@@ -6,9 +6,9 @@ use area_sdk::prelude::*;
 use crate::discovery;
 use crate::domains;
 use crate::provider::{
-    ClaimsMapping, IdentityProvider, ProviderCreated, ProviderDeleted, ProviderDetails,
-    ProviderDisabled, ProviderEvent, ProviderRotated, ProviderStatus, RoleMapping, StoredProvider,
-    UserAttribute, details, secret_name, view,
+    ClaimsMapping, IdentityProvider, IdentityProviderDetails, ProviderCreated, ProviderDeleted,
+    ProviderDisabled, ProviderEvent, ProviderRotated, ProviderStatus, RolesByTokenGroup,
+    StoredProvider, UserAttribute, details, secret_name, view,
 };
 
 /// Maximum number of identity providers of a workspace, because operation 6 lists all of them.
@@ -42,7 +42,7 @@ pub(crate) struct NewIdentityProvider {
     claims_mapping: ClaimsMapping,
     /// Role that each group in a token assigns.
     #[serde(default)]
-    role_mapping: RoleMapping,
+    role_mapping: RolesByTokenGroup,
 }
 
 /// Changes of an identity provider; absent members keep their values.
@@ -55,7 +55,7 @@ pub(crate) struct IdentityProviderChanges {
     #[schemars(length(min = 1, max = 50))]
     domains: Option<Vec<String>>,
     claims_mapping: Option<ClaimsMapping>,
-    role_mapping: Option<RoleMapping>,
+    role_mapping: Option<RolesByTokenGroup>,
 }
 
 /// A request to rotate the client secret of a provider and to read its keys again.
@@ -111,7 +111,7 @@ fn claims(mut mapping: ClaimsMapping) -> Result<ClaimsMapping> {
 }
 
 /// Returns the role mapping. Refuses one without a claim for groups in the claims mapping.
-fn roles(mapping: RoleMapping, claims: &ClaimsMapping) -> Result<RoleMapping> {
+fn roles(mapping: RolesByTokenGroup, claims: &ClaimsMapping) -> Result<RolesByTokenGroup> {
     if mapping.len() > MOST_GROUPS {
         return Err(Problem::validation("/role_mapping", "names more than 200 groups"));
     }
@@ -142,7 +142,7 @@ pub(crate) fn list(ctx: &Ctx) -> Result<Vec<IdentityProvider>> {
     Ok(all.into_iter().map(|stored| view(ctx, stored)).collect())
 }
 
-pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProviderDetails>> {
+pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<IdentityProviderDetails>> {
     Ok(details(ctx, ctx.documents().get(id)?))
 }
 
@@ -170,7 +170,7 @@ fn provider(ctx: &Ctx, new: NewIdentityProvider) -> Result<StoredProvider> {
 pub(crate) fn create(
     ctx: &Ctx,
     Body(new): Body<NewIdentityProvider>,
-) -> Result<Created<Versioned<ProviderDetails>>> {
+) -> Result<Created<Versioned<IdentityProviderDetails>>> {
     check_issuer(ctx, &new.issuer)?;
     let secret = new.client_secret.clone();
     let mut value = provider(ctx, new)?;
@@ -193,7 +193,7 @@ pub(crate) fn update(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(changes): Body<IdentityProviderChanges>,
-) -> Result<Versioned<ProviderDetails>> {
+) -> Result<Versioned<IdentityProviderDetails>> {
     let mut provider = ctx.documents::<StoredProvider>().get(id)?;
     ctx.check_if_match(provider.version)?;
     if let Some(given) = changes.name {
@@ -220,7 +220,7 @@ pub(crate) fn rotate(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
     Body(rotation): Body<RotateSecretRequest>,
-) -> Result<Versioned<ProviderDetails>> {
+) -> Result<Versioned<IdentityProviderDetails>> {
     let mut provider = ctx.documents::<StoredProvider>().get(id)?;
     ctx.check_if_match(provider.version)?;
     if let Some(secret) = rotation.client_secret {
@@ -234,7 +234,10 @@ pub(crate) fn rotate(
     Ok(details(ctx, provider))
 }
 
-pub(crate) fn disable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProviderDetails>> {
+pub(crate) fn disable(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+) -> Result<Versioned<IdentityProviderDetails>> {
     let mut provider = ctx.documents::<StoredProvider>().get(id)?;
     ctx.check_if_match(provider.version)?;
     if provider.status != ProviderStatus::Disabled {
@@ -247,7 +250,10 @@ pub(crate) fn disable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Provi
 
 /// Enables a provider. It is discovered again before users can sign in with it. A draft is
 /// discovered again, too: an admin may have cancelled its job.
-pub(crate) fn enable(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<ProviderDetails>> {
+pub(crate) fn enable(
+    ctx: &Ctx,
+    Path(id): Path<Uuid>,
+) -> Result<Versioned<IdentityProviderDetails>> {
     let mut provider = ctx.documents::<StoredProvider>().get(id)?;
     ctx.check_if_match(provider.version)?;
     if provider.status != ProviderStatus::Active {

@@ -116,7 +116,8 @@ impl LatestEmailDelivery {
         }
     }
 
-    /// Sets `last_sent_at` of invitations whose e-mail was sent.
+    /// Sets `last_sent_at` of invitations that were read, from their stored deliveries. Stores
+    /// nothing.
     pub(crate) fn apply(
         scope: &Scope,
         invitations: &mut [Stored<StoredInvitation>],
@@ -157,14 +158,14 @@ pub(crate) struct Invitation {
 }
 
 /// Converts stored invitations for responses, with the inviting workspace and the current time.
-pub(crate) struct InvitingWorkspace {
+pub(crate) struct InvitationPresenter {
     id: Uuid,
     name: String,
     slug: String,
     now: Timestamp,
 }
 
-impl InvitingWorkspace {
+impl InvitationPresenter {
     pub(crate) fn of(scope: &Scope) -> Self {
         let (name, slug) = scope.workspace();
         Self { id: scope.workspace_id(), name, slug, now: scope.now() }

@@ -5,8 +5,8 @@ use area_sdk::text::name;
 use email_address::EmailAddress;
 
 use crate::invitation::{
-    GOOD_FOR_SECONDS, Invitation, InvitationCreated, InvitationRevoked, InvitedRole,
-    InvitingWorkspace, LatestEmailDelivery, Status, StoredInvitation,
+    GOOD_FOR_SECONDS, Invitation, InvitationCreated, InvitationPresenter, InvitationRevoked,
+    InvitedRole, LatestEmailDelivery, Status, StoredInvitation,
 };
 use crate::{expiry, letter};
 
@@ -54,7 +54,7 @@ pub(crate) fn create(
     ctx.publish(InvitationCreated::of(&invitation));
     letter::post(ctx, &invitation);
     expiry::plan(ctx, invitation.uuid(), invitation.expires_at);
-    Ok(Created(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version)))
+    Ok(Created(Versioned(InvitationPresenter::of(ctx).show(&invitation), invitation.version)))
 }
 
 /// Whether a user may invite for a role: admins may, but only an owner may invite an owner.
@@ -147,7 +147,7 @@ pub(crate) fn resend(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
     invitation.existing_account = ctx.account(&invitation.email).is_some();
     ctx.documents().replace(&mut invitation)?;
     letter::post(ctx, &invitation);
-    Ok(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version))
+    Ok(Versioned(InvitationPresenter::of(ctx).show(&invitation), invitation.version))
 }
 
 pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invitation>> {
@@ -155,7 +155,7 @@ pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invita
     invitation.close(Status::Revoked, None);
     ctx.documents().replace(&mut invitation)?;
     ctx.publish(InvitationRevoked::of(&invitation, ctx.user()));
-    Ok(Versioned(InvitingWorkspace::of(ctx).show(&invitation), invitation.version))
+    Ok(Versioned(InvitationPresenter::of(ctx).show(&invitation), invitation.version))
 }
 
 /// Returns the pending invitation with this id, or an error; checks `If-Match`.

@@ -6,7 +6,7 @@ use area_sdk::text::name;
 use area_sdk::{LinkClaims, NoSuchUser};
 
 use crate::invitation::{
-    Invitation, InvitationAccepted, InvitationDeclined, InvitingWorkspace, LatestEmailDelivery,
+    Invitation, InvitationAccepted, InvitationDeclined, InvitationPresenter, LatestEmailDelivery,
     Status, StoredInvitation,
 };
 use crate::manage::{may_invite, not_pending};
@@ -33,7 +33,7 @@ pub(crate) fn accept(
     invitation.close(Status::Accepted, Some(ctx.now()));
     ctx.documents().replace(&mut invitation)?;
     ctx.publish(InvitationAccepted::of(&invitation, ctx.user()));
-    Ok(InvitingWorkspace::of(ctx).show(&invitation))
+    Ok(InvitationPresenter::of(ctx).show(&invitation))
 }
 
 /// Checks that the inviter may still invite for this role. The inviter's current role counts, not
@@ -58,7 +58,7 @@ pub(crate) fn decline(
     invitation.close(Status::Declined, Some(ctx.now()));
     ctx.documents().replace(&mut invitation)?;
     ctx.publish(InvitationDeclined::of(&invitation, ctx.user()));
-    Ok(InvitingWorkspace::of(ctx).show(&invitation))
+    Ok(InvitationPresenter::of(ctx).show(&invitation))
 }
 
 /// Returns the pending invitation of the link, if its address is the caller's.

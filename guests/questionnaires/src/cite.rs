@@ -29,7 +29,7 @@ pub(crate) struct NewCitation {
 }
 
 /// The evidence records and the audit that a new citation cites.
-struct CitedSources {
+struct CitedEvidenceAndAudit {
     /// Cited evidence records, newest first.
     evidence: Vec<Stored<EvidenceRecord>>,
     report: Option<(Stored<Audit>, Timestamp)>,
@@ -56,7 +56,7 @@ pub(crate) fn cite(
     Ok(())
 }
 
-fn look_up(ctx: &Ctx, pointer: &str, new: &NewCitation) -> Result<CitedSources> {
+fn look_up(ctx: &Ctx, pointer: &str, new: &NewCitation) -> Result<CitedEvidenceAndAudit> {
     if new.evidence_ids.is_empty() && new.report_id.is_none() {
         return Err(Problem::validation(pointer, "names neither evidence nor a report")
             .hint("Give evidence_ids, report_id, or both."));
@@ -78,11 +78,11 @@ fn look_up(ctx: &Ctx, pointer: &str, new: &NewCitation) -> Result<CitedSources> 
             )
         })?),
     };
-    Ok(CitedSources { evidence, report })
+    Ok(CitedEvidenceAndAudit { evidence, report })
 }
 
 /// Returns the citation to store. The caller sets its question and position.
-fn kept(ctx: &Ctx, new: &NewCitation, sources: &CitedSources) -> Result<StoredCitation> {
+fn kept(ctx: &Ctx, new: &NewCitation, sources: &CitedEvidenceAndAudit) -> Result<StoredCitation> {
     let newest = sources.evidence.first();
     let report = sources.report.as_ref();
     let audited = report.map(|(audit, _)| audit.repository_id);
@@ -116,7 +116,7 @@ fn kept(ctx: &Ctx, new: &NewCitation, sources: &CitedSources) -> Result<StoredCi
 }
 
 /// Returns the title from the client, or one derived from the source.
-fn title(ctx: &Ctx, new: &NewCitation, sources: &CitedSources) -> Result<String> {
+fn title(ctx: &Ctx, new: &NewCitation, sources: &CitedEvidenceAndAudit) -> Result<String> {
     if let Some(title) = &new.title {
         return Ok(title.clone());
     }

@@ -15,7 +15,7 @@ pub(crate) const MOST_BYTES: u64 = 5 * 1024 * 1024;
 /// Maximum number of questions of a questionnaire.
 pub(crate) const MOST_QUESTIONS: usize = 2_000;
 
-/// Maximum number of warnings of a questionnaire.
+/// Maximum number of warnings listed for a questionnaire; a last one has the number of the others.
 const MOST_WARNINGS: usize = 5_000;
 
 /// Questions and warnings of a questionnaire file.

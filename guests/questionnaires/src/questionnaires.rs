@@ -41,7 +41,8 @@ pub(crate) struct QuestionnaireImportResponse {
 
 /// A questionnaire in a list.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct QuestionnaireSummary {
+#[schemars(rename = "QuestionnaireSummary")]
+pub(crate) struct QuestionnaireListItem {
     approved_count: u32,
     created_at: Timestamp,
     /// Name of the imported file; null if the client sent none.
@@ -123,7 +124,7 @@ fn view(stored: Stored<StoredQuestionnaire>, warnings: Vec<String>) -> Questionn
     }
 }
 
-impl From<Stored<StoredQuestionnaire>> for QuestionnaireSummary {
+impl From<Stored<StoredQuestionnaire>> for QuestionnaireListItem {
     fn from(stored: Stored<StoredQuestionnaire>) -> Self {
         Self {
             approved_count: stored.approved_count,
@@ -229,10 +230,10 @@ fn new_questions(
     new.collect()
 }
 
-pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<QuestionnaireSummary>> {
+pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<QuestionnaireListItem>> {
     let all = ctx.documents::<StoredQuestionnaire>().query();
     let page = all.paging(paging).page()?;
-    Ok(page.map(QuestionnaireSummary::from))
+    Ok(page.map(QuestionnaireListItem::from))
 }
 
 /// Returns a questionnaire with its warnings, and its version in `ETag`.

@@ -27,7 +27,7 @@ pub(crate) const DESCRIPTION: &str = "By lane and position. Of each lane the fir
 /// Overview of the workspace's job queue.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WorkspaceQueue {
-    jobs: Vec<Job>,
+    jobs: Vec<OverviewJob>,
     lanes: Vec<Lane>,
     /// Time at which this overview was created.
     updated_at: Timestamp,
@@ -44,7 +44,8 @@ struct Lane {
 
 /// A job in the overview of the workspace's queue.
 #[derive(Serialize, JsonSchema)]
-struct Job {
+#[schemars(rename = "Job")]
+struct OverviewJob {
     attempts: u32,
     available_at: Timestamp,
     created_at: Timestamp,
@@ -62,13 +63,13 @@ struct Job {
 pub(crate) fn show(ctx: &Ctx) -> Result<WorkspaceQueue> {
     let jobs = ctx.queue().overview(SHOWN).unwrap_or_else(|error| misused(&error));
     Ok(WorkspaceQueue {
-        jobs: jobs.into_iter().map(|job| Job::new(ctx, job)).collect(),
+        jobs: jobs.into_iter().map(|job| OverviewJob::new(ctx, job)).collect(),
         lanes: ctx.queue().lanes().into_iter().map(Lane::from).collect(),
         updated_at: ctx.now(),
     })
 }
 
-impl Job {
+impl OverviewJob {
     fn new(ctx: &Ctx, job: queue::Job) -> Self {
         Self {
             attempts: job.attempts,

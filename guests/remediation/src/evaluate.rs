@@ -32,12 +32,12 @@ struct Audit {
     #[serde(default)]
     completed_at: Option<Timestamp>,
     facts: Map<String, Value>,
-    inputs: Vec<AuditInputEvidence>,
+    inputs: Vec<AuditInput>,
     records: Vec<Uuid>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct AuditInputEvidence {
+struct AuditInput {
     evidence_ids: Vec<Uuid>,
 }
 

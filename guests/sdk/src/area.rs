@@ -307,10 +307,10 @@ fn payload<P: DeserializeOwned>(job: &wit::Job) -> Result<P, wit::JobError> {
 /// Returns the name of the event in a delivery's payload.
 fn event_name(payload: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct EventName {
+    struct DeliveredEventName {
         name: String,
     }
-    serde_json::from_str::<EventName>(payload).ok().map(|named| named.name)
+    serde_json::from_str::<DeliveredEventName>(payload).ok().map(|named| named.name)
 }
 
 impl EventDeclaration {
@@ -324,8 +324,8 @@ impl EventDeclaration {
 }
 
 impl JobDeclaration {
-    fn manifest(&self) -> manifest::JobDeclaration {
-        manifest::JobDeclaration {
+    fn manifest(&self) -> manifest::JobKind {
+        manifest::JobKind {
             name: self.name.to_owned(),
             lane: self.lane.name().to_owned(),
             max_attempts: self.max_attempts,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::blobs::{Blobs, SharedBlobs};
 use crate::documents::{Document, Documents};
-use crate::extract::RequestContent;
+use crate::extract::HandlerInput;
 use crate::host::Handle;
 use crate::id::IdGenerator;
 use crate::job::{Event, Job, Progress};
@@ -185,7 +185,8 @@ impl Scope {
         self.host.settings_get(key)
     }
 
-    /// Returns cryptographically random bytes, at most 4096.
+    /// Returns this number of cryptographically random bytes. The host aborts a call that requests
+    /// more than 4096 at a time.
     #[must_use]
     pub fn random_bytes(&self, length: u32) -> Vec<u8> {
         self.host.crypto_random_bytes(length)
@@ -316,11 +317,7 @@ impl Deref for Ctx {
 
 impl Ctx {
     /// Splits a request into its context and the input of the handler's arguments.
-    pub(crate) fn new(
-        host: Handle,
-        request: Request,
-        path: &'static str,
-    ) -> (Self, RequestContent) {
+    pub(crate) fn new(host: Handle, request: Request, path: &'static str) -> (Self, HandlerInput) {
         let ctx = Self {
             scope: Scope::new(host, &request.call),
             user: uuid(&request.actor.user),
@@ -330,7 +327,7 @@ impl Ctx {
             base_url: request.base_url,
         };
         let Request { parameters, body, link, .. } = request;
-        (ctx, RequestContent { path, parameters, body, link })
+        (ctx, HandlerInput { path, parameters, body, link })
     }
 
     /// Returns the id of the signed-in user.

@@ -14,7 +14,7 @@ use crate::wit::assurance::area::types::{Body as WitBody, Parameter, Part, Recei
 
 /// Content of a request that is not in the context. Each argument of the handler takes its part.
 #[derive(Debug)]
-pub struct RequestContent {
+pub struct HandlerInput {
     /// Path template of the request's route.
     pub path: &'static str,
     /// Parameters that the client sent, or that have a default.
@@ -31,7 +31,7 @@ pub trait FromRequest: Sized {
     ///
     /// # Errors
     /// A problem, if the value passes the JSON Schema but the type does not accept it.
-    fn from_request(ctx: &Ctx, input: &mut RequestContent) -> Result<Self, Problem>;
+    fn from_request(ctx: &Ctx, input: &mut HandlerInput) -> Result<Self, Problem>;
     /// Adds the parameters or the body of this argument to the manifest's route.
     fn describe(route: &mut Route);
 }
@@ -64,7 +64,7 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     })
 }
 
-fn json_body(input: &mut RequestContent) -> String {
+fn json_body(input: &mut HandlerInput) -> String {
     match std::mem::replace(&mut input.body, WitBody::None) {
         WitBody::Json(text) => text,
         other => panic!("the host gave {other:?} for a JSON body"),
@@ -76,7 +76,7 @@ fn json_body(input: &mut RequestContent) -> String {
 pub struct Body<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema> FromRequest for Body<T> {
-    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut HandlerInput) -> Result<Self, Problem> {
         parse(&json_body(input)).map(Self)
     }
 
@@ -96,7 +96,7 @@ pub struct Verbatim<T> {
 }
 
 impl<T: DeserializeOwned + JsonSchema> FromRequest for Verbatim<T> {
-    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut HandlerInput) -> Result<Self, Problem> {
         let text = json_body(input);
         Ok(Self { value: parse(&text)?, text })
     }
@@ -113,7 +113,7 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Verbatim<T> {
 pub struct Params<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema> FromRequest for Params<T> {
-    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut HandlerInput) -> Result<Self, Problem> {
         let mut object = String::from("{");
         for parameter in &input.parameters {
             let comma = if object.len() > 1 { "," } else { "" };
@@ -136,7 +136,7 @@ impl<T: DeserializeOwned + JsonSchema> FromRequest for Params<T> {
 pub struct Path<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema> FromRequest for Path<T> {
-    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut HandlerInput) -> Result<Self, Problem> {
         let given = manifest::path_parameters(input.path)
             .find_map(|name| input.parameters.iter().find(|parameter| parameter.name == name));
         let Some(parameter) = given else { panic!("the host gave no path parameter") };
@@ -171,7 +171,7 @@ impl Form {
 }
 
 impl FromRequest for Form {
-    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut HandlerInput) -> Result<Self, Problem> {
         match std::mem::replace(&mut input.body, WitBody::None) {
             WitBody::Form(parts) => Ok(Self(parts)),
             other => panic!("the host gave {other:?} for a form"),
@@ -190,7 +190,7 @@ impl FromRequest for Form {
 pub struct Blob(pub ReceivedBlob);
 
 impl FromRequest for Blob {
-    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut HandlerInput) -> Result<Self, Problem> {
         match std::mem::replace(&mut input.body, WitBody::None) {
             WitBody::Blob(blob) => Ok(Self(blob)),
             other => panic!("the host gave {other:?} for a blob"),
@@ -208,7 +208,7 @@ impl FromRequest for Blob {
 pub struct LinkClaims<T>(pub T);
 
 impl<T: DeserializeOwned> FromRequest for LinkClaims<T> {
-    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut HandlerInput) -> Result<Self, Problem> {
         let Some(claims) = input.link.take() else { panic!("the host gave no link") };
         // An earlier version of the area may have signed claims without members that this type
         // requires. Such a link is treated as expired.

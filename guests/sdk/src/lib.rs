@@ -66,7 +66,7 @@ pub use blobs::{BlobError, BlobInfo, Blobs, SharedBlobs};
 pub use context::{Ctx, JobCtx, JobOptions, Level, Scope, Secrets};
 pub use documents::{AllDocuments, Document, DocumentError, Documents, Page, Query, Stored, Value};
 pub use extract::{
-    Blob, Body, Form, FromRequest, LinkClaims, Params, Path, RequestContent, Verbatim,
+    Blob, Body, Form, FromRequest, HandlerInput, LinkClaims, Params, Path, Verbatim,
 };
 pub use host::Handle;
 #[cfg(not(target_arch = "wasm32"))]

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use crate::context::Ctx;
-use crate::extract::{FromRequest, RequestContent};
+use crate::extract::{FromRequest, HandlerInput};
 use crate::problem::Problem;
 use crate::wit::assurance::area::manifest::{
     IntegerBounds, Parameter, ParameterPlace, ParameterType, Route, TextBounds,
@@ -25,7 +25,7 @@ pub struct Paging<const LIMIT: u32 = 50, const MAX_LIMIT: u32 = 100, const MAX_C
 impl<const LIMIT: u32, const MAX_LIMIT: u32, const MAX_CURSOR: u32> FromRequest
     for Paging<LIMIT, MAX_LIMIT, MAX_CURSOR>
 {
-    fn from_request(_: &Ctx, input: &mut RequestContent) -> Result<Self, Problem> {
+    fn from_request(_: &Ctx, input: &mut HandlerInput) -> Result<Self, Problem> {
         Ok(Self { limit: read(input, "limit")?.unwrap_or(LIMIT), cursor: read(input, "cursor")? })
     }
 
@@ -50,7 +50,7 @@ impl<const LIMIT: u32, const MAX_LIMIT: u32, const MAX_CURSOR: u32> FromRequest
     }
 }
 
-fn read<T: DeserializeOwned>(input: &RequestContent, name: &str) -> Result<Option<T>, Problem> {
+fn read<T: DeserializeOwned>(input: &HandlerInput, name: &str) -> Result<Option<T>, Problem> {
     let given = input.parameters.iter().find(|parameter| parameter.name == name);
     let read = given.map(|parameter| serde_json::from_str(&parameter.value));
     read.transpose().map_err(|error| Problem::validation(name, error.to_string()))
@@ -64,12 +64,13 @@ mod tests {
     use crate::testing::{FakeHost, Request};
     use crate::{Area, Result, get};
 
-    type Small = Paging<20, 50, 300>;
+    type SmallPaging = Paging<20, 50, 300>;
 
     fn area() -> Area {
-        let list =
-            |_: &Ctx, page: Small| Ok(vec![page.limit.to_string(), format!("{:?}", page.cursor)]);
-        let list: fn(&Ctx, Small) -> Result<Vec<String>> = list;
+        let list = |_: &Ctx, page: SmallPaging| {
+            Ok(vec![page.limit.to_string(), format!("{:?}", page.cursor)])
+        };
+        let list: fn(&Ctx, SmallPaging) -> Result<Vec<String>> = list;
         Area::new("lists", "1.0.0").route(get("list", "/v1/lists/{workspace_id}").handler(list))
     }
 

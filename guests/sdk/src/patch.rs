@@ -126,7 +126,7 @@ mod tests {
     use crate::schema;
 
     #[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-    struct Changes {
+    struct ExamplePatchBody {
         #[serde(default, skip_serializing_if = "Patch::is_absent")]
         #[schemars(length(max = 3))]
         text: Patch<String>,
@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[derive(Deserialize, JsonSchema)]
-    struct BodyWithDefault {
+    struct ExampleBodyWithDefault {
         #[serde(default)]
         #[schemars(length(max = 3))]
         text: Patch<String>,
     }
 
     #[derive(Deserialize)]
-    struct BodyWithoutDefault {
+    struct ExampleBodyWithoutDefault {
         #[serde(rename = "text")]
         _text: Patch<String>,
     }
@@ -152,28 +152,28 @@ mod tests {
         for text in
             [r#"{}"#, r#"{"text":null}"#, r#"{"text":"a","numbers":[18446744073709551615]}"#]
         {
-            let changes: Changes = serde_json::from_str(text).expect("a change");
+            let changes: ExamplePatchBody = serde_json::from_str(text).expect("a change");
             assert_eq!(serde_json::to_string(&changes).expect("JSON"), text);
         }
-        let wrong = serde_json::from_str::<Changes>(r#"{"numbers":["a"]}"#);
+        let wrong = serde_json::from_str::<ExamplePatchBody>(r#"{"numbers":["a"]}"#);
         assert!(wrong.expect_err("no number").to_string().contains("invalid type"));
     }
 
     #[test]
     fn a_member_without_a_default_is_not_read_as_null() {
-        let read = serde_json::from_str::<BodyWithoutDefault>("{}");
+        let read = serde_json::from_str::<ExampleBodyWithoutDefault>("{}");
         assert!(read.err().expect("an error").to_string().contains("missing field `text`"));
     }
 
     #[test]
     fn the_schema_is_that_of_an_optional_member() {
-        for text in [schema::body::<Changes>(), schema::body::<BodyWithDefault>()] {
+        for text in [schema::body::<ExamplePatchBody>(), schema::body::<ExampleBodyWithDefault>()] {
             let schema: Value = serde_json::from_str(&text).expect("a schema");
             assert_eq!(schema.get("required"), None, "{schema}");
             let member = json!({"type": ["string", "null"], "maxLength": 3});
             assert_eq!(schema["properties"]["text"], member);
         }
-        let received: BodyWithDefault = serde_json::from_str("{}").expect("a change");
+        let received: ExampleBodyWithDefault = serde_json::from_str("{}").expect("a change");
         assert!(received.text.is_absent());
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use crate::context::Ctx;
-use crate::extract::{FromRequest, RequestContent};
+use crate::extract::{FromRequest, HandlerInput};
 use crate::problem::Problem;
 use crate::reply::IntoReply;
 use crate::schema;
@@ -21,7 +21,7 @@ pub trait Handler<Arguments>: 'static {
     ///
     /// # Errors
     /// The problem that the client receives.
-    fn call(&self, ctx: &Ctx, input: RequestContent) -> Result<Reply, Problem>;
+    fn call(&self, ctx: &Ctx, input: HandlerInput) -> Result<Reply, Problem>;
     /// Adds the parameters, body and response of this handler to the manifest's route.
     fn describe(route: &mut wit::Route);
 }
@@ -35,7 +35,7 @@ macro_rules! handler {
             $($argument: FromRequest,)*
         {
             #[allow(unused_mut, unused_variables, non_snake_case, reason = "none to four of them")]
-            fn call(&self, ctx: &Ctx, mut input: RequestContent) -> Result<Reply, Problem> {
+            fn call(&self, ctx: &Ctx, mut input: HandlerInput) -> Result<Reply, Problem> {
                 $(let $argument = $argument::from_request(ctx, &mut input)?;)*
                 self(ctx, $($argument),*).map(R::into_reply)
             }
@@ -61,7 +61,7 @@ pub struct Route {
     pub(crate) call: BoxedHandler,
 }
 
-type BoxedHandler = Box<dyn Fn(&Ctx, RequestContent) -> Result<Reply, Problem>>;
+type BoxedHandler = Box<dyn Fn(&Ctx, HandlerInput) -> Result<Reply, Problem>>;
 
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[derive(Serialize, Deserialize, JsonSchema)]
-    struct Service {
+    struct ExampleService {
         name: String,
         owner: Option<String>,
         #[serde(default)]
@@ -110,18 +110,18 @@ mod tests {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
         content: Option<Value>,
-        links: Vec<Link>,
+        links: Vec<ExampleLink>,
     }
 
     #[derive(Serialize, Deserialize, JsonSchema)]
-    struct Link {
+    struct ExampleLink {
         url: String,
         title: Option<String>,
     }
 
     #[test]
     fn members_that_old_documents_may_lack_have_a_default() {
-        let schema: Value = serde_json::from_str(&stored::<Service>()).expect("JSON");
+        let schema: Value = serde_json::from_str(&stored::<ExampleService>()).expect("JSON");
         let members = &schema["properties"];
         let default = |name: &str| members[name].get("default").cloned();
         assert_eq!(default("name"), None);

@@ -56,13 +56,16 @@ mod tests {
     fn a_variant_has_the_name_that_serde_writes() {
         #[derive(Serialize)]
         #[serde(rename_all = "snake_case")]
-        enum Stage {
+        enum ExampleStage {
             InReview,
             #[serde(rename = "24h")]
             Day,
         }
 
-        assert_eq!([Stage::InReview, Stage::Day].map(|stage| name(&stage)), ["in_review", "24h"]);
+        assert_eq!(
+            [ExampleStage::InReview, ExampleStage::Day].map(|stage| name(&stage)),
+            ["in_review", "24h"]
+        );
     }
 
     #[test]

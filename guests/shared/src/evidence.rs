@@ -87,7 +87,10 @@ pub trait EvidenceConsumer: Sized + 'static {
             let id = accepted.envelope_id;
             let later =
                 JobOptions { at: None, resource: Some(id), dedupe_key: Some(id.to_string()) };
-            ctx.enqueue_with(&ImportRecordsJob::<Self>::of(RecordSelector::Envelope(id)), later);
+            ctx.enqueue_with(
+                &ImportRecordsJob::<Self>::of(EnvelopeOrContentDigest::Envelope(id)),
+                later,
+            );
         }
         Ok(Outcome::Done)
     }
@@ -104,7 +107,10 @@ pub trait EvidenceConsumer: Sized + 'static {
         if records.one_of("kind", Self::RECORD_KINDS.iter().copied()).first()?.is_some() {
             let dedupe_key = Some(digest.clone());
             let later = JobOptions { at: None, resource: ready.upload_id, dedupe_key };
-            ctx.enqueue_with(&ImportRecordsJob::<Self>::of(RecordSelector::Content(digest)), later);
+            ctx.enqueue_with(
+                &ImportRecordsJob::<Self>::of(EnvelopeOrContentDigest::Content(digest)),
+                later,
+            );
         }
         Ok(Outcome::Done)
     }
@@ -117,8 +123,8 @@ pub trait EvidenceConsumer: Sized + 'static {
     fn run(ctx: &JobCtx, job: ImportRecordsJob<Self>) -> JobResult<ImportRecordsJob<Self>> {
         let records = ctx.documents::<EvidenceRecord>().query();
         let records = match &job.of {
-            RecordSelector::Envelope(id) => records.equals("envelope_id", *id),
-            RecordSelector::Content(digest) => records.equals("content_sha256", digest),
+            EnvelopeOrContentDigest::Envelope(id) => records.equals("envelope_id", *id),
+            EnvelopeOrContentDigest::Content(digest) => records.equals("content_sha256", digest),
         };
         let records = records.one_of("kind", Self::RECORD_KINDS.iter().copied());
         let records = records.ascending("observed_at").limit(Self::STEP);
@@ -141,16 +147,17 @@ pub trait EvidenceConsumer: Sized + 'static {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct ImportRecordsJob<C> {
-    of: RecordSelector,
+    of: EnvelopeOrContentDigest,
     cursor: Option<String>,
     #[serde(skip)]
     consumer: PhantomData<fn() -> C>,
 }
 
-/// Which evidence records a job imports.
+/// Which evidence records a job imports, out of those whose kind is in
+/// [`RECORD_KINDS`](EvidenceConsumer::RECORD_KINDS).
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum RecordSelector {
+enum EnvelopeOrContentDigest {
     /// The job imports the records of the envelope with this id.
     Envelope(Uuid),
     /// The job imports the records whose content has this digest.
@@ -158,7 +165,7 @@ enum RecordSelector {
 }
 
 impl<C> ImportRecordsJob<C> {
-    fn of(records: RecordSelector) -> Self {
+    fn of(records: EnvelopeOrContentDigest) -> Self {
         Self { of: records, cursor: None, consumer: PhantomData }
     }
 }

@@ -54,7 +54,7 @@ impl UploadReady {
 
 /// Content of a ready upload, parsed or too large.
 #[derive(Clone, Debug)]
-pub enum UploadContent<T> {
+pub enum UploadParseResult<T> {
     /// The value that the parser made of the content.
     Parsed(T),
     /// The content exceeds 1 MiB and was not read.
@@ -70,7 +70,7 @@ pub fn contents<'a, T>(
     scope: &Scope,
     digests: impl Iterator<Item = &'a str>,
     parse: impl Fn(&str) -> T,
-) -> Result<BTreeMap<String, UploadContent<T>>, JobError> {
+) -> Result<BTreeMap<String, UploadParseResult<T>>, JobError> {
     let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
     let mut contents = BTreeMap::new();
     for upload in ready.one_of("content_sha256", digests).limit(1000).list()? {
@@ -90,7 +90,7 @@ fn content<T>(
     scope: &Scope,
     upload: &Stored<Upload>,
     parse: impl Fn(&str) -> T,
-) -> Result<Option<UploadContent<T>>, JobError> {
+) -> Result<Option<UploadParseResult<T>>, JobError> {
     let Some(blob) = &upload.blob else { return Ok(None) };
     // Large content is stored packed: its blob can be small.
     let read = match upload.content_bytes {
@@ -98,7 +98,9 @@ fn content<T>(
         _ => scope.shared_blobs("uploads").read_all(blob, MAX_CONTENT_BYTES),
     };
     match read {
-        Ok(content) => Ok(Some(UploadContent::Parsed(parse(&String::from_utf8_lossy(&content))))),
+        Ok(content) => {
+            Ok(Some(UploadParseResult::Parsed(parse(&String::from_utf8_lossy(&content)))))
+        }
         Err(BlobError::Unavailable) => {
             Err(JobError::Retry("the blob store is unavailable".to_owned()))
         }
@@ -108,7 +110,7 @@ fn content<T>(
                 scope,
                 "upload {id} exceeds {MAX_CONTENT_BYTES} bytes; evidence that names it is not read"
             );
-            Ok(Some(UploadContent::TooLarge))
+            Ok(Some(UploadParseResult::TooLarge))
         }
         Err(_) => Ok(None),
     }

@@ -29,7 +29,7 @@ pub(crate) struct NewSupportCase {
     description: String,
 }
 
-/// A support case.
+/// A support case, as the API returns it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct SupportCase {
     category: triage::Category,
@@ -49,11 +49,11 @@ pub(crate) struct SupportCase {
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Status {
-    /// The case waits for a response.
+    /// The case waits for a response: it has no note yet, or the latest is by its author.
     Open,
-    /// A user other than the author added a note.
+    /// The latest note is by a user other than the case's author.
     Answered,
-    /// The case was closed.
+    /// The case was closed; a new note opens it again.
     Closed,
 }
 

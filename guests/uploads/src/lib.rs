@@ -47,12 +47,7 @@ pub fn area() -> Area {
         .event::<UploadReady>("The content of an upload was accepted and can be read")
         .event::<UploadRejected>("The content of an upload was refused")
         .job::<CheckUploadJob>(Lane::Ingest, PROCESS_ATTEMPTS, 120_000, process::run)
-        .job::<ExpireUploadJob>(
-            Lane::Maintenance,
-            expire::EXPIRY_ATTEMPTS,
-            10_000,
-            expire::run,
-        )
+        .job::<ExpireUploadJob>(Lane::Maintenance, expire::EXPIRY_ATTEMPTS, 10_000, expire::run)
         .on(JobCancelled::NAME, expire::job_cancelled);
     routes(area)
 }

@@ -118,26 +118,26 @@ fn validate(ctx: &JobCtx, mut upload: Stored<Upload>, received: &str) -> JobResu
             ctx.documents().replace(&mut upload)?;
             Ok(Outcome::Done)
         }
-        Err(RejectionReason::Refused(refusal)) => reject(ctx, upload, refusal),
-        Err(RejectionReason::Blobs(error)) => Err(JobError::Retry(format!("blobs: {error:?}"))),
+        Err(ContentCheckError::Refused(refusal)) => reject(ctx, upload, refusal),
+        Err(ContentCheckError::Blobs(error)) => Err(JobError::Retry(format!("blobs: {error:?}"))),
     }
 }
 
 /// Reason why the content was not accepted.
-enum RejectionReason {
+enum ContentCheckError {
     /// The content is invalid and is refused.
     Refused(Refusal),
-    /// The blob store is unavailable; the job is retried.
+    /// The blob store returned an error; the job is retried.
     Blobs(BlobError),
 }
 
-impl From<BlobError> for RejectionReason {
+impl From<BlobError> for ContentCheckError {
     fn from(error: BlobError) -> Self {
         Self::Blobs(error)
     }
 }
 
-impl From<Refusal> for RejectionReason {
+impl From<Refusal> for ContentCheckError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
@@ -155,7 +155,7 @@ fn content(
     ctx: &JobCtx,
     upload: &Stored<Upload>,
     received: &str,
-) -> Result<AcceptedContent, RejectionReason> {
+) -> Result<AcceptedContent, ContentCheckError> {
     let sent = ctx.blobs().read_all(received, MAX_BYTES)?;
     let for_audit = upload.purpose == name(&Purpose::Audit);
     match unpack::unpack(sent)? {

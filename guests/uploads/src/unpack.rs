@@ -14,7 +14,7 @@ const RATIO_COUNTS_FROM: u64 = 1 << 20;
 
 /// Uploaded content after unpacking, or as sent if it is large.
 pub(crate) enum UnpackedContent {
-    /// The content was unpacked and is in memory.
+    /// The whole unpacked content; equal to the content as sent if that was not packed.
     Whole {
         content: Vec<u8>,
         was_packed: bool,

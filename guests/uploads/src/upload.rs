@@ -31,7 +31,7 @@ pub(crate) enum Stage {
     Validating,
     /// The content was accepted; other areas may read it.
     Ready,
-    /// The content was refused; see `validation_error_code`.
+    /// The content was refused or could not be checked; see `validation_error_code`.
     Rejected,
     /// The client did not send and complete the content in time.
     Expired,
@@ -63,7 +63,7 @@ impl Stage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MalwareStatus {
-    /// The content was not scanned.
+    /// The content has not been scanned, or the scan failed.
     Pending,
     /// The scanner found no malware.
     Clean,

@@ -192,14 +192,14 @@ fn match_later(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
 }
 
 /// Stored deliveries to one webhook, by id of the delivery.
-type KnownDeliveries = BTreeMap<Uuid, Stored<StoredDelivery>>;
+type StoredDeliveriesById = BTreeMap<Uuid, Stored<StoredDelivery>>;
 
 /// Returns the stored deliveries of these events to one webhook, by id.
 fn known(
     ctx: &JobCtx,
     events: &[EventDelivery],
     webhook: Uuid,
-) -> Result<KnownDeliveries, JobError> {
+) -> Result<StoredDeliveriesById, JobError> {
     let ids = events.iter().map(|event| delivery_id(event.id, webhook));
     let known = ctx.documents::<StoredDelivery>().get_many(ids)?;
     Ok(known.into_iter().map(|delivery| (delivery.uuid(), delivery)).collect())
@@ -211,7 +211,7 @@ fn known_or_new(
     ctx: &JobCtx,
     webhook: &Stored<Subscription>,
     events: &[EventDelivery],
-    known: &mut KnownDeliveries,
+    known: &mut StoredDeliveriesById,
 ) -> Vec<Option<Stored<StoredDelivery>>> {
     let delivery = |event: &EventDelivery| {
         let created = || webhook.was_active(event.occurred_at).then(|| new(ctx, event, webhook));

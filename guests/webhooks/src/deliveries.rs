@@ -22,7 +22,7 @@ pub(crate) enum DeliveryStatus {
     Pending,
     /// The receiver accepted the delivery with a 2xx response.
     Succeeded,
-    /// The delivery failed; the service makes no further attempts.
+    /// The delivery failed; the service makes no further attempt unless a user sends it again.
     Failed,
 }
 

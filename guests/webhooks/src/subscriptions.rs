@@ -104,7 +104,7 @@ struct InactivePeriod {
 pub(crate) enum DisabledReason {
     /// The receiver responded with 410 Gone.
     Gone,
-    /// The receiver accepted no delivery for 120 hours.
+    /// All attempts to deliver to the receiver failed for 120 hours.
     Failing,
     /// An admin disabled the webhook.
     ByRequest,

@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use tokio::sync::Semaphore;
 
-use super::meter::RequestMetrics;
+use super::meter::OperationRequestDurations;
 use super::schema::CompiledSchema;
 use super::{checks, cost, schema};
-use assurance_core::access::StorageAccessPattern;
+use assurance_core::access::TransactionProfile;
 use assurance_core::config::{Config, ManifestLimits};
 use assurance_core::domain::manifest::{BodyKind, FormPart, Manifest, Route};
 
@@ -79,9 +79,9 @@ pub struct CompiledRoute {
     /// Largest request body that the route accepts, after decompression, in bytes.
     pub max_body_bytes: u64,
     /// Transaction profile of the route's earlier calls.
-    pub access_pattern: Arc<StorageAccessPattern>,
-    /// Request metrics of the route's operation.
-    pub meter: Arc<RequestMetrics>,
+    pub transaction_profile: Arc<TransactionProfile>,
+    /// Durations of requests to the route's operation, exported as metrics.
+    pub meter: Arc<OperationRequestDurations>,
 }
 
 impl CompiledRoute {
@@ -179,8 +179,8 @@ fn compile_route(
         response: compiled(response_schema, "response")?,
         deadline: deadline(route, limits),
         max_body_bytes: max_body_bytes(route, limits),
-        access_pattern: Arc::default(),
-        meter: Arc::new(RequestMetrics::new(area, &route.operation_id)),
+        transaction_profile: Arc::default(),
+        meter: Arc::new(OperationRequestDurations::new(area, &route.operation_id)),
         route: route.clone(),
     })
 }

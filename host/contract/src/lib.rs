@@ -18,7 +18,7 @@ mod walk;
 
 pub use checks::template_key;
 pub use contract::{CompiledRoute, ContractLimits, InvalidManifest, compile, depends_on_events};
-pub use meter::RequestMetrics;
+pub use meter::OperationRequestDurations;
 pub use openapi::{HostOperation, OpenApiDocument, OperationGroup, PublishedArea};
 pub use parameters::{canonical_uuid, decode};
 pub use schema::CompiledSchema;

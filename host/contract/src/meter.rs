@@ -7,13 +7,13 @@ use std::time::Duration;
 /// Request durations of one operation, by status class (2xx, 4xx, …), exported
 /// as metrics.
 #[derive(Debug)]
-pub struct RequestMetrics {
+pub struct OperationRequestDurations {
     area: String,
     operation: String,
     by_class: [OnceLock<metrics::Histogram>; 6],
 }
 
-impl RequestMetrics {
+impl OperationRequestDurations {
     /// Creates the request metrics of an area's operation; the host's own
     /// operations have the area `host`.
     #[must_use]

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 /// If a call reads or writes in another way, it runs again with a stronger
 /// isolation. All later calls of the route start with that isolation.
 #[derive(Debug, Default)]
-pub struct StorageAccessPattern {
+pub struct TransactionProfile {
     needs_snapshot: AtomicBool,
     needs_transaction: AtomicBool,
     score: AtomicU32,
@@ -37,13 +37,13 @@ const MAX_SCORE: u32 = 64;
 
 /// Transaction profile of each job kind of an area.
 #[derive(Clone, Debug, Default)]
-pub struct StorageAccessPatterns(Arc<Mutex<BTreeMap<String, Arc<StorageAccessPattern>>>>);
+pub struct JobTransactionProfiles(Arc<Mutex<BTreeMap<String, Arc<TransactionProfile>>>>);
 
-impl StorageAccessPatterns {
+impl JobTransactionProfiles {
     /// Returns the transaction profile of a job kind; creates it if it is
     /// missing.
     #[must_use]
-    pub fn of(&self, kind: &str) -> Arc<StorageAccessPattern> {
+    pub fn of(&self, kind: &str) -> Arc<TransactionProfile> {
         let mut patterns = self.0.lock();
         match patterns.get(kind) {
             Some(pattern) => Arc::clone(pattern),
@@ -52,7 +52,7 @@ impl StorageAccessPatterns {
     }
 }
 
-impl StorageAccessPattern {
+impl TransactionProfile {
     /// Returns whether calls of this route or job kind read more than once and
     /// so need a snapshot.
     pub fn needs_snapshot(&self) -> bool {
@@ -73,7 +73,7 @@ impl StorageAccessPattern {
     }
 
     /// Records that a writing call made a query that only a serializable
-    /// transaction can protect; see [`StorageAccessPattern::needs_transaction`].
+    /// transaction can protect; see [`TransactionProfile::needs_transaction`].
     pub fn note_query(&self) {
         self.needs_transaction.store(true, Ordering::Relaxed);
     }

@@ -106,10 +106,10 @@ pub struct AreaLogs {
 /// The latest log lines and faults of one area on this node.
 pub struct AreaLog {
     clock: Clock,
-    kept: Mutex<RetainedEntries>,
+    kept: Mutex<AreaLogState>,
 }
 
-struct RetainedEntries {
+struct AreaLogState {
     newest: i64,
     lines: BoundedLog<LogLine>,
     faults: BoundedLog<CallFault>,
@@ -147,7 +147,7 @@ impl AreaLogs {
 
 impl AreaLog {
     fn new(clock: Clock) -> Self {
-        let kept = RetainedEntries {
+        let kept = AreaLogState {
             newest: 0,
             lines: BoundedLog::new(LINES),
             faults: BoundedLog::new(FAULTS),
@@ -219,7 +219,7 @@ impl AreaLogPage {
     }
 }
 
-impl RetainedEntries {
+impl AreaLogState {
     /// Creates a log entry. Its id is the time in microseconds, or the last id
     /// plus one, so a client that continues after a restart misses nothing.
     fn entry<T>(

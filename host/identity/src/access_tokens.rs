@@ -80,7 +80,7 @@ pub enum CreateAccessTokenError {
     /// disabled.
     #[error("the person is not a member of the workspace, or is disabled")]
     NotAMember,
-    /// The database is unavailable.
+    /// An error of the store, such as an unavailable database.
     #[error(transparent)]
     Store(#[from] store::Error),
 }

@@ -20,7 +20,7 @@ use assurance_store::{self as store, TransactionAccess, sign_in_failures, sign_i
 
 /// Origin of a sign-in attempt: the client's address and device.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct AttemptSource<'a> {
+pub(super) struct ClientAddressAndDevice<'a> {
     /// The client's address; `None` for a code from a signed-in person.
     pub(super) address: Option<IpAddr>,
     /// Value of the client's device cookie; `None` if the client sent none.
@@ -29,24 +29,24 @@ pub(super) struct AttemptSource<'a> {
 
 /// A sign-in attempt with the failure counters in which it is counted.
 #[derive(Clone, Debug)]
-pub(super) struct AttemptCounters {
+pub(super) struct CountedSignInAttempt {
     account: String,
     /// Time of the sign-in attempt.
     at: Timestamp,
     /// Counts the account's consecutive failures from this device or network,
     /// or with codes of the signed-in person.
-    here: AttemptCounter,
+    here: FailureCounterIncrement,
     /// Counts failures from the client's address, of any account; `None` for a
     /// known device, or for a code from a signed-in person.
-    address: Option<AttemptCounter>,
+    address: Option<FailureCounterIncrement>,
     /// Counts the account's failures per day from devices and networks that it
     /// has not used before; `None` if it has used this one.
-    elsewhere: Option<AttemptCounter>,
+    elsewhere: Option<FailureCounterIncrement>,
 }
 
 /// One failure counter in which a sign-in attempt is counted.
 #[derive(Clone, Debug)]
-struct AttemptCounter {
+struct FailureCounterIncrement {
     subject: String,
     /// Time of the last failure (`last_at`) to which the counter is set back
     /// when the attempt is withdrawn.
@@ -69,9 +69,9 @@ impl IdentityService {
     pub(super) async fn begin_attempt(
         &self,
         email: &str,
-        source: AttemptSource<'_>,
+        source: ClientAddressAndDevice<'_>,
         now: Timestamp,
-    ) -> Result<AttemptCounters, AttemptRefusal> {
+    ) -> Result<CountedSignInAttempt, AttemptRefusal> {
         let settings = &self.0.settings.sign_in;
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let mut attempt = self.attempt(&mut tx, email, source, now).await?;
@@ -96,12 +96,12 @@ impl IdentityService {
         &self,
         connection: &mut Connection,
         email: &str,
-        source: AttemptSource<'_>,
+        source: ClientAddressAndDevice<'_>,
         now: Timestamp,
-    ) -> Result<AttemptCounters, store::Error> {
+    ) -> Result<CountedSignInAttempt, store::Error> {
         let account = self.account(email);
-        let counter = |subject: String| AttemptCounter { subject, former: now };
-        let attempt = |place: &str, address: Option<IpAddr>, known: bool| AttemptCounters {
+        let counter = |subject: String| FailureCounterIncrement { subject, former: now };
+        let attempt = |place: &str, address: Option<IpAddr>, known: bool| CountedSignInAttempt {
             here: counter(format!("{account} {place}")),
             address: address.map(|address| counter(format!("address {}", subscriber(address)))),
             elsewhere: (!known).then(|| counter(format!("{account} elsewhere"))),
@@ -125,10 +125,12 @@ impl IdentityService {
     pub(super) async fn withdraw(
         &self,
         connection: &mut Connection,
-        attempt: &AttemptCounters,
+        attempt: &CountedSignInAttempt,
     ) -> Result<(), store::Error> {
-        let AttemptCounters { at, here, address, elsewhere, .. } = attempt;
-        for AttemptCounter { subject, former } in address.iter().chain([here]).chain(elsewhere) {
+        let CountedSignInAttempt { at, here, address, elsewhere, .. } = attempt;
+        for FailureCounterIncrement { subject, former } in
+            address.iter().chain([here]).chain(elsewhere)
+        {
             sign_in_failures::take_back(connection, subject, *at, *former).await?;
         }
         Ok(())
@@ -136,7 +138,10 @@ impl IdentityService {
 
     /// Withdraws a sign-in attempt that ends without a session from the failure
     /// counters, in a transaction of its own.
-    pub(super) async fn withdraw_now(&self, attempt: &AttemptCounters) -> Result<(), store::Error> {
+    pub(super) async fn withdraw_now(
+        &self,
+        attempt: &CountedSignInAttempt,
+    ) -> Result<(), store::Error> {
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         self.withdraw(&mut tx, attempt).await?;
         tx.commit().await
@@ -149,8 +154,8 @@ impl IdentityService {
     pub(super) async fn succeed(
         &self,
         connection: &mut Connection,
-        attempt: &AttemptCounters,
-        source: AttemptSource<'_>,
+        attempt: &CountedSignInAttempt,
+        source: ClientAddressAndDevice<'_>,
     ) -> Result<String, store::Error> {
         self.withdraw(connection, attempt).await?;
         sign_in_failures::forget(connection, &attempt.here.subject).await?;
@@ -207,7 +212,7 @@ const MOST_PLACES: u32 = 20;
 
 async fn count(
     connection: &mut Connection,
-    counter: &mut AttemptCounter,
+    counter: &mut FailureCounterIncrement,
     free: u32,
     settings: &SignInConfig,
     now: Timestamp,

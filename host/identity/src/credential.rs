@@ -1,21 +1,21 @@
 //! The credential of a request (a session or an access token) and its rights in
 //! a workspace.
 
-use super::{IdentityService, Principal, TokenPrincipal};
+use super::{IdentityService, SessionPrincipal, TokenPrincipal};
 use assurance_core::domain::id::{AccessTokenId, SessionId, WorkspaceId};
 use assurance_core::domain::people::{Membership, User};
 use assurance_store as store;
 
 /// Valid session or access token of a request, with its user. Cheap to clone.
 #[derive(Clone, Debug)]
-pub enum Credential {
+pub enum AuthenticatedCredential {
     /// A session, from the session cookie.
-    Session(Principal),
+    Session(SessionPrincipal),
     /// An access token, from `Authorization: Bearer`.
     Token(TokenPrincipal),
 }
 
-impl Credential {
+impl AuthenticatedCredential {
     /// Returns the acting user; for an access token, its maker.
     #[must_use]
     pub fn user(&self) -> &User {
@@ -27,7 +27,7 @@ impl Credential {
 
     /// Returns the session with its person; `None` for an access token.
     #[must_use]
-    pub fn session(&self) -> Option<&Principal> {
+    pub fn session(&self) -> Option<&SessionPrincipal> {
         match self {
             Self::Session(principal) => Some(principal),
             Self::Token(_) => None,
@@ -60,10 +60,10 @@ impl IdentityService {
     /// The database is unavailable.
     pub async fn membership_by(
         &self,
-        credential: &Credential,
+        credential: &AuthenticatedCredential,
         workspace: WorkspaceId,
     ) -> Result<Option<Membership>, store::Error> {
-        let Credential::Token(TokenPrincipal { token, .. }) = credential else {
+        let AuthenticatedCredential::Token(TokenPrincipal { token, .. }) = credential else {
             return self.membership(credential.user().id, workspace).await;
         };
         if token.workspace != workspace {

@@ -7,7 +7,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-use super::{IdentityService, Principal};
+use super::{IdentityService, SessionPrincipal};
 use assurance_core::domain::id::SessionId;
 
 const RANDOM_BYTES: usize = 16;
@@ -17,13 +17,13 @@ impl IdentityService {
     /// Returns a new CSRF token for this session's writes; earlier ones stay
     /// valid.
     #[must_use]
-    pub fn csrf_token(&self, principal: &Principal) -> String {
+    pub fn csrf_token(&self, principal: &SessionPrincipal) -> String {
         token(&self.0.csrf_key, principal.session.id)
     }
 
     /// Returns whether this CSRF token was created for this session.
     #[must_use]
-    pub fn csrf_valid(&self, principal: &Principal, token: &str) -> bool {
+    pub fn csrf_valid(&self, principal: &SessionPrincipal, token: &str) -> bool {
         valid(&self.0.csrf_key, principal.session.id, token)
     }
 }

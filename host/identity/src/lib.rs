@@ -47,12 +47,12 @@ use assurance_store::{self as store, Store};
 pub use access_tokens::{
     CreateAccessTokenError, IssuedAccessToken, NewAccessToken, TokenPrincipal,
 };
-pub use credential::Credential;
+pub use credential::AuthenticatedCredential;
 pub use email_token::vouch;
 pub use members::RemoveMemberError;
 pub use mfa::{FactorConfirmationResult, TotpEnrollment};
 pub use new_password::{ChangePasswordError, PasswordChange};
-pub use people::{NewUser, PeopleError, Registration, is_email, normalize_email, slug_of};
+pub use people::{NewUser, PeopleError, RegistrationRequest, is_email, normalize_email, slug_of};
 pub use second_factor::CodeError;
 pub use sign_in::{SignInAttempt, SignInError};
 
@@ -92,7 +92,7 @@ impl From<&Config> for Settings {
 /// The principal of a request with a session: the signed-in person and the
 /// session. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Principal {
+pub struct SessionPrincipal {
     /// The signed-in person.
     pub user: Arc<User>,
     /// Session of the request, without its secret.
@@ -107,10 +107,10 @@ pub struct NewSession {
     /// New value of the client's device cookie, which makes this device known;
     /// `None` unless the person signed in with a password.
     pub device: Option<String>,
-    /// CSRF token for the session's first write.
+    /// CSRF token for writes in this session.
     pub csrf_token: String,
     /// The signed-in person, with the new session.
-    pub principal: Principal,
+    pub principal: SessionPrincipal,
 }
 
 impl std::fmt::Debug for NewSession {
@@ -138,15 +138,17 @@ pub struct AccountSecurityStatus {
 pub struct SessionItem {
     /// Id, used to revoke the session.
     pub id: SessionId,
-    /// Time at which the person signed in.
+    /// Time at which the session was created.
     pub created_at: Timestamp,
     /// Time of the session's last use, to the minute.
     pub last_seen_at: Timestamp,
     /// Time at which the session ends if it is not used again.
     pub expires_at: Timestamp,
-    /// IP address of the sign-in request.
+    /// IP address of the sign-in request; `None` if an operator created the
+    /// session.
     pub ip: Option<String>,
-    /// `User-Agent` of the sign-in request.
+    /// `User-Agent` of the sign-in request, or the label of a session that an
+    /// operator created.
     pub user_agent: Option<String>,
     /// Whether this is the session of the current request.
     pub current: bool,
@@ -167,7 +169,7 @@ struct Inner {
     /// Key of the hash under which sign-in attempts on an email address are
     /// counted.
     attempts_key: [u8; 32],
-    sessions: ExpiringCache<TokenHash, Principal>,
+    sessions: ExpiringCache<TokenHash, SessionPrincipal>,
     tokens: ExpiringCache<TokenHash, TokenPrincipal>,
     /// Hashes of sessions and access tokens that were authenticated on this
     /// node within [`RECOGNISED_MS`]; kept after their end.

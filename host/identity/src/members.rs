@@ -25,7 +25,7 @@ pub enum RemoveMemberError {
     /// The workspace has no other owner who can sign in.
     #[error("the person is the last owner of the workspace; make another member an owner first")]
     LastOwner,
-    /// The database is unavailable.
+    /// An error of the store, such as an unavailable database.
     #[error(transparent)]
     Store(#[from] store::Error),
 }

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use super::second_factor::CodeError;
 use super::sessions::SessionOrigin;
-use super::{IdentityService, NewSession, Principal, recovery, totp};
+use super::{IdentityService, NewSession, SessionPrincipal, recovery, totp};
 use assurance_core::domain::sealed::authenticator_place;
 use assurance_store::{self as store, TransactionAccess, mfa, sessions};
 
@@ -38,7 +38,10 @@ impl IdentityService {
     ///
     /// # Errors
     /// [`CodeError::AlreadyEnabled`], or the database is unavailable.
-    pub async fn enroll_totp(&self, principal: &Principal) -> Result<TotpEnrollment, CodeError> {
+    pub async fn enroll_totp(
+        &self,
+        principal: &SessionPrincipal,
+    ) -> Result<TotpEnrollment, CodeError> {
         let user = &principal.user;
         let secret = totp::new_secret();
         let sealed = self.0.keys.seal(&authenticator_place(user.id), &*secret);
@@ -59,7 +62,7 @@ impl IdentityService {
     /// [`CodeError::AlreadyEnabled`], or the database is unavailable.
     pub async fn confirm_totp(
         &self,
-        principal: &Principal,
+        principal: &SessionPrincipal,
         code: &str,
     ) -> Result<FactorConfirmationResult, CodeError> {
         let now = self.0.clock.now();
@@ -103,7 +106,7 @@ impl IdentityService {
     /// The code is refused, or the database is unavailable; see [`CodeError`].
     pub async fn renew_recovery_codes(
         &self,
-        principal: &Principal,
+        principal: &SessionPrincipal,
         code: &str,
     ) -> Result<Vec<String>, CodeError> {
         self.take_code_of(principal, code).await?;
@@ -124,7 +127,11 @@ impl IdentityService {
     ///
     /// # Errors
     /// The code is refused, or the database is unavailable; see [`CodeError`].
-    pub async fn disable_totp(&self, principal: &Principal, code: &str) -> Result<(), CodeError> {
+    pub async fn disable_totp(
+        &self,
+        principal: &SessionPrincipal,
+        code: &str,
+    ) -> Result<(), CodeError> {
         self.take_code_of(principal, code).await?;
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         mfa::remove(&mut tx, principal.user.id).await?;
@@ -139,14 +146,14 @@ impl IdentityService {
     /// Returns whether the session began recently enough to change the second
     /// factor or other credentials without another sign-in.
     #[must_use]
-    pub fn is_recent(&self, principal: &Principal) -> bool {
+    pub fn is_recent(&self, principal: &SessionPrincipal) -> bool {
         let recent_ms = i64::from(self.0.settings.sign_in.recent_minutes) * 60_000;
         self.0.clock.now().ms_since(principal.session.created_at) < recent_ms
     }
 }
 
 /// Logs a change of the second factor.
-fn factor_changed(principal: &Principal, event: &str) {
+fn factor_changed(principal: &SessionPrincipal, event: &str) {
     tracing::info!(
         target: "security",
         event,
@@ -157,6 +164,6 @@ fn factor_changed(principal: &Principal, event: &str) {
     );
 }
 
-fn hashes(principal: &Principal, codes: &[String]) -> Vec<mfa::RecoveryCodeHash> {
+fn hashes(principal: &SessionPrincipal, codes: &[String]) -> Vec<mfa::RecoveryCodeHash> {
     codes.iter().map(|code| recovery::hash(principal.user.id, code)).collect()
 }

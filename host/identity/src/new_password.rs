@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use tracing::Instrument as _;
 
-use super::attempts::{AttemptCounters, AttemptSource};
+use super::attempts::{ClientAddressAndDevice, CountedSignInAttempt};
 use super::sign_in::SignInError;
-use super::{IdentityService, PeopleError, Principal};
+use super::{IdentityService, PeopleError, SessionPrincipal};
 use assurance_store::{self as store, TransactionAccess, sessions, users};
 
 /// Request of a signed-in person to change the own password.
@@ -47,7 +47,7 @@ impl IdentityService {
     /// The password was not changed; [`ChangePasswordError`] has the reason.
     pub async fn change_password(
         &self,
-        principal: &Principal,
+        principal: &SessionPrincipal,
         change: PasswordChange,
     ) -> Result<(), ChangePasswordError> {
         let (service, principal) = (self.clone(), principal.clone());
@@ -57,7 +57,7 @@ impl IdentityService {
 
     async fn change_and_log(
         &self,
-        principal: &Principal,
+        principal: &SessionPrincipal,
         change: PasswordChange,
     ) -> Result<(), ChangePasswordError> {
         let address = change.ip.map(|ip| ip.to_string());
@@ -87,11 +87,11 @@ impl IdentityService {
 
     async fn replace_password(
         &self,
-        principal: &Principal,
+        principal: &SessionPrincipal,
         change: PasswordChange,
     ) -> Result<(), ChangePasswordError> {
         self.check_new(&change.new)?;
-        let source = AttemptSource { address: change.ip, device: None };
+        let source = ClientAddressAndDevice { address: change.ip, device: None };
         let now = self.0.clock.now();
         let attempt = self.begin_attempt(&principal.user.email, source, now).await;
         let attempt = attempt.map_err(SignInError::from)?;
@@ -106,9 +106,9 @@ impl IdentityService {
 
     async fn replace_counted(
         &self,
-        principal: &Principal,
+        principal: &SessionPrincipal,
         change: &PasswordChange,
-        attempt: &AttemptCounters,
+        attempt: &CountedSignInAttempt,
     ) -> Result<(), ChangePasswordError> {
         let (user, email) = (principal.user.id, &principal.user.email);
         let proof = self.check_password(email, &change.current).await?;

@@ -34,7 +34,7 @@ pub struct NewUser {
 
 /// Request for a new account whose email address a voucher proves.
 #[derive(Clone)]
-pub struct Registration {
+pub struct RegistrationRequest {
     /// Voucher that proves the email address; see [`vouch`](super::vouch).
     pub voucher: String,
     /// Display name, 1 to 120 characters.
@@ -102,7 +102,7 @@ pub enum PeopleError {
     /// Hashing failed, or too many hashes are waiting.
     #[error("the password could not be hashed: {0}")]
     Hash(String),
-    /// The database is unavailable.
+    /// An error of the store, such as an unavailable database.
     #[error(transparent)]
     Store(#[from] store::Error),
 }
@@ -130,7 +130,10 @@ impl IdentityService {
     /// # Errors
     /// [`PeopleError::InvalidVoucher`], or an error that names the refused
     /// member of the request.
-    pub async fn register(&self, registration: Registration) -> Result<NewSession, PeopleError> {
+    pub async fn register(
+        &self,
+        registration: RegistrationRequest,
+    ) -> Result<NewSession, PeopleError> {
         let now = self.0.clock.now();
         let email = email_token::address(&self.0.keys, &registration.voucher, now);
         let (user, hash) = self

@@ -5,8 +5,8 @@
 use tokio::task::JoinError;
 use tracing::Instrument as _;
 
-use super::attempts::{AttemptRefusal, AttemptSource};
-use super::{IdentityService, Principal, recovery, totp};
+use super::attempts::{AttemptRefusal, ClientAddressAndDevice};
+use super::{IdentityService, SessionPrincipal, recovery, totp};
 use assurance_core::domain::id::UserId;
 use assurance_core::domain::sealed::authenticator_place;
 use assurance_core::domain::time::Timestamp;
@@ -37,7 +37,7 @@ pub enum CodeError {
     /// An authenticator exists; it must be disabled first.
     #[error("the account has an authenticator already; disable it first")]
     AlreadyEnabled,
-    /// The database is unavailable.
+    /// An error of the store, such as an unavailable database.
     #[error(transparent)]
     Store(#[from] store::Error),
     /// An internal error of the host.
@@ -66,7 +66,7 @@ impl IdentityService {
     /// like a sign-in.
     pub(super) async fn take_code_of(
         &self,
-        principal: &Principal,
+        principal: &SessionPrincipal,
         code: &str,
     ) -> Result<(), CodeError> {
         let (service, principal, code) = (self.clone(), principal.clone(), code.to_owned());
@@ -74,10 +74,15 @@ impl IdentityService {
         tokio::spawn(taking.in_current_span()).await?
     }
 
-    async fn take_counted_code(&self, principal: &Principal, code: &str) -> Result<(), CodeError> {
+    async fn take_counted_code(
+        &self,
+        principal: &SessionPrincipal,
+        code: &str,
+    ) -> Result<(), CodeError> {
         let now = self.0.clock.now();
-        let attempt =
-            self.begin_attempt(&principal.user.email, AttemptSource::default(), now).await?;
+        let attempt = self
+            .begin_attempt(&principal.user.email, ClientAddressAndDevice::default(), now)
+            .await?;
         let taken = self.take_code(principal.user.id, code, now).await;
         if !matches!(taken, Err(CodeError::Wrong | CodeError::RecoveryLocked { .. })) {
             self.withdraw_now(&attempt).await?;

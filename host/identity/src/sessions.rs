@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::uses::UsedCredential;
 use super::{
-    AccountSecurityStatus, IdentityService, NewSession, PeopleError, Principal, SessionItem,
+    AccountSecurityStatus, IdentityService, NewSession, PeopleError, SessionItem, SessionPrincipal,
     backoff, csrf,
 };
 use assurance_core::domain::id::{SessionId, UserId};
@@ -49,7 +49,7 @@ impl IdentityService {
     /// authenticated within `session.cache_ms`; `None` otherwise. Sends no
     /// query to the database.
     #[must_use]
-    pub fn remembered(&self, cookie: &str) -> Option<Principal> {
+    pub fn remembered(&self, cookie: &str) -> Option<SessionPrincipal> {
         let now = self.0.clock.now();
         let known = self.0.sessions.get(&hash_of(cookie)?, now)?;
         (known.session.ends_at(self.idle_ms()) > now).then_some(known)
@@ -84,7 +84,10 @@ impl IdentityService {
     ///
     /// # Errors
     /// The database is unavailable.
-    pub async fn authenticate(&self, cookie: &str) -> Result<Option<Principal>, store::Error> {
+    pub async fn authenticate(
+        &self,
+        cookie: &str,
+    ) -> Result<Option<SessionPrincipal>, store::Error> {
         let Some(token_hash) = hash_of(cookie) else { return Ok(None) };
         if let Some(principal) = self.remembered(cookie) {
             return Ok(Some(principal));
@@ -94,7 +97,7 @@ impl IdentityService {
         Ok(found)
     }
 
-    async fn find(&self, token_hash: TokenHash) -> Result<Option<Principal>, store::Error> {
+    async fn find(&self, token_hash: TokenHash) -> Result<Option<SessionPrincipal>, store::Error> {
         let inner = &*self.0;
         let now = inner.clock.now();
         let ticket = inner.sessions.ticket();
@@ -104,7 +107,7 @@ impl IdentityService {
             return Ok(None);
         }
         let session = self.touched(session, now).await;
-        let principal = Principal { user: Arc::new(user), session: Arc::new(session) };
+        let principal = SessionPrincipal { user: Arc::new(user), session: Arc::new(session) };
         inner.sessions.put(ticket, token_hash, principal.clone(), now);
         Ok(Some(principal))
     }
@@ -113,7 +116,7 @@ impl IdentityService {
     ///
     /// # Errors
     /// The database is unavailable.
-    pub async fn sign_out(&self, principal: &Principal) -> Result<(), store::Error> {
+    pub async fn sign_out(&self, principal: &SessionPrincipal) -> Result<(), store::Error> {
         self.revoke(principal.user.id, principal.session.id).await.map(|_| ())
     }
 
@@ -144,7 +147,7 @@ impl IdentityService {
     /// The database is unavailable.
     pub async fn security_status(
         &self,
-        principal: &Principal,
+        principal: &SessionPrincipal,
     ) -> Result<AccountSecurityStatus, store::Error> {
         let now = self.0.clock.now();
         let user = principal.user.id;
@@ -210,7 +213,7 @@ impl IdentityService {
             cookie: URL_SAFE_NO_PAD.encode(*token),
             device: None,
             csrf_token: csrf::token(&inner.csrf_key, session.id),
-            principal: Principal { user: Arc::new(user), session: Arc::new(session) },
+            principal: SessionPrincipal { user: Arc::new(user), session: Arc::new(session) },
         };
         Ok((made, ended))
     }

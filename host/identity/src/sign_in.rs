@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use tokio::task::JoinError;
 use tracing::Instrument as _;
 
-use super::attempts::{AttemptCounters, AttemptRefusal, AttemptSource};
+use super::attempts::{AttemptRefusal, ClientAddressAndDevice, CountedSignInAttempt};
 use super::password::HashError;
 use super::second_factor::CodeError;
 use super::sessions::SessionOrigin;
@@ -41,8 +41,8 @@ pub struct SignInAttempt {
 }
 
 impl SignInAttempt {
-    fn source(&self) -> AttemptSource<'_> {
-        AttemptSource { address: self.ip, device: self.device.as_deref() }
+    fn source(&self) -> ClientAddressAndDevice<'_> {
+        ClientAddressAndDevice { address: self.ip, device: self.device.as_deref() }
     }
 }
 
@@ -74,7 +74,7 @@ pub enum SignInError {
     /// Too many concurrent sign-ins; the password was not checked.
     #[error("too many sign-ins at the moment")]
     Busy,
-    /// The database is unavailable.
+    /// An error of the store, such as an unavailable database.
     #[error(transparent)]
     Store(#[from] store::Error),
     /// An internal error of the host.
@@ -157,7 +157,7 @@ impl IdentityService {
         &self,
         given: &SignInAttempt,
         email: &str,
-        attempt: &AttemptCounters,
+        attempt: &CountedSignInAttempt,
         now: Timestamp,
     ) -> Result<NewSession, SignInError> {
         let mut proof = self.check_password(email, &given.password).await?;
@@ -180,8 +180,8 @@ impl IdentityService {
     /// any more.
     pub(super) async fn complete_sign_in(
         &self,
-        attempt: &AttemptCounters,
-        source: AttemptSource<'_>,
+        attempt: &CountedSignInAttempt,
+        source: ClientAddressAndDevice<'_>,
         proof: &PasswordProof,
         origin: &SessionOrigin,
     ) -> Result<NewSession, store::Error> {

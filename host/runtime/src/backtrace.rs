@@ -33,7 +33,7 @@ fn line(number: usize, frame: &FrameInfo) -> String {
 /// Returns the demangled name of a Rust function; other names are unchanged.
 fn demangled(mangled: &str) -> String {
     let end = mangled.floor_char_boundary(MAX_NAME_BYTES);
-    let mut name = BoundedText { text: String::new(), is_full: end < mangled.len() };
+    let mut name = DemangledNameBuffer { text: String::new(), is_full: end < mangled.len() };
     // Returns an error if the text is full; it then contains the beginning of
     // the name.
     let _ = write!(name, "{:#}", rustc_demangle::demangle(&mangled[..end]));
@@ -45,12 +45,12 @@ fn demangled(mangled: &str) -> String {
 }
 
 /// Text buffer that accepts at most [`MAX_NAME_BYTES`].
-struct BoundedText {
+struct DemangledNameBuffer {
     text: String,
     is_full: bool,
 }
 
-impl Write for BoundedText {
+impl Write for DemangledNameBuffer {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         let left = MAX_NAME_BYTES.saturating_sub(self.text.len());
         if more.len() > left {

@@ -24,7 +24,9 @@ use assurance_core::domain::area::{JobRun, Problem, Request, SuccessReply};
 use assurance_core::domain::job::{EVENT_KIND, JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Manifest;
 use assurance_core::recordings::Player;
-use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit, UnitOfWork};
+use assurance_work::{
+    AreaCode, CallError, CallOutcome, RunningCallSelector, TimeLimit, UnitOfWork,
+};
 
 /// Maximum number of jobs that run in one call, whatever the component returns.
 const MAX_BATCH: u32 = 64;
@@ -274,10 +276,10 @@ impl AreaCode for Component {
         .boxed()
     }
 
-    fn end_calls(&self, which: CallsToEnd) {
+    fn end_calls(&self, which: RunningCallSelector) {
         self.stops.send_modify(|stops| match which {
-            CallsToEnd::HoldingWriteLock => stops.turns += 1,
-            CallsToEnd::BegunBefore(replaced) => stops.begun_before = Some(replaced),
+            RunningCallSelector::HoldingWriteLock => stops.turns += 1,
+            RunningCallSelector::BegunBefore(replaced) => stops.begun_before = Some(replaced),
         });
     }
 

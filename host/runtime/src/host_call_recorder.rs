@@ -15,7 +15,7 @@ use wasmtime::component::HasData;
 use super::bindings::assurance::area;
 use super::capability::CapabilityError;
 use super::instance::CallState;
-use super::trap::{self, CallStopReason};
+use super::trap::{self, FatalHostCallError};
 use assurance_core::recordings::{HostCallResult, Recorder};
 
 /// Makes the linker call host functions of [`HostCallRecorder`].
@@ -52,7 +52,7 @@ impl HostCallRecorder<'_> {
         let Some(player) = self.0.player() else { return HostCallMode::Live };
         let answer = player
             .answer(call, arguments)
-            .map_err(|silence| CallStopReason::NotInRecording(silence).into());
+            .map_err(|silence| FatalHostCallError::NotInRecording(silence).into());
         HostCallMode::Played(answer)
     }
 }
@@ -78,9 +78,9 @@ impl<T: Serialize + DeserializeOwned> RecordableResult for wasmtime::Result<T> {
         match played? {
             HostCallResult::Ok(result) => parse(&result),
             HostCallResult::Error(_) => {
-                Err(CallStopReason::Misuse("an error where there is none".into()).into())
+                Err(FatalHostCallError::Misuse("an error where there is none".into()).into())
             }
-            HostCallResult::Ended(fault) => Err(CallStopReason::Recorded(fault).into()),
+            HostCallResult::Ended(fault) => Err(FatalHostCallError::Recorded(fault).into()),
         }
     }
 }
@@ -103,7 +103,7 @@ where
             HostCallResult::Ok(result) => Ok(parse(&result)?),
             HostCallResult::Error(error) => Err(CapabilityError::Answer(parse(&error)?)),
             HostCallResult::Ended(fault) => {
-                Err(CapabilityError::Stop(CallStopReason::Recorded(fault).into()))
+                Err(CapabilityError::Stop(FatalHostCallError::Recorded(fault).into()))
             }
         }
     }
@@ -119,7 +119,7 @@ fn stopped(recorder: &Recorder, error: &wasmtime::Error) {
 /// another type.
 fn parse<T: DeserializeOwned>(raw: &RawValue) -> wasmtime::Result<T> {
     let parsed = serde_json::from_str(raw.get());
-    parsed.map_err(|error| CallStopReason::Misuse(format!("a recorded answer: {error}")).into())
+    parsed.map_err(|error| FatalHostCallError::Misuse(format!("a recorded answer: {error}")).into())
 }
 
 /// Implements one host function by forwarding it through the recorder.

@@ -16,7 +16,7 @@ use super::exports::{AreaExport, Exports};
 use super::limits::InstanceMemory;
 use super::log::GuestLog;
 use super::time_slice::CallMeter;
-use super::trap::{CallStopReason, TrapReport, turn_exceeded};
+use super::trap::{FatalHostCallError, TrapReport, turn_exceeded};
 use super::wasi::{EmptyWasi, wasi_seed};
 use assurance_core::area_log::{AreaLog, AreaLogs};
 use assurance_core::budgets::{BudgetPermit, Usage};
@@ -139,7 +139,7 @@ impl CallState {
     /// that uses the unit of work. Fails in `describe`, which may not call any.
     pub(super) fn enter(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
         self.count(capability)?;
-        self.unit.as_mut().ok_or_else(|| CallStopReason::InDescribe(capability).into())
+        self.unit.as_mut().ok_or_else(|| FatalHostCallError::InDescribe(capability).into())
     }
 
     /// Returns the unit of work, for a host call that was counted before; `None` in `describe`.
@@ -152,7 +152,7 @@ impl CallState {
     pub(super) fn count(&mut self, capability: Capability) -> wasmtime::Result<()> {
         self.count_in_describe()?;
         if self.unit.is_none() && self.player.is_none() {
-            return Err(CallStopReason::InDescribe(capability).into());
+            return Err(FatalHostCallError::InDescribe(capability).into());
         }
         Ok(())
     }
@@ -161,7 +161,7 @@ impl CallState {
     pub(super) fn count_in_describe(&mut self) -> wasmtime::Result<()> {
         let max = self.max_host_calls;
         self.host_calls += 1;
-        if self.host_calls > max { Err(CallStopReason::HostCalls(max).into()) } else { Ok(()) }
+        if self.host_calls > max { Err(FatalHostCallError::HostCalls(max).into()) } else { Ok(()) }
     }
 
     /// Runs a computation over `bytes` bytes; a large one runs on another
@@ -286,11 +286,12 @@ impl Invocation for DescribeCall {
     }
 }
 
-/// Call of the export `batches`.
+/// Call of the export `kinds` of the interface `batches`, which returns the kinds
+/// of jobs that may run together.
 pub(super) struct BatchLimitsCall;
 
-/// Kind of a job and the maximum number of such jobs that run in one call, as `batches` returns
-/// them.
+/// Kind of a job and the maximum number of such jobs that run in one call, as the export `kinds`
+/// of the interface `batches` returns them.
 #[derive(ComponentType, Lift)]
 #[component(record)]
 pub(super) struct JobBatchLimit {

@@ -88,7 +88,7 @@ impl Loader {
     async fn link_and_describe(
         &self,
         shared: Arc<RuntimeState>,
-        compiled: MachineCode,
+        compiled: CompiledComponent,
         grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
     ) -> Result<LoadedArea, LoadError> {
         let imports = Imports::of(&self.engine, &compiled.component)?;
@@ -140,7 +140,7 @@ impl Loader {
 
     /// Returns the machine code of a component from the cache, or compiles the
     /// component.
-    fn compile(&self, settings: &Settings, bytes: &[u8]) -> Result<MachineCode, LoadError> {
+    fn compile(&self, settings: &Settings, bytes: &[u8]) -> Result<CompiledComponent, LoadError> {
         let digest = match self.kept(hex::encode(Sha256::digest(bytes))) {
             Ok(machine) => return Ok(machine),
             Err(digest) => digest,
@@ -150,7 +150,7 @@ impl Loader {
         if let (Some(program), Some(cache)) = (&settings.compiler, &self.cache) {
             let code = compiler::compile_in_child(program, settings, bytes)?;
             let component = self.keep(cache, &digest, &code)?;
-            return Ok(MachineCode { component, digest, took: Some(begun.elapsed()) });
+            return Ok(CompiledComponent { component, digest, took: Some(begun.elapsed()) });
         }
         let component = Compiled::from_binary(&self.engine, bytes)
             .map_err(|error| LoadError::NotAComponent(format!("{error:#}")))?;
@@ -158,7 +158,7 @@ impl Loader {
         if let Some(Err(error)) = self.cache.as_ref().map(|c| c.store(&digest, &component)) {
             tracing::warn!(%error, area.digest = %digest, "cannot store a compiled component in the cache");
         }
-        Ok(MachineCode { component, digest, took })
+        Ok(CompiledComponent { component, digest, took })
     }
 
     /// Stores the machine code from the compiler's child process in the cache,
@@ -179,9 +179,9 @@ impl Loader {
 
     /// Loads the machine code of a component from the cache; returns the digest
     /// as the error if it is not cached.
-    fn kept(&self, digest: String) -> Result<MachineCode, String> {
+    fn kept(&self, digest: String) -> Result<CompiledComponent, String> {
         match self.cache.as_ref().and_then(|cache| cache.load(&self.engine, &digest)) {
-            Some(component) => Ok(MachineCode { component, digest, took: None }),
+            Some(component) => Ok(CompiledComponent { component, digest, took: None }),
             None => Err(digest),
         }
     }
@@ -212,7 +212,7 @@ fn compilers(niceness: i32) -> anyhow::Result<ThreadPool> {
 
 /// A compiled component with its digest, and the duration of compiling (`None`
 /// if it was cached).
-struct MachineCode {
+struct CompiledComponent {
     component: Compiled,
     digest: String,
     took: Option<Duration>,

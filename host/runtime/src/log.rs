@@ -24,7 +24,7 @@ pub(super) struct GuestLog(Arc<Mutex<CallLines>>);
 
 /// Output stream of WASI to which a guest prints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum PrintTarget {
+pub(super) enum GuestOutputStream {
     Stdout,
     Stderr,
 }
@@ -36,7 +36,7 @@ struct CallLines {
     max_bytes: usize,
     dropped: u64,
     last: VecDeque<(LogLevel, String)>,
-    /// Text without a line end so far, by [`PrintTarget`].
+    /// Text without a line end so far, by [`GuestOutputStream`].
     printed: [Vec<u8>; 2],
 }
 
@@ -65,7 +65,7 @@ impl GuestLog {
 
     /// Writes what a guest prints, line by line: stdout at level info, stderr
     /// at level error.
-    pub(super) fn print(&self, target: PrintTarget, text: &[u8]) {
+    pub(super) fn print(&self, target: GuestOutputStream, text: &[u8]) {
         self.0.lock().print(target, text);
     }
 
@@ -93,7 +93,7 @@ impl GuestLog {
     }
 }
 
-impl PrintTarget {
+impl GuestOutputStream {
     fn level(self) -> LogLevel {
         match self {
             Self::Stdout => LogLevel::Info,
@@ -119,7 +119,7 @@ impl CallLines {
 
     /// Adds text that the guest prints, and writes the complete lines to the
     /// log. A line that is too long is cut where its text came in pieces.
-    fn print(&mut self, target: PrintTarget, text: &[u8]) {
+    fn print(&mut self, target: GuestOutputStream, text: &[u8]) {
         for piece in text.split_inclusive(|byte| *byte == b'\n') {
             let line = &mut self.printed[target as usize];
             line.extend_from_slice(piece.strip_suffix(b"\n").unwrap_or(piece));
@@ -129,13 +129,13 @@ impl CallLines {
         }
     }
 
-    fn end_line(&mut self, target: PrintTarget) {
+    fn end_line(&mut self, target: GuestOutputStream) {
         let line = std::mem::take(&mut self.printed[target as usize]);
         self.write(target.level(), String::from_utf8_lossy(&line).trim_end_matches('\r'));
     }
 
     fn end_lines(&mut self) {
-        for target in [PrintTarget::Stdout, PrintTarget::Stderr] {
+        for target in [GuestOutputStream::Stdout, GuestOutputStream::Stderr] {
             if !self.printed[target as usize].is_empty() {
                 self.end_line(target);
             }
@@ -213,10 +213,10 @@ mod tests {
     #[test]
     fn printed_text_becomes_lines_however_it_arrives() {
         let (log, lines) = log(100);
-        log.print(PrintTarget::Stdout, b"one\r\ntw");
-        log.print(PrintTarget::Stderr, b"wrong: \xff\n");
-        log.print(PrintTarget::Stdout, b"o\n\nthree");
-        log.print(PrintTarget::Stdout, &[b'x'; 150]);
+        log.print(GuestOutputStream::Stdout, b"one\r\ntw");
+        log.print(GuestOutputStream::Stderr, b"wrong: \xff\n");
+        log.print(GuestOutputStream::Stdout, b"o\n\nthree");
+        log.print(GuestOutputStream::Stdout, &[b'x'; 150]);
         assert_eq!(log.finish().len(), 5);
         let lines = lines();
         let texts: Vec<_> = lines.iter().map(|(_, text)| text.as_str()).collect();

@@ -234,7 +234,8 @@ fn processor_ns() -> u64 {
 /// Reason why the host ended a call that did not end by itself.
 #[derive(Debug)]
 pub(super) enum AbandonReason {
-    /// The area has too many long requests.
+    /// The request became long while all of the area's places for long requests
+    /// were taken.
     Overloaded,
     /// The guest never yielded after its deadline, or waited until then for a
     /// place among the long jobs; the host abandoned the call.

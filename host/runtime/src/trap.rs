@@ -29,7 +29,7 @@ pub(super) fn describe_metrics() {
 
 /// Reason why a host function ends the call.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CallStopReason {
+pub(super) enum FatalHostCallError {
     /// The guest made more host calls than this limit.
     #[error(
         "more than {0} host calls (runtime.max_host_calls; for one area \
@@ -74,8 +74,10 @@ impl TrapReport {
     pub(super) fn new(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> Self {
         // A store error says nothing about the guest and can be frequent, so no
         // stack is formatted.
-        let is_of_store =
-            matches!(error.downcast_ref::<CallStopReason>(), Some(CallStopReason::Store(_)));
+        let is_of_store = matches!(
+            error.downcast_ref::<FatalHostCallError>(),
+            Some(FatalHostCallError::Store(_))
+        );
         let backtrace = error.downcast_ref::<WasmBacktrace>().filter(|_| !is_of_store);
         let backtrace = backtrace.map(backtrace::text).unwrap_or_default();
         Self { error: blame(error, state, meter), backtrace }
@@ -128,7 +130,7 @@ impl AbandonReason {
 }
 
 fn blame(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> CallError {
-    let error = match error.downcast::<CallStopReason>() {
+    let error = match error.downcast::<FatalHostCallError>() {
         Ok(stop) => return stop.into(),
         Err(error) => error,
     };
@@ -177,13 +179,13 @@ pub(super) fn turn_exceeded(turn: WriteLockLimit) -> CallError {
 /// Converts an error that ended a host call into a recorded fault; `None` if
 /// the guest did not cause the error.
 pub(super) fn to_fault(error: &wasmtime::Error) -> Option<RecordedFault> {
-    let stop = error.downcast_ref::<CallStopReason>()?;
+    let stop = error.downcast_ref::<FatalHostCallError>()?;
     let kind = match stop {
-        CallStopReason::HostCalls(_) => "limit",
-        CallStopReason::InDescribe(_) | CallStopReason::Misuse(_) => "contract",
-        CallStopReason::Store(_)
-        | CallStopReason::Recorded(_)
-        | CallStopReason::NotInRecording(_) => return None,
+        FatalHostCallError::HostCalls(_) => "limit",
+        FatalHostCallError::InDescribe(_) | FatalHostCallError::Misuse(_) => "contract",
+        FatalHostCallError::Store(_)
+        | FatalHostCallError::Recorded(_)
+        | FatalHostCallError::NotInRecording(_) => return None,
     };
     Some(RecordedFault {
         kind: kind.to_owned(),
@@ -192,19 +194,19 @@ pub(super) fn to_fault(error: &wasmtime::Error) -> Option<RecordedFault> {
     })
 }
 
-impl From<CallStopReason> for CallError {
-    fn from(stop: CallStopReason) -> Self {
+impl From<FatalHostCallError> for CallError {
+    fn from(stop: FatalHostCallError) -> Self {
         match stop {
-            CallStopReason::HostCalls(_) => Self::Limit(stop.to_string()),
-            CallStopReason::InDescribe(_) | CallStopReason::Misuse(_) => {
+            FatalHostCallError::HostCalls(_) => Self::Limit(stop.to_string()),
+            FatalHostCallError::InDescribe(_) | FatalHostCallError::Misuse(_) => {
                 Self::Contract(stop.to_string())
             }
-            CallStopReason::Store(error) => Self::Store(error),
-            CallStopReason::Recorded(ref fault) if fault.kind == "limit" => {
+            FatalHostCallError::Store(error) => Self::Store(error),
+            FatalHostCallError::Recorded(ref fault) if fault.kind == "limit" => {
                 Self::Limit(stop.to_string())
             }
-            CallStopReason::Recorded(_) => Self::Contract(stop.to_string()),
-            CallStopReason::NotInRecording(_) => Self::Host(anyhow!("{stop}")),
+            FatalHostCallError::Recorded(_) => Self::Contract(stop.to_string()),
+            FatalHostCallError::NotInRecording(_) => Self::Host(anyhow!("{stop}")),
         }
     }
 }

@@ -18,7 +18,7 @@ use wasmtime_wasi::{
 };
 
 use super::instance::CallState;
-use super::log::{GuestLog, PrintTarget};
+use super::log::{GuestLog, GuestOutputStream};
 use assurance_core::domain::time::Timestamp;
 
 /// Maximum number of random bytes that a guest gets from one WASI call.
@@ -48,8 +48,8 @@ impl EmptyWasi {
             .max_random_size(MAX_RANDOM_BYTES)
             .wall_clock(moment)
             .monotonic_clock(moment)
-            .stdout(OutputLogWriter { log: log.clone(), target: PrintTarget::Stdout })
-            .stderr(OutputLogWriter { log: log.clone(), target: PrintTarget::Stderr })
+            .stdout(OutputLogWriter { log: log.clone(), target: GuestOutputStream::Stdout })
+            .stderr(OutputLogWriter { log: log.clone(), target: GuestOutputStream::Stderr })
             .allow_tcp(false)
             .allow_udp(false)
             .allow_ip_name_lookup(false)
@@ -111,7 +111,7 @@ impl HostMonotonicClock for FrozenTime {
 #[derive(Clone)]
 struct OutputLogWriter {
     log: GuestLog,
-    target: PrintTarget,
+    target: GuestOutputStream,
 }
 
 impl IsTerminal for OutputLogWriter {

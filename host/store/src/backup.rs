@@ -15,9 +15,9 @@ use super::{Backend, migrations};
 /// backup. Opening it does not migrate the database, because another release may
 /// be serving it.
 #[derive(Debug)]
-pub struct EmbeddedDatabase(SqliteConnection);
+pub struct SqliteBackupConnection(SqliteConnection);
 
-impl EmbeddedDatabase {
+impl SqliteBackupConnection {
     /// Opens an existing embedded database, without migrating it.
     pub async fn open(file: &Path) -> Result<Self, Error> {
         let options = SqliteConnectOptions::new()

@@ -39,8 +39,8 @@ pub(super) fn table(collection: &str) -> Cow<'_, str> {
 
 /// Whether the area version whose collections are created is live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AreaVersionStatus {
-    /// The version is live.
+pub enum LiveOrCandidate {
+    /// The collections are created for the live version.
     Live,
     /// The version is prepared or tried. The live version may not write the
     /// texts of its substring indexes, so these are not recorded as complete.
@@ -50,7 +50,7 @@ pub enum AreaVersionStatus {
 /// Creates missing tables and indexes of the collections of a live area
 /// version; see [`ensure_for`].
 pub async fn ensure(store: &Store, collections: &[AccessibleCollection]) -> Result<(), Error> {
-    ensure_for(store, collections, AreaVersionStatus::Live).await
+    ensure_for(store, collections, LiveOrCandidate::Live).await
 }
 
 /// Creates missing tables and indexes of the collections of an area version,
@@ -60,7 +60,7 @@ pub async fn ensure(store: &Store, collections: &[AccessibleCollection]) -> Resu
 pub async fn ensure_for(
     store: &Store,
     collections: &[AccessibleCollection],
-    version: AreaVersionStatus,
+    version: LiveOrCandidate,
 ) -> Result<(), Error> {
     for scope in collections {
         indexes::check(scope).map_err(|what| Error::Database(sqlx::Error::Protocol(what)))?;
@@ -83,7 +83,7 @@ pub async fn ensure_for(
 async fn is_complete(
     connection: &mut Connection,
     collections: &[AccessibleCollection],
-    version: AreaVersionStatus,
+    version: LiveOrCandidate,
 ) -> Result<bool, Error> {
     let known = names(connection).await?;
     let searched = match connection.raw() {
@@ -99,7 +99,7 @@ async fn create(
     connection: &mut Connection,
     folding: &str,
     collections: &[AccessibleCollection],
-    version: AreaVersionStatus,
+    version: LiveOrCandidate,
 ) -> Result<(), Error> {
     let known = names(connection).await?;
     for scope in collections.iter().filter(|scope| !known.contains(&scope.full_name)) {

@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq;
 use uuid::Uuid;
 
 use super::error::Error;
-use assurance_core::domain::document::{Condition, FieldValue, SortField};
+use assurance_core::domain::document::{FieldValue, QueryCondition, SortField};
 
 const TAG_BYTES: usize = 16;
 
@@ -28,7 +28,7 @@ pub(super) struct CursorBinding<'a> {
     /// Workspace or user whose rows are listed.
     pub(super) owner: Uuid,
     pub(super) collection: &'a str,
-    pub(super) conditions: &'a [Condition],
+    pub(super) conditions: &'a [QueryCondition],
     pub(super) order: &'a [SortField],
 }
 
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_cursor_belongs_to_one_query() {
         let (up, down) = (order(false), order(true));
-        let filter = [Condition {
+        let filter = [QueryCondition {
             fields: vec!["a".into()],
             test: FieldTest::Equals(FieldValue::Text("x".into())),
         }];

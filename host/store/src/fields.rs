@@ -8,7 +8,7 @@ use super::Backend;
 use super::query::QueryError;
 use super::scope::AccessibleCollection;
 use super::sql::{Sql, SqlParameter};
-use assurance_core::domain::document::{Condition, FieldTest, FieldValue};
+use assurance_core::domain::document::{FieldTest, FieldValue, QueryCondition};
 use assurance_core::domain::manifest::FieldKind;
 
 /// Maximum length of the text in a substring condition, in characters.
@@ -83,7 +83,7 @@ pub(super) fn push_condition(
     sql: &mut Sql,
     scope: &AccessibleCollection,
     folding: &str,
-    condition: &Condition,
+    condition: &QueryCondition,
 ) -> Result<(), QueryError> {
     if condition.fields.is_empty() || condition.fields.len() > MAX_FIELDS {
         return Err(QueryError::Misuse(format!("a condition names 1 to {MAX_FIELDS} fields")));

@@ -1,7 +1,7 @@
 //! Stored responses for idempotency keys.
 
 use super::Store;
-use super::apply::{CommitMode, Effects, apply};
+use super::apply::{AutocommitOrTransaction, Effects, apply};
 use super::connection::{Connection, Tx, execute, fetch_optional, scalar};
 use super::error::Error;
 use assurance_core::domain::id::{UserId, WorkspaceId};
@@ -10,15 +10,17 @@ use assurance_core::domain::time::Timestamp;
 /// A response that is stored for an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredReply {
-    /// Workspace of the request.
+    /// Workspace of the request; the nil UUID if the request creates a
+    /// workspace.
     pub workspace: WorkspaceId,
     /// User who sent the request.
     pub user: UserId,
-    /// Operation id of the route.
+    /// Operation id of the request's route, or of the host's own operation.
     pub operation: String,
-    /// Value of the request's `Idempotency-Key` header.
+    /// Idempotency key from the request's header. If the request has an access
+    /// token, the token's id and a space precede it.
     pub key: String,
-    /// SHA-256 of the canonical request body.
+    /// SHA-256 of the request's canonical body and its parameters.
     pub fingerprint: [u8; 32],
     /// HTTP status of the response.
     pub status: u16,
@@ -76,7 +78,7 @@ pub async fn keep(tx: &mut Tx, reply: StoredReply, now: Timestamp) -> Result<(),
     let nothing_else = Effects::new(reply.workspace, "", now);
     // No call of an area uses the keys of the host's operations, so the gate is
     // not needed.
-    let within = CommitMode::Transaction { gated: true };
+    let within = AutocommitOrTransaction::Transaction { gated: true };
     apply(tx, Effects { reply: Some(reply), ..nothing_else }, within).await?;
     Ok(())
 }

@@ -48,7 +48,7 @@ pub(super) fn page_sql(
     keys: &[SortKey<'_>],
     after: Option<&CursorPosition>,
 ) -> Result<Sql, QueryError> {
-    let page = PageSql { target, query, keys };
+    let page = PageSqlBuilder { target, query, keys };
     let mut sql = Sql::new(backend, "");
     let listed = listed(backend, target.scope, query);
     let segments = after.map(|after| segments(keys, after)).unwrap_or_default();
@@ -75,18 +75,18 @@ pub(super) fn page_of_keys_sql(
 ) -> Result<Sql, QueryError> {
     let mut sql = Sql::new(backend, "");
     let listed = OneOfQuery { values, query: query.clone() };
-    PageSql { target, query, keys }.push_of_keys(&mut sql, after, listed)?;
+    PageSqlBuilder { target, query, keys }.push_of_keys(&mut sql, after, listed)?;
     Ok(sql)
 }
 
 #[derive(Clone, Copy, Debug)]
-struct PageSql<'a> {
+struct PageSqlBuilder<'a> {
     target: QueryTarget<'a>,
     query: &'a Query,
     keys: &'a [SortKey<'a>],
 }
 
-impl PageSql<'_> {
+impl PageSqlBuilder<'_> {
     /// Appends the query of the documents with the listed values in the first
     /// field of the order, value by value.
     fn push_of_keys(
@@ -101,7 +101,7 @@ impl PageSql<'_> {
         sql.push("SELECT d.* FROM unnest(").bind(values);
         sql.push("::text[]) WITH ORDINALITY AS t(value, place) CROSS JOIN LATERAL (");
         for (at, branch) in branches.iter().enumerate() {
-            let page = PageSql { query: branch, ..self };
+            let page = PageSqlBuilder { query: branch, ..self };
             push_part(sql, at, |sql| page.push_of_value(sql, &segments))?;
         }
         let names: Vec<String> = (0..self.keys.len()).map(|at| format!("d.k{at}")).collect();
@@ -113,7 +113,11 @@ impl PageSql<'_> {
 
     /// Appends the query of the documents with one of the listed values in the
     /// first field of the order.
-    fn push_of_value(self, sql: &mut Sql, segments: &[KeyRange<'_>]) -> Result<(), QueryError> {
+    fn push_of_value(
+        self,
+        sql: &mut Sql,
+        segments: &[RangeAfterCursor<'_>],
+    ) -> Result<(), QueryError> {
         self.push_select(sql)?;
         if let Some(first) = self.keys.first() {
             let name = first.field.sql(sql.backend);
@@ -124,7 +128,11 @@ impl PageSql<'_> {
         Ok(())
     }
 
-    fn push_filtered(self, sql: &mut Sql, segments: &[KeyRange<'_>]) -> Result<(), QueryError> {
+    fn push_filtered(
+        self,
+        sql: &mut Sql,
+        segments: &[RangeAfterCursor<'_>],
+    ) -> Result<(), QueryError> {
         self.push_select(sql)?;
         push_any(sql, segments)?;
         self.push_end(sql);
@@ -138,15 +146,17 @@ impl PageSql<'_> {
         self,
         sql: &mut Sql,
         branches: &[Query],
-        segments: &[KeyRange<'_>],
+        segments: &[RangeAfterCursor<'_>],
         beyond: Option<OneOfQuery>,
     ) -> Result<(), QueryError> {
-        let of_list = |segment: &&KeyRange<'_>| beyond.is_some() && segment.equal.is_empty();
-        let ranges: Vec<&[KeyRange<'_>]> = match segments {
+        let of_list =
+            |segment: &&RangeAfterCursor<'_>| beyond.is_some() && segment.equal.is_empty();
+        let ranges: Vec<&[RangeAfterCursor<'_>]> = match segments {
             [] => vec![&[]],
             _ => segments.iter().filter(|s| !of_list(s)).map(std::slice::from_ref).collect(),
         };
-        let of_branch = |query| ranges.iter().map(move |range| (PageSql { query, ..self }, *range));
+        let of_branch =
+            |query| ranges.iter().map(move |range| (PageSqlBuilder { query, ..self }, *range));
         let mut parts = 0;
         for (page, range) in branches.iter().flat_map(of_branch) {
             push_part(sql, parts, |sql| page.push_filtered(sql, range))?;
@@ -218,7 +228,7 @@ fn id_descending(keys: &[SortKey<'_>]) -> bool {
 /// A range of the documents after a cursor position: the first sort keys are
 /// equal to the position's, and the next one differs.
 #[derive(Debug)]
-struct KeyRange<'a> {
+struct RangeAfterCursor<'a> {
     equal: Vec<(DeclaredField<'a>, &'a FieldValue)>,
     then: NextKeyCondition<'a>,
 }
@@ -231,12 +241,12 @@ enum NextKeyCondition<'a> {
     Id { beyond: &'a str, descending: bool },
 }
 
-fn segments<'a>(keys: &[SortKey<'a>], after: &'a CursorPosition) -> Vec<KeyRange<'a>> {
+fn segments<'a>(keys: &[SortKey<'a>], after: &'a CursorPosition) -> Vec<RangeAfterCursor<'a>> {
     let equal = |count: usize| -> Vec<(DeclaredField<'a>, &'a FieldValue)> {
         keys.iter().zip(&after.values).take(count).map(|(key, value)| (key.field, value)).collect()
     };
     let ties = NextKeyCondition::Id { beyond: &after.id, descending: id_descending(keys) };
-    let mut segments = vec![KeyRange { equal: equal(keys.len()), then: ties }];
+    let mut segments = vec![RangeAfterCursor { equal: equal(keys.len()), then: ties }];
     for (at, (key, value)) in keys.iter().zip(&after.values).enumerate().rev() {
         let thens = match (value, key.descending) {
             (FieldValue::Null, false) => vec![NextKeyCondition::NotNull(key.field)],
@@ -246,12 +256,12 @@ fn segments<'a>(keys: &[SortKey<'a>], after: &'a CursorPosition) -> Vec<KeyRange
                 vec![NextKeyCondition::Beyond(*key, value), NextKeyCondition::Null(key.field)]
             }
         };
-        segments.extend(thens.into_iter().map(|then| KeyRange { equal: equal(at), then }));
+        segments.extend(thens.into_iter().map(|then| RangeAfterCursor { equal: equal(at), then }));
     }
     segments
 }
 
-impl KeyRange<'_> {
+impl RangeAfterCursor<'_> {
     fn push(&self, sql: &mut Sql) -> Result<(), QueryError> {
         sql.push("(");
         for (field, value) in &self.equal {
@@ -284,7 +294,7 @@ impl KeyRange<'_> {
 
 /// Appends ` AND (…)` with the conditions of all these ranges; nothing if there
 /// are none.
-fn push_any(sql: &mut Sql, segments: &[KeyRange<'_>]) -> Result<(), QueryError> {
+fn push_any(sql: &mut Sql, segments: &[RangeAfterCursor<'_>]) -> Result<(), QueryError> {
     for (at, segment) in segments.iter().enumerate() {
         sql.push(if at == 0 { " AND (" } else { " OR " });
         segment.push(sql)?;

@@ -73,7 +73,7 @@ use self::connection_shares::ConnectionShares;
 use self::gates::WorkspaceGates;
 use self::group_commit::GroupCommit;
 use self::pool::Pool;
-use self::stored_bytes::StorageUsage;
+use self::stored_bytes::StoredBytesByWorkspace;
 use assurance_core::domain::id::WorkspaceId;
 
 pub use connection::{Connection, Tx};
@@ -129,7 +129,7 @@ struct Inner {
     wake: LaneWaker,
     outcomes: WriteFailureTracker,
     waiting: jobs::WaitingJobCounts,
-    stored_bytes: StorageUsage,
+    stored_bytes: StoredBytesByWorkspace,
 }
 
 #[derive(Debug)]
@@ -195,7 +195,7 @@ impl Store {
         &self.0.wake
     }
 
-    fn stored_bytes(&self) -> &StorageUsage {
+    fn stored_bytes(&self) -> &StoredBytesByWorkspace {
         &self.0.stored_bytes
     }
 

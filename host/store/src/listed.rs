@@ -74,7 +74,7 @@ mod tests {
     use crate::collections::ensure;
     use crate::connection::DriverConnection;
     use crate::testing::{explained, fresh};
-    use assurance_core::domain::document::{Condition, PageStart, SortField};
+    use assurance_core::domain::document::{PageStart, QueryCondition, SortField};
     use assurance_core::domain::id::WorkspaceId;
     use assurance_core::domain::manifest::IndexSpec;
 
@@ -91,7 +91,7 @@ mod tests {
         let values = names.iter().map(|name| FieldValue::Text((*name).to_owned())).collect();
         Query {
             collection: "a.b".into(),
-            conditions: vec![Condition {
+            conditions: vec![QueryCondition {
                 fields: vec!["name".into()],
                 test: FieldTest::OneOf(values),
             }],

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::connection::{Connection, execute, fetch_all, on};
 use super::error::{Error, parsed};
-use assurance_core::domain::deployment::NodeReport;
+use assurance_core::domain::deployment::NodeAreaReport;
 use assurance_core::domain::time::Timestamp;
 
 type NodeReportRow =
@@ -63,7 +63,7 @@ pub async fn forget(
 pub async fn report(
     connection: &mut Connection,
     node: Uuid,
-    reports: &[NodeReport],
+    reports: &[NodeAreaReport],
     forget_before: Timestamp,
 ) -> Result<(), Error> {
     let sql = "DELETE FROM area_nodes WHERE node = $1 OR seen_at < $2";
@@ -95,17 +95,17 @@ pub async fn report(
 pub async fn list(
     connection: &mut Connection,
     seen_since: Timestamp,
-) -> Result<Vec<NodeReport>, Error> {
+) -> Result<Vec<NodeAreaReport>, Error> {
     let sql = "SELECT node, area, host, digest, candidate, state, why, seen_at FROM area_nodes \
                WHERE seen_at >= $1 ORDER BY area, host, node";
     let rows: Vec<NodeReportRow> = fetch_all!(connection, sql, seen_since.0);
     rows.into_iter().map(from_row).collect()
 }
 
-fn from_row(row: NodeReportRow) -> Result<NodeReport, Error> {
+fn from_row(row: NodeReportRow) -> Result<NodeAreaReport, Error> {
     let (node, area, host, digest, candidate, state, why, seen_at) = row;
     let (state, seen_at) = (parsed("area_nodes.state", &state)?, Timestamp(seen_at));
-    Ok(NodeReport { node, host, area, digest, candidate, state, why, seen_at })
+    Ok(NodeAreaReport { node, host, area, digest, candidate, state, why, seen_at })
 }
 
 #[cfg(test)]
@@ -114,8 +114,8 @@ mod tests {
     use crate::testing::on_both;
     use assurance_core::domain::deployment::NodeVersionState;
 
-    fn says(node: Uuid, area: &str, seen_at: i64) -> NodeReport {
-        NodeReport {
+    fn says(node: Uuid, area: &str, seen_at: i64) -> NodeAreaReport {
+        NodeAreaReport {
             node,
             host: "n1".into(),
             area: area.into(),

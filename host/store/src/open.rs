@@ -17,7 +17,7 @@ use super::error::{self, Error};
 use super::gates::WorkspaceGates;
 use super::group_commit::{self, GroupCommit};
 use super::pool::{self, Pool, PoolLimits};
-use super::stored_bytes::StorageUsage;
+use super::stored_bytes::StoredBytesByWorkspace;
 use super::{Backend, ConnectionPools, Inner, Store, checkpoint, documents_move, jobs, migrations};
 
 /// Settings for opening the database and the blob store.
@@ -135,7 +135,7 @@ impl Store {
         let (reading, writing) = shares(&databases, settings.max_connections);
         let (wake, outcomes) = (super::LaneWaker::default(), super::WriteFailureTracker::default());
         let waiting = jobs::WaitingJobCounts::default();
-        let stored_bytes = StorageUsage::default();
+        let stored_bytes = StoredBytesByWorkspace::default();
         let inner = Inner {
             databases,
             blobs,

@@ -27,7 +27,8 @@ struct ConsecutiveFailures {
 }
 
 impl WriteFailureTracker {
-    /// Records that a call's write was committed.
+    /// Records that a call's write was committed, which resets the count of
+    /// consecutive failed writes.
     pub fn succeeded(&self) {
         *self.0.lock() = None;
     }

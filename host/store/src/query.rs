@@ -11,7 +11,7 @@ use super::scope::AccessibleCollection;
 use super::search::{self, SubstringSearch};
 use super::sql::{Row, Sql, each_row, one_row};
 use assurance_core::domain::document::{
-    Condition, Document, DocumentPage, FieldValue, GroupCount, PageStart, Query,
+    Document, DocumentPage, FieldValue, GroupCount, PageStart, Query, QueryCondition,
 };
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::FieldKind;
@@ -76,7 +76,7 @@ pub async fn page(
         }
         PageStart::After(id) => Some(position_of(connection, target, &keys, id).await?),
     };
-    let mut taken = PageBuilder::new(query.limit, &keys, budget);
+    let mut taken = PageCollector::new(query.limit, &keys, budget);
     match SubstringSearch::of(connection.backend(), target, query) {
         Some(search) => {
             searched_page(connection, target, query, (search, after.as_ref()), &mut taken).await?;
@@ -97,7 +97,7 @@ async fn searched_page(
     target: QueryTarget<'_>,
     query: &Query,
     (search, after): (SubstringSearch<'_>, Option<&CursorPosition>),
-    taken: &mut PageBuilder<'_>,
+    taken: &mut PageCollector<'_>,
 ) -> Result<(), QueryError> {
     let mut from = SubstringSearch::from(after.and_then(|position| position.values.first()));
     let mut most = query.limit + 1;
@@ -117,7 +117,7 @@ async fn searched_page(
 }
 
 /// Documents of a page that is being read.
-struct PageBuilder<'a> {
+struct PageCollector<'a> {
     keys: &'a [SortKey<'a>],
     limit: usize,
     budget: u64,
@@ -129,7 +129,7 @@ struct PageBuilder<'a> {
     more: bool,
 }
 
-impl<'a> PageBuilder<'a> {
+impl<'a> PageCollector<'a> {
     fn new(limit: u32, keys: &'a [SortKey<'a>], budget: u64) -> Self {
         let limit = limit as usize;
         Self { keys, limit, budget, documents: Vec::new(), last: None, more: false }
@@ -157,7 +157,7 @@ impl<'a> PageBuilder<'a> {
 pub async fn count(
     connection: &mut Connection,
     target: QueryTarget<'_>,
-    conditions: &[Condition],
+    conditions: &[QueryCondition],
     at_most: Option<u32>,
 ) -> Result<u64, QueryError> {
     let backend = connection.backend();
@@ -184,7 +184,7 @@ pub async fn count(
 pub async fn count_by(
     connection: &mut Connection,
     target: QueryTarget<'_>,
-    conditions: &[Condition],
+    conditions: &[QueryCondition],
     fields: &[String],
     limit: u32,
     mut budget: u64,
@@ -216,7 +216,7 @@ pub async fn count_by(
 fn groups_sql(
     backend: Backend,
     target: QueryTarget<'_>,
-    conditions: &[Condition],
+    conditions: &[QueryCondition],
     fields: &[DeclaredField<'_>],
     limit: u32,
 ) -> Result<Sql, QueryError> {
@@ -300,7 +300,7 @@ impl<'a> QueryTarget<'a> {
 pub(super) fn push_matching(
     sql: &mut Sql,
     target: QueryTarget<'_>,
-    conditions: &[Condition],
+    conditions: &[QueryCondition],
 ) -> Result<(), QueryError> {
     if conditions.len() > MAX_CONDITIONS {
         return Err(QueryError::Misuse(format!("a query has at most {MAX_CONDITIONS} conditions")));

@@ -9,7 +9,8 @@ use assurance_core::domain::time::Timestamp;
 /// place (device or network), or an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignInFailures {
-    /// Number of consecutive failed sign-ins.
+    /// Number of failed sign-ins since the last success; for failures that are
+    /// counted per day, since the day began.
     pub count: i64,
     /// Time of the last failure; for failures that are counted per day, of the
     /// first one.

@@ -53,7 +53,7 @@ pub struct OverQuota {
 /// Stored bytes, as last measured, of the workspaces that this process writes
 /// to.
 #[derive(Debug, Default)]
-pub(super) struct StorageUsage(Mutex<HashMap<WorkspaceId, ByteGauge>>);
+pub(super) struct StoredBytesByWorkspace(Mutex<HashMap<WorkspaceId, ByteGauge>>);
 
 #[derive(Debug, Default)]
 struct ByteGauge {

@@ -82,7 +82,7 @@ mod tests {
     use crate::connection::DriverConnection;
     use crate::cursor::CursorPosition;
     use crate::testing::{explained, fresh};
-    use assurance_core::domain::document::{Condition, PageStart, SortField};
+    use assurance_core::domain::document::{PageStart, QueryCondition, SortField};
     use assurance_core::domain::id::WorkspaceId;
     use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 
@@ -99,7 +99,7 @@ mod tests {
     fn query(done: FieldTest) -> Query {
         Query {
             collection: "a.b".into(),
-            conditions: vec![Condition { fields: vec!["done".into()], test: done }],
+            conditions: vec![QueryCondition { fields: vec!["done".into()], test: done }],
             order: vec![SortField { field: "name".into(), descending: false }],
             limit: 9,
             start: PageStart::First,

@@ -77,7 +77,7 @@ impl<'de, 'f> Visitor<'de> for DocumentBodySeed<'f> {
         while let Some(name) = next_name(&mut map, &mut seen)? {
             let declared = self.0.get_key_value(&*name);
             let kind = declared.map(|(_, kind)| *kind);
-            let length = map.next_value_seed(FieldValueSeed { name: &name, kind })?;
+            let length = map.next_value_seed(ValueValidationSeed { name: &name, kind })?;
             if let (Some((name, _)), Some(length)) = (declared, length) {
                 lengths.insert(&**name, length);
             }
@@ -110,14 +110,14 @@ fn no_nul<E: de::Error>(text: &str) -> Result<(), E> {
 /// Deserializes a value in a document that both databases can store. Returns
 /// the length of a declared text field in bytes; `None` for other values.
 #[derive(Clone, Copy)]
-struct FieldValueSeed<'f> {
+struct ValueValidationSeed<'f> {
     name: &'f str,
     /// Declared kind of the document's field; `None` if the field is not
     /// declared, or for values inside its value.
     kind: Option<FieldKind>,
 }
 
-impl FieldValueSeed<'_> {
+impl ValueValidationSeed<'_> {
     /// Checks that a value fits its field's declared kind. `fits` is the kind
     /// of field that the value fits; `what` describes the value in the error.
     fn check<E: de::Error>(self, fits: Option<FieldKind>, what: &str) -> Result<Option<usize>, E> {
@@ -131,7 +131,7 @@ impl FieldValueSeed<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for FieldValueSeed<'_> {
+impl<'de> DeserializeSeed<'de> for ValueValidationSeed<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -139,7 +139,7 @@ impl<'de> DeserializeSeed<'de> for FieldValueSeed<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for FieldValueSeed<'_> {
+impl<'de> Visitor<'de> for ValueValidationSeed<'_> {
     type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -69,7 +69,7 @@ pub trait AreaCode: Send + Sync + 'static {
 
     /// Ends the selected running calls of this code and discards their
     /// uncommitted writes. Later calls are not affected.
-    fn end_calls(&self, _which: CallsToEnd) {}
+    fn end_calls(&self, _which: RunningCallSelector) {}
 
     /// Replays a recorded request with the recorded results of its host calls;
     /// fails for code that is not a component.
@@ -92,7 +92,7 @@ pub trait AreaCode: Send + Sync + 'static {
 
 /// Selects the calls of a version that an operator's action ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CallsToEnd {
+pub enum RunningCallSelector {
     /// Calls that block other writers, and still do so after half a second.
     HoldingWriteLock,
     /// Calls that began before this time, at which the version was replaced or

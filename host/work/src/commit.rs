@@ -7,9 +7,9 @@ use super::reading::ReadTransactionState;
 use super::{CommitAdditions, UnitOfWork, UnitOfWorkSpec};
 use assurance_core::domain::job::Lane;
 use assurance_core::domain::time::Timestamp;
-use assurance_store::apply::{CommitMode, Effects, apply};
+use assurance_store::apply::{AutocommitOrTransaction, Effects, apply};
 use assurance_store::idempotency::{self, StoredReply};
-use assurance_store::search::SearchPairInsert;
+use assurance_store::search::SearchPairsToInsert;
 use assurance_store::{Backend, Error, TransactionAccess, Tx, indexes, jobs, memberships};
 
 /// Pauses between attempts to commit while another call holds the workspace's write gate.
@@ -128,7 +128,7 @@ impl UnitOfWork {
             ReadTransactionState::In(tx) => tx,
             ReadTransactionState::NotYet => self.begin().await?,
             ReadTransactionState::Once | ReadTransactionState::Snapshot(_) => {
-                self.note_access_pattern(true);
+                self.note_transaction_profile(true);
                 return Err(Error::RunAgain);
             }
             ReadTransactionState::Broken => return Err(Error::RunAgain),
@@ -241,7 +241,8 @@ impl UnitOfWork {
             return self.write_in(tx, effects).await;
         }
         let mut connection = self.store.serializable().await?;
-        let delivered = apply(&mut connection, effects, CommitMode::Autocommit).await?;
+        let delivered =
+            apply(&mut connection, effects, AutocommitOrTransaction::Autocommit).await?;
         connection.release();
         Ok(delivered)
     }
@@ -280,9 +281,9 @@ impl UnitOfWork {
 
     /// Returns the pairs of key and text that the search table stores for the documents to be
     /// written.
-    fn pairs(&self, effects: &Effects) -> SearchPairInsert {
+    fn pairs(&self, effects: &Effects) -> SearchPairsToInsert {
         let own = self.spec.area.collections.values().filter(|scope| scope.own);
-        SearchPairInsert::of(&self.store, own, effects)
+        SearchPairsToInsert::of(&self.store, own, effects)
     }
 
     /// Writes new members and changes of jobs in the call's transaction, each by a separate
@@ -311,8 +312,8 @@ impl UnitOfWork {
     }
 
     fn remember<T>(&self, kept: &Result<T, Error>) {
-        if let Some(access_pattern) = &self.spec.access_pattern {
-            access_pattern.note_end(matches!(kept, Err(Error::RunAgain)));
+        if let Some(transaction_profile) = &self.spec.transaction_profile {
+            transaction_profile.note_end(matches!(kept, Err(Error::RunAgain)));
         }
     }
 
@@ -339,8 +340,8 @@ impl UnitOfWork {
     }
 }
 
-fn within(tx: &Tx) -> CommitMode {
-    CommitMode::Transaction { gated: tx.is_gated() }
+fn within(tx: &Tx) -> AutocommitOrTransaction {
+    AutocommitOrTransaction::Transaction { gated: tx.is_gated() }
 }
 
 impl UnitOfWork {

@@ -10,7 +10,7 @@ use super::reading::{ReadConnection, ReadKind};
 use super::scope::AreaPolicy;
 use super::{DocumentError, HostCallError, UnitOfWork};
 use assurance_core::domain::document::{
-    Condition, Document, DocumentPage, FieldTest, FieldValue, GroupCount, PageStart, Query,
+    Document, DocumentPage, FieldTest, FieldValue, GroupCount, PageStart, Query, QueryCondition,
 };
 use assurance_store::documents::{self, CollectionKey};
 use assurance_store::query::{self, QueryError, QueryTarget};
@@ -127,7 +127,7 @@ impl UnitOfWork {
     pub async fn count(
         &mut self,
         collection: &str,
-        conditions: &[Condition],
+        conditions: &[QueryCondition],
         at_most: Option<u32>,
     ) -> DocumentHostCallResult<u64> {
         let area = Arc::clone(&self.spec.area);
@@ -150,7 +150,7 @@ impl UnitOfWork {
     pub async fn count_by(
         &mut self,
         collection: &str,
-        conditions: &[Condition],
+        conditions: &[QueryCondition],
         fields: &[String],
     ) -> DocumentHostCallResult<Vec<GroupCount>> {
         let area = Arc::clone(&self.spec.area);
@@ -319,7 +319,7 @@ fn bytes_of<'a>(documents: impl IntoIterator<Item = &'a Document>) -> u64 {
 }
 
 /// Refuses a query whose conditions have larger texts than a statement can repeat.
-fn check_texts(conditions: &[Condition]) -> DocumentHostCallResult<()> {
+fn check_texts(conditions: &[QueryCondition]) -> DocumentHostCallResult<()> {
     let bytes: usize = conditions.iter().map(|condition| text_bytes(&condition.test)).sum();
     if bytes <= MAX_CONDITION_BYTES {
         return Ok(());

@@ -25,7 +25,7 @@ const SENT_TOGETHER: usize = 16;
 /// Stored response to a network request, or the stored result of sending a
 /// mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum EgressResult {
+enum RequestOrMailResult {
     Request(Result<EgressResponse, EgressError>),
     Mail(Result<(), MailError>),
 }
@@ -33,11 +33,11 @@ enum EgressResult {
 /// Responses to the network requests and mails of a job step, in order; shared
 /// by all attempts of the step.
 #[derive(Debug, Default)]
-pub struct EgressResponseCache(Mutex<Vec<(RequestFingerprint, EgressResult)>>);
+pub struct EgressResponseCache(Mutex<Vec<(RequestOrMailFingerprint, RequestOrMailResult)>>);
 
 /// Hash of a network request or mail. Its content is not stored, because it may
 /// contain a secret.
-type RequestFingerprint = [u8; 32];
+type RequestOrMailFingerprint = [u8; 32];
 
 impl UnitOfWork {
     /// Sends requests to the network, up to 16 at the same time. Those that an
@@ -56,7 +56,7 @@ impl UnitOfWork {
         let mut answers = Vec::with_capacity(requests.len());
         let mut requests = requests.into_iter().map(|one| (of_request(&one), one)).peekable();
         while let Some((fingerprint, _)) = requests.peek()
-            && let Some(EgressResult::Request(answer)) = self.earlier_answer(fingerprint)
+            && let Some(RequestOrMailResult::Request(answer)) = self.earlier_answer(fingerprint)
         {
             answers.push(answer);
             requests.next();
@@ -73,7 +73,7 @@ impl UnitOfWork {
     async fn send_new(
         &mut self,
         egress: &Egress,
-        mut requests: impl ExactSizeIterator<Item = (RequestFingerprint, EgressRequest)>,
+        mut requests: impl ExactSizeIterator<Item = (RequestOrMailFingerprint, EgressRequest)>,
         answers: &mut Vec<Result<EgressResponse, EgressError>>,
     ) {
         let mut left = self.response_bytes_left();
@@ -90,7 +90,7 @@ impl UnitOfWork {
                 });
             }
             let Some((fingerprint, limit, answer)) = sending.next().await else { return };
-            let kept = EgressResult::Request(answer.clone());
+            let kept = RequestOrMailResult::Request(answer.clone());
             left = (left + u64::from(limit.unwrap_or_default())).saturating_sub(kept.bytes());
             self.keep_answer(fingerprint, kept);
             answers.push(answer);
@@ -109,7 +109,7 @@ impl UnitOfWork {
     ) -> Result<(), HostCallError<MailError>> {
         self.release_connection().await?;
         let fingerprint = of_mail(&message);
-        if let Some(EgressResult::Mail(answer)) = self.earlier_answer(&fingerprint) {
+        if let Some(RequestOrMailResult::Mail(answer)) = self.earlier_answer(&fingerprint) {
             return answer.map_err(HostCallError::Refused);
         }
         let counted = self.count_mail(&message.to, mail.limits()).await?;
@@ -118,7 +118,7 @@ impl UnitOfWork {
         if matches!(answer, Err(MailError::Unavailable(_))) {
             self.uncount_mail(&counted).await?;
         }
-        self.keep_answer(fingerprint, EgressResult::Mail(answer.clone()));
+        self.keep_answer(fingerprint, RequestOrMailResult::Mail(answer.clone()));
         answer.map_err(HostCallError::Refused)
     }
 
@@ -129,14 +129,17 @@ impl UnitOfWork {
         self.spec.limits.max_incoming_bytes.saturating_sub(sent.bytes())
     }
 
-    fn earlier_answer(&mut self, fingerprint: &RequestFingerprint) -> Option<EgressResult> {
+    fn earlier_answer(
+        &mut self,
+        fingerprint: &RequestOrMailFingerprint,
+    ) -> Option<RequestOrMailResult> {
         let sent = self.sent.as_ref()?;
         let nth = self.sends;
         self.sends += 1;
         sent.answer(nth, fingerprint)
     }
 
-    fn keep_answer(&self, fingerprint: RequestFingerprint, answer: EgressResult) {
+    fn keep_answer(&self, fingerprint: RequestOrMailFingerprint, answer: RequestOrMailResult) {
         if let Some(sent) = &self.sent {
             sent.keep(fingerprint, answer);
         }
@@ -147,7 +150,11 @@ impl EgressResponseCache {
     /// Returns the stored response to the nth request if the request is the
     /// same as then. If an attempt sends a different request, later responses
     /// are discarded.
-    fn answer(&self, nth: usize, fingerprint: &RequestFingerprint) -> Option<EgressResult> {
+    fn answer(
+        &self,
+        nth: usize,
+        fingerprint: &RequestOrMailFingerprint,
+    ) -> Option<RequestOrMailResult> {
         let mut sent = self.0.lock();
         match sent.get(nth) {
             Some((known, answer)) if known == fingerprint => Some(answer.clone()),
@@ -164,12 +171,12 @@ impl EgressResponseCache {
     }
 
     /// Stores the response to the next request of the job step.
-    fn keep(&self, fingerprint: RequestFingerprint, answer: EgressResult) {
+    fn keep(&self, fingerprint: RequestOrMailFingerprint, answer: RequestOrMailResult) {
         self.0.lock().push((fingerprint, answer));
     }
 }
 
-impl EgressResult {
+impl RequestOrMailResult {
     fn bytes(&self) -> u64 {
         let Self::Request(Ok(answer)) = self else { return 0 };
         let headers = answer.headers.iter().map(|(name, value)| name.len() + value.len());
@@ -202,7 +209,7 @@ fn room(requested: u32, left: u64) -> Option<u32> {
 }
 
 /// Returns the hash of a network request; equal only for equal requests.
-fn of_request(request: &EgressRequest) -> RequestFingerprint {
+fn of_request(request: &EgressRequest) -> RequestOrMailFingerprint {
     let mut parts = vec![b"request".as_slice(), request.method.as_bytes(), request.url.as_bytes()];
     for (name, value) in &request.headers {
         parts.extend([name.as_bytes(), value.as_bytes()]);
@@ -212,12 +219,12 @@ fn of_request(request: &EgressRequest) -> RequestFingerprint {
 }
 
 /// Returns the hash of a mail message; equal only for equal messages.
-fn of_mail(message: &Message) -> RequestFingerprint {
+fn of_mail(message: &Message) -> RequestOrMailFingerprint {
     let Message { to, subject, text } = message;
     of_parts(&[b"mail", to.as_bytes(), subject.as_bytes(), text.as_bytes()])
 }
 
-fn of_parts(parts: &[&[u8]]) -> RequestFingerprint {
+fn of_parts(parts: &[&[u8]]) -> RequestOrMailFingerprint {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());
@@ -230,7 +237,7 @@ fn of_parts(parts: &[&[u8]]) -> RequestFingerprint {
 mod tests {
     use super::*;
 
-    fn request(url: &str) -> RequestFingerprint {
+    fn request(url: &str) -> RequestOrMailFingerprint {
         of_request(&EgressRequest {
             method: "POST".to_owned(),
             url: url.to_owned(),
@@ -241,8 +248,12 @@ mod tests {
         })
     }
 
-    fn answered(status: u16) -> EgressResult {
-        EgressResult::Request(Ok(EgressResponse { status, headers: Vec::new(), body: Vec::new() }))
+    fn answered(status: u16) -> RequestOrMailResult {
+        RequestOrMailResult::Request(Ok(EgressResponse {
+            status,
+            headers: Vec::new(),
+            body: Vec::new(),
+        }))
     }
 
     #[test]
@@ -261,8 +272,8 @@ mod tests {
         let sent = EgressResponseCache::default();
         let header = ("etag".to_owned(), "1".to_owned());
         let answer = EgressResponse { status: 200, headers: vec![header], body: vec![0; 95] };
-        sent.keep(request("a"), EgressResult::Request(Ok(answer)));
-        sent.keep(request("b"), EgressResult::Request(Err(EgressError::TooLarge)));
+        sent.keep(request("a"), RequestOrMailResult::Request(Ok(answer)));
+        sent.keep(request("b"), RequestOrMailResult::Request(Err(EgressError::TooLarge)));
         assert_eq!(sent.bytes(), 100);
         assert_eq!(sent.answer(0, &request("another")), None);
         assert_eq!(sent.bytes(), 0, "what is forgotten makes room");

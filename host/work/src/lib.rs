@@ -39,11 +39,11 @@ use uuid::Uuid;
 use self::overlay::DocumentOverlay;
 use self::read_log::{CallEffects, ReadLogMode};
 use self::reading::ReadTransactionState;
-use assurance_core::access::StorageAccessPattern;
+use assurance_core::access::TransactionProfile;
 use assurance_core::domain::area::CallContext;
 use assurance_core::domain::id::{SessionId, UserId};
-use assurance_core::domain::job::{EventDeliveryPerDocument, JobProgress, JobRunEnd, NewJob};
-use assurance_core::domain::queue::MemberJobChange;
+use assurance_core::domain::job::{EventDeliveryJobTemplate, JobProgress, JobRunEnd, NewJob};
+use assurance_core::domain::queue::PendingMemberJobAction;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::sealed::StoredSecret;
 use assurance_core::recordings::Recorder;
@@ -55,7 +55,7 @@ use assurance_store::blobs::StoredBlob;
 pub use assurance_core::domain::people::Member;
 pub use assurance_store::AccessibleCollection;
 pub use assurance_store::idempotency::StoredReply;
-pub use code::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit};
+pub use code::{AreaCode, CallError, CallOutcome, RunningCallSelector, TimeLimit};
 pub use egress_log::EgressResponseCache;
 pub use error::{
     BlobError, DocumentError, EventOrJobError, HostCallError, MembershipError, QueueError,
@@ -94,7 +94,7 @@ pub struct UnitOfWorkSpec {
     pub limits: UnitOfWorkLimits,
     /// Transaction profile of earlier calls; all calls of a route share one.
     /// `None`: the call begins a transaction at its first read if it may write.
-    pub access_pattern: Option<Arc<StorageAccessPattern>>,
+    pub transaction_profile: Option<Arc<TransactionProfile>>,
 }
 
 impl UnitOfWorkSpec {
@@ -112,7 +112,7 @@ impl UnitOfWorkSpec {
             in_job: false,
             locked: false,
             limits: area.limits,
-            access_pattern: None,
+            transaction_profile: None,
         }
     }
 }
@@ -138,7 +138,7 @@ pub struct UnitOfWork {
     reading: ReadTransactionState,
     documents: DocumentOverlay,
     jobs: Vec<NewJob>,
-    deliveries: Vec<EventDeliveryPerDocument>,
+    deliveries: Vec<EventDeliveryJobTemplate>,
     secrets: BTreeMap<String, SecretOrBlobState<StoredSecret>>,
     blobs: BTreeMap<String, SecretOrBlobState<StoredBlob>>,
     /// Blobs of other areas that the call has looked up, by area and name.
@@ -147,7 +147,7 @@ pub struct UnitOfWork {
     /// unchanged.
     seen_blobs: Vec<ReadBlob>,
     new_members: Vec<(UserId, Role)>,
-    job_changes: Vec<MemberJobChange>,
+    job_changes: Vec<PendingMemberJobAction>,
     progress: Option<JobProgress>,
     used: LimitUsage,
     /// Generator of the call's random bytes and ids, created on first use.

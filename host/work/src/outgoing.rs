@@ -10,7 +10,7 @@ use super::body::check_object;
 use super::{EventOrJobError, EventSubscriber, UnitOfWork};
 use assurance_core::domain::id::{EventId, JobId, WorkspaceId};
 use assurance_core::domain::job::{
-    EVENT_KIND, EventDeliveryPerDocument, JobProgress, MERGED_EVENTS_KIND, NewJob,
+    EVENT_KIND, EventDeliveryJobTemplate, JobProgress, MERGED_EVENTS_KIND, NewJob,
 };
 use assurance_core::domain::time::Timestamp;
 
@@ -61,7 +61,7 @@ impl UnitOfWork {
             match to.requests.clone() {
                 Some(requests) => {
                     let event = name.to_owned();
-                    self.deliveries.push(EventDeliveryPerDocument { job, event, requests });
+                    self.deliveries.push(EventDeliveryJobTemplate { job, event, requests });
                 }
                 None => self.jobs.push(job),
             }
@@ -170,7 +170,7 @@ impl UnitOfWork {
         name: &str,
         data: &str,
     ) -> Result<String, EventOrJobError> {
-        let payload = EventPayload {
+        let payload = EventDeliveryPayload {
             id,
             name,
             data: serde_json::from_str(data).map_err(|e| EventOrJobError::Misuse(e.to_string()))?,
@@ -183,7 +183,7 @@ impl UnitOfWork {
 
 /// Payload of a job that delivers an event to a subscriber.
 #[derive(Serialize)]
-struct EventPayload<'a> {
+struct EventDeliveryPayload<'a> {
     id: EventId,
     name: &'a str,
     data: &'a RawValue,

@@ -8,7 +8,9 @@ use super::reading::ReadKind;
 use super::{HostCallError, QueueError, UnitOfWork};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobProgress, JobStatus, Lane, delivers_events};
-use assurance_core::domain::queue::{JobAction, JobFilter, LaneLoad, MemberJobChange, QueuedJob};
+use assurance_core::domain::queue::{
+    JobFilter, MemberJobAction, PendingMemberJobAction, QueuedJob, WorkspaceLaneLoad,
+};
 use assurance_core::domain::time::Timestamp;
 use assurance_store::{Error, jobs};
 
@@ -21,7 +23,7 @@ const MAX_REASON: usize = 1_000;
 
 impl UnitOfWork {
     /// Returns the number of the workspace's running and due jobs in each lane.
-    pub async fn lane_loads(&mut self) -> Result<BTreeMap<Lane, LaneLoad>, Error> {
+    pub async fn lane_loads(&mut self) -> Result<BTreeMap<Lane, WorkspaceLaneLoad>, Error> {
         let (workspace, now) = self.workspace_and_now();
         self.read(ReadKind::Other, async |c| jobs::loads(c, workspace, now).await).await
     }
@@ -91,7 +93,11 @@ impl UnitOfWork {
         if superseded.await? {
             return Err(HostCallError::Refused(QueueError::Superseded));
         }
-        self.job_changes.push(MemberJobChange { job, lane: found.lane, how: JobAction::Retry });
+        self.job_changes.push(PendingMemberJobAction {
+            job,
+            lane: found.lane,
+            how: MemberJobAction::Retry,
+        });
         found.status = JobStatus::Queued;
         found.attempts = 0;
         found.available_at = self.spec.call.now;
@@ -119,8 +125,8 @@ impl UnitOfWork {
         if delivers_events(&found.kind) && found.resource.is_none() {
             return Err(HostCallError::Refused(QueueError::NotCancellable));
         }
-        let how = JobAction::Cancel(reason.clone());
-        self.job_changes.push(MemberJobChange { job, lane: found.lane, how });
+        let how = MemberJobAction::Cancel(reason.clone());
+        self.job_changes.push(PendingMemberJobAction { job, lane: found.lane, how });
         found.status = JobStatus::Failed;
         found.last_error = Some(reason);
         found.updated_at = self.spec.call.now;

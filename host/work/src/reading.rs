@@ -28,14 +28,15 @@ pub(super) enum ReadTransactionState {
 /// at the commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ReadKind {
-    /// Documents by id; the commit can verify that they are unchanged.
+    /// A read of documents by id; the commit can verify that they are unchanged.
     Documents,
-    /// Blobs by name. On SQLite, a transaction conflicts with every commit of
-    /// others since its first read, and a call that reads a blob may compute for
-    /// long; there, the commit verifies that the blobs are unchanged.
+    /// A read of blobs by name. On SQLite, a transaction conflicts with every
+    /// commit of others since its first read, and a call that reads a blob may
+    /// compute for long; there, the commit verifies that the blobs are
+    /// unchanged.
     Blobs,
-    /// A secret that the host uses for the call. A later change of the secret
-    /// does not make the result wrong.
+    /// A read of a secret that the host uses for the call. A later change of
+    /// the secret does not make the result wrong.
     SecretInUse,
     /// Any other read; only a transaction can ensure that its result is still
     /// valid at the commit.
@@ -102,7 +103,7 @@ impl UnitOfWork {
             ReadTransactionState::Snapshot(tx) if !must_answer => Ok(ReadConnection::Snapshot(tx)),
             ReadTransactionState::NotYet => self.first_lease(what, statements).await,
             ReadTransactionState::Snapshot(_) | ReadTransactionState::Once => {
-                self.note_access_pattern(must_answer);
+                self.note_transaction_profile(must_answer);
                 Err(Error::RunAgain)
             }
             ReadTransactionState::Broken => Err(Error::RunAgain),
@@ -146,7 +147,7 @@ impl UnitOfWork {
         }
         match std::mem::replace(&mut self.reading, ReadTransactionState::Broken) {
             ReadTransactionState::In(tx) | ReadTransactionState::Snapshot(tx) => {
-                tx.commit().await?
+                tx.commit().await?;
             }
             ReadTransactionState::NotYet
             | ReadTransactionState::Once
@@ -162,9 +163,9 @@ impl UnitOfWork {
     pub(super) async fn begin(&self) -> Result<Tx, Error> {
         let contended = self
             .spec
-            .access_pattern
+            .transaction_profile
             .as_ref()
-            .is_some_and(|access_pattern| access_pattern.is_contended());
+            .is_some_and(|transaction_profile| transaction_profile.is_contended());
         if self.spec.locked || contended {
             let tx = self.store.begin_locked(self.holder()).await?;
             self.turn.take();
@@ -197,11 +198,11 @@ impl UnitOfWork {
 
     /// Records that the call read more than the transaction profile of its route
     /// allows; `asked` is true if the read needs a transaction.
-    pub(super) fn note_access_pattern(&self, asked: bool) {
-        if let Some(access_pattern) = &self.spec.access_pattern {
-            access_pattern.note_second_read();
+    pub(super) fn note_transaction_profile(&self, asked: bool) {
+        if let Some(transaction_profile) = &self.spec.transaction_profile {
+            transaction_profile.note_second_read();
             if asked {
-                access_pattern.note_query();
+                transaction_profile.note_query();
             }
         }
     }
@@ -211,11 +212,12 @@ impl UnitOfWork {
         what: ReadKind,
         statements: usize,
     ) -> Result<ReadConnection, Error> {
-        let access_pattern = self.spec.access_pattern.as_ref().filter(|_| !self.spec.locked);
-        let light = match access_pattern {
+        let transaction_profile =
+            self.spec.transaction_profile.as_ref().filter(|_| !self.spec.locked);
+        let light = match transaction_profile {
             _ if !self.spec.writes || self.is_replaying() => true,
-            Some(access_pattern) => {
-                !self.needs_transaction(what) && !access_pattern.needs_transaction()
+            Some(transaction_profile) => {
+                !self.needs_transaction(what) && !transaction_profile.needs_transaction()
             }
             None => false,
         };
@@ -223,7 +225,8 @@ impl UnitOfWork {
             return Ok(ReadConnection::In(self.begin().await?));
         }
         if statements == 1
-            && access_pattern.is_some_and(|access_pattern| !access_pattern.needs_snapshot())
+            && transaction_profile
+                .is_some_and(|transaction_profile| !transaction_profile.needs_snapshot())
         {
             return Ok(ReadConnection::Alone(self.store.reader().await?));
         }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assurance_core::access::StorageAccessPatterns;
-use assurance_core::domain::job::{Lane, RequestedEventsField};
+use assurance_core::access::JobTransactionProfiles;
+use assurance_core::domain::job::{Lane, RequestedEventsDocumentField};
 use assurance_core::domain::manifest::{JobSpec, LinkHolder};
 use assurance_store::{AccessibleCollection, Quota};
 
@@ -34,7 +34,7 @@ pub struct AreaPolicy {
     /// Limits of one call of the area.
     pub limits: UnitOfWorkLimits,
     /// Transaction profiles of earlier runs of the area's jobs, by kind.
-    pub access_patterns: StorageAccessPatterns,
+    pub transaction_profiles: JobTransactionProfiles,
     /// Whether the area's calls can obtain a secret or something derived from
     /// one; see
     /// [`Manifest::can_obtain_secrets`](assurance_core::domain::manifest::Manifest::can_obtain_secrets).
@@ -57,7 +57,7 @@ pub struct EventSubscriber {
     pub timeout_ms: u32,
     /// Field of the subscriber's documents in which a workspace requests events; others are not
     /// delivered to it. `None`: every event is delivered.
-    pub requests: Option<RequestedEventsField>,
+    pub requests: Option<RequestedEventsDocumentField>,
 }
 
 /// Limits of one call on documents, jobs, events and blobs.

@@ -1,7 +1,7 @@
 //! Components written in other languages than Rust, deployed like any other.
 
 use assurance_tests::client::send;
-use assurance_tests::languages::{GuestLanguage, edited_example, example};
+use assurance_tests::languages::{NonRustLanguage, edited_example, example};
 use assurance_tests::{Backend, Builder, Client, TestHost};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -36,11 +36,11 @@ async fn javascript_and_python_answer_like_any_other_area() {
     let (host, ada) = builder.start_with_owner().await;
     ada.get(ANNOUNCEMENT).await.problem(404, "not_found");
     holds(&ada, "Rust").await;
-    let python = example(GuestLanguage::Python, host.folder()).expect("the tool from PyPI");
+    let python = example(NonRustLanguage::Python, host.folder()).expect("the tool from PyPI");
     deploy(&host, &python).await;
     assert_eq!(ada.get(ANNOUNCEMENT).await.expect(200)["text"], "Rust");
     holds(&ada, "Python").await;
-    let javascript = match example(GuestLanguage::JavaScript, host.folder()) {
+    let javascript = match example(NonRustLanguage::JavaScript, host.folder()) {
         Ok(javascript) => javascript,
         Err(why) => {
             eprintln!("not tested in JavaScript: {why}");
@@ -54,7 +54,11 @@ async fn javascript_and_python_answer_like_any_other_area() {
 
 /// Deploys the example with lines at the start of its read that print and fail. Returns the reason
 /// for which the deployment is refused.
-async fn refusal(host: &TestHost, language: GuestLanguage, (read, lines): (&str, &str)) -> String {
+async fn refusal(
+    host: &TestHost,
+    language: NonRustLanguage,
+    (read, lines): (&str, &str),
+) -> String {
     let edit = |source: String| source.replace(read, &format!("{read}{lines}"));
     let component = match edited_example(language, host.folder(), edit) {
         Ok(component) => component,
@@ -68,7 +72,7 @@ async fn refusal(host: &TestHost, language: GuestLanguage, (read, lines): (&str,
 async fn what_python_prints_is_logged_and_an_exception_is_the_cause_of_a_fault() {
     let (host, _) = Builder::new(Backend::Sqlite).start_with_owner().await;
     let lines = "    print(\"reading\")\n    raise ValueError(\"nothing announced\")\n";
-    let refused = refusal(&host, GuestLanguage::Python, ("def read() -> Reply:\n", lines)).await;
+    let refused = refusal(&host, NonRustLanguage::Python, ("def read() -> Reply:\n", lines)).await;
     let cause = "ValueError: nothing announced (File \"/0/announcements.py\", line ";
     assert!(refused.contains(cause), "{refused}");
     let log = printed(&host, &["area", "logs", "announcements"]);
@@ -81,7 +85,7 @@ async fn what_python_prints_is_logged_and_an_exception_is_the_cause_of_a_fault()
 async fn what_javascript_prints_is_logged_and_an_exception_is_the_cause_of_a_fault() {
     let (host, _) = Builder::new(Backend::Sqlite).start_with_owner().await;
     let lines = "  console.log(\"reading\", 1);\n  throw new Error(\"nothing announced\");\n";
-    let refused = refusal(&host, GuestLanguage::JavaScript, ("function read() {\n", lines)).await;
+    let refused = refusal(&host, NonRustLanguage::JavaScript, ("function read() {\n", lines)).await;
     assert!(refused.contains("nothing announced"), "{refused}");
     assert!(refused.contains("at read (/announcements.js:"), "{refused}");
     let log = printed(&host, &["area", "logs", "announcements"]);

@@ -9,7 +9,7 @@ use graphile_worker::{
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgPoolOptions;
 
-use crate::{Measurement, POLL};
+use crate::{Stopwatch, POLL};
 
 const SCHEMA: &str = "graphile_worker";
 const CONNECTIONS: u32 = 16;
@@ -18,7 +18,7 @@ const CONCURRENCY: usize = 24;
 const CHUNK: u32 = 1_000;
 
 /// How jobs are claimed and ended.
-pub enum Completion {
+pub enum BatchingMode {
     /// Many in one statement: four local queues of 1,250 jobs, completions of 2 ms together.
     Together,
     /// Each by itself.
@@ -26,9 +26,9 @@ pub enum Completion {
 }
 
 #[derive(Clone, Deserialize, Serialize)]
-struct Empty {}
+struct EmptyJob {}
 
-impl TaskHandler for Empty {
+impl TaskHandler for EmptyJob {
     const IDENTIFIER: &'static str = "empty";
 
     async fn run(self, _context: WorkerContext) -> impl IntoTaskHandlerResult {
@@ -39,7 +39,7 @@ impl TaskHandler for Empty {
 async fn options(url: &str) -> anyhow::Result<WorkerOptions> {
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await?;
     let options = WorkerOptions::default().concurrency(CONCURRENCY).schema(SCHEMA);
-    Ok(options.define_job::<Empty>().pg_pool(pool))
+    Ok(options.define_job::<EmptyJob>().pg_pool(pool))
 }
 
 /// Enqueues this number of jobs.
@@ -47,27 +47,27 @@ pub async fn fill(url: &str, number: u32) -> anyhow::Result<()> {
     let worker = options(url).await?.init().await?;
     let utils = worker.create_utils();
     let spec = JobSpec::default();
-    let jobs: Vec<_> = (0..CHUNK).map(|_| (Empty {}, &spec)).collect();
+    let jobs: Vec<_> = (0..CHUNK).map(|_| (EmptyJob {}, &spec)).collect();
     for _ in 0..number / CHUNK {
-        utils.add_jobs::<Empty>(&jobs).await?;
+        utils.add_jobs::<EmptyJob>(&jobs).await?;
     }
     Ok(())
 }
 
 /// Runs all jobs.
-pub async fn run(url: &str, number: u32, completion: Completion) -> anyhow::Result<()> {
+pub async fn run(url: &str, number: u32, completion: BatchingMode) -> anyhow::Result<()> {
     let options = match &completion {
-        Completion::Single => options(url).await?,
-        Completion::Together => options(url)
+        BatchingMode::Single => options(url).await?,
+        BatchingMode::Together => options(url)
             .await?
             .local_queue(LocalQueueConfig::builder().size(1_250).queue_count(4).build())
             .complete_job_batch_delay(Duration::from_millis(2)),
     };
     let worker = options.init().await?;
     let pool = PgPoolOptions::new().max_connections(1).connect(url).await?;
-    let measurement = Measurement::begin()?;
+    let measurement = Stopwatch::begin()?;
     // It fetches no further jobs into its local queues when it runs once.
-    if let Completion::Single = completion {
+    if let BatchingMode::Single = completion {
         worker.run_once().await?;
         return measurement.print(number.into());
     }

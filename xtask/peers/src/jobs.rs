@@ -6,7 +6,7 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 
-use crate::Measurement;
+use crate::Stopwatch;
 
 /// Jobs of one claim.
 const BATCH: i64 = 64;
@@ -56,7 +56,7 @@ pub async fn run(url: &str, number: u32) -> anyhow::Result<()> {
         return postgres(url, number).await;
     }
     let mut connection = open(url).await?;
-    let measurement = Measurement::begin()?;
+    let measurement = Stopwatch::begin()?;
     loop {
         let claimed: Vec<(i64, String)> = sqlx::query_as(
             "UPDATE bare_jobs SET claimed = 1 WHERE id IN \
@@ -85,7 +85,7 @@ async fn open(file: &str) -> anyhow::Result<SqliteConnection> {
 
 async fn postgres(url: &str, number: u32) -> anyhow::Result<()> {
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await?;
-    let measurement = Measurement::begin()?;
+    let measurement = Stopwatch::begin()?;
     let mut workers = Vec::new();
     for _ in 0..CONNECTIONS {
         let pool = pool.clone();

@@ -34,19 +34,19 @@ async fn main() -> anyhow::Result<()> {
         "jobs-fill" => jobs::fill(url, number).await,
         "jobs" => jobs::run(url, number).await,
         "graphile-fill" => graphile::fill(url, number).await,
-        "graphile" => graphile::run(url, number, graphile::Completion::Together).await,
-        "graphile-single" => graphile::run(url, number, graphile::Completion::Single).await,
+        "graphile" => graphile::run(url, number, graphile::BatchingMode::Together).await,
+        "graphile-single" => graphile::run(url, number, graphile::BatchingMode::Single).await,
         other => bail!("unknown: {other}"),
     }
 }
 
 /// Measures wall-clock time and processor time from its creation on.
-struct Measurement {
+struct Stopwatch {
     begun: Instant,
     cpu_us: u64,
 }
 
-impl Measurement {
+impl Stopwatch {
     fn begin() -> anyhow::Result<Self> {
         Ok(Self { begun: Instant::now(), cpu_us: cpu_us()? })
     }

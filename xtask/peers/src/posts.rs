@@ -9,7 +9,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, FromRow, PgConnection, PgPool, SqliteConnection};
 use uuid::Uuid;
 
-use crate::Measurement;
+use crate::Stopwatch;
 
 /// Connections to PostgreSQL, as many as the clients of the benchmark.
 const CONNECTIONS: u32 = 32;
@@ -53,7 +53,7 @@ async fn sqlite(file: &str, time: Duration, per_commit: u32) -> anyhow::Result<(
     let document = "SELECT workspace_id, created_at, body FROM \"support.cases\" LIMIT 1";
     let document = sqlx::query_as(document).fetch_one(&mut connection).await?;
     let record = sqlx::query_as(RECORD).fetch_one(&mut connection).await?;
-    let (measurement, mut count) = (Measurement::begin()?, 0);
+    let (measurement, mut count) = (Stopwatch::begin()?, 0);
     while measurement.begun.elapsed() < time {
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         for _ in 0..per_commit {
@@ -102,7 +102,7 @@ async fn postgres(url: &str, time: Duration) -> anyhow::Result<()> {
                     WHERE collection = 'support.cases' LIMIT 1";
     let document: Document<Uuid> = sqlx::query_as(document).fetch_one(&pool).await?;
     let record: IdempotencyRecord<Uuid> = sqlx::query_as(RECORD).fetch_one(&pool).await?;
-    let measurement = Measurement::begin()?;
+    let measurement = Stopwatch::begin()?;
     let until = Instant::now() + time;
     let client =
         |_| tokio::spawn(insert_until(until, pool.clone(), document.clone(), record.clone()));

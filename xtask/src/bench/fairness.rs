@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::server::{Server, ServerParameters};
 use super::size::{audit, data, repository, upload};
-use super::steady::{ExpectedRequest, SteadyLoad};
+use super::steady::{RequestWithExpectedResponse, SteadyLoad};
 use super::writes::{WebhookReceiver, due, subscribe, until_drained};
-use super::{Programs, machine, plan, report};
-use crate::postgres::Postgres;
+use super::{BuiltPrograms, machine, plan, report};
+use crate::postgres::TemporaryPostgres;
 use crate::process;
 use crate::workspace::Workspace;
 
@@ -44,8 +44,8 @@ struct QuietWorkspaceTimes {
 }
 
 /// Measures the fairness between workspaces, prints the results and writes them to a file.
-pub(crate) fn run(workspace: &Workspace, programs: &Programs) -> anyhow::Result<()> {
-    let postgres = Postgres::start()?;
+pub(crate) fn run(workspace: &Workspace, programs: &BuiltPrograms) -> anyhow::Result<()> {
+    let postgres = TemporaryPostgres::start()?;
     let mut rows = Vec::new();
     for backend in ["sqlite", "postgres"] {
         let bench = Bench { programs, postgres: &postgres, backend };
@@ -68,8 +68,8 @@ pub(crate) fn run(workspace: &Workspace, programs: &Programs) -> anyhow::Result<
 }
 
 struct Bench<'a> {
-    programs: &'a Programs,
-    postgres: &'a Postgres,
+    programs: &'a BuiltPrograms,
+    postgres: &'a TemporaryPostgres,
     backend: &'static str,
 }
 
@@ -157,7 +157,7 @@ impl Bench<'_> {
         let begin = |server: &Server| {
             subscribe(server, &silent_url, "support_case.created")?;
             server.create_cases(EVENTS)?;
-            let create = ExpectedRequest::creating_case(server);
+            let create = RequestWithExpectedResponse::creating_case(server);
             Ok(Some(SteadyLoad::new(server, EVENTS_PER_SECOND, vec![create])))
         };
         let receiver = WebhookReceiver::start()?;

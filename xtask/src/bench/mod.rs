@@ -25,7 +25,7 @@ use clap::Args;
 use self::load::{LoadRequest, LoadResults, LoadSettings};
 use self::report::{NeighbourLatency, OperationResults, Report, median, medians};
 use self::server::{Server, ServerParameters};
-use crate::postgres::Postgres;
+use crate::postgres::TemporaryPostgres;
 use crate::workspace::{Workspace, cargo};
 use crate::{guests, process};
 
@@ -94,14 +94,14 @@ const LOOP: LoadRequest = LoadRequest {
 };
 
 /// Paths of the programs and areas that are built before the measurement, and its folder.
-struct Programs {
+struct BuiltPrograms {
     host: PathBuf,
     twin: PathBuf,
     areas: PathBuf,
     folder: PathBuf,
 }
 
-impl Programs {
+impl BuiltPrograms {
     /// Creates a folder with copies of these files of the built areas. Returns the folder.
     fn areas_with(&self, name: &str, files: &[&str]) -> anyhow::Result<PathBuf> {
         let areas = self.folder.join(name);
@@ -135,7 +135,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
         return languages::run(workspace, &prepare(workspace)?, options);
     }
     let programs = prepare(workspace)?;
-    let postgres = Postgres::start()?;
+    let postgres = TemporaryPostgres::start()?;
     let mut rows = Vec::new();
     let mut start_ms = Vec::new();
     for backend in ["sqlite", "postgres"] {
@@ -158,7 +158,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
     report::write(&workspace.target.join("bench.json"), &report)
 }
 
-fn prepare(workspace: &Workspace) -> anyhow::Result<Programs> {
+fn prepare(workspace: &Workspace) -> anyhow::Result<BuiltPrograms> {
     guests::build(workspace, guests::Options { fixtures: true, ..guests::Options::default() })?;
     let mut build = cargo();
     build.current_dir(&workspace.root).args(["build", "--workspace", "--release", "--bins"]);
@@ -167,7 +167,7 @@ fn prepare(workspace: &Workspace) -> anyhow::Result<Programs> {
     // Files of an earlier run would make the tables larger.
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder)?;
-    Ok(Programs {
+    Ok(BuiltPrograms {
         host: workspace.target.join("release/assurance"),
         twin: workspace.target.join("release/native-twin"),
         areas: workspace.areas(),
@@ -182,7 +182,11 @@ struct ServerPair {
 }
 
 impl ServerPair {
-    fn start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow::Result<Self> {
+    fn start(
+        programs: &BuiltPrograms,
+        backend: &str,
+        postgres: &TemporaryPostgres,
+    ) -> anyhow::Result<Self> {
         let component = Server::start(&plan(programs, "component", backend, postgres)?)?;
         let twin = Server::start(&plan(programs, "twin", backend, postgres)?)?;
         Ok(Self { component, twin })
@@ -236,10 +240,10 @@ impl ServerPair {
 }
 
 fn plan<'a>(
-    programs: &'a Programs,
+    programs: &'a BuiltPrograms,
     kind: &str,
     backend: &str,
-    postgres: &Postgres,
+    postgres: &TemporaryPostgres,
 ) -> anyhow::Result<ServerParameters<'a>> {
     let name = format!("{kind}_{backend}");
     let mut plan = alone(programs, &name, &programs.areas);
@@ -256,7 +260,7 @@ fn plan<'a>(
 }
 
 /// Returns the plan of a single host with the embedded database and the areas of one folder.
-fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> ServerParameters<'a> {
+fn alone<'a>(programs: &'a BuiltPrograms, name: &str, areas: &'a Path) -> ServerParameters<'a> {
     ServerParameters {
         program: &programs.host,
         arguments: &["serve"],
@@ -270,7 +274,11 @@ fn alone<'a>(programs: &'a Programs, name: &str, areas: &'a Path) -> ServerParam
 }
 
 /// Returns the median time in milliseconds of a server's start with cached machine code.
-fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow::Result<f64> {
+fn warm_start(
+    programs: &BuiltPrograms,
+    backend: &str,
+    postgres: &TemporaryPostgres,
+) -> anyhow::Result<f64> {
     let plan = plan(programs, "component", backend, postgres)?;
     let times_ms = (0..5).map(|_| Ok(Server::start(&plan)?.start_ms));
     Ok(median(times_ms.collect::<anyhow::Result<_>>()?))
@@ -278,7 +286,7 @@ fn warm_start(programs: &Programs, backend: &str, postgres: &Postgres) -> anyhow
 
 /// Measures the latency of a healthy area, alone and while clients of another area call an endless
 /// loop.
-fn neighbour(programs: &Programs, options: &Options) -> anyhow::Result<NeighbourLatency> {
+fn neighbour(programs: &BuiltPrograms, options: &Options) -> anyhow::Result<NeighbourLatency> {
     let areas = programs.areas_with("areas", &["support.wasm", "fixtures/infinite-loop.wasm"])?;
     let server = Server::start(&alone(programs, "neighbour", &areas))?;
     server.create_cases(10)?;

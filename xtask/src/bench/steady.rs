@@ -50,14 +50,14 @@ impl PhaseResults {
 /// A load on one server that sends requests at a steady rate.
 pub(crate) struct SteadyLoad {
     address: String,
-    requests: Vec<ExpectedRequest>,
+    requests: Vec<RequestWithExpectedResponse>,
     rate: u32,
     /// Number of the next `Idempotency-Key`.
     next_key: AtomicU64,
 }
 
 /// A request of a steady load, and text that its response must contain.
-pub(crate) struct ExpectedRequest {
+pub(crate) struct RequestWithExpectedResponse {
     head: String,
     body: &'static str,
     /// Prefix of the `Idempotency-Key`, which differs for each request; `None` sends none.
@@ -68,7 +68,7 @@ pub(crate) struct ExpectedRequest {
     on_trial: bool,
 }
 
-impl ExpectedRequest {
+impl RequestWithExpectedResponse {
     /// Creates a request to a path below the workspace.
     pub(crate) fn new(
         server: &Server,
@@ -123,7 +123,11 @@ struct ConnectionResults {
 
 impl SteadyLoad {
     /// Creates a load that sends this number of requests per second, each in turn.
-    pub(crate) fn new(server: &Server, rate: u32, requests: Vec<ExpectedRequest>) -> Self {
+    pub(crate) fn new(
+        server: &Server,
+        rate: u32,
+        requests: Vec<RequestWithExpectedResponse>,
+    ) -> Self {
         let address = server.address().to_owned();
         Self { address, requests, rate, next_key: AtomicU64::new(0) }
     }
@@ -202,7 +206,7 @@ fn connect(address: &str) -> anyhow::Result<TcpStream> {
 /// The connection failed.
 fn exchange(
     connection: &mut BufReader<TcpStream>,
-    asked: &ExpectedRequest,
+    asked: &RequestWithExpectedResponse,
     next_key: &AtomicU64,
 ) -> anyhow::Result<bool> {
     connection.get_mut().write_all(asked.text(next_key).as_bytes())?;

@@ -21,24 +21,24 @@ pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 const STACK_BYTES: u32 = 65_536;
 
 /// Compiler and linker that build guests as components.
-pub(crate) struct Toolchain {
+pub(crate) struct GuestToolchain {
     cargo: PathBuf,
     rustc: PathBuf,
     /// Folder of the standard library for guests; `None` if the compiler's default folder has it.
     sysroot: Option<PathBuf>,
-    linker: Linker,
+    linker: LinkerPaths,
 }
 
-struct Linker {
+struct LinkerPaths {
     component: PathBuf,
     wasm: PathBuf,
 }
 
-impl Toolchain {
+impl GuestToolchain {
     /// Finds a toolchain that can build guests; installs and builds what is missing.
     pub(crate) fn set_up(workspace: &Workspace) -> anyhow::Result<Self> {
         let rustup = sysroot_of(&rustc())?;
-        let linker = Linker::find(&rustup)?;
+        let linker = LinkerPaths::find(&rustup)?;
         if standard_library_in(&rustup) || rustup_adds_target(&rustup) {
             let cargo = crate::workspace::cargo_program();
             return Ok(Self { cargo, rustc: rustc(), sysroot: None, linker });
@@ -67,7 +67,7 @@ impl Toolchain {
     }
 }
 
-impl Linker {
+impl LinkerPaths {
     fn find(sysroot: &Path) -> anyhow::Result<Self> {
         let tools = sysroot.join("lib/rustlib").join(native_target()?).join("bin");
         let found =
@@ -83,13 +83,14 @@ impl Linker {
 }
 
 /// Debian's compiler with its standard library's source.
-struct DebianToolchain {
+struct DebianRustToolchain {
     cargo: PathBuf,
     rustc: PathBuf,
 }
 
-fn debian() -> anyhow::Result<DebianToolchain> {
-    let found = DebianToolchain { cargo: "/usr/bin/cargo".into(), rustc: "/usr/bin/rustc".into() };
+fn debian() -> anyhow::Result<DebianRustToolchain> {
+    let found =
+        DebianRustToolchain { cargo: "/usr/bin/cargo".into(), rustc: "/usr/bin/rustc".into() };
     if !found.is_complete() {
         let why = format!("the {TARGET} target is not installed (`rustup target add {TARGET}`)");
         apt::install(&["rustc-web", "cargo-web", "rust-web-src"], &why)?;
@@ -98,7 +99,7 @@ fn debian() -> anyhow::Result<DebianToolchain> {
     Ok(found)
 }
 
-impl DebianToolchain {
+impl DebianRustToolchain {
     fn is_complete(&self) -> bool {
         let source = Path::new("/usr/lib/rustlib/src/rust/library/std/Cargo.toml");
         self.cargo.exists() && self.rustc.exists() && source.exists()

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use xtask::packages::ci_cache_or;
 
-use super::{DebianToolchain, TARGET, clean_cargo, version_line};
+use super::{DebianRustToolchain, TARGET, clean_cargo, version_line};
 use crate::process;
 use crate::workspace::Workspace;
 
@@ -37,7 +37,7 @@ panic = "abort"
 /// it is missing.
 pub(super) fn prepare(
     workspace: &Workspace,
-    debian: &DebianToolchain,
+    debian: &DebianRustToolchain,
     linker: &Path,
 ) -> anyhow::Result<PathBuf> {
     let release = version_line(&debian.rustc, "release: ")?;
@@ -59,7 +59,7 @@ pub(super) fn prepare(
     Ok(sysroot)
 }
 
-fn build(work: &Path, debian: &DebianToolchain, linker: &Path) -> anyhow::Result<()> {
+fn build(work: &Path, debian: &DebianRustToolchain, linker: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(work.join("src"))?;
     fs::write(work.join("Cargo.toml"), MANIFEST)?;
     fs::write(work.join("src/lib.rs"), "//! Nothing: only its standard library is wanted.\n")?;

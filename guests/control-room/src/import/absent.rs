@@ -16,7 +16,7 @@ const MOST: u32 = 500;
 pub(super) struct AbsentAnalysis {
     pub(super) analysis_id: String,
     pub(super) group_id: String,
-    /// Description of the analysis in warnings.
+    /// Text that names the analysis in warnings, for example `Semgrep of category backend`.
     pub(super) description: String,
 }
 

@@ -89,12 +89,12 @@ fn id_of(parts: &impl Serialize) -> String {
 }
 
 /// Id of an analysis, and id of the group to which the analysis belongs.
-struct AnalysisIds {
+struct AnalysisAndGroupIds {
     analysis: String,
     group: String,
 }
 
-impl AnalysisIds {
+impl AnalysisAndGroupIds {
     fn of(repository_id: Uuid, key: &AnalysisKey, branch_ref: &str) -> Self {
         let AnalysisKey { tool, category, stream } = key;
         let group = id_of(&(repository_id, tool, category, branch_ref));
@@ -109,7 +109,7 @@ pub(super) fn part(job: &mut FindingImportJob, key: &AnalysisKey) -> Result<usiz
     if let Some(at) = job.part_of(key) {
         return Ok(at);
     }
-    let ids = AnalysisIds::of(job.audit.repository_id, key, &job.branch()?);
+    let ids = AnalysisAndGroupIds::of(job.audit.repository_id, key, &job.branch()?);
     job.parts.push(PresentAnalysis::new(key, ids.analysis, ids.group));
     Ok(job.parts.len() - 1)
 }

@@ -6,9 +6,9 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::chunk;
-use super::coverage::GroupCoverage;
+use super::coverage::AnalysisGroupCoverage;
 use super::events::{self, ChangedFinding};
-use super::suppression::ReportingAnalyses;
+use super::suppression::AnalysesReportingSuppressedFindings;
 use super::{FindingImportJob, ImportStep, equals, former};
 use crate::finding::{Finding, ObservationSource};
 use crate::matching::{self, NewFinding};
@@ -50,8 +50,9 @@ pub(super) fn step(
     };
     equals::assign(ctx, job, &sighting, &mut observations, &mut known)?;
     former::adopt(ctx, &observations, &mut known)?;
-    let siblings = GroupCoverage::of_siblings(ctx, job, part)?;
-    let reporting = ReportingAnalyses::read(ctx, &sighting, &observations, &known)?;
+    let siblings = AnalysisGroupCoverage::of_siblings(ctx, job, part)?;
+    let reporting =
+        AnalysesReportingSuppressedFindings::read(ctx, &sighting, &observations, &known)?;
     for observation in observations {
         let record = observation.record;
         let sighting = sighting.of_record(record.as_ref());
@@ -72,7 +73,7 @@ pub(super) fn step(
 
 /// Whether the file of an observation is outdated: a newer run checked for the finding and did not
 /// report it. If the time of that run was not stored, the coverage of this audit's runs decides.
-fn is_outdated(finding: &Finding, ready_at: Timestamp, siblings: &GroupCoverage) -> bool {
+fn is_outdated(finding: &Finding, ready_at: Timestamp, siblings: &AnalysisGroupCoverage) -> bool {
     let gone = finding.was_gone_at(ready_at);
     gone.unwrap_or_else(|| siblings.looked_after(ready_at, finding))
 }
@@ -163,7 +164,7 @@ fn first(
 fn again(
     ctx: &JobCtx,
     sighting: &ObservationSource<'_>,
-    reporting: &ReportingAnalyses,
+    reporting: &AnalysesReportingSuppressedFindings,
     mut finding: Stored<Finding>,
     observation: ResultObservation,
     outcome: &mut FindingWrites,

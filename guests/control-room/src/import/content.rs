@@ -13,7 +13,7 @@ const MOST_BYTES: u64 = MAX_SARIF_BYTES;
 const PIECE: u32 = 4 << 20;
 
 /// Reason why the content of an uploaded file cannot be read.
-pub(super) enum ContentError {
+pub(super) enum ContentReadError {
     /// The content is permanently unavailable: error code and description.
     ForGood(&'static str, String),
     /// The content is temporarily unavailable: description. The job is retried.
@@ -21,13 +21,13 @@ pub(super) enum ContentError {
 }
 
 /// Reads and unpacks the blob `name` of the area `uploads`, which has `bytes` bytes unpacked.
-pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, ContentError> {
+pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, ContentReadError> {
     if bytes > MOST_BYTES {
         let detail = format!(
             "The file has {bytes} bytes; the maximum is {MOST_BYTES}. Split it, with one category \
             (automationDetails.id) for each part."
         );
-        return Err(ContentError::ForGood("file_too_large", detail));
+        return Err(ContentReadError::ForGood("file_too_large", detail));
     }
     let uploads = ctx.shared_blobs("uploads");
     let mut content = Vec::new();
@@ -42,11 +42,11 @@ pub(super) fn read(ctx: &JobCtx, name: &str, bytes: u64) -> Result<Vec<u8>, Cont
 
 /// Returns the unpacked content of a file. The area `uploads` stores large files compressed, as
 /// they were sent.
-fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, ContentError> {
+fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, ContentReadError> {
     if Packing::of(&content) == Packing::None {
         return Ok(content);
     }
-    let damaged = |error: UnpackError| ContentError::ForGood("content_damaged", error.detail);
+    let damaged = |error: UnpackError| ContentReadError::ForGood("content_damaged", error.detail);
     let read = packing::read(&content, |packed| {
         let mut whole = Vec::new();
         packed.take(MOST_BYTES).read_to_end(&mut whole).map(|_| whole)
@@ -54,12 +54,12 @@ fn unpacked(content: Vec<u8>) -> Result<Vec<u8>, ContentError> {
     read.map_err(damaged)?.result.map_err(|error| damaged(UnpackError::damaged(error)))
 }
 
-fn missing(error: blobs::Error) -> ContentError {
+fn missing(error: blobs::Error) -> ContentReadError {
     match error {
         blobs::Error::NotFound => {
             let detail = "The uploaded content was deleted; upload the file again.";
-            ContentError::ForGood("content_missing", detail.to_owned())
+            ContentReadError::ForGood("content_missing", detail.to_owned())
         }
-        other => ContentError::Now(format!("blobs: {other:?}")),
+        other => ContentReadError::Now(format!("blobs: {other:?}")),
     }
 }

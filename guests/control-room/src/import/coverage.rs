@@ -44,7 +44,7 @@ pub(super) fn delete(ctx: &JobCtx, job: &FindingImportJob) -> Result<(), JobErro
 
 /// Paths and rules that the successful runs of a group of analyses checked in an audit. The group
 /// of a tool without a category includes all its streams.
-pub(super) struct GroupCoverage(Vec<RunCoverage>);
+pub(super) struct AnalysisGroupCoverage(Vec<RunCoverage>);
 
 struct RunCoverage {
     analysis_id: String,
@@ -53,7 +53,7 @@ struct RunCoverage {
     coverage: ScanCoverage,
 }
 
-impl GroupCoverage {
+impl AnalysisGroupCoverage {
     /// Reads the coverages of all runs of a group of analyses in this audit.
     pub(super) fn read(
         ctx: &JobCtx,

@@ -43,7 +43,7 @@ pub(super) fn assign(
     for members in groups.into_values() {
         let few = members.iter().all(|at| observations[*at].ordinal() < MOST);
         if few && members.iter().any(|at| is_moved(&observations[*at], known)) {
-            let group = EqualResults::read(ctx, job, sighting, observations, &members)?;
+            let group = EqualResultAssigner::read(ctx, job, sighting, observations, &members)?;
             group.assign(observations, members, known)?;
         }
     }
@@ -76,14 +76,14 @@ impl ResultObservation {
 
 /// Identities of equal results in the order of their ordinals, and the stored findings that no
 /// result of the file has taken.
-struct EqualResults {
+struct EqualResultAssigner {
     identities: Vec<String>,
     free: KnownFindings,
     /// Identities for which no finding is stored, the smallest ordinal last.
     unused: Vec<String>,
 }
 
-impl EqualResults {
+impl EqualResultAssigner {
     fn read(
         ctx: &JobCtx,
         job: &FindingImportJob,

@@ -25,9 +25,9 @@ pub(crate) struct ImportError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ImportStatus {
-    /// At least one run was imported, or no file was refused.
+    /// At least one run or evidence record was imported, or no file was refused.
     Succeeded,
-    /// Files were refused, and no run or record could be imported.
+    /// Files were refused, and no run or evidence record could be imported.
     Failed,
 }
 

@@ -8,7 +8,7 @@ use area_sdk::{DocumentError, JobError, Query, Value};
 use serde_json::{Map, json};
 
 use super::events::{FindingsImported, ImportStatus};
-use super::{FindingImportJob, ImportCounts, ImportMarker, MOST_REPORTED, coverage, limits};
+use super::{FindingImportJob, ImportCounts, MOST_REPORTED, StoredImport, coverage, limits};
 use crate::finding::Finding;
 use crate::severity::Severity;
 
@@ -46,7 +46,7 @@ pub(super) fn step(ctx: &JobCtx, job: &FindingImportJob) -> Result<(), JobError>
     });
     limits::keep(ctx, job, &warnings)?;
     coverage::delete(ctx, job)?;
-    if let Some(mut import) = ctx.documents::<ImportMarker>().find(job.audit.audit_id)? {
+    if let Some(mut import) = ctx.documents::<StoredImport>().find(job.audit.audit_id)? {
         import.finished_at = Some(ctx.now());
         ctx.documents().replace(&mut import)?;
     }

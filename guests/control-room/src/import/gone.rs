@@ -14,7 +14,7 @@ use area_sdk::prelude::*;
 
 use super::absent::{self, AbsentAnalysis};
 use super::analysis::{self, AnalysisSeries};
-use super::coverage::GroupCoverage;
+use super::coverage::AnalysisGroupCoverage;
 use super::events::{self, ChangedFinding};
 use super::part::describe;
 use super::{FindingImportJob, ImportStep, PresentAnalysis};
@@ -28,10 +28,10 @@ const STEP: u32 = 200;
 /// An analysis whose present findings that this audit did not report are checked. It has a run in
 /// this audit or is absent from it.
 #[derive(Clone, Debug)]
-struct IncompleteAnalysis {
+struct AnalysisToCheck {
     analysis_id: String,
     group_id: String,
-    /// Description of the analysis in warnings.
+    /// Text that names the analysis in warnings, for example `Semgrep of category backend`.
     description: String,
     /// Number of the analysis's run in this audit; `None` if it has no run.
     run: Option<i64>,
@@ -71,15 +71,15 @@ pub(super) fn step(
 
 /// Returns the analysis at an index of those to check: first those with a run in this audit, then
 /// the absent ones.
-fn suspect(job: &FindingImportJob, at: usize) -> Option<IncompleteAnalysis> {
-    let part = |part: &PresentAnalysis| IncompleteAnalysis {
+fn suspect(job: &FindingImportJob, at: usize) -> Option<AnalysisToCheck> {
+    let part = |part: &PresentAnalysis| AnalysisToCheck {
         analysis_id: part.analysis_id.clone(),
         group_id: part.group_id.clone(),
         description: describe(&part.tool, &part.category, part.stream.as_deref()),
         run: Some(part.run),
         whole_since: part.whole_since(job.audit.started_at),
     };
-    let absent = |absent: &AbsentAnalysis| IncompleteAnalysis {
+    let absent = |absent: &AbsentAnalysis| AnalysisToCheck {
         analysis_id: absent.analysis_id.clone(),
         group_id: absent.group_id.clone(),
         description: absent.description.clone(),
@@ -90,7 +90,7 @@ fn suspect(job: &FindingImportJob, at: usize) -> Option<IncompleteAnalysis> {
     job.parts.iter().map(part).chain(absents.map(absent)).nth(at)
 }
 
-impl IncompleteAnalysis {
+impl AnalysisToCheck {
     /// Returns a page of the analysis's present findings that its run in this audit did not report.
     fn missed(
         &self,
@@ -122,13 +122,13 @@ impl IncompleteAnalysis {
 fn look(
     ctx: &JobCtx,
     job: &mut FindingImportJob,
-    suspect: &IncompleteAnalysis,
+    suspect: &AnalysisToCheck,
     missed: Vec<Stored<Finding>>,
 ) -> Result<u64, JobError> {
     if missed.is_empty() {
         return Ok(0);
     }
-    let covered = GroupCoverage::read(ctx, job, &suspect.group_id)?;
+    let covered = AnalysisGroupCoverage::read(ctx, job, &suspect.group_id)?;
     let others = OtherReportingAnalyses::of(ctx, job, &missed)?;
     let mut outcome = GoneFindingWrites::default();
     for mut finding in missed {
@@ -161,8 +161,8 @@ struct CoveringRun {
 
 impl CoveringRun {
     fn at(
-        suspect: &IncompleteAnalysis,
-        covered: &GroupCoverage,
+        suspect: &AnalysisToCheck,
+        covered: &AnalysisGroupCoverage,
         finding: &Finding,
     ) -> Option<Self> {
         let in_group = covered.newer_look(finding);
@@ -197,7 +197,7 @@ impl OtherReportingAnalyses {
 
     /// Whether the analysis `id`, whose run with the number `run` reported the finding, still
     /// reports it.
-    fn shows(&self, id: &str, run: i64, look: &CoveringRun, suspect: &IncompleteAnalysis) -> bool {
+    fn shows(&self, id: &str, run: i64, look: &CoveringRun, suspect: &AnalysisToCheck) -> bool {
         let Some(analysis) = self.analyses.get(id) else { return false };
         let now = self.now.get(id) == Some(&run);
         let looked_at = look.of_group && analysis.group(id) == suspect.group_id;
@@ -211,7 +211,7 @@ impl Finding {
     fn handed_over(
         &mut self,
         look: &CoveringRun,
-        suspect: &IncompleteAnalysis,
+        suspect: &AnalysisToCheck,
         others: &OtherReportingAnalyses,
     ) -> Option<String> {
         let all = std::mem::take(&mut self.also_seen).into_iter();
@@ -242,7 +242,7 @@ impl GoneFindingWrites {
         &mut self,
         ctx: &JobCtx,
         job: &FindingImportJob,
-        suspect: &IncompleteAnalysis,
+        suspect: &AnalysisToCheck,
         finding: &mut Stored<Finding>,
     ) {
         if !finding.state.next(Actor::Service).contains(&FindingState::Verified) {
@@ -285,7 +285,7 @@ fn end(
     ctx: &JobCtx,
     job: &mut FindingImportJob,
     at: usize,
-    suspect: &IncompleteAnalysis,
+    suspect: &AnalysisToCheck,
     left: u64,
 ) -> Result<ImportStep, JobError> {
     match job.parts.get(at) {

@@ -2,7 +2,7 @@
 //! artifact stream.
 
 use super::AuditInput;
-use crate::sarif::RunKey;
+use crate::sarif::ToolAndCategory;
 
 /// Key of an analysis within an audit. A later run with the same key replaces the findings of an
 /// earlier one.
@@ -23,8 +23,8 @@ impl AnalysisKey {
 
     /// Returns the keys of the analyses to which a run in this file belongs: several if evidence
     /// assigns the file to several streams.
-    pub(super) fn of_run(subject: &RunKey, file: &AuditInput) -> Vec<Self> {
-        let RunKey { tool, category } = subject;
+    pub(super) fn of_run(subject: &ToolAndCategory, file: &AuditInput) -> Vec<Self> {
+        let ToolAndCategory { tool, category } = subject;
         if !category.is_empty() {
             return vec![Self::of_category(tool.clone(), category)];
         }

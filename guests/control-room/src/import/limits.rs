@@ -15,7 +15,8 @@ const MOST_BRANCHES: u32 = 20;
 
 /// Limitations of the latest audit of a branch: what its scans skipped or did not check.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ScanLimitations {
+#[schemars(rename = "ScanLimitations")]
+pub(crate) struct BranchScanLimitations {
     repository_id: Uuid,
     branch_ref: String,
     audit_id: Uuid,
@@ -25,7 +26,7 @@ pub(crate) struct ScanLimitations {
     limitations: Vec<String>,
 }
 
-document!(ScanLimitations, "scan_limitations");
+document!(BranchScanLimitations, "scan_limitations");
 
 /// Returns the warnings of an import of findings. Those about skipped files come first, because an
 /// audit stores a limited number of warnings.
@@ -42,7 +43,7 @@ pub(super) fn keep(
 ) -> Result<(), JobError> {
     let branch_ref = job.branch()?;
     let repository_id = job.audit.repository_id;
-    let latest = ScanLimitations {
+    let latest = BranchScanLimitations {
         repository_id,
         audit_id: job.audit.audit_id,
         started_at: job.audit.started_at,
@@ -52,7 +53,7 @@ pub(super) fn keep(
     };
     let mut id = named_by(&(repository_id, &latest.branch_ref));
     id.truncate(32);
-    match ctx.documents::<ScanLimitations>().find(&id)? {
+    match ctx.documents::<BranchScanLimitations>().find(&id)? {
         None => ctx.documents().create(&id, &latest)?,
         Some(kept) if kept.started_at > latest.started_at => {}
         Some(mut kept) => {
@@ -81,10 +82,11 @@ fn texts(job: &FindingImportJob, warnings: &[String]) -> Vec<String> {
 /// Returns the limitations that lists of findings show: those of the latest audits of one
 /// repository, or of all repositories for `None`.
 pub(crate) fn shown(scope: &Scope, repository: Option<Uuid>) -> Result<Vec<String>, DocumentError> {
-    let some = scope.documents::<ScanLimitations>().query().equals("limited", true);
+    let some = scope.documents::<BranchScanLimitations>().query().equals("limited", true);
     let page = some.equals_if("repository_id", repository).limit(MOST_BRANCHES).page()?;
-    let one = |kept: &Stored<ScanLimitations>| {
-        let ScanLimitations { repository_id, branch_ref, audit_id, limitations, .. } = &kept.value;
+    let one = |kept: &Stored<BranchScanLimitations>| {
+        let BranchScanLimitations { repository_id, branch_ref, audit_id, limitations, .. } =
+            &kept.value;
         let place =
             format!("Repository {repository_id}, branch {branch_ref:?}, audit {audit_id}: ");
         limitations.iter().map(|text| format!("{place}{text}")).collect::<Vec<_>>()

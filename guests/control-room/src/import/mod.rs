@@ -31,12 +31,12 @@ use std::collections::BTreeMap;
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobOptions};
 
-use crate::architecture::ArchitectureContext;
+use crate::architecture::RepositoryArchitectureContext;
 use absent::AbsentAnalysis;
 pub(crate) use absent::set_idle;
 pub(crate) use analysis::AnalysisSeries;
 use events::ImportError;
-pub(crate) use limits::ScanLimitations;
+pub(crate) use limits::BranchScanLimitations;
 use part::PresentAnalysis;
 
 /// An uploaded file that an audit imports.
@@ -77,14 +77,14 @@ struct AuditStarted {
 /// second one. The document's id is the audit's.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Import")]
-pub(crate) struct ImportMarker {
+pub(crate) struct StoredImport {
     repository_id: Uuid,
     started_at: Timestamp,
     /// Time at which the import of the audit's findings ended; null while it runs.
     finished_at: Option<Timestamp>,
 }
 
-document!(ImportMarker, "imports");
+document!(StoredImport, "imports");
 
 /// Counts, warnings and errors of the import of an audit's findings so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -178,7 +178,7 @@ enum ImportStep {
 pub(crate) struct FindingImportJob {
     audit: AuditStarted,
     step: ImportStep,
-    surroundings: Option<ArchitectureContext>,
+    surroundings: Option<RepositoryArchitectureContext>,
     parts: Vec<PresentAnalysis>,
     /// Analyses of the branch that have no run in this audit; `None` before they were read.
     #[serde(default)]
@@ -196,10 +196,10 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
     let mut audit: AuditStarted = event.data()?;
     audit.inputs.retain(|input| input.format.as_deref() == Some("sarif"));
     let (audit_id, repository_id) = (audit.audit_id, audit.repository_id);
-    if ctx.documents::<ImportMarker>().find(audit_id)?.is_some() {
+    if ctx.documents::<StoredImport>().find(audit_id)?.is_some() {
         return Ok(Outcome::Done);
     }
-    let import = ImportMarker { repository_id, started_at: ctx.now(), finished_at: None };
+    let import = StoredImport { repository_id, started_at: ctx.now(), finished_at: None };
     ctx.documents().create(audit_id, &import)?;
     let job = FindingImportJob {
         audit,
@@ -224,7 +224,8 @@ pub(crate) fn audit_started(ctx: &JobCtx, event: EventDelivery) -> JobResult<Eve
 pub(crate) fn run(ctx: &JobCtx, mut job: FindingImportJob) -> JobResult<FindingImportJob> {
     job.step = match job.step.clone() {
         ImportStep::Begin => {
-            job.surroundings = Some(ArchitectureContext::of(ctx, job.audit.repository_id)?);
+            job.surroundings =
+                Some(RepositoryArchitectureContext::of(ctx, job.audit.repository_id)?);
             ImportStep::Read { input: 0 }
         }
         ImportStep::Read { input } => read::step(ctx, &mut job, input)?,
@@ -261,7 +262,7 @@ impl FindingImportJob {
         (done.min(total) as u64, total as u64)
     }
 
-    fn surroundings(&self) -> Result<&ArchitectureContext, area_sdk::JobError> {
+    fn surroundings(&self) -> Result<&RepositoryArchitectureContext, area_sdk::JobError> {
         let missing = || area_sdk::JobError::Fail("an import that did not begin".to_owned());
         self.surroundings.as_ref().ok_or_else(missing)
     }

@@ -39,7 +39,7 @@ pub(super) struct PresentAnalysis {
     #[serde(default)]
     pub(super) reported_until: Option<Timestamp>,
     #[serde(default)]
-    pub(super) set_aside: SkippedFiles,
+    pub(super) set_aside: SupersededFiles,
 }
 
 /// A file that an audit imports, as warnings name it.
@@ -65,7 +65,7 @@ impl std::fmt::Display for UploadReference {
 
 /// Files that were skipped because a newer file has a run of the same analysis.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct SkippedFiles {
+pub(super) struct SupersededFiles {
     files: Vec<UploadReference>,
     more: u64,
 }
@@ -84,7 +84,7 @@ impl PresentAnalysis {
             partial: false,
             coverages: Vec::new(),
             reported_until: None,
-            set_aside: SkippedFiles::default(),
+            set_aside: SupersededFiles::default(),
         }
     }
 
@@ -123,7 +123,7 @@ impl PresentAnalysis {
     /// Records an older file of the analysis as skipped, unless an earlier audit reported that.
     pub(super) fn set_aside(&mut self, input: &AuditInput) {
         let reported = self.reported_until.is_some_and(|until| input.ready_at <= until);
-        let SkippedFiles { files, more } = &mut self.set_aside;
+        let SupersededFiles { files, more } = &mut self.set_aside;
         if reported || files.last().is_some_and(|last| last.upload_id == input.upload_id) {
             return;
         }
@@ -137,7 +137,7 @@ impl PresentAnalysis {
     /// Returns a warning that names the skipped files of the analysis, the newer file and a hint;
     /// `None` if no file was skipped.
     pub(super) fn set_aside_warning(&self) -> Option<String> {
-        let SkippedFiles { files, more } = &self.set_aside;
+        let SupersededFiles { files, more } = &self.set_aside;
         let newer = self.file.as_ref().filter(|_| !files.is_empty())?;
         let names: Vec<String> = files.iter().map(ToString::to_string).collect();
         let names = match more {

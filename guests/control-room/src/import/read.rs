@@ -7,12 +7,12 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::chunk::{self, CHUNK, ObservationChunk};
-use super::content::{self, ContentError};
+use super::content::{self, ContentReadError};
 use super::events::ImportError;
 use super::key::AnalysisKey;
 use super::{AuditInput, FindingImportJob, ImportStep, analysis, coverage};
 use crate::identity::FindingIdentityGenerator;
-use crate::sarif::{self, RunKey, SarifRefusal, ScanCoverage, ScanRun};
+use crate::sarif::{self, SarifRefusal, ScanCoverage, ScanRun, ToolAndCategory};
 
 /// Maximum number of analyses of one audit. The job's checkpoint has each of them, and every step
 /// stores the checkpoint.
@@ -30,10 +30,10 @@ pub(super) fn step(
     };
     match content::read(ctx, &artifact.blob, artifact.bytes) {
         Ok(bytes) => take_in(ctx, job, &artifact, &bytes)?,
-        Err(ContentError::ForGood(code, detail)) => {
+        Err(ContentReadError::ForGood(code, detail)) => {
             refuse(job, &artifact, SarifRefusal { code, detail });
         }
-        Err(ContentError::Now(why)) => return Err(JobError::Retry(why)),
+        Err(ContentReadError::Now(why)) => return Err(JobError::Retry(why)),
     }
     Ok(ImportStep::Read { input: input + 1 })
 }
@@ -127,8 +127,8 @@ fn take_run(
     unsettled.into_iter().try_for_each(|key| observe(ctx, job, file, run, key, covered))
 }
 
-fn too_many_analyses(subject: &RunKey) -> SarifRefusal {
-    let RunKey { tool, category } = subject;
+fn too_many_analyses(subject: &ToolAndCategory) -> SarifRefusal {
+    let ToolAndCategory { tool, category } = subject;
     let detail = format!(
         "A run of {tool} in category {category:?} is one analysis more than an audit reads; the \
          maximum is {MOST_ANALYSES}. Give runs of one analysis the same category \

@@ -19,7 +19,7 @@ use super::key::AnalysisKey;
 use super::{FindingImportJob, ImportStep, analysis};
 use crate::identity::{ResultKey, identity};
 use crate::observation::{
-    FindingLocation, FindingRecord, ResultObservation, SourceKind, SourceTool,
+    FindingEvidenceRecord, FindingLocation, ResultObservation, SourceKind, SourceTool,
 };
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
@@ -115,6 +115,6 @@ fn observation(workspace: Uuid, repository: Uuid, record: EvidenceRecord) -> Res
         purl: None,
         suppressed: None,
         revision: None,
-        record: Some(FindingRecord { evidence_id, observed_at }),
+        record: Some(FindingEvidenceRecord { evidence_id, observed_at }),
     }
 }

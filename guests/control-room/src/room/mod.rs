@@ -14,10 +14,10 @@ use area_sdk::text::name;
 use area_sdk::{DocumentError, Scope};
 
 use crate::finding::Finding;
-use crate::findings::FindingDetails;
-use crate::suggestions::{MatchSuggestion, MatchSuggestionDetails, SuggestionState};
+use crate::findings::FindingSummary;
+use crate::suggestions::{MatchSuggestion, MatchSuggestionResponse, SuggestionState};
 use crate::transition::{StoredTransition, TransitionRecord};
-use outcomes::OutcomeComparison;
+use outcomes::OutcomesWithBaseline;
 use snapshots::ControlRoomSnapshot;
 pub(crate) use snapshots::StoredSnapshot;
 
@@ -36,7 +36,7 @@ pub(crate) const DESCRIPTION: &str = "`match_suggestions` has the 100 newest tha
     then the 20 newest of those accepted and rejected; `recent_transitions` the 100 newest; \
     `recurring_findings` the 100 riskiest of those reported by at least two audits, open ones \
     first; `snapshots` one each for 24h, 7d and 30d.\n\n\
-    OutcomeComparison are of the last 30 days; the baseline is the 30 days before. A decision is a user's \
+    OutcomesWithBaseline are of the last 30 days; the baseline is the 30 days before. A decision is a user's \
     first transition of a new or reopened finding; review time is the time until then. It is \
     `measuring` until both windows have 20 decisions, and `review_time_saved_hours` is the \
     baseline's mean less the current one, times the current decisions. `remediation_speed_hours` \
@@ -55,10 +55,10 @@ pub(crate) const DESCRIPTION: &str = "`match_suggestions` has the 100 newest tha
 pub(crate) struct ControlRoom {
     calculation_version: String,
     generated_at: Timestamp,
-    match_suggestions: Vec<MatchSuggestionDetails>,
-    outcomes: OutcomeComparison,
+    match_suggestions: Vec<MatchSuggestionResponse>,
+    outcomes: OutcomesWithBaseline,
     recent_transitions: Vec<TransitionRecord>,
-    recurring_findings: Vec<FindingDetails>,
+    recurring_findings: Vec<FindingSummary>,
     snapshots: Vec<ControlRoomSnapshot>,
 }
 
@@ -118,7 +118,7 @@ fn compute(scope: &Scope) -> Result<ControlRoom, DocumentError> {
     })
 }
 
-fn suggestions(scope: &Scope) -> Result<Vec<MatchSuggestionDetails>, DocumentError> {
+fn suggestions(scope: &Scope) -> Result<Vec<MatchSuggestionResponse>, DocumentError> {
     let newest = |state: SuggestionState, most: usize| {
         let some = scope.documents::<MatchSuggestion>().query().equals("state", name(&state));
         some.limit(u32::try_from(most).unwrap_or(u32::MAX)).list()
@@ -136,7 +136,7 @@ fn transitions(scope: &Scope) -> Result<Vec<TransitionRecord>, DocumentError> {
     Ok(newest.into_iter().map(|transition| transition.value.record).collect())
 }
 
-fn recurring(scope: &Scope) -> Result<Vec<FindingDetails>, DocumentError> {
+fn recurring(scope: &Scope) -> Result<Vec<FindingSummary>, DocumentError> {
     let recurring = scope.documents::<Finding>().query().equals("recurring", true);
     let riskiest = recurring.descending("open").descending("risk_rank").limit(MOST_ENTRIES);
     Ok(riskiest.list()?.into_iter().map(Into::into).collect())

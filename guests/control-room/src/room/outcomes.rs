@@ -26,7 +26,7 @@ enum MeasurementStatus {
 /// Results of the work on findings in the last 30 days, compared with the 30 days before.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Outcomes")]
-pub(super) struct OutcomeComparison {
+pub(super) struct OutcomesWithBaseline {
     baseline_review_time_hours: Option<String>,
     current_review_time_hours: Option<String>,
     decision_sample_size: i64,
@@ -44,7 +44,7 @@ pub(super) struct OutcomeComparison {
 pub(super) fn compute(
     scope: &Scope,
     current: ActivitySummary,
-) -> Result<OutcomeComparison, DocumentError> {
+) -> Result<OutcomesWithBaseline, DocumentError> {
     let earlier = TimeSpan { from: 2 * WINDOW_SECONDS, until: WINDOW_SECONDS };
     let (now, before) = (current.decided, activity::decided(scope, earlier)?);
     let by_people = |state: FindingState| {
@@ -53,7 +53,7 @@ pub(super) fn compute(
         TimeSpan { from: WINDOW_SECONDS, until: 0 }.narrow(some, scope.now()).count()
     };
     let measured = now.count >= LEAST_DECISIONS && before.count >= LEAST_DECISIONS;
-    Ok(OutcomeComparison {
+    Ok(OutcomesWithBaseline {
         baseline_review_time_hours: before.mean_hours(),
         current_review_time_hours: now.mean_hours(),
         decision_sample_size: now.count,

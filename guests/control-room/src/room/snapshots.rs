@@ -17,7 +17,7 @@ use crate::transition::StoredTransition;
 /// A time window of a control room's snapshot; it ends now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Window")]
-enum TimeWindow {
+enum TimeWindowLength {
     #[serde(rename = "24h")]
     Day,
     #[serde(rename = "7d")]
@@ -26,7 +26,7 @@ enum TimeWindow {
     Month,
 }
 
-impl TimeWindow {
+impl TimeWindowLength {
     const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
     fn seconds(self) -> i64 {
@@ -58,7 +58,7 @@ pub(super) struct ControlRoomSnapshot {
     /// Number of transitions stored in the workspace when the snapshot was computed.
     source_transition_version: u64,
     time_to_decision_hours: Option<String>,
-    window: TimeWindow,
+    window: TimeWindowLength,
 }
 
 /// A snapshot of the control room, as stored by a rebuild.
@@ -98,7 +98,7 @@ impl ControlRoomSnapshot {
 pub(super) fn activities(scope: &Scope) -> Result<[ActivitySummary; 3], DocumentError> {
     let mut activities = [ActivitySummary::default(); 3];
     let (mut so_far, mut until) = (ActivitySummary::default(), 0);
-    for (window, activity) in TimeWindow::ALL.iter().zip(&mut activities) {
+    for (window, activity) in TimeWindowLength::ALL.iter().zip(&mut activities) {
         let span = TimeSpan { from: window.seconds(), until };
         so_far = so_far.and(ActivitySummary::of(scope, span)?);
         (*activity, until) = (so_far, span.from);
@@ -113,13 +113,13 @@ pub(super) fn compute(
 ) -> Result<Vec<ControlRoomSnapshot>, DocumentError> {
     let finding_counts = FindingCounts::of(scope)?;
     let stale = stale(scope)?;
-    let snapshot = |((window, activity), stale): ((TimeWindow, ActivitySummary), u64)| {
+    let snapshot = |((window, activity), stale): ((TimeWindowLength, ActivitySummary), u64)| {
         let kept = scope.documents::<StoredSnapshot>().query();
         let kept = kept.equals("window", name(&window)).first()?;
         let kept = kept.map(|kept| kept.value.snapshot);
         Ok(finding_counts.snapshot(scope, window, activity, stale).unless_kept(kept))
     };
-    TimeWindow::ALL.into_iter().zip(activities).zip(stale).map(snapshot).collect()
+    TimeWindowLength::ALL.into_iter().zip(activities).zip(stale).map(snapshot).collect()
 }
 
 /// Returns, for each time window, the number of open findings that no audit reported within the
@@ -128,7 +128,7 @@ pub(super) fn compute(
 fn stale(scope: &Scope) -> Result<[u64; 3], DocumentError> {
     let mut all = [0; 3];
     let (mut so_far, mut from) = (0, None);
-    for (window, stale) in TimeWindow::ALL.iter().zip(&mut all).rev() {
+    for (window, stale) in TimeWindowLength::ALL.iter().zip(&mut all).rev() {
         let until: Value = scope.now().plus_seconds(-window.seconds()).into();
         let open = scope.documents::<Finding>().query().equals("open", true);
         so_far += open.range("last_seen_at", from, Some(until.clone())).count()?;
@@ -197,7 +197,7 @@ impl FindingCounts {
     fn snapshot(
         &self,
         scope: &Scope,
-        window: TimeWindow,
+        window: TimeWindowLength,
         activity: ActivitySummary,
         stale: u64,
     ) -> ControlRoomSnapshot {

@@ -60,7 +60,7 @@ pub(crate) struct SarifRuns<'a> {
 /// Tool and category of a run. A run replaces the findings of the previous run with the same tool
 /// and category.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct RunKey {
+pub(crate) struct ToolAndCategory {
     pub(crate) tool: String,
     /// `automationDetails.id` of the run up to its last slash; empty if it has none.
     pub(crate) category: String,
@@ -96,7 +96,7 @@ fn is_listed(rules: &BTreeSet<String>, rule_id: &str) -> bool {
 pub(crate) struct ScanRun<'a> {
     at: usize,
     run: Run<'a>,
-    pub(crate) subject: RunKey,
+    pub(crate) subject: ToolAndCategory,
     pub(crate) version: Option<String>,
     /// Whether the run has a list of results and no invocation with `executionSuccessful: false`.
     pub(crate) successful: bool,
@@ -178,7 +178,7 @@ impl<'a> ScanRun<'a> {
         let failed =
             run.invocations.iter().flatten().any(|one| one.execution_successful == Some(false));
         let successful = run.results.is_some() && !failed;
-        Ok(Self { at, run, subject: RunKey { tool, category }, version, successful })
+        Ok(Self { at, run, subject: ToolAndCategory { tool, category }, version, successful })
     }
 
     /// Whether the run has a list of results. A run that failed or did not scan has none (SARIF

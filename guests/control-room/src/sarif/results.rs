@@ -14,7 +14,8 @@ use super::uri::ArtifactLocationResolver;
 use super::{SarifRefusal, ScanCoverage, ScanRun, message, parse, weakness};
 use crate::identity::{FindingIdentityGenerator, ResultKey, ResultTraits, is_of_commit};
 use crate::observation::{
-    EqualResultOrdinal, FindingLocation, MOST_LOCATIONS, ResultObservation, SourceKind, SourceTool,
+    FindingLocation, MOST_LOCATIONS, ResultKeyWithOrdinal, ResultObservation, SourceKind,
+    SourceTool,
 };
 use crate::severity::Rating;
 use crate::similarity::TextFingerprint;
@@ -90,7 +91,7 @@ impl<'r, 'a> ObservationIterator<'r, 'a> {
         }
     }
 
-    fn look(&self, result: &ResultObject, rule: &FoundRule<'_>) -> ResultSubject {
+    fn look(&self, result: &ResultObject, rule: &FoundRule<'_>) -> LocationsAndPackage {
         let all = result.locations.iter().flatten();
         let named = all.clone().flat_map(|location| location.logical_locations.iter().flatten());
         let names = named.filter_map(|name| name.fully_qualified_name.as_deref());
@@ -98,7 +99,7 @@ impl<'r, 'a> ObservationIterator<'r, 'a> {
         let said = own.and_then(|own| own.get("advisory").or_else(|| own.get("cve")));
         let said = said.and_then(|advisory| advisory.as_str());
         let first = all.clone().next().and_then(artifact_location);
-        ResultSubject {
+        LocationsAndPackage {
             former_path: first.and_then(|location| self.places.former_path(location)),
             locations: all.take(MOST_LOCATIONS).map(|one| place(&self.places, one)).collect(),
             purl: weakness::purl([own, rule.properties()], names),
@@ -112,10 +113,10 @@ impl<'r, 'a> ObservationIterator<'r, 'a> {
         &mut self,
         result: &ResultObject,
         rule: &FoundRule<'_>,
-        looks: &ResultSubject,
+        looks: &LocationsAndPackage,
         said: &str,
         snippet: Option<&str>,
-    ) -> (String, Option<String>, Option<EqualResultOrdinal>) {
+    ) -> (String, Option<String>, Option<ResultKeyWithOrdinal>) {
         let none = BTreeMap::new();
         let path = looks.locations.first().and_then(|place| place.path.as_deref());
         let traits = ResultTraits {
@@ -134,7 +135,7 @@ impl<'r, 'a> ObservationIterator<'r, 'a> {
             |key: &ResultKey| self.identities.next(&self.run.subject.tool, &rule.id, key);
         let (identity, ordinal) = next(&key);
         let former_identity = (former != key).then(|| next(&former).0);
-        let equals = key.is_without_path().then_some(EqualResultOrdinal { key, ordinal });
+        let equals = key.is_without_path().then_some(ResultKeyWithOrdinal { key, ordinal });
         (identity, former_identity, equals)
     }
 }
@@ -195,7 +196,7 @@ pub(super) fn check(run: &ScanRun<'_>) -> Result<ScanCoverage, SarifRefusal> {
 }
 
 /// Locations, package and advisory that a SARIF result is about.
-struct ResultSubject {
+struct LocationsAndPackage {
     locations: Vec<FindingLocation>,
     /// Path of the first location as older versions of this area converted it.
     former_path: Option<String>,

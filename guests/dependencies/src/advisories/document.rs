@@ -5,7 +5,7 @@ use area_sdk::prelude::*;
 
 use crate::artifacts::READER;
 use crate::ecosystem::{self, Package};
-use crate::osv::{Affected, Osv, Rating, Reference, Severity};
+use crate::osv::{Affected, Osv, Reference, Severity, SeverityBand};
 use crate::purl::Purl;
 use crate::text::{advisory_key, bounded};
 
@@ -27,7 +27,7 @@ pub(crate) struct StoredAdvisory {
     pub(crate) details: String,
     /// Severity band of the advisory: from its CVSS vector, otherwise from the severity word of its
     /// distribution or database; `None` if it has neither.
-    pub(crate) severity: Option<Rating>,
+    pub(crate) severity: Option<SeverityBand>,
     pub(crate) cvss_score: Option<String>,
     pub(crate) severities: Vec<Severity>,
     pub(crate) affected: Vec<Affected>,
@@ -53,7 +53,7 @@ pub(crate) struct AffectedPackage {
     /// before 6 stored the entry.
     #[serde(default)]
     pub(crate) withdrawn_at: Option<Timestamp>,
-    pub(crate) severity: Option<Rating>,
+    pub(crate) severity: Option<SeverityBand>,
     pub(crate) artifact_sha256: String,
     pub(crate) affected: Affected,
 }
@@ -63,7 +63,7 @@ document!(AffectedPackage, "affected_packages");
 /// The advisories that have one name as id or alias. The name, in upper case, is the document's id.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AdvisoryName")]
-pub(crate) struct AdvisoryNameEntry {
+pub(crate) struct AdvisoriesWithName {
     pub(crate) advisories: Vec<AdvisoryIdentity>,
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct AdvisoryIdentity {
     pub(crate) withdrawn_at: Option<Timestamp>,
 }
 
-document!(AdvisoryNameEntry, "advisory_names");
+document!(AdvisoriesWithName, "advisory_names");
 
 /// Whether an advisory counts as withdrawn at the time `at`. It does if `withdrawn` is set and the
 /// withdrawal began (`from`) by then; a withdrawal without a time counts at any time.
@@ -95,7 +95,7 @@ impl AffectedPackage {
     }
 }
 
-impl AdvisoryNameEntry {
+impl AdvisoriesWithName {
     /// Returns the entry with `withdrawn` of each advisory set to whether it is withdrawn at this
     /// time.
     pub(crate) fn at(mut self, time: Timestamp) -> Self {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::import::{self, ReevaluationTargets};
 use super::packed;
-use crate::artifacts::{self, FileReadResult, UploadedFileError};
+use crate::artifacts::{self, StoredFileSummary, UploadedFileError};
 use crate::budget::StepBudget;
 use crate::osv::Osv;
 use crate::reading::{self, ImportFailure};
@@ -65,7 +65,7 @@ pub(crate) fn import_some(
     blob: &str,
     sha256: &str,
     offset: usize,
-    artifact: &mut FileReadResult,
+    artifact: &mut StoredFileSummary,
 ) -> Result<Option<usize>, JobError> {
     let content = match artifacts::content(scope, blob, MAX_BYTES)? {
         Ok(content) => content,

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobOptions, Scope};
 
-use super::document::{AdvisoryNameEntry, AffectedPackage, StoredAdvisory};
+use super::document::{AdvisoriesWithName, AffectedPackage, StoredAdvisory};
 use super::mentions;
-use crate::osv::{Osv, Rating};
+use crate::osv::{Osv, SeverityBand};
 use crate::reevaluate::ReevaluationJob;
 
 /// Effect of an imported OSV record on the stored advisory.
@@ -29,7 +29,7 @@ pub(crate) enum ImportEffect {
 pub(crate) struct AdvisoryImported {
     advisory_id: String,
     aliases: Vec<String>,
-    severity: Option<Rating>,
+    severity: Option<SeverityBand>,
     modified: Timestamp,
     withdrawn: Option<Timestamp>,
     change: ImportEffect,
@@ -159,7 +159,7 @@ fn keep_packages(
     documents.create_all(packages.iter().map(|(id, package)| (id, package)))
 }
 
-/// Adds the advisory to the [`AdvisoryNameEntry`] of each of its names, and removes it from the
+/// Adds the advisory to the [`AdvisoriesWithName`] of each of its names, and removes it from the
 /// entries of names that it no longer has.
 fn keep_names(
     scope: &Scope,
@@ -171,7 +171,7 @@ fn keep_names(
         before.map(|old| old.name_keys()).unwrap_or_default().into_iter().collect();
     let now: BTreeSet<String> = new.name_keys().into_iter().collect();
     for key in old.union(&now) {
-        let found = scope.documents::<AdvisoryNameEntry>().find(key)?;
+        let found = scope.documents::<AdvisoriesWithName>().find(key)?;
         let mut value = found.as_ref().map(|name| name.value.clone()).unwrap_or_default();
         value.advisories.retain(|named| named.advisory_id != new.advisory_id);
         if now.contains(key) {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobOptions, Scope};
 
-use super::document::{AdvisoryNameEntry, StoredAdvisory};
+use super::document::{AdvisoriesWithName, StoredAdvisory};
 use crate::budget::StepBudget;
 use crate::text::advisory_key;
 
@@ -89,7 +89,7 @@ pub(crate) fn related_keys(scope: &Scope, name: &str) -> Result<Vec<String>, Doc
     let key = advisory_key(name);
     let mut same: BTreeSet<String> = [key.clone()].into();
     let mut mentioned = BTreeSet::new();
-    if let Some(known) = scope.documents::<AdvisoryNameEntry>().find(&key)? {
+    if let Some(known) = scope.documents::<AdvisoriesWithName>().find(&key)? {
         let ids = known.advisories.iter().take(MOST_RECORDS).map(|named| &named.advisory_id);
         for record in scope.documents::<StoredAdvisory>().get_many(ids)? {
             same.extend(record.name_keys());

@@ -14,7 +14,7 @@ const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 8 << 20 };
 
 /// Some records of an OSV file, as unparsed JSON.
 #[derive(Debug, Default)]
-pub(super) struct OsvRecords {
+pub(super) struct OsvRecordPage {
     pub(super) records: Vec<Box<RawValue>>,
     /// Size of `records`, in bytes.
     bytes: usize,
@@ -24,7 +24,7 @@ pub(super) struct OsvRecords {
 
 /// Returns the records at these indexes of a compressed OSV file, or the first of them if all need
 /// too much memory. The file is an array of records, or an object with the array `vulns`.
-pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<OsvRecords, ImportFailure> {
+pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<OsvRecordPage, ImportFailure> {
     let wrong = |text: String| ImportFailure::at("", text);
     let parse = |reader: &mut dyn std::io::Read| {
         let mut deserializer = serde_json::Deserializer::from_reader(reader);
@@ -40,22 +40,22 @@ pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<OsvRecords,
 struct RecordVisitor(Range<usize>);
 
 impl<'de> DeserializeSeed<'de> for RecordVisitor {
-    type Value = OsvRecords;
+    type Value = OsvRecordPage;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<OsvRecords, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<OsvRecordPage, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for RecordVisitor {
-    type Value = OsvRecords;
+    type Value = OsvRecordPage;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an array of advisories, or an object with one as `vulns`")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OsvRecords, A::Error> {
-        let mut read = OsvRecords::default();
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OsvRecordPage, A::Error> {
+        let mut read = OsvRecordPage::default();
         loop {
             let more = if self.0.contains(&read.total) && read.bytes < MOST_BYTES {
                 let record = items.next_element::<Box<RawValue>>()?;
@@ -71,8 +71,8 @@ impl<'de> Visitor<'de> for RecordVisitor {
         }
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<OsvRecords, A::Error> {
-        let mut read = OsvRecords::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<OsvRecordPage, A::Error> {
+        let mut read = OsvRecordPage::default();
         while let Some(name) = members.next_key::<String>()? {
             if name == "vulns" {
                 read = members.next_value_seed(Self(self.0.clone()))?;

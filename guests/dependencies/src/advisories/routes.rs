@@ -5,10 +5,10 @@ use area_sdk::text::name;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::value::RawValue;
 
-use super::document::{AdvisoryNameEntry, StoredAdvisory};
+use super::document::{AdvisoriesWithName, StoredAdvisory};
 use super::file;
 use super::import::{self, ImportEffect, ReevaluationTargets};
-use crate::osv::{Affected, Osv, Rating, Reference, Severity};
+use crate::osv::{Affected, Osv, Reference, Severity, SeverityBand};
 use crate::text::advisory_key;
 
 /// Maximum number of OSV records in one import request.
@@ -116,7 +116,7 @@ pub(crate) struct AdvisorySummary {
     id: String,
     aliases: Vec<String>,
     summary: String,
-    severity: Option<Rating>,
+    severity: Option<SeverityBand>,
     cvss_score: Option<String>,
     modified: Timestamp,
     published: Option<Timestamp>,
@@ -197,7 +197,7 @@ impl From<Stored<StoredAdvisory>> for Advisory {
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
     /// Only advisories with this severity.
-    severity: Option<Rating>,
+    severity: Option<SeverityBand>,
 }
 
 pub(crate) fn list(
@@ -214,7 +214,7 @@ pub(crate) fn show(ctx: &Ctx, Path(id): Path<String>) -> Result<Advisory> {
     if let Some(found) = ctx.documents::<StoredAdvisory>().find(&id)? {
         return Ok(found.into());
     }
-    let name = ctx.documents::<AdvisoryNameEntry>().get(advisory_key(&id))?;
+    let name = ctx.documents::<AdvisoriesWithName>().get(advisory_key(&id))?;
     let first = name.advisories.first().ok_or_else(Problem::not_found)?;
     Ok(ctx.documents::<StoredAdvisory>().get(&first.advisory_id)?.into())
 }

@@ -152,12 +152,13 @@ pub(crate) fn commit_key(repository_id: Uuid, commit_sha: &str) -> String {
 
 /// The latest audit with an SBOM of a commit; the document's id is the [`commit_key`].
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct AuditedCommit {
+#[schemars(rename = "AuditedCommit")]
+pub(crate) struct LatestCommitAudit {
     pub(crate) audit_id: Uuid,
     pub(crate) started_at: Timestamp,
 }
 
-document!(AuditedCommit, "audited_commits");
+document!(LatestCommitAudit, "audited_commits");
 
 /// Published when evidence shows a deployment that was not stored before.
 #[derive(Serialize, JsonSchema)]

@@ -43,14 +43,14 @@ pub(crate) struct ContainingDeployment {
 
 /// Deployments of the components on a page, and the services of these deployments.
 #[derive(Default)]
-pub(crate) struct ComponentDeployments {
+pub(crate) struct PageComponentDeployments {
     deployments: Vec<Stored<StoredDeployment>>,
     services: BTreeMap<Uuid, Service>,
     /// Whether the components have more deployments than were read.
     more: bool,
 }
 
-impl ComponentDeployments {
+impl PageComponentDeployments {
     /// Reads the current deployments of the components on one page of the dependency list.
     pub(crate) fn load(
         scope: &Scope,

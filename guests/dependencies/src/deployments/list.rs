@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use area_sdk::DocumentError;
 use area_sdk::prelude::*;
 
-use super::document::{AuditedCommit, Deployment, StoredDeployment};
+use super::document::{Deployment, LatestCommitAudit, StoredDeployment};
 /// Query parameters that filter the list of deployments.
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ListParams {
@@ -47,6 +47,6 @@ fn audits(
     deployments: &[Stored<StoredDeployment>],
 ) -> Result<BTreeMap<String, Uuid>, DocumentError> {
     let keys = deployments.iter().filter_map(|found| found.commit_key.as_ref());
-    let found = ctx.documents::<AuditedCommit>().get_many(keys)?;
+    let found = ctx.documents::<LatestCommitAudit>().get_many(keys)?;
     Ok(found.into_iter().map(|commit| (commit.id, commit.value.audit_id)).collect())
 }

@@ -9,7 +9,7 @@ use crate::purl::Purl;
 /// same package key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SpellingMatch {
-    /// The spellings are equal, or the ecosystem ignores case.
+    /// The spellings are equal, or the component is not a Go module: equal package keys suffice.
     Same,
     /// The spellings differ in case, but the component's scanner may have changed the case.
     Unknown,

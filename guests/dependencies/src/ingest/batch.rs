@@ -7,13 +7,13 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
 use super::ImportCounts;
-use super::former::FormerImport;
+use super::former::FormerInventoryAudit;
 use crate::budget::StepBudget;
 use crate::inventory::alerts::NewVulnerabilityEvents;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches;
 use crate::large::AssessmentInSteps;
-use crate::matching::{self, BatchAssessment, ComponentAssessment, Vulnerability};
+use crate::matching::{self, BatchAssessmentOutcome, ComponentAssessment, Vulnerability};
 use crate::text::{advisory_id_of, advisory_key};
 
 /// Components of one SBOM that are matched with advisories and stored together.
@@ -22,7 +22,7 @@ pub(super) struct Batch {
 }
 
 /// Result of matching the next components of an SBOM with advisories.
-pub(super) enum MatchOutcome {
+pub(super) enum BatchMatchOutcome {
     /// The first of the components, matched with advisories.
     Batch(Batch),
     /// The first component, whose assessment needs several steps.
@@ -51,7 +51,7 @@ impl Batch {
         new: Vec<(String, StoredComponent)>,
         others_before: bool,
         budget: &mut StepBudget,
-    ) -> Result<MatchOutcome, DocumentError> {
+    ) -> Result<BatchMatchOutcome, DocumentError> {
         let known = if others_before {
             scope.documents::<StoredComponent>().get_many(new.iter().map(|(id, _)| id))?
         } else {
@@ -65,17 +65,17 @@ impl Batch {
         let mut members: Vec<BatchComponent> = members.collect();
         let components: Vec<_> = members.iter().map(|member| &member.component).collect();
         let assessments = match matching::assess(scope, &components, budget)? {
-            BatchAssessment::Some(assessments) => assessments,
-            BatchAssessment::TooMany => return Ok(MatchOutcome::TooMany),
-            BatchAssessment::Large(_) => {
-                return Ok(MatchOutcome::Large(Box::new(members.swap_remove(0))));
+            BatchAssessmentOutcome::Some(assessments) => assessments,
+            BatchAssessmentOutcome::TooMany => return Ok(BatchMatchOutcome::TooMany),
+            BatchAssessmentOutcome::Large(_) => {
+                return Ok(BatchMatchOutcome::Large(Box::new(members.swap_remove(0))));
             }
         };
         members.truncate(assessments.len());
         for (member, assessment) in members.iter_mut().zip(assessments) {
             member.take(scope, assessment, budget)?;
         }
-        Ok(MatchOutcome::Batch(Self { members }))
+        Ok(BatchMatchOutcome::Batch(Self { members }))
     }
 
     /// Removes the components of the batch that do not fit into `budget`, and subtracts the others
@@ -94,7 +94,7 @@ impl Batch {
     pub(super) fn keep(
         self,
         scope: &Scope,
-        former: Option<&FormerImport>,
+        former: Option<&FormerInventoryAudit>,
         tally: &mut ImportCounts,
         alerts: &mut NewVulnerabilityEvents,
     ) -> Result<usize, DocumentError> {
@@ -211,7 +211,7 @@ impl BatchComponent {
 fn alert(
     scope: &Scope,
     new: &[BatchComponent],
-    former: Option<&FormerImport>,
+    former: Option<&FormerInventoryAudit>,
     alerts: &mut NewVulnerabilityEvents,
 ) -> Result<(), DocumentError> {
     let told: Vec<&BatchComponent> = new.iter().filter(|new| new.is_told_of()).collect();

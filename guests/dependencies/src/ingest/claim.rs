@@ -7,7 +7,7 @@ use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
 use super::AuditStarted;
-use crate::deployments::document::{AuditedCommit, commit_key};
+use crate::deployments::document::{LatestCommitAudit, commit_key};
 
 /// The head of a repository's branch, which is the audit whose components are the branch's
 /// inventory, and former heads whose components are still marked as latest.
@@ -97,8 +97,8 @@ impl AuditStarted {
     /// stored.
     pub(super) fn note_commit(&self, ctx: &JobCtx, commit_sha: &str) -> Result<(), JobError> {
         let id = commit_key(self.repository_id, commit_sha);
-        let new = AuditedCommit { audit_id: self.audit_id, started_at: self.started_at };
-        match ctx.documents::<AuditedCommit>().find(&id)? {
+        let new = LatestCommitAudit { audit_id: self.audit_id, started_at: self.started_at };
+        match ctx.documents::<LatestCommitAudit>().find(&id)? {
             None => Ok(ctx.documents().create(id, &new)?),
             Some(mut known) if known.started_at < self.started_at => {
                 known.value = new;

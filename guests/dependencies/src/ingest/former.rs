@@ -13,12 +13,12 @@ use crate::matching::Vulnerability;
 
 /// The audit whose components are a branch's inventory while the import of another audit runs.
 #[derive(Debug)]
-pub(super) struct FormerImport {
+pub(super) struct FormerInventoryAudit {
     audit_id: Uuid,
     started_at: Timestamp,
 }
 
-impl FormerImport {
+impl FormerInventoryAudit {
     /// Returns the audit whose components are the branch's inventory before another audit's import;
     /// `None` if the branch has no inventory.
     pub(super) fn of(ctx: &JobCtx, audit: &AuditStarted) -> Result<Option<Self>, JobError> {

@@ -26,11 +26,11 @@ use area_sdk::text::truncate_bytes;
 use area_sdk::{EventDelivery, JobOptions, Scope};
 
 use crate::advisories::{file, mentions};
-use crate::artifacts::{FileReadResult, UploadedFileError};
+use crate::artifacts::{StoredFileSummary, UploadedFileError};
 
 pub(crate) use claim::{BranchInventoryHead, head_id};
 pub(crate) use imports::{StoredImport, limitations};
-pub(crate) use retire::RetirementProgress;
+pub(crate) use retire::LatestFlagClearingProgress;
 pub(crate) use tell::DependenciesImported;
 pub(crate) use walk::VexMatchProgress;
 
@@ -72,7 +72,7 @@ job!(DependencyImportJob, "import_dependencies");
 #[serde(rename_all = "snake_case")]
 enum ImportStage {
     /// Import advisories of the OSV file with this index, from the record `offset` on.
-    Advisories { input: usize, offset: usize, artifact: Option<FileReadResult> },
+    Advisories { input: usize, offset: usize, artifact: Option<StoredFileSummary> },
     /// Read SBOM and VEX files that were not read before, and select those to import.
     Look,
     /// Store the VEX statements of the inputs `statements`; then continue with the components of
@@ -88,7 +88,7 @@ enum ImportStage {
     /// Make the stored components the inventory of the branch.
     Switch,
     /// Mark the components of former audits as no longer latest.
-    Retire(RetirementProgress),
+    Retire(LatestFlagClearingProgress),
     /// Match components with the VEX statements that refer to them.
     Walk(VexMatchProgress),
     /// Add to the facts the ids that the audit's advisories mention. `after` is the id of the last
@@ -330,7 +330,7 @@ fn switch(
     Ok(if has_given_up {
         ImportStage::Tell
     } else {
-        ImportStage::Retire(RetirementProgress::default())
+        ImportStage::Retire(LatestFlagClearingProgress::default())
     })
 }
 
@@ -340,7 +340,7 @@ fn advisories(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-    (at, offset, artifact): (usize, usize, Option<FileReadResult>),
+    (at, offset, artifact): (usize, usize, Option<StoredFileSummary>),
 ) -> Result<ImportStage, area_sdk::JobError> {
     let is_osv = |input: &&AuditInputFile| input.format == "osv";
     let Some(input) = audit.inputs.iter().filter(is_osv).nth(at) else {
@@ -349,12 +349,12 @@ fn advisories(
     let next = |input| ImportStage::Advisories { input, offset: 0, artifact: None };
     let mut artifact = match artifact {
         Some(artifact) => artifact,
-        None => match FileReadResult::known(ctx, &input.content_sha256)? {
+        None => match StoredFileSummary::known(ctx, &input.content_sha256)? {
             Some(known) => {
                 note(tally, input, known);
                 return Ok(next(at + 1));
             }
-            None => FileReadResult::new(Vec::new()),
+            None => StoredFileSummary::new(Vec::new()),
         },
     };
     let more = file::import_some(ctx, &input.blob, &input.content_sha256, offset, &mut artifact)?;
@@ -381,7 +381,7 @@ fn derived_id(scope: &Scope, moment: Timestamp, what: &str) -> Uuid {
     Uuid::from_bytes(bytes)
 }
 
-fn note(tally: &mut ImportCounts, input: &AuditInputFile, artifact: FileReadResult) {
+fn note(tally: &mut ImportCounts, input: &AuditInputFile, artifact: StoredFileSummary) {
     tally.imported_advisories += artifact.advisories;
     tally.more_errors += artifact.more_errors;
     for error in artifact.errors {

@@ -10,7 +10,7 @@ use super::select::{ChosenInput, ImportSelection};
 use super::{AuditStarted, BranchInventoryHead, ImportCounts};
 use crate::inventory::component::StoredComponent;
 use crate::text;
-use crate::vex::document::{ImportedSbom, StatementSource, branch_key};
+use crate::vex::document::{ImportedSbom, StoredVexSource, branch_key};
 
 /// Maximum number of SBOMs of the former audit, missing in this one, that a warning names.
 const MOST_LISTED: usize = 5;
@@ -18,7 +18,7 @@ const MOST_LISTED: usize = 5;
 /// Indexes, in an audit's inputs, of the SBOMs whose components are imported and of the documents
 /// whose VEX statements are.
 #[derive(Debug, Default)]
-pub(super) struct InputIndexes {
+pub(super) struct ChosenInputPositions {
     pub(super) inputs: Vec<usize>,
     pub(super) statements: Vec<usize>,
 }
@@ -30,7 +30,7 @@ pub(super) fn prepare(
     audit: &AuditStarted,
     tally: &mut ImportCounts,
     mut selection: ImportSelection,
-) -> Result<InputIndexes, JobError> {
+) -> Result<ChosenInputPositions, JobError> {
     let head = ctx.documents::<BranchInventoryHead>().find(audit.head_id(ctx))?;
     if let Some(head) = &head {
         keep_inventory(ctx, audit, tally, &mut selection, head)?;
@@ -46,7 +46,7 @@ pub(super) fn prepare(
     forget_statements(ctx, audit, &selection)?;
     let states = |chosen: &&ChosenInput| chosen.details.statements > 0;
     let sboms = selection.sboms.iter().filter(states);
-    Ok(InputIndexes {
+    Ok(ChosenInputPositions {
         statements: selection.vex.iter().chain(sboms).map(|chosen| chosen.at).collect(),
         inputs: selection.sboms.iter().map(|chosen| chosen.at).collect(),
     })
@@ -159,7 +159,7 @@ fn forget_statements(
     let stating = selection.sboms.iter().filter(|chosen| chosen.details.statements > 0);
     let stating: BTreeSet<&String> = stating.map(|chosen| &chosen.stream).collect();
     let key = branch_key(audit.repository_id, audit.branch_ref.as_deref());
-    let sources = ctx.documents::<StatementSource>().query().equals("branch_key", key);
+    let sources = ctx.documents::<StoredVexSource>().query().equals("branch_key", key);
     for source in sources.ascending("branch_key").limit(500).all() {
         let source = source?;
         let is_newer = source.origin.stated_at > audit.started_at;

@@ -16,7 +16,7 @@ const PAGE: u32 = 1_000;
 
 /// Progress of marking the components and matches of a branch's former heads as no longer latest.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct RetirementProgress {
+pub(crate) struct LatestFlagClearingProgress {
     /// Id of the former head whose components and matches are being marked; `None` before the
     /// first.
     #[serde(default)]
@@ -31,15 +31,15 @@ pub(crate) struct RetirementProgress {
 pub(super) fn some(
     ctx: &JobCtx,
     audit: &AuditStarted,
-    at: RetirementProgress,
-) -> Result<Option<RetirementProgress>, JobError> {
+    at: LatestFlagClearingProgress,
+) -> Result<Option<LatestFlagClearingProgress>, JobError> {
     let Some(mut head) = audit.head(ctx)? else { return Ok(None) };
     let Some(former) = head.former.first().copied() else { return discard(ctx, audit) };
     // The import of another audit may have done a part of the work meanwhile.
     let goes_on = at.audit_id.is_none_or(|audit_id| audit_id == former);
-    let at = RetirementProgress {
+    let at = LatestFlagClearingProgress {
         audit_id: Some(former),
-        ..if goes_on { at } else { RetirementProgress::default() }
+        ..if goes_on { at } else { LatestFlagClearingProgress::default() }
     };
     let rest = retire(ctx, former, at)?;
     if rest.is_none() {
@@ -54,8 +54,8 @@ pub(super) fn some(
 fn retire(
     ctx: &JobCtx,
     former: Uuid,
-    mut at: RetirementProgress,
-) -> Result<Option<RetirementProgress>, JobError> {
+    mut at: LatestFlagClearingProgress,
+) -> Result<Option<LatestFlagClearingProgress>, JobError> {
     let (mut budget, mut size) = (StepBudget::default(), AdaptiveBatchSize::of(ctx));
     while budget.is_ample() {
         at.cursor = match at.matches {
@@ -105,7 +105,10 @@ fn retire_matches(
 
 /// Deletes some matches and components of a superseded import. Returns `None` if no superseded
 /// import is left.
-fn discard(ctx: &JobCtx, audit: &AuditStarted) -> Result<Option<RetirementProgress>, JobError> {
+fn discard(
+    ctx: &JobCtx,
+    audit: &AuditStarted,
+) -> Result<Option<LatestFlagClearingProgress>, JobError> {
     let Some(import) = audit.superseded(ctx)? else { return Ok(None) };
     let audit_id = import.uuid();
     let (mut budget, mut size) = (StepBudget::default(), AdaptiveBatchSize::of(ctx));
@@ -128,5 +131,5 @@ fn discard(ctx: &JobCtx, audit: &AuditStarted) -> Result<Option<RetirementProgre
             break;
         }
     }
-    Ok(Some(RetirementProgress::default()))
+    Ok(Some(LatestFlagClearingProgress::default()))
 }

@@ -8,7 +8,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::{AuditInputFile, AuditStarted, ImportCounts};
-use crate::artifacts::{self, FileReadResult, SbomVexIdentification};
+use crate::artifacts::{self, BomDocumentDetails, StoredFileSummary};
 use crate::text;
 
 /// Maximum number of replaced SBOMs or VEX documents that one warning names.
@@ -27,7 +27,7 @@ pub(super) struct ImportSelection {
 pub(super) struct ChosenInput {
     pub(super) at: usize,
     pub(super) components: usize,
-    pub(super) details: SbomVexIdentification,
+    pub(super) details: BomDocumentDetails,
     pub(super) stream: String,
 }
 
@@ -40,11 +40,11 @@ pub(super) fn look(
 ) -> Result<Option<ImportSelection>, JobError> {
     let mut known = Vec::new();
     for (at, input) in audit.inputs.iter().enumerate().filter(|(_, input)| input.format != "osv") {
-        match FileReadResult::known(ctx, &input.content_sha256)? {
+        match StoredFileSummary::known(ctx, &input.content_sha256)? {
             Some(artifact) => known.push((at, input, artifact)),
             None => {
                 let content = artifacts::sbom_content(ctx, &input.blob)?;
-                let artifact = FileReadResult::of_sbom(artifacts::sbom(&content));
+                let artifact = StoredFileSummary::of_sbom(artifacts::sbom(&content));
                 if content.is_err() {
                     known.push((at, input, artifact));
                     continue;
@@ -60,7 +60,7 @@ pub(super) fn look(
 /// Selects the SBOMs and VEX documents to import. `known` has the results of reading the audit's
 /// files, newest first.
 fn choose(
-    known: Vec<(usize, &AuditInputFile, FileReadResult)>,
+    known: Vec<(usize, &AuditInputFile, StoredFileSummary)>,
     tally: &mut ImportCounts,
 ) -> ImportSelection {
     let mut streams = DocumentsByStream::default();

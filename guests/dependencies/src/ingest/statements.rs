@@ -9,8 +9,8 @@ use super::{AuditInputFile, AuditStarted, ImportCounts};
 use crate::artifacts::{self, UploadedFileError};
 use crate::sbom::{self, Sbom};
 use crate::vex::document::{
-    ListedStatement, MatchedComponent, ReferenceMatches, StatementChunk, StatementDocument,
-    StatementSource, branch_key, serial_key,
+    ListedStatement, MatchedComponent, StatementChunk, StatementMatches, StatementOrigin,
+    StoredVexSource, branch_key, serial_key,
 };
 use crate::vex::{Statement, Target};
 
@@ -52,7 +52,7 @@ pub(super) fn store(
         tally.warn(format!("{}: {warning}", input.filename));
     }
     let origin = origin(ctx, audit, input, &sbom);
-    let before = ctx.documents::<StatementSource>().find(&origin.source_id)?;
+    let before = ctx.documents::<StoredVexSource>().find(&origin.source_id)?;
     if let Some(before) = &before {
         let is_newer = before.origin.stated_at > origin.stated_at;
         if is_newer || before.origin == origin {
@@ -68,12 +68,12 @@ fn origin(
     audit: &AuditStarted,
     input: &AuditInputFile,
     sbom: &Sbom<'_>,
-) -> StatementDocument {
+) -> StatementOrigin {
     let stream = sbom::stream(sbom.subject.as_ref(), &input.filename);
     let branch = audit.branch_ref.as_deref().unwrap_or_default();
     let kind = if sbom.is_empty() { "vex" } else { "sbom" };
     let source = format!("{}\n{branch}\n{kind}\n{stream}", audit.repository_id);
-    StatementDocument {
+    StatementOrigin {
         source_id: ctx.sha256_hex(source.as_bytes()),
         repository_id: audit.repository_id,
         branch_ref: audit.branch_ref.clone(),
@@ -92,10 +92,10 @@ fn origin(
 fn replace(
     ctx: &JobCtx,
     audit_id: Uuid,
-    origin: &StatementDocument,
+    origin: &StatementOrigin,
     is_sbom: bool,
     statements: Vec<Statement>,
-    before: Option<Stored<StatementSource>>,
+    before: Option<Stored<StoredVexSource>>,
 ) -> Result<(), JobError> {
     let listed = statements.iter().enumerate().filter(|(_, one)| !one.resolved.is_empty());
     let listed = listed.map(|(at, one)| (at, one, own_matches(one)));
@@ -108,7 +108,7 @@ fn replace(
         Target::Product | Target::Component(_) => None,
     });
     let former = before.iter().flat_map(|before| before.links.iter().chain(&before.former_links));
-    let source = StatementSource {
+    let source = StoredVexSource {
         branch_key: branch_key(origin.repository_id, origin.branch_ref.as_deref()),
         audit_id,
         is_sbom,
@@ -127,18 +127,18 @@ fn replace(
     }
 }
 
-fn own_matches(statement: &Statement) -> ReferenceMatches {
+fn own_matches(statement: &Statement) -> StatementMatches {
     let component = |name: &String| MatchedComponent { id: None, name: name.clone(), purl: None };
-    ReferenceMatches {
+    StatementMatches {
         component_count: statement.resolved.len(),
         components: statement.resolved.iter().map(component).collect(),
-        ..ReferenceMatches::default()
+        ..StatementMatches::default()
     }
 }
 
 /// Returns the VEX statements to apply to inventories, in chunks by target. Statements about
 /// components of their own document are omitted, because the import of that document applies them.
-fn chunks(origin: &StatementDocument, statements: Vec<Statement>) -> Vec<StatementChunk> {
+fn chunks(origin: &StatementOrigin, statements: Vec<Statement>) -> Vec<StatementChunk> {
     let mut by_target: BTreeMap<String, Vec<(usize, Statement)>> = BTreeMap::new();
     for (at, statement) in statements.into_iter().enumerate() {
         if !statement.resolved.is_empty() {
@@ -173,7 +173,7 @@ fn chunk_id(source_id: &str, at: usize) -> String {
 pub(super) fn chunks_of(
     ctx: &JobCtx,
     source_id: &str,
-    source: &StatementSource,
+    source: &StoredVexSource,
 ) -> Result<Vec<StatementChunk>, JobError> {
     let ids = (0..source.chunks).map(|at| chunk_id(source_id, at));
     let chunks = ctx.documents::<StatementChunk>().get_many(ids)?;
@@ -184,7 +184,7 @@ pub(super) fn chunks_of(
 fn store_chunks(
     ctx: &JobCtx,
     source_id: &str,
-    before: Option<&StatementSource>,
+    before: Option<&StoredVexSource>,
     chunks: &[StatementChunk],
 ) -> Result<(), JobError> {
     let documents = ctx.documents::<StatementChunk>();
@@ -200,14 +200,14 @@ fn store_chunks(
     Ok(documents.create_all(new.map(|(at, chunk)| (chunk_id(source_id, at), chunk)))?)
 }
 
-fn delete_chunks(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(), JobError> {
+fn delete_chunks(ctx: &JobCtx, source: &Stored<StoredVexSource>) -> Result<(), JobError> {
     let ids = (0..source.chunks).map(|at| chunk_id(&source.id, at));
     let documents = ctx.documents::<StatementChunk>();
     Ok(documents.delete_all(&documents.get_many(ids)?)?)
 }
 
 /// Deletes a source of VEX statements, with its chunks and its statements in the list.
-pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(), JobError> {
+pub(super) fn remove(ctx: &JobCtx, source: &Stored<StoredVexSource>) -> Result<(), JobError> {
     delete_chunks(ctx, source)?;
     let documents = ctx.documents::<ListedStatement>();
     let listed = documents.query().equals("source_id", &source.id).descending("source_id");
@@ -220,8 +220,8 @@ pub(super) fn remove(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<(
 /// same document that are not passed stay.
 pub(super) fn list(
     ctx: &JobCtx,
-    origin: &StatementDocument,
-    statements: Vec<(usize, &Statement, ReferenceMatches)>,
+    origin: &StatementOrigin,
+    statements: Vec<(usize, &Statement, StatementMatches)>,
 ) -> Result<(), JobError> {
     let documents = ctx.documents::<ListedStatement>();
     let mut before: BTreeMap<String, Stored<ListedStatement>> = BTreeMap::new();
@@ -248,7 +248,7 @@ pub(super) fn list(
 
 /// Returns the document id of a statement in the list of VEX statements, equal for every run of the
 /// import.
-fn listed_id(scope: &Scope, origin: &StatementDocument, at: usize) -> String {
+fn listed_id(scope: &Scope, origin: &StatementOrigin, at: usize) -> String {
     let what = format!("{}\n{}\n{at}", origin.source_id, origin.artifact_sha256);
     super::derived_id(scope, origin.stated_at, &what).to_string()
 }

@@ -14,10 +14,10 @@ use crate::inventory::component::StoredComponent;
 use crate::reevaluate;
 use crate::text::{self, bounded};
 use crate::vex::document::{
-    ImportedSbom, MatchedComponent, ReferenceMatches, StatementChunk, StatementSource, branch_key,
+    ImportedSbom, MatchedComponent, StatementChunk, StatementMatches, StoredVexSource, branch_key,
     serial_key,
 };
-use crate::vex::{ApplicableStatement, Statement, VersionApplicability, VexStatementIndex};
+use crate::vex::{RelevantStatement, Statement, VersionApplicability, VexStatementIndex};
 
 /// Maximum number of components that one step reads to match them with VEX statements.
 const PAGE: u32 = 100;
@@ -31,7 +31,7 @@ const MOST_TOLD: usize = 20;
 /// Progress of matching VEX statements with components after an import.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct VexMatchProgress {
-    /// Ids of the remaining [`StatementSource`]s; the last one is the current one.
+    /// Ids of the remaining [`StoredVexSource`]s; the last one is the current one.
     sources: Vec<String>,
     /// Ids of the audits whose components are still to be matched with the statements of the
     /// current source; `None` before its first step.
@@ -42,7 +42,7 @@ pub(crate) struct VexMatchProgress {
     components: Vec<String>,
     /// What each VEX statement of the current source matches, by the statement's index in its
     /// document.
-    matches: BTreeMap<usize, ReferenceMatches>,
+    matches: BTreeMap<usize, StatementMatches>,
 }
 
 impl VexMatchProgress {
@@ -50,7 +50,7 @@ impl VexMatchProgress {
     /// audit's branch, and those that link to its SBOMs.
     pub(super) fn begin(ctx: &JobCtx, audit: &AuditStarted) -> Result<Self, JobError> {
         let key = branch_key(audit.repository_id, audit.branch_ref.as_deref());
-        let own = ctx.documents::<StatementSource>().query().equals("branch_key", key);
+        let own = ctx.documents::<StoredVexSource>().query().equals("branch_key", key);
         let mut sources = BTreeSet::new();
         for source in own.ascending("branch_key").limit(500).all() {
             let source = source?;
@@ -80,7 +80,7 @@ pub(super) fn some(
     mut at: VexMatchProgress,
 ) -> Result<Option<VexMatchProgress>, JobError> {
     let Some(id) = at.sources.last() else { return Ok(None) };
-    let Some(mut source) = ctx.documents::<StatementSource>().find(id)? else {
+    let Some(mut source) = ctx.documents::<StoredVexSource>().find(id)? else {
         return Ok(Some(at.next_source()));
     };
     let Some(audits) = &mut at.audits else {
@@ -119,7 +119,7 @@ pub(super) fn some(
     Ok(Some(at))
 }
 
-fn is_of_branch(audit: &AuditStarted, source: &StatementSource) -> bool {
+fn is_of_branch(audit: &AuditStarted, source: &StoredVexSource) -> bool {
     source.branch_key == branch_key(audit.repository_id, audit.branch_ref.as_deref())
 }
 
@@ -131,7 +131,7 @@ impl StoredComponent {
 
 /// Returns the ids of the audits whose components the VEX statements of a source may concern: the
 /// heads of its branch, and of branches with SBOMs to which it links.
-fn inventories(ctx: &JobCtx, source: &Stored<StatementSource>) -> Result<Vec<Uuid>, JobError> {
+fn inventories(ctx: &JobCtx, source: &Stored<StoredVexSource>) -> Result<Vec<Uuid>, JobError> {
     let origin = &source.origin;
     let mut branches = BTreeSet::from([(origin.repository_id, origin.branch_ref.clone())]);
     let serials: Vec<&String> = source.links.iter().chain(&source.former_links).collect();
@@ -193,7 +193,7 @@ impl VexMatchProgress {
         for component in components {
             let found = context.all_applicable(component).into_iter();
             let found = found.filter(|found| !found.is_product);
-            let (counting, others): (Vec<_>, Vec<_>) = found.partition(ApplicableStatement::counts);
+            let (counting, others): (Vec<_>, Vec<_>) = found.partition(RelevantStatement::counts);
             // A component may have two mentions with different versions; count a statement once.
             let mut seen = BTreeSet::new();
             for found in counting.iter().chain(&others) {
@@ -204,7 +204,7 @@ impl VexMatchProgress {
         }
     }
 
-    fn note(&mut self, found: &ApplicableStatement<'_>, component: &Stored<StoredComponent>) {
+    fn note(&mut self, found: &RelevantStatement<'_>, component: &Stored<StoredComponent>) {
         let listed = if self.matches.len() > FEW_STATEMENTS { LISTED.1 } else { LISTED.0 };
         let matches = self.matches.entry(found.place).or_default();
         if !found.counts() {
@@ -231,7 +231,7 @@ impl VexMatchProgress {
         components: Vec<Stored<StoredComponent>>,
     ) -> Result<Vec<Stored<StoredComponent>>, JobError> {
         let concerned = |component: &Stored<StoredComponent>| {
-            let stated = |found: ApplicableStatement<'_>| !found.is_product;
+            let stated = |found: RelevantStatement<'_>| !found.is_product;
             !component.advisories.is_empty()
                 || !component.ended.is_empty()
                 || context.all_applicable(component).into_iter().any(stated)
@@ -249,7 +249,7 @@ impl VexMatchProgress {
     }
 }
 
-impl ReferenceMatches {
+impl StatementMatches {
     /// Removes `reason` if the statement matches a component or product.
     fn settled(mut self) -> Self {
         self.reason = self.reason.filter(|_| self.component_count == 0 && !self.is_product);
@@ -269,7 +269,7 @@ impl ReferenceMatches {
 impl ImportCounts {
     /// Resets the counts before the components of the branch's inventory are counted again. Does
     /// nothing if the audit imported an SBOM, or if the source is of another branch.
-    fn forget_inventory(&mut self, audit: &AuditStarted, source: &StatementSource) {
+    fn forget_inventory(&mut self, audit: &AuditStarted, source: &StoredVexSource) {
         if self.sboms == 0 && is_of_branch(audit, source) {
             (self.total, self.direct, self.vulnerable) = (0, 0, 0);
             self.advisories.clear();
@@ -285,11 +285,11 @@ fn finish(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-    (source, chunks): (&mut Stored<StatementSource>, &[StatementChunk]),
-    matches: &mut BTreeMap<usize, ReferenceMatches>,
+    (source, chunks): (&mut Stored<StoredVexSource>, &[StatementChunk]),
+    matches: &mut BTreeMap<usize, StatementMatches>,
 ) -> Result<(), JobError> {
     let all = chunks.iter().flat_map(|chunk| &chunk.statements);
-    let listed: Vec<(usize, &Statement, ReferenceMatches)> = all
+    let listed: Vec<(usize, &Statement, StatementMatches)> = all
         .map(|(at, statement)| (*at, statement, matches.remove(at).unwrap_or_default().settled()))
         .collect();
     if is_of_branch(audit, source) {
@@ -306,8 +306,8 @@ fn finish(
 
 fn report_unmatched(
     tally: &mut ImportCounts,
-    source: &StatementSource,
-    listed: &[(usize, &Statement, ReferenceMatches)],
+    source: &StoredVexSource,
+    listed: &[(usize, &Statement, StatementMatches)],
 ) {
     let unmatched = listed.iter().filter(|(_, _, matches)| matches.is_empty());
     let places: Vec<String> = unmatched

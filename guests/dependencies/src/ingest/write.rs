@@ -3,8 +3,8 @@
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Scope};
 
-use super::batch::{Batch, BatchComponent, MatchOutcome};
-use super::former::FormerImport;
+use super::batch::{Batch, BatchComponent, BatchMatchOutcome};
+use super::former::FormerInventoryAudit;
 use super::{AuditInputFile, AuditStarted, ImportCounts, ImportStage, derived_id};
 use crate::artifacts;
 use crate::budget::StepBudget;
@@ -172,7 +172,7 @@ struct ComponentWriter<'a> {
     audit: &'a AuditStarted,
     run: &'a SbomImportProperties,
     writing: &'a mut WriteProgress,
-    former: Option<FormerImport>,
+    former: Option<FormerInventoryAudit>,
     budget: StepBudget,
     alerts: NewVulnerabilityEvents,
 }
@@ -184,7 +184,7 @@ impl<'a> ComponentWriter<'a> {
         run: &'a SbomImportProperties,
         writing: &'a mut WriteProgress,
     ) -> Result<Self, JobError> {
-        let former = FormerImport::of(ctx, audit)?;
+        let former = FormerInventoryAudit::of(ctx, audit)?;
         let (budget, alerts) = (StepBudget::default(), NewVulnerabilityEvents::default());
         Ok(Self { ctx, audit, run, writing, former, budget, alerts })
     }
@@ -208,15 +208,15 @@ impl<'a> ComponentWriter<'a> {
                 components.map(|component| named(self.ctx, self.audit, self.run, component));
             let named = named.collect();
             match Batch::assess(self.ctx, named, tally.sboms > 1, &mut self.budget)? {
-                MatchOutcome::Batch(batch) => match self.write_batch(tally, batch)? {
+                BatchMatchOutcome::Batch(batch) => match self.write_batch(tally, batch)? {
                     Ok(kept) => at += kept,
                     // The next step has the budget for this component, unless it is the first one
                     // of this step.
                     Err(_) if at > offset => break,
                     Err(first) => self.begin_large(tally, *first)?,
                 },
-                MatchOutcome::Large(member) => self.begin_large(tally, *member)?,
-                MatchOutcome::TooMany => {
+                BatchMatchOutcome::Large(member) => self.begin_large(tally, *member)?,
+                BatchMatchOutcome::TooMany => {
                     self.writing.width = Some((width / 8).max(1));
                     break;
                 }
@@ -271,7 +271,7 @@ impl<'a> ComponentWriter<'a> {
 
     /// Adds alerts for vulnerabilities that are neither in the former inventory nor in another SBOM
     /// of the audit.
-    fn alert(&mut self, kept: &large::PartialAssessment) -> Result<(), JobError> {
+    fn alert(&mut self, kept: &large::PartlyAssessedComponent) -> Result<(), JobError> {
         if !kept.component.latest {
             return Ok(());
         }

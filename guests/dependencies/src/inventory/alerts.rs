@@ -7,14 +7,15 @@ use area_sdk::prelude::*;
 
 use super::component::StoredComponent;
 use crate::matching::{MatchBasis, Vulnerability};
-use crate::osv::Rating;
+use crate::osv::SeverityBand;
 
 /// Published when an advisory affects packages of a repository's branch that it did not affect
 /// before.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct DependencyVulnerable {
+#[schemars(rename = "DependencyVulnerable")]
+pub(crate) struct PackagesBecameVulnerable {
     advisory_id: String,
-    severity: Option<Rating>,
+    severity: Option<SeverityBand>,
     repository_id: Uuid,
     branch_ref: Option<String>,
     audit_id: Uuid,
@@ -34,18 +35,18 @@ struct VulnerableComponent {
     match_basis: MatchBasis,
 }
 
-event!(DependencyVulnerable, "dependency.vulnerable");
+event!(PackagesBecameVulnerable, "dependency.vulnerable");
 
-/// Maximum number of packages listed in one [`DependencyVulnerable`] event.
+/// Maximum number of packages listed in one [`PackagesBecameVulnerable`] event.
 const TOLD: usize = 100;
-/// Maximum number of [`DependencyVulnerable`] events that one call publishes.
+/// Maximum number of [`PackagesBecameVulnerable`] events that one call publishes.
 const MOST_TOLD: usize = 900;
 
 /// Events about newly found vulnerabilities, collected by advisory, branch and audit before they
 /// are published.
 #[derive(Default)]
 pub(crate) struct NewVulnerabilityEvents(
-    BTreeMap<(String, Uuid, Option<String>, Uuid), DependencyVulnerable>,
+    BTreeMap<(String, Uuid, Option<String>, Uuid), PackagesBecameVulnerable>,
 );
 
 impl NewVulnerabilityEvents {
@@ -59,7 +60,7 @@ impl NewVulnerabilityEvents {
         let advisory_id = found.entry.advisory_id.clone();
         let (repository_id, branch_ref) = (component.repository_id, component.branch_ref.clone());
         let key = (advisory_id.clone(), repository_id, branch_ref.clone(), component.audit_id);
-        let told = self.0.entry(key).or_insert_with(|| DependencyVulnerable {
+        let told = self.0.entry(key).or_insert_with(|| PackagesBecameVulnerable {
             advisory_id,
             severity: found.severity,
             repository_id,

@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 
 use crate::ecosystem::Package;
 use crate::matching::AdvisoryMatch;
-use crate::osv::Rating;
+use crate::osv::SeverityBand;
 use crate::purl::Purl;
 use crate::sbom::{Component, Format, Scope, merge_versions};
 use crate::text::bounded;
@@ -127,7 +127,7 @@ pub(crate) struct ReportedAdvisory {
     pub(crate) dismissed: Option<String>,
     /// Severity of the vulnerability in the document that reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) severity: Option<Rating>,
+    pub(crate) severity: Option<SeverityBand>,
 }
 
 impl ReportedAdvisory {

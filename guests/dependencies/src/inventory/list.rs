@@ -10,7 +10,7 @@ use super::LongCursorPaging;
 use super::component::{SourceSbom, StoredComponent};
 use super::pages;
 use crate::advisories::mentions;
-use crate::deployments::join::{ComponentDeployments, ContainingDeployment};
+use crate::deployments::join::{ContainingDeployment, PageComponentDeployments};
 use crate::ingest;
 use crate::matching::AdvisoryMatch;
 use crate::sbom::Scope;
@@ -123,7 +123,7 @@ pub(crate) fn list(
             .hint("Use a cursor with the filters of its page; only `limit` may change."),
         other => other.into(),
     })?;
-    let join = ComponentDeployments::load(ctx, &page.items)?;
+    let join = PageComponentDeployments::load(ctx, &page.items)?;
     let mut limitations = join.limitations();
     let branch = filters.branch_ref.as_deref();
     limitations.extend(ingest::limitations(ctx, filters.repository_id, branch)?);
@@ -172,7 +172,7 @@ impl DependencyFilters {
 
 fn dependency(
     component: Stored<StoredComponent>,
-    join: &ComponentDeployments,
+    join: &PageComponentDeployments,
     now: Timestamp,
 ) -> Dependency {
     let (deployments, mut limitations) = join.of(&component, now);

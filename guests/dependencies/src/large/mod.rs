@@ -47,16 +47,17 @@ enum AssessmentStage {
 /// Result of one step of assessing a component with many advisories.
 #[expect(clippy::large_enum_variant, reason = "one lives at a time, and is moved once")]
 pub(crate) enum AssessmentStepResult {
-    /// The assessment is not finished; no matches were stored.
+    /// The assessment is not finished; this step stored no matches, but former steps may have.
     GoOn,
-    /// Matches of the component with some vulnerabilities were stored.
-    PartlyAssessed(PartialAssessment),
+    /// The assessment is not finished; this step stored the component's matches with some
+    /// vulnerabilities.
+    PartlyAssessed(PartlyAssessedComponent),
     /// The assessment is finished; `None` if the component was deleted.
     Finished(Option<Box<Stored<StoredComponent>>>),
 }
 
 /// A component, and those of its vulnerabilities whose matches a step of the assessment stored.
-pub(crate) struct PartialAssessment {
+pub(crate) struct PartlyAssessedComponent {
     pub(crate) component: Stored<StoredComponent>,
     pub(crate) vulnerabilities: Vec<Vulnerability>,
     /// Advisory names in those of the stored matches that existed before the step.
@@ -132,7 +133,7 @@ impl AssessmentInSteps {
             let last = slice.last().map(|found| found.entry.advisory_id.clone());
             self.stage = AssessmentStage::Write { after: last.or(after) };
         }
-        Ok(AssessmentStepResult::PartlyAssessed(PartialAssessment {
+        Ok(AssessmentStepResult::PartlyAssessed(PartlyAssessedComponent {
             component,
             vulnerabilities: slice,
             known,

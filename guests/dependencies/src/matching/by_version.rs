@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
-use super::{AdvisoryMatch, BatchAssessment, ComponentAssessment, MatchBasis, Vulnerability};
+use super::{
+    AdvisoryMatch, BatchAssessmentOutcome, ComponentAssessment, MatchBasis, Vulnerability,
+};
 use crate::advisories::document::AffectedPackage;
 use crate::budget::StepBudget;
 use crate::ecosystem::{Package, SpellingMatch};
@@ -51,16 +53,16 @@ const PAGE_BYTES: usize = 4 << 20;
 const KEYS: usize = 500;
 
 /// Number of advisory entries by package key. Packages without advisory entries are missing.
-type AdvisoryEntryCounts = BTreeMap<String, usize>;
+type EntryCountsByPackage = BTreeMap<String, usize>;
 
 /// Compares as many of the first components with advisory entries as fit into one batch.
 pub(super) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
     budget: &mut StepBudget,
-) -> Result<BatchAssessment, DocumentError> {
+) -> Result<BatchAssessmentOutcome, DocumentError> {
     if components.is_empty() {
-        return Ok(BatchAssessment::Some(Vec::new()));
+        return Ok(BatchAssessmentOutcome::Some(Vec::new()));
     }
     let counts = count(scope, components)?;
     let components = match together(components, &counts) {
@@ -79,9 +81,9 @@ pub(super) fn assess(
             bytes += pages.bytes;
             if bytes > MOST_BYTES {
                 return Ok(if components.len() > 1 {
-                    BatchAssessment::TooMany
+                    BatchAssessmentOutcome::TooMany
                 } else {
-                    BatchAssessment::Large(None)
+                    BatchAssessmentOutcome::Large(None)
                 });
             }
             for entry in entries {
@@ -93,12 +95,12 @@ pub(super) fn assess(
             }
         }
     }
-    Ok(BatchAssessment::Some(assessments))
+    Ok(BatchAssessmentOutcome::Some(assessments))
 }
 
 /// Returns how many of the first components can be assessed as one batch; 0 if the first needs
 /// several steps.
-fn together(components: &[&StoredComponent], counts: &AdvisoryEntryCounts) -> usize {
+fn together(components: &[&StoredComponent], counts: &EntryCountsByPackage) -> usize {
     let (mut entries, mut pairs, mut seen) = (0, 0, BTreeSet::new());
     let fits = components.iter().take_while(|component| {
         let key = component.package_key.as_ref();
@@ -114,9 +116,9 @@ fn together(components: &[&StoredComponent], counts: &AdvisoryEntryCounts) -> us
 
 /// Returns the result for a first component whose assessment needs several steps. It contains the
 /// component's package key if the package has too many advisory entries.
-fn large(components: &[&StoredComponent], counts: &AdvisoryEntryCounts) -> BatchAssessment {
+fn large(components: &[&StoredComponent], counts: &EntryCountsByPackage) -> BatchAssessmentOutcome {
     let key = components.first().and_then(|component| component.package_key.as_ref());
-    BatchAssessment::Large(
+    BatchAssessmentOutcome::Large(
         key.filter(|key| counts.get(*key).is_some_and(|all| *all > LARGE)).cloned(),
     )
 }
@@ -197,10 +199,10 @@ impl<'a> AdvisoryEntryPages<'a> {
 fn count(
     scope: &Scope,
     components: &[&StoredComponent],
-) -> Result<AdvisoryEntryCounts, DocumentError> {
+) -> Result<EntryCountsByPackage, DocumentError> {
     let keys = components.iter().filter_map(|component| component.package_key.as_deref());
     let keys: Vec<&str> = keys.collect::<BTreeSet<_>>().into_iter().collect();
-    let mut counts = AdvisoryEntryCounts::new();
+    let mut counts = EntryCountsByPackage::new();
     for keys in keys.chunks(KEYS) {
         let entries = scope.documents::<AffectedPackage>().query();
         let entries = entries.one_of("package_key", keys.iter().copied());
@@ -216,7 +218,7 @@ fn count(
 /// Returns the indexes of the components by package key, for packages that have advisory entries.
 fn by_key<'a>(
     components: &[&'a StoredComponent],
-    entries: &AdvisoryEntryCounts,
+    entries: &EntryCountsByPackage,
 ) -> BTreeMap<&'a str, Vec<usize>> {
     let mut by_key: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, component) in components.iter().enumerate() {

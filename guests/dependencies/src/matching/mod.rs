@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
 
-use crate::advisories::document::AdvisoryNameEntry;
+use crate::advisories::document::AdvisoriesWithName;
 use crate::budget::StepBudget;
 use crate::inventory::component::{ReportedAdvisory, StoredComponent};
-use crate::osv::Rating;
+use crate::osv::SeverityBand;
 use crate::text::advisory_key;
 use crate::vex::{self, MatchedStatements};
 
@@ -53,7 +53,7 @@ pub(crate) struct AdvisoryMatch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Vulnerability {
     pub(crate) entry: AdvisoryMatch,
-    pub(crate) severity: Option<Rating>,
+    pub(crate) severity: Option<SeverityBand>,
     pub(crate) names: BTreeSet<String>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct ComponentAssessment {
 
 /// Result of assessing a batch of components against advisories.
 #[derive(Debug)]
-pub(crate) enum BatchAssessment {
+pub(crate) enum BatchAssessmentOutcome {
     /// Assessments of the first components of the batch, in their order.
     Some(Vec<ComponentAssessment>),
     /// The assessment of the first component needs several steps. Contains the key of its package
@@ -96,14 +96,14 @@ pub(crate) fn assess(
     scope: &Scope,
     components: &[&StoredComponent],
     budget: &mut StepBudget,
-) -> Result<BatchAssessment, DocumentError> {
+) -> Result<BatchAssessmentOutcome, DocumentError> {
     if components.is_empty() {
-        return Ok(BatchAssessment::Some(Vec::new()));
+        return Ok(BatchAssessmentOutcome::Some(Vec::new()));
     }
     let (context, fits) = vex::VexStatementIndex::load(scope, components)?;
     budget.spend(context.read);
     let mut assessments = match by_version::assess(scope, &components[..fits], budget)? {
-        BatchAssessment::Some(assessments) => assessments,
+        BatchAssessmentOutcome::Some(assessments) => assessments,
         other => return Ok(other),
     };
     let components = &components[..assessments.len()];
@@ -116,7 +116,7 @@ pub(crate) fn assess(
     {
         assessment.complete(component, statements, &names);
     }
-    Ok(BatchAssessment::Some(assessments))
+    Ok(BatchAssessmentOutcome::Some(assessments))
 }
 
 /// Completes the assessment of a component whose advisory entries were compared in earlier steps:
@@ -153,7 +153,7 @@ impl ComponentAssessment {
         &mut self,
         component: &StoredComponent,
         reported: impl Iterator<Item = &'a ReportedAdvisory>,
-        names: &BTreeMap<String, AdvisoryNameEntry>,
+        names: &BTreeMap<String, AdvisoriesWithName>,
     ) {
         for reported in reported.filter(|reported| reported.is_open()) {
             let id = &reported.advisory_id;
@@ -177,7 +177,7 @@ impl ComponentAssessment {
         &mut self,
         component: &StoredComponent,
         statements: &MatchedStatements,
-        names: &BTreeMap<String, AdvisoryNameEntry>,
+        names: &BTreeMap<String, AdvisoriesWithName>,
     ) {
         if let Some(package) = component.package() {
             let doubts = std::mem::take(&mut self.doubts);
@@ -236,7 +236,7 @@ fn advisory_names(
     scope: &Scope,
     components: &[&StoredComponent],
     statements: &[MatchedStatements],
-) -> Result<BTreeMap<String, AdvisoryNameEntry>, DocumentError> {
+) -> Result<BTreeMap<String, AdvisoriesWithName>, DocumentError> {
     let reported = components.iter().flat_map(|component| &component.reported);
     let reported = reported.map(|reported| &reported.advisory_id);
     let added = statements.iter().flat_map(MatchedStatements::added_ids);
@@ -244,7 +244,7 @@ fn advisory_names(
     let keys: Vec<String> = keys.into_iter().collect();
     let mut names = BTreeMap::new();
     for keys in keys.chunks(1_000) {
-        let found = scope.documents::<AdvisoryNameEntry>().get_many(keys)?.into_iter();
+        let found = scope.documents::<AdvisoriesWithName>().get_many(keys)?.into_iter();
         names.extend(found.map(|name| (name.id, name.value.at(scope.now()))));
     }
     Ok(names)

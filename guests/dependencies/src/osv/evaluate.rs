@@ -158,13 +158,13 @@ impl CandidateVersion<'_> {
 /// An event of an OSV range, with its parsed version.
 #[derive(Debug)]
 struct ParsedRangeEvent {
-    at: EventPosition,
+    at: RangeEventVersion,
     kind: RangeEventKind,
 }
 
 /// Position of an OSV range's event in the order of versions.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum EventPosition {
+enum RangeEventVersion {
     /// Before all versions; the event is `introduced` with `0`.
     Beginning,
     At(Version),
@@ -190,10 +190,10 @@ fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<ParsedRangeEvent>> {
             RangeEvent::Limit(text) => (RangeEventKind::Limit, text),
         };
         let at = match (&kind, text.as_str()) {
-            (RangeEventKind::Introduced, "0") => EventPosition::Beginning,
-            (RangeEventKind::Limit, "*") => EventPosition::End,
-            (RangeEventKind::LastAffected, text) => EventPosition::At(scheme.parse_last(text)?),
-            (_, text) => EventPosition::At(scheme.parse(text)?),
+            (RangeEventKind::Introduced, "0") => RangeEventVersion::Beginning,
+            (RangeEventKind::Limit, "*") => RangeEventVersion::End,
+            (RangeEventKind::LastAffected, text) => RangeEventVersion::At(scheme.parse_last(text)?),
+            (_, text) => RangeEventVersion::At(scheme.parse(text)?),
         };
         Some(ParsedRangeEvent { at, kind })
     };
@@ -207,11 +207,11 @@ fn before_limits(marks: &[ParsedRangeEvent], version: &Version) -> bool {
     limits.peek().is_none() || limits.any(|limit| !reached(&limit.at, version))
 }
 
-fn reached(bound: &EventPosition, version: &Version) -> bool {
+fn reached(bound: &RangeEventVersion, version: &Version) -> bool {
     match bound {
-        EventPosition::Beginning => true,
-        EventPosition::At(at) => version >= at,
-        EventPosition::End => false,
+        RangeEventVersion::Beginning => true,
+        RangeEventVersion::At(at) => version >= at,
+        RangeEventVersion::End => false,
     }
 }
 
@@ -221,7 +221,7 @@ fn is_inside(marks: &[ParsedRangeEvent], version: &Version) -> bool {
     let reached = marks.iter().filter(|mark| match mark.kind {
         RangeEventKind::Introduced | RangeEventKind::Fixed => reached(&mark.at, version),
         RangeEventKind::LastAffected => {
-            matches!(&mark.at, EventPosition::At(last) if version > last)
+            matches!(&mark.at, RangeEventVersion::At(last) if version > last)
         }
         RangeEventKind::Limit => false,
     });

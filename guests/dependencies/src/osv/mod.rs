@@ -6,7 +6,7 @@ mod severity;
 
 use area_sdk::prelude::*;
 
-pub(crate) use severity::{Rating, Severity};
+pub(crate) use severity::{Severity, SeverityBand};
 
 use crate::reading::{self, ImportFailure};
 use crate::text::without_nul;

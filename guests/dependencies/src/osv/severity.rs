@@ -22,7 +22,8 @@ pub(crate) struct Severity {
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Rating {
+#[schemars(rename = "Rating")]
+pub(crate) enum SeverityBand {
     None,
     Low,
     Medium,
@@ -30,7 +31,7 @@ pub(crate) enum Rating {
     Critical,
 }
 
-impl From<cvss::Severity> for Rating {
+impl From<cvss::Severity> for SeverityBand {
     fn from(severity: cvss::Severity) -> Self {
         match severity {
             cvss::Severity::None => Self::None,
@@ -42,7 +43,7 @@ impl From<cvss::Severity> for Rating {
     }
 }
 
-impl Rating {
+impl SeverityBand {
     /// Returns the severity band of a CVSS vector, with the rank of its CVSS version: higher for
     /// newer ones. `None` if the vector is invalid.
     pub(crate) fn of_vector(text: &str) -> Option<(u8, Self)> {
@@ -89,14 +90,14 @@ fn vector(severities: &[Severity]) -> Option<Cvss> {
 
 /// Returns the severity band of the distribution's word (type `Ubuntu`) among these items; `None`
 /// if there is none.
-fn word(severities: &[Severity]) -> Option<Rating> {
-    severities.iter().find_map(|severity| Rating::of_word(&severity.score))
+fn word(severities: &[Severity]) -> Option<SeverityBand> {
+    severities.iter().find_map(|severity| SeverityBand::of_word(&severity.score))
 }
 
 impl Affected {
     /// Returns the severity band of the advisory for this package: from the package's CVSS vector,
     /// otherwise from its distribution's word.
-    pub(crate) fn rating(&self) -> Option<Rating> {
+    pub(crate) fn rating(&self) -> Option<SeverityBand> {
         let vector = vector(&self.severity).map(|vector| vector.severity().into());
         vector.or_else(|| word(&self.severity))
     }
@@ -118,12 +119,12 @@ impl Osv {
 
     /// Returns the severity band of the advisory: from the CVSS vector, otherwise from the
     /// distribution's word, otherwise from the database's word.
-    pub(crate) fn rating(&self) -> Option<Rating> {
+    pub(crate) fn rating(&self) -> Option<SeverityBand> {
         let of_database = self.database_specific.severity.as_str().unwrap_or_default();
         let vector = self.vector().map(|vector| vector.severity().into());
         vector
             .or_else(|| word(&self.severity))
             .or_else(|| self.affected.iter().filter_map(|affected| word(&affected.severity)).max())
-            .or_else(|| Rating::of_word(of_database))
+            .or_else(|| SeverityBand::of_word(of_database))
     }
 }

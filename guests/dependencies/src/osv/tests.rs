@@ -216,7 +216,7 @@ fn log4shell_affects_what_it_says() {
     for version in ["2.15.0", "2.12.2", "2.3.1", "2.12.9"] {
         assert!(!affects(&osv, &core(version)), "{version}");
     }
-    assert_eq!(osv.rating(), Some(Rating::Critical));
+    assert_eq!(osv.rating(), Some(SeverityBand::Critical));
     assert_eq!(osv.cvss_score().as_deref(), Some("10.0"));
 }
 
@@ -272,8 +272,11 @@ fn a_severity_may_be_told_of_a_package_alone() {
         "id": "X-1", "modified": "2024-01-01T00:00:00Z", "affected": [package(low), package(critical)],
     });
     let osv = Osv::read(&osv.to_string()).expect("an advisory");
-    assert_eq!((osv.rating(), osv.cvss_score().as_deref()), (Some(Rating::Critical), Some("9.8")));
-    assert_eq!(osv.affected[0].rating(), Some(Rating::Low));
+    assert_eq!(
+        (osv.rating(), osv.cvss_score().as_deref()),
+        (Some(SeverityBand::Critical), Some("9.8"))
+    );
+    assert_eq!(osv.affected[0].rating(), Some(SeverityBand::Low));
 }
 
 #[test]
@@ -306,12 +309,12 @@ fn a_severity_is_read_from_the_word_of_a_distribution() {
         json!({ "type": "CVSS_V3", "score": "CVSS:3.1/AV:L/AC:H/PR:H/UI:R/S:U/C:L/I:N/A:N" });
     let word = |word: &str| json!({ "type": "Ubuntu", "score": word });
     for (own, package, expected) in [
-        (json!([word("high")]), json!([]), Some(Rating::High)),
-        (json!([word("negligible")]), json!([]), Some(Rating::Low)),
+        (json!([word("high")]), json!([]), Some(SeverityBand::High)),
+        (json!([word("negligible")]), json!([]), Some(SeverityBand::Low)),
         (json!([word("untriaged")]), json!([]), None),
-        (json!([word("high"), vector]), json!([]), Some(Rating::Low)),
-        (json!([]), json!([word("medium")]), Some(Rating::Medium)),
-        (json!([word("high")]), json!([vector]), Some(Rating::Low)),
+        (json!([word("high"), vector]), json!([]), Some(SeverityBand::Low)),
+        (json!([]), json!([word("medium")]), Some(SeverityBand::Medium)),
+        (json!([word("high")]), json!([vector]), Some(SeverityBand::Low)),
     ] {
         let osv = json!({
             "id": "UBUNTU-CVE-1", "modified": "2024-01-01T00:00:00Z", "severity": own,

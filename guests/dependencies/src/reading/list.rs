@@ -32,15 +32,15 @@ pub(super) fn begin_large() {
 
 /// A list parsed from a JSON array within the document's memory budget; null becomes an empty list.
 #[derive(Debug)]
-pub(crate) struct BoundedList<T>(pub(crate) Vec<T>);
+pub(crate) struct MemoryBoundedList<T>(pub(crate) Vec<T>);
 
-impl<T> Default for BoundedList<T> {
+impl<T> Default for MemoryBoundedList<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for BoundedList<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for MemoryBoundedList<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         fold(deserializer, Self::default(), |list, _, item| push(&mut list.0, item))
     }
@@ -119,13 +119,13 @@ mod tests {
         let text = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
         let read = |count| {
             begin();
-            serde_json::from_str::<BoundedList<u64>>(&text(count))
+            serde_json::from_str::<MemoryBoundedList<u64>>(&text(count))
         };
         assert_eq!(read(budget).map(|list| list.0.len()).ok(), Some(budget));
         assert!(read(budget + 1).is_err());
         assert!(read(2).is_ok(), "each document has its own budget");
         assert_eq!(
-            serde_json::from_str::<BoundedList<u64>>("null").map(|list| list.0.len()).ok(),
+            serde_json::from_str::<MemoryBoundedList<u64>>("null").map(|list| list.0.len()).ok(),
             Some(0)
         );
     }

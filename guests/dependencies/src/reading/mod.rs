@@ -56,7 +56,7 @@ pub(crate) fn text(bytes: &[u8]) -> Result<&str, ImportFailure> {
 
 /// A JSON document to parse: as text in memory, or compressed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum DocumentContent<'a> {
+pub(crate) enum UnparsedDocument<'a> {
     /// The text of the document.
     Text(&'a str),
     /// A document that is too large for memory, compressed as it was sent. Size, nesting and
@@ -64,7 +64,7 @@ pub(crate) enum DocumentContent<'a> {
     Packed(&'a [u8]),
 }
 
-impl<'a> DocumentContent<'a> {
+impl<'a> UnparsedDocument<'a> {
     /// Parses the document. If that fails, parses it again to find the position of the error.
     pub(crate) fn json<T: Deserialize<'a>>(self) -> Result<T, ImportFailure> {
         match self {

@@ -20,9 +20,9 @@ pub(crate) use bill::{GraphCompleteness, Sbom};
 pub(crate) use identity::{identify, merge_versions};
 pub(crate) use subject::{SbomSubject, stream};
 
-use crate::osv::Rating;
+use crate::osv::SeverityBand;
 use crate::purl::Purl;
-use crate::reading::{self, DocumentContent, ImportFailure};
+use crate::reading::{self, ImportFailure, UnparsedDocument};
 use crate::vex::VexState;
 
 /// Member that occurs only in CycloneDX documents, to detect the format.
@@ -94,7 +94,7 @@ pub(crate) struct ReportedVulnerability {
     pub(crate) state: Option<VexState>,
     pub(crate) justification: Option<String>,
     /// Severity in the best rating of the vulnerability (`ratings` in CycloneDX).
-    pub(crate) severity: Option<Rating>,
+    pub(crate) severity: Option<SeverityBand>,
 }
 
 impl<'a> Sbom<'a> {
@@ -103,7 +103,7 @@ impl<'a> Sbom<'a> {
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ImportFailure> {
         if Packing::of(bytes) != Packing::None {
             let [cyclonedx, spdx] = packed::places(bytes, [CYCLONEDX, SPDX])?;
-            return Self::of_format(DocumentContent::Packed(bytes), cyclonedx, spdx);
+            return Self::of_format(UnparsedDocument::Packed(bytes), cyclonedx, spdx);
         }
         if bytes.len() > MAX_BYTES {
             let message =
@@ -116,13 +116,13 @@ impl<'a> Sbom<'a> {
         }
         let text = reading::text(bytes)?;
         let place = |member: &str| memmem::find(text.as_bytes(), member.as_bytes());
-        Self::of_format(DocumentContent::Text(text), place(CYCLONEDX), place(SPDX))
+        Self::of_format(UnparsedDocument::Text(text), place(CYCLONEDX), place(SPDX))
     }
 
     /// Parses an SBOM by the standard whose member occurs first. `cyclonedx` and `spdx` are the
     /// offsets of these members; `None` if one does not occur.
     fn of_format(
-        source: DocumentContent<'a>,
+        source: UnparsedDocument<'a>,
         cyclonedx: Option<usize>,
         spdx: Option<usize>,
     ) -> Result<Self, ImportFailure> {

@@ -11,8 +11,8 @@ use super::references::ReferenceMap;
 use super::subject::SbomSubject;
 use super::{Format, Scope};
 use crate::purl::Purl;
-use crate::reading::list::{self, BoundedList};
-use crate::reading::{DocumentContent, ImportFailure};
+use crate::reading::list::{self, MemoryBoundedList};
+use crate::reading::{ImportFailure, UnparsedDocument};
 
 /// `SPDXID` of an SPDX document itself.
 const DOCUMENT: &str = "SPDXRef-DOCUMENT";
@@ -28,11 +28,11 @@ struct Document<'a> {
     #[serde(borrow)]
     creation_info: CreationInfo<'a>,
     #[serde(borrow, default)]
-    packages: BoundedList<Package<'a>>,
+    packages: MemoryBoundedList<Package<'a>>,
     #[serde(borrow, default)]
     relationships: Relationships<'a>,
     #[serde(borrow, default)]
-    document_describes: BoundedList<Cow<'a, str>>,
+    document_describes: MemoryBoundedList<Cow<'a, str>>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -60,9 +60,9 @@ struct Package<'a> {
     #[serde(borrow, default)]
     version_info: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    external_refs: BoundedList<ExternalRef<'a>>,
+    external_refs: MemoryBoundedList<ExternalRef<'a>>,
     #[serde(borrow, default)]
-    checksums: BoundedList<Checksum<'a>>,
+    checksums: MemoryBoundedList<Checksum<'a>>,
     #[serde(borrow, default)]
     primary_package_purpose: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -115,7 +115,7 @@ struct Relationship<'a> {
     related_spdx_element: Cow<'a, str>,
 }
 
-pub(super) fn read(source: DocumentContent<'_>) -> Result<Sbom<'_>, ImportFailure> {
+pub(super) fn read(source: UnparsedDocument<'_>) -> Result<Sbom<'_>, ImportFailure> {
     let document: Document<'_> = source.json()?;
     document.check()?;
     let subjects: BTreeSet<String> = document.subjects().into_iter().map(Into::into).collect();

@@ -215,12 +215,21 @@ fn a_vulnerability_has_its_best_rating() {
     for (ratings, expected) in [
         (json!(null), None),
         (json!([{ "severity": "unknown" }, { "score": "1", "vector": 7 }]), None),
-        (json!([{ "severity": "medium" }, { "severity": "critical" }]), Some(Rating::Critical)),
-        (json!([{ "severity": "info" }]), Some(Rating::None)),
-        (json!([{ "score": 7.5, "method": "CVSSv3" }, { "severity": "low" }]), Some(Rating::High)),
-        (json!([{ "score": 0.9, "method": "other", "severity": "high" }]), Some(Rating::High)),
-        (json!([high, none, { "score": 10 }]), Some(Rating::High)),
-        (json!([{ "vector": old["vector"] }, none]), Some(Rating::None)),
+        (
+            json!([{ "severity": "medium" }, { "severity": "critical" }]),
+            Some(SeverityBand::Critical),
+        ),
+        (json!([{ "severity": "info" }]), Some(SeverityBand::None)),
+        (
+            json!([{ "score": 7.5, "method": "CVSSv3" }, { "severity": "low" }]),
+            Some(SeverityBand::High),
+        ),
+        (
+            json!([{ "score": 0.9, "method": "other", "severity": "high" }]),
+            Some(SeverityBand::High),
+        ),
+        (json!([high, none, { "score": 10 }]), Some(SeverityBand::High)),
+        (json!([{ "vector": old["vector"] }, none]), Some(SeverityBand::None)),
     ] {
         let sbom = read(&json!({
             "bomFormat": "CycloneDX", "specVersion": "1.5",

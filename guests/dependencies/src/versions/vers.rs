@@ -10,7 +10,7 @@ use super::{Scheme, Version};
 /// A parsed version range in the `vers` notation.
 #[derive(Debug)]
 pub(crate) enum VersRange {
-    /// All versions: `*`, or `vers:all/*`.
+    /// All versions: `vers:all/*`, or `*` after another versioning scheme (`vers:npm/*`).
     All,
     /// No version: `vers:none/*`.
     None,

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope, Value};
 
-use super::document::{ImportedSbom, StatementChunk, StatementDocument, branch_key};
-use super::index::{IndexedStatementChunk, NamedComponent};
+use super::document::{ImportedSbom, StatementChunk, StatementOrigin, branch_key};
+use super::index::{ComponentMentionInSbom, IndexedStatementChunk};
 use super::statement::Statement;
 use super::versions::VersionApplicability;
 use crate::inventory::component::{ComponentMention, StoredComponent};
@@ -33,8 +33,8 @@ pub(crate) struct VexStatementIndex {
 
 /// A VEX statement that concerns a component or its product.
 #[derive(Clone)]
-pub(crate) struct ApplicableStatement<'a> {
-    pub(crate) origin: &'a StatementDocument,
+pub(crate) struct RelevantStatement<'a> {
+    pub(crate) origin: &'a StatementOrigin,
     /// Index of the VEX statement in its document.
     pub(crate) place: usize,
     pub(crate) statement: &'a Statement,
@@ -147,13 +147,13 @@ impl VexStatementIndex {
         &'a self,
         component: &StoredComponent,
         mention: &ComponentMention,
-    ) -> Vec<ApplicableStatement<'a>> {
+    ) -> Vec<RelevantStatement<'a>> {
         if self.targets.is_empty() {
             return Vec::new();
         }
         let sbom = self.sbom(component, &mention.artifact_sha256);
-        let purls = NamedComponent::purls_of(component);
-        let named = NamedComponent { component, mention, sbom: &sbom, purls };
+        let purls = ComponentMentionInSbom::purls_of(component);
+        let named = ComponentMentionInSbom { component, mention, sbom: &sbom, purls };
         let branch = branch_key(component.repository_id, component.branch_ref.as_deref());
         let keys = std::iter::once(branch).chain(sbom.serial_key());
         let chunks = keys.filter_map(|key| self.targets.get(&key)).flatten();
@@ -164,7 +164,7 @@ impl VexStatementIndex {
     pub(crate) fn all_applicable<'a>(
         &'a self,
         component: &StoredComponent,
-    ) -> Vec<ApplicableStatement<'a>> {
+    ) -> Vec<RelevantStatement<'a>> {
         component.mentions().flat_map(|mention| self.applicable(component, &mention)).collect()
     }
 
@@ -176,7 +176,7 @@ impl VexStatementIndex {
     }
 
     /// Returns the VEX statements that concern the product of an SBOM as a whole.
-    pub(crate) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<ApplicableStatement<'a>> {
+    pub(crate) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<RelevantStatement<'a>> {
         let branch = branch_key(sbom.repository_id, sbom.branch_ref.as_deref());
         let keys = std::iter::once(branch).chain(sbom.serial_key());
         let chunks = keys.filter_map(|key| self.targets.get(&key)).flatten();
@@ -184,7 +184,7 @@ impl VexStatementIndex {
     }
 
     /// Whether an audit imported an SBOM with the same subject as the VEX statements' document.
-    pub(super) fn has_subject(&self, origin: &StatementDocument, audit_id: Uuid) -> bool {
+    pub(super) fn has_subject(&self, origin: &StatementOrigin, audit_id: Uuid) -> bool {
         self.sboms_of(audit_id).any(|sbom| sbom.is_of(origin))
     }
 }

@@ -1,6 +1,6 @@
 //! Stored VEX documents and statements.
 //!
-//! An [`ImportedSbom`] identifies the SBOM of a component. A [`StatementSource`] is the newest
+//! An [`ImportedSbom`] identifies the SBOM of a component. A [`StoredVexSource`] is the newest
 //! document of a subject with statements, in a repository's branch. Its statements are stored
 //! twice: in [`StatementChunk`]s, with which components are matched, and one by one for the list.
 
@@ -17,14 +17,15 @@ const MAX_TEXT: usize = 4_600;
 /// The newest document with VEX statements about a subject, of those that audits of a repository's
 /// branch imported.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct StatementSource {
+#[schemars(rename = "StatementSource")]
+pub(crate) struct StoredVexSource {
     /// Key of the branch whose audit imported the document; see [`branch_key`].
     pub(crate) branch_key: String,
     /// Id of the audit that stored this document's statements.
     pub(crate) audit_id: Uuid,
     /// Whether the document is an SBOM with components, and not only a VEX document.
     pub(crate) is_sbom: bool,
-    pub(crate) origin: StatementDocument,
+    pub(crate) origin: StatementOrigin,
     /// Number of the document's [`StatementChunk`]s.
     pub(crate) chunks: usize,
     /// Serial numbers of the SBOMs to which BOM-Links in the document's statements refer.
@@ -36,13 +37,13 @@ pub(crate) struct StatementSource {
     pub(crate) is_applied: bool,
 }
 
-document!(StatementSource, "statement_sources");
+document!(StoredVexSource, "statement_sources");
 
 /// Document from which a VEX statement comes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Origin")]
-pub(crate) struct StatementDocument {
-    /// Id of the [`StatementSource`] that stores the document.
+pub(crate) struct StatementOrigin {
+    /// Id of the [`StoredVexSource`] that stores the document.
     pub(crate) source_id: String,
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
@@ -67,7 +68,7 @@ pub(crate) struct StatementChunk {
     /// Key of the branch whose inventory the statements concern, or key of the SBOM to which they
     /// link; see [`branch_key`] and [`serial_key`].
     pub(crate) target_key: String,
-    pub(crate) origin: StatementDocument,
+    pub(crate) origin: StatementOrigin,
     /// VEX statements, each with its index in the document.
     pub(crate) statements: Vec<(usize, Statement)>,
 }
@@ -104,7 +105,7 @@ pub(crate) struct ListedStatement {
     pub(crate) artifact_sha256: String,
     pub(crate) serial: Option<Uuid>,
     pub(crate) subject: Option<String>,
-    pub(crate) matches: ReferenceMatches,
+    pub(crate) matches: StatementMatches,
     /// Keys of the names of the statement's advisory, one on each line, for the filter `advisory`.
     pub(crate) advisory_text: String,
     /// The statement's reference, and names and purls of the matched components, for the filter
@@ -114,9 +115,9 @@ pub(crate) struct ListedStatement {
 
 impl ListedStatement {
     pub(crate) fn new(
-        origin: &StatementDocument,
+        origin: &StatementOrigin,
         statement: &Statement,
-        matches: ReferenceMatches,
+        matches: StatementMatches,
     ) -> Self {
         let names = statement.names().fold(String::from("\n"), |text, name| text + &name + "\n");
         let components = matches.components.iter();
@@ -151,7 +152,7 @@ document!(ListedStatement, "vex_statements");
 /// Components and products that the reference of a VEX statement matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Matches")]
-pub(crate) struct ReferenceMatches {
+pub(crate) struct StatementMatches {
     /// Number of components that the statement's reference matches.
     pub(crate) component_count: usize,
     /// The first of the components that the statement's reference matches.
@@ -162,7 +163,7 @@ pub(crate) struct ReferenceMatches {
     pub(crate) reason: Option<String>,
 }
 
-impl ReferenceMatches {
+impl StatementMatches {
     pub(crate) fn is_empty(&self) -> bool {
         self.component_count == 0 && !self.is_product
     }
@@ -217,7 +218,7 @@ impl ImportedSbom {
 
     /// Whether the SBOM has the same subject as the document of these VEX statements, as far as
     /// that is certain, or the same stream.
-    pub(super) fn is_of(&self, origin: &StatementDocument) -> bool {
+    pub(super) fn is_of(&self, origin: &StatementOrigin) -> bool {
         let same = match (&self.subject, &origin.subject) {
             (Some(ours), Some(theirs)) => ours.is(theirs),
             _ => false,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::context::{ApplicableStatement, VexStatementIndex};
+use super::context::{RelevantStatement, VexStatementIndex};
 use super::document::{ImportedSbom, StatementChunk};
 use super::statement::{Target, covers};
 use super::versions::VersionApplicability;
@@ -13,7 +13,7 @@ use crate::purl::Purl;
 use crate::sbom::SbomSubject;
 
 /// A mention of a component in an SBOM, with everything by which a VEX statement can name it.
-pub(super) struct NamedComponent<'a> {
+pub(super) struct ComponentMentionInSbom<'a> {
     pub(super) component: &'a StoredComponent,
     pub(super) mention: &'a ComponentMention,
     pub(super) sbom: &'a ImportedSbom,
@@ -22,7 +22,7 @@ pub(super) struct NamedComponent<'a> {
     pub(super) purls: Vec<Purl>,
 }
 
-impl NamedComponent<'_> {
+impl ComponentMentionInSbom<'_> {
     /// Returns the purls by which a VEX statement can name a component; see [`Self::purls`].
     pub(super) fn purls_of(component: &StoredComponent) -> Vec<Purl> {
         let purl = component.purl.as_deref().and_then(|purl| Purl::parse(purl).ok());
@@ -74,9 +74,9 @@ impl IndexedStatementChunk {
         at: usize,
         holds: VersionApplicability,
         is_product: bool,
-    ) -> Option<ApplicableStatement<'_>> {
+    ) -> Option<RelevantStatement<'_>> {
         let (place, statement) = self.chunk.statements.get(at)?;
-        Some(ApplicableStatement {
+        Some(RelevantStatement {
             origin: &self.chunk.origin,
             place: *place,
             statement,
@@ -89,9 +89,9 @@ impl IndexedStatementChunk {
     /// those on the whole product.
     pub(super) fn applicable<'a>(
         &'a self,
-        named: &NamedComponent<'_>,
+        named: &ComponentMentionInSbom<'_>,
         context: &VexStatementIndex,
-    ) -> Vec<ApplicableStatement<'a>> {
+    ) -> Vec<RelevantStatement<'a>> {
         let mut found = self.on_product(named.sbom);
         let mut seen = BTreeSet::new();
         let references = named.mention.reference.iter();
@@ -114,7 +114,7 @@ impl IndexedStatementChunk {
     }
 
     /// Returns the indexes of the VEX statements whose purl covers the component's.
-    fn naming_purl(&self, named: &NamedComponent<'_>) -> impl Iterator<Item = usize> {
+    fn naming_purl(&self, named: &ComponentMentionInSbom<'_>) -> impl Iterator<Item = usize> {
         named.purls.iter().enumerate().flat_map(move |(form, purl)| {
             let stated = self.by_package.get(&purl.package().to_string()).into_iter().flatten();
             // A purl without the subpath that ends the path of a module is of another module.
@@ -126,7 +126,7 @@ impl IndexedStatementChunk {
     }
 
     /// Returns the VEX statements of this chunk that concern the product of an SBOM as a whole.
-    pub(super) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<ApplicableStatement<'a>> {
+    pub(super) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<RelevantStatement<'a>> {
         let subject = sbom.subject.as_ref();
         let roots = subject.into_iter().flat_map(|subject| &subject.references);
         let by_root = roots.filter_map(|root| self.by_reference.get(root)).flatten();
@@ -170,7 +170,7 @@ impl IndexedStatementChunk {
     fn is_purl_for(
         &self,
         at: usize,
-        named: &NamedComponent<'_>,
+        named: &ComponentMentionInSbom<'_>,
         context: &VexStatementIndex,
     ) -> bool {
         let origin = &self.chunk.origin;

@@ -2,7 +2,7 @@
 
 use area_sdk::prelude::*;
 
-use super::document::{ListedStatement, ReferenceMatches};
+use super::document::{ListedStatement, StatementMatches};
 use super::statement::VexState;
 use crate::inventory::LongCursorPaging;
 use crate::text::advisory_key;
@@ -55,7 +55,7 @@ pub(crate) struct VexStatement {
     detail: Option<String>,
     /// Reference to a component or product, as written in the document (`affects[].ref`).
     reference: String,
-    matches: ReferenceMatches,
+    matches: StatementMatches,
     /// Time at which the upload of the statement's document was ready.
     stated_at: Timestamp,
     document: VexDocument,

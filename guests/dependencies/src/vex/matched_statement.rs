@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
-use super::context::{ApplicableStatement, VexStatementIndex};
+use super::context::{RelevantStatement, VexStatementIndex};
 use super::statement::{VexState, same_name};
 use super::versions::VersionApplicability;
 use crate::inventory::component::{ComponentMention, ReportedAdvisory, StoredComponent};
 use crate::matching::{AdvisoryMatch, ComponentAssessment, MatchBasis, Vulnerability};
-use crate::osv::Rating;
+use crate::osv::SeverityBand;
 use crate::text::{self, advisory_key};
 
 /// Maximum number of advisory ids that one limitation names.
@@ -33,12 +33,12 @@ struct MatchedStatement {
     filename: String,
     artifact_sha256: String,
     tool: Option<String>,
-    severity: Option<Rating>,
+    severity: Option<SeverityBand>,
 }
 
 impl MatchedStatement {
-    fn of_statement(found: ApplicableStatement<'_>) -> Self {
-        let ApplicableStatement { origin, statement, holds, is_product, .. } = found;
+    fn of_statement(found: RelevantStatement<'_>) -> Self {
+        let RelevantStatement { origin, statement, holds, is_product, .. } = found;
         Self {
             advisory_id: statement.advisory_id.clone(),
             names: statement.names().collect(),
@@ -101,7 +101,7 @@ impl MatchedStatement {
     }
 }
 
-impl ApplicableStatement<'_> {
+impl RelevantStatement<'_> {
     /// Whether the VEX statement applies to the component's version. An uncertain statement counts
     /// only if it does not end a match.
     pub(crate) fn counts(&self) -> bool {
@@ -126,7 +126,7 @@ impl MatchedStatements {
         let of_mention = |mention: ComponentMention| {
             let own = own.iter().filter(|own| own.artifact_sha256 == mention.artifact_sha256);
             let found = context.applicable(component, &mention).into_iter();
-            let found = found.filter(ApplicableStatement::counts);
+            let found = found.filter(RelevantStatement::counts);
             found.map(MatchedStatement::of_statement).chain(own.cloned()).collect()
         };
         Self(component.mentions().map(of_mention).collect())
@@ -207,7 +207,7 @@ impl ComponentAssessment {
     /// and adds the reasons as limitations.
     pub(crate) fn apply(&mut self, statements: &MatchedStatements) {
         self.limitations.extend(statements.assumptions());
-        let mut reasons = AdvisoriesByStatement::default();
+        let mut reasons = DismissedAdvisoriesByStatement::default();
         let mut used = BTreeSet::new();
         self.vulnerabilities.retain(|vulnerability| {
             let names = &vulnerability.names;
@@ -245,9 +245,9 @@ impl ComponentAssessment {
 /// Ids of advisories by the VEX statement that ends their match. The key has filename, verdict, and
 /// whether the statement covers all SBOMs with the component.
 #[derive(Default)]
-struct AdvisoriesByStatement(BTreeMap<(String, String, bool), BTreeSet<String>>);
+struct DismissedAdvisoriesByStatement(BTreeMap<(String, String, bool), BTreeSet<String>>);
 
-impl AdvisoriesByStatement {
+impl DismissedAdvisoriesByStatement {
     fn add(&mut self, matched_statement: &MatchedStatement, advisory_id: &str) {
         self.insert(matched_statement, advisory_id, true);
     }

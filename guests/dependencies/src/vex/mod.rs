@@ -12,7 +12,7 @@ mod matched_statement;
 mod statement;
 mod versions;
 
-pub(crate) use context::{ApplicableStatement, VexStatementIndex};
+pub(crate) use context::{RelevantStatement, VexStatementIndex};
 pub(crate) use matched_statement::MatchedStatements;
 pub(crate) use statement::{Statement, Target, VexState};
 pub(crate) use versions::{StatedVersion, VersionApplicability, VersionOrRange, VersionStatus};

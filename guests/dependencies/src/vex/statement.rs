@@ -8,7 +8,7 @@ use area_sdk::text::name;
 use percent_encoding::percent_decode_str;
 
 use super::versions::{self, StatedVersion, VersionApplicability};
-use crate::osv::Rating;
+use crate::osv::SeverityBand;
 use crate::purl::Purl;
 use crate::text::advisory_key;
 
@@ -72,7 +72,7 @@ pub(crate) struct Statement {
     pub(crate) versions: Vec<StatedVersion>,
     /// Severity of the advisory by its best rating in the statement's document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) severity: Option<Rating>,
+    pub(crate) severity: Option<SeverityBand>,
     /// Names and versions of the components in the statement's own document that the reference
     /// names. The import of that document applies such a statement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

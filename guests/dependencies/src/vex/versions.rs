@@ -52,7 +52,7 @@ pub(super) fn is_affected(
     version: Option<&str>,
 ) -> VersionApplicability {
     let unaffected = |one: &&StatedVersion| one.status == Some(VersionStatus::Unaffected);
-    let entries = MatchingVersions::of(versions, version);
+    let entries = MatchingVexVersions::of(versions, version);
     if !entries.named.is_empty() {
         return VersionApplicability::of(!entries.named.iter().all(unaffected));
     }
@@ -78,7 +78,7 @@ pub(super) fn is_cleared(
 ) -> VersionApplicability {
     let against =
         |one: &&StatedVersion| !matches!(one.status, None | Some(VersionStatus::Unaffected));
-    let entries = MatchingVersions::of(versions, version);
+    let entries = MatchingVexVersions::of(versions, version);
     let deciding = if entries.named.is_empty() { entries.covering } else { entries.named };
     match entries.open {
         _ if versions.is_empty() => VersionApplicability::Yes,
@@ -91,13 +91,13 @@ pub(super) fn is_cleared(
 /// Whether a VEX statement about a product concerns this version of it: the statement has no
 /// versions, or lists the version, or has a range that contains the version or cannot be evaluated.
 pub(super) fn is_listed(versions: &[StatedVersion], version: Option<&str>) -> bool {
-    let entries = MatchingVersions::of(versions, version);
+    let entries = MatchingVexVersions::of(versions, version);
     let found = !entries.named.is_empty() || !entries.covering.is_empty();
     versions.is_empty() || found || entries.open.is_some()
 }
 
 /// Items of `affects[].versions` that decide about one version.
-struct MatchingVersions<'a> {
+struct MatchingVexVersions<'a> {
     /// Items that are exactly this version.
     named: Vec<&'a StatedVersion>,
     /// Items that are ranges which contain this version.
@@ -106,7 +106,7 @@ struct MatchingVersions<'a> {
     open: Option<String>,
 }
 
-impl<'a> MatchingVersions<'a> {
+impl<'a> MatchingVexVersions<'a> {
     fn of(versions: &'a [StatedVersion], version: Option<&str>) -> Self {
         let mut entries = Self { named: Vec::new(), covering: Vec::new(), open: None };
         for one in versions {

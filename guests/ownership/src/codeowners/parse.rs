@@ -20,7 +20,7 @@ const MOST_SECTIONS: usize = 1_000;
 /// Maximum number of owners of a rule or a heading.
 const MOST_OWNERS: usize = 500;
 
-/// Maximum number of warnings about a file.
+/// Maximum number of warnings that parsing a CODEOWNERS file returns.
 const MOST_WARNINGS: usize = 500;
 
 /// Reason why a CODEOWNERS file cannot be parsed.

@@ -8,7 +8,7 @@ use super::{Codeowners, Rule, Section, Warning};
 
 /// Effect of a CODEOWNERS rule on the paths of a repository.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum RuleUsage {
+pub(crate) enum RuleUsageStatus {
     /// The rule matched no path.
     Unmatched,
     /// Later rules overrode the rule for every path that it matched.
@@ -51,9 +51,9 @@ impl PathCounts {
     }
 
     /// Returns the effect of each CODEOWNERS rule, in the order of the sections.
-    fn usages(&self, file: &Codeowners) -> Vec<RuleUsage> {
-        let mut usage: Vec<RuleUsage> = self.usage.chars().map(usage).collect();
-        usage.resize(file.rule_count(), RuleUsage::Unmatched);
+    fn usages(&self, file: &Codeowners) -> Vec<RuleUsageStatus> {
+        let mut usage: Vec<RuleUsageStatus> = self.usage.chars().map(usage).collect();
+        usage.resize(file.rule_count(), RuleUsageStatus::Unmatched);
         usage
     }
 
@@ -67,12 +67,12 @@ impl PathCounts {
             .zip(self.usages(file))
             .filter_map(|((section, rule), usage)| {
                 let why = match usage {
-                    RuleUsage::Unmatched => "matches no path",
-                    RuleUsage::Hidden if !section.exclusions.is_empty() => {
+                    RuleUsageStatus::Unmatched => "matches no path",
+                    RuleUsageStatus::Hidden if !section.exclusions.is_empty() => {
                         "is hidden by exclusions or later rules"
                     }
-                    RuleUsage::Hidden => "is hidden by later rules",
-                    RuleUsage::Used => return None,
+                    RuleUsageStatus::Hidden => "is hidden by later rules",
+                    RuleUsageStatus::Used => return None,
                 };
                 Some(Warning { line: rule.line, message: format!("`{}` {why}", rule.text) })
             })
@@ -84,25 +84,25 @@ impl PathCounts {
 
 /// Updates the effects of a section's rules for one path. Returns whether the path has owners in
 /// the section.
-fn see(section: &Section, path: &str, usage: &mut [RuleUsage]) -> bool {
+fn see(section: &Section, path: &str, usage: &mut [RuleUsageStatus]) -> bool {
     let (rules, exclusions) = usage.split_at_mut(section.rules.len());
     let mut decided = false;
     for (rule, usage) in section.exclusions.iter().zip(exclusions) {
-        if (!decided || *usage != RuleUsage::Used) && rule.pattern.matches(path) {
-            *usage = RuleUsage::Used;
+        if (!decided || *usage != RuleUsageStatus::Used) && rule.pattern.matches(path) {
+            *usage = RuleUsageStatus::Used;
             decided = true;
         }
     }
     let mut owned = false;
     for (rule, usage) in section.rules.iter().zip(rules).rev() {
         // A rule that cannot decide this path is tested only if it has not matched any path yet.
-        if (decided && *usage != RuleUsage::Unmatched) || !rule.pattern.matches(path) {
+        if (decided && *usage != RuleUsageStatus::Unmatched) || !rule.pattern.matches(path) {
             continue;
         }
         if decided {
-            *usage = RuleUsage::Hidden;
+            *usage = RuleUsageStatus::Hidden;
         } else {
-            *usage = RuleUsage::Used;
+            *usage = RuleUsageStatus::Used;
             decided = true;
             owned = !rule.owners.is_empty();
         }
@@ -110,19 +110,19 @@ fn see(section: &Section, path: &str, usage: &mut [RuleUsage]) -> bool {
     owned
 }
 
-fn letter(usage: RuleUsage) -> char {
+fn letter(usage: RuleUsageStatus) -> char {
     match usage {
-        RuleUsage::Unmatched => '.',
-        RuleUsage::Hidden => 'h',
-        RuleUsage::Used => 'u',
+        RuleUsageStatus::Unmatched => '.',
+        RuleUsageStatus::Hidden => 'h',
+        RuleUsageStatus::Used => 'u',
     }
 }
 
-fn usage(letter: char) -> RuleUsage {
+fn usage(letter: char) -> RuleUsageStatus {
     match letter {
-        'u' => RuleUsage::Used,
-        'h' => RuleUsage::Hidden,
-        _ => RuleUsage::Unmatched,
+        'u' => RuleUsageStatus::Used,
+        'h' => RuleUsageStatus::Hidden,
+        _ => RuleUsageStatus::Unmatched,
     }
 }
 

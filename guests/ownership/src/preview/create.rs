@@ -11,7 +11,7 @@ use super::{
 };
 use crate::directory::OwnerDirectory;
 use crate::findings;
-use crate::source::{SourceImportState, SourceStatus, StoredSource};
+use crate::source::{SourceAvailability, SourceImportPhase, StoredSource};
 
 /// Text for the OpenAPI document: how previews determine owners.
 pub(crate) const DESCRIPTION: &str = "The rules are those imported by the newest audit, or by \
@@ -52,11 +52,11 @@ fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<StoredSource>>> {
     let Some(audit_id) = new.audit_id else {
         let sources =
             ctx.documents::<StoredSource>().query().equals("repository_id", new.repository_id);
-        return Ok(sources.equals("state", name(&SourceImportState::Imported)).first()?);
+        return Ok(sources.equals("state", name(&SourceImportPhase::Imported)).first()?);
     };
     let source = ctx.documents::<StoredSource>().find(audit_id)?;
     let fits = |source: &Stored<StoredSource>| {
-        source.repository_id == new.repository_id && source.state == SourceImportState::Imported
+        source.repository_id == new.repository_id && source.state == SourceImportPhase::Imported
     };
     match source.filter(fits) {
         Some(source) => Ok(Some(source)),
@@ -113,7 +113,7 @@ fn preview(
         repository_id: new.repository_id,
         source_path: source.and_then(|source| source.path().map(ToOwned::to_owned)),
         source_sha256: source.and_then(|source| source.sha256().map(ToOwned::to_owned)),
-        source_status: source.map_or(SourceStatus::Missing, |source| source.source_status),
+        source_status: source.map_or(SourceAvailability::Missing, |source| source.source_status),
         warnings,
     };
     StoredPreview {

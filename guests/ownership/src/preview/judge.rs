@@ -15,12 +15,12 @@ const MOST_REASONS: usize = 3;
 
 /// Owners of all paths of a finding, and the lines of the deciding rules.
 #[derive(Default)]
-struct FindingOwners {
+struct FindingPathOwners {
     identities: Vec<String>,
     rule_lines: Vec<u32>,
 }
 
-impl FindingOwners {
+impl FindingPathOwners {
     fn of(file: &Codeowners, paths: &[String]) -> Self {
         let mut claims = Self::default();
         for path in paths.iter().filter_map(|path| from_root(path)) {
@@ -50,7 +50,7 @@ pub(super) fn judge(
     let finding_id = finding.uuid();
     let mut finding = finding.value;
     finding.paths.truncate(MOST_PATHS);
-    let claims = file.map(|file| FindingOwners::of(file, &finding.paths)).unwrap_or_default();
+    let claims = file.map(|file| FindingPathOwners::of(file, &finding.paths)).unwrap_or_default();
     let (status, assignee_id, reason) = match unclaimed(&finding, file, &claims) {
         Some(reason) => without_owners(&finding, reason),
         None => among(&claims.identities, finding.owner_id, directory),
@@ -76,7 +76,7 @@ pub(super) fn judge(
 fn unclaimed(
     finding: &Finding,
     file: Option<&Codeowners>,
-    claims: &FindingOwners,
+    claims: &FindingPathOwners,
 ) -> Option<&'static str> {
     if !claims.identities.is_empty() {
         None

@@ -8,7 +8,7 @@ pub(crate) mod list;
 
 use area_sdk::prelude::*;
 
-use crate::source::SourceStatus;
+use crate::source::SourceAvailability;
 
 /// Version of the rules that map owners in CODEOWNERS files to users.
 const POLICY_VERSION: u32 = 1;
@@ -82,7 +82,7 @@ pub(crate) struct PreviewSnapshot {
     repository_id: Uuid,
     source_path: Option<String>,
     source_sha256: Option<String>,
-    source_status: SourceStatus,
+    source_status: SourceAvailability,
     warnings: Vec<String>,
 }
 

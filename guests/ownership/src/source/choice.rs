@@ -20,7 +20,7 @@ pub(super) struct SelectedFiles {
     pub(super) code_owners: Option<AuditInput>,
     pub(super) path_list: Option<AuditInput>,
     pub(super) dialect: Option<Dialect>,
-    /// Warnings about files that were not selected.
+    /// Warnings about CODEOWNERS files and path lists that were not selected.
     pub(super) warnings: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError};
 
 use super::intake::PATIENCE_SECONDS;
-use super::{AuditInput, ImportError, SourceImportState, SourceStatus, StoredSource};
+use super::{AuditInput, ImportError, SourceAvailability, SourceImportPhase, StoredSource};
 use crate::codeowners::{
     Codeowners, Dialect, MOST_BYTES, ParseError, PathCounts, Warning, from_root, hidden_for_sure,
     is_kubernetes_owners, listed, parse,
@@ -81,7 +81,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: ImportOwnershipJob) -> JobResult<Import
     let Some(mut source) = ctx.documents::<StoredSource>().find(job.audit_id)? else {
         return Ok(Outcome::Done);
     };
-    if source.state == SourceImportState::Imported {
+    if source.state == SourceImportPhase::Imported {
         return Ok(Outcome::Done);
     }
     let opened = open(ctx, &source)?;
@@ -149,14 +149,17 @@ fn away(error: BlobError) -> JobError {
 
 /// Result of reading the CODEOWNERS file of an audit.
 struct ReadOutcome {
-    status: SourceStatus,
+    status: SourceAvailability,
     /// The parsed file; without rules if it is missing, unsupported or invalid.
     file: Codeowners,
     error: Option<(&'static str, &'static str)>,
 }
 
 impl ReadOutcome {
-    fn without_rules(status: SourceStatus, error: Option<(&'static str, &'static str)>) -> Self {
+    fn without_rules(
+        status: SourceAvailability,
+        error: Option<(&'static str, &'static str)>,
+    ) -> Self {
         let file =
             Codeowners { dialect: Dialect::Github, sections: Vec::new(), warnings: Vec::new() };
         Self { status, file, error }
@@ -167,9 +170,9 @@ impl ReadOutcome {
 /// may be deleted.
 fn open(ctx: &JobCtx, source: &StoredSource) -> Result<ReadOutcome, JobError> {
     let Some(input) = &source.code_owners else {
-        return Ok(ReadOutcome::without_rules(SourceStatus::Missing, None));
+        return Ok(ReadOutcome::without_rules(SourceAvailability::Missing, None));
     };
-    let invalid = |error| Ok(ReadOutcome::without_rules(SourceStatus::Invalid, Some(error)));
+    let invalid = |error| Ok(ReadOutcome::without_rules(SourceAvailability::Invalid, Some(error)));
     let content = match ctx.shared_blobs("uploads").read_all(&input.blob, MOST_BYTES) {
         Ok(content) => content,
         Err(BlobError::NotFound) => {
@@ -187,12 +190,12 @@ fn open(ctx: &JobCtx, source: &StoredSource) -> Result<ReadOutcome, JobError> {
         Err(error) => return Err(away(error)),
     };
     if is_kubernetes_owners(&input.filename, &content) {
-        return Ok(ReadOutcome::without_rules(SourceStatus::Unsupported, None));
+        return Ok(ReadOutcome::without_rules(SourceAvailability::Unsupported, None));
     }
     match parse(&content, source.dialect) {
         Ok(file) => {
             ctx.blobs().write(&input.copy(), &content).map_err(away)?;
-            Ok(ReadOutcome { status: SourceStatus::Available, file, error: None })
+            Ok(ReadOutcome { status: SourceAvailability::Available, file, error: None })
         }
         Err(error) => invalid(ParseError::code_and_fix(error)),
     }
@@ -206,9 +209,10 @@ fn finish(
     tally: &PathCounts,
 ) -> JobResult<ImportOwnershipJob> {
     let warnings = warnings(source, &opened, tally);
-    source.state = SourceImportState::Imported;
+    source.state = SourceImportPhase::Imported;
     source.source_status = opened.status;
-    source.dialect = (opened.status == SourceStatus::Available).then_some(opened.file.dialect);
+    source.dialect =
+        (opened.status == SourceAvailability::Available).then_some(opened.file.dialect);
     source.rules = opened.file.rule_count() as u64;
     source.paths = tally.paths;
     source.unowned = tally.unowned;
@@ -228,7 +232,7 @@ fn imported_event(source: &Stored<StoredSource>) -> OwnershipImported {
     OwnershipImported {
         audit_id: source.uuid(),
         status: match source.source_status {
-            SourceStatus::Invalid => ImportStatus::Failed,
+            SourceAvailability::Invalid => ImportStatus::Failed,
             _ => ImportStatus::Succeeded,
         },
         counts: BTreeMap::from([("rules", rules), ("paths", paths), ("unowned", unowned)]),
@@ -262,11 +266,13 @@ fn warnings(source: &StoredSource, opened: &ReadOutcome, tally: &PathCounts) -> 
         ));
     }
     match opened.status {
-        SourceStatus::Missing => warnings.push("The audit has no CODEOWNERS file.".to_owned()),
-        SourceStatus::Unsupported => warnings
+        SourceAvailability::Missing => {
+            warnings.push("The audit has no CODEOWNERS file.".to_owned());
+        }
+        SourceAvailability::Unsupported => warnings
             .push("OWNERS files of Kubernetes are not read; upload a CODEOWNERS file.".to_owned()),
-        SourceStatus::Invalid => {}
-        SourceStatus::Available => {
+        SourceAvailability::Invalid => {}
+        SourceAvailability::Available => {
             let file = &opened.file;
             if source.dialect.is_none() {
                 warnings.push(guessed(file.dialect).to_owned());

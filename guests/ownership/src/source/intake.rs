@@ -12,7 +12,7 @@ use area_shared::catalog::Repository;
 
 use super::choice::{self, AuditInputFile};
 use super::import::ImportOwnershipJob;
-use super::{SourceImportState, SourceStatus, StoredSource};
+use super::{SourceAvailability, SourceImportPhase, StoredSource};
 use crate::catalog;
 
 /// Maximum time that an import waits for findings, in seconds. Longer than the delay of a lost
@@ -68,8 +68,8 @@ fn begin(scope: &Scope, audit: AuditStarted) -> Result<StoredSource, JobError> {
         repository_id: audit.repository_id,
         branch_ref: audit.branch_ref,
         commit_sha: audit.commit_sha,
-        state: SourceImportState::Importing,
-        source_status: SourceStatus::Missing,
+        state: SourceImportPhase::Importing,
+        source_status: SourceAvailability::Missing,
         findings_imported: false,
         code_owners: choice.code_owners,
         path_list: choice.path_list,
@@ -101,7 +101,7 @@ pub(crate) fn findings_imported(ctx: &JobCtx, event: EventDelivery) -> JobResult
     let FindingsImported { audit_id } = event.data()?;
     match ctx.documents::<StoredSource>().find(audit_id)? {
         Some(mut source)
-            if source.path_list.is_none() && source.state == SourceImportState::Importing =>
+            if source.path_list.is_none() && source.state == SourceImportPhase::Importing =>
         {
             source.findings_imported = true;
             ctx.documents().replace(&mut source)?;

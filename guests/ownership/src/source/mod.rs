@@ -49,7 +49,7 @@ impl AuditInput {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "SourceState")]
-pub(crate) enum SourceImportState {
+pub(crate) enum SourceImportPhase {
     /// The import of the rules waits for paths of findings, or is running.
     Importing,
     /// The import of the rules has ended.
@@ -59,12 +59,13 @@ pub(crate) enum SourceImportState {
 /// Availability of an audit's CODEOWNERS rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum SourceStatus {
+#[schemars(rename = "SourceStatus")]
+pub(crate) enum SourceAvailability {
     /// The CODEOWNERS file was parsed; rules are available.
     Available,
     /// The audit has no CODEOWNERS file.
     Missing,
-    /// The CODEOWNERS file has an unsupported format.
+    /// The file is an `OWNERS` file of Kubernetes, whose format is not supported.
     Unsupported,
     /// The CODEOWNERS file cannot be read or parsed.
     Invalid,
@@ -86,7 +87,7 @@ pub(crate) struct StoredSource {
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
-    pub(crate) state: SourceImportState,
+    pub(crate) state: SourceImportPhase,
     /// Whether the control room has imported the audit's findings.
     #[serde(default)]
     findings_imported: bool,
@@ -95,7 +96,7 @@ pub(crate) struct StoredSource {
     /// Dialect that the file's location or the hosting service implies; after the import, the
     /// dialect in which the file was parsed.
     dialect: Option<Dialect>,
-    pub(crate) source_status: SourceStatus,
+    pub(crate) source_status: SourceAvailability,
     rules: u64,
     paths: u64,
     unowned: u64,
@@ -118,7 +119,7 @@ impl StoredSource {
 
     /// Returns the parsed rules of an imported CODEOWNERS file; `None` if there are none.
     pub(crate) fn rules(&self, scope: &Scope) -> Result<Option<Codeowners>, BlobError> {
-        let readable = self.source_status == SourceStatus::Available;
+        let readable = self.source_status == SourceAvailability::Available;
         let Some(input) = self.code_owners.as_ref().filter(|_| readable) else { return Ok(None) };
         let content = scope.blobs().read_all(&input.copy(), MOST_BYTES)?;
         Ok(parse(&content, self.dialect).ok())
@@ -133,8 +134,8 @@ pub(crate) struct SourceView {
     repository_id: Uuid,
     branch_ref: Option<String>,
     commit_sha: Option<String>,
-    state: SourceImportState,
-    source_status: SourceStatus,
+    state: SourceImportPhase,
+    source_status: SourceAvailability,
     source_path: Option<String>,
     source_sha256: Option<String>,
     dialect: Option<Dialect>,

@@ -42,7 +42,7 @@ pub(crate) enum Trigger {
 /// Repository, branch and commit of an audit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Target")]
-pub(crate) struct AuditTarget {
+pub(crate) struct RepositoryRevision {
     pub(crate) repository_id: Uuid,
     pub(crate) branch_ref: Option<String>,
     pub(crate) commit_sha: Option<String>,
@@ -130,7 +130,7 @@ impl AreaAuditResults {
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredAudit {
     #[serde(flatten)]
-    pub(crate) target: AuditTarget,
+    pub(crate) target: RepositoryRevision,
     pub(crate) state: AuditState,
     pub(crate) trigger: Trigger,
     pub(crate) requested_by: Uuid,
@@ -154,7 +154,7 @@ pub(crate) struct StoredAudit {
 document!(StoredAudit, "audits");
 
 impl StoredAudit {
-    pub(crate) fn new(target: AuditTarget, cause: &AuditStartCause) -> Self {
+    pub(crate) fn new(target: RepositoryRevision, cause: &AuditStartCause) -> Self {
         Self {
             target,
             state: AuditState::Queued,
@@ -176,7 +176,8 @@ impl StoredAudit {
 
 /// An error because of which an audit did not import a file or a whole part.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
-struct AuditError {
+#[schemars(rename = "AuditError")]
+struct AuditImportError {
     /// Part of the audit: `findings`, `dependencies` or `ownership`.
     part: &'static str,
     upload_id: Option<Uuid>,
@@ -188,9 +189,9 @@ struct AuditError {
 
 impl StoredAudit {
     /// Returns the errors of all parts with the names of their files.
-    fn errors(&self) -> Vec<AuditError> {
+    fn errors(&self) -> Vec<AuditImportError> {
         let of_part = |(part, errors): (&'static str, &[ImportError])| {
-            let named = |error: &ImportError| AuditError {
+            let named = |error: &ImportError| AuditImportError {
                 part,
                 upload_id: error.upload_id,
                 filename: self.filename(error.upload_id),
@@ -212,10 +213,11 @@ impl StoredAudit {
 
 /// An audit in a list, without inputs and facts.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct AuditSummary {
+#[schemars(rename = "AuditSummary")]
+pub(crate) struct AuditListItem {
     id: Uuid,
     #[serde(flatten)]
-    target: AuditTarget,
+    target: RepositoryRevision,
     state: AuditState,
     trigger: Trigger,
     /// Id of the user who requested the audit or created its schedule.
@@ -235,11 +237,11 @@ pub(crate) struct AuditSummary {
     parts: AreaAuditResults,
     warnings: Vec<String>,
     /// Errors of all parts of the audit.
-    errors: Vec<AuditError>,
+    errors: Vec<AuditImportError>,
     version: u64,
 }
 
-impl AuditSummary {
+impl AuditListItem {
     pub(crate) fn of(audit: &Stored<StoredAudit>) -> Self {
         Self {
             id: audit.uuid(),
@@ -267,7 +269,7 @@ impl AuditSummary {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Audit {
     #[serde(flatten)]
-    summary: AuditSummary,
+    summary: AuditListItem,
     /// Progress of the parts that are being imported: `findings` in steps, `dependencies` in
     /// components.
     progress: BTreeMap<&'static str, Progress>,
@@ -289,7 +291,7 @@ impl Audit {
             _ => None,
         };
         Self {
-            summary: AuditSummary::of(&audit),
+            summary: AuditListItem::of(&audit),
             progress: jobs.into_iter().filter_map(part).collect(),
             inputs: audit.value.inputs,
             facts: audit.value.facts,

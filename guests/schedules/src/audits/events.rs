@@ -3,7 +3,7 @@
 use area_sdk::prelude::*;
 use serde_json::{Map, Value};
 
-use super::document::{AuditInputFile, AuditTarget, StoredAudit};
+use super::document::{AuditInputFile, RepositoryRevision, StoredAudit};
 
 /// Published when an audit has collected its inputs. Each area that takes part in audits then
 /// imports them and publishes its result.
@@ -11,7 +11,7 @@ use super::document::{AuditInputFile, AuditTarget, StoredAudit};
 pub(crate) struct AuditStarted {
     audit_id: Uuid,
     #[serde(flatten)]
-    target: AuditTarget,
+    target: RepositoryRevision,
     started_at: Timestamp,
     /// Files of the repository to import, newest first.
     inputs: Vec<AuditInputFile>,
@@ -40,7 +40,7 @@ impl AuditStarted {
 pub(crate) struct AuditEndPayload {
     audit_id: Uuid,
     #[serde(flatten)]
-    target: AuditTarget,
+    target: RepositoryRevision,
     schedule_id: Option<Uuid>,
     /// Error code; null unless the audit failed.
     error_code: Option<String>,

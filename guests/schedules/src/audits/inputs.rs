@@ -8,7 +8,7 @@ use area_sdk::{DocumentError, Scope};
 use area_shared::evidence::EvidenceRecord;
 use area_shared::uploads::Upload;
 
-use super::document::{AuditInputFile, AuditTarget};
+use super::document::{AuditInputFile, RepositoryRevision};
 
 /// Formats that audits import. Each format has its own query, so that many uploads of one format do
 /// not displace the only upload of another.
@@ -128,7 +128,7 @@ pub(super) struct CollectedInputs {
 /// Collects the inputs of an audit of a repository, branch and commit.
 pub(super) fn gather(
     scope: &Scope,
-    target: &AuditTarget,
+    target: &RepositoryRevision,
     repository: Option<String>,
 ) -> Result<CollectedInputs, DocumentError> {
     let subjects: Vec<String> =
@@ -228,7 +228,7 @@ fn pages(read: usize) -> usize {
 /// Reads at most `left` documents, a multiple of [`STEP`], and subtracts them from it.
 fn of_format(
     scope: &Scope,
-    target: &AuditTarget,
+    target: &RepositoryRevision,
     format: &str,
     left: &mut usize,
     set_aside: &mut SkippedInputs,
@@ -264,7 +264,7 @@ fn of_format(
 /// commit.
 fn carried(
     scope: &Scope,
-    target: &AuditTarget,
+    target: &RepositoryRevision,
     evidence: &RecordsByContent,
     set_aside: &mut SkippedInputs,
 ) -> Result<Vec<Stored<Upload>>, DocumentError> {
@@ -314,7 +314,7 @@ fn branch(name: &str) -> &str {
 }
 
 /// Whether the upload's branch and commit equal those of the audit, or are not set.
-fn fits(upload: &Upload, target: &AuditTarget) -> bool {
+fn fits(upload: &Upload, target: &RepositoryRevision) -> bool {
     let branch_fits = match (&upload.branch_ref, &target.branch_ref) {
         (Some(theirs), Some(ours)) => branch(theirs) == branch(ours),
         _ => true,
@@ -333,7 +333,7 @@ fn fits(upload: &Upload, target: &AuditTarget) -> bool {
 /// content was deleted.
 fn input(
     upload: Stored<Upload>,
-    target: &AuditTarget,
+    target: &RepositoryRevision,
     evidence: &RecordsByContent,
 ) -> Option<AuditInputFile> {
     let upload_id = upload.uuid();

@@ -12,7 +12,7 @@ use area_sdk::text::name;
 use area_sdk::{DocumentError, JobOptions, Scope};
 
 use crate::repositories;
-use document::{Audit, AuditState, AuditSummary, StoredAudit, Trigger};
+use document::{Audit, AuditListItem, AuditState, StoredAudit, Trigger};
 use run::StartAuditJob;
 
 /// Text for the OpenAPI document: which inputs an audit imports.
@@ -55,7 +55,7 @@ pub(crate) struct AuditStartCause {
 /// start in time.
 pub(crate) fn begin(
     scope: &Scope,
-    target: document::AuditTarget,
+    target: document::RepositoryRevision,
     cause: &AuditStartCause,
 ) -> Result<Stored<StoredAudit>, DocumentError> {
     let id = scope.new_id();
@@ -85,7 +85,7 @@ fn check_branch(branch_ref: Option<&String>) -> Result<()> {
 pub(crate) fn start(ctx: &Ctx, Body(new): Body<NewAudit>) -> Result<Created<Versioned<Audit>>> {
     check_branch(new.branch_ref.as_ref())?;
     let repository = repositories::auditable(ctx, new.repository_id)?;
-    let target = document::AuditTarget {
+    let target = document::RepositoryRevision {
         repository_id: new.repository_id,
         branch_ref: new.branch_ref.or(repository.value.default_branch),
         commit_sha: new.commit_sha,
@@ -121,7 +121,7 @@ pub(crate) fn list(
     ctx: &Ctx,
     Params(params): Params<ListParams>,
     paging: Paging,
-) -> Result<Page<AuditSummary>> {
+) -> Result<Page<AuditListItem>> {
     let wanted = ctx
         .documents::<StoredAudit>()
         .query()
@@ -129,5 +129,5 @@ pub(crate) fn list(
         .equals_if("schedule_id", params.schedule_id)
         .equals_if("state", params.state.as_ref().map(name));
     let page = wanted.paging(paging).page()?;
-    Ok(page.map(|audit| AuditSummary::of(&audit)))
+    Ok(page.map(|audit| AuditListItem::of(&audit)))
 }

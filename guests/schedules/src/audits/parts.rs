@@ -38,17 +38,17 @@ enum ImportStatus {
     Failed,
 }
 
-type EventJobResult = JobResult<EventDelivery>;
+type EventHandlerResult = JobResult<EventDelivery>;
 
-pub(crate) fn findings(ctx: &JobCtx, event: EventDelivery) -> EventJobResult {
+pub(crate) fn findings(ctx: &JobCtx, event: EventDelivery) -> EventHandlerResult {
     take_in(ctx, &event, "findings", |parts| &mut parts.findings)
 }
 
-pub(crate) fn dependencies(ctx: &JobCtx, event: EventDelivery) -> EventJobResult {
+pub(crate) fn dependencies(ctx: &JobCtx, event: EventDelivery) -> EventHandlerResult {
     take_in(ctx, &event, "dependencies", |parts| &mut parts.dependencies)
 }
 
-pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> EventJobResult {
+pub(crate) fn ownership(ctx: &JobCtx, event: EventDelivery) -> EventHandlerResult {
     take_in(ctx, &event, "ownership", |parts| &mut parts.ownership)
 }
 
@@ -59,7 +59,7 @@ fn take_in(
     event: &EventDelivery,
     name: &str,
     part: fn(&mut AreaAuditResults) -> &mut AreaAuditResult,
-) -> EventJobResult {
+) -> EventHandlerResult {
     let imported: AreaResultPayload = event.data()?;
     let Some(mut audit) = ctx.documents::<StoredAudit>().find(imported.audit_id)? else {
         return Ok(Outcome::Done);

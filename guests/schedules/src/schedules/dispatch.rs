@@ -10,7 +10,7 @@ use area_shared::catalog::Repository;
 
 use super::document::{PendingDispatchJob, ScheduleState, ScheduledRunError, StoredSchedule};
 use super::recurrence::Occurrence;
-use crate::audits::document::{AuditTarget, Trigger};
+use crate::audits::document::{RepositoryRevision, Trigger};
 use crate::audits::{self, AuditStartCause};
 use crate::repositories;
 
@@ -188,7 +188,7 @@ fn start(
     slot: Occurrence,
     repository: Repository,
 ) -> Result<(), DocumentError> {
-    let target = AuditTarget {
+    let target = RepositoryRevision {
         repository_id: schedule.repository_id,
         branch_ref: repository.default_branch,
         commit_sha: None,

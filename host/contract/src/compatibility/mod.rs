@@ -22,12 +22,13 @@ use assurance_core::domain::manifest::{Capability, Manifest};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compatibility {
-    /// Clients and other areas are not affected.
+    /// Clients, other areas and the area's own data are not affected.
     Safe,
-    /// Clients or the area's own data may be affected; an operator can force
-    /// the deployment.
+    /// Clients, subscribers to events or the area's own data may be affected;
+    /// an operator can force the deployment.
     Breaking,
-    /// Other areas would fail; the deployment cannot be forced.
+    /// Other areas that read this area's documents or blobs would fail; the
+    /// deployment cannot be forced.
     Forbidden,
 }
 

@@ -14,7 +14,7 @@ use crate::domain::words::words;
 
 words! {
     /// Whether a budget belongs to an area or to a workspace.
-    pub enum BudgetOwner, "a kind of budget" {
+    pub enum BudgetOwnerKind, "a kind of budget" {
         /// The budget belongs to an area: it limits the calls of all workspaces
         /// together.
         Area = "area",
@@ -49,7 +49,7 @@ pub struct BudgetStatus {
 /// Usage and limits of one area or one workspace.
 #[derive(Debug)]
 pub(super) struct BudgetAccount {
-    whose: BudgetOwner,
+    whose: BudgetOwnerKind,
     name: String,
     bounds: ArcSwap<BudgetLimits>,
     running: AtomicU32,
@@ -76,7 +76,7 @@ struct AccountMetrics {
 
 impl BudgetAccount {
     pub(super) fn new(
-        whose: BudgetOwner,
+        whose: BudgetOwnerKind,
         name: String,
         settings: &config::BudgetsConfig,
         budget: BudgetConfig,
@@ -185,14 +185,14 @@ fn usage_by_resource(
 }
 
 /// One running call in the account of an area or workspace; counted there from
-/// [`AccountSlot::take`] until the slot is dropped.
+/// [`BudgetAccountPermit::take`] until the slot is dropped.
 #[derive(Debug)]
-pub(super) struct AccountSlot {
+pub(super) struct BudgetAccountPermit {
     account: Arc<BudgetAccount>,
     budgets: Arc<Budgets>,
 }
 
-impl AccountSlot {
+impl BudgetAccountPermit {
     pub(super) fn take(
         account: Arc<BudgetAccount>,
         budgets: &Arc<Budgets>,
@@ -255,14 +255,14 @@ impl AccountSlot {
     }
 }
 
-impl Drop for AccountSlot {
+impl Drop for BudgetAccountPermit {
     fn drop(&mut self) {
         self.account.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl AccountMetrics {
-    fn new(whose: BudgetOwner, name: &str) -> Self {
+    fn new(whose: BudgetOwnerKind, name: &str) -> Self {
         let counter = |used: &str| {
             let labels = [(whose.as_str(), name.to_owned())];
             counter!(format!("assurance_{whose}_{used}_total"), &labels)

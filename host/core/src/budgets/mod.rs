@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use dashmap::DashMap;
 
-use self::account::{AccountSlot, BudgetAccount};
+use self::account::{BudgetAccount, BudgetAccountPermit};
 use crate::config;
 use crate::domain::id::WorkspaceId;
 
-pub use account::{BudgetOwner, BudgetStatus};
+pub use account::{BudgetOwnerKind, BudgetStatus};
 pub use window::{Resource, Usage};
 pub use write_pauses::WritePauses;
 
@@ -31,7 +31,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 #[error("{whose} {name} has used its budget of {resource} on this node")]
 pub struct BudgetExceeded {
     /// Whether the budget belongs to an area or a workspace.
-    pub whose: BudgetOwner,
+    pub whose: BudgetOwnerKind,
     /// The area's name or the workspace's id.
     pub name: String,
     /// The resource whose budget is exhausted.
@@ -62,7 +62,7 @@ struct WindowTime {
 /// workspace until the permit is dropped.
 #[derive(Debug)]
 pub struct BudgetPermit {
-    places: [AccountSlot; 2],
+    places: [BudgetAccountPermit; 2],
 }
 
 impl Budgets {
@@ -103,8 +103,8 @@ impl Budgets {
         workspace: WorkspaceId,
     ) -> Result<BudgetPermit, BudgetExceeded> {
         let moment = self.moment();
-        let of_workspace = AccountSlot::take(self.workspace(workspace), self, moment)?;
-        let of_area = AccountSlot::take(self.area(area), self, moment)?;
+        let of_workspace = BudgetAccountPermit::take(self.workspace(workspace), self, moment)?;
+        let of_area = BudgetAccountPermit::take(self.area(area), self, moment)?;
         Ok(BudgetPermit { places: [of_workspace, of_area] })
     }
 
@@ -146,7 +146,7 @@ impl Budgets {
             let settings = self.settings.load();
             let budget = of_area(&settings, name);
             Arc::new(BudgetAccount::new(
-                BudgetOwner::Area,
+                BudgetOwnerKind::Area,
                 name.to_owned(),
                 &settings,
                 budget,
@@ -165,7 +165,7 @@ impl Budgets {
             let (budget, named) = (of_workspace(&settings, id), &settings.workspaces);
             let metered = named.contains_key(&id.0);
             Arc::new(BudgetAccount::new(
-                BudgetOwner::Workspace,
+                BudgetOwnerKind::Workspace,
                 id.to_string(),
                 &settings,
                 budget,
@@ -254,7 +254,7 @@ mod tests {
         let refused = budgets.enter("notes", busy).unwrap_err();
         assert_eq!(
             (refused.whose, refused.resource),
-            (BudgetOwner::Workspace, Resource::Documents)
+            (BudgetOwnerKind::Workspace, Resource::Documents)
         );
         assert!((1..=60).contains(&refused.retry_after_s));
         assert!(budgets.enter("notes", other).is_ok());
@@ -272,7 +272,7 @@ mod tests {
         let workspace = WorkspaceId::new();
         let first = budgets.enter("notes", workspace).unwrap();
         let refused = budgets.enter("notes", workspace).unwrap_err();
-        assert_eq!((refused.whose, refused.resource), (BudgetOwner::Area, Resource::Calls));
+        assert_eq!((refused.whose, refused.resource), (BudgetOwnerKind::Area, Resource::Calls));
         assert!(budgets.enter("support", workspace).is_ok());
         drop(first);
         assert!(budgets.enter("notes", workspace).is_ok());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A resource that a budget can limit.
+/// A resource whose use by calls is limited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Resource {
     /// Processor time per minute.
@@ -15,7 +15,8 @@ pub enum Resource {
     Memory,
     /// Calls that run at the same time.
     Calls,
-    /// Time for which a call may block other writers.
+    /// Time for which one call blocks other writers. It has no budget: see
+    /// [`WritePauses`](super::WritePauses).
     Turn,
 }
 

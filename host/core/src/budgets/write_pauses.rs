@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::{BudgetExceeded, BudgetOwner, Resource};
+use super::{BudgetExceeded, BudgetOwnerKind, Resource};
 use crate::domain::id::WorkspaceId;
 
 /// Length of the first pause, as a multiple of the time that the write lock was
@@ -59,7 +59,7 @@ impl WritePauses {
             return Ok(());
         }
         Err(BudgetExceeded {
-            whose: BudgetOwner::Workspace,
+            whose: BudgetOwnerKind::Workspace,
             name: workspace.to_string(),
             resource: Resource::Turn,
             retry_after_s: left.as_secs() + 1,

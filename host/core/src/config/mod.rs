@@ -25,11 +25,11 @@ pub use load::{
 use section::section;
 pub use sections::{
     AccessTokensConfig, ApiConfig, AreaCallLimits, AreasConfig, BlobsConfig, BudgetConfig,
-    BudgetsConfig, CanaryConfig, DatabaseConfig, EgressConfig, IdempotencyConfig, JobsConfig,
-    KeysConfig, LaneConfig, LanesConfig, LimitsConfig, LogConfig, LogFormat, MailConfig,
-    MalwareConfig, ManifestLimits, OperatorsConfig, PasswordsConfig, RatesConfig, ReadinessConfig,
-    RecordingsConfig, RuntimeConfig, SecretString, ServiceAddress, SessionConfig, ShadowConfig,
-    SignInConfig, TrustedPublisher,
+    BudgetsConfig, CanaryRollbackConfig, DatabaseConfig, EgressConfig, IdempotencyConfig,
+    JobsConfig, LaneConfig, LanesConfig, LimitsConfig, LogConfig, LogFormat, MailConfig,
+    MalwareConfig, ManifestLimits, MasterKeyConfig, OperatorsConfig, PasswordsConfig, RatesConfig,
+    ReadinessConfig, RecordingsConfig, RuntimeConfig, SecretString, ServiceAddress, SessionConfig,
+    ShadowConfig, SignInConfig, TrustedPublisher,
 };
 
 section! {
@@ -55,7 +55,7 @@ section! {
         pub areas: AreasConfig,
         /// Master key, from which the keys that protect stored secrets, cursors and
         /// tokens are derived.
-        pub keys: KeysConfig,
+        pub keys: MasterKeyConfig,
         /// Lifetime and cookie of users' sessions.
         pub session: SessionConfig,
         /// Lifetime and number of access tokens for machines.

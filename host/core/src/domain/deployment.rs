@@ -179,7 +179,8 @@ inline_words! {
 
 /// Report of one host process: the version of one area that it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct NodeReport {
+#[schemars(rename = "NodeReport")]
+pub struct NodeAreaReport {
     /// Id of the host process.
     pub node: Uuid,
     /// Name of the machine that the host process runs on.

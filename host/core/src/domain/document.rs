@@ -52,7 +52,7 @@ pub enum FieldTest {
 /// Condition of a query: a document matches if any of the fields passes the
 /// test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Condition {
+pub struct QueryCondition {
     /// Names of declared fields, at least one of which must pass the test.
     pub fields: Vec<String>,
     /// Comparison that one of the fields must pass.
@@ -86,7 +86,7 @@ pub struct Query {
     /// another area.
     pub collection: String,
     /// Conditions that a document must meet, all of them.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<QueryCondition>,
     /// Sort order. Equal documents are ordered by id in the direction of the
     /// last field. If empty: id, descending.
     pub order: Vec<SortField>,

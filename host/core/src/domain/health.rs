@@ -13,7 +13,8 @@ pub const OK: &str = "ok";
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
-pub enum HealthCheck {
+#[schemars(rename = "HealthCheck")]
+pub enum HealthCheckName {
     /// The process has started and is not stopping.
     Serving,
     /// The database responds to queries.
@@ -55,7 +56,7 @@ pub struct HealthReport {
     /// status 200, `unready` with 503.
     pub status: Readiness,
     /// Result of each health check: `ok`, or the problem and its fix.
-    pub checks: BTreeMap<HealthCheck, String>,
+    pub checks: BTreeMap<HealthCheckName, String>,
     /// Progress of a migration of the database that runs while the nodes serve;
     /// absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +67,7 @@ impl HealthReport {
     /// Combines the results of a node's health checks. Checks in `degrading`
     /// only degrade a node if they fail; other checks make it unready.
     #[must_use]
-    pub fn new(checks: BTreeMap<HealthCheck, String>, degrading: &[HealthCheck]) -> Self {
+    pub fn new(checks: BTreeMap<HealthCheckName, String>, degrading: &[HealthCheckName]) -> Self {
         let mut failed = checks.iter().filter(|(_, line)| *line != OK).map(|(check, _)| check);
         let status = match failed.next() {
             None => Readiness::Ready,
@@ -83,8 +84,8 @@ impl HealthReport {
 mod tests {
     use super::*;
 
-    fn status(failed: &[HealthCheck], degrading: &[HealthCheck]) -> Readiness {
-        let mut checks = BTreeMap::from([(HealthCheck::Database, OK.to_owned())]);
+    fn status(failed: &[HealthCheckName], degrading: &[HealthCheckName]) -> Readiness {
+        let mut checks = BTreeMap::from([(HealthCheckName::Database, OK.to_owned())]);
         checks.extend(failed.iter().map(|check| (*check, "it is away".to_owned())));
         HealthReport::new(checks, degrading).status
     }
@@ -92,10 +93,13 @@ mod tests {
     #[test]
     fn only_what_may_degrade_leaves_a_node_in_service() {
         assert_eq!(status(&[], &[]), Readiness::Ready);
-        assert_eq!(status(&[HealthCheck::Blobs], &[HealthCheck::Blobs]), Readiness::Degraded);
-        assert_eq!(status(&[HealthCheck::Blobs], &[]), Readiness::Unready);
-        let both = [HealthCheck::Areas, HealthCheck::Blobs];
-        assert_eq!(status(&both, &[HealthCheck::Blobs]), Readiness::Unready);
+        assert_eq!(
+            status(&[HealthCheckName::Blobs], &[HealthCheckName::Blobs]),
+            Readiness::Degraded
+        );
+        assert_eq!(status(&[HealthCheckName::Blobs], &[]), Readiness::Unready);
+        let both = [HealthCheckName::Areas, HealthCheckName::Blobs];
+        assert_eq!(status(&both, &[HealthCheckName::Blobs]), Readiness::Unready);
         assert_eq!(status(&both, &both), Readiness::Degraded);
     }
 }

@@ -87,20 +87,20 @@ impl NewJob {
 /// its resource if its id is a UUID, and the document's id as member
 /// `requested_by` of the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventDeliveryPerDocument {
+pub struct EventDeliveryJobTemplate {
     /// Job that delivers the event to an area.
     pub job: NewJob,
     /// Name of the event to deliver.
     pub event: String,
     /// Documents in which the workspace lists the events that it requests. Each
     /// that lists this event gets a job.
-    pub requests: RequestedEventsField,
+    pub requests: RequestedEventsDocumentField,
 }
 
 /// Place where workspaces list the events that they request: a member of a
 /// collection's documents.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RequestedEventsField {
+pub struct RequestedEventsDocumentField {
     /// Name of the collection whose documents list events, as `area.name`.
     pub collection: String,
     /// Name of the document member that contains the list of event names.

@@ -121,7 +121,7 @@ pub enum BodyKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IdempotencyMode {
-    /// `Idempotency-Key` is not accepted.
+    /// The host ignores `Idempotency-Key`.
     None,
     /// `Idempotency-Key` is accepted. A repeated request with the same key gets
     /// the stored response.

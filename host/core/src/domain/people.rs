@@ -28,15 +28,17 @@ pub struct Session {
     /// Public id of the session, shown to its owner. The cookie cannot be
     /// derived from it.
     pub id: SessionId,
-    /// Time at which the person signed in.
+    /// Time at which the session was created.
     pub created_at: Timestamp,
     /// Time of the last request in the session, to the minute.
     pub last_seen_at: Timestamp,
     /// Time at which the session ends, even if it is used.
     pub expires_at: Timestamp,
-    /// IP address of the sign-in request.
+    /// IP address of the sign-in request; `None` if an operator created the
+    /// session.
     pub ip: Option<String>,
-    /// `User-Agent` of the sign-in request.
+    /// `User-Agent` of the sign-in request, or the label of a session that an
+    /// operator created.
     pub user_agent: Option<String>,
 }
 

@@ -21,9 +21,10 @@ pub struct QueuedJob {
     pub resource: Option<Uuid>,
     /// State of the job.
     pub status: JobStatus,
-    /// Number of the job's runs so far.
+    /// Number of attempts of the job since it was enqueued or a member last
+    /// retried it, including the current one.
     pub attempts: u32,
-    /// Maximum number of the job's runs.
+    /// Number of attempts after which the job is dead.
     pub max_attempts: u32,
     /// Earliest time at which the job runs.
     pub available_at: Timestamp,
@@ -43,7 +44,7 @@ pub struct QueuedJob {
 
 /// Number of a workspace's jobs in one lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LaneLoad {
+pub struct WorkspaceLaneLoad {
     /// Number of jobs that workers are running.
     pub active: u64,
     /// Number of due jobs that wait for the first run or for the next step.
@@ -65,20 +66,21 @@ pub struct JobFilter {
 
 /// Retry or cancellation of a job by a member, written when the call commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemberJobChange {
+pub struct PendingMemberJobAction {
     /// Id of the job that the member retries or cancels.
     pub job: JobId,
     /// Lane of the job.
     pub lane: Lane,
     /// Whether the member retries or cancels the job.
-    pub how: JobAction,
+    pub how: MemberJobAction,
 }
 
 /// Changes that a member can make to a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JobAction {
-    /// Return the job to its lane; it continues after its last finished step.
+pub enum MemberJobAction {
+    /// The member returns the job to its lane; it continues after its last
+    /// finished step.
     Retry,
-    /// End the job; the text becomes its last error.
+    /// The member ends the job; the text becomes the job's last error.
     Cancel(String),
 }

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rand::RngExt as _;
 
-use super::{CallMetadata, CallRecording, Recorder, WithholdReason};
+use super::{CallMetadata, CallRecording, InputRedactionReason, Recorder};
 use crate::config::RecordingsConfig;
 use crate::config::files::{PrivateFileError, private_dir, replace_private};
 
@@ -67,7 +67,11 @@ impl Recordings {
     /// withheld, if there is one. [`Recordings::keep`] decides later whether
     /// the recording is stored.
     #[must_use]
-    pub fn begin(&self, about: CallMetadata, sealed: Option<WithholdReason>) -> Arc<Recorder> {
+    pub fn begin(
+        &self,
+        about: CallMetadata,
+        sealed: Option<InputRedactionReason>,
+    ) -> Arc<Recorder> {
         let max_bytes = usize::try_from(self.0.settings.load().max_bytes).unwrap_or(usize::MAX);
         Arc::new(Recorder::new(about, sealed, max_bytes))
     }

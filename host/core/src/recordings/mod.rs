@@ -18,7 +18,7 @@ use crate::domain::time::Timestamp;
 
 pub use folder::Recordings;
 pub use player::{HostCallMismatch, Player, ReplayStopReason};
-pub use recorder::{Recorder, WithholdReason, frames};
+pub use recorder::{InputRedactionReason, Recorder, frames};
 
 /// Version of the file format of recordings. This release reads and writes only
 /// this version.

@@ -27,21 +27,22 @@ const PUT_SECRET: &str = "secrets.put";
 
 /// Reason why the input of a recorded call must be withheld.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WithholdReason {
-    /// The request's schema has a member that is `writeOnly`, such as a
-    /// password.
+pub enum InputRedactionReason {
+    /// The input is withheld because the request's schema has a member that is
+    /// `writeOnly`, such as a password.
     WriteOnlyMember,
-    /// The request has a body, and it goes to a writing route of an area that
-    /// stores secrets.
+    /// The input is withheld because the request's body may contain a secret: it
+    /// goes to a writing route of an area that stores secrets.
     SecretInBody,
-    /// The request was authorized by a signed link.
+    /// The input is withheld because a signed link authorized the request.
     SignedLink,
-    /// The call runs a job of an area that can obtain secrets. The job's
-    /// payload and checkpoint may contain values derived from one.
+    /// The input is withheld because the call runs a job of an area that can
+    /// obtain secrets. The job's payload and checkpoint may contain values
+    /// derived from one.
     SecretInJob,
 }
 
-impl WithholdReason {
+impl InputRedactionReason {
     fn why(self) -> &'static str {
         match self {
             Self::WriteOnlyMember => "the request's schema has a member that is writeOnly",
@@ -56,7 +57,7 @@ impl WithholdReason {
 #[derive(Debug)]
 pub struct Recorder {
     about: CallMetadata,
-    sealed: Option<WithholdReason>,
+    sealed: Option<InputRedactionReason>,
     max_bytes: usize,
     kept: Mutex<RecordedParts>,
 }
@@ -79,7 +80,11 @@ impl Recorder {
     /// recording. `sealed` is the reason why the input must be withheld, if
     /// there is one.
     #[must_use]
-    pub fn new(about: CallMetadata, sealed: Option<WithholdReason>, max_bytes: usize) -> Self {
+    pub fn new(
+        about: CallMetadata,
+        sealed: Option<InputRedactionReason>,
+        max_bytes: usize,
+    ) -> Self {
         Self { about, sealed, max_bytes, kept: Mutex::default() }
     }
 

@@ -23,7 +23,7 @@ fn about(id: &str) -> CallMetadata {
     }
 }
 
-fn recorder(sealed: Option<WithholdReason>, max_bytes: usize) -> Recorder {
+fn recorder(sealed: Option<InputRedactionReason>, max_bytes: usize) -> Recorder {
     let recorder = Recorder::new(about("request-1"), sealed, max_bytes);
     recorder.begin(&json!({"body": SECRET}), [1; 32], RecordedLimits::default());
     recorder
@@ -140,7 +140,7 @@ fn what_is_made_with_a_secret_ends_the_recording_there() {
 
 #[test]
 fn of_a_request_that_may_bring_a_secret_there_is_no_input_and_no_message() {
-    let recorder = recorder(Some(WithholdReason::WriteOnlyMember), 10_000);
+    let recorder = recorder(Some(InputRedactionReason::WriteOnlyMember), 10_000);
     recorder.record_stack("0: fall_over\n1: handle\n");
     let message = Some(SECRET.to_owned());
     let fault = RecordedFault { kind: "contract".to_owned(), message, frames: Vec::new() };

@@ -100,7 +100,7 @@ people_on_both! {
 
     async fn an_account_disabled_while_somebody_signs_in_stays_signed_out(place) {
         let email = "ada@example.org";
-        let source = attempts::AttemptSource { address: Some(HERE.parse().unwrap()), device: None };
+        let source = attempts::ClientAddressAndDevice { address: Some(HERE.parse().unwrap()), device: None };
         let keys = place.identity.begin_attempt(email, source, place.now()).await.unwrap();
         let proof = place.identity.check_password(email, PASSWORD).await.unwrap();
         place.identity.disable(place.ada.id).await.unwrap();

@@ -384,7 +384,7 @@ people_on_both! {
         for identity in [&place.identity, &renewing] {
             place.identity.set_password(place.ada.id, PASSWORD).await.unwrap();
             let address = Some(HERE.parse::<IpAddr>().unwrap());
-            let source = attempts::AttemptSource { address, device: None };
+            let source = attempts::ClientAddressAndDevice { address, device: None };
             let attempt = identity.begin_attempt(email, source, place.now()).await.unwrap();
             let proof = identity.check_password(email, PASSWORD).await.unwrap();
             place.identity.set_password(place.ada.id, "another long password").await.unwrap();

@@ -2,7 +2,7 @@
 
 use super::super::bindings::assurance::area::blobs::{Error, Host, Info};
 use super::super::instance::CallState;
-use super::super::trap::CallStopReason;
+use super::super::trap::FatalHostCallError;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_store::blobs::StoredBlob;
@@ -66,7 +66,7 @@ fn refusal(fault: HostCallError<BlobError>) -> CapabilityError<Error> {
         // The contract has no error for these, because they are errors in the
         // guest's code.
         HostCallError::Refused(error @ (BlobError::ReadOnly | BlobError::NotShared(_))) => {
-            return CapabilityError::Stop(CallStopReason::Misuse(error.to_string()).into());
+            return CapabilityError::Stop(FatalHostCallError::Misuse(error.to_string()).into());
         }
         HostCallError::Abort(error) => return CapabilityError::Stop(super::stop(error)),
     })

@@ -4,7 +4,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::bindings::assurance::area::crypto::Host;
 use super::super::instance::CallState;
-use super::super::trap::CallStopReason;
+use super::super::trap::FatalHostCallError;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::signing;
 
@@ -16,7 +16,9 @@ impl Host for CallState {
     fn random_bytes(&mut self, length: u32) -> wasmtime::Result<Vec<u8>> {
         let unit = self.enter(Capability::Crypto)?;
         if length > MAX_RANDOM_BYTES {
-            return Err(CallStopReason::Misuse(format!("{length} random bytes at a time")).into());
+            return Err(
+                FatalHostCallError::Misuse(format!("{length} random bytes at a time")).into()
+            );
         }
         Ok(unit.random_bytes(length as usize))
     }

@@ -5,7 +5,7 @@ use super::super::bindings::assurance::area::documents::{
 };
 use super::super::convert::{document as convert, same};
 use super::super::instance::CallState;
-use super::super::trap::CallStopReason;
+use super::super::trap::FatalHostCallError;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_work::{DocumentError, UnitOfWork};
@@ -71,7 +71,7 @@ impl Host for CallState {
         let writes = writes.into_iter().map(convert::write).collect();
         let unchecked = self.documents()?.charge_writes(collection, writes)?;
         let checked = self.compute(unchecked.bytes(), move || unchecked.check()).await??;
-        let unit = self.unit().ok_or(CallStopReason::InDescribe(Capability::Documents));
+        let unit = self.unit().ok_or(FatalHostCallError::InDescribe(Capability::Documents));
         let unit = unit.map_err(wasmtime::Error::from)?;
         Ok(unit.apply(checked).await?)
     }

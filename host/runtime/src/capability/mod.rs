@@ -21,7 +21,7 @@ mod queue;
 mod secrets;
 mod settings;
 
-use super::trap::CallStopReason;
+use super::trap::FatalHostCallError;
 use assurance_store as store;
 use assurance_work::HostCallError;
 
@@ -62,7 +62,7 @@ impl<D: std::error::Error, E: From<D>> From<HostCallError<D>> for CapabilityErro
 
 /// Returns the error with which an error of the store ends the guest's call.
 fn stop(error: store::Error) -> wasmtime::Error {
-    CallStopReason::Store(error).into()
+    FatalHostCallError::Store(error).into()
 }
 
 /// Implements `convert_error` of an interface's trait `Host`.

@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use super::super::bindings::assurance::area::secrets::{Error, Host};
 use super::super::convert::same;
 use super::super::instance::CallState;
-use super::super::trap::CallStopReason;
+use super::super::trap::FatalHostCallError;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_work::{SecretError, UnitOfWork};
@@ -39,8 +39,8 @@ impl Host for CallState {
         let length = message.len();
         let secret = self.secrets()?.secret_bytes(&name).await?;
         let keyed = Hmac::<Sha256>::new_from_slice(&secret);
-        let keyed =
-            keyed.map_err(|_| CallStopReason::Misuse("the secret is not a valid key".to_owned()));
+        let keyed = keyed
+            .map_err(|_| FatalHostCallError::Misuse("the secret is not a valid key".to_owned()));
         let keyed = keyed.map_err(wasmtime::Error::from)?;
         let sign = move || keyed.chain_update(&message).finalize().into_bytes().to_vec();
         Ok(self.compute(length, sign).await?)

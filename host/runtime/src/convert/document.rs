@@ -3,8 +3,8 @@
 use super::super::bindings::assurance::area::documents as wit;
 use super::same;
 use assurance_core::domain::document::{
-    Condition, Document, DocumentPage, DocumentWrite, FieldTest, FieldValue, GroupCount, PageStart,
-    Query, SortField,
+    Document, DocumentPage, DocumentWrite, FieldTest, FieldValue, GroupCount, PageStart, Query,
+    QueryCondition, SortField,
 };
 
 pub(in super::super) fn query(query: wit::Query) -> Query {
@@ -21,8 +21,8 @@ pub(in super::super) fn query(query: wit::Query) -> Query {
     }
 }
 
-pub(in super::super) fn conditions(conditions: Vec<wit::Condition>) -> Vec<Condition> {
-    let condition = |c: wit::Condition| Condition { fields: c.fields, test: test(c.test) };
+pub(in super::super) fn conditions(conditions: Vec<wit::Condition>) -> Vec<QueryCondition> {
+    let condition = |c: wit::Condition| QueryCondition { fields: c.fields, test: test(c.test) };
     conditions.into_iter().map(condition).collect()
 }
 

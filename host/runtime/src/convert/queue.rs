@@ -3,10 +3,10 @@
 use super::super::bindings::assurance::area::queue as wit;
 use super::same;
 use assurance_core::domain::job::{JobStatus, Lane};
-use assurance_core::domain::queue::{JobFilter, LaneLoad, QueuedJob};
+use assurance_core::domain::queue::{JobFilter, QueuedJob, WorkspaceLaneLoad};
 
-pub(in super::super) fn lane(lane: Lane, capacity: u32, load: LaneLoad) -> wit::Lane {
-    let LaneLoad { active, queued } = load;
+pub(in super::super) fn lane(lane: Lane, capacity: u32, load: WorkspaceLaneLoad) -> wit::Lane {
+    let WorkspaceLaneLoad { active, queued } = load;
     wit::Lane { name: lane.as_str().to_owned(), capacity, active, queued }
 }
 

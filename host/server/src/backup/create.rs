@@ -14,7 +14,7 @@ use super::{BLOBS, CONFIGURATION, DATABASE, MANIFEST, MASTER_KEY, ProgressReport
 use assurance_core::config::{Config, files};
 use assurance_core::domain::time::Clock;
 use assurance_service::open;
-use assurance_store::backup::EmbeddedDatabase;
+use assurance_store::backup::SqliteBackupConnection;
 use assurance_store::blobs::{Blobs, StoredBlob};
 
 /// Size of one read of a blob during a backup, in bytes.
@@ -53,7 +53,7 @@ pub async fn create(
         damaged: Vec::new(),
         progress,
     };
-    let mut source = EmbeddedDatabase::open(&database).await?;
+    let mut source = SqliteBackupConnection::open(&database).await?;
     let named = source.named_objects().await?;
     backup.copy_blobs(named, false).await?;
     let mut manifest = BackupManifest::new(super::fingerprint(&key)?, Clock::System.now());
@@ -137,12 +137,12 @@ impl BackupInProgress<'_> {
     /// Copies the database, then the blobs that only the copied database references.
     async fn copy_database(
         &mut self,
-        source: &mut EmbeddedDatabase,
+        source: &mut SqliteBackupConnection,
         manifest: &mut BackupManifest,
     ) -> anyhow::Result<()> {
         let (begun, target) = (Instant::now(), self.dir.join(DATABASE));
         source.copy_into(&target).await.with_context(|| not_written(&target))?;
-        let mut copy = EmbeddedDatabase::open(&target).await?;
+        let mut copy = SqliteBackupConnection::open(&target).await?;
         if let Some(damage) = copy.damage().await? {
             bail!("the database is damaged: {damage}; restore an older backup");
         }

@@ -42,7 +42,7 @@ pub(super) struct Serve {
     /// Record calls of areas: `faults`, or a percentage of the requests, or
     /// both (areas.record).
     #[arg(long, value_name = "faults|PERCENT", value_delimiter = ',', value_parser = to_record)]
-    record: Vec<RecordFlag>,
+    record: Vec<RecordedCallSelection>,
     /// Log format: human or json (log.format).
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
@@ -50,25 +50,25 @@ pub(super) struct Serve {
 
 /// Value of `--record`.
 #[derive(Clone, Copy, Debug)]
-enum RecordFlag {
+enum RecordedCallSelection {
     Faults,
     Percent(f64),
 }
 
-fn to_record(text: &str) -> Result<RecordFlag, String> {
+fn to_record(text: &str) -> Result<RecordedCallSelection, String> {
     if text == "faults" {
-        return Ok(RecordFlag::Faults);
+        return Ok(RecordedCallSelection::Faults);
     }
     let percent = text.parse().map_err(|_| "give faults, or so many of 100 requests")?;
-    Ok(RecordFlag::Percent(percent))
+    Ok(RecordedCallSelection::Percent(percent))
 }
 
 impl Serve {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let faults = self.record.iter().any(|one| matches!(one, RecordFlag::Faults));
+        let faults = self.record.iter().any(|one| matches!(one, RecordedCallSelection::Faults));
         let percent = self.record.iter().find_map(|one| match one {
-            RecordFlag::Percent(percent) => Some(*percent),
-            RecordFlag::Faults => None,
+            RecordedCallSelection::Percent(percent) => Some(*percent),
+            RecordedCallSelection::Faults => None,
         });
         let flags = FlagOverrides::default()
             .set("areas.record.faults", faults.then_some(true))

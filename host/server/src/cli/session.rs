@@ -14,7 +14,7 @@ use assurance_service::open::open;
 pub(super) enum Command {
     /// Create a session for a user without a password; prints the cookie once.
     Create(SessionCreateArgs),
-    /// End a user's sessions; a running service applies it within a second.
+    /// End one or all sessions of a user; a running service applies it within a second.
     Revoke(SessionRevokeArgs),
 }
 

@@ -26,7 +26,7 @@ use assurance_core::domain::manifest::{ParameterSpec, RateClass};
 use assurance_core::domain::people::AccessToken;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
-use assurance_identity::{CreateAccessTokenError, NewAccessToken, Principal};
+use assurance_identity::{CreateAccessTokenError, NewAccessToken, SessionPrincipal};
 use assurance_service::app::App;
 
 /// An access token to create.
@@ -151,7 +151,7 @@ pub(super) async fn revoke(
 /// Caller who is a signed-in admin of the workspace in the path; other requests
 /// are refused.
 pub(super) struct WorkspaceAdmin {
-    principal: Principal,
+    principal: SessionPrincipal,
     workspace: WorkspaceId,
 }
 

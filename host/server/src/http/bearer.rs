@@ -7,7 +7,7 @@ use axum::http::request::Parts;
 use super::code::Code;
 use super::problem::Refusal;
 use super::session::find_credential;
-use assurance_identity::{Credential, Principal, TokenPrincipal};
+use assurance_identity::{AuthenticatedCredential, SessionPrincipal, TokenPrincipal};
 use assurance_service::app::App;
 
 /// Value of `WWW-Authenticate` for a client whose token is not valid.
@@ -37,10 +37,12 @@ pub(super) async fn enter(app: &App, parts: &Parts, text: &str) -> Result<TokenP
 ///
 /// # Errors
 /// 403 for an access token.
-pub(super) fn session_only(credential: Credential) -> Result<Principal, Refusal> {
+pub(super) fn session_only(
+    credential: AuthenticatedCredential,
+) -> Result<SessionPrincipal, Refusal> {
     match credential {
-        Credential::Session(principal) => Ok(principal),
-        Credential::Token(_) => {
+        AuthenticatedCredential::Session(principal) => Ok(principal),
+        AuthenticatedCredential::Token(_) => {
             let detail = "This operation needs a session; it takes no access token.";
             let hint = "Sign in with POST /v1/auth/login. /openapi.json lists for each operation \
                         what it takes.";

@@ -12,7 +12,7 @@ use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::{LinkHolder, SignedLinkSpec, WorkspaceSource};
 use assurance_core::domain::role::Role;
 use assurance_core::links::{self, LinkGrant};
-use assurance_identity::{Credential, Principal};
+use assurance_identity::{AuthenticatedCredential, SessionPrincipal};
 use assurance_service::app::App;
 use assurance_service::app::call::Caller;
 use assurance_service::registry::RouteMatch;
@@ -28,7 +28,7 @@ pub(super) async fn enter(
     app: &App,
     found: &RouteMatch<'_, '_>,
     parts: &Parts,
-) -> Result<Option<Credential>, Refusal> {
+) -> Result<Option<AuthenticatedCredential>, Refusal> {
     let source = &found.route.route.workspace;
     if let WorkspaceSource::SignedLink(SignedLinkSpec { holder: LinkHolder::Bearer, .. }) = source {
         return Ok(None);
@@ -37,7 +37,8 @@ pub(super) async fn enter(
     if *source == WorkspaceSource::Path {
         return Ok(Some(credential));
     }
-    bearer::session_only(credential).map(|principal| Some(Credential::Session(principal)))
+    bearer::session_only(credential)
+        .map(|principal| Some(AuthenticatedCredential::Session(principal)))
 }
 
 /// An authorized caller with the workspace of the request.
@@ -57,7 +58,7 @@ pub(super) async fn admit(
     app: &App,
     context: &RequestContext,
     found: &RouteMatch<'_, '_>,
-    credential: Option<&Credential>,
+    credential: Option<&AuthenticatedCredential>,
     given: &RawParameters<'_>,
 ) -> Result<Option<AdmittedCaller>, Refusal> {
     let route = &found.route.route;
@@ -66,7 +67,7 @@ pub(super) async fn admit(
     let spent = credential.map(|who| session::spend_credential(app, context, who, route.rate));
     let admitted = match (&route.workspace, credential) {
         (WorkspaceSource::SignedLink(link), credential) => {
-            let principal = credential.and_then(Credential::session);
+            let principal = credential.and_then(AuthenticatedCredential::session);
             Some(by_link(app, found, link, principal, given).await?)
         }
         (WorkspaceSource::Path, Some(credential)) => {
@@ -89,7 +90,7 @@ pub(super) async fn admit(
 pub(super) async fn by_membership(
     app: &App,
     found: &RouteMatch<'_, '_>,
-    credential: &Credential,
+    credential: &AuthenticatedCredential,
     workspace: WorkspaceId,
 ) -> Result<AdmittedCaller, Refusal> {
     let member = session::admit(app, credential, workspace, &found.route.route).await?;
@@ -106,7 +107,7 @@ async fn by_link(
     app: &App,
     found: &RouteMatch<'_, '_>,
     link: &SignedLinkSpec,
-    principal: Option<&Principal>,
+    principal: Option<&SessionPrincipal>,
     given: &RawParameters<'_>,
 ) -> Result<AdmittedCaller, Refusal> {
     let grant = granted(app, found, link, principal, given).ok_or_else(refused)?;
@@ -130,7 +131,7 @@ fn granted(
     app: &App,
     found: &RouteMatch<'_, '_>,
     link: &SignedLinkSpec,
-    principal: Option<&Principal>,
+    principal: Option<&SessionPrincipal>,
     given: &RawParameters<'_>,
 ) -> Option<LinkGrant> {
     let token = given.in_query(&link.parameter).ok().flatten()?;

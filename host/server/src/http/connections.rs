@@ -25,12 +25,12 @@ pub(super) struct Connections {
 struct OpenConnections {
     next_id: u64,
     of_source: HashMap<IpAddr, u32>,
-    all: HashMap<u64, Arc<OpenConnection>>,
+    all: HashMap<u64, Arc<ConnectionRecord>>,
 }
 
 /// State of one open connection, shared by the connection's guard and its requests.
 #[derive(Debug)]
-struct OpenConnection {
+struct ConnectionRecord {
     /// Cancelled when the connection must close after its requests in flight.
     close: CancellationToken,
     /// Whether a request was received on the connection.
@@ -56,23 +56,23 @@ pub(super) enum ConnectionActivity {
 
 /// Entry of a connection among the listener's open connections. Dropping it removes the entry.
 #[derive(Debug)]
-pub(super) struct ConnectionEntry {
+pub(super) struct ConnectionGuard {
     connections: Arc<Connections>,
     id: u64,
     source: Option<IpAddr>,
-    connection: Arc<OpenConnection>,
+    connection: Arc<ConnectionRecord>,
 }
 
 /// Counts the requests in flight of a connection.
 #[derive(Clone, Debug)]
-pub(super) struct RequestCounter {
+pub(super) struct InFlightRequestCounter {
     connections: Arc<Connections>,
-    connection: Arc<OpenConnection>,
+    connection: Arc<ConnectionRecord>,
 }
 
 /// A request in flight, until dropped.
 #[derive(Debug)]
-pub(super) struct RequestInFlight(RequestCounter);
+pub(super) struct RequestInFlight(InFlightRequestCounter);
 
 /// A response body that keeps its request in flight until it is sent.
 struct TrackedResponseBody {
@@ -94,7 +94,7 @@ impl Connections {
         peer: IpAddr,
         most: Option<u32>,
         stop: &CancellationToken,
-    ) -> Option<ConnectionEntry> {
+    ) -> Option<ConnectionGuard> {
         let source = most.map(|_| source(peer));
         let mut open = self.open.lock();
         if let (Some(source), Some(most)) = (source, most) {
@@ -104,7 +104,7 @@ impl Connections {
             }
             *count += 1;
         }
-        let connection = Arc::new(OpenConnection {
+        let connection = Arc::new(ConnectionRecord {
             close: stop.child_token(),
             begun: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
@@ -114,7 +114,7 @@ impl Connections {
         let id = open.next_id;
         open.next_id += 1;
         open.all.insert(id, Arc::clone(&connection));
-        Some(ConnectionEntry { connections: Arc::clone(self), id, source, connection })
+        Some(ConnectionGuard { connections: Arc::clone(self), id, source, connection })
     }
 
     /// Closes the connection that has been idle longest. Returns false if none is idle.
@@ -130,13 +130,13 @@ impl Connections {
     }
 }
 
-impl OpenConnection {
+impl ConnectionRecord {
     fn is_idle(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed) == 0 && !self.close.is_cancelled()
     }
 }
 
-impl ConnectionEntry {
+impl ConnectionGuard {
     /// Returns the token that is cancelled when the connection must close.
     pub(super) fn close(&self) -> CancellationToken {
         self.connection.close.clone()
@@ -168,13 +168,16 @@ impl ConnectionEntry {
     }
 
     /// Returns the counter of the connection's requests.
-    pub(super) fn requests(&self) -> RequestCounter {
+    pub(super) fn requests(&self) -> InFlightRequestCounter {
         let (connections, connection) = (&self.connections, &self.connection);
-        RequestCounter { connections: Arc::clone(connections), connection: Arc::clone(connection) }
+        InFlightRequestCounter {
+            connections: Arc::clone(connections),
+            connection: Arc::clone(connection),
+        }
     }
 }
 
-impl RequestCounter {
+impl InFlightRequestCounter {
     /// Counts a received request as in flight.
     pub(super) fn begin(&self) -> RequestInFlight {
         self.connection.begun.store(true, Ordering::Relaxed);
@@ -192,7 +195,7 @@ impl RequestInFlight {
 
 impl Drop for RequestInFlight {
     fn drop(&mut self) {
-        let RequestCounter { connections, connection } = &self.0;
+        let InFlightRequestCounter { connections, connection } = &self.0;
         connection.idle_since.store(connections.now(), Ordering::Relaxed);
         connection.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
@@ -250,7 +253,7 @@ fn source(peer: IpAddr) -> IpAddr {
     }
 }
 
-impl Drop for ConnectionEntry {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let mut open = self.connections.open.lock();
         open.all.remove(&self.id);
@@ -269,7 +272,7 @@ impl Drop for ConnectionEntry {
 mod tests {
     use super::*;
 
-    fn enter(all: &Arc<Connections>, peer: &str, most: Option<u32>) -> Option<ConnectionEntry> {
+    fn enter(all: &Arc<Connections>, peer: &str, most: Option<u32>) -> Option<ConnectionGuard> {
         all.enter(peer.parse().unwrap(), most, &CancellationToken::new())
     }
 

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 
 use super::problem::{Refusal, RequestSummary};
-use assurance_contract::RequestMetrics;
+use assurance_contract::OperationRequestDurations;
 use assurance_service::app::{RateLimitStatus, RateLimited};
 
 /// Data of one request, such as its id, path and rate limit status; clones share it.
@@ -21,7 +21,7 @@ struct Inner {
     path: String,
     session: OnceLock<RateLimitStatus>,
     shared: OnceLock<RateLimitStatus>,
-    meter: OnceLock<Arc<RequestMetrics>>,
+    meter: OnceLock<Arc<OperationRequestDurations>>,
     host_operation: OnceLock<&'static str>,
 }
 
@@ -74,7 +74,7 @@ impl RequestContext {
     }
 
     /// Sets the route whose metrics count this request.
-    pub(super) fn set_meter(&self, meter: &Arc<RequestMetrics>) {
+    pub(super) fn set_meter(&self, meter: &Arc<OperationRequestDurations>) {
         let _ = self.0.meter.set(Arc::clone(meter));
     }
 
@@ -89,7 +89,7 @@ impl RequestContext {
         of_area.or(self.0.host_operation.get().copied())
     }
 
-    pub(super) fn meter(&self) -> Option<&Arc<RequestMetrics>> {
+    pub(super) fn meter(&self) -> Option<&Arc<OperationRequestDurations>> {
         self.0.meter.get()
     }
 

@@ -26,7 +26,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use super::client_address::is_trusted;
-use super::connections::{ConnectionEntry, Connections, RequestCounter};
+use super::connections::{ConnectionGuard, Connections, InFlightRequestCounter};
 use super::head::MOST_FIELDS;
 use super::pace::{IdleLimits, unused};
 use super::path;
@@ -160,7 +160,7 @@ struct AcceptLoop {
 }
 
 /// A connection with its peer, its permit and its entry in the list.
-type AcceptedConnection = (TcpStream, SocketAddr, OwnedSemaphorePermit, ConnectionEntry);
+type AcceptedConnection = (TcpStream, SocketAddr, OwnedSemaphorePermit, ConnectionGuard);
 
 impl AcceptLoop {
     /// Serves a connection in its own task.
@@ -279,7 +279,7 @@ fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
 fn service(
     router: Router,
     peer: SocketAddr,
-    requests: RequestCounter,
+    requests: InFlightRequestCounter,
     closing: CancellationToken,
 ) -> impl hyper::service::Service<
     hyper::Request<Incoming>,

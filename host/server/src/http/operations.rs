@@ -117,7 +117,7 @@ fn second_factor() -> Vec<HostOperation> {
         HostOperation {
             description: "Has no effect until it is confirmed with a code. A repeated request \
                 replaces the secret; `Idempotency-Key` is ignored.",
-            response: Some(schema::<mfa::EnrolmentView>()),
+            response: Some(schema::<mfa::EnrollmentView>()),
             example: recorded(include_str!("examples/enrol_authenticator.json")),
             ..operation(
                 Method::Post,

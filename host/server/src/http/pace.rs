@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::connections::{ConnectionActivity, ConnectionEntry};
+use super::connections::{ConnectionActivity, ConnectionGuard};
 
 /// Number of checks of a connection within one stall timeout.
 const CHECKS: u32 = 4;
@@ -24,7 +24,7 @@ pub(super) struct IdleLimits {
 
 /// Resolves when the connection exceeds one of the limits in `patience`. `written` counts the bytes
 /// written to the connection since the last check.
-pub(super) async fn unused(entry: &ConnectionEntry, written: &AtomicU64, patience: IdleLimits) {
+pub(super) async fn unused(entry: &ConnectionGuard, written: &AtomicU64, patience: IdleLimits) {
     tokio::select! {
         () = no_first_request(entry, patience.first_request) => {}
         () = too_slow_or_idle(entry, written, patience) => {}
@@ -33,14 +33,14 @@ pub(super) async fn unused(entry: &ConnectionEntry, written: &AtomicU64, patienc
 
 /// Resolves if no request arrives on a new connection in time. HTTP's own timeout starts only after
 /// the protocol version is known.
-async fn no_first_request(entry: &ConnectionEntry, time: Duration) {
+async fn no_first_request(entry: &ConnectionGuard, time: Duration) {
     tokio::time::sleep(time).await;
     if entry.has_begun() {
         std::future::pending::<()>().await;
     }
 }
 
-async fn too_slow_or_idle(entry: &ConnectionEntry, written: &AtomicU64, patience: IdleLimits) {
+async fn too_slow_or_idle(entry: &ConnectionGuard, written: &AtomicU64, patience: IdleLimits) {
     let period = patience.stall / CHECKS;
     let mut left = patience.stall;
     loop {

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::code::{self, Code};
 use assurance_contract::CompiledRoute;
-use assurance_core::budgets::{self, BudgetOwner};
+use assurance_core::budgets::{self, BudgetOwnerKind};
 use assurance_core::domain::area::{Problem, ProblemKind, Violation};
 use assurance_service::app::RateLimited;
 use assurance_service::app::areas::ServingBlocked;
@@ -359,11 +359,11 @@ impl From<CallError> for Refusal {
 impl From<budgets::BudgetExceeded> for Refusal {
     fn from(refused: budgets::BudgetExceeded) -> Self {
         let (code, detail) = match refused.whose {
-            BudgetOwner::Workspace => {
+            BudgetOwnerKind::Workspace => {
                 let what = refused.resource;
                 (Code::RateLimited, format!("The workspace has used up its budget: {what}."))
             }
-            BudgetOwner::Area => {
+            BudgetOwnerKind::Area => {
                 let detail = "The part of the service that executes this operation is overloaded.";
                 (Code::AreaOverloaded, detail.to_owned())
             }

@@ -15,7 +15,7 @@ use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::{RateClass, Route};
 use assurance_core::domain::people::Membership;
 use assurance_core::domain::role::Role;
-use assurance_identity::{Credential, Principal, SESSION_COOKIE};
+use assurance_identity::{AuthenticatedCredential, SESSION_COOKIE, SessionPrincipal};
 use assurance_service::app::App;
 use assurance_store as store;
 
@@ -31,17 +31,21 @@ pub(super) const CHALLENGE: &str = "Cookie cookie-name=\"service_session\", Bear
 /// 401 without a session or access token, 400 with both, 403 without the CSRF
 /// token or from a page of another site; 429 if the client's address has sent
 /// too many unknown credentials.
-pub(super) async fn enter(app: &App, parts: &Parts) -> Result<Credential, Refusal> {
+pub(super) async fn enter(app: &App, parts: &Parts) -> Result<AuthenticatedCredential, Refusal> {
     let cookie = headers::cookie(&parts.headers, SESSION_COOKIE);
     match (headers::bearer(&parts.headers), cookie) {
         (Some(_), Some(_)) => Err(bearer::two_credentials()),
-        (Some(token), None) => bearer::enter(app, parts, token).await.map(Credential::Token),
-        (None, Some(cookie)) => by_cookie(app, parts, cookie).await.map(Credential::Session),
+        (Some(token), None) => {
+            bearer::enter(app, parts, token).await.map(AuthenticatedCredential::Token)
+        }
+        (None, Some(cookie)) => {
+            by_cookie(app, parts, cookie).await.map(AuthenticatedCredential::Session)
+        }
         (None, None) => Err(no_session()),
     }
 }
 
-async fn by_cookie(app: &App, parts: &Parts, cookie: &str) -> Result<Principal, Refusal> {
+async fn by_cookie(app: &App, parts: &Parts, cookie: &str) -> Result<SessionPrincipal, Refusal> {
     let principal = match app.identity.remembered(cookie) {
         Some(principal) => principal,
         None => {
@@ -120,7 +124,7 @@ fn comes_from_foreign_page(headers: &HeaderMap, own: &str, allowed: &[String]) -
 /// if the role or a feature does not allow the route.
 pub(super) async fn admit(
     app: &App,
-    credential: &Credential,
+    credential: &AuthenticatedCredential,
     workspace: WorkspaceId,
     route: &Route,
 ) -> Result<Membership, Refusal> {
@@ -164,12 +168,14 @@ pub(super) fn check_role(membership: &Membership, least: Role) -> Result<(), Ref
 pub(super) fn spend_credential(
     app: &App,
     context: &RequestContext,
-    credential: &Credential,
+    credential: &AuthenticatedCredential,
     class: RateClass,
 ) -> Result<(), Refusal> {
     let spent = match credential {
-        Credential::Session(principal) => app.limiter.session(principal.session.id, class),
-        Credential::Token(principal) => app.limiter.token(principal.token.id, class),
+        AuthenticatedCredential::Session(principal) => {
+            app.limiter.session(principal.session.id, class)
+        }
+        AuthenticatedCredential::Token(principal) => app.limiter.token(principal.token.id, class),
     };
     match spent {
         Ok(status) => context.set_limit_status(status),
@@ -208,7 +214,7 @@ fn no_session() -> Refusal {
 
 /// Caller of one of the host's own operations, by a session or an access token.
 /// The credential, CSRF token and rate limit were checked.
-pub(super) struct AuthenticatedCaller(pub(super) Credential);
+pub(super) struct AuthenticatedCaller(pub(super) AuthenticatedCredential);
 
 impl FromRequestParts<App> for AuthenticatedCaller {
     type Rejection = Refusal;
@@ -224,7 +230,7 @@ impl FromRequestParts<App> for AuthenticatedCaller {
 
 /// Signed-in caller of one of the host's own operations that does not accept
 /// access tokens.
-pub(super) struct SignedInUser(pub(super) Principal);
+pub(super) struct SignedInUser(pub(super) SessionPrincipal);
 
 impl FromRequestParts<App> for SignedInUser {
     type Rejection = Refusal;

@@ -23,19 +23,19 @@ use assurance_service::app::App;
 pub(super) struct Listeners {
     api: TcpListener,
     pub(super) api_address: SocketAddr,
-    operators: OperatorsListener,
+    operators: RunningOperatorsListener,
     operators_address: SocketAddr,
 }
 
 /// The operators' listener. It responds while the service starts, and runs until the last request
 /// and job have ended.
-struct OperatorsListener {
+struct RunningOperatorsListener {
     task: AbortOnDropHandle<()>,
     started: StartedRouter,
     stop: CancellationToken,
 }
 
-impl OperatorsListener {
+impl RunningOperatorsListener {
     fn serve(listener: TcpListener, config: &Config) -> Self {
         let (started, stop) = (StartedRouter::default(), CancellationToken::new());
         let router = admin::until_started(Arc::clone(&started));
@@ -54,7 +54,7 @@ impl Listeners {
         let (api, api_address) = bind("api.listen", config.api.listen).await?;
         let (operators, operators_address) =
             bind("operators.listen", config.operators.listen).await?;
-        let operators = OperatorsListener::serve(operators, config);
+        let operators = RunningOperatorsListener::serve(operators, config);
         Ok(Self { api, api_address, operators, operators_address })
     }
 
@@ -76,7 +76,7 @@ impl Listeners {
 /// The listeners of the API and of the operators' API while they serve.
 pub(super) struct RunningListeners {
     api: JoinHandle<()>,
-    operators: OperatorsListener,
+    operators: RunningOperatorsListener,
     /// Cancelled to make each response of the API end its connection.
     pub(super) closing: CancellationToken,
 }

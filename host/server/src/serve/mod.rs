@@ -267,7 +267,7 @@ async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
         return Ok(None);
     }
     let (names, find) = (app.clone(), app.clone());
-    let areas = jobs::AreaLookup {
+    let areas = jobs::AreaLookupFns {
         names: Arc::new(move || {
             let snapshot = names.registry.snapshot();
             let running = snapshot.areas().filter(|area| names.node.admit(area).is_ok());

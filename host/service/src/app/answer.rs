@@ -11,7 +11,7 @@ use super::call::{AreaRequest, AreaRequestExecutor, CallRefusal, CommittedRespon
 use super::{App, shadow};
 use crate::registry::{AreaVersion, RouteMatch, Snapshot, TrialSideCounters, VersionOnTrial};
 use assurance_contract::CompiledRoute;
-use assurance_core::budgets::BudgetOwner;
+use assurance_core::budgets::BudgetOwnerKind;
 use assurance_core::domain::area::ProblemKind;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::TrialMode;
@@ -107,7 +107,7 @@ fn candidate<'t>(
 fn end_of(answered: &Result<CommittedResponse, CallRefusal>) -> CallEnd {
     match answered {
         Err(CallRefusal::Failed(CallError::OverBudget(over)))
-            if over.whose == BudgetOwner::Workspace =>
+            if over.whose == BudgetOwnerKind::Workspace =>
         {
             CallEnd::OverWorkspaceBudget
         }
@@ -129,7 +129,7 @@ pub fn runs_jobs(
     snapshot: &Snapshot,
     area: &str,
     workspace: WorkspaceId,
-) -> Option<(Arc<AreaVersion>, Option<TrialJobRunCounter>)> {
+) -> Option<(Arc<AreaVersion>, Option<TrialJobRunObserver>)> {
     let live = snapshot.area(area)?;
     let Some(trial) = snapshot.trial(area) else { return Some((Arc::clone(live), None)) };
     if trial.trial.mode == TrialMode::Shadow {
@@ -137,18 +137,18 @@ pub fn runs_jobs(
     }
     let canary = trial.trial.covers(workspace);
     let version = if canary { &trial.version } else { live };
-    Some((Arc::clone(version), Some(TrialJobRunCounter { trial: Arc::clone(trial), canary })))
+    Some((Arc::clone(version), Some(TrialJobRunObserver { trial: Arc::clone(trial), canary })))
 }
 
 /// Adds runs of an area's jobs to the statistics of a running canary: to the canary's or to the
 /// live version's.
 #[derive(Clone, Debug)]
-pub struct TrialJobRunCounter {
+pub struct TrialJobRunObserver {
     trial: Arc<VersionOnTrial>,
     canary: bool,
 }
 
-impl TrialJobRunCounter {
+impl TrialJobRunObserver {
     /// Counts a job run that has ended; `failed` is true for a fault of the area's code.
     pub fn ran(&self, failed: bool) {
         let figures = &self.trial.figures;

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::App;
-use assurance_core::domain::health::{HealthCheck, HealthReport, OK};
+use assurance_core::domain::health::{HealthCheckName, HealthReport, OK};
 use assurance_store::documents_move::{self, MoveProgress};
 use assurance_store::{self as store, health, installation};
 
@@ -57,23 +57,23 @@ pub async fn check(app: &App) -> Arc<HealthReport> {
 async fn run(app: &App) -> HealthReport {
     let (database, writes, blobs) = tokio::join!(check_database(app), write(app), check_blobs(app));
     let mut checks = BTreeMap::from([
-        (HealthCheck::Serving, OK.to_owned()),
-        (HealthCheck::Writes, line(writes)),
-        (HealthCheck::Areas, line(areas(app))),
-        (HealthCheck::Clock, line(clock(app))),
-        (HealthCheck::Blobs, line(blobs)),
+        (HealthCheckName::Serving, OK.to_owned()),
+        (HealthCheckName::Writes, line(writes)),
+        (HealthCheckName::Areas, line(areas(app))),
+        (HealthCheckName::Clock, line(clock(app))),
+        (HealthCheckName::Blobs, line(blobs)),
     ]);
     let mut migration = None;
     match database {
         Ok(database) => {
             migration = database.migration;
-            checks.insert(HealthCheck::Database, OK.to_owned());
-            checks.insert(HealthCheck::MasterKey, line(database.master_key));
-            checks.insert(HealthCheck::Schema, line(database.schema));
+            checks.insert(HealthCheckName::Database, OK.to_owned());
+            checks.insert(HealthCheckName::MasterKey, line(database.master_key));
+            checks.insert(HealthCheckName::Schema, line(database.schema));
         }
         Err(away) => {
-            checks.insert(HealthCheck::Database, away);
-            for check in [HealthCheck::MasterKey, HealthCheck::Schema] {
+            checks.insert(HealthCheckName::Database, away);
+            for check in [HealthCheckName::MasterKey, HealthCheckName::Schema] {
                 checks.insert(check, "not checked: the database is unavailable".to_owned());
             }
         }
@@ -82,13 +82,13 @@ async fn run(app: &App) -> HealthReport {
 }
 
 /// Results of the readiness checks that read from the database.
-struct DatabaseHealth {
+struct DatabaseCheckResults {
     master_key: Result<(), String>,
     schema: Result<(), String>,
     migration: Option<String>,
 }
 
-async fn check_database(app: &App) -> Result<DatabaseHealth, String> {
+async fn check_database(app: &App) -> Result<DatabaseCheckResults, String> {
     let asked = app.store.read(async |c| {
         health::measure(c, &app.clock).await?;
         let key = installation::key_check(c).await?;
@@ -97,7 +97,7 @@ async fn check_database(app: &App) -> Result<DatabaseHealth, String> {
     });
     let (key, newer, moving) = in_time(asked, "the database").await?;
     let is_ours = key.as_deref() == Some(&app.keys.check_value()[..]);
-    Ok(DatabaseHealth {
+    Ok(DatabaseCheckResults {
         master_key: is_ours.then_some(()).ok_or_else(|| {
             "the database is used with another master key; give this node that key and restart it"
                 .to_owned()

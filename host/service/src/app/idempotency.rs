@@ -74,7 +74,7 @@ fn add_part(hash: &mut Sha256, part: &MultipartPart) {
 /// An idempotency key with the scope in which it is unique: workspace, user and operation.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ScopedIdempotencyKey {
-    /// Workspace of the request.
+    /// Workspace of the request; the nil UUID if the request creates a workspace.
     pub workspace: WorkspaceId,
     /// User who sent the request.
     pub user: UserId,
@@ -126,12 +126,12 @@ impl KeysInFlight {
     /// Claims an idempotency key until the returned claim is dropped. Returns `None` if a request
     /// with this key is running.
     #[must_use]
-    pub fn claim(&self, scope: &ScopedIdempotencyKey) -> Option<KeyClaim> {
+    pub fn claim(&self, scope: &ScopedIdempotencyKey) -> Option<InFlightKeyGuard> {
         match self.scopes.entry(scope.clone()) {
             Entry::Occupied(_) => None,
             Entry::Vacant(entry) => {
                 entry.insert(());
-                Some(KeyClaim { scopes: Arc::clone(&self.scopes), scope: scope.clone() })
+                Some(InFlightKeyGuard { scopes: Arc::clone(&self.scopes), scope: scope.clone() })
             }
         }
     }
@@ -139,12 +139,12 @@ impl KeysInFlight {
 
 /// Claim of an idempotency key by a running request; dropping it releases the key.
 #[derive(Debug)]
-pub struct KeyClaim {
+pub struct InFlightKeyGuard {
     scopes: Arc<DashMap<ScopedIdempotencyKey, ()>>,
     scope: ScopedIdempotencyKey,
 }
 
-impl Drop for KeyClaim {
+impl Drop for InFlightKeyGuard {
     fn drop(&mut self) {
         self.scopes.remove(&self.scope);
     }

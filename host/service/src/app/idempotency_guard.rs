@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::App;
 use super::call::{CallRefusal, CommittedResponse};
-use super::idempotency::{self, IdempotencyFingerprint, KeyClaim, ScopedIdempotencyKey};
+use super::idempotency::{self, IdempotencyFingerprint, InFlightKeyGuard, ScopedIdempotencyKey};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
@@ -16,7 +16,7 @@ use assurance_work::{CallError, StoredReply};
 pub(super) struct IdempotencyGuard {
     scope: ScopedIdempotencyKey,
     fingerprint: IdempotencyFingerprint,
-    _claim: KeyClaim,
+    _claim: InFlightKeyGuard,
 }
 
 impl IdempotencyGuard {

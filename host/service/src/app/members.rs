@@ -25,9 +25,9 @@ pub struct MemberRemovalRequest {
 /// Why a member was not removed from a workspace.
 #[derive(Debug)]
 pub enum MemberRemovalError {
-    /// A rule of memberships forbids the removal.
+    /// A rule of memberships forbids the removal, or the database is unavailable.
     Member(RemoveMemberError),
-    /// The idempotency key is refused.
+    /// The idempotency key is refused, or its stored response cannot be read.
     Refused(CallRefusal),
 }
 

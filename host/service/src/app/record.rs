@@ -11,7 +11,9 @@ use crate::registry::AreaVersion;
 use assurance_contract::CompiledRoute;
 use assurance_core::domain::area::RequestBody;
 use assurance_core::domain::manifest::Capability;
-use assurance_core::recordings::{CallMetadata, ExportKind, Recorder, Recordings, WithholdReason};
+use assurance_core::recordings::{
+    CallMetadata, ExportKind, InputRedactionReason, Recorder, Recordings,
+};
 
 /// Recording of one request to an area while it is executed.
 pub(super) struct RequestRecording {
@@ -60,16 +62,16 @@ fn not_replayable(
     area: &AreaVersion,
     route: &CompiledRoute,
     request: &AreaRequest,
-) -> Option<WithholdReason> {
+) -> Option<InputRedactionReason> {
     if request.link.is_some() {
-        return Some(WithholdReason::SignedLink);
+        return Some(InputRedactionReason::SignedLink);
     }
     if route.body.as_ref().is_some_and(|body| takes_a_secret(body.schema())) {
-        return Some(WithholdReason::WriteOnlyMember);
+        return Some(InputRedactionReason::WriteOnlyMember);
     }
     let keeps_secrets = area.manifest.capabilities.contains(&Capability::Secrets);
     let brings = route.route.writes && request.body != RequestBody::None;
-    (keeps_secrets && brings).then_some(WithholdReason::SecretInBody)
+    (keeps_secrets && brings).then_some(InputRedactionReason::SecretInBody)
 }
 
 /// Whether a request schema has a `writeOnly` member, so that the body contains a secret.

@@ -16,7 +16,7 @@ use super::{App, AppParts, KeysInFlight, Limiter};
 use crate::registry::{AreaTargetState, Registry, RouteMatch, TrialStats};
 use crate::{open, testing};
 use assurance_contract::{ContractLimits, fixtures};
-use assurance_core::budgets::{BudgetExceeded, BudgetOwner, Resource};
+use assurance_core::budgets::{BudgetExceeded, BudgetOwnerKind, Resource};
 use assurance_core::config::{Config, RecordingsConfig};
 use assurance_core::domain::area::{Problem, ProblemKind, Request, RequestBody, SuccessReply};
 use assurance_core::domain::id::{UserId, WorkspaceId};
@@ -65,7 +65,7 @@ impl AreaCode for Scripted {
                 Step::Refuse => Ok(Err(refusal())),
                 Step::Overload => Err(CallError::Overloaded),
                 Step::OverBudget => Err(CallError::OverBudget(BudgetExceeded {
-                    whose: BudgetOwner::Workspace,
+                    whose: BudgetOwnerKind::Workspace,
                     name: "w".into(),
                     resource: Resource::Cpu,
                     retry_after_s: 1,

@@ -25,9 +25,10 @@ pub struct NewWorkspace<'a> {
 /// Why a workspace was not created.
 #[derive(Debug)]
 pub enum CreateWorkspaceError {
-    /// The owner or the slug is refused.
+    /// The name or slug is refused, the owner has too many workspaces, or the database is
+    /// unavailable.
     People(PeopleError),
-    /// The idempotency key is refused.
+    /// The idempotency key is refused, or its stored response cannot be read.
     Refused(CallRefusal),
 }
 

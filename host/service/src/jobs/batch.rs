@@ -19,10 +19,10 @@ const ALONE: Duration = Duration::from_secs(60);
 /// Flows of jobs whose batch has failed, with the time of the failure. Their jobs run one by one
 /// for a minute.
 #[derive(Debug, Default)]
-pub(super) struct UnbatchedFlows(Mutex<HashMap<BatchPauseKey, Instant>>);
+pub(super) struct UnbatchedFlows(Mutex<HashMap<UnbatchedFlowKey, Instant>>);
 
 /// Area, kind and flow of the jobs that run one by one after their batch has failed.
-type BatchPauseKey = (String, String, JobFairnessKey);
+type UnbatchedFlowKey = (String, String, JobFairnessKey);
 
 impl UnbatchedFlows {
     /// Makes the jobs of this kind in this flow run one by one for a minute.
@@ -37,7 +37,7 @@ impl UnbatchedFlows {
     }
 }
 
-fn key(leased: &LeasedJob) -> BatchPauseKey {
+fn key(leased: &LeasedJob) -> UnbatchedFlowKey {
     (leased.job.area.clone(), leased.job.kind.clone(), leased.job.flow())
 }
 

@@ -19,7 +19,7 @@ use assurance_core::config::LaneConfig;
 use assurance_core::domain::job::{JobFairnessKey, Lane, LeasedJob};
 use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
-use assurance_store::jobs::{ClaimRequest, FlowWalk, OLDEST};
+use assurance_store::jobs::{ClaimRequest, FlowWalkProgress, OLDEST};
 
 /// Wait of a dispatcher after a database error before it tries again.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ const GATHER: Duration = Duration::from_millis(2);
 /// Wait between two rounds in which a dispatcher pages through the lane's flows.
 const ROUND_PAUSE: Duration = Duration::from_millis(20);
 
-pub(super) struct Dispatcher {
+pub(super) struct LaneDispatcher {
     shared: Arc<WorkerState>,
     tasks: TaskTracker,
     lane: Lane,
@@ -41,10 +41,10 @@ pub(super) struct Dispatcher {
     turns: Arc<Mutex<WorkspaceTurns>>,
     /// Notified when a job of the lane has ended.
     freed: Arc<Notify>,
-    scan: Option<QueueScanResult>,
+    scan: Option<QueueScanCoverage>,
     /// Progress of paging through the lane's flows. It survives a scan, so that every workspace is
     /// reached.
-    walk: FlowWalk,
+    walk: FlowWalkProgress,
     /// Whether the paging through the lane's flows began at the first flow and nothing was claimed
     /// since.
     walked_from_first: bool,
@@ -54,7 +54,7 @@ pub(super) struct Dispatcher {
 
 /// Result of a scan of the lane's oldest jobs.
 #[derive(Clone, Copy)]
-struct QueueScanResult {
+struct QueueScanCoverage {
     at: Instant,
     /// Whether the scan saw every due job of the lane.
     has_all_jobs: bool,
@@ -93,7 +93,7 @@ impl Drop for LaneSlot {
     }
 }
 
-impl Dispatcher {
+impl LaneDispatcher {
     pub(super) fn new(
         shared: &Arc<WorkerState>,
         tasks: &TaskTracker,
@@ -108,7 +108,7 @@ impl Dispatcher {
             turns: Arc::new(Mutex::new(WorkspaceTurns::new(share))),
             freed: Arc::default(),
             scan: None,
-            walk: FlowWalk::default(),
+            walk: FlowWalkProgress::default(),
             walked_from_first: false,
             enqueued: false,
         }
@@ -177,7 +177,7 @@ impl Dispatcher {
     }
 
     /// Reads the lane's oldest jobs. If all of them are due, also reads the next page of flows.
-    async fn scan(&mut self) -> Result<QueueScanResult, store::Error> {
+    async fn scan(&mut self) -> Result<QueueScanCoverage, store::Error> {
         let deps = &self.shared.deps;
         let areas = (deps.areas.names)();
         let now = deps.clock.now();
@@ -195,7 +195,7 @@ impl Dispatcher {
             turns.note_waiting(&oldest);
         }
         let at = Instant::now();
-        let scan = QueueScanResult { at, has_all_jobs, has_all_flows: has_all_jobs, next_due };
+        let scan = QueueScanCoverage { at, has_all_jobs, has_all_flows: has_all_jobs, next_due };
         (self.scan, self.enqueued) = (Some(scan), false);
         if !has_all_jobs {
             self.read_flows().await?;

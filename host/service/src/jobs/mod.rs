@@ -46,7 +46,7 @@ pub struct WorkerDeps {
     /// Source of the current time.
     pub clock: Clock,
     /// Gives access to the code of the live areas.
-    pub areas: AreaLookup,
+    pub areas: AreaLookupFns,
     /// Configuration of the job workers.
     pub settings: config::JobsConfig,
     /// Records job runs that end with an area's fault.
@@ -55,7 +55,7 @@ pub struct WorkerDeps {
 
 /// Gives the job workers access to the live areas.
 #[derive(Clone)]
-pub struct AreaLookup {
+pub struct AreaLookupFns {
     /// Returns the names of the live areas. Jobs of other areas are not claimed.
     pub names: Arc<AreaNamesFn>,
     /// Finds the version of an area that runs a workspace's jobs.
@@ -130,7 +130,7 @@ pub async fn start(deps: WorkerDeps) -> Result<Workers, store::Error> {
     for lane in Lane::ALL {
         let share = shared.deps.settings.lanes.of(lane);
         if share.capacity > 0 {
-            let lane = dispatch::Dispatcher::new(&shared, &workers.working, lane, share);
+            let lane = dispatch::LaneDispatcher::new(&shared, &workers.working, lane, share);
             workers.working.spawn(lane.run());
         }
     }

@@ -14,7 +14,7 @@ use super::{RunnableArea, WorkerState, backoff, report};
 use assurance_core::config::{self, LaneConfig};
 use assurance_core::domain::area::{CallContext, CallOrigin, JobRun};
 use assurance_core::domain::job::{JobFailure, JobOutcome, JobRunEnd, JobRunEndKind, LeasedJob};
-use assurance_core::recordings::{CallMetadata, ExportKind, Recorder, WithholdReason};
+use assurance_core::recordings::{CallMetadata, ExportKind, InputRedactionReason, Recorder};
 use assurance_store as store;
 use assurance_work::{
     CallError, CallOutcome, CommitAdditions, EgressResponseCache, TimeLimit, UnitOfWork,
@@ -352,7 +352,7 @@ impl JobStep<'_> {
             writes: true,
             in_job: true,
             locked,
-            access_pattern: Some(area.scope.access_patterns.of(&run.kind)),
+            transaction_profile: Some(area.scope.transaction_profiles.of(&run.kind)),
             ..UnitOfWorkSpec::of(&area.scope, run.call.clone())
         };
         UnitOfWork::new(deps.store.clone(), Arc::clone(&deps.keys), spec)
@@ -373,10 +373,10 @@ impl JobStep<'_> {
             operation: run.kind.clone(),
             checked: false,
         };
-        Some(
-            recordings
-                .begin(about, area.scope.can_obtain_secrets.then_some(WithholdReason::SecretInJob)),
-        )
+        Some(recordings.begin(
+            about,
+            area.scope.can_obtain_secrets.then_some(InputRedactionReason::SecretInJob),
+        ))
     }
 
     fn circumstances(&self) -> VerdictInput {

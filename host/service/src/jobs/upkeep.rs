@@ -210,7 +210,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::jobs::{AreaLookup, WorkerDeps};
+    use crate::jobs::{AreaLookupFns, WorkerDeps};
     use assurance_core::config;
     use assurance_core::domain::id::{UserId, WorkspaceId};
     use assurance_core::domain::time::Clock;
@@ -230,7 +230,7 @@ mod tests {
                 store: store.clone(),
                 keys: Arc::new(Keys::new([7; 32])),
                 clock,
-                areas: AreaLookup { names: Arc::new(Vec::new), find: Arc::new(|_, _| None) },
+                areas: AreaLookupFns { names: Arc::new(Vec::new), find: Arc::new(|_, _| None) },
                 settings: config::JobsConfig::default(),
                 recordings: Recordings::open(config::RecordingsConfig::default(), PathBuf::new())
                     .unwrap(),

@@ -27,7 +27,7 @@ const MAX_SHOWN_CHARS: usize = 200;
 
 /// Collected results of comparing a shadow version's responses with the live version's.
 #[derive(Debug)]
-pub struct ShadowComparison {
+pub struct ShadowComparisonCollector {
     kept: Mutex<ComparisonTotals>,
     running: AtomicU32,
     /// Key of the digests that stand for values in examples. Without it, a digest of a value with
@@ -35,7 +35,7 @@ pub struct ShadowComparison {
     key: [u8; 16],
 }
 
-impl Default for ShadowComparison {
+impl Default for ShadowComparisonCollector {
     fn default() -> Self {
         Self { kept: Mutex::default(), running: AtomicU32::new(0), key: rand::random() }
     }
@@ -102,7 +102,7 @@ pub struct DifferenceExample {
 /// Permission to execute one copy of a request on the shadow version. Dropping it makes room for
 /// another copy.
 #[derive(Debug)]
-pub struct ShadowPermit(Arc<ShadowComparison>);
+pub struct ShadowPermit(Arc<ShadowComparisonCollector>);
 
 impl Drop for ShadowPermit {
     fn drop(&mut self) {
@@ -110,7 +110,7 @@ impl Drop for ShadowPermit {
     }
 }
 
-impl ShadowComparison {
+impl ShadowComparisonCollector {
     /// Returns the permit to execute a copy of a request, or counts a dropped copy if `most` copies
     /// are running.
     pub fn begin(self: &Arc<Self>, most: u32) -> Option<ShadowPermit> {
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn differences_are_counted_by_place_and_values_stay_hidden() {
-        let compared = ShadowComparison::default();
+        let compared = ShadowComparisonCollector::default();
         let live = json!({"status": "200", "body": {"items": [{"a/b": "secret"}, {"a/b": 2}]}});
         let mut other = live.clone();
         other["body"]["items"][0]["a/b"] = json!("hidden");
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_same_change_of_many_documents_is_one_difference() {
-        let compared = ShadowComparison::default();
+        let compared = ShadowComparisonCollector::default();
         for id in ["x", "y"] {
             let left = |state: &str| json!({"effects": {"documents": {"a.notes": {id: state}}}});
             compared.compare(&request(true, true), &left("open"), &left("closed"));
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn what_may_have_changed_meanwhile_is_not_held_against_the_candidate() {
-        let compared = ShadowComparison::default();
+        let compared = ShadowComparisonCollector::default();
         compared.compare(&request(false, false), &json!({"body": 1}), &json!({"body": 2}));
         let (counts, told) = compared.report();
         assert_eq!((counts.different, counts.uncertain, told.len()), (0, 1, 0));
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn copies_beyond_the_bound_are_dropped() {
-        let compared = Arc::new(ShadowComparison::default());
+        let compared = Arc::new(ShadowComparisonCollector::default());
         let first = compared.begin(1);
         assert!(first.is_some() && compared.begin(1).is_none());
         drop(first);

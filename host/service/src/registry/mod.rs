@@ -19,8 +19,8 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
 pub use compared::{
-    ComparedRequest, DifferenceExample, ResponseDifference, ShadowComparison, ShadowCounts,
-    ShadowPermit, differences,
+    ComparedRequest, DifferenceExample, ResponseDifference, ShadowComparisonCollector,
+    ShadowCounts, ShadowPermit, differences,
 };
 pub use dependents::LostDependency;
 pub use snapshot::{AreaVersion, RouteLookupResult, RouteMatch, Snapshot};
@@ -100,13 +100,13 @@ pub struct LiveVersionChange {
 /// State that one area shall have in the next snapshot of the registry.
 #[derive(Clone, Copy, Debug)]
 pub enum AreaTargetState<'a> {
-    /// This version is live; a running trial of the area ends.
+    /// This version shall be live; a running trial of the area ends.
     Live(&'a Arc<AreaVersion>),
-    /// The area is removed.
+    /// The area shall be absent from the registry.
     Removed,
-    /// This version is on trial next to the live one.
+    /// This version shall be on trial next to the live one.
     Trial(&'a Trial, &'a Arc<AreaVersion>),
-    /// The trial ends; the live version stays.
+    /// The area shall have no version on trial; its live version stays.
     NoTrial,
 }
 
@@ -209,7 +209,7 @@ impl Registry {
     /// the name of the area that changes.
     fn assemble(
         &self,
-        (mut areas, mut trials): NextVersions,
+        (mut areas, mut trials): NextVersionsByArea,
         changed: &str,
     ) -> Result<Arc<Snapshot>, RegistryError> {
         let manifests: Vec<Arc<Manifest>> =
@@ -260,7 +260,8 @@ impl Registry {
 }
 
 /// Live versions and versions on trial of the next snapshot, by area.
-type NextVersions = (BTreeMap<String, Arc<AreaVersion>>, BTreeMap<String, Arc<VersionOnTrial>>);
+type NextVersionsByArea =
+    (BTreeMap<String, Arc<AreaVersion>>, BTreeMap<String, Arc<VersionOnTrial>>);
 
 /// Manifests and events of the live areas in the next snapshot, which determine each version's
 /// routes and scope.
@@ -276,10 +277,10 @@ struct NextLiveAreas<'a> {
 
 /// Returns the versions of the next snapshot: those of the snapshot `base`, with the target state
 /// of one area.
-fn next_versions(base: &Snapshot, area: &str, target: AreaTargetState<'_>) -> NextVersions {
+fn next_versions(base: &Snapshot, area: &str, target: AreaTargetState<'_>) -> NextVersionsByArea {
     let live = base.areas().map(|area| (area.manifest.name.clone(), Arc::clone(area)));
     let trials = base.trials().map(|one| (one.trial.area.clone(), Arc::clone(one)));
-    let (mut live, mut trials): NextVersions = (live.collect(), trials.collect());
+    let (mut live, mut trials): NextVersionsByArea = (live.collect(), trials.collect());
     // A trial compares a version with the live one, so it ends when the live version changes.
     trials.remove(area);
     match target {

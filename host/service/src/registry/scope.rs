@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use assurance_core::access::StorageAccessPatterns;
-use assurance_core::domain::job::{EVENT_KIND, Lane, MERGED_EVENTS_KIND, RequestedEventsField};
+use assurance_core::access::JobTransactionProfiles;
+use assurance_core::domain::job::{
+    EVENT_KIND, Lane, MERGED_EVENTS_KIND, RequestedEventsDocumentField,
+};
 use assurance_core::domain::manifest::{
     CollectionSpec, JobSpec, LinkHolder, Manifest, Route, WorkspaceSource,
 };
@@ -40,7 +42,7 @@ pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: UnitOfWorkLimi
             .collect(),
         jobs: manifest.jobs.iter().map(|job| (job.name.clone(), job.clone())).collect(),
         limits,
-        access_patterns: StorageAccessPatterns::default(),
+        transaction_profiles: JobTransactionProfiles::default(),
         can_obtain_secrets: manifest.can_obtain_secrets(),
     }
 }
@@ -104,14 +106,14 @@ fn subscribers(event: &str, live: &[&Manifest]) -> Vec<EventSubscriber> {
 /// Returns the field that lists the events that a workspace requests of a subscribing area. Returns
 /// `None` if there is none, or if the area subscribes to the event by its name, so that it receives
 /// the event in any case.
-fn requests(event: &str, area: &Manifest) -> Option<RequestedEventsField> {
+fn requests(event: &str, area: &Manifest) -> Option<RequestedEventsDocumentField> {
     if names(area, event) {
         return None;
     }
     area.collections.iter().find_map(|collection| {
         let member = collection.requests_events()?.to_owned();
         let collection = format!("{}.{}", area.name, collection.name);
-        Some(RequestedEventsField { collection, member })
+        Some(RequestedEventsDocumentField { collection, member })
     })
 }
 

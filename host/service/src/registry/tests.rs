@@ -8,7 +8,9 @@ use super::*;
 use crate::testing;
 use assurance_contract::OperationGroup;
 use assurance_contract::fixtures::{creating, manifest, route};
-use assurance_core::domain::job::{EVENT_KIND, Lane, MERGED_EVENTS_KIND, RequestedEventsField};
+use assurance_core::domain::job::{
+    EVENT_KIND, Lane, MERGED_EVENTS_KIND, RequestedEventsDocumentField,
+};
 use assurance_core::domain::manifest::{
     BodyKind, CollectionSpec, FieldKind, FieldSpec, IndexSpec, JobSpec, LinkHolder, Method,
     ParameterKind, ParameterPlace, ParameterSpec, Route, SignedLinkSpec, WorkspaceSource,
@@ -354,7 +356,8 @@ fn a_subscription_to_all_events_is_restricted_by_a_collection() {
         let snapshot = registry.snapshot();
         snapshot.area("notes").unwrap().scope.events["notes.created"][0].requests.clone()
     };
-    let items = RequestedEventsField { collection: "hooks.items".into(), member: "events".into() };
+    let items =
+        RequestedEventsDocumentField { collection: "hooks.items".into(), member: "events".into() };
     assert_eq!(requests("*"), Some(items));
     assert_eq!(requests("notes.created"), None);
 }

@@ -13,7 +13,7 @@ use sketches_ddsketch::DDSketch;
 use tokio::sync::Notify;
 
 use super::AreaVersion;
-use super::compared::ShadowComparison;
+use super::compared::ShadowComparisonCollector;
 use assurance_contract::CompiledRoute;
 use assurance_core::domain::trial::Trial;
 
@@ -45,7 +45,7 @@ pub struct TrialStats {
     /// Counters of the calls of the version on trial.
     pub candidate: TrialSideCounters,
     /// Differences between the responses of a shadow version and the live version.
-    pub compared: Arc<ShadowComparison>,
+    pub compared: Arc<ShadowComparisonCollector>,
     failure: Notify,
 }
 

@@ -18,7 +18,7 @@ use super::connection::{Connection, DriverConnection};
 use super::error::Error;
 use super::idempotency::StoredReply;
 use assurance_core::domain::id::WorkspaceId;
-use assurance_core::domain::job::{EventDeliveryPerDocument, JobRunEnd, NewJob};
+use assurance_core::domain::job::{EventDeliveryJobTemplate, JobRunEnd, NewJob};
 use assurance_core::domain::sealed::StoredSecret;
 use assurance_core::domain::time::Timestamp;
 
@@ -45,7 +45,7 @@ pub struct Effects {
     /// Jobs to add to the queue.
     pub jobs: Vec<NewJob>,
     /// Jobs that deliver an event if a document of the workspace requests it.
-    pub deliveries: Vec<EventDeliveryPerDocument>,
+    pub deliveries: Vec<EventDeliveryJobTemplate>,
     /// Encrypted secrets to store, by name; `None` deletes the secret.
     pub secrets: Vec<(String, Option<StoredSecret>)>,
     /// Blobs to store, by name; `None` deletes the blob.
@@ -189,7 +189,7 @@ impl Effects {
 
 /// How the effects of a call are committed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CommitMode {
+pub enum AutocommitOrTransaction {
     /// The statement that writes the effects is a transaction by itself,
     /// committed when it ends.
     Autocommit,
@@ -218,14 +218,14 @@ pub enum CommitMode {
 pub async fn apply(
     connection: &mut Connection,
     mut effects: Effects,
-    within: CommitMode,
+    within: AutocommitOrTransaction,
 ) -> Result<u64, Error> {
     if effects.is_empty() {
         return Ok(0);
     }
     let unchecked = match within {
-        CommitMode::Autocommit => Vec::new(),
-        CommitMode::Transaction { .. } => std::mem::take(&mut effects.deliveries),
+        AutocommitOrTransaction::Autocommit => Vec::new(),
+        AutocommitOrTransaction::Transaction { .. } => std::mem::take(&mut effects.deliveries),
     };
     let enqueued = unchecked.len() as u64;
     effects.jobs.extend(unchecked.into_iter().map(|delivery| delivery.job));

@@ -15,7 +15,7 @@ use super::super::connection::Connection;
 use super::super::error::Error;
 use super::super::sql::{Sql, SqlParameter, each_row};
 use super::super::{gates::gate_key, idempotency::StoredReply, jobs::push_end};
-use super::{CollectionEffects, CommitMode, DocumentDelete, Effects, ReadDocument};
+use super::{AutocommitOrTransaction, CollectionEffects, DocumentDelete, Effects, ReadDocument};
 use assurance_core::domain::job::{JobRunEnd, NewJob};
 
 /// Writes all effects of a call by one statement. Returns the number of
@@ -23,7 +23,7 @@ use assurance_core::domain::job::{JobRunEnd, NewJob};
 pub(super) async fn apply(
     connection: &mut Connection,
     effects: Effects,
-    within: CommitMode,
+    within: AutocommitOrTransaction,
 ) -> Result<u64, Error> {
     let mut enqueued = 0;
     // Reads to the end: the commit may fail after the row.
@@ -35,7 +35,7 @@ pub(super) async fn apply(
     Ok(enqueued)
 }
 
-fn statement(effects: Effects, within: CommitMode) -> Sql {
+fn statement(effects: Effects, within: AutocommitOrTransaction) -> Sql {
     let sql = Sql::new(Backend::Postgres, "WITH ");
     let mut ctes = CteBuilder { sql, checks: Vec::new(), requested: Vec::new() };
     ctes.transaction(within);
@@ -61,7 +61,7 @@ fn statement(effects: Effects, within: CommitMode) -> Sql {
 const AS_GIVEN: &str = "u.id, u.payload, u.resource_id";
 /// SQL expressions of id, payload and resource for the job of one document that
 /// requests an event; see
-/// [`EventDeliveryPerDocument`](assurance_core::domain::job::EventDeliveryPerDocument).
+/// [`EventDeliveryJobTemplate`](assurance_core::domain::job::EventDeliveryJobTemplate).
 const FOR_EACH_DOCUMENT: &str = "(left(u.id::text, 30) || lpad(to_hex(row_number() OVER \
      (PARTITION BY u.id ORDER BY d.id) - 1), 6, '0'))::uuid, left(u.payload, -1) || \
      ',\"requested_by\":' || to_json(d.id)::text || '}', \
@@ -79,8 +79,8 @@ impl CteBuilder {
     /// outside any, as `within` requires. A single statement inside a
     /// transaction that was left open would be reported as committed and rolled
     /// back later.
-    fn transaction(&mut self, within: CommitMode) {
-        let wanted = u8::from(within != CommitMode::Autocommit);
+    fn transaction(&mut self, within: AutocommitOrTransaction) {
+        let wanted = u8::from(within != AutocommitOrTransaction::Autocommit);
         self.checks.push(format!(
             "must_match((coalesce(current_setting('assurance.transaction', true), '') = 'open')\
              ::int::bigint, {wanted}, 'AS002')"
@@ -91,9 +91,9 @@ impl CteBuilder {
     /// to this call. All other CTEs select from it, and so run after it. The
     /// test does not wait, because the statement already holds locks on its
     /// tables.
-    fn gate(&mut self, effects: &Effects, within: CommitMode) {
+    fn gate(&mut self, effects: &Effects, within: AutocommitOrTransaction) {
         self.sql.push("gate AS MATERIALIZED (SELECT ");
-        if within == (CommitMode::Transaction { gated: true }) {
+        if within == (AutocommitOrTransaction::Transaction { gated: true }) {
             self.sql.push("1");
         } else {
             self.sql.push("pg_try_advisory_xact_lock_shared(");

@@ -15,7 +15,7 @@ use super::{
     CollectionEffects, DocumentDelete, DocumentInsert, DocumentUpdate, Effects, ReadBlob,
     ReadDocument,
 };
-use assurance_core::domain::job::{EventDeliveryPerDocument, RequestedEventsField};
+use assurance_core::domain::job::{EventDeliveryJobTemplate, RequestedEventsDocumentField};
 use assurance_core::domain::sealed::StoredSecret;
 
 /// Maximum number of rows in one statement. Each number of rows has its own
@@ -246,8 +246,8 @@ impl Script {
     /// Adds the statement that enqueues a delivery of an event for each document
     /// that requests it. Most documents do not contain its name; a backslash
     /// may stand for a part of it.
-    fn deliver(&mut self, delivery: &EventDeliveryPerDocument, effects: &Effects) {
-        let (job, RequestedEventsField { collection, member }) =
+    fn deliver(&mut self, delivery: &EventDeliveryJobTemplate, effects: &Effects) {
+        let (job, RequestedEventsDocumentField { collection, member }) =
             (&delivery.job, &delivery.requests);
         let sql = self.begin(
             "INSERT INTO jobs (workspace_id, id, payload, resource_id, area, kind, lane, \

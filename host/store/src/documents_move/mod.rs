@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// their collections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MoveProgress {
-    /// Number of documents that are copied.
+    /// Number of documents that were copied so far.
     pub copied: u64,
     /// Number of documents in the old table, estimated by the database.
     pub total: u64,

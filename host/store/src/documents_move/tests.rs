@@ -9,7 +9,7 @@ use sqlx::migrate::MigrateDatabase as _;
 use sqlx::{Connection as _, PgConnection, Sqlite, SqliteConnection};
 
 use super::super::apply::{
-    CommitMode, DocumentDelete, DocumentInsert, DocumentUpdate, Effects, apply,
+    AutocommitOrTransaction, DocumentDelete, DocumentInsert, DocumentUpdate, Effects, apply,
 };
 use super::super::connection::Connection;
 use super::super::documents::{CollectionKey, get};
@@ -159,7 +159,7 @@ async fn change(store: Store, model: Model, step: u32, stop: Arc<Mutex<bool>>) {
                 }
             };
             let mut writer = store.writer().await.unwrap();
-            match apply(&mut writer, effects, CommitMode::Autocommit).await {
+            match apply(&mut writer, effects, AutocommitOrTransaction::Autocommit).await {
                 Ok(_) => {
                     let mut model = model.lock();
                     match after {

@@ -3,7 +3,7 @@
 use super::super::connection::{Connection, on, scalar};
 use super::super::error::Error;
 use assurance_core::domain::id::{JobId, WorkspaceId};
-use assurance_core::domain::queue::{JobAction, MemberJobChange};
+use assurance_core::domain::queue::{MemberJobAction, PendingMemberJobAction};
 use assurance_core::domain::time::Timestamp;
 
 /// Retries or cancels a job, as a member requested. Returns [`Error::RunAgain`]
@@ -12,14 +12,14 @@ use assurance_core::domain::time::Timestamp;
 pub async fn change(
     connection: &mut Connection,
     workspace: WorkspaceId,
-    change: &MemberJobChange,
+    change: &PendingMemberJobAction,
     now: Timestamp,
 ) -> Result<(), Error> {
     let changed = on!(connection, c => {
         let query = sqlx::query(change_sql(&change.how)).bind(workspace.0).bind(change.job.0);
         let query = match &change.how {
-            JobAction::Retry => query.bind(now.0),
-            JobAction::Cancel(reason) => query.bind(now.0).bind(reason),
+            MemberJobAction::Retry => query.bind(now.0),
+            MemberJobAction::Cancel(reason) => query.bind(now.0).bind(reason),
         };
         query.execute(&mut *c).await.map_err(lost_race)?.rows_affected()
     });
@@ -28,16 +28,16 @@ pub async fn change(
 
 /// Returns the statement that retries or cancels a job. Parameters: `$1`
 /// workspace, `$2` job, `$3` now, `$4` the reason of a cancellation.
-fn change_sql(how: &JobAction) -> &'static str {
+fn change_sql(how: &MemberJobAction) -> &'static str {
     match how {
         // Keeps the checkpoint, so that the job continues after its last
         // finished step.
-        JobAction::Retry => {
+        MemberJobAction::Retry => {
             "UPDATE jobs SET status = 'queued', attempts = 0, available_at = $3, updated_at = $3 \
              WHERE workspace_id = $1 AND id = $2 AND status IN ('failed', 'dead')"
         }
         // Removes the lease, so that a running attempt cannot commit.
-        JobAction::Cancel(_) => {
+        MemberJobAction::Cancel(_) => {
             "UPDATE jobs SET status = 'failed', lease_id = NULL, worker_id = NULL, \
              last_error = $4, updated_at = $3 WHERE workspace_id = $1 AND id = $2 \
              AND status IN ('queued', 'running', 'retrying')"

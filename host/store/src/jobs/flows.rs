@@ -42,7 +42,7 @@ pub struct PendingJob {
 /// Progress of a walk through all flows (pairs of workspace and resource) of a
 /// lane. Workspaces with many flows take several walks, a part in each.
 #[derive(Debug, Default)]
-pub struct FlowWalk {
+pub struct FlowWalkProgress {
     /// Position after the last page that was read; `None` if the next page
     /// begins with the first flow.
     position: Option<WalkPosition>,
@@ -67,7 +67,7 @@ struct WalkPosition {
 /// flow in the page, and the start time of a due job, if there is one.
 type FlowRow = (Uuid, Uuid, i64, Option<i64>);
 
-impl FlowWalk {
+impl FlowWalkProgress {
     /// Returns whether the next page of the walk begins with the first flow,
     /// and no flows were left out before.
     #[must_use]
@@ -164,7 +164,7 @@ pub async fn walk(
     connection: &mut Connection,
     lane: Lane,
     areas: &[String],
-    walk: &mut FlowWalk,
+    walk: &mut FlowWalkProgress,
     now: Timestamp,
 ) -> Result<Vec<PendingJob>, Error> {
     let sql = match connection.raw() {

@@ -24,7 +24,7 @@ use assurance_core::domain::time::Timestamp;
 
 pub use change::{change, is_superseded};
 pub use claim::{ClaimRequest, absorb, claim, next_due};
-pub use flows::{FlowWalk, OLDEST, PendingJob, oldest, walk};
+pub use flows::{FlowWalkProgress, OLDEST, PendingJob, oldest, walk};
 pub use leases::{forget_worker, heartbeat, lease_clock, recover, release};
 pub use view::{
     LaneDepth, depths, failed, find, loads, overview, page, progress_of, refresh_statistics,

@@ -11,10 +11,10 @@ use super::super::error::{Error, parsed};
 use super::super::sql::from_row;
 use super::super::{Backend, Store};
 use super::count;
-use assurance_core::domain::document::{Condition, FieldTest, FieldValue};
+use assurance_core::domain::document::{FieldTest, FieldValue, QueryCondition};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobProgress, JobStatus, Lane};
-use assurance_core::domain::queue::{JobFilter, LaneLoad, QueuedJob};
+use assurance_core::domain::queue::{JobFilter, QueuedJob, WorkspaceLaneLoad};
 use assurance_core::domain::time::Timestamp;
 
 /// Number of waiting and running jobs in one lane, over all workspaces.
@@ -95,16 +95,16 @@ pub async fn loads(
     connection: &mut Connection,
     workspace: WorkspaceId,
     now: Timestamp,
-) -> Result<BTreeMap<Lane, LaneLoad>, Error> {
+) -> Result<BTreeMap<Lane, WorkspaceLaneLoad>, Error> {
     let sql = "SELECT lane, count(CASE WHEN status = 'running' THEN 1 END), \
                count(CASE WHEN status = 'queued' AND available_at <= $2 THEN 1 END) \
                FROM jobs WHERE workspace_id = $1 GROUP BY lane";
     let rows: Vec<(String, i64, i64)> = fetch_all!(connection, sql, workspace.0, now.0);
-    let mut loads: BTreeMap<Lane, LaneLoad> =
-        Lane::ALL.into_iter().map(|lane| (lane, LaneLoad::default())).collect();
+    let mut loads: BTreeMap<Lane, WorkspaceLaneLoad> =
+        Lane::ALL.into_iter().map(|lane| (lane, WorkspaceLaneLoad::default())).collect();
     for (lane, active, queued) in rows {
         let number = |count: i64| u64::try_from(count).unwrap_or_default();
-        let load = LaneLoad { active: number(active), queued: number(queued) };
+        let load = WorkspaceLaneLoad { active: number(active), queued: number(queued) };
         loads.insert(parsed("jobs.lane", &lane)?, load);
     }
     Ok(loads)
@@ -196,7 +196,7 @@ fn progress(done: i64, total: i64) -> JobProgress {
 
 /// Converts a filter of jobs into conditions, so that a page cursor is valid
 /// only with this filter.
-fn conditions(filter: &JobFilter) -> Vec<Condition> {
+fn conditions(filter: &JobFilter) -> Vec<QueryCondition> {
     let said = [
         ("lane", filter.lane.map(|lane| lane.as_str().to_owned())),
         ("kind", filter.kind.clone()),
@@ -205,7 +205,7 @@ fn conditions(filter: &JobFilter) -> Vec<Condition> {
     ];
     let condition = |(field, value): (&str, Option<String>)| {
         let test = FieldTest::Equals(FieldValue::Text(value?));
-        Some(Condition { fields: vec![field.to_owned()], test })
+        Some(QueryCondition { fields: vec![field.to_owned()], test })
     };
     said.into_iter().filter_map(condition).collect()
 }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use super::super::apply::Effects;
-use super::super::collections::AreaVersionStatus;
+use super::super::collections::LiveOrCandidate;
 use super::super::connection::DriverConnection;
 use super::super::error::Error;
 use super::super::scope::{AccessibleCollection, SubstringIndexSpec};
@@ -18,7 +18,7 @@ use assurance_core::domain::id::WorkspaceId;
 /// Pairs of key and text for the substring search, taken from the documents
 /// that a call is about to write, in the form of one insert.
 #[derive(Debug)]
-pub struct SearchPairInsert {
+pub struct SearchPairsToInsert {
     workspace: WorkspaceId,
     collections: Vec<String>,
     fields: Vec<String>,
@@ -26,7 +26,7 @@ pub struct SearchPairInsert {
     texts: Vec<String>,
 }
 
-impl SearchPairInsert {
+impl SearchPairsToInsert {
     /// Collects the pairs of key and text from the documents that `effects`
     /// writes. There are none on SQLite, which does not use them.
     pub fn of<'a>(
@@ -107,7 +107,7 @@ pub(crate) async fn ensure(
     c: &mut PgConnection,
     folding: &str,
     scopes: &[AccessibleCollection],
-    version: AreaVersionStatus,
+    version: LiveOrCandidate,
 ) -> Result<(), Error> {
     for scope in scopes {
         let complete = complete(c, scope).await?;
@@ -129,7 +129,7 @@ pub(crate) async fn ensure(
             );
             sqlx::raw_sql(AssertSqlSafe(fill)).execute(&mut *c).await?;
         }
-        if version == AreaVersionStatus::Live {
+        if version == LiveOrCandidate::Live {
             record_complete(c, scope).await?;
         }
     }
@@ -141,14 +141,14 @@ pub(crate) async fn ensure(
 pub(crate) async fn is_complete(
     c: &mut PgConnection,
     scopes: &[AccessibleCollection],
-    version: AreaVersionStatus,
+    version: LiveOrCandidate,
 ) -> Result<bool, Error> {
     for scope in scopes {
         let complete = complete(c, scope).await?;
         let declared: BTreeSet<_> = declared(scope).collect();
         let done = match version {
-            AreaVersionStatus::Live => complete == declared,
-            AreaVersionStatus::Candidate => complete.is_superset(&declared),
+            LiveOrCandidate::Live => complete == declared,
+            LiveOrCandidate::Candidate => complete.is_superset(&declared),
         };
         if !done {
             return Ok(false);

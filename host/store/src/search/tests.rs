@@ -6,9 +6,9 @@ use super::super::connection::DriverConnection;
 use super::super::scope::AccessibleCollection;
 use super::*;
 use crate::Store;
-use crate::collections::{AreaVersionStatus, ensure, ensure_for};
+use crate::collections::{LiveOrCandidate, ensure, ensure_for};
 use crate::testing::{TestStore, execute, explained, fresh, texts};
-use assurance_core::domain::document::{Condition, PageStart as First, SortField};
+use assurance_core::domain::document::{PageStart as First, QueryCondition, SortField};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::FieldKind;
 
@@ -28,7 +28,7 @@ fn scope() -> AccessibleCollection {
 fn query(part: &str) -> Query {
     Query {
         collection: "a.b".into(),
-        conditions: vec![Condition {
+        conditions: vec![QueryCondition {
             fields: vec!["name".into()],
             test: FieldTest::Contains(part.into()),
         }],
@@ -217,14 +217,14 @@ async fn pairs_that_the_live_version_did_not_write_are_created_when_another_goes
     let unsearched = [AccessibleCollection { searched: vec![], ..scope() }];
     ensure(store, &unsearched).await.unwrap();
     put(store, "a").await;
-    ensure_for(store, &searched, AreaVersionStatus::Candidate).await.unwrap();
+    ensure_for(store, &searched, LiveOrCandidate::Candidate).await.unwrap();
     assert_eq!(pairs(store).await, ["a"]);
     put(store, "b").await;
     ensure(store, &searched).await.unwrap();
     assert_eq!(pairs(store).await, ["a", "b"]);
     // Without another live version in between, this runs once.
     put(store, "c").await;
-    ensure_for(store, &unsearched, AreaVersionStatus::Candidate).await.unwrap();
+    ensure_for(store, &unsearched, LiveOrCandidate::Candidate).await.unwrap();
     ensure(store, &searched).await.unwrap();
     assert_eq!(pairs(store).await, ["a", "b"]);
     ensure(store, &unsearched).await.unwrap();

@@ -250,7 +250,7 @@ on_both! {
         let area = Area::installed(store).await;
         let equals = |bytes: usize| {
             let fields = vec!["name".to_owned(), "email".to_owned()];
-            vec![Condition { fields, test: FieldTest::Equals(text(&"x".repeat(bytes))) }]
+            vec![QueryCondition { fields, test: FieldTest::Equals(text(&"x".repeat(bytes))) }]
         };
         let (fits, large) = (equals(1 << 20), equals((1 << 20) + 1));
         let mut unit = area.unit();

@@ -20,13 +20,13 @@ use super::{
     AccessibleCollection, AreaPolicy, CommitAdditions, EventSubscriber, HostCallError, StoredReply,
     UnitOfWork, UnitOfWorkSpec,
 };
-use assurance_core::access::StorageAccessPattern;
+use assurance_core::access::TransactionProfile;
 use assurance_core::domain::area::{CallContext, CallOrigin};
 use assurance_core::domain::document::{
-    Condition, Document, DocumentWrite, FieldTest, FieldValue, PageStart, Query, SortField,
+    Document, DocumentWrite, FieldTest, FieldValue, PageStart, Query, QueryCondition, SortField,
 };
 use assurance_core::domain::id::{UserId, WorkspaceId};
-use assurance_core::domain::job::{Lane, RequestedEventsField};
+use assurance_core::domain::job::{Lane, RequestedEventsDocumentField};
 use assurance_core::domain::manifest::{FieldKind, IndexSpec, JobSpec};
 use assurance_core::domain::time::Timestamp;
 use assurance_core::secrets::Keys;
@@ -127,7 +127,7 @@ impl Area {
     /// Restricts the deliveries of events to those that documents request.
     pub(super) fn request_events(&mut self, collection: &str, member: &str) {
         let requests =
-            RequestedEventsField { collection: collection.into(), member: member.into() };
+            RequestedEventsDocumentField { collection: collection.into(), member: member.into() };
         let subscribers = Arc::make_mut(&mut self.scope).events.values_mut().flatten();
         subscribers.for_each(|subscriber| subscriber.requests = Some(requests.clone()));
     }
@@ -153,7 +153,7 @@ impl Area {
         self.unit().get("items", id).await.unwrap()
     }
 
-    pub(super) async fn ids(&self, conditions: Vec<Condition>) -> Vec<String> {
+    pub(super) async fn ids(&self, conditions: Vec<QueryCondition>) -> Vec<String> {
         let query = Query { conditions, ..by(&[]) };
         let page = self.unit().query(&query).await.unwrap();
         page.documents.into_iter().map(|document| document.id).collect()
@@ -225,8 +225,8 @@ pub(super) fn delete(id: &str) -> DocumentWrite {
     DocumentWrite::Delete { id: id.into(), expected: None }
 }
 
-pub(super) fn is(field: &str, test: FieldTest) -> Condition {
-    Condition { fields: vec![field.into()], test }
+pub(super) fn is(field: &str, test: FieldTest) -> QueryCondition {
+    QueryCondition { fields: vec![field.into()], test }
 }
 
 /// Returns a query of `items` in an order; `-field` is descending.
@@ -261,6 +261,6 @@ pub(super) fn refused<T: std::fmt::Debug, E: std::error::Error>(
     }
 }
 
-pub(super) fn route() -> Option<Arc<StorageAccessPattern>> {
+pub(super) fn route() -> Option<Arc<TransactionProfile>> {
     Some(Arc::default())
 }

@@ -64,7 +64,7 @@ fn test_of(values: BoxedStrategy<FieldValue>) -> impl Strategy<Value = FieldTest
     ]
 }
 
-fn condition() -> impl Strategy<Value = Condition> {
+fn condition() -> impl Strategy<Value = QueryCondition> {
     let text_fields = prop::sample::select(vec![vec!["name"], vec!["name", "email"]]);
     let text_test = prop_oneof![
         test_of(with_nul(texts()).boxed()),
@@ -77,7 +77,7 @@ fn condition() -> impl Strategy<Value = Condition> {
         test_of(integers().boxed()).prop_map(one("rank")),
         test_of(booleans().boxed()).prop_map(one("done")),
     ]
-    .prop_map(|(fields, test)| Condition {
+    .prop_map(|(fields, test)| QueryCondition {
         fields: fields.into_iter().map(str::to_owned).collect(),
         test,
     })
@@ -117,9 +117,9 @@ fn passes(value: &FieldValue, test: &FieldTest) -> bool {
     }
 }
 
-fn matching<'r>(rows: &'r [Row], conditions: &[Condition]) -> Vec<&'r Row> {
+fn matching<'r>(rows: &'r [Row], conditions: &[QueryCondition]) -> Vec<&'r Row> {
     let field = |row: &Row, name: &String| row.1.get(&**name).cloned().unwrap_or(FieldValue::Null);
-    let holds = |row: &Row, condition: &Condition| {
+    let holds = |row: &Row, condition: &QueryCondition| {
         condition.fields.iter().any(|name| passes(&field(row, name), &condition.test))
     };
     rows.iter().filter(|row| conditions.iter().all(|condition| holds(row, condition))).collect()
@@ -141,7 +141,7 @@ fn sorted(mut rows: Vec<&Row>, order: &[SortField]) -> Vec<String> {
 async fn compare(
     area: &Area,
     rows: Vec<Row>,
-    conditions: Vec<Condition>,
+    conditions: Vec<QueryCondition>,
     order: &[&str],
     limit: u32,
 ) {
@@ -190,7 +190,7 @@ fn needle() -> impl Strategy<Value = String> {
 }
 
 /// Rows, conditions with an order, and a page's limit.
-type Case = (Vec<Row>, (Vec<Condition>, Vec<&'static str>), u32);
+type Case = (Vec<Row>, (Vec<QueryCondition>, Vec<&'static str>), u32);
 
 /// Compares many queries, each in a workspace of its own.
 async fn compare_many(store: &Store, cases: u32, strategy: impl Strategy<Value = Case>) {
@@ -208,7 +208,7 @@ async fn compare_many(store: &Store, cases: u32, strategy: impl Strategy<Value =
 }
 
 /// Generates queries that the search table answers.
-fn search() -> impl Strategy<Value = (Vec<Condition>, Vec<&'static str>)> {
+fn search() -> impl Strategy<Value = (Vec<QueryCondition>, Vec<&'static str>)> {
     (needle(), prop::collection::vec(condition(), 0..2), order()).prop_map(
         |(part, mut conditions, mut order)| {
             conditions.push(is("name", FieldTest::Contains(part)));
@@ -220,7 +220,7 @@ fn search() -> impl Strategy<Value = (Vec<Condition>, Vec<&'static str>)> {
 
 /// Generates lists of values that an index finds: for its first field, for the
 /// order's field, or for both.
-fn list() -> impl Strategy<Value = (Vec<Condition>, Vec<&'static str>)> {
+fn list() -> impl Strategy<Value = (Vec<QueryCondition>, Vec<&'static str>)> {
     let names = prop::option::of(prop::collection::vec(with_nul(texts()), 0..5));
     let done = prop_oneof![
         booleans().prop_map(FieldTest::Equals),

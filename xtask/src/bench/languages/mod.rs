@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
-use xtask::languages::GuestLanguage;
+use xtask::languages::NonRustLanguage;
 
 use self::report::{LanguageResults, Report};
 use super::load::{self, LoadRequest, LoadResults, LoadSettings};
@@ -19,7 +19,7 @@ use super::operators::OperatorsClient;
 use super::report::{Latency, medians};
 use super::server::Server;
 use super::versions::numbered;
-use super::{Options, Programs, alone, machine};
+use super::{BuiltPrograms, Options, alone, machine};
 use crate::workspace::Workspace;
 
 const AREA: &str = "/areas/announcements";
@@ -48,7 +48,7 @@ struct LanguageArea {
 /// Builds and measures the area in each language, prints the results and writes them to a file.
 pub(crate) fn run(
     workspace: &Workspace,
-    programs: &Programs,
+    programs: &BuiltPrograms,
     options: &Options,
 ) -> anyhow::Result<()> {
     let (candidates, not_measured) = candidates(workspace, programs)?;
@@ -87,13 +87,13 @@ pub(crate) fn run(
 /// other languages the reason why the tools are missing.
 fn candidates(
     workspace: &Workspace,
-    programs: &Programs,
+    programs: &BuiltPrograms,
 ) -> anyhow::Result<(Vec<LanguageArea>, BTreeMap<String, String>)> {
     let rust = programs.areas.join("fixtures/announcements.wasm");
     let rust = fs::read(&rust).with_context(|| format!("cannot read {}", rust.display()))?;
     let mut candidates = vec![LanguageArea { language: "Rust".to_owned(), component: rust }];
     let mut not_measured = BTreeMap::new();
-    for language in GuestLanguage::ALL {
+    for language in NonRustLanguage::ALL {
         eprintln!("a component in {language}");
         match language.tool(&workspace.target) {
             Ok(tool) => {

@@ -13,11 +13,11 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value as Json, json};
 
 use self::lists::DependencyListTimes;
-use self::report::{RebuildTimes, Report, SbomImportTimings, repeated};
+use self::report::{ControlRoomRebuildTimes, Report, SbomImportTimes, repeated};
 use super::operators::OperatorsClient;
 use super::server::Server;
-use super::{Options, Programs, machine, plan};
-use crate::postgres::Postgres;
+use super::{BuiltPrograms, Options, machine, plan};
+use crate::postgres::TemporaryPostgres;
 use crate::workspace::Workspace;
 
 /// Number of components in one generated SBOM.
@@ -30,10 +30,10 @@ const FINDINGS: [usize; 3] = [1_000, 10_000, 100_000];
 /// Imports much data, measures, prints the results and writes them to a file.
 pub(crate) fn run(
     workspace: &Workspace,
-    programs: &Programs,
+    programs: &BuiltPrograms,
     options: &Options,
 ) -> anyhow::Result<()> {
-    let postgres = Postgres::start()?;
+    let postgres = TemporaryPostgres::start()?;
     let mut report = Report { machine: machine()?, ..Report::default() };
     for backend in ["sqlite", "postgres"] {
         let server = Server::start(&plan(programs, "size", backend, &postgres)?)?;
@@ -61,7 +61,7 @@ fn imports(server: &Server, backend: &'static str, report: &mut Report) -> anyho
         let total = audit["facts"]["dependencies"]["total"].as_u64();
         ensure!(total == Some(COMPONENTS as u64), "{total:?} components were imported");
     }
-    report.imports.push(SbomImportTimings { backend, components: COMPONENTS, seconds });
+    report.imports.push(SbomImportTimes { backend, components: COMPONENTS, seconds });
     Ok(())
 }
 
@@ -87,7 +87,12 @@ fn rebuilds(
         }
         let times = repeated(20, || server.post("/control-room/rebuild", None))?;
         let guest_memory_bytes = guest_memory_bytes(server, "control_room")?;
-        report.rebuilds.push(RebuildTimes { backend, findings, times, guest_memory_bytes });
+        report.rebuilds.push(ControlRoomRebuildTimes {
+            backend,
+            findings,
+            times,
+            guest_memory_bytes,
+        });
     }
     Ok(())
 }

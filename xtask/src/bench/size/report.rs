@@ -30,7 +30,7 @@ pub(super) fn repeated(
 
 /// Times of rebuilds of the control room with one number of findings.
 #[derive(Serialize)]
-pub(super) struct RebuildTimes {
+pub(super) struct ControlRoomRebuildTimes {
     pub(super) backend: &'static str,
     pub(super) findings: usize,
     pub(super) times: Latency,
@@ -40,7 +40,7 @@ pub(super) struct RebuildTimes {
 
 /// Times of imports of SBOMs with one number of components.
 #[derive(Serialize)]
-pub(super) struct SbomImportTimings {
+pub(super) struct SbomImportTimes {
     pub(super) backend: &'static str,
     pub(super) components: usize,
     pub(super) seconds: Vec<f64>,
@@ -50,8 +50,8 @@ pub(super) struct SbomImportTimings {
 #[derive(Default, Serialize)]
 pub(super) struct Report {
     pub(super) machine: String,
-    pub(super) imports: Vec<SbomImportTimings>,
-    pub(super) rebuilds: Vec<RebuildTimes>,
+    pub(super) imports: Vec<SbomImportTimes>,
+    pub(super) rebuilds: Vec<ControlRoomRebuildTimes>,
     pub(super) lists: Vec<DependencyListTimes>,
     /// Maximum memory of the host's process by database, including guests, in bytes.
     pub(super) host_memory_bytes: BTreeMap<&'static str, u64>,
@@ -62,18 +62,19 @@ impl Report {
     pub(super) fn print(&self) {
         println!("\nmachine: {}\n", self.machine);
         println!("| what | database | p50 ms | p99 ms | max ms |\n|---|---|---|---|---|");
-        for RebuildTimes { backend, findings, times, .. } in &self.rebuilds {
+        for ControlRoomRebuildTimes { backend, findings, times, .. } in &self.rebuilds {
             println!("| control room of {findings} findings | {backend} | {} |", columns(times));
         }
         for DependencyListTimes { filter, first, far_page, far } in &self.lists {
             println!("| dependencies, filter: {filter}, page 1 | postgres | {} |", columns(first));
             println!("| the same, page {far_page} | postgres | {} |", columns(far));
         }
-        for SbomImportTimings { backend, components, seconds } in &self.imports {
+        for SbomImportTimes { backend, components, seconds } in &self.imports {
             println!("\naudits of {components} components, {backend}: {seconds:.2?} s");
         }
         println!();
-        for RebuildTimes { backend, findings, guest_memory_bytes, .. } in &self.rebuilds {
+        for ControlRoomRebuildTimes { backend, findings, guest_memory_bytes, .. } in &self.rebuilds
+        {
             let mib = guest_memory_bytes.div_ceil(1 << 20);
             println!(
                 "memory of a control-room call at its most, {findings} findings, {backend}: {mib} MiB"

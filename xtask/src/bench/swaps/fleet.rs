@@ -14,8 +14,8 @@ use super::versions::Versions;
 use super::{DEPLOYMENTS, HELLO_PATH, PATIENCE, VERSIONS};
 use crate::bench::report::Latency;
 use crate::bench::server::{Server, ServerParameters};
-use crate::bench::{Programs, alone};
-use crate::postgres::Postgres;
+use crate::bench::{BuiltPrograms, alone};
+use crate::postgres::TemporaryPostgres;
 use crate::process;
 
 const NODES: usize = 3;
@@ -27,13 +27,13 @@ const LOOK: Duration = Duration::from_millis(5);
 pub(super) struct FleetMeasurement {
     pub(super) nodes: usize,
     pub(super) component_bytes: usize,
-    pub(super) fresh: SwapMeasurement,
-    pub(super) cached: SwapMeasurement,
+    pub(super) fresh: FleetSwapTimes,
+    pub(super) cached: FleetSwapTimes,
 }
 
 /// Times of the same deployments, measured in two ways.
 #[derive(Serialize)]
-pub(super) struct SwapMeasurement {
+pub(super) struct FleetSwapTimes {
     /// Time printed by `area deploy --activate`: from its request until the last node reported the
     /// version.
     pub(super) printed: Latency,
@@ -44,8 +44,8 @@ pub(super) struct SwapMeasurement {
 
 /// Starts a fleet, deploys versions to it, and measures the times.
 pub(super) fn deployments(
-    programs: &Programs,
-    postgres: &Postgres,
+    programs: &BuiltPrograms,
+    postgres: &TemporaryPostgres,
 ) -> anyhow::Result<FleetMeasurement> {
     eprintln!("deployments to {NODES} nodes");
     let versions = Versions::read(&programs.areas)?;
@@ -54,15 +54,15 @@ pub(super) fn deployments(
         nodes.deploy(&versions.greeting(number)?.0)?;
     }
     let fresh = (0..DEPLOYMENTS).map(|number| nodes.observe(&versions, 1_000 + number));
-    let fresh = SwapMeasurement::of(fresh.collect::<anyhow::Result<_>>()?);
+    let fresh = FleetSwapTimes::of(fresh.collect::<anyhow::Result<_>>()?);
     // By now each version has left the nodes' memory and its machine code is cached on disk.
     let cached = (0..DEPLOYMENTS).map(|number| nodes.observe(&versions, number % VERSIONS));
-    let cached = SwapMeasurement::of(cached.collect::<anyhow::Result<_>>()?);
+    let cached = FleetSwapTimes::of(cached.collect::<anyhow::Result<_>>()?);
     let component_bytes = versions.hello(0).len();
     Ok(FleetMeasurement { nodes: NODES, component_bytes, fresh, cached })
 }
 
-impl SwapMeasurement {
+impl FleetSwapTimes {
     /// Splits the pairs of printed and observed times, in milliseconds, into two series.
     fn of(times_ms: Vec<[f64; 2]>) -> Self {
         let (printed, answered) = times_ms.into_iter().map(<(f64, f64)>::from).unzip();
@@ -77,7 +77,7 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn start(programs: &Programs, postgres: &Postgres) -> anyhow::Result<Self> {
+    fn start(programs: &BuiltPrograms, postgres: &TemporaryPostgres) -> anyhow::Result<Self> {
         let database = postgres.create_database("fleet")?;
         let shared = programs.folder.join("fleet");
         let areas = shared.join("areas");

@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use serde_json::{Value as Json, json};
 
-use self::report::{DeploymentTimes, OneNode, Report};
+use self::report::{DeployToResponseTimes, OneNode, Report};
 use self::versions::Versions;
 use super::operators::OperatorsClient;
 use super::report::Latency;
 use super::server::Server;
-use super::steady::{ExpectedRequest, PhaseResults, SteadyLoad};
-use super::{Options, Programs, alone, machine};
-use crate::postgres::Postgres;
+use super::steady::{PhaseResults, RequestWithExpectedResponse, SteadyLoad};
+use super::{BuiltPrograms, Options, alone, machine};
+use crate::postgres::TemporaryPostgres;
 use crate::process;
 use crate::workspace::Workspace;
 
@@ -50,10 +50,10 @@ const TRIED: &str = "/areas/behaves_as_marked";
 /// Measures swaps under a steady load, prints the results and writes them to a file.
 pub(crate) fn run(
     workspace: &Workspace,
-    programs: &Programs,
+    programs: &BuiltPrograms,
     options: &Options,
 ) -> anyhow::Result<()> {
-    let postgres = Postgres::start()?;
+    let postgres = TemporaryPostgres::start()?;
     let areas = programs.areas_with("swapped-areas", &["support.wasm"])?;
     let server = Server::start(&alone(programs, "swaps", &areas))?;
     server.create_cases(10)?;
@@ -77,7 +77,7 @@ struct SwapBench {
 
 impl SwapBench {
     /// Deploys all versions to a server and starts the shadow.
-    fn set(server: &Server, programs: &Programs) -> anyhow::Result<Self> {
+    fn set(server: &Server, programs: &BuiltPrograms) -> anyhow::Result<Self> {
         let operators = OperatorsClient::of(server)?;
         let versions = Versions::read(&programs.areas)?;
         let digest = |answer: Json| -> anyhow::Result<String> {
@@ -163,7 +163,7 @@ impl SwapBench {
 
     /// Measures the time from the start of the deployment's request to the version's first
     /// response.
-    fn deployments(&self, server: &Server) -> anyhow::Result<DeploymentTimes> {
+    fn deployments(&self, server: &Server) -> anyhow::Result<DeployToResponseTimes> {
         let deploy = |number: usize| -> anyhow::Result<f64> {
             let component = self.versions.hello(number);
             let begun = Instant::now();
@@ -176,18 +176,18 @@ impl SwapBench {
         let fresh = Latency::of(fresh.collect::<anyhow::Result<_>>()?);
         let cached = (0..DEPLOYMENTS).map(|number| deploy(number % VERSIONS));
         let cached = Latency::of(cached.collect::<anyhow::Result<_>>()?);
-        Ok(DeploymentTimes { component_bytes: self.versions.hello(0).len(), fresh, cached })
+        Ok(DeployToResponseTimes { component_bytes: self.versions.hello(0).len(), fresh, cached })
     }
 }
 
 /// Returns the steady load: one request of each of the three areas.
-fn requests(server: &Server) -> Vec<ExpectedRequest> {
+fn requests(server: &Server) -> Vec<RequestWithExpectedResponse> {
     let list = ("GET", "/support/cases", "");
     let greet = ("POST", HELLO_PATH, r#"{"name":"you"}"#);
     let tell = ("POST", "/fixtures/behaves-as-marked", r#"{"do":"tell"}"#);
     vec![
-        ExpectedRequest::new(server, list, ("200", "Login fails")),
-        ExpectedRequest::new(server, greet, ("201", "Hello, you!")),
-        ExpectedRequest::new(server, tell, ("200", "soundly.")).on_trial(),
+        RequestWithExpectedResponse::new(server, list, ("200", "Login fails")),
+        RequestWithExpectedResponse::new(server, greet, ("201", "Hello, you!")),
+        RequestWithExpectedResponse::new(server, tell, ("200", "soundly.")).on_trial(),
     ]
 }

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::fleet::{FleetMeasurement, SwapMeasurement};
+use super::fleet::{FleetMeasurement, FleetSwapTimes};
 use crate::bench::report::Latency;
 use crate::bench::steady::PhaseResults;
 
 /// Times from the start of a deployment's request to the version's first
 /// response.
 #[derive(Serialize)]
-pub(super) struct DeploymentTimes {
+pub(super) struct DeployToResponseTimes {
     pub(super) component_bytes: usize,
     pub(super) fresh: Latency,
     pub(super) cached: Latency,
@@ -33,7 +33,7 @@ pub(super) struct OneNode {
     pub(super) phases: Vec<(&'static str, PhaseResults)>,
     /// Resident memory before and after the last phase, in bytes.
     pub(super) memory_bytes: [u64; 2],
-    pub(super) deployments: DeploymentTimes,
+    pub(super) deployments: DeployToResponseTimes,
 }
 
 impl Report {
@@ -65,11 +65,11 @@ impl Report {
         let print = |what: &str, bytes: usize, times: &Latency| {
             println!("| {what} | {} | {times} |", bytes >> 10);
         };
-        let DeploymentTimes { component_bytes, fresh, cached } = &self.one_node.deployments;
+        let DeployToResponseTimes { component_bytes, fresh, cached } = &self.one_node.deployments;
         print("one node, compiled fresh", *component_bytes, fresh);
         print("one node, cached", *component_bytes, cached);
         let FleetMeasurement { nodes, component_bytes, fresh, cached } = &self.fleet;
-        for (how, SwapMeasurement { printed, answered }) in
+        for (how, FleetSwapTimes { printed, answered }) in
             [("compiled fresh", fresh), ("cached", cached)]
         {
             print(&format!("{nodes} nodes, {how}, as printed"), *component_bytes, printed);

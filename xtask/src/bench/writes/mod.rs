@@ -14,11 +14,11 @@ pub(super) use self::receiver::WebhookReceiver;
 pub(super) use self::service::{due, subscribe, until_drained};
 
 use self::peers::PeersProgram;
-use self::rows::{MeasuredSubject, MeasurementTable, RoundResults};
+use self::rows::{MeasuredSubject, MeasurementTable, SubjectRoundResults};
 use self::service::MeasuredService;
 use super::load::LoadSettings;
-use super::{Options, Programs, machine, report};
-use crate::postgres::Postgres;
+use super::{BuiltPrograms, Options, machine, report};
+use crate::postgres::TemporaryPostgres;
 use crate::workspace::Workspace;
 
 /// Number of jobs that another job queue (a peer) drains.
@@ -33,11 +33,11 @@ const WORKSPACES: [usize; 2] = [100, 1_000];
 /// Measures writes, prints the results and writes them to a file.
 pub(crate) fn run(
     workspace: &Workspace,
-    programs: &Programs,
+    programs: &BuiltPrograms,
     options: &Options,
 ) -> anyhow::Result<()> {
     let peers = PeersProgram::build(workspace)?;
-    let postgres = Postgres::start()?;
+    let postgres = TemporaryPostgres::start()?;
     let before = options.before.as_deref().map(|folder| build_in(programs, folder)).transpose()?;
     let builds = [before.as_ref().map(|one| ("before", one)), Some(("now", programs))];
     let mut bench = Bench {
@@ -58,18 +58,18 @@ pub(crate) fn run(
 }
 
 /// Returns the programs of another build of the service, in this folder.
-fn build_in(programs: &Programs, folder: &Path) -> anyhow::Result<Programs> {
+fn build_in(programs: &BuiltPrograms, folder: &Path) -> anyhow::Result<BuiltPrograms> {
     let folder = folder.canonicalize().with_context(|| format!("no {}", folder.display()))?;
     let (host, areas) = (folder.join("assurance"), folder.join("areas"));
     ensure!(host.exists() && areas.exists(), "no assurance and areas in {}", folder.display());
-    Ok(Programs { host, areas, twin: programs.twin.clone(), folder: programs.folder.clone() })
+    Ok(BuiltPrograms { host, areas, twin: programs.twin.clone(), folder: programs.folder.clone() })
 }
 
 struct Bench<'a> {
     /// Builds of the service to measure, each with its name in the report.
-    builds: Vec<(&'static str, &'a Programs)>,
+    builds: Vec<(&'static str, &'a BuiltPrograms)>,
     options: &'a Options,
-    postgres: &'a Postgres,
+    postgres: &'a TemporaryPostgres,
     peers: PeersProgram,
     folder: &'a PathBuf,
     rows: MeasurementTable,
@@ -110,7 +110,7 @@ impl<'a> Bench<'a> {
         what: impl Into<String>,
         backend: &'static str,
         whose: &'static str,
-        figures: RoundResults,
+        figures: SubjectRoundResults,
     ) {
         self.rows.add(MeasuredSubject { what: what.into(), backend, whose }, figures);
     }

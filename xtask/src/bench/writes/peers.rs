@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde::Deserialize;
 
 use super::postgres_cpu_us;
-use super::rows::RoundResults;
+use super::rows::SubjectRoundResults;
 use crate::process;
 use crate::workspace::{Workspace, cargo};
 
@@ -40,13 +40,17 @@ impl PeersProgram {
 
     /// Runs the program of the peers and returns what it measured. `waiting` is the number of jobs
     /// that it drains.
-    pub(super) fn run(&self, arguments: &[&str], waiting: u64) -> anyhow::Result<RoundResults> {
+    pub(super) fn run(
+        &self,
+        arguments: &[&str],
+        waiting: u64,
+    ) -> anyhow::Result<SubjectRoundResults> {
         let before = postgres_cpu_us()?;
         let text = process::run_quietly(Command::new(&self.0).args(arguments))?;
         let database_cpu_us = postgres_cpu_us()? - before;
         let PeersOutput { count, seconds, cpu_us } =
             serde_json::from_str(&text).with_context(|| format!("peers printed {text}"))?;
-        Ok(RoundResults {
+        Ok(SubjectRoundResults {
             per_second: count / seconds,
             cpu_us: cpu_us / count,
             database_cpu_us: database_cpu_us / count,

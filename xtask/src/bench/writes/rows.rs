@@ -16,7 +16,7 @@ pub(super) struct MeasuredSubject {
 
 /// Results of one round of a measurement.
 #[derive(Clone, Serialize)]
-pub(super) struct RoundResults {
+pub(super) struct SubjectRoundResults {
     pub(super) per_second: f64,
     /// Processor time of the server or peer for one operation, in microseconds.
     pub(super) cpu_us: f64,
@@ -29,7 +29,7 @@ pub(super) struct RoundResults {
     pub(super) errors: u64,
 }
 
-impl RoundResults {
+impl SubjectRoundResults {
     /// Converts the results of a load to the results of a round.
     pub(super) fn of_load(load: &LoadResults, database_cpu_us: f64, waiting: u64) -> Self {
         Self {
@@ -45,20 +45,20 @@ impl RoundResults {
 
 /// All measurements with their rounds, in the order in which their first round ended.
 #[derive(Default, Serialize)]
-pub(super) struct MeasurementTable(Vec<MeasurementRounds>);
+pub(super) struct MeasurementTable(Vec<SubjectMeasurement>);
 
 #[derive(Serialize)]
-struct MeasurementRounds {
+struct SubjectMeasurement {
     subject: MeasuredSubject,
-    rounds: Vec<RoundResults>,
+    rounds: Vec<SubjectRoundResults>,
 }
 
 impl MeasurementTable {
     /// Adds the results of one round to its measurement.
-    pub(super) fn add(&mut self, subject: MeasuredSubject, figures: RoundResults) {
+    pub(super) fn add(&mut self, subject: MeasuredSubject, figures: SubjectRoundResults) {
         match self.0.iter_mut().find(|row| row.subject == subject) {
             Some(row) => row.rounds.push(figures),
-            None => self.0.push(MeasurementRounds { subject, rounds: vec![figures] }),
+            None => self.0.push(SubjectMeasurement { subject, rounds: vec![figures] }),
         }
     }
 
@@ -72,9 +72,9 @@ impl MeasurementTable {
     }
 }
 
-impl MeasurementRounds {
+impl SubjectMeasurement {
     fn print(&self) {
-        let of = |figure: &dyn Fn(&RoundResults) -> f64| {
+        let of = |figure: &dyn Fn(&SubjectRoundResults) -> f64| {
             median(self.rounds.iter().map(figure).collect())
         };
         let latency = |figure: fn(Latency) -> f64| {

@@ -11,12 +11,12 @@ use serde_json::json;
 
 use super::postgres_cpu_us;
 use super::receiver::WebhookReceiver;
-use super::rows::RoundResults;
+use super::rows::SubjectRoundResults;
 use crate::bench::load::{self, LoadSettings};
 use crate::bench::server::{Server, ServerParameters};
-use crate::bench::steady::{ExpectedRequest, SteadyLoad};
-use crate::bench::{CREATE, Programs, plan};
-use crate::postgres::Postgres;
+use crate::bench::steady::{RequestWithExpectedResponse, SteadyLoad};
+use crate::bench::{BuiltPrograms, CREATE, plan};
+use crate::postgres::TemporaryPostgres;
 use crate::process;
 
 /// Number of requests that each enqueue a thousand jobs.
@@ -27,8 +27,8 @@ const POLL: Duration = Duration::from_millis(200);
 
 /// One build of the service on one database, measured in one round.
 pub(super) struct MeasuredService<'a> {
-    pub(super) programs: &'a Programs,
-    pub(super) postgres: &'a Postgres,
+    pub(super) programs: &'a BuiltPrograms,
+    pub(super) postgres: &'a TemporaryPostgres,
     pub(super) backend: &'static str,
     /// Part of the names of databases and folders, which no other build or round uses.
     pub(super) name: String,
@@ -57,7 +57,7 @@ impl MeasuredService<'_> {
 
     /// Measures the rate at which support cases are created in this number of workspaces, of which
     /// the user's own has a webhook for another event.
-    pub(super) fn posts(&self, workspaces: usize) -> anyhow::Result<RoundResults> {
+    pub(super) fn posts(&self, workspaces: usize) -> anyhow::Result<SubjectRoundResults> {
         let mut server = Server::start(&self.plan("posts", "")?)?;
         subscribe(&server, "http://127.0.0.1:9/", "support_case.closed")?;
         if workspaces > 1 {
@@ -69,14 +69,18 @@ impl MeasuredService<'_> {
         let posts = run(self.load)?;
         let requests = posts.requests_per_second * f64::from(self.load.seconds);
         let database_cpu_us = (postgres_cpu_us()? - before) / requests;
-        Ok(RoundResults::of_load(&posts, database_cpu_us, due(&server)?))
+        Ok(SubjectRoundResults::of_load(&posts, database_cpu_us, due(&server)?))
     }
 
     /// Measures the creation of support cases at a fixed rate.
-    pub(super) fn posts_at(&self, rate: u32) -> anyhow::Result<RoundResults> {
+    pub(super) fn posts_at(&self, rate: u32) -> anyhow::Result<SubjectRoundResults> {
         let server = Server::start(&self.plan("steady", "")?)?;
         subscribe(&server, "http://127.0.0.1:9/", "support_case.closed")?;
-        let steady = SteadyLoad::new(&server, rate, vec![ExpectedRequest::creating_case(&server)]);
+        let steady = SteadyLoad::new(
+            &server,
+            rate,
+            vec![RequestWithExpectedResponse::creating_case(&server)],
+        );
         let lasting = |time: Duration| {
             steady.during(|| {
                 std::thread::sleep(time);
@@ -87,7 +91,7 @@ impl MeasuredService<'_> {
         let (cpu, database) = (server.cpu_us()?, postgres_cpu_us()?);
         let seen = lasting(Duration::from_secs(self.load.seconds.into()))?;
         let requests = seen.requests as f64;
-        Ok(RoundResults {
+        Ok(SubjectRoundResults {
             per_second: seen.requests_per_second,
             cpu_us: (server.cpu_us()? - cpu) / requests,
             database_cpu_us: (postgres_cpu_us()? - database) / requests,
@@ -99,7 +103,7 @@ impl MeasuredService<'_> {
 
     /// Measures how fast the events of new support cases are delivered to a receiver on this
     /// machine.
-    pub(super) fn deliveries(&self) -> anyhow::Result<RoundResults> {
+    pub(super) fn deliveries(&self) -> anyhow::Result<SubjectRoundResults> {
         let receiver = WebhookReceiver::start()?;
         let server = Server::start(&self.plan("deliveries", &lane("delivery", 0))?)?;
         subscribe(&server, &receiver.url, "support_case.created")?;
@@ -114,7 +118,7 @@ impl MeasuredService<'_> {
     }
 
     /// Measures how fast jobs of a fixture that do nothing are run.
-    pub(super) fn empty_jobs(&self, fixture: &str) -> anyhow::Result<RoundResults> {
+    pub(super) fn empty_jobs(&self, fixture: &str) -> anyhow::Result<SubjectRoundResults> {
         let component = format!("fixtures/{fixture}.wasm");
         let files = [component.as_str(), "queue.wasm", "areas.toml"];
         let areas = self.programs.areas_with(&format!("{fixture}-areas"), &files)?;
@@ -146,13 +150,13 @@ fn lane(name: &str, capacity: u32) -> String {
 
 /// Waits until no job is due, and returns the rate for this number of jobs. The time begins when
 /// the server serves.
-fn drain(server: &Server, jobs: u64) -> anyhow::Result<RoundResults> {
+fn drain(server: &Server, jobs: u64) -> anyhow::Result<SubjectRoundResults> {
     let (begun, cpu_before, database_before) =
         (Instant::now(), server.cpu_us()?, postgres_cpu_us()?);
     until_drained(server, POLL)?;
     let seconds = begun.elapsed().as_secs_f64();
     let count = jobs as f64;
-    Ok(RoundResults {
+    Ok(SubjectRoundResults {
         per_second: count / seconds,
         cpu_us: (server.cpu_us()? - cpu_before) / count,
         database_cpu_us: (postgres_cpu_us()? - database_before) / count,

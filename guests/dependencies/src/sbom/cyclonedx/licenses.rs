@@ -55,7 +55,7 @@ enum AttachmentEncoding {
 
 impl<'de> Deserialize<'de> for LicenseListSummary {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        list::fold(deserializer, Self::default(), |licenses, at, item: LicenseItemSummary| {
+        list::fold(deserializer, Self::default(), |licenses, at, item: LicenseItemFlags| {
             if item.nameless_property {
                 licenses.nameless_property.get_or_insert(at);
             }
@@ -67,12 +67,12 @@ impl<'de> Deserialize<'de> for LicenseListSummary {
 }
 
 /// Facts about one item of `licenses` that are needed to check it once `specVersion` is known.
-struct LicenseItemSummary {
+struct LicenseItemFlags {
     expression: bool,
     nameless_property: bool,
 }
 
-impl<'de> Deserialize<'de> for LicenseItemSummary {
+impl<'de> Deserialize<'de> for LicenseItemFlags {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let item = LicenseItem::deserialize(deserializer)?;
         match (&item.license, &item.expression) {

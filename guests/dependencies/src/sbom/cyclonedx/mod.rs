@@ -14,9 +14,9 @@ use super::identity::bounded;
 use super::subject::SbomSubject;
 use super::{Format, Scope};
 use crate::purl::Purl;
-use crate::reading::{DocumentContent, ImportFailure};
+use crate::reading::{ImportFailure, UnparsedDocument};
 
-pub(super) fn read(source: DocumentContent<'_>) -> Result<Sbom<'_>, ImportFailure> {
+pub(super) fn read(source: UnparsedDocument<'_>) -> Result<Sbom<'_>, ImportFailure> {
     let mut bom: Bom<'_> = source.json()?;
     bom.check()?;
     let mut root = bom.metadata.component.take();

@@ -9,7 +9,7 @@ use super::super::Scope;
 use super::licenses::LicenseListSummary;
 use super::properties::{ComponentProperties, FirstNamelessProperty};
 use super::ratings::BestRating;
-use crate::reading::list::{self, BoundedList};
+use crate::reading::list::{self, MemoryBoundedList};
 use crate::reading::{ImportFailure, nullable};
 
 /// A CycloneDX document, reduced to the members that are read or checked.
@@ -27,13 +27,13 @@ pub(super) struct Bom<'a> {
     #[serde(borrow, default, deserialize_with = "nullable")]
     pub(super) metadata: Metadata<'a>,
     #[serde(borrow, default)]
-    pub(super) components: BoundedList<ComponentItem<'a>>,
+    pub(super) components: MemoryBoundedList<ComponentItem<'a>>,
     #[serde(default)]
-    services: BoundedList<ServiceItem>,
+    services: MemoryBoundedList<ServiceItem>,
     #[serde(borrow, default)]
-    pub(super) dependencies: BoundedList<DependencyItem<'a>>,
+    pub(super) dependencies: MemoryBoundedList<DependencyItem<'a>>,
     #[serde(borrow, default)]
-    pub(super) vulnerabilities: BoundedList<VulnerabilityItem<'a>>,
+    pub(super) vulnerabilities: MemoryBoundedList<VulnerabilityItem<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -173,7 +173,7 @@ pub(super) struct ComponentItem<'a> {
     #[serde(rename = "swid", default)]
     _swid: Option<Box<Swid>>,
     #[serde(borrow, default)]
-    pub(super) components: BoundedList<ComponentItem<'a>>,
+    pub(super) components: MemoryBoundedList<ComponentItem<'a>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -255,7 +255,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for HexDigest<'a> {
 #[derive(Deserialize)]
 struct Pedigree {
     #[serde(rename = "patches", default)]
-    _patches: BoundedList<Patch>,
+    _patches: MemoryBoundedList<Patch>,
 }
 
 #[derive(Deserialize)]
@@ -263,7 +263,7 @@ struct Patch {
     #[serde(rename = "type")]
     _type: PatchType,
     #[serde(rename = "resolves", default)]
-    _resolves: BoundedList<Issue>,
+    _resolves: MemoryBoundedList<Issue>,
 }
 
 #[derive(Deserialize)]
@@ -300,11 +300,11 @@ struct Swid {
 #[derive(Deserialize)]
 struct ServiceItem {
     #[serde(rename = "data", default)]
-    _data: BoundedList<ServiceData>,
+    _data: MemoryBoundedList<ServiceData>,
     #[serde(default)]
     properties: FirstNamelessProperty,
     #[serde(default)]
-    services: BoundedList<ServiceItem>,
+    services: MemoryBoundedList<ServiceItem>,
 }
 
 #[derive(Deserialize)]
@@ -328,7 +328,7 @@ pub(super) struct DependencyItem<'a> {
     #[serde(borrow, rename = "ref")]
     pub(super) reference: BomRef<'a>,
     #[serde(borrow, default)]
-    pub(super) depends_on: BoundedList<BomRef<'a>>,
+    pub(super) depends_on: MemoryBoundedList<BomRef<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -336,7 +336,7 @@ pub(super) struct VulnerabilityItem<'a> {
     #[serde(borrow, default)]
     pub(super) id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    pub(super) references: BoundedList<VulnerabilityReference<'a>>,
+    pub(super) references: MemoryBoundedList<VulnerabilityReference<'a>>,
     #[serde(default)]
     pub(super) ratings: BestRating,
     #[serde(default, deserialize_with = "nullable")]
@@ -345,7 +345,7 @@ pub(super) struct VulnerabilityItem<'a> {
     #[serde(default)]
     pub(super) rejected: Option<Timestamp>,
     #[serde(borrow, default)]
-    pub(super) affects: BoundedList<AffectedComponent<'a>>,
+    pub(super) affects: MemoryBoundedList<AffectedComponent<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -380,7 +380,7 @@ pub(super) struct AffectedComponent<'a> {
     #[serde(borrow, rename = "ref")]
     pub(super) reference: BomRef<'a>,
     #[serde(borrow, default)]
-    pub(super) versions: BoundedList<AffectedVersion<'a>>,
+    pub(super) versions: MemoryBoundedList<AffectedVersion<'a>>,
 }
 
 /// An item of `affects[].versions` in a CycloneDX document: a version or a range, with its status.

@@ -2,13 +2,13 @@
 
 use area_sdk::prelude::*;
 
-use crate::osv::Rating;
+use crate::osv::SeverityBand;
 use crate::reading::list;
 
 /// Severity of the best rating of a vulnerability, with the part of the rating from which it was
 /// read.
 #[derive(Default)]
-pub(super) struct BestRating(Option<(RatingBasis, Rating)>);
+pub(super) struct BestRating(Option<(RatingBasis, SeverityBand)>);
 
 /// Part of a rating from which the severity is read, least precise first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,17 +45,17 @@ impl<'de> Deserialize<'de> for BestRating {
 impl BestRating {
     /// Returns the severity of the vulnerability's best rating: that with the newest CVSS vector,
     /// otherwise with a CVSS score, otherwise with a word. Of several, the highest.
-    pub(super) fn best(&self) -> Option<Rating> {
+    pub(super) fn best(&self) -> Option<SeverityBand> {
         self.0.map(|(_, rating)| rating)
     }
 }
 
 impl RatingItem {
-    fn rated(&self) -> Option<(RatingBasis, Rating)> {
-        let vector = || Rating::of_vector(self.vector.as_str()?);
+    fn rated(&self) -> Option<(RatingBasis, SeverityBand)> {
+        let vector = || SeverityBand::of_vector(self.vector.as_str()?);
         let vector = vector().map(|(version, rating)| (RatingBasis::Vector(version), rating));
-        let score = || Some((RatingBasis::Score, Rating::of_score(self.cvss_score()?)));
-        let word = || Some((RatingBasis::Word, Rating::of_word(self.severity.as_str()?)?));
+        let score = || Some((RatingBasis::Score, SeverityBand::of_score(self.cvss_score()?)));
+        let word = || Some((RatingBasis::Word, SeverityBand::of_word(self.severity.as_str()?)?));
         vector.or_else(score).or_else(word)
     }
 

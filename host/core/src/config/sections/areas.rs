@@ -31,7 +31,7 @@ section! {
         /// Maximum number and size of a component's declarations.
         pub manifest: ManifestLimits,
         /// When a canary version is withdrawn automatically.
-        pub canary: CanaryConfig,
+        pub canary: CanaryRollbackConfig,
         /// Shadow versions, which receive copies of requests.
         pub shadow: ShadowConfig,
         /// Which calls are recorded, so that `assurance area replay` can run them
@@ -96,7 +96,7 @@ section! {
     /// version's calls with those of the live version on that node since the trial
     /// began.
     #[derive(Copy)]
-    pub struct CanaryConfig {
+    pub struct CanaryRollbackConfig {
         /// Minimum number of calls for a comparison. If the canary had fewer calls,
         /// the missing ones count as successful. The p99 of an operation counts
         /// once both versions have this many calls of it.

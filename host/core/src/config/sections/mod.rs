@@ -13,7 +13,9 @@ mod record;
 mod service;
 mod work;
 
-pub use areas::{AreaCallLimits, AreasConfig, CanaryConfig, ShadowConfig, TrustedPublisher};
+pub use areas::{
+    AreaCallLimits, AreasConfig, CanaryRollbackConfig, ShadowConfig, TrustedPublisher,
+};
 pub use blobs::BlobsConfig;
 pub use budgets::{BudgetConfig, BudgetsConfig};
 pub use limits::{IdempotencyConfig, LimitsConfig, RatesConfig, RuntimeConfig};
@@ -22,7 +24,7 @@ pub use manifest::ManifestLimits;
 pub use people::{AccessTokensConfig, PasswordsConfig, SessionConfig, SignInConfig};
 pub use record::RecordingsConfig;
 pub use service::{
-    ApiConfig, DatabaseConfig, KeysConfig, OperatorsConfig, ReadinessConfig, SecretString,
+    ApiConfig, DatabaseConfig, MasterKeyConfig, OperatorsConfig, ReadinessConfig, SecretString,
 };
 pub use work::{
     EgressConfig, JobsConfig, LaneConfig, LanesConfig, LogConfig, LogFormat, MailConfig,

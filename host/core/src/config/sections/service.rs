@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
 use crate::config::section::section;
-use crate::domain::health::HealthCheck;
+use crate::domain::health::HealthCheckName;
 
 /// Secret text of the configuration, which is never printed or logged.
 #[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -112,7 +112,7 @@ section! {
         /// Without blobs in this list, a lost bucket takes every node out of
         /// service. With schema in it, nodes stay in service while a newer release
         /// is rolled out.
-        pub degraded_by: Vec<HealthCheck> = vec![HealthCheck::Blobs],
+        pub degraded_by: Vec<HealthCheckName> = vec![HealthCheckName::Blobs],
         /// Maximum difference between this machine's clock and the database's
         /// clock, in milliseconds.
         pub max_clock_difference_ms: u32 = 5_000; min 1,
@@ -152,7 +152,7 @@ section! {
 section! {
     /// Master key, from which the keys that protect stored secrets, cursors and
     /// tokens are derived.
-    pub struct KeysConfig {
+    pub struct MasterKeyConfig {
         /// File with the 32-byte master key, mode 0600; not set: `master.key` in
         /// the data folder. It is created if it is missing and nobody has used the
         /// database yet. Without the key, stored secrets are lost.

@@ -8,14 +8,14 @@ use super::super::table::NONE;
 /// Number of requests of one area since the node started, and of the failed
 /// ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RequestFigures {
+pub(super) struct AreaRequestCounts {
     requests: u64,
     /// Number of the area's requests whose response had a status of 500 or
     /// more.
     failed: u64,
 }
 
-impl RequestFigures {
+impl AreaRequestCounts {
     /// Returns the table cells: number of requests, and share of failed ones in
     /// percent.
     pub(super) fn cells(self) -> [String; 2] {
@@ -31,14 +31,14 @@ impl RequestFigures {
 /// from the metrics of one node.
 pub(super) async fn read(
     operators: &OperatorsClient,
-) -> anyhow::Result<BTreeMap<String, RequestFigures>> {
+) -> anyhow::Result<BTreeMap<String, AreaRequestCounts>> {
     Ok(parse(&operators.text("/metrics").await?))
 }
 
 /// Adds up the request counts of each area's operations in metrics in the
 /// Prometheus text format; by area name.
-fn parse(metrics: &str) -> BTreeMap<String, RequestFigures> {
-    let mut areas: BTreeMap<String, RequestFigures> = BTreeMap::new();
+fn parse(metrics: &str) -> BTreeMap<String, AreaRequestCounts> {
+    let mut areas: BTreeMap<String, AreaRequestCounts> = BTreeMap::new();
     for line in metrics.lines() {
         let Some(rest) = line.strip_prefix("http_request_duration_seconds_count{") else {
             continue;
@@ -80,6 +80,6 @@ mod tests {
         let areas = parse(metrics);
         assert_eq!(areas["a"].cells(), ["8", "25.0"]);
         assert_eq!(areas["b"].cells(), ["1", "0.0"]);
-        assert_eq!(RequestFigures::default().cells(), ["0", "-"]);
+        assert_eq!(AreaRequestCounts::default().cells(), ["0", "-"]);
     }
 }

@@ -6,11 +6,11 @@ use serde_json::Value as Json;
 
 use super::super::output;
 use super::super::table::{self, NONE, digest, items, minute, text};
-use super::figures::RequestFigures;
+use super::figures::AreaRequestCounts;
 use assurance_contract::compatibility::ContractChange;
 
 /// Prints a table with one row for each area of the list.
-pub(super) fn list(areas: &Json, figures: &BTreeMap<String, RequestFigures>) {
+pub(super) fn list(areas: &Json, figures: &BTreeMap<String, AreaRequestCounts>) {
     let rows = items(&areas["areas"]).iter().map(|area| area_row(area, figures)).collect();
     table::print(
         &["NAME", "VERSION", "DIGEST", "NODES", "TRIAL", "REQ", "ERR%", "SINCE", "BY"],
@@ -18,7 +18,7 @@ pub(super) fn list(areas: &Json, figures: &BTreeMap<String, RequestFigures>) {
     );
 }
 
-fn area_row(area: &Json, figures: &BTreeMap<String, RequestFigures>) -> Vec<String> {
+fn area_row(area: &Json, figures: &BTreeMap<String, AreaRequestCounts>) -> Vec<String> {
     let figures = area["name"].as_str().and_then(|name| figures.get(name)).copied();
     let [requests, failed] = figures.unwrap_or_default().cells();
     let (since, by) = since(area);
@@ -69,7 +69,7 @@ fn since(area: &Json) -> (String, String) {
 }
 
 /// Prints the state of one area: live version, nodes, trial, staged versions.
-pub(super) fn status(area: &Json, figures: RequestFigures) {
+pub(super) fn status(area: &Json, figures: AreaRequestCounts) {
     let (since, by) = since(area);
     let [requests, failed] = figures.cells();
     let version = |version: &Json| match version {

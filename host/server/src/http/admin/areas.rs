@@ -8,11 +8,11 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 
 use super::OperatorsState;
-use super::parameters::{AdminQueryParams, RequestBodyResult, body, whole};
+use super::parameters::{AdminQueryParams, RequestBytesResult, body, whole};
 use super::token::AuthenticatedOperator;
 use super::trials;
 use super::views::{
-    AreaView, AreasView, DecisionResultView, DeployResultView, OperatorActionResultView, PageView,
+    AreaView, AreasView, DecisionResultView, DeployResultView, OperatorActionEffectView, PageView,
     RefusalReasonView,
 };
 use crate::http::code::Code;
@@ -22,7 +22,9 @@ use assurance_core::domain::deployment::{AuditEntry, StoredVersion};
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::LoadError;
 use assurance_service::app::App;
-use assurance_service::app::areas::{self, DeployRequest, InstallError, RollbackResult, Signature};
+use assurance_service::app::areas::{
+    self, AreaActionError, DeployRequest, RollbackResult, Signature,
+};
 use assurance_service::registry;
 
 /// Lists every area: the version on this node, the operators' decision, and the state of each node.
@@ -57,7 +59,7 @@ pub(super) async fn deploy(
     operator: AuthenticatedOperator,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-    component: RequestBodyResult,
+    component: RequestBytesResult,
 ) -> Result<Json<DeployResultView>, Refusal> {
     let known = ["activate", "force", "canary", "workspaces", "shadow", "reason", "dry_run"];
     let mut parameters = AdminQueryParams::of(query.as_deref(), &known)?;
@@ -78,7 +80,7 @@ pub(super) async fn deploy(
 
 async fn dry_run(app: &App, received: &DeployRequest) -> Result<DeployResultView, Refusal> {
     let report = areas::dry_run(app, received).await.map_err(refused)?;
-    let finding = |error: &InstallError| RefusalReasonView {
+    let finding = |error: &AreaActionError| RefusalReasonView {
         code: code(error).unwrap_or(Code::InternalError).as_str(),
         detail: error.to_string(),
     };
@@ -131,7 +133,7 @@ pub(super) async fn activate(
     State(operators): State<OperatorsState>,
     SinglePathParameter(name): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: RequestBodyResult,
+    sent: RequestBytesResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let wish: ActivateBody = body(sent)?;
     let app = operators.app;
@@ -143,8 +145,8 @@ pub(super) async fn activate(
     };
     let activated = areas::activate(&app, &operator.name, activation).await;
     Ok(Json(match activated.map_err(refused)? {
-        Some(change) => DecisionResultView::changed(OperatorActionResultView::Live, &change),
-        None => DecisionResultView::just(OperatorActionResultView::Unchanged),
+        Some(change) => DecisionResultView::changed(OperatorActionEffectView::Live, &change),
+        None => DecisionResultView::just(OperatorActionEffectView::Unchanged),
     }))
 }
 
@@ -161,7 +163,7 @@ pub(super) async fn approve(
     State(operators): State<OperatorsState>,
     SinglePathParameter(name): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: RequestBodyResult,
+    sent: RequestBytesResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let wish: ApproveCapabilitiesBody = body(sent)?;
     let (app, reason) = (&operators.app, wish.reason.as_deref());
@@ -192,17 +194,17 @@ pub(super) async fn roll_back(
     State(operators): State<OperatorsState>,
     SinglePathParameter(name): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: RequestBodyResult,
+    sent: RequestBytesResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let RollbackBody { reason, to } = body(sent)?;
     let (app, who) = (&operators.app, &operator.name);
     let back = areas::roll_back(app, who, &name, &reason, to.as_deref()).await;
     Ok(Json(match back.map_err(refused)? {
         RollbackResult::Live(change) => {
-            DecisionResultView::changed(OperatorActionResultView::RolledBack, &change)
+            DecisionResultView::changed(OperatorActionEffectView::RolledBack, &change)
         }
         RollbackResult::Trial(trial) => {
-            DecisionResultView::tried(OperatorActionResultView::Stopped, trial)
+            DecisionResultView::tried(OperatorActionEffectView::Stopped, trial)
         }
     }))
 }
@@ -246,52 +248,54 @@ pub(super) async fn audit_log(
 
 /// Converts an installation error to a refusal: the error's problem code, or 500 if the host is at
 /// fault.
-pub(super) fn refused(error: InstallError) -> Refusal {
+pub(super) fn refused(error: AreaActionError) -> Refusal {
     match (code(&error), error) {
         (Some(code), error) => Refusal::new(code, error.to_string()),
-        (None, InstallError::Load(LoadError::Host(source))) => Refusal::internal(source),
-        (None, InstallError::Store(source)) => source.into(),
+        (None, AreaActionError::Load(LoadError::Host(source))) => Refusal::internal(source),
+        (None, AreaActionError::Store(source)) => source.into(),
         (None, error) => Refusal::internal(error),
     }
 }
 
 /// Returns the problem code of an installation error; `None` if the host is at fault.
-fn code(error: &InstallError) -> Option<Code> {
+fn code(error: &AreaActionError) -> Option<Code> {
     Some(match error {
-        InstallError::Load(LoadError::Host(_))
-        | InstallError::Store(_)
-        | InstallError::Damaged { .. }
-        | InstallError::Missing { .. } => return None,
-        InstallError::Indexes { source: assurance_store::Error::UniqueConflict { .. }, .. } => {
-            Code::Conflict
+        AreaActionError::Load(LoadError::Host(_))
+        | AreaActionError::Store(_)
+        | AreaActionError::Damaged { .. }
+        | AreaActionError::Missing { .. } => return None,
+        AreaActionError::Indexes {
+            source: assurance_store::Error::UniqueConflict { .. }, ..
+        } => Code::Conflict,
+        AreaActionError::Indexes { .. } => return None,
+        AreaActionError::Distrusted(_) => Code::SignatureRefused,
+        AreaActionError::Incompatible(_) | AreaActionError::NoCanary { .. } => {
+            Code::IncompatibleVersion
         }
-        InstallError::Indexes { .. } => return None,
-        InstallError::Distrusted(_) => Code::SignatureRefused,
-        InstallError::Incompatible(_) | InstallError::NoCanary { .. } => Code::IncompatibleVersion,
-        InstallError::NeedsApproval { .. } => Code::ApprovalNeeded,
-        InstallError::Refused(registry::RegistryError::NotLive(_))
-        | InstallError::NoSuchArea { .. }
-        | InstallError::NotKnown { .. }
-        | InstallError::NoneWaits { .. }
-        | InstallError::NoTrial { .. } => Code::NotFound,
-        InstallError::Refused(
+        AreaActionError::NeedsApproval { .. } => Code::ApprovalNeeded,
+        AreaActionError::Refused(registry::RegistryError::NotLive(_))
+        | AreaActionError::NoSuchArea { .. }
+        | AreaActionError::NotKnown { .. }
+        | AreaActionError::NoneWaits { .. }
+        | AreaActionError::NoTrial { .. } => Code::NotFound,
+        AreaActionError::Refused(
             registry::RegistryError::RouteTaken { .. }
             | registry::RegistryError::PathConflict { .. }
             | registry::RegistryError::OperationTaken { .. }
             | registry::RegistryError::EventTaken { .. },
         )
-        | InstallError::DependedOn { .. }
-        | InstallError::NothingBefore { .. }
-        | InstallError::NeverLive { .. }
-        | InstallError::Ambiguous { .. }
-        | InstallError::OtherTrial { .. }
-        | InstallError::AlreadyLive { .. }
-        | InstallError::NotWaiting { .. }
-        | InstallError::Overtaken { .. }
-        | InstallError::NotCaughtUp { .. } => Code::Conflict,
-        InstallError::Load(_)
-        | InstallError::Refused(_)
-        | InstallError::SmokeTestFailed { .. }
-        | InstallError::OtherArea { .. } => Code::ValidationFailed,
+        | AreaActionError::DependedOn { .. }
+        | AreaActionError::NothingBefore { .. }
+        | AreaActionError::NeverLive { .. }
+        | AreaActionError::Ambiguous { .. }
+        | AreaActionError::OtherTrial { .. }
+        | AreaActionError::AlreadyLive { .. }
+        | AreaActionError::NotWaiting { .. }
+        | AreaActionError::Overtaken { .. }
+        | AreaActionError::NotCaughtUp { .. } => Code::Conflict,
+        AreaActionError::Load(_)
+        | AreaActionError::Refused(_)
+        | AreaActionError::SmokeTestFailed { .. }
+        | AreaActionError::OtherArea { .. } => Code::ValidationFailed,
     })
 }

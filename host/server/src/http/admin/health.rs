@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use super::OperatorsState;
 use super::views::LivenessView;
 use assurance_core::domain::health::Readiness as Status;
-use assurance_core::domain::health::{HealthCheck, HealthReport};
+use assurance_core::domain::health::{HealthCheckName, HealthReport};
 use assurance_service::app::health;
 
 /// Value of `Retry-After` on responses of an unready node, in seconds.
@@ -52,7 +52,7 @@ pub(super) fn starting() -> Response {
 }
 
 fn not_serving(line: &str) -> Response {
-    let checks = BTreeMap::from([(HealthCheck::Serving, line.to_owned())]);
+    let checks = BTreeMap::from([(HealthCheckName::Serving, line.to_owned())]);
     answer(&HealthReport::new(checks, &[]))
 }
 

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::OperatorsState;
 use super::views::{
-    AreaView, AreasView, DecisionResultView, DeployResultView, LivenessView, PageView,
-    ShadowDifferencesView, UsageView,
+    AreaView, AreasView, BudgetsView, DecisionResultView, DeployResultView, LivenessView, PageView,
+    ShadowDifferencesView,
 };
 use crate::http::problem::ProblemDocument as Problem;
 use assurance_core::area_log;
@@ -138,7 +138,7 @@ const OPERATIONS: &[OperatorOperation] = &[
         "Usage of all areas and of the busiest workspaces on this node",
         READ,
         &[],
-        json::<UsageView>(),
+        json::<BudgetsView>(),
     ),
     OperatorOperation {
         method: "put",

@@ -85,11 +85,11 @@ impl AdminPageParams {
 
 /// Body of an operator's request, at most `limits.max_component_bytes`, or the reason why it was
 /// not received.
-pub(super) type RequestBodyResult = Result<Bytes, BytesRejection>;
+pub(super) type RequestBytesResult = Result<Bytes, BytesRejection>;
 
 /// Returns the bytes of a request body, or the refusal if it was too large or not received
 /// completely.
-pub(super) fn whole(sent: RequestBodyResult) -> Result<Bytes, Refusal> {
+pub(super) fn whole(sent: RequestBytesResult) -> Result<Bytes, Refusal> {
     sent.map_err(|rejected| match rejected.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Refusal::new(
             Code::PayloadTooLarge,
@@ -100,7 +100,7 @@ pub(super) fn whole(sent: RequestBodyResult) -> Result<Bytes, Refusal> {
 }
 
 /// Parses the JSON body of an operator's request. Refuses unknown members.
-pub(super) fn body<T: DeserializeOwned>(sent: RequestBodyResult) -> Result<T, Refusal> {
+pub(super) fn body<T: DeserializeOwned>(sent: RequestBytesResult) -> Result<T, Refusal> {
     serde_json::from_slice(&whole(sent)?)
         .map_err(|error| Refusal::invalid_one("", &format!("is invalid: {error}")))
 }

@@ -8,14 +8,14 @@ use serde::Deserialize;
 
 use super::OperatorsState;
 use super::areas::{StopTrialBody, refused};
-use super::parameters::{AdminQueryParams, RequestBodyResult, body};
+use super::parameters::{AdminQueryParams, RequestBytesResult, body};
 use super::token::AuthenticatedOperator;
-use super::views::{self, DecisionResultView, OperatorActionResultView, ShadowDifferencesView};
+use super::views::{self, DecisionResultView, OperatorActionEffectView, ShadowDifferencesView};
 use crate::http::extract::SinglePathParameter;
 use crate::http::problem::Refusal;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::{TrialMode, TrialShare};
-use assurance_service::app::areas::{self, DeployAction, InstallError, TrialRequest};
+use assurance_service::app::areas::{self, AreaActionError, DeployAction, TrialRequest};
 
 /// Default share of requests that a shadow receives, in percent.
 const SHADOWED: f64 = 10.0;
@@ -38,7 +38,7 @@ pub(super) async fn canary(
     State(operators): State<OperatorsState>,
     SinglePathParameter(area): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: RequestBodyResult,
+    sent: RequestBytesResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let CanaryBody { digest, share, workspaces, reason: why } = body(sent)?;
     let ids = workspaces.iter().map(|id| workspace("/workspaces", id));
@@ -62,7 +62,7 @@ pub(super) async fn shadow(
     State(operators): State<OperatorsState>,
     SinglePathParameter(area): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: RequestBodyResult,
+    sent: RequestBytesResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let ShadowBody { digest, share, reason: why } = body(sent)?;
     let share = TrialShare::of_percent(share.unwrap_or(SHADOWED));
@@ -89,7 +89,7 @@ pub(super) async fn compared(
 ) -> Result<Json<ShadowDifferencesView>, Refusal> {
     let snapshot = operators.app.registry.snapshot();
     let here = snapshot.trial(&area).filter(|here| here.trial.mode == TrialMode::Shadow);
-    let here = here.ok_or_else(|| refused(InstallError::NoTrial { area }))?;
+    let here = here.ok_or_else(|| refused(AreaActionError::NoTrial { area }))?;
     Ok(Json(ShadowDifferencesView::of(here)))
 }
 
@@ -98,12 +98,12 @@ pub(super) async fn stop(
     State(operators): State<OperatorsState>,
     SinglePathParameter(area): SinglePathParameter,
     operator: AuthenticatedOperator,
-    sent: RequestBodyResult,
+    sent: RequestBytesResult,
 ) -> Result<Json<DecisionResultView>, Refusal> {
     let StopTrialBody { reason } = body(sent)?;
     let stopped = areas::stop_trial(&operators.app, &operator.name, &area, &reason).await;
     Ok(Json(DecisionResultView::tried(
-        OperatorActionResultView::Stopped,
+        OperatorActionEffectView::Stopped,
         stopped.map_err(refused)?,
     )))
 }

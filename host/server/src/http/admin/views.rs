@@ -6,7 +6,7 @@ use serde::Serialize;
 use assurance_contract::compatibility::{self, Compatibility};
 use assurance_core::budgets::{self, Usage};
 use assurance_core::config::BudgetConfig;
-use assurance_core::domain::deployment::{LivePointer, NodeReport, StoredVersion};
+use assurance_core::domain::deployment::{LivePointer, NodeAreaReport, StoredVersion};
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::trial::{Trial, TrialMode};
 use assurance_service::app::areas::{AreaOverview, DeployOutcome, DeployReport};
@@ -56,7 +56,7 @@ pub(super) struct AreaView {
     /// The running trial, or the last one.
     trial: Option<TrialView>,
     /// State of the area on each node.
-    nodes: Vec<NodeReport>,
+    nodes: Vec<NodeAreaReport>,
 }
 
 /// Origin of the version that serves on this node.
@@ -137,7 +137,7 @@ pub(super) struct ShadowDifferencesView {
 #[derive(Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "OutcomeView")]
-pub(super) enum OperatorActionResultView {
+pub(super) enum OperatorActionEffectView {
     /// The request changed nothing.
     Unchanged,
     /// The version is stored but not live.
@@ -166,7 +166,7 @@ pub(super) enum OperatorActionResultView {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "DecisionView")]
 pub(super) struct DecisionResultView {
-    result: OperatorActionResultView,
+    result: OperatorActionEffectView,
     /// The live version; after a removal the former one.
     #[serde(skip_serializing_if = "Option::is_none")]
     area: Option<VersionView>,
@@ -211,7 +211,8 @@ pub(super) struct RefusalReasonView {
 
 /// Usage of areas and workspaces on this node.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct UsageView {
+#[schemars(rename = "UsageView")]
+pub(super) struct BudgetsView {
     /// Usage of every area.
     pub(super) areas: Vec<BudgetView>,
     /// Usage of the busiest workspaces.
@@ -319,11 +320,11 @@ impl ShadowDifferencesView {
 
 impl DecisionResultView {
     /// Returns a decision's result whose members for versions and trial are empty.
-    pub(super) fn just(result: OperatorActionResultView) -> Self {
+    pub(super) fn just(result: OperatorActionEffectView) -> Self {
         Self { result, area: None, replaced: None, trial: None, approved: None }
     }
 
-    pub(super) fn changed(result: OperatorActionResultView, change: &LiveVersionChange) -> Self {
+    pub(super) fn changed(result: OperatorActionEffectView, change: &LiveVersionChange) -> Self {
         let area = change.now.as_deref().map(VersionView::of);
         let replaced = change.before.as_deref().map(VersionView::of);
         Self { area, replaced, ..Self::just(result) }
@@ -331,14 +332,14 @@ impl DecisionResultView {
 
     pub(super) fn removed(change: &LiveVersionChange) -> Self {
         let area = change.before.as_deref().map(VersionView::of);
-        Self { area, ..Self::just(OperatorActionResultView::Removed) }
+        Self { area, ..Self::just(OperatorActionEffectView::Removed) }
     }
 
     pub(super) fn approved(digest: String) -> Self {
-        Self { approved: Some(digest), ..Self::just(OperatorActionResultView::Approved) }
+        Self { approved: Some(digest), ..Self::just(OperatorActionEffectView::Approved) }
     }
 
-    pub(super) fn tried(result: OperatorActionResultView, trial: Trial) -> Self {
+    pub(super) fn tried(result: OperatorActionEffectView, trial: Trial) -> Self {
         Self { trial: Some(trial), ..Self::just(result) }
     }
 }
@@ -348,11 +349,11 @@ impl DeployResultView {
     pub(super) fn of(deployed: DeployReport, answers: Option<&AreaVersion>) -> Self {
         let mut decided = match deployed.outcome {
             DeployOutcome::Unchanged => {
-                DecisionResultView::just(OperatorActionResultView::Unchanged)
+                DecisionResultView::just(OperatorActionEffectView::Unchanged)
             }
-            DeployOutcome::Staged => DecisionResultView::just(OperatorActionResultView::Staged),
+            DeployOutcome::Staged => DecisionResultView::just(OperatorActionEffectView::Staged),
             DeployOutcome::Live(change) => {
-                DecisionResultView::changed(OperatorActionResultView::Live, &change)
+                DecisionResultView::changed(OperatorActionEffectView::Live, &change)
             }
             DeployOutcome::VersionOnTrial(trial) => {
                 DecisionResultView::tried(begun(trial.mode), trial)
@@ -371,9 +372,9 @@ impl DeployResultView {
         findings: Vec<RefusalReasonView>,
     ) -> Self {
         let result = if findings.is_empty() {
-            OperatorActionResultView::Accepted
+            OperatorActionEffectView::Accepted
         } else {
-            OperatorActionResultView::Refused
+            OperatorActionEffectView::Refused
         };
         let verdict = report.as_ref().map(compatibility::CompatibilityReport::verdict);
         let differences = report.map(|report| report.differences).unwrap_or_default();
@@ -383,10 +384,10 @@ impl DeployResultView {
 }
 
 /// Returns the result of a request that began a trial.
-pub(super) fn begun(mode: TrialMode) -> OperatorActionResultView {
+pub(super) fn begun(mode: TrialMode) -> OperatorActionEffectView {
     match mode {
-        TrialMode::Canary => OperatorActionResultView::Canary,
-        TrialMode::Shadow => OperatorActionResultView::Shadow,
+        TrialMode::Canary => OperatorActionEffectView::Canary,
+        TrialMode::Shadow => OperatorActionEffectView::Shadow,
     }
 }
 

@@ -27,7 +27,7 @@ host_body!(CodeBody);
 /// Secret for the authenticator.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Enrolment")]
-pub(in crate::http) struct EnrolmentView {
+pub(in crate::http) struct EnrollmentView {
     /// Secret in Base32, for manual entry into an authenticator.
     secret: String,
     /// URL of the secret, for a QR code.
@@ -59,7 +59,7 @@ pub(in crate::http) async fn enrol(
 ) -> Result<Response, Refusal> {
     check_recent(&app, &principal, "A second factor is changed")?;
     let told = app.identity.enroll_totp(&principal).await.map_err(|error| of_code(&app, error))?;
-    Ok(secret(Json(EnrolmentView {
+    Ok(secret(Json(EnrollmentView {
         secret: told.secret.to_string(),
         otpauth_url: told.otpauth_url.to_string(),
     })))

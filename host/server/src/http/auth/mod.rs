@@ -13,7 +13,7 @@ use super::code::Code;
 use super::middleware::NotCompressed;
 use super::problem::Refusal;
 use assurance_core::domain::time::Timestamp;
-use assurance_identity::{CodeError, DEVICE_COOKIE, Principal, SESSION_COOKIE};
+use assurance_identity::{CodeError, DEVICE_COOKIE, SESSION_COOKIE, SessionPrincipal};
 use assurance_service::app::App;
 
 /// Marks a response that contains a secret, so that it is not compressed.
@@ -63,7 +63,11 @@ fn too_many_attempts(app: &App, retry_at: Timestamp) -> Refusal {
 
 /// Requires a recent sign-in. A session that was left open or stolen must not be enough to change
 /// the user's credentials, or to create credentials that outlive the session.
-pub(super) fn check_recent(app: &App, principal: &Principal, what: &str) -> Result<(), Refusal> {
+pub(super) fn check_recent(
+    app: &App,
+    principal: &SessionPrincipal,
+    what: &str,
+) -> Result<(), Refusal> {
     if app.identity.is_recent(principal) {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use super::{secret, session_cookie};
 use crate::http::code::Code;
 use crate::http::extract::{NoQuery, StrictJson, host_body};
 use crate::http::problem::Refusal;
-use assurance_identity::{PeopleError, Registration};
+use assurance_identity::{PeopleError, RegistrationRequest};
 use assurance_service::app::App;
 
 /// A new account.
@@ -39,7 +39,7 @@ pub(in crate::http) async fn register(
     _: NoQuery,
     StrictJson(given): StrictJson<NewAccount>,
 ) -> Result<(StatusCode, Response), Refusal> {
-    let wish = Registration {
+    let wish = RegistrationRequest {
         voucher: given.token,
         display_name: given.display_name,
         password: given.password,

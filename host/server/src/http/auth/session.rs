@@ -15,7 +15,7 @@ use crate::http::problem::Refusal;
 use crate::http::session::SignedInUser;
 use assurance_contract::canonical_uuid;
 use assurance_core::domain::id::SessionId;
-use assurance_identity::{AccountSecurityStatus, Principal, SessionItem};
+use assurance_identity::{AccountSecurityStatus, SessionItem, SessionPrincipal};
 use assurance_service::app::App;
 
 /// The signed-in user and the CSRF token.
@@ -71,7 +71,7 @@ struct SessionItemView {
 }
 
 impl SessionView {
-    pub(super) fn new(principal: &Principal, csrf_token: String) -> Self {
+    pub(super) fn new(principal: &SessionPrincipal, csrf_token: String) -> Self {
         let user = &principal.user;
         Self {
             csrf_token,

@@ -16,7 +16,7 @@ pub(super) struct SchemaFieldRow {
     /// Type of the member with its limits, such as `string (uuid)` or
     /// `"low" | "high"`.
     pub(super) kind: String,
-    /// Whether the member is always present.
+    /// Whether the schema requires the member or parameter.
     pub(super) required: bool,
     /// Default of an absent member, as JSON.
     pub(super) default: Option<String>,

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::super::App;
 use super::audit_trail::PendingAuditEntries;
-use super::error::InstallError;
-use super::execute::{AreaActionResult, AreaDecision, execute};
+use super::error::AreaActionError;
+use super::execute::{AreaActionRequest, AreaActionResult, execute};
 use super::plan::{self, AreaAction, TrialRequest};
 use super::{removed, rows, selection};
 use crate::registry::LiveVersionChange;
@@ -45,12 +45,12 @@ pub enum RollbackResult {
 /// Makes a version of an area live. Returns `None` if it is live already.
 ///
 /// # Errors
-/// See [`InstallError`]; nothing has changed.
+/// See [`AreaActionError`]; nothing has changed.
 pub async fn activate(
     app: &App,
     who: &str,
     activation: ActivationRequest<'_>,
-) -> Result<Option<LiveVersionChange>, InstallError> {
+) -> Result<Option<LiveVersionChange>, AreaActionError> {
     let ActivationRequest { area, digest: named, why, force } = activation;
     let state = rows::area(app, area).await?;
     let digest = match (named, state.desired.running_trial()) {
@@ -71,14 +71,14 @@ pub async fn activate(
 /// name.
 ///
 /// # Errors
-/// See [`InstallError`]; nothing has changed.
+/// See [`AreaActionError`]; nothing has changed.
 pub async fn roll_back(
     app: &App,
     who: &str,
     area: &str,
     reason: &str,
     to: Option<&str>,
-) -> Result<RollbackResult, InstallError> {
+) -> Result<RollbackResult, AreaActionError> {
     let state = rows::area(app, area).await?;
     let event = match to {
         Some(named) => {
@@ -90,7 +90,9 @@ pub async fn roll_back(
     match decide(app, who, area, Some(reason), event).await? {
         AreaActionResult::Live(change) => Ok(RollbackResult::Live(change)),
         AreaActionResult::Trial(trial) => Ok(RollbackResult::Trial(trial)),
-        AreaActionResult::Unchanged => Err(InstallError::NothingBefore { area: area.to_owned() }),
+        AreaActionResult::Unchanged => {
+            Err(AreaActionError::NothingBefore { area: area.to_owned() })
+        }
     }
 }
 
@@ -105,12 +107,12 @@ pub async fn remove(
     area: &str,
     why: Option<&str>,
     force: bool,
-) -> Result<LiveVersionChange, InstallError> {
+) -> Result<LiveVersionChange, AreaActionError> {
     let from_folder = removed::keep_from_folder(app, who, area).await;
     let event = Ok(AreaAction::Remove { from_folder, force });
     match decide(app, who, area, why, event).await? {
         AreaActionResult::Live(change) => Ok(change),
-        _ => Err(InstallError::Overtaken { area: area.to_owned() }),
+        _ => Err(AreaActionError::Overtaken { area: area.to_owned() }),
     }
 }
 
@@ -119,12 +121,12 @@ pub async fn remove(
 /// statistics.
 ///
 /// # Errors
-/// See [`InstallError`]; nothing has changed.
+/// See [`AreaActionError`]; nothing has changed.
 pub async fn begin_trial(
     app: &App,
     who: &str,
     request: &TrialRequest,
-) -> Result<Trial, InstallError> {
+) -> Result<Trial, AreaActionError> {
     let TrialRequest { area, digest: named, why, .. } = request;
     let request = match selection::digest_of(app, area, named).await {
         Ok(digest) => TrialRequest { digest, ..request.clone() },
@@ -141,22 +143,22 @@ pub async fn begin_trial(
 /// responses were never used, gets `staged`.
 ///
 /// # Errors
-/// [`InstallError::NoTrial`], or another operator changed the area at the same
+/// [`AreaActionError::NoTrial`], or another operator changed the area at the same
 /// time.
 pub async fn stop_trial(
     app: &App,
     who: &str,
     area: &str,
     reason: &str,
-) -> Result<Trial, InstallError> {
+) -> Result<Trial, AreaActionError> {
     let state = rows::area(app, area).await?;
     trial(area, decide(app, who, area, Some(reason), plan::stop(&state)).await?)
 }
 
-fn trial(area: &str, executed: AreaActionResult) -> Result<Trial, InstallError> {
+fn trial(area: &str, executed: AreaActionResult) -> Result<Trial, AreaActionError> {
     match executed {
         AreaActionResult::Trial(trial) => Ok(trial),
-        _ => Err(InstallError::Overtaken { area: area.to_owned() }),
+        _ => Err(AreaActionError::Overtaken { area: area.to_owned() }),
     }
 }
 
@@ -167,8 +169,8 @@ async fn decide(
     who: &str,
     area: &str,
     why: Option<&str>,
-    event: Result<AreaAction<'_>, InstallError>,
-) -> Result<AreaActionResult, InstallError> {
+    event: Result<AreaAction<'_>, AreaActionError>,
+) -> Result<AreaActionResult, AreaActionError> {
     let event = match event {
         Ok(event) => event,
         Err(error) => {
@@ -176,7 +178,7 @@ async fn decide(
             return Err(PendingAuditEntries::new(app, who, area, None).refuse(error).await);
         }
     };
-    let decision = AreaDecision { area, event, who, why, figures: None };
+    let decision = AreaActionRequest { area, event, who, why, figures: None };
     match execute(app, &decision).await {
         Ok(executed) => Ok(executed),
         Err(error) => {
@@ -188,18 +190,18 @@ async fn decide(
     }
 }
 
-/// Returns `error`, but [`InstallError::NoSuchArea`] if `error` says that a
+/// Returns `error`, but [`AreaActionError::NoSuchArea`] if `error` says that a
 /// version is missing and the area itself does not exist.
-async fn if_area_exists(app: &App, area: &str, error: InstallError) -> InstallError {
+async fn if_area_exists(app: &App, area: &str, error: AreaActionError) -> AreaActionError {
     let names_no_version = matches!(
         error,
-        InstallError::NotKnown { .. }
-            | InstallError::NoneWaits { .. }
-            | InstallError::NothingBefore { .. }
-            | InstallError::NoTrial { .. }
+        AreaActionError::NotKnown { .. }
+            | AreaActionError::NoneWaits { .. }
+            | AreaActionError::NothingBefore { .. }
+            | AreaActionError::NoTrial { .. }
     );
     if names_no_version && matches!(rows::exists(app, area).await, Ok(false)) {
-        return InstallError::NoSuchArea { area: area.to_owned() };
+        return AreaActionError::NoSuchArea { area: area.to_owned() };
     }
     error
 }
@@ -216,15 +218,15 @@ pub async fn approve(
     area: &str,
     named: &str,
     why: Option<&str>,
-) -> Result<String, InstallError> {
+) -> Result<String, AreaActionError> {
     let digest = &selection::digest_of(app, area, named).await?;
     let mut trail = PendingAuditEntries::new(app, who, area, Some(digest));
     let mut tx = app.store.begin(TransactionAccess::WriteLocked).await?;
     let found = deployments::find(&mut tx, area, digest).await?;
-    let found = found.ok_or_else(|| InstallError::not_known(area, digest))?;
+    let found = found.ok_or_else(|| AreaActionError::not_known(area, digest))?;
     if !deployments::approve(&mut tx, area, digest, who, app.clock.now()).await? {
         let (area, digest, stage) = (found.area, found.digest, found.stage);
-        return Err(InstallError::NotWaiting { area, digest, stage });
+        return Err(AreaActionError::NotWaiting { area, digest, stage });
     }
     trail.note(AuditAction::Approved, why, Some(json!({"stage": "staged"})));
     trail.keep_with(&mut tx).await?;

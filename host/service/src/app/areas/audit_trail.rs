@@ -4,7 +4,7 @@
 use serde_json::Value as Json;
 
 use super::super::App;
-use super::error::InstallError;
+use super::error::AreaActionError;
 use assurance_core::domain::deployment::{AuditAction, NewAuditEntry};
 use assurance_store::{self as store, Connection, TransactionAccess};
 
@@ -57,7 +57,7 @@ impl<'a> PendingAuditEntries<'a> {
 
     /// Writes the pending audit log entries and one for the refusal, with the
     /// error as its reason. Returns the error.
-    pub(super) async fn refuse(mut self, error: InstallError) -> InstallError {
+    pub(super) async fn refuse(mut self, error: AreaActionError) -> AreaActionError {
         self.note(AuditAction::Refused, Some(&error.to_string()), None);
         if let Err(away) = self.keep().await {
             tracing::error!(

@@ -8,8 +8,8 @@ use metrics::counter;
 use serde_json::json;
 
 use super::super::App;
-use super::error::InstallError;
-use super::execute::{AreaActionResult, AreaDecision, execute};
+use super::error::AreaActionError;
+use super::execute::{AreaActionRequest, AreaActionResult, execute};
 use super::plan::AreaAction;
 use super::verdict::{CanaryRegression, verdict};
 use crate::registry::VersionOnTrial;
@@ -59,16 +59,16 @@ async fn roll_back(
     app: &App,
     on_trial: &VersionOnTrial,
     worse: &CanaryRegression,
-) -> Result<(), InstallError> {
+) -> Result<(), AreaActionError> {
     let (trial, why) = (&on_trial.trial, worse.to_string());
     let (candidate, live) = (on_trial.figures.candidate.stats(), on_trial.figures.live.stats());
     let figures = json!({"node": app.node.id(), "candidate": candidate, "live": live});
     let event = AreaAction::EndTrial { trial: trial.clone(), end: TrialState::RolledBack };
     let (area, why) = (trial.area.as_str(), Some(why.as_str()));
-    let decision = AreaDecision { area, event, who: WHO, why, figures: Some(figures) };
+    let decision = AreaActionRequest { area, event, who: WHO, why, figures: Some(figures) };
     match execute(app, &decision).await {
         Ok(AreaActionResult::Trial(_)) => {}
-        Ok(_) | Err(InstallError::Overtaken { .. }) => return Ok(()),
+        Ok(_) | Err(AreaActionError::Overtaken { .. }) => return Ok(()),
         Err(error) => return Err(error),
     }
     counter!("assurance_canary_rollbacks_total", "area" => trial.area.clone()).increment(1);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::super::App;
-use super::error::{IncompatibleVersion, InstallError};
+use super::error::{AreaActionError, IncompatibleVersion};
 use super::rows;
 use super::state::DesiredArea;
 use crate::registry::AreaVersion;
@@ -49,7 +49,7 @@ pub(super) async fn check(
     desired: &DesiredArea,
     candidate: &AreaVersion,
     comparison: PlannedVersionUse<'_>,
-) -> Result<CompatibilityCheckResult, InstallError> {
+) -> Result<CompatibilityCheckResult, AreaActionError> {
     let Some(live) = live_manifest(app, desired, &candidate.manifest.name).await? else {
         return Ok(CompatibilityCheckResult::default());
     };
@@ -68,7 +68,7 @@ pub(super) async fn check(
             Ok(CompatibilityCheckResult { report, asks })
         }
         (_, PlannedVersionUse::Canary) => Err(no_canary(candidate, &report)),
-        _ => Err(InstallError::Incompatible(IncompatibleVersion {
+        _ => Err(AreaActionError::Incompatible(IncompatibleVersion {
             area: candidate.manifest.name.clone(),
             live: live.version.to_string(),
             candidate: candidate.manifest.version.to_string(),
@@ -85,7 +85,7 @@ async fn live_manifest(
     app: &App,
     desired: &DesiredArea,
     area: &str,
-) -> Result<Option<Arc<Manifest>>, InstallError> {
+) -> Result<Option<Arc<Manifest>>, AreaActionError> {
     let live = app.registry.snapshot();
     let running = live.area(area);
     let named = desired.live().or(desired.previous());
@@ -98,9 +98,9 @@ async fn live_manifest(
     Ok(manifest.map_err(|error| LoadError::Host(error.into()))?.map(Arc::new))
 }
 
-fn no_canary(candidate: &AreaVersion, report: &CompatibilityReport) -> InstallError {
+fn no_canary(candidate: &AreaVersion, report: &CompatibilityReport) -> AreaActionError {
     let broken: Vec<String> = report.broken().map(|broken| format!("- {broken}")).collect();
-    InstallError::NoCanary {
+    AreaActionError::NoCanary {
         area: candidate.manifest.name.clone(),
         version: candidate.manifest.version.to_string(),
         digest: candidate.digest.clone(),
@@ -119,9 +119,9 @@ pub(super) fn waits_for_approval(stage: VersionStage, checked: &CompatibilityChe
 pub(super) fn needs_approval(
     candidate: &AreaVersion,
     checked: &CompatibilityCheckResult,
-) -> InstallError {
+) -> AreaActionError {
     let words = checked.asks.iter().map(|asked| json!(asked).to_string());
-    InstallError::NeedsApproval {
+    AreaActionError::NeedsApproval {
         area: candidate.manifest.name.clone(),
         version: candidate.manifest.version.to_string(),
         digest: candidate.digest.clone(),

@@ -12,7 +12,7 @@ use super::super::App;
 use super::actions::{self, ActivationRequest};
 use super::audit_trail::PendingAuditEntries;
 use super::checks::{self, CompatibilityCheckResult, PlannedVersionUse};
-use super::error::InstallError;
+use super::error::AreaActionError;
 use super::install::with_writers_ended;
 use super::plan::{TrialRequest, stage_after_checks};
 use super::smoke_test::smoke_test;
@@ -83,19 +83,20 @@ pub enum DeployOutcome {
 /// request says so.
 ///
 /// # Errors
-/// The version is refused; see [`InstallError`].
+/// The version is refused; see [`AreaActionError`].
 pub async fn deploy(
     app: &App,
     who: &str,
     received: DeployRequest,
-) -> Result<DeployReport, InstallError> {
+) -> Result<DeployReport, AreaActionError> {
     let digest = load::digest_of(received.component.clone()).await?;
     let mut trail = PendingAuditEntries::new(app, who, &received.area, Some(&digest));
     let why = received.why.as_deref();
     trail.note(AuditAction::Received, why, Some(json!({"bytes": received.component.len()})));
     trail.keep().await?;
-    let staged =
-        PendingDeployment { app, who, received: &received, digest: &digest }.run(&mut trail).await;
+    let staged = DeploymentInProgress { app, who, received: &received, digest: &digest }
+        .run(&mut trail)
+        .await;
     let report = match staged {
         Ok(checked) => checked.report,
         Err(error) => return Err(trail.refuse(error).await),
@@ -109,7 +110,7 @@ async fn perform_action(
     who: &str,
     received: &DeployRequest,
     digest: &str,
-) -> Result<DeployOutcome, InstallError> {
+) -> Result<DeployOutcome, AreaActionError> {
     let (area, force) = (received.area.as_str(), received.force.as_deref());
     let why = received.why.as_deref();
     match &received.then {
@@ -140,18 +141,18 @@ pub(super) fn trial_request(
 }
 
 /// A deployment in progress, until its version is stored.
-struct PendingDeployment<'a> {
+struct DeploymentInProgress<'a> {
     app: &'a App,
     who: &'a str,
     received: &'a DeployRequest,
     digest: &'a str,
 }
 
-impl PendingDeployment<'_> {
+impl DeploymentInProgress<'_> {
     async fn run(
         &self,
         trail: &mut PendingAuditEntries<'_>,
-    ) -> Result<CompatibilityCheckResult, InstallError> {
+    ) -> Result<CompatibilityCheckResult, AreaActionError> {
         let loaded = self.load(trail).await?;
         let version = load::compile(self.app, loaded).await?;
         self.check(&version).await?;
@@ -170,7 +171,7 @@ impl PendingDeployment<'_> {
     async fn check(
         &self,
         version: &Arc<AreaVersion>,
-    ) -> Result<CompatibilityCheckResult, InstallError> {
+    ) -> Result<CompatibilityCheckResult, AreaActionError> {
         let DeployRequest { area, force, .. } = self.received;
         let desired = rows::area(self.app, area).await?.desired;
         let force = force.as_deref();
@@ -181,7 +182,10 @@ impl PendingDeployment<'_> {
     }
 
     /// Verifies the component's signature, then loads the component.
-    async fn load(&self, trail: &mut PendingAuditEntries<'_>) -> Result<LoadedArea, InstallError> {
+    async fn load(
+        &self,
+        trail: &mut PendingAuditEntries<'_>,
+    ) -> Result<LoadedArea, AreaActionError> {
         let DeployRequest { area, component, signature, .. } = self.received;
         let publisher = trust::publisher_of(&self.app.config, self.digest, signature.as_ref())?;
         publisher.may_publish(area)?;
@@ -190,7 +194,7 @@ impl PendingDeployment<'_> {
         let loaded = load::component(self.app, Arc::from(&component[..])).await?;
         if loaded.manifest.name != *area {
             let (expected, found) = (area.clone(), loaded.manifest.name);
-            return Err(InstallError::OtherArea { expected, found });
+            return Err(AreaActionError::OtherArea { expected, found });
         }
         let took_ms = loaded.compiled_in.map(|took| took.as_millis());
         trail.note(AuditAction::Compiled, None, Some(json!({"took_ms": took_ms})));
@@ -204,7 +208,7 @@ impl PendingDeployment<'_> {
         version: &AreaVersion,
         checked: &CompatibilityCheckResult,
         trail: &mut PendingAuditEntries<'_>,
-    ) -> Result<(), InstallError> {
+    ) -> Result<(), AreaActionError> {
         let blobs = self.app.store.blobs();
         let written = blobs.write_component(self.digest, self.received.component.clone());
         let object = tokio::join!(written, compiled::share(self.app, self.digest)).0?;
@@ -235,16 +239,16 @@ mod tests {
     use assurance_core::domain::manifest::Capability;
     use assurance_work::AreaCode;
 
-    struct UnusedCode;
+    struct StubAreaCode;
 
-    impl AreaCode for UnusedCode {}
+    impl AreaCode for StubAreaCode {}
 
     #[tokio::test]
     async fn a_version_whose_capabilities_the_live_version_has_by_now_needs_no_approval() {
         let (config, _folder) = testing::config();
         let app = app(config).await;
         let notes = route("list_notes", "/v1/workspaces/{workspace_id}/notes");
-        let loaded = testing::loaded(manifest("notes", vec![notes]), Arc::new(UnusedCode));
+        let loaded = testing::loaded(manifest("notes", vec![notes]), Arc::new(StubAreaCode));
         let version = app.registry.compile(loaded).unwrap();
         let received = DeployRequest {
             area: "notes".into(),
@@ -255,14 +259,15 @@ mod tests {
             force: None,
         };
         let digest = version.digest.as_str();
-        let deployment = PendingDeployment { app: &app, who: "ada", received: &received, digest };
+        let deployment =
+            DeploymentInProgress { app: &app, who: "ada", received: &received, digest };
         let keep = async |asks: BTreeSet<Capability>| {
             let checked = CompatibilityCheckResult { asks, ..CompatibilityCheckResult::default() };
             let mut trail = PendingAuditEntries::new(&app, "ada", "notes", None);
             deployment.keep(&version, &checked, &mut trail).await
         };
         let refused = keep([Capability::Egress].into()).await;
-        assert!(matches!(refused, Err(InstallError::NeedsApproval { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(AreaActionError::NeedsApproval { .. })), "{refused:?}");
         keep([].into()).await.unwrap();
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::App;
 use super::checks::{self, CompatibilityCheckResult, PlannedVersionUse};
 use super::deploy::{DeployAction, DeployRequest, trial_request};
-use super::error::{IncompatibleVersion, InstallError};
+use super::error::{AreaActionError, IncompatibleVersion};
 use super::plan::{AreaAction, plan};
 use super::smoke_test::smoke_test;
 use super::{load, rows, trust};
@@ -25,7 +25,7 @@ pub struct DryRunReport {
     /// comparison. The checks after it did not run then either.
     pub report: Option<CompatibilityReport>,
     /// Every reason for which the deployment would be refused.
-    pub findings: Vec<InstallError>,
+    pub findings: Vec<AreaActionError>,
 }
 
 /// Runs the checks of [`deploy`](super::deploy::deploy) without storing a
@@ -35,9 +35,9 @@ pub struct DryRunReport {
 /// # Errors
 /// The host, the database or the blob store failed. Faults of the component are
 /// findings of the report.
-pub async fn dry_run(app: &App, received: &DeployRequest) -> Result<DryRunReport, InstallError> {
+pub async fn dry_run(app: &App, received: &DeployRequest) -> Result<DryRunReport, AreaActionError> {
     let digest = load::digest_of(received.component.clone()).await?;
-    let mut run = DryRun { app, received, digest, report: None, findings: Vec::new() };
+    let mut run = DryRunInProgress { app, received, digest, report: None, findings: Vec::new() };
     let loaded = run.load().await;
     if let Some(loaded) = run.keep(loaded)? {
         let named = run.name(&loaded);
@@ -47,33 +47,36 @@ pub async fn dry_run(app: &App, received: &DeployRequest) -> Result<DryRunReport
             run.check(&version).await?;
         }
     }
-    let DryRun { digest, report, findings, .. } = run;
+    let DryRunInProgress { digest, report, findings, .. } = run;
     Ok(DryRunReport { digest, report, findings })
 }
 
-struct DryRun<'a> {
+struct DryRunInProgress<'a> {
     app: &'a App,
     received: &'a DeployRequest,
     digest: String,
     report: Option<CompatibilityReport>,
-    findings: Vec<InstallError>,
+    findings: Vec<AreaActionError>,
 }
 
-impl DryRun<'_> {
+impl DryRunInProgress<'_> {
     /// Returns the value of a successful check. For a refusal, adds it to the
     /// findings and returns `None`. Returns an error only if the host, the
     /// database or the blob store failed.
-    fn keep<T>(&mut self, checked: Result<T, InstallError>) -> Result<Option<T>, InstallError> {
+    fn keep<T>(
+        &mut self,
+        checked: Result<T, AreaActionError>,
+    ) -> Result<Option<T>, AreaActionError> {
         match checked {
             Ok(value) => Ok(Some(value)),
             Err(
-                error @ (InstallError::Store(_)
-                | InstallError::Damaged { .. }
-                | InstallError::Missing { .. }
-                | InstallError::Load(LoadError::Host(_))),
+                error @ (AreaActionError::Store(_)
+                | AreaActionError::Damaged { .. }
+                | AreaActionError::Missing { .. }
+                | AreaActionError::Load(LoadError::Host(_))),
             ) => Err(error),
             Err(error) => {
-                if let InstallError::Incompatible(IncompatibleVersion { report, .. }) = &error {
+                if let AreaActionError::Incompatible(IncompatibleVersion { report, .. }) = &error {
                     self.report = Some(report.clone());
                 }
                 self.findings.push(error);
@@ -82,26 +85,26 @@ impl DryRun<'_> {
         }
     }
 
-    async fn load(&self) -> Result<LoadedArea, InstallError> {
+    async fn load(&self) -> Result<LoadedArea, AreaActionError> {
         let DeployRequest { area, component, signature, .. } = self.received;
         let publisher = trust::publisher_of(&self.app.config, &self.digest, signature.as_ref())?;
         publisher.may_publish(area)?;
         Ok(load::component(self.app, Arc::from(&component[..])).await?)
     }
 
-    fn name(&self, loaded: &LoadedArea) -> Result<(), InstallError> {
+    fn name(&self, loaded: &LoadedArea) -> Result<(), AreaActionError> {
         let (expected, found) = (self.received.area.clone(), loaded.manifest.name.clone());
-        if expected == found { Ok(()) } else { Err(InstallError::OtherArea { expected, found }) }
+        if expected == found { Ok(()) } else { Err(AreaActionError::OtherArea { expected, found }) }
     }
 
-    async fn check(&mut self, version: &Arc<AreaVersion>) -> Result<(), InstallError> {
+    async fn check(&mut self, version: &Arc<AreaVersion>) -> Result<(), AreaActionError> {
         let compared = self.compare(version).await;
         self.keep(compared)?;
         let tried = self.may_be_tried(version).await;
         self.keep(tried)?;
         let target = AreaTargetState::Live(version);
         let planned = self.app.registry.plan(&version.manifest.name, target);
-        self.keep(planned.map_err(InstallError::from))?;
+        self.keep(planned.map_err(AreaActionError::from))?;
         let called = smoke_test(self.app, version).await;
         self.keep(called)?;
         Ok(())
@@ -109,7 +112,7 @@ impl DryRun<'_> {
 
     /// Compares the version with the live one, for the use that the deploy
     /// request names.
-    async fn compare(&mut self, version: &AreaVersion) -> Result<(), InstallError> {
+    async fn compare(&mut self, version: &AreaVersion) -> Result<(), AreaActionError> {
         let desired = rows::area(self.app, &version.manifest.name).await?.desired;
         let force = self.received.force.as_deref();
         let as_live = PlannedVersionUse::Live { force };
@@ -127,7 +130,7 @@ impl DryRun<'_> {
         &self,
         version: &AreaVersion,
         checked: &CompatibilityCheckResult,
-    ) -> Result<(), InstallError> {
+    ) -> Result<(), AreaActionError> {
         if checked.asks.is_empty() {
             return Ok(());
         }
@@ -139,7 +142,7 @@ impl DryRun<'_> {
     }
 
     /// Refuses the requested trial if it could not begin now.
-    async fn may_be_tried(&self, version: &AreaVersion) -> Result<(), InstallError> {
+    async fn may_be_tried(&self, version: &AreaVersion) -> Result<(), AreaActionError> {
         let DeployAction::Try(mode, share, workspaces) = &self.received.then else {
             return Ok(());
         };

@@ -12,7 +12,7 @@ use assurance_store as store;
 /// Reason why an operator's action on an area is refused: a version is not
 /// stored, activated, tried or rolled back, or an area is not removed.
 #[derive(Debug, thiserror::Error)]
-pub enum InstallError {
+pub enum AreaActionError {
     /// The signature is missing or invalid, or its publisher is not trusted.
     #[error(transparent)]
     Distrusted(#[from] ComponentSignatureError),
@@ -148,11 +148,11 @@ pub enum InstallError {
          {problem}\n`assurance area logs {area}` has the stack; fix it and deploy it again"
     )]
     SmokeTestFailed {
-        /// Name of the area.
+        /// Name of the area whose version failed the smoke test.
         area: String,
-        /// Failed call: `describe` or an operation id.
+        /// Call of the smoke test that failed: `describe` or an operation id.
         call: String,
-        /// Error with which the call ended.
+        /// Error with which the failed call ended.
         problem: String,
     },
     /// The indexes of the version's collections could not be created.
@@ -248,7 +248,7 @@ pub enum InstallError {
     Store(#[from] store::Error),
 }
 
-impl InstallError {
+impl AreaActionError {
     pub(super) fn not_known(area: &str, digest: &str) -> Self {
         Self::NotKnown { area: area.to_owned(), digest: digest.to_owned() }
     }

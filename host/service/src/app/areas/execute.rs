@@ -13,23 +13,23 @@ use serde_json::{Value as Json, json};
 use super::super::App;
 use super::audit_trail::PendingAuditEntries;
 use super::checks::{self, PlannedVersionUse};
-use super::error::InstallError;
+use super::error::AreaActionError;
 use super::install::{install, with_writers_ended};
 use super::node_plan::NodeStep;
 use super::plan::{AreaAction, AreaRowsChange, plan, stage_after_trial, stage_on_trial};
-use super::state::AreaState;
+use super::state::DesiredAndRunningArea;
 use super::{load, reconcile, rows};
 use crate::registry::{AreaTargetState, AreaVersion, LiveVersionChange};
 use assurance_core::domain::deployment::VersionStage;
 use assurance_core::domain::trial::{Trial, TrialMode};
-use assurance_store::collections::AreaVersionStatus;
+use assurance_store::collections::LiveOrCandidate;
 use assurance_store::deployments::{self, PointerMove};
 use assurance_store::trials::{self, TrialEnd};
 use assurance_store::{self as store, Connection, TransactionAccess};
 
 /// An action on an area, with its author, reason and statistics for the audit
 /// log.
-pub(super) struct AreaDecision<'a> {
+pub(super) struct AreaActionRequest<'a> {
     pub(super) area: &'a str,
     pub(super) event: AreaAction<'a>,
     /// Author for the audit log: the operator, or `assurance` for the host
@@ -62,12 +62,12 @@ const CATCH_UP_POLL: Duration = Duration::from_millis(100);
 /// then this node; the other nodes read the rows.
 ///
 /// # Errors
-/// See [`InstallError`]; nothing has changed.
+/// See [`AreaActionError`]; nothing has changed.
 pub(super) async fn execute(
     app: &App,
-    decision: &AreaDecision<'_>,
-) -> Result<AreaActionResult, InstallError> {
-    let AreaDecision { area, event, .. } = decision;
+    decision: &AreaActionRequest<'_>,
+) -> Result<AreaActionResult, AreaActionError> {
+    let AreaActionRequest { area, event, .. } = decision;
     let state = rows::area(app, area).await?;
     if plan(&state, event)?.is_none() {
         return Ok(AreaActionResult::Unchanged);
@@ -76,7 +76,7 @@ pub(super) async fn execute(
     let begun = Instant::now();
     loop {
         match decide_locked(app, decision, version.as_ref()).await {
-            Err(InstallError::NotCaughtUp { .. }) if begun.elapsed() < CATCH_UP => {
+            Err(AreaActionError::NotCaughtUp { .. }) if begun.elapsed() < CATCH_UP => {
                 tokio::time::sleep(CATCH_UP_POLL).await;
             }
             decided => {
@@ -92,10 +92,10 @@ pub(super) async fn execute(
 /// Plans and executes a decision while no other decision is made.
 async fn decide_locked(
     app: &App,
-    decision: &AreaDecision<'_>,
+    decision: &AreaActionRequest<'_>,
     version: Option<&Arc<AreaVersion>>,
-) -> Result<AreaActionResult, InstallError> {
-    let AreaDecision { area, event, .. } = decision;
+) -> Result<AreaActionResult, AreaActionError> {
+    let AreaActionRequest { area, event, .. } = decision;
     let _one_at_a_time = app.installing.lock().await;
     let state = rows::area(app, area).await?;
     let Some(transition) = plan(&state, event)? else { return Ok(AreaActionResult::Unchanged) };
@@ -117,13 +117,13 @@ async fn decide_locked(
 /// version is permitted. Returns `None` if the action needs no version.
 async fn prepare(
     app: &App,
-    state: &AreaState,
+    state: &DesiredAndRunningArea,
     event: &AreaAction<'_>,
-) -> Result<Option<Arc<AreaVersion>>, InstallError> {
+) -> Result<Option<Arc<AreaVersion>>, AreaActionError> {
     let Some(digest) = event.loads() else { return Ok(None) };
     let version = load::stored(app, &state.area, digest).await?;
     permit(app, state, event, &version).await?;
-    load::ensure_collections(app, &version, AreaVersionStatus::Candidate).await?;
+    load::ensure_collections(app, &version, LiveOrCandidate::Candidate).await?;
     Ok(Some(version))
 }
 
@@ -132,10 +132,10 @@ async fn prepare(
 /// incidents.
 async fn permit(
     app: &App,
-    state: &AreaState,
+    state: &DesiredAndRunningArea,
     event: &AreaAction<'_>,
     version: &AreaVersion,
-) -> Result<(), InstallError> {
+) -> Result<(), AreaActionError> {
     let comparison = match event {
         AreaAction::Activate { force, .. } => PlannedVersionUse::Live { force: *force },
         AreaAction::BeginTrial { request, .. } => match request.mode {
@@ -174,11 +174,11 @@ fn target<'a>(
 /// transaction.
 async fn commit(
     app: &App,
-    decision: &AreaDecision<'_>,
-    state: &AreaState,
+    decision: &AreaActionRequest<'_>,
+    state: &DesiredAndRunningArea,
     transition: &AreaRowsChange,
-) -> Result<(), InstallError> {
-    let AreaDecision { area, event, who, why, .. } = decision;
+) -> Result<(), AreaActionError> {
+    let AreaActionRequest { area, event, who, why, .. } = decision;
     let mut trail = PendingAuditEntries::new(app, who, area, event.digest());
     trail.note(event.step(), *why, details(decision, state, transition));
     let committed = async {
@@ -192,7 +192,7 @@ async fn commit(
     };
     match with_writers_ended(app, area, committed).await {
         Ok(None) => Ok(()),
-        Ok(Some(other)) => Err(InstallError::NotCaughtUp { area: (*area).to_owned(), other }),
+        Ok(Some(other)) => Err(AreaActionError::NotCaughtUp { area: (*area).to_owned(), other }),
         Err(store::Error::RunAgain) => Err(state.overtaken()),
         Err(error) => Err(error.into()),
     }
@@ -205,7 +205,7 @@ async fn commit(
 async fn changed_elsewhere(
     app: &App,
     tx: &mut Connection,
-    decision: &AreaDecision<'_>,
+    decision: &AreaActionRequest<'_>,
 ) -> Result<Option<String>, store::Error> {
     deployments::lock(tx).await?;
     if let AreaAction::RollBack { .. }
@@ -223,8 +223,8 @@ async fn changed_elsewhere(
 
 /// Returns the changed values for the audit log entry.
 fn details(
-    decision: &AreaDecision<'_>,
-    state: &AreaState,
+    decision: &AreaActionRequest<'_>,
+    state: &DesiredAndRunningArea,
     transition: &AreaRowsChange,
 ) -> Option<Json> {
     match transition {
@@ -243,8 +243,8 @@ fn details(
 /// read.
 async fn write(
     tx: &mut Connection,
-    decision: &AreaDecision<'_>,
-    state: &AreaState,
+    decision: &AreaActionRequest<'_>,
+    state: &DesiredAndRunningArea,
     transition: &AreaRowsChange,
 ) -> Result<(), store::Error> {
     refuse_overtaken(tx, &decision.event, state).await?;
@@ -277,7 +277,7 @@ async fn write(
 async fn refuse_overtaken(
     tx: &mut Connection,
     event: &AreaAction<'_>,
-    state: &AreaState,
+    state: &DesiredAndRunningArea,
 ) -> Result<(), store::Error> {
     let overtaken = match event {
         AreaAction::BeginTrial { .. } => {
@@ -318,14 +318,14 @@ mod tests {
     }
 
     /// Returns the state of notes at a node that runs version a.
-    async fn state(connection: &mut Connection) -> AreaState {
+    async fn state(connection: &mut Connection) -> DesiredAndRunningArea {
         let pointer = deployments::pointer_of(connection, "notes").await.unwrap();
         let trial = trials::of(connection, "notes").await.unwrap();
         let (area, now) = ("notes".to_owned(), Timestamp(9));
         let running =
             RunningArea { digest: Some("a".into()), loaded: true, ..RunningArea::default() };
         let desired = DesiredArea { pointer, trial };
-        AreaState { area, now, desired, running, dependents: vec![] }
+        DesiredAndRunningArea { area, now, desired, running, dependents: vec![] }
     }
 
     fn canary() -> TrialRequest {
@@ -342,11 +342,12 @@ mod tests {
     /// Plans a decision with this state and writes the rows.
     async fn decide(
         connection: &mut Connection,
-        state: &AreaState,
+        state: &DesiredAndRunningArea,
         event: AreaAction<'_>,
     ) -> Result<(), store::Error> {
         let transition = plan(state, &event).unwrap().unwrap();
-        let decision = AreaDecision { area: "notes", event, who: "ada", why: None, figures: None };
+        let decision =
+            AreaActionRequest { area: "notes", event, who: "ada", why: None, figures: None };
         write(connection, &decision, state, &transition).await
     }
 

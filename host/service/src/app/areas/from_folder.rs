@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::App;
 use super::super::folder::ComponentInstaller;
-use super::error::InstallError;
+use super::error::AreaActionError;
 use super::follow::catch_up;
 use super::install::install_unnamed;
 use super::trust::{Signature, publisher_of};
@@ -17,18 +17,18 @@ use super::{load, rows};
 use crate::registry::AreaTargetState;
 use assurance_core::domain::time::Timestamp;
 use assurance_runtime::LoadedArea;
-use assurance_store::{self as store, collections::AreaVersionStatus};
+use assurance_store::{self as store, collections::LiveOrCandidate};
 
 impl ComponentInstaller for App {
     type LoadedComponent = LoadedArea;
-    type LoadError = InstallError;
-    type InstallError = InstallError;
+    type LoadError = AreaActionError;
+    type InstallError = AreaActionError;
 
     async fn load(
         &self,
         component: Arc<[u8]>,
         signature: Option<Vec<u8>>,
-    ) -> Result<LoadedArea, InstallError> {
+    ) -> Result<LoadedArea, AreaActionError> {
         let signature = signature.map(|text| Signature::read(&text)).transpose()?;
         let digest = hex::encode(Sha256::digest(&component));
         let publisher = publisher_of(&self.config, &digest, signature.as_ref())?;
@@ -41,7 +41,7 @@ impl ComponentInstaller for App {
         &self,
         loaded: LoadedArea,
         written_at: Timestamp,
-    ) -> Result<String, InstallError> {
+    ) -> Result<String, AreaActionError> {
         let area = loaded.manifest.name.clone();
         let _one_at_a_time = self.installing.lock().await;
         let row = rows::area(self, &area).await?.desired.pointer;
@@ -53,7 +53,7 @@ impl ComponentInstaller for App {
         if live.running(&area).is_none_or(|live| live.digest != loaded.digest) {
             let version = load::compile(self, loaded).await?;
             let plan = self.registry.plan(&area, AreaTargetState::Live(&version))?;
-            load::ensure_collections(self, &version, AreaVersionStatus::Live).await?;
+            load::ensure_collections(self, &version, LiveOrCandidate::Live).await?;
             install_unnamed(self, plan);
         }
         // Only now: a refused file must not keep the deployed version from running.
@@ -62,8 +62,9 @@ impl ComponentInstaller for App {
         Ok(area)
     }
 
-    fn is_temporary(error: &InstallError) -> bool {
-        let (InstallError::Store(source) | InstallError::Indexes { source, .. }) = error else {
+    fn is_temporary(error: &AreaActionError) -> bool {
+        let (AreaActionError::Store(source) | AreaActionError::Indexes { source, .. }) = error
+        else {
             return false;
         };
         match source {
@@ -81,7 +82,7 @@ impl ComponentInstaller for App {
         self.node.forget_refused_file(file);
     }
 
-    async fn remove(&self, area: &str) -> Result<(), InstallError> {
+    async fn remove(&self, area: &str) -> Result<(), AreaActionError> {
         if !self.node.forget_file(area) {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::super::App;
 use crate::registry::{AreaVersion, LiveVersionChange, RegistryChangePlan};
-use assurance_work::CallsToEnd;
+use assurance_work::RunningCallSelector;
 
 /// Time for which calls of a version may still run after the version was replaced or removed, or
 /// its trial ended.
@@ -110,7 +110,7 @@ fn end_turns(app: &App, area: &str) {
     let live = app.registry.snapshot();
     let tried = live.trial(area).map(|trial| &trial.version);
     for version in live.running(area).into_iter().chain(tried) {
-        version.code.end_calls(CallsToEnd::HoldingWriteLock);
+        version.code.end_calls(RunningCallSelector::HoldingWriteLock);
     }
 }
 
@@ -124,7 +124,7 @@ fn end_last_calls(app: &App, version: &Arc<AreaVersion>) {
         let tried = live.trial(name).map(|trial| &trial.version);
         let mut serving = live.area(name).into_iter().chain(tried);
         if !serving.any(|serving| serving.digest == version.digest) {
-            version.code.end_calls(CallsToEnd::BegunBefore(replaced));
+            version.code.end_calls(RunningCallSelector::BegunBefore(replaced));
         }
     });
 }

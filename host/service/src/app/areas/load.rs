@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 use super::super::App;
-use super::error::InstallError;
+use super::error::AreaActionError;
 use super::install::with_writers_ended;
 use super::{compiled, rows, trust};
 use crate::registry::AreaVersion;
@@ -16,7 +16,7 @@ use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_store::{
     self as store,
-    collections::{self, AreaVersionStatus},
+    collections::{self, LiveOrCandidate},
 };
 use assurance_work::CallError;
 
@@ -37,7 +37,7 @@ pub(super) async fn stored(
     app: &App,
     area: &str,
     digest: &str,
-) -> Result<Arc<AreaVersion>, InstallError> {
+) -> Result<Arc<AreaVersion>, AreaActionError> {
     let version = rows::version(app, area, digest).await?;
     if let Some(warm) = app.node.warm(area, digest) {
         return Ok(warm);
@@ -52,7 +52,7 @@ pub(super) async fn stored(
         None => from_blob_store(app, version).await?,
     };
     let checked = rows::manifest(app, area, digest).await?;
-    let checked = checked.ok_or_else(|| InstallError::not_known(area, digest))?;
+    let checked = checked.ok_or_else(|| AreaActionError::not_known(area, digest))?;
     same_manifest(&checked, &loaded.manifest)?;
     compile(app, loaded).await
 }
@@ -74,11 +74,11 @@ fn same_manifest(checked: &str, described: &Manifest) -> Result<(), LoadError> {
     Err(LoadError::Describe(CallError::Contract(why.to_owned())))
 }
 
-async fn from_blob_store(app: &App, version: StoredVersion) -> Result<LoadedArea, InstallError> {
+async fn from_blob_store(app: &App, version: StoredVersion) -> Result<LoadedArea, AreaActionError> {
     let bytes = match app.store.blobs().read_component(&version.object).await {
         Err(store::Error::NotFound) => {
             let (area, object) = (version.area, version.object);
-            return Err(InstallError::Missing { area, object });
+            return Err(AreaActionError::Missing { area, object });
         }
         bytes => bytes?,
     };
@@ -86,7 +86,7 @@ async fn from_blob_store(app: &App, version: StoredVersion) -> Result<LoadedArea
     let found = digest_of(bytes.clone()).await?;
     if found != version.digest {
         let (area, digest) = (version.area, version.digest);
-        return Err(InstallError::Damaged { area, digest, found });
+        return Err(AreaActionError::Damaged { area, digest, found });
     }
     Ok(component(app, Arc::from(&bytes[..])).await?)
 }
@@ -95,7 +95,7 @@ async fn from_blob_store(app: &App, version: StoredVersion) -> Result<LoadedArea
 pub(super) async fn compile(
     app: &App,
     loaded: LoadedArea,
-) -> Result<Arc<AreaVersion>, InstallError> {
+) -> Result<Arc<AreaVersion>, AreaActionError> {
     let registry = Arc::clone(&app.registry);
     let compiling = tokio::task::spawn_blocking(move || registry.compile(loaded));
     Ok(compiling.await.map_err(|error| LoadError::Host(error.into()))??)
@@ -105,26 +105,27 @@ pub(super) async fn compile(
 pub(super) async fn ensure_collections(
     app: &App,
     version: &AreaVersion,
-    used: AreaVersionStatus,
-) -> Result<(), InstallError> {
+    used: LiveOrCandidate,
+) -> Result<(), AreaActionError> {
     let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
     let creating = collections::ensure_for(&app.store, &own, used);
     let created = with_writers_ended(app, &version.manifest.name, creating).await;
-    created.map_err(|source| InstallError::Indexes { area: version.manifest.name.clone(), source })
+    created
+        .map_err(|source| AreaActionError::Indexes { area: version.manifest.name.clone(), source })
 }
 
 /// Fills the substring indexes of a version that has just become live on this node with what the
 /// version before wrote until now, and records them as complete. If this fails, the next live
 /// version does it.
 pub(super) async fn complete_collections(app: &App, version: &AreaVersion) {
-    if let Err(error) = ensure_collections(app, version, AreaVersionStatus::Live).await {
+    if let Err(error) = ensure_collections(app, version, LiveOrCandidate::Live).await {
         let area = &version.manifest.name;
         tracing::warn!(area.name = area, %error, "cannot complete the indexes of a live version");
     }
 }
 
 /// Returns the SHA-256 of a component in hex, computed on a blocking thread.
-pub(super) async fn digest_of(component: Bytes) -> Result<String, InstallError> {
+pub(super) async fn digest_of(component: Bytes) -> Result<String, AreaActionError> {
     let digest = tokio::task::spawn_blocking(move || hex::encode(Sha256::digest(&component))).await;
     Ok(digest.map_err(|error| LoadError::Host(error.into()))?)
 }

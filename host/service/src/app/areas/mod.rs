@@ -55,7 +55,7 @@ pub use actions::{
 pub use canary::watch_canaries;
 pub use deploy::{DeployAction, DeployOutcome, DeployReport, DeployRequest, deploy};
 pub use dry_run::{DryRunReport, dry_run};
-pub use error::{IncompatibleVersion, InstallError};
+pub use error::{AreaActionError, IncompatibleVersion};
 pub use follow::{follow, join, sign_off};
 pub use node::LocalNode;
 pub use overview::{AreaOverview, audit_log, history, manifest, overview};

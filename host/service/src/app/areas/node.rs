@@ -14,7 +14,7 @@ use super::staleness_guard::{ServingBlocked, StalenessGuard};
 use super::state::{DesiredArea, DesiredAreas, RunningArea};
 use crate::registry::{AreaVersion, Snapshot};
 use assurance_core::config;
-use assurance_core::domain::deployment::{NodeReport, NodeVersionState};
+use assurance_core::domain::deployment::{NodeAreaReport, NodeVersionState};
 use assurance_core::domain::time::Timestamp;
 
 /// Wait after a version failed to load on this node before the next attempt.
@@ -250,12 +250,12 @@ impl LocalNode {
     }
 
     /// Returns this node's report to the fleet: one entry for each area.
-    pub(super) fn report(&self, live: &Snapshot, now: Timestamp) -> Vec<NodeReport> {
+    pub(super) fn report(&self, live: &Snapshot, now: Timestamp) -> Vec<NodeAreaReport> {
         let known = self.known.lock();
         let line = |area: &str, digest: Option<&String>| {
             let failure = known.failures.get(area).or_else(|| known.trial_failures.get(area));
             let why = failure.map(VersionLoadFailure::report);
-            NodeReport {
+            NodeAreaReport {
                 node: self.id,
                 host: self.host.clone(),
                 area: area.to_owned(),
@@ -297,9 +297,9 @@ mod tests {
     use assurance_core::domain::deployment::LivePointer;
     use assurance_work::{AreaCode, LimitsByArea};
 
-    struct UnusedCode;
+    struct StubAreaCode;
 
-    impl AreaCode for UnusedCode {}
+    impl AreaCode for StubAreaCode {}
 
     fn rows(digest: &str) -> DesiredAreas {
         let pointer = LivePointer {
@@ -318,7 +318,7 @@ mod tests {
     fn a_withdrawn_version_that_is_live_again_is_served() {
         let registry = Registry::new(vec![], ContractLimits::default(), LimitsByArea::default());
         let notes = route("list_notes", "/v1/workspaces/{workspace_id}/notes");
-        let loaded = testing::loaded(manifest("notes", vec![notes]), Arc::new(UnusedCode));
+        let loaded = testing::loaded(manifest("notes", vec![notes]), Arc::new(StubAreaCode));
         let version = registry.compile(loaded).unwrap();
         let plan = registry.plan("notes", AreaTargetState::Live(&version)).unwrap();
         registry.activate(plan).unwrap();

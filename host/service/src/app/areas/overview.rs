@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::App;
-use super::error::InstallError;
+use super::error::AreaActionError;
 use super::state::DesiredArea;
 use super::{rows, selection};
 use crate::registry::{AreaVersion, VersionOnTrial};
 use assurance_core::domain::deployment::{
-    AuditEntry, LivePointer, NodeReport, NodeVersionState, StoredVersion, VersionStage,
+    AuditEntry, LivePointer, NodeAreaReport, NodeVersionState, StoredVersion, VersionStage,
 };
 use assurance_core::domain::trial::Trial;
 use assurance_store::nodes::LiveNode;
@@ -41,7 +41,7 @@ pub struct AreaOverview {
     /// previous one.
     pub staged: Vec<StoredVersion>,
     /// Reports of the fleet's nodes about this area.
-    pub nodes: Vec<NodeReport>,
+    pub nodes: Vec<NodeAreaReport>,
 }
 
 /// Returns every area that is or was live, or has a stored version, by name.
@@ -90,7 +90,7 @@ impl AreaOverview {
         }
         for LiveNode { node, host, seen_at } in alive {
             if self.nodes.iter().all(|report| report.node != *node) {
-                self.nodes.push(NodeReport {
+                self.nodes.push(NodeAreaReport {
                     node: *node,
                     host: host.clone(),
                     area: area.to_owned(),
@@ -134,7 +134,11 @@ pub async fn history(
 ///
 /// # Errors
 /// The version does not exist, or the database is unavailable.
-pub async fn manifest(app: &App, area: &str, named: Option<&str>) -> Result<String, InstallError> {
+pub async fn manifest(
+    app: &App,
+    area: &str,
+    named: Option<&str>,
+) -> Result<String, AreaActionError> {
     let digest = match named {
         Some(named) => Some(selection::digest_of(app, area, named).await?),
         None => None,
@@ -150,7 +154,7 @@ pub async fn manifest(app: &App, area: &str, named: Option<&str>) -> Result<Stri
         return Err(crate::registry::RegistryError::NotLive(area.to_owned()).into());
     };
     let found = rows::manifest(app, area, digest).await?;
-    found.ok_or_else(|| InstallError::not_known(area, digest))
+    found.ok_or_else(|| AreaActionError::not_known(area, digest))
 }
 
 /// Returns at most `limit` entries of the audit log whose id is less than

@@ -10,8 +10,8 @@
 
 use std::collections::BTreeSet;
 
-use super::error::InstallError;
-use super::state::AreaState;
+use super::error::AreaActionError;
+use super::state::DesiredAndRunningArea;
 use crate::registry::RegistryError;
 use assurance_core::domain::deployment::{AuditAction, VersionStage};
 use assurance_core::domain::id::WorkspaceId;
@@ -145,30 +145,32 @@ pub(super) fn stage_after_trial(mode: TrialMode) -> VersionStage {
 
 /// Returns the action that activates the named version, or else the version on trial.
 pub(super) fn activation<'a>(
-    state: &AreaState,
+    state: &DesiredAndRunningArea,
     named: Option<&str>,
     force: Option<&'a str>,
-) -> Result<AreaAction<'a>, InstallError> {
+) -> Result<AreaAction<'a>, AreaActionError> {
     let digest = named.or(state.desired.running_trial().map(|trial| trial.digest.as_str()));
-    let no_trial = || InstallError::NoTrial { area: state.area.clone() };
+    let no_trial = || AreaActionError::NoTrial { area: state.area.clone() };
     let digest = digest.ok_or_else(no_trial)?.to_owned();
     Ok(AreaAction::Activate { digest, on_trial: named.is_none(), force })
 }
 
 /// Returns the action for a rollback without a target: the end of the canary, or else a rollback to
 /// the version that was live before.
-pub(super) fn rollback(state: &AreaState) -> Result<AreaAction<'static>, InstallError> {
+pub(super) fn rollback(
+    state: &DesiredAndRunningArea,
+) -> Result<AreaAction<'static>, AreaActionError> {
     if let Some(canary) = state.desired.canary() {
         return Ok(AreaAction::EndTrial { trial: canary.clone(), end: TrialState::Stopped });
     }
     let previous = state.desired.previous().map(str::to_owned);
-    let nothing = || InstallError::NothingBefore { area: state.area.clone() };
+    let nothing = || AreaActionError::NothingBefore { area: state.area.clone() };
     Ok(AreaAction::RollBack { to: previous.ok_or_else(nothing)?, last: true })
 }
 
 /// Returns the action that ends the area's running trial.
-pub(super) fn stop(state: &AreaState) -> Result<AreaAction<'static>, InstallError> {
-    let no_trial = || InstallError::NoTrial { area: state.area.clone() };
+pub(super) fn stop(state: &DesiredAndRunningArea) -> Result<AreaAction<'static>, AreaActionError> {
+    let no_trial = || AreaActionError::NoTrial { area: state.area.clone() };
     let trial = state.desired.running_trial().cloned().ok_or_else(no_trial)?;
     Ok(AreaAction::EndTrial { trial, end: TrialState::Stopped })
 }
@@ -176,9 +178,9 @@ pub(super) fn stop(state: &AreaState) -> Result<AreaAction<'static>, InstallErro
 /// Returns the change of the area's rows for an action; `None` if the area is already in the
 /// requested state.
 pub(super) fn plan(
-    state: &AreaState,
+    state: &DesiredAndRunningArea,
     event: &AreaAction<'_>,
-) -> Result<Option<AreaRowsChange>, InstallError> {
+) -> Result<Option<AreaRowsChange>, AreaActionError> {
     match event {
         AreaAction::Activate { digest, on_trial, .. } => activate(state, digest, *on_trial),
         AreaAction::RollBack { to, last: true } if state.desired.previous() != Some(to) => {
@@ -203,10 +205,10 @@ pub(super) fn plan(
 }
 
 fn activate(
-    state: &AreaState,
+    state: &DesiredAndRunningArea,
     digest: &str,
     on_trial: bool,
-) -> Result<Option<AreaRowsChange>, InstallError> {
+) -> Result<Option<AreaRowsChange>, AreaActionError> {
     if state.desired.live() == Some(digest) && state.running.serves(digest) {
         return Ok(None);
     }
@@ -218,13 +220,13 @@ fn activate(
 }
 
 fn remove(
-    state: &AreaState,
+    state: &DesiredAndRunningArea,
     from_folder: Option<&str>,
     force: bool,
-) -> Result<AreaRowsChange, InstallError> {
+) -> Result<AreaRowsChange, AreaActionError> {
     let area = state.area.clone();
     if !force && !state.dependents.is_empty() {
-        return Err(InstallError::DependedOn { area, dependents: state.dependents.clone() });
+        return Err(AreaActionError::DependedOn { area, dependents: state.dependents.clone() });
     }
     if state.desired.live().is_none() && state.running.digest.is_none() {
         return Err(RegistryError::NotLive(area).into());
@@ -233,15 +235,19 @@ fn remove(
     Ok(AreaRowsChange::MoveLive { digest: None, left, from_folder })
 }
 
-fn begin(state: &AreaState, request: &TrialRequest, who: &str) -> Result<Trial, InstallError> {
+fn begin(
+    state: &DesiredAndRunningArea,
+    request: &TrialRequest,
+    who: &str,
+) -> Result<Trial, AreaActionError> {
     let TrialRequest { area, digest, .. } = request.clone();
     let other = state.desired.running_trial().filter(|trial| trial.digest != digest);
     if let Some(Trial { digest, .. }) = other.cloned() {
-        return Err(InstallError::OtherTrial { area, digest });
+        return Err(AreaActionError::OtherTrial { area, digest });
     }
     let Some(live) = &state.running.digest else { return Err(RegistryError::NotLive(area).into()) };
     if *live == digest {
-        return Err(InstallError::AlreadyLive { area, digest });
+        return Err(AreaActionError::AlreadyLive { area, digest });
     }
     Ok(Trial {
         area,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::super::App;
-use super::error::InstallError;
+use super::error::AreaActionError;
 use super::install::install;
 use super::node_plan::{NodeStep, node_plan};
 use super::state::{DesiredArea, DesiredAreas};
@@ -17,7 +17,7 @@ use super::{load, rows, unloaded};
 use crate::registry::{AreaTargetState, AreaVersion, Snapshot};
 use assurance_core::domain::deployment::{LivePointer, VersionStage};
 use assurance_core::domain::trial::Trial;
-use assurance_store::{self as store, collections::AreaVersionStatus};
+use assurance_store::{self as store, collections::LiveOrCandidate};
 
 /// Time to wait for the loading of a live version before its routes are
 /// installed without code, so that they return 503.
@@ -36,7 +36,7 @@ pub(super) fn run(app: &App, desired: &DesiredAreas) -> Vec<JoinHandle<()>> {
         if node_plan(&desired, &app.node.running(&live, name)).is_empty() {
             return None;
         }
-        let task = AreaReconcileTask::begin(app, name, &desired)?;
+        let task = SingleAreaReconciliation::begin(app, name, &desired)?;
         Some(tokio::spawn(async move { task.run(&desired).await }))
     });
     changes.collect()
@@ -62,13 +62,13 @@ pub(super) fn has_steps(
 }
 
 /// Task that brings one area on this node to the state in the area's rows.
-struct AreaReconcileTask {
+struct SingleAreaReconciliation {
     app: App,
     area: String,
     revisions: (i64, i64),
 }
 
-impl AreaReconcileTask {
+impl SingleAreaReconciliation {
     /// Registers a task for the area's rows; `None` if another task applies the
     /// same rows.
     fn begin(app: &App, area: &str, desired: &DesiredArea) -> Option<Self> {
@@ -102,7 +102,7 @@ impl AreaReconcileTask {
     }
 }
 
-impl Drop for AreaReconcileTask {
+impl Drop for SingleAreaReconciliation {
     fn drop(&mut self) {
         self.app.node.end_applying(&self.area, self.revisions);
     }
@@ -144,7 +144,7 @@ async fn go_live(app: &App, pointer: &LivePointer) {
 async fn load_named(
     app: &App,
     pointer: &LivePointer,
-) -> Result<Option<Arc<AreaVersion>>, InstallError> {
+) -> Result<Option<Arc<AreaVersion>>, AreaActionError> {
     let Some(digest) = &pointer.digest else { return Ok(None) };
     load::stored(app, &pointer.area, digest).await.map(Some)
 }
@@ -153,9 +153,9 @@ async fn go_live_with(
     app: &App,
     pointer: &LivePointer,
     version: Option<Arc<AreaVersion>>,
-) -> Result<(), InstallError> {
+) -> Result<(), AreaActionError> {
     if let Some(version) = &version {
-        load::ensure_collections(app, version, AreaVersionStatus::Candidate).await?;
+        load::ensure_collections(app, version, LiveOrCandidate::Candidate).await?;
     }
     let target = version.as_ref().map_or(AreaTargetState::Removed, AreaTargetState::Live);
     execute_step(app, &pointer.area, NodeStep::GoLive(pointer), target).await?;
@@ -169,9 +169,9 @@ async fn go_live_with(
     Ok(())
 }
 
-pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), InstallError> {
+pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), AreaActionError> {
     let version = load::stored(app, &trial.area, &trial.digest).await?;
-    load::ensure_collections(app, &version, AreaVersionStatus::Candidate).await?;
+    load::ensure_collections(app, &version, LiveOrCandidate::Candidate).await?;
     let target = AreaTargetState::Trial(trial, &version);
     execute_step(app, &trial.area, NodeStep::BeginTrial(trial), target).await
 }
@@ -183,7 +183,7 @@ async fn execute_step(
     area: &str,
     step: NodeStep<'_>,
     target: AreaTargetState<'_>,
-) -> Result<(), InstallError> {
+) -> Result<(), AreaActionError> {
     let _one_at_a_time = app.installing.lock().await;
     let state = rows::area(app, area).await?;
     if node_plan(&state.desired, &state.running).contains(&step) {
@@ -195,7 +195,7 @@ async fn execute_step(
 /// Handles the failure to load an area's live version: the running version
 /// keeps serving, unless it was withdrawn. The area returns 503 if its version
 /// was withdrawn or none is loaded.
-async fn keep_running(app: &App, pointer: &LivePointer, error: &InstallError) {
+async fn keep_running(app: &App, pointer: &LivePointer, error: &AreaActionError) {
     let digest = pointer.digest.as_deref().unwrap_or_default();
     tracing::error!(
         area.name = pointer.area,

@@ -3,7 +3,7 @@
 
 use super::super::App;
 use super::super::folder;
-use super::error::InstallError;
+use super::error::AreaActionError;
 use super::install::with_writers_ended;
 use super::rows;
 use super::trust::Signature;
@@ -34,7 +34,7 @@ pub(super) async fn keep_from_folder(app: &App, who: &str, area: &str) -> Option
     }
 }
 
-async fn keep(app: &App, who: &str, version: &AreaVersion) -> Result<bool, InstallError> {
+async fn keep(app: &App, who: &str, version: &AreaVersion) -> Result<bool, AreaActionError> {
     let found = folder::component_of(&app.config.areas_dir(), &version.digest).await;
     let Some((component, signature)) = found else { return Ok(false) };
     let signature = signature.map(|text| Signature::read(&text)).transpose()?;

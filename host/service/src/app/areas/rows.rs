@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use super::super::App;
-use super::error::InstallError;
-use super::state::{AreaState, DesiredArea, DesiredAreas};
+use super::error::AreaActionError;
+use super::state::{DesiredAndRunningArea, DesiredArea, DesiredAreas};
 use super::trust::Signature;
 use crate::registry::AreaVersion;
 use assurance_core::domain::deployment::{StoredVersion, VersionStage};
@@ -21,7 +21,7 @@ pub(super) async fn read<T>(
 }
 
 /// Reads one area's rows and its state on this node.
-pub(super) async fn area(app: &App, area: &str) -> Result<AreaState, store::Error> {
+pub(super) async fn area(app: &App, area: &str) -> Result<DesiredAndRunningArea, store::Error> {
     let desired = read(app, async |connection| {
         let pointer = deployments::pointer_of(connection, area).await?;
         let trial = trials::of(connection, area).await?;
@@ -30,7 +30,13 @@ pub(super) async fn area(app: &App, area: &str) -> Result<AreaState, store::Erro
     let desired = desired.await?;
     let live = app.registry.snapshot();
     let (running, dependents) = (app.node.running(&live, area), live.dependents(area));
-    Ok(AreaState { area: area.to_owned(), now: app.clock.now(), desired, running, dependents })
+    Ok(DesiredAndRunningArea {
+        area: area.to_owned(),
+        now: app.clock.now(),
+        desired,
+        running,
+        dependents,
+    })
 }
 
 /// Returns whether the area is or was live, or has a stored version.
@@ -78,9 +84,9 @@ pub(super) async fn version(
     app: &App,
     area: &str,
     digest: &str,
-) -> Result<StoredVersion, InstallError> {
+) -> Result<StoredVersion, AreaActionError> {
     let found = find(app, area, digest).await?;
-    found.ok_or_else(|| InstallError::not_known(area, digest))
+    found.ok_or_else(|| AreaActionError::not_known(area, digest))
 }
 
 /// Reads the database row of one version of an area; `None` if there is none.
@@ -110,7 +116,7 @@ pub(super) fn new_version(
     (object, size): (String, usize),
     signature: Option<&Signature>,
     stage: VersionStage,
-) -> Result<(StoredVersion, String), InstallError> {
+) -> Result<(StoredVersion, String), AreaActionError> {
     let manifest =
         serde_json::to_string(&version.manifest).map_err(|error| LoadError::Host(error.into()))?;
     let row = StoredVersion {

@@ -2,9 +2,9 @@
 //! its version number.
 
 use super::super::App;
-use super::error::InstallError;
+use super::error::AreaActionError;
 use super::rows;
-use super::state::AreaState;
+use super::state::DesiredAndRunningArea;
 use assurance_core::domain::deployment::{StoredVersion, VersionStage};
 use assurance_store::{self as store, deployments};
 
@@ -22,7 +22,11 @@ const MAX_CANDIDATES: u32 = 20;
 ///
 /// # Errors
 /// No version of the area matches, or several do.
-pub(super) async fn digest_of(app: &App, area: &str, named: &str) -> Result<String, InstallError> {
+pub(super) async fn digest_of(
+    app: &App,
+    area: &str,
+    named: &str,
+) -> Result<String, AreaActionError> {
     if named.len() == DIGEST {
         return Ok(named.to_ascii_lowercase());
     }
@@ -32,7 +36,7 @@ pub(super) async fn digest_of(app: &App, area: &str, named: &str) -> Result<Stri
         [] => running(app, area, named),
         several => return Err(ambiguous(area, &format!("{named:?}"), several)),
     };
-    digest.ok_or_else(|| InstallError::not_known(area, named))
+    digest.ok_or_else(|| AreaActionError::not_known(area, named))
 }
 
 async fn versions(app: &App, area: &str, named: &str) -> Result<Vec<StoredVersion>, store::Error> {
@@ -60,7 +64,7 @@ fn running(app: &App, area: &str, named: &str) -> Option<String> {
 ///
 /// # Errors
 /// There is no such version, or there are several.
-pub(super) async fn only_waiting(app: &App, area: &str) -> Result<String, InstallError> {
+pub(super) async fn only_waiting(app: &App, area: &str) -> Result<String, AreaActionError> {
     let waiting = rows::read(app, async |connection| deployments::current(connection).await);
     let mut waiting = waiting.await?;
     waiting.retain(|version| {
@@ -69,7 +73,7 @@ pub(super) async fn only_waiting(app: &App, area: &str) -> Result<String, Instal
     });
     match waiting.as_slice() {
         [one] => Ok(one.digest.clone()),
-        [] => Err(InstallError::NoneWaits { area: area.to_owned() }),
+        [] => Err(AreaActionError::NoneWaits { area: area.to_owned() }),
         several => Err(ambiguous(area, "the version that waits", several)),
     }
 }
@@ -81,24 +85,24 @@ pub(super) async fn only_waiting(app: &App, area: &str) -> Result<String, Instal
 /// No version matches, several do, or the version is live or never was.
 pub(super) async fn rollback_target(
     app: &App,
-    state: &AreaState,
+    state: &DesiredAndRunningArea,
     named: &str,
-) -> Result<String, InstallError> {
+) -> Result<String, AreaActionError> {
     let area = &state.area;
     let digest = digest_of(app, area, named).await?;
     if state.desired.live() == Some(&digest) {
-        return Err(InstallError::AlreadyLive { area: area.clone(), digest });
+        return Err(AreaActionError::AlreadyLive { area: area.clone(), digest });
     }
     let was_live = rows::version(app, area, &digest).await?.live_at.is_some();
     // A version that an earlier release stored from the folder has no time.
     if was_live || state.desired.previous() == Some(&digest) {
         Ok(digest)
     } else {
-        Err(InstallError::NeverLive { area: area.clone(), digest })
+        Err(AreaActionError::NeverLive { area: area.clone(), digest })
     }
 }
 
-fn ambiguous(area: &str, named: &str, found: &[StoredVersion]) -> InstallError {
+fn ambiguous(area: &str, named: &str, found: &[StoredVersion]) -> AreaActionError {
     let line = |version: &StoredVersion| {
         let StoredVersion { version: number, digest, stage, received_at, received_by, .. } =
             version;
@@ -106,5 +110,5 @@ fn ambiguous(area: &str, named: &str, found: &[StoredVersion]) -> InstallError {
         format!("- {digest} {number}, {stage}, received {at} from {received_by}")
     };
     let candidates = found.iter().map(line).collect::<Vec<_>>().join("\n");
-    InstallError::Ambiguous { area: area.to_owned(), named: named.to_owned(), candidates }
+    AreaActionError::Ambiguous { area: area.to_owned(), named: named.to_owned(), candidates }
 }

@@ -9,7 +9,7 @@ use rand::RngExt as _;
 use uuid::Uuid;
 
 use super::super::App;
-use super::error::InstallError;
+use super::error::AreaActionError;
 use crate::registry::AreaVersion;
 use assurance_contract::CompiledRoute;
 use assurance_core::domain::area::{CallContext, CallOrigin, Parameter, Request, RequestBody};
@@ -19,8 +19,8 @@ use assurance_work::{UnitOfWork, UnitOfWorkSpec};
 
 /// Calls `describe` and one read operation of a version that is being deployed.
 /// Returns an error if a call ends with a fault or the manifest differs.
-pub(super) async fn smoke_test(app: &App, version: &AreaVersion) -> Result<(), InstallError> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| InstallError::SmokeTestFailed {
+pub(super) async fn smoke_test(app: &App, version: &AreaVersion) -> Result<(), AreaActionError> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| AreaActionError::SmokeTestFailed {
         area: version.manifest.name.clone(),
         call: what.to_owned(),
         problem: error.to_string(),

@@ -13,13 +13,15 @@ use arc_swap::ArcSwap;
 /// Reason why this node returns 503 for an area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ServingBlocked {
-    /// The live versions could not be read for longer than `areas.max_stale_ms`.
+    /// This node could not read the live versions for longer than `areas.max_stale_ms`. It returns
+    /// 503 for all areas.
     #[error("this node cannot read which versions are live")]
     Unsure,
     /// The version that runs on this node was withdrawn, and the new live version does not load.
     #[error("the version that runs on this node was withdrawn, and its successor does not load")]
     Withdrawn,
-    /// A live version could not be loaded on this node.
+    /// This node could not load the live version of the requested area, or of an area that may
+    /// have the requested path.
     #[error("a live version is not loaded on this node; /health/ready says why")]
     NotLoaded,
 }

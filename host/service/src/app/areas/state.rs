@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::error::InstallError;
+use super::error::AreaActionError;
 use crate::registry::LostDependency;
 use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::time::Timestamp;
@@ -47,7 +47,7 @@ pub(super) struct RunningArea {
 /// State of one area, in the database and on this node, when an operator's
 /// decision is planned.
 #[derive(Clone, Debug)]
-pub(super) struct AreaState {
+pub(super) struct DesiredAndRunningArea {
     pub(super) area: String,
     /// Time at which the state of the area was read.
     pub(super) now: Timestamp,
@@ -88,10 +88,10 @@ impl RunningArea {
     }
 }
 
-impl AreaState {
+impl DesiredAndRunningArea {
     /// Returns the error for a decision that failed because the area changed at
     /// the same time.
-    pub(super) fn overtaken(&self) -> InstallError {
-        InstallError::Overtaken { area: self.area.clone() }
+    pub(super) fn overtaken(&self) -> AreaActionError {
+        AreaActionError::Overtaken { area: self.area.clone() }
     }
 }

@@ -51,7 +51,7 @@ pub enum ComponentSignatureError {
     OtherAreas {
         /// Name of the publisher that signed the component.
         publisher: String,
-        /// Name of the area.
+        /// Name of the area that the signed component implements.
         area: String,
         /// Names of the areas that the publisher is trusted with.
         areas: String,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::super::App;
-use super::error::InstallError;
+use super::error::AreaActionError;
 use super::install::install_unnamed;
 use super::{load, rows};
 use crate::registry::AreaTargetState;
@@ -36,10 +36,10 @@ pub(super) async fn install_unloaded(app: &App, pointers: &[&LivePointer]) {
     }
 }
 
-async fn install_unloaded_version(app: &App, pointer: &LivePointer) -> Result<(), InstallError> {
+async fn install_unloaded_version(app: &App, pointer: &LivePointer) -> Result<(), AreaActionError> {
     let Some(digest) = &pointer.digest else { return Ok(()) };
     let stored = rows::manifest(app, &pointer.area, digest).await?;
-    let unknown = || InstallError::not_known(&pointer.area, digest);
+    let unknown = || AreaActionError::not_known(&pointer.area, digest);
     let manifest = serde_json::from_str(&stored.ok_or_else(unknown)?)
         .map_err(|error| LoadError::Host(error.into()))?;
     let _one_at_a_time = app.installing.lock().await;

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::registry::{LatencySummary, TrialSideStats, TrialStats};
-use assurance_core::config::CanaryConfig;
+use assurance_core::config::CanaryRollbackConfig;
 
 /// Way in which a canary is worse than the live version.
 #[derive(Clone, PartialEq, Debug)]
@@ -17,7 +17,10 @@ pub(super) enum CanaryRegression {
 
 /// Compares the canary with the live version. Returns how the canary is worse; `None` if it is not
 /// worse, or has too few calls.
-pub(super) fn verdict(bounds: &CanaryConfig, figures: &TrialStats) -> Option<CanaryRegression> {
+pub(super) fn verdict(
+    bounds: &CanaryRollbackConfig,
+    figures: &TrialStats,
+) -> Option<CanaryRegression> {
     let (candidate, live) = (figures.candidate.stats(), figures.live.stats());
     if fails_more(bounds, &candidate, &live) {
         let bound = bounds.max_fault_rate_difference;
@@ -38,7 +41,11 @@ pub(super) fn verdict(bounds: &CanaryConfig, figures: &TrialStats) -> Option<Can
 /// Returns whether the canary's fault rate is too high. If the canary has had fewer than
 /// `min_calls` calls, the missing ones count as successful. So many early faults end a canary at
 /// once, and a single one does not.
-fn fails_more(bounds: &CanaryConfig, candidate: &TrialSideStats, live: &TrialSideStats) -> bool {
+fn fails_more(
+    bounds: &CanaryRollbackConfig,
+    candidate: &TrialSideStats,
+    live: &TrialSideStats,
+) -> bool {
     let enough = candidate.calls.max(bounds.min_calls.into());
     rate(candidate.faults, enough)
         > rate(live.faults, live.calls) + bounds.max_fault_rate_difference
@@ -47,7 +54,11 @@ fn fails_more(bounds: &CanaryConfig, candidate: &TrialSideStats, live: &TrialSid
 /// Returns whether the canary's p99 latency of one operation is too high compared with the live
 /// version's. Operations are compared separately, because a canary's workspaces may call other
 /// operations than the rest. Both versions need `min_calls` calls for a meaningful p99.
-fn is_slower(bounds: &CanaryConfig, candidate: &LatencySummary, live: &LatencySummary) -> bool {
+fn is_slower(
+    bounds: &CanaryRollbackConfig,
+    candidate: &LatencySummary,
+    live: &LatencySummary,
+) -> bool {
     let both = candidate.calls.min(live.calls) >= bounds.min_calls.into();
     let bound = (live.p99_ms * bounds.max_p99_factor).max(bounds.min_p99_ms.into());
     both && candidate.p99_ms > bound
@@ -96,7 +107,7 @@ mod tests {
     fn said(candidate: (u64, u64, u64), live: (u64, u64, u64)) -> Option<String> {
         let figures = TrialStats::default();
         calls(&figures, candidate, live);
-        verdict(&CanaryConfig::default(), &figures).map(|worse| worse.to_string())
+        verdict(&CanaryRollbackConfig::default(), &figures).map(|worse| worse.to_string())
     }
 
     #[test]

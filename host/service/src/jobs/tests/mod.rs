@@ -123,13 +123,13 @@ impl Bench {
     }
 }
 
-fn areas(live: &LiveArea) -> AreaLookup {
+fn areas(live: &LiveArea) -> AreaLookupFns {
     let child =
         JobSpec { name: "child".into(), lane: Lane::Ingest, max_attempts: 1, timeout_ms: 9 };
     let jobs = [("child".to_owned(), child)].into();
     let scope = Arc::new(AreaPolicy { area: "notes".into(), jobs, ..AreaPolicy::default() });
     let (names, find) = (Arc::clone(live), Arc::clone(live));
-    AreaLookup {
+    AreaLookupFns {
         names: Arc::new(move || names.lock().iter().map(|_| "notes".to_owned()).collect()),
         find: Arc::new(move |name, _| {
             let code = find.lock().clone().filter(|_| name == "notes")?;

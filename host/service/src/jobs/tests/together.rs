@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use assurance_core::domain::queue::{JobAction, MemberJobChange};
+use assurance_core::domain::queue::{MemberJobAction, PendingMemberJobAction};
 use assurance_work::UnitOfWork;
 
 type Answers = Result<Result<Vec<JobOutcome>, JobFailure>, CallError>;
@@ -170,8 +170,8 @@ on_both! {
             };
             let (ends, database) = (all_done(jobs), database.clone());
             Box::pin(async move {
-                let how = JobAction::Cancel("not wanted".into());
-                let change = MemberJobChange { job: victim, lane: LANE, how };
+                let how = MemberJobAction::Cancel("not wanted".into());
+                let change = PendingMemberJobAction { job: victim, lane: LANE, how };
                 let mut c = database.writer().await.unwrap();
                 store::jobs::change(&mut c, WORKSPACE, &change, Clock::System.now()).await.unwrap();
                 c.release();

@@ -3,7 +3,7 @@
 use super::*;
 
 impl Queue<'_> {
-    async fn walk(&self, walk: &mut FlowWalk) -> Vec<PendingJob> {
+    async fn walk(&self, walk: &mut FlowWalkProgress) -> Vec<PendingJob> {
         let mut c = self.0.reader().await.unwrap();
         super::walk(&mut c, LANE, &["notes".to_owned()], walk, Timestamp(5)).await.unwrap()
     }
@@ -58,7 +58,7 @@ on_both! {
         jobs.push(of(11, Some(5), 602));
         queue.insert(&jobs).await;
 
-        let mut walk = FlowWalk::default();
+        let mut walk = FlowWalkProgress::default();
         let first = queue.walk(&mut walk).await;
         assert!(!walk.is_at_start());
         let second = queue.walk(&mut walk).await;
@@ -85,7 +85,7 @@ on_both! {
         jobs.extend((201..=500).map(|n| alone(7, n, 5)));
         jobs.push(alone(8, 501, 5));
         queue.insert(&jobs).await;
-        let (mut found, mut walk) = (BTreeMap::<u128, u32>::new(), FlowWalk::default());
+        let (mut found, mut walk) = (BTreeMap::<u128, u32>::new(), FlowWalkProgress::default());
         loop {
             for due in queue.walk(&mut walk).await {
                 *found.entry(due.flow.workspace.0.as_u128()).or_default() += 1;
@@ -104,7 +104,7 @@ on_both! {
         jobs.push(alone(7, 2_101, 5));
         jobs.push(alone(8, 2_102, 5));
         queue.insert(&jobs).await;
-        let (mut found, mut walk) = (Vec::new(), FlowWalk::default());
+        let (mut found, mut walk) = (Vec::new(), FlowWalkProgress::default());
         for page in 1.. {
             let due = queue.walk(&mut walk).await;
             found.extend(due.iter().map(|due| (due.flow.workspace.0.as_u128(), page)));

@@ -15,7 +15,9 @@ use crate::Store;
 use crate::testing::{self, on_both};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobFairnessKey, JobStatus, Lane, LeasedJob};
-use assurance_core::domain::queue::{JobAction, JobFilter, LaneLoad, MemberJobChange, QueuedJob};
+use assurance_core::domain::queue::{
+    JobFilter, MemberJobAction, PendingMemberJobAction, QueuedJob, WorkspaceLaneLoad,
+};
 
 const LANE: Lane = Lane::Delivery;
 const WORKSPACE: WorkspaceId = WorkspaceId(Uuid::from_u128(7));
@@ -86,13 +88,13 @@ impl Queue<'_> {
         overview(&mut c, WORKSPACE, NOW, 1_000).await.unwrap()
     }
 
-    async fn load(&self) -> LaneLoad {
+    async fn load(&self) -> WorkspaceLaneLoad {
         let mut c = self.0.reader().await.unwrap();
         loads(&mut c, WORKSPACE, NOW).await.unwrap()[&LANE]
     }
 
-    async fn change(&self, job: JobId, how: JobAction, now: i64) -> Result<(), Error> {
-        let wanted = MemberJobChange { job, lane: LANE, how };
+    async fn change(&self, job: JobId, how: MemberJobAction, now: i64) -> Result<(), Error> {
+        let wanted = PendingMemberJobAction { job, lane: LANE, how };
         let mut c = self.0.writer().await.unwrap();
         change(&mut c, WORKSPACE, &wanted, Timestamp(now)).await
     }
@@ -256,7 +258,7 @@ on_both! {
         queue.insert(&[keyed(1)]).await;
         let id = job(1).id;
         let taken = queue.claim(Uuid::new_v4(), 1, 5).await;
-        queue.change(id, JobAction::Cancel("cancelled".into()), 6).await.unwrap();
+        queue.change(id, MemberJobAction::Cancel("cancelled".into()), 6).await.unwrap();
         let late = queue.end(&taken[0], JobRunEndKind::Done { keep: true }, 7).await;
         assert!(matches!(late, Err(Error::LeaseLost)), "{late:?}");
         let seen = queue.only().await;
@@ -267,10 +269,10 @@ on_both! {
         let mut c = store.reader().await.unwrap();
         assert!(is_superseded(&mut c, WORKSPACE, id).await.unwrap());
         drop(c);
-        let lost = queue.change(id, JobAction::Retry, 8).await;
+        let lost = queue.change(id, MemberJobAction::Retry, 8).await;
         assert!(matches!(lost, Err(Error::RunAgain)), "{lost:?}");
-        queue.change(job(2).id, JobAction::Cancel("too".into()), 8).await.unwrap();
-        queue.change(id, JobAction::Retry, 9).await.unwrap();
+        queue.change(job(2).id, MemberJobAction::Cancel("too".into()), 8).await.unwrap();
+        queue.change(id, MemberJobAction::Retry, 9).await.unwrap();
         let again = queue.claim(Uuid::new_v4(), 2, 9).await;
         assert_eq!(again.iter().map(|l| (l.job.id, l.attempt)).collect::<Vec<_>>(), [(id, 1)]);
     }
@@ -299,7 +301,7 @@ enum Event {
     /// An end under a lease that the job no longer has.
     LateEnd(JobRunEndKind),
     LoseWorker,
-    Change(JobAction),
+    Change(MemberJobAction),
 }
 
 fn step() -> impl Strategy<Value = Event> {
@@ -319,8 +321,8 @@ fn step() -> impl Strategy<Value = Event> {
         4 => how.clone().prop_map(Event::End),
         1 => how.prop_map(Event::LateEnd),
         1 => Just(Event::LoseWorker),
-        1 => Just(Event::Change(JobAction::Retry)),
-        1 => Just(Event::Change(JobAction::Cancel("c".into()))),
+        1 => Just(Event::Change(MemberJobAction::Retry)),
+        1 => Just(Event::Change(MemberJobAction::Cancel("c".into()))),
     ]
 }
 
@@ -359,13 +361,13 @@ impl Model {
         };
     }
 
-    fn change(&mut self, how: &JobAction) -> bool {
+    fn change(&mut self, how: &MemberJobAction) -> bool {
         let ended = matches!(self.status, JobStatus::Failed | JobStatus::Dead);
         let possible = match how {
-            JobAction::Retry => ended,
-            JobAction::Cancel(_) => !ended && self.status != JobStatus::Succeeded,
+            MemberJobAction::Retry => ended,
+            MemberJobAction::Cancel(_) => !ended && self.status != JobStatus::Succeeded,
         };
-        if possible && *how == JobAction::Retry {
+        if possible && *how == MemberJobAction::Retry {
             (self.status, self.attempts) = (JobStatus::Queued, 0);
         } else if possible {
             self.status = JobStatus::Failed;

@@ -63,7 +63,7 @@ on_both! {
         let few: Vec<u128> = few.iter().map(|job| job.id.0.as_u128()).collect();
         assert_eq!(few, [9, 8, 5, 4, 2]);
         drop(c);
-        assert_eq!(queue.load().await, LaneLoad { active: 2, queued: 2 });
+        assert_eq!(queue.load().await, WorkspaceLaneLoad { active: 2, queued: 2 });
     }
 
     async fn a_timer_counts_and_is_listed_from_the_moment_it_is_due(store: &Store) {

@@ -14,8 +14,8 @@ use super::checks::{self, CompatibilityCheckResult, PlannedVersionUse, needs_app
 use super::smoke_test::smoke_test;
 use super::state::{DesiredArea, DesiredAreas};
 use super::{
-    ActivationRequest, InstallError, RollbackResult, TrialRequest, activate, approve, begin_trial,
-    follow, remove, roll_back, rows, stop_trial,
+    ActivationRequest, AreaActionError, RollbackResult, TrialRequest, activate, approve,
+    begin_trial, follow, remove, roll_back, rows, stop_trial,
 };
 use crate::app::App;
 use crate::app::folder::ComponentInstaller;
@@ -34,7 +34,9 @@ use assurance_core::domain::trial::{TrialMode, TrialShare};
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_store::deployments::{self, PointerMove};
 use assurance_store::testing as store_testing;
-use assurance_work::{AreaCode, CallError, CallOutcome, CallsToEnd, TimeLimit, UnitOfWork};
+use assurance_work::{
+    AreaCode, CallError, CallOutcome, RunningCallSelector, TimeLimit, UnitOfWork,
+};
 
 const NOTES: &str = "/v1/workspaces/{workspace_id}/notes";
 
@@ -66,8 +68,8 @@ impl AreaCode for EndedCode {
         Box::pin(async { CallOutcome { unit: Some(unit), result: Err(CallError::Replaced) } })
     }
 
-    fn end_calls(&self, which: CallsToEnd) {
-        if let CallsToEnd::BegunBefore(_) = which {
+    fn end_calls(&self, which: RunningCallSelector) {
+        if let RunningCallSelector::BegunBefore(_) = which {
             self.0.send(()).unwrap();
         }
     }
@@ -94,7 +96,7 @@ async fn check(
     app: &App,
     candidate: &Manifest,
     force: Option<&str>,
-) -> Result<CompatibilityCheckResult, InstallError> {
+) -> Result<CompatibilityCheckResult, AreaActionError> {
     let candidate = compiled(app, candidate.clone());
     checks::check(app, &DesiredArea::default(), &candidate, PlannedVersionUse::Live { force }).await
 }
@@ -175,14 +177,14 @@ async fn a_taken_route_is_told_whose_it_is() {
     let thief = compiled(&app, thief);
     let refused =
         app.registry.plan("ledger", AreaTargetState::Live(&thief)).expect_err("it is refused");
-    insta::assert_snapshot!(InstallError::from(refused));
+    insta::assert_snapshot!(AreaActionError::from(refused));
 }
 
 #[tokio::test]
 async fn a_looping_describe_is_told_what_describe_may_do() {
     let limit = TimeLimit { time: Duration::from_secs(1), setting: "fixed for `describe`" };
     let looped = CallError::CpuTime(limit);
-    insta::assert_snapshot!(InstallError::from(LoadError::Describe(looped)));
+    insta::assert_snapshot!(AreaActionError::from(LoadError::Describe(looped)));
 }
 
 #[tokio::test]
@@ -226,7 +228,7 @@ async fn a_version_that_waits_answers_only_when_it_is_approved() {
     let asking = Manifest { capabilities: vec![Capability::Egress], ..next() };
     let digest = keep(&app, asking, VersionStage::AwaitingApproval).await;
     let refused = activate(&app, "ada", activation(&digest)).await;
-    assert!(matches!(refused, Err(InstallError::NeedsApproval { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(AreaActionError::NeedsApproval { .. })), "{refused:?}");
     approve(&app, "bob", "notes", &digest, Some("it sends mail")).await.unwrap();
     let again = approve(&app, "eve", "notes", &digest, None).await;
     insta::assert_snapshot!(again.expect_err("it is approved"));
@@ -250,9 +252,9 @@ async fn to_remove_an_area_is_no_way_around_an_approval() {
     remove(&app, "ada", "notes", None, true).await.unwrap();
 
     let refused = activate(&app, "ada", activation(&asking)).await;
-    assert!(matches!(refused, Err(InstallError::NeedsApproval { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(AreaActionError::NeedsApproval { .. })), "{refused:?}");
     let refused = activate(&app, "ada", activation(&breaking)).await;
-    assert!(matches!(refused, Err(InstallError::Incompatible(_))), "{refused:?}");
+    assert!(matches!(refused, Err(AreaActionError::Incompatible(_))), "{refused:?}");
     // Capabilities that were granted to an earlier live version need no new approval.
     activate(&app, "ada", activation(&first)).await.unwrap().unwrap();
 }
@@ -301,12 +303,15 @@ async fn an_area_that_does_not_exist_is_named_before_its_versions() {
     for named in [None, Some("0.1.0"), Some(digest.as_str())] {
         let request = ActivationRequest { area: "nosuch", digest: named, why: None, force: None };
         let refused = activate(&app, "ada", request).await;
-        assert!(matches!(refused, Err(InstallError::NoSuchArea { .. })), "{named:?}: {refused:?}");
+        assert!(
+            matches!(refused, Err(AreaActionError::NoSuchArea { .. })),
+            "{named:?}: {refused:?}"
+        );
     }
     let refused = roll_back(&app, "ada", "nosuch", "x", None).await;
-    assert!(matches!(refused, Err(InstallError::NoSuchArea { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(AreaActionError::NoSuchArea { .. })), "{refused:?}");
     let from_folder = roll_back(&app, "ada", "notes", "x", None).await;
-    assert!(matches!(from_folder, Err(InstallError::NothingBefore { .. })), "{from_folder:?}");
+    assert!(matches!(from_folder, Err(AreaActionError::NothingBefore { .. })), "{from_folder:?}");
 }
 
 #[tokio::test]
@@ -318,7 +323,7 @@ async fn a_trial_ends_when_the_live_version_changes() {
     remove(&app, "ada", "notes", None, false).await.unwrap();
     assert!(app.registry.snapshot().trial("notes").is_none());
     let nothing = stop_trial(&app, "ada", "notes", "x").await;
-    assert!(matches!(nothing, Err(InstallError::NoTrial { .. })), "{nothing:?}");
+    assert!(matches!(nothing, Err(AreaActionError::NoTrial { .. })), "{nothing:?}");
 }
 
 #[tokio::test]
@@ -326,7 +331,7 @@ async fn a_refused_file_does_not_keep_the_deployed_version_from_running() {
     let (app, _folder) = scene().await;
     let thief = manifest("ledger", vec![route("list_entries", NOTES)]);
     let refused = ComponentInstaller::install(&app, loaded(thief), Timestamp(9)).await;
-    assert!(matches!(refused, Err(InstallError::Refused(_))), "{refused:?}");
+    assert!(matches!(refused, Err(AreaActionError::Refused(_))), "{refused:?}");
     assert!(!app.node.is_from_file("ledger"));
     ComponentInstaller::install(&app, loaded(next()), Timestamp(9)).await.unwrap();
     assert!(app.node.is_from_file("notes"));
@@ -441,7 +446,7 @@ async fn a_rollback_goes_only_to_a_version_that_was_live() {
     begin_trial(&app, "ada", &canary(&stopped)).await.unwrap();
     stop_trial(&app, "ada", "notes", "it is slow").await.unwrap();
     let refused = back("0.3.0").await;
-    assert!(matches!(refused, Err(InstallError::NeverLive { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(AreaActionError::NeverLive { .. })), "{refused:?}");
 }
 
 #[tokio::test]

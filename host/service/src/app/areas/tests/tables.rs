@@ -2,12 +2,12 @@
 //! area, and every state of a node for every state of the rows. Versions are
 //! named by letters.
 
-use super::super::error::InstallError;
+use super::super::error::AreaActionError;
 use super::super::node_plan::{NodeStep, node_plan};
 use super::super::plan::{
     AreaAction, AreaRowsChange, TrialRequest, activation, plan, rollback, stop,
 };
-use super::super::state::{AreaState, DesiredArea, RunningArea};
+use super::super::state::{DesiredAndRunningArea, DesiredArea, RunningArea};
 use crate::registry::LostDependency;
 use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::time::Timestamp;
@@ -60,12 +60,15 @@ fn table(columns: &[&str], lines: &[(&str, Vec<String>)]) -> String {
     all.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn variant(error: &InstallError) -> String {
+fn variant(error: &AreaActionError) -> String {
     let text = format!("{error:?}").replace("Refused(", "");
     text.split([' ', '(']).next().unwrap_or_default().to_owned()
 }
 
-fn outcome(state: &AreaState, event: Result<AreaAction<'_>, InstallError>) -> String {
+fn outcome(
+    state: &DesiredAndRunningArea,
+    event: Result<AreaAction<'_>, AreaActionError>,
+) -> String {
     match event.and_then(|event| plan(state, &event)) {
         Ok(None) => "-".to_owned(),
         Ok(Some(AreaRowsChange::MoveLive { digest, left, .. })) => {
@@ -106,9 +109,9 @@ fn what_a_decision_changes_depends_on_the_state_of_the_area() {
     let begin = |request| AreaAction::BeginTrial { request, who: "ada" };
     let lines = states.map(|(name, desired, running)| {
         let (area, now, dependents) = ("notes".to_owned(), Timestamp(20), vec![]);
-        let state = AreaState { area, now, desired, running, dependents };
+        let state = DesiredAndRunningArea { area, now, desired, running, dependents };
         let lost = LostDependency { area: Some("index".into()), what: "reads it".into() };
-        let needed = AreaState { dependents: vec![lost], ..state.clone() };
+        let needed = DesiredAndRunningArea { dependents: vec![lost], ..state.clone() };
         let cells = vec![
             outcome(&state, activation(&state, Some("a"), None)),
             outcome(&state, activation(&state, Some("c"), None)),
@@ -144,7 +147,7 @@ fn what_a_decision_changes_depends_on_the_state_of_the_area() {
 fn a_decision_about_a_state_that_has_changed_is_refused() {
     let state = |desired, running| {
         let (area, now, dependents) = ("notes".to_owned(), Timestamp(20), vec![]);
-        AreaState { area, now, desired, running, dependents }
+        DesiredAndRunningArea { area, now, desired, running, dependents }
     };
     let live = || rows(Some("a"), Some("b"));
     let canary = state(with_trial(live(), trial("c", TrialMode::Canary)), runs("a"));
