@@ -241,8 +241,9 @@ impl Finding {
         }
     }
 
-    /// Whether scans suppress the finding, or did. Only then [`suppressed_by`](Self::suppressed_by)
-    /// has to be compared with the analyses that report the finding.
+    /// Whether the service marked the finding as suppressed, or the latest report of at least one
+    /// analysis suppresses it. Otherwise [`suppressed_by`](Self::suppressed_by) need not be
+    /// compared with the analyses that report the finding.
     pub(crate) fn may_be_suppressed(&self) -> bool {
         self.suppressed || !self.suppressed_by.is_empty()
     }

@@ -15,8 +15,7 @@ pub(crate) const DESCRIPTION: &str = "From `draft` to `in_review`; from there to
 
 /// A request to change the state of a program.
 #[derive(Deserialize, JsonSchema)]
-#[schemars(rename = "NewProgramTransition")]
-pub(crate) struct NewProgramTransition {
+pub(crate) struct ProgramTransitionRequest {
     to_state: ProgramState,
     /// Reason of the change of state, stored as the program's `review_notes`.
     #[schemars(length(min = 1, max = 4000))]
@@ -41,7 +40,7 @@ struct StepNote {
 pub(crate) fn transition(
     ctx: &Ctx,
     Path(id): Path<Uuid>,
-    Body(asked): Body<NewProgramTransition>,
+    Body(asked): Body<ProgramTransitionRequest>,
 ) -> ProgramHandlerResult {
     let mut program = ctx.documents::<StoredProgram>().get(id)?;
     ctx.check_if_match(program.version)?;

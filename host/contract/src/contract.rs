@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use super::meter::OperationRequestDurations;
 use super::schema::CompiledSchema;
 use super::{checks, cost, schema};
-use assurance_core::access::TransactionProfile;
+use assurance_core::access::IsolationProfile;
 use assurance_core::config::{Config, ManifestLimits};
 use assurance_core::domain::manifest::{BodyKind, FormPart, Manifest, Route};
 
@@ -78,8 +78,8 @@ pub struct CompiledRoute {
     pub deadline: Duration,
     /// Largest request body that the route accepts, after decompression, in bytes.
     pub max_body_bytes: u64,
-    /// Transaction profile of the route's earlier calls.
-    pub transaction_profile: Arc<TransactionProfile>,
+    /// Isolation profile of the route's earlier calls.
+    pub isolation_profile: Arc<IsolationProfile>,
     /// Durations of requests to the route's operation, exported as metrics.
     pub meter: Arc<OperationRequestDurations>,
 }
@@ -179,7 +179,7 @@ fn compile_route(
         response: compiled(response_schema, "response")?,
         deadline: deadline(route, limits),
         max_body_bytes: max_body_bytes(route, limits),
-        transaction_profile: Arc::default(),
+        isolation_profile: Arc::default(),
         meter: Arc::new(OperationRequestDurations::new(area, &route.operation_id)),
         route: route.clone(),
     })

@@ -1,4 +1,4 @@
-//! Transaction profiles of operations and job kinds, recorded during earlier
+//! Isolation profiles of operations and job kinds, recorded during earlier
 //! calls. They decide whether the next call runs optimistically or takes the
 //! write lock first.
 
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 /// If a call reads or writes in another way, it runs again with a stronger
 /// isolation. All later calls of the route start with that isolation.
 #[derive(Debug, Default)]
-pub struct TransactionProfile {
+pub struct IsolationProfile {
     needs_snapshot: AtomicBool,
     needs_transaction: AtomicBool,
     score: AtomicU32,
@@ -35,15 +35,15 @@ const LOCK_SCORE: u32 = 16;
 /// which a route runs optimistically again.
 const MAX_SCORE: u32 = 64;
 
-/// Transaction profile of each job kind of an area.
+/// Isolation profile of each job kind of an area.
 #[derive(Clone, Debug, Default)]
-pub struct JobTransactionProfiles(Arc<Mutex<BTreeMap<String, Arc<TransactionProfile>>>>);
+pub struct JobIsolationProfiles(Arc<Mutex<BTreeMap<String, Arc<IsolationProfile>>>>);
 
-impl JobTransactionProfiles {
-    /// Returns the transaction profile of a job kind; creates it if it is
+impl JobIsolationProfiles {
+    /// Returns the isolation profile of a job kind; creates it if it is
     /// missing.
     #[must_use]
-    pub fn of(&self, kind: &str) -> Arc<TransactionProfile> {
+    pub fn of(&self, kind: &str) -> Arc<IsolationProfile> {
         let mut patterns = self.0.lock();
         match patterns.get(kind) {
             Some(pattern) => Arc::clone(pattern),
@@ -52,7 +52,7 @@ impl JobTransactionProfiles {
     }
 }
 
-impl TransactionProfile {
+impl IsolationProfile {
     /// Returns whether calls of this route or job kind read more than once and
     /// so need a snapshot.
     pub fn needs_snapshot(&self) -> bool {
@@ -73,7 +73,7 @@ impl TransactionProfile {
     }
 
     /// Records that a writing call made a query that only a serializable
-    /// transaction can protect; see [`TransactionProfile::needs_transaction`].
+    /// transaction can protect; see [`IsolationProfile::needs_transaction`].
     pub fn note_query(&self) {
         self.needs_transaction.store(true, Ordering::Relaxed);
     }

@@ -128,7 +128,7 @@ impl UnitOfWork {
             ReadTransactionState::In(tx) => tx,
             ReadTransactionState::NotYet => self.begin().await?,
             ReadTransactionState::Once | ReadTransactionState::Snapshot(_) => {
-                self.note_transaction_profile(true);
+                self.note_isolation_profile(true);
                 return Err(Error::RunAgain);
             }
             ReadTransactionState::Broken => return Err(Error::RunAgain),
@@ -312,8 +312,8 @@ impl UnitOfWork {
     }
 
     fn remember<T>(&self, kept: &Result<T, Error>) {
-        if let Some(transaction_profile) = &self.spec.transaction_profile {
-            transaction_profile.note_end(matches!(kept, Err(Error::RunAgain)));
+        if let Some(isolation_profile) = &self.spec.isolation_profile {
+            isolation_profile.note_end(matches!(kept, Err(Error::RunAgain)));
         }
     }
 

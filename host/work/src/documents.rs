@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::overlay::KnownDocument;
-use super::read_log::RecordedQueryResult;
+use super::read_log::RepeatableQueryResult;
 use super::reading::{ReadConnection, ReadKind};
 use super::scope::AreaPolicy;
 use super::{DocumentError, HostCallError, UnitOfWork};
@@ -98,10 +98,10 @@ impl UnitOfWork {
         check_texts(&query.conditions)?;
         let question = || format!("{query:?}");
         let page = match self.logged_result(question) {
-            Some(RecordedQueryResult::Page(page)) => page,
+            Some(RepeatableQueryResult::Page(page)) => page,
             _ => self.read_page(scope, query).await?,
         };
-        self.note(question, || RecordedQueryResult::Page(page.clone()));
+        self.note(question, || RepeatableQueryResult::Page(page.clone()));
         self.charge(&page.documents)?;
         if self.spec.writes && scope.own {
             self.documents.note_page(&scope.full_name, &page.documents);
@@ -134,14 +134,14 @@ impl UnitOfWork {
         let Some(scope) = reach(&area, collection)? else { return Ok(0) };
         check_texts(conditions)?;
         let question = || format!("{collection} {conditions:?} at most {at_most:?}");
-        if let Some(RecordedQueryResult::Count(count)) = self.logged_result(question) {
+        if let Some(RepeatableQueryResult::Count(count)) = self.logged_result(question) {
             return Ok(count);
         }
         self.flush_before_query(scope).await?;
         let mut lease = self.lease(ReadKind::Other, 1).await?;
         let count = query::count(lease.connection(), self.asked(scope), conditions, at_most).await;
         let count = self.answered(lease, count)?;
-        self.note(question, || RecordedQueryResult::Count(count));
+        self.note(question, || RepeatableQueryResult::Count(count));
         Ok(count)
     }
 
@@ -157,7 +157,7 @@ impl UnitOfWork {
         let Some(scope) = reach(&area, collection)? else { return Ok(Vec::new()) };
         check_texts(conditions)?;
         let question = || format!("{collection} {conditions:?} by {fields:?}");
-        if let Some(RecordedQueryResult::Groups(groups)) = self.logged_result(question) {
+        if let Some(RepeatableQueryResult::Groups(groups)) = self.logged_result(question) {
             return Ok(groups);
         }
         self.flush_before_query(scope).await?;
@@ -168,7 +168,7 @@ impl UnitOfWork {
         let groups =
             query::count_by(lease.connection(), asked, conditions, fields, limit, budget).await;
         let groups = self.answered(lease, groups)?;
-        self.note(question, || RecordedQueryResult::Groups(groups.clone()));
+        self.note(question, || RepeatableQueryResult::Groups(groups.clone()));
         Ok(groups)
     }
 

@@ -39,7 +39,7 @@ use uuid::Uuid;
 use self::overlay::DocumentOverlay;
 use self::read_log::{CallEffects, ReadLogMode};
 use self::reading::ReadTransactionState;
-use assurance_core::access::TransactionProfile;
+use assurance_core::access::IsolationProfile;
 use assurance_core::domain::area::CallContext;
 use assurance_core::domain::id::{SessionId, UserId};
 use assurance_core::domain::job::{EventDeliveryJobTemplate, JobProgress, JobRunEnd, NewJob};
@@ -92,9 +92,9 @@ pub struct UnitOfWorkSpec {
     pub locked: bool,
     /// Limits of the call on documents, jobs, events and blobs.
     pub limits: UnitOfWorkLimits,
-    /// Transaction profile of earlier calls; all calls of a route share one.
+    /// Isolation profile of earlier calls; all calls of a route share one.
     /// `None`: the call begins a transaction at its first read if it may write.
-    pub transaction_profile: Option<Arc<TransactionProfile>>,
+    pub isolation_profile: Option<Arc<IsolationProfile>>,
 }
 
 impl UnitOfWorkSpec {
@@ -112,7 +112,7 @@ impl UnitOfWorkSpec {
             in_job: false,
             locked: false,
             limits: area.limits,
-            transaction_profile: None,
+            isolation_profile: None,
         }
     }
 }

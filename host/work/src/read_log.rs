@@ -28,7 +28,7 @@ struct ReadLogEntries {
     /// did not exist.
     documents: HashMap<(String, String), Option<Document>>,
     /// Results of the call's queries by query, in the order of the host calls.
-    answers: HashMap<String, VecDeque<RecordedQueryResult>>,
+    answers: HashMap<String, VecDeque<RepeatableQueryResult>>,
     /// Size of the recorded queries and their results, in bytes.
     answer_bytes: u64,
     left: CallEffects,
@@ -37,7 +37,7 @@ struct ReadLogEntries {
 
 /// Result of one query of the recorded call: a page, a count, groups, or versions of documents.
 #[derive(Clone, Debug)]
-pub(super) enum RecordedQueryResult {
+pub(super) enum RepeatableQueryResult {
     Page(DocumentPage),
     Count(u64),
     Groups(Vec<GroupCount>),
@@ -136,7 +136,7 @@ impl UnitOfWork {
     pub(super) fn logged_result(
         &self,
         question: impl FnOnce() -> String,
-    ) -> Option<RecordedQueryResult> {
+    ) -> Option<RepeatableQueryResult> {
         let ReadLogMode::Playing(log) = &self.read_log else { return None };
         let mut kept = log.0.lock();
         let answer = kept.answers.get_mut(&question()).and_then(|answers| {
@@ -149,7 +149,7 @@ impl UnitOfWork {
     pub(super) fn note(
         &self,
         question: impl FnOnce() -> String,
-        answer: impl FnOnce() -> RecordedQueryResult,
+        answer: impl FnOnce() -> RepeatableQueryResult,
     ) {
         if let ReadLogMode::CallRecording(log) = &self.read_log {
             log.0.lock().note(question(), answer(), self.spec.limits.max_bytes);
@@ -189,7 +189,7 @@ impl UnitOfWork {
 impl ReadLogEntries {
     /// Records the result of a query. A log with more than `max_bytes` bytes keeps no results, so
     /// that a repeated call gets all of them from the database.
-    fn note(&mut self, question: String, answer: RecordedQueryResult, max_bytes: u64) {
+    fn note(&mut self, question: String, answer: RepeatableQueryResult, max_bytes: u64) {
         self.answer_bytes += (question.len() + answer.bytes()) as u64;
         if self.answer_bytes > max_bytes {
             self.answers.clear();
@@ -199,7 +199,7 @@ impl ReadLogEntries {
     }
 }
 
-impl RecordedQueryResult {
+impl RepeatableQueryResult {
     fn bytes(&self) -> usize {
         let value = |value: &FieldValue| match value {
             FieldValue::Text(text) => size_of::<FieldValue>() + text.len(),

@@ -103,7 +103,7 @@ impl UnitOfWork {
             ReadTransactionState::Snapshot(tx) if !must_answer => Ok(ReadConnection::Snapshot(tx)),
             ReadTransactionState::NotYet => self.first_lease(what, statements).await,
             ReadTransactionState::Snapshot(_) | ReadTransactionState::Once => {
-                self.note_transaction_profile(must_answer);
+                self.note_isolation_profile(must_answer);
                 Err(Error::RunAgain)
             }
             ReadTransactionState::Broken => Err(Error::RunAgain),
@@ -163,9 +163,9 @@ impl UnitOfWork {
     pub(super) async fn begin(&self) -> Result<Tx, Error> {
         let contended = self
             .spec
-            .transaction_profile
+            .isolation_profile
             .as_ref()
-            .is_some_and(|transaction_profile| transaction_profile.is_contended());
+            .is_some_and(|isolation_profile| isolation_profile.is_contended());
         if self.spec.locked || contended {
             let tx = self.store.begin_locked(self.holder()).await?;
             self.turn.take();
@@ -196,13 +196,13 @@ impl UnitOfWork {
         }
     }
 
-    /// Records that the call read more than the transaction profile of its route
+    /// Records that the call read more than the isolation profile of its route
     /// allows; `asked` is true if the read needs a transaction.
-    pub(super) fn note_transaction_profile(&self, asked: bool) {
-        if let Some(transaction_profile) = &self.spec.transaction_profile {
-            transaction_profile.note_second_read();
+    pub(super) fn note_isolation_profile(&self, asked: bool) {
+        if let Some(isolation_profile) = &self.spec.isolation_profile {
+            isolation_profile.note_second_read();
             if asked {
-                transaction_profile.note_query();
+                isolation_profile.note_query();
             }
         }
     }
@@ -212,12 +212,11 @@ impl UnitOfWork {
         what: ReadKind,
         statements: usize,
     ) -> Result<ReadConnection, Error> {
-        let transaction_profile =
-            self.spec.transaction_profile.as_ref().filter(|_| !self.spec.locked);
-        let light = match transaction_profile {
+        let isolation_profile = self.spec.isolation_profile.as_ref().filter(|_| !self.spec.locked);
+        let light = match isolation_profile {
             _ if !self.spec.writes || self.is_replaying() => true,
-            Some(transaction_profile) => {
-                !self.needs_transaction(what) && !transaction_profile.needs_transaction()
+            Some(isolation_profile) => {
+                !self.needs_transaction(what) && !isolation_profile.needs_transaction()
             }
             None => false,
         };
@@ -225,8 +224,8 @@ impl UnitOfWork {
             return Ok(ReadConnection::In(self.begin().await?));
         }
         if statements == 1
-            && transaction_profile
-                .is_some_and(|transaction_profile| !transaction_profile.needs_snapshot())
+            && isolation_profile
+                .is_some_and(|isolation_profile| !isolation_profile.needs_snapshot())
         {
             return Ok(ReadConnection::Alone(self.store.reader().await?));
         }

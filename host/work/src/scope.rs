@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use assurance_core::access::JobTransactionProfiles;
+use assurance_core::access::JobIsolationProfiles;
 use assurance_core::domain::job::{Lane, RequestedEventsDocumentField};
 use assurance_core::domain::manifest::{JobSpec, LinkHolder};
 use assurance_store::{AccessibleCollection, Quota};
@@ -33,8 +33,8 @@ pub struct AreaPolicy {
     pub jobs: BTreeMap<String, JobSpec>,
     /// Limits of one call of the area.
     pub limits: UnitOfWorkLimits,
-    /// Transaction profiles of earlier runs of the area's jobs, by kind.
-    pub transaction_profiles: JobTransactionProfiles,
+    /// Isolation profiles of earlier runs of the area's jobs, by kind.
+    pub isolation_profiles: JobIsolationProfiles,
     /// Whether the area's calls can obtain a secret or something derived from
     /// one; see
     /// [`Manifest::can_obtain_secrets`](assurance_core::domain::manifest::Manifest::can_obtain_secrets).

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::body::check_document;
 use super::documents::{DocumentHostCallResult, MAX_ID, is_id, misuse, scope};
-use super::read_log::RecordedQueryResult;
+use super::read_log::RepeatableQueryResult;
 use super::reading::ReadKind;
 use super::scope::AreaPolicy;
 use super::{DocumentError, HostCallError, UnitOfWork};
@@ -136,13 +136,13 @@ impl UnitOfWork {
         ids: &[String],
     ) -> DocumentHostCallResult<Vec<DocumentHead>> {
         let question = || format!("{} heads {ids:?}", scope.full_name);
-        if let Some(RecordedQueryResult::Heads(heads)) = self.logged_result(question) {
+        if let Some(RepeatableQueryResult::Heads(heads)) = self.logged_result(question) {
             return Ok(heads);
         }
         let mut lease = self.lease(ReadKind::Documents, ids.len().div_ceil(1_000)).await?;
         let heads = documents::heads(lease.connection(), self.place(scope), ids).await?;
         self.done(lease);
-        self.note(question, || RecordedQueryResult::Heads(heads.clone()));
+        self.note(question, || RepeatableQueryResult::Heads(heads.clone()));
         Ok(heads)
     }
 }

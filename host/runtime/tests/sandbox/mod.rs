@@ -101,7 +101,7 @@ impl Sandbox {
             in_job,
             locked: false,
             limits: UnitOfWorkLimits::default(),
-            transaction_profile: None,
+            isolation_profile: None,
         };
         UnitOfWork::new(self.store.clone(), self.keys.clone(), spec)
     }

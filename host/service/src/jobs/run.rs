@@ -352,7 +352,7 @@ impl JobStep<'_> {
             writes: true,
             in_job: true,
             locked,
-            transaction_profile: Some(area.scope.transaction_profiles.of(&run.kind)),
+            isolation_profile: Some(area.scope.isolation_profiles.of(&run.kind)),
             ..UnitOfWorkSpec::of(&area.scope, run.call.clone())
         };
         UnitOfWork::new(deps.store.clone(), Arc::clone(&deps.keys), spec)

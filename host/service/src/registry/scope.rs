@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use assurance_core::access::JobTransactionProfiles;
+use assurance_core::access::JobIsolationProfiles;
 use assurance_core::domain::job::{
     EVENT_KIND, Lane, MERGED_EVENTS_KIND, RequestedEventsDocumentField,
 };
@@ -42,7 +42,7 @@ pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: UnitOfWorkLimi
             .collect(),
         jobs: manifest.jobs.iter().map(|job| (job.name.clone(), job.clone())).collect(),
         limits,
-        transaction_profiles: JobTransactionProfiles::default(),
+        isolation_profiles: JobIsolationProfiles::default(),
         can_obtain_secrets: manifest.can_obtain_secrets(),
     }
 }

@@ -87,12 +87,12 @@ pub struct Snapshot {
     tables: Vec<MethodTable>,
     host: Arc<[HostOperation]>,
     document: OnceLock<OpenApiDocument>,
-    pages: Mutex<CachedPages>,
+    pages: Mutex<CachedDocumentationPages>,
 }
 
 /// Cached documentation pages that were rendered from the OpenAPI document, by name.
 #[derive(Default)]
-struct CachedPages {
+struct CachedDocumentationPages {
     by_name: HashMap<String, Bytes>,
     bytes: usize,
 }

@@ -53,9 +53,9 @@ on_both! {
 
     async fn what_was_read_by_id_is_checked_when_the_rest_is_written(store: &Store) {
         let area = Area::installed(store).await;
-        let transaction_profile = route();
-        let light = || area.with(|spec| spec.transaction_profile.clone_from(&transaction_profile));
-        transaction_profile.as_ref().unwrap().note_second_read();
+        let isolation_profile = route();
+        let light = || area.with(|spec| spec.isolation_profile.clone_from(&isolation_profile));
+        isolation_profile.as_ref().unwrap().note_second_read();
         area.put(vec![create("a", "{}"), create("b", "{}"), create("c", "{}")]).await.unwrap();
         // Runs two calls with these reads and then these writes; the second one
         // must conflict.
@@ -101,9 +101,9 @@ on_both! {
 
     async fn blobs_are_checked_and_do_not_conflict_with_other_writes(store: &Store) {
         let area = Area::installed(store).await;
-        let transaction_profile = route();
-        transaction_profile.as_ref().unwrap().note_second_read();
-        let light = || area.with(|spec| spec.transaction_profile.clone_from(&transaction_profile));
+        let isolation_profile = route();
+        isolation_profile.as_ref().unwrap().note_second_read();
+        let light = || area.with(|spec| spec.isolation_profile.clone_from(&isolation_profile));
         let put = async |name: &str| {
             area.commit(async |unit| unit.blob_write(name, b"1".to_vec()).await.unwrap()).await;
         };
@@ -136,8 +136,8 @@ on_both! {
 
     async fn a_route_that_asks_has_a_transaction_from_then_on(store: &Store) {
         let area = Area::installed(store).await;
-        let transaction_profile = route();
-        let unit = || area.with(|spec| spec.transaction_profile.clone_from(&transaction_profile));
+        let isolation_profile = route();
+        let unit = || area.with(|spec| spec.isolation_profile.clone_from(&isolation_profile));
         let mut first = unit();
         first.get("items", "a").await.unwrap();
         let ended = first.count("items", &[], None).await;

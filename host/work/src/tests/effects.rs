@@ -398,8 +398,8 @@ on_both! {
     async fn a_route_that_reads_once_opens_no_transaction(store: &Store) {
         let area = Area::installed(store).await;
         area.put(vec![create("a", "{}"), create("b", "{}")]).await.unwrap();
-        let transaction_profile = route();
-        let reader = || area.with(|spec| { spec.writes = false; spec.transaction_profile.clone_from(&transaction_profile); });
+        let isolation_profile = route();
+        let reader = || area.with(|spec| { spec.writes = false; spec.isolation_profile.clone_from(&isolation_profile); });
         let mut first = reader();
         assert!(first.get("items", "a").await.unwrap().is_some());
         let ended = first.get("items", "b").await;

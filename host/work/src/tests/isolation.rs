@@ -31,8 +31,8 @@ fn values(document: &Document) -> Vec<u64> {
 /// a race; its values must then appear nowhere.
 async fn call(area: &Area, number: u64, random: &mut ChaCha8Rng) -> Option<Call> {
     // Half of the calls are those that commit together on SQLite.
-    let transaction_profile = number.is_multiple_of(2).then(route).flatten();
-    let mut unit = area.with(|spec| spec.transaction_profile = transaction_profile);
+    let isolation_profile = number.is_multiple_of(2).then(route).flatten();
+    let mut unit = area.with(|spec| spec.isolation_profile = isolation_profile);
     let (mut call, mut writes) = (Call::new(), Vec::new());
     let lists: BTreeSet<u32> =
         (0..=random.next_u32() % 3).map(|_| random.next_u32() % LISTS).collect();

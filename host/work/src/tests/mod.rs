@@ -20,7 +20,7 @@ use super::{
     AccessibleCollection, AreaPolicy, CommitAdditions, EventSubscriber, HostCallError, StoredReply,
     UnitOfWork, UnitOfWorkSpec,
 };
-use assurance_core::access::TransactionProfile;
+use assurance_core::access::IsolationProfile;
 use assurance_core::domain::area::{CallContext, CallOrigin};
 use assurance_core::domain::document::{
     Document, DocumentWrite, FieldTest, FieldValue, PageStart, Query, QueryCondition, SortField,
@@ -261,6 +261,6 @@ pub(super) fn refused<T: std::fmt::Debug, E: std::error::Error>(
     }
 }
 
-pub(super) fn route() -> Option<Arc<TransactionProfile>> {
+pub(super) fn route() -> Option<Arc<IsolationProfile>> {
     Some(Arc::default())
 }

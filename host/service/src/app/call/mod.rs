@@ -142,9 +142,9 @@ impl AreaRequestExecutor<'_> {
     }
 
     fn unit(&self, prepared: &PreparedRequest, locked: bool) -> Result<UnitOfWork, CallRefusal> {
-        let transaction_profile = Some(Arc::clone(&self.route.transaction_profile));
+        let isolation_profile = Some(Arc::clone(&self.route.isolation_profile));
         let spec =
-            UnitOfWorkSpec { locked, transaction_profile, ..prepared.spec(self.area, self.route) };
+            UnitOfWorkSpec { locked, isolation_profile, ..prepared.spec(self.area, self.route) };
         let mut unit = UnitOfWork::new(self.app.store.clone(), Arc::clone(&self.app.keys), spec);
         if let Some(capture) = self.capture {
             unit = unit.with_read_log(&capture.read_log);

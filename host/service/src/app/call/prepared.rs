@@ -43,7 +43,7 @@ impl PreparedRequest {
     }
 
     /// Returns what the request's unit of work may do according to this version's route. The caller
-    /// may add a lock or a transaction profile.
+    /// may add a lock or a isolation profile.
     pub(crate) fn spec(&self, area: &AreaVersion, route: &CompiledRoute) -> UnitOfWorkSpec {
         UnitOfWorkSpec {
             actor: Some(self.request.user),

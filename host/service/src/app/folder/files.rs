@@ -22,8 +22,8 @@ pub(super) struct FileStamp {
     /// Time of the last change of content or name, in nanoseconds since 1970. Copying a file does
     /// not copy this time, in contrast to the modification time.
     changed_ns: i128,
-    /// Time of the last change of the signature file, in nanoseconds since 1970; `None` without
-    /// one.
+    /// Time of the last change of content or name of the signature file, in nanoseconds since 1970;
+    /// `None` without one.
     signed_ns: Option<i128>,
 }
 
