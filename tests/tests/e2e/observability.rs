@@ -23,7 +23,8 @@ async fn until_metric(host: &TestHost, line: &str, wanted: impl Fn(f64) -> bool)
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_name_faults_live_versions_refusals_and_the_process() {
     let builder = Builder::new(Backend::Sqlite).fixtures(&["trap"]).set("rates.enabled", true);
-    let (host, ada) = builder.set("rates.session_burst", 60).start_with_owner().await;
+    let builder = builder.set("rates.session_burst", 60).set("rates.session_per_minute", 1);
+    let (host, ada) = builder.start_with_owner().await;
     let trap = "/v1/workspaces/{ws}/fixtures/trap";
     ada.post(trap, &json!({})).await.problem(502, "area_fault");
     let mut admitted = 1;
