@@ -1,5 +1,5 @@
 //! A PostgreSQL for this task: a new cluster in a temporary folder on a free loopback port, with
-//! `fsync` on as in production. It is deleted at the end.
+//! `fsync` on as in production (which costs nothing in memory). It is deleted at the end.
 //!
 //! It is stopped when dropped.
 
@@ -10,6 +10,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::statvfs;
 use rustix::process::{Pid, Signal, kill_process};
 use xtask::cluster::{self, PostgresCluster};
 
@@ -23,6 +24,11 @@ const SETTINGS: [&str; 4] =
     ["max_connections=400", "shared_buffers=128MB", "fsync=on", "synchronous_commit=on"];
 /// Prefix of the temporary folders of PostgreSQL servers; the process id of the task follows.
 const FOLDER: &str = "assurance-postgres-";
+/// Folder in memory (tmpfs) for the database files of the tests.
+const MEMORY_FOLDER: &str = "/dev/shm";
+/// Free space, in bytes, from which the tests use [`MEMORY_FOLDER`]; they need a few hundred
+/// megabytes. By default Linux permits half of the machine's memory.
+const MIN_MEMORY_FOLDER_BYTES: u64 = 4 << 30;
 
 /// A running temporary PostgreSQL server.
 pub(crate) struct TemporaryPostgres {
@@ -35,19 +41,26 @@ pub(crate) struct TemporaryPostgres {
 impl TemporaryPostgres {
     /// Starts a PostgreSQL server with the default log settings and waits until it responds.
     pub(crate) fn start() -> anyhow::Result<Self> {
-        Self::start_with(&[])
+        Self::start_in(&std::env::temp_dir(), &[])
     }
 
-    /// Starts a PostgreSQL server with a small write-ahead log, for the many small databases of the
-    /// tests, which would fill the disk otherwise.
+    /// Starts a PostgreSQL server for the many small databases of the tests: with its files in
+    /// memory if there is room, because the 300 files of a new database take a second of a disk,
+    /// and with a small write-ahead log, which would fill the disk or the memory otherwise.
     pub(crate) fn start_small() -> anyhow::Result<Self> {
-        Self::start_with(&["max_wal_size=256MB"])
+        sweep(Path::new(MEMORY_FOLDER));
+        let free = statvfs(MEMORY_FOLDER).map_or(0, |found| found.f_bavail * found.f_frsize);
+        let folder = match free >= MIN_MEMORY_FOLDER_BYTES {
+            true => MEMORY_FOLDER.into(),
+            false => std::env::temp_dir(),
+        };
+        Self::start_in(&folder, &["max_wal_size=256MB"])
     }
 
-    fn start_with(settings: &[&str]) -> anyhow::Result<Self> {
+    fn start_in(parent: &Path, settings: &[&str]) -> anyhow::Result<Self> {
         let programs = programs()?;
-        sweep();
-        let folder = std::env::temp_dir().join(format!("{FOLDER}{}", std::process::id()));
+        sweep(parent);
+        let folder = parent.join(format!("{FOLDER}{}", std::process::id()));
         make_folder(&folder)?;
         let cluster = PostgresCluster::create(&programs, &folder)?;
         let version = version(&programs)?;
@@ -139,8 +152,8 @@ fn make_folder(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Deletes temporary PostgreSQL folders of tasks that were killed.
-fn sweep() {
-    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(pid) = name.strip_prefix(FOLDER) else { continue };
