@@ -137,11 +137,7 @@ pub fn compile(
 /// Returns whether the manifest's request or response schemas depend on the events of live areas.
 pub fn depends_on_events(manifest: &Manifest) -> bool {
     manifest.routes.iter().any(|route| {
-        let body = match &route.body {
-            BodyKind::Json(schema) => schema::names_events(schema),
-            BodyKind::None | BodyKind::Multipart(_) | BodyKind::Blob => false,
-        };
-        body || route.response.as_ref().is_some_and(schema::names_events)
+        schema::of_body(route).into_iter().chain(&route.response).any(schema::names_events)
     })
 }
 
@@ -153,14 +149,11 @@ fn compile_route(
     long_checks: Arc<Semaphore>,
 ) -> Result<CompiledRoute, String> {
     let name = &route.operation_id;
-    let body_schema = match &route.body {
-        BodyKind::Json(declared) => {
-            let mut schema = schema::with_events(declared, events);
-            schema::close(&mut schema);
-            Some(schema)
-        }
-        BodyKind::None | BodyKind::Multipart(_) | BodyKind::Blob => None,
-    };
+    let body_schema = schema::of_body(route).map(|declared| {
+        let mut schema = schema::with_events(declared, events);
+        schema::close(&mut schema);
+        schema
+    });
     let response_schema = route.response.as_ref().map(|s| schema::with_events(s, events));
     let compiled = |schema: Option<Json>, which: &str| {
         schema

@@ -8,6 +8,7 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value as Json, json};
 
 use super::walk::{for_each_subschema, objects};
+use assurance_core::domain::manifest::{BodyKind, Route};
 
 /// JSON Schema format of a string that must name an event of a live area.
 const EVENT_NAME: &str = "event-name";
@@ -61,6 +62,14 @@ pub(super) fn compile(schema: &Json) -> Result<Validator, String> {
         .with_pattern_options(PatternOptions::regex())
         .build(schema)
         .map_err(|error| error.to_string())
+}
+
+/// Returns the declared schema of a route's JSON body; `None` for other bodies.
+pub(super) fn of_body(route: &Route) -> Option<&Json> {
+    match &route.body {
+        BodyKind::Json(schema) => Some(schema),
+        BodyKind::None | BodyKind::Multipart(_) | BodyKind::Blob => None,
+    }
 }
 
 /// Returns the schema with the format `event-name` replaced by the list of

@@ -8,6 +8,7 @@ use jsonschema::{JsonType, ValidationError};
 use serde_json::Value as Json;
 
 use super::schema::CompiledSchema;
+use super::walk::below;
 use assurance_core::domain::area::Violation;
 
 /// Minimum similarity (0 to 1) of a known name that is suggested for an unknown one.
@@ -164,11 +165,6 @@ fn shortened(text: &str) -> &str {
 
 fn violation(pointer: &str, message: &str) -> Violation {
     Violation { pointer: pointer.to_owned(), message: message.to_owned() }
-}
-
-/// Returns the JSON Pointer (RFC 6901) of the member `member` of the object at `pointer`.
-fn below(pointer: &str, member: &str) -> String {
-    format!("{pointer}/{}", member.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Returns the names of all members of the object schema that contains the keyword at this JSON

@@ -75,3 +75,8 @@ pub(super) fn rewrite_references(value: &mut Json, rename: &impl Fn(&str) -> Opt
         _ => {}
     }
 }
+
+/// Returns the JSON Pointer (RFC 6901) of the member `name` of the object at `pointer`.
+pub(super) fn below(pointer: &str, name: &str) -> String {
+    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
+use super::backoff::DAY_MS;
 use super::people::checked_name;
 use super::uses::UsedCredential;
 use super::{IdentityService, PeopleError, token_text};
@@ -17,7 +18,6 @@ use assurance_store::{self as store, TransactionAccess, Tx, access_tokens, membe
 /// Minimum interval between two recorded uses of an access token, in
 /// milliseconds.
 const NOTE_USE_MS: i64 = 60_000;
-const DAY_MS: i64 = 86_400_000;
 /// Time for which an expired access token is still listed, in milliseconds.
 const LIST_EXPIRED_MS: i64 = 30 * DAY_MS;
 

@@ -52,7 +52,7 @@ pub use email_token::vouch;
 pub use members::RemoveMemberError;
 pub use mfa::{FactorConfirmationResult, TotpEnrollment};
 pub use new_password::{ChangePasswordError, PasswordChange};
-pub use people::{NewUser, PeopleError, RegistrationRequest, is_email, normalize_email, slug_of};
+pub use people::{NewUser, PeopleError, RegistrationRequest, is_email, normalize_email};
 pub use second_factor::CodeError;
 pub use sign_in::{SignInAttempt, SignInError};
 

@@ -7,7 +7,7 @@ use super::second_factor::CodeError;
 use super::sessions::SessionOrigin;
 use super::{IdentityService, NewSession, SessionPrincipal, recovery, totp};
 use assurance_core::domain::sealed::authenticator_place;
-use assurance_store::{self as store, TransactionAccess, mfa, sessions};
+use assurance_store::{self as store, TransactionAccess, mfa, sessions, users};
 
 /// Secret for a person's authenticator app. It has no effect until it is
 /// confirmed with a code.
@@ -50,8 +50,7 @@ impl IdentityService {
             Err(store::Error::AlreadyExists) => return Err(CodeError::AlreadyEnabled),
             other => other?,
         }
-        let totp = totp::totp_secret(&*secret, &user.email);
-        Ok(TotpEnrollment { secret: totp.secret_base32, otpauth_url: totp.otpauth_url })
+        Ok(totp::enrollment(&*secret, &user.email))
     }
 
     /// Confirms the pending authenticator with one of its codes. All sessions
@@ -68,6 +67,8 @@ impl IdentityService {
         let now = self.0.clock.now();
         let user = principal.user.id;
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
+        // Waits for a sign-in that read that there is no second factor.
+        users::hold(&mut tx, user).await?;
         let Some(pending) = mfa::lock(&mut tx, user).await? else {
             return Err(CodeError::NotEnrolled);
         };

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use tracing::Instrument as _;
 
 use super::attempts::{ClientAddressAndDevice, CountedSignInAttempt};
-use super::sign_in::SignInError;
+use super::sign_in::{PasswordProof, SignInError};
 use super::{IdentityService, PeopleError, SessionPrincipal};
 use assurance_store::{self as store, TransactionAccess, sessions, users};
 
@@ -110,13 +110,33 @@ impl IdentityService {
         change: &PasswordChange,
         attempt: &CountedSignInAttempt,
     ) -> Result<(), ChangePasswordError> {
-        let (user, email) = (principal.user.id, &principal.user.email);
+        let email = &principal.user.email;
         let proof = self.check_password(email, &change.current).await?;
         let hash = self.hash_new(&change.new).await?;
+        match self.store_password(principal, attempt, &proof, &hash).await {
+            Err(store::Error::RunAgain) => {}
+            other => return Ok(other?),
+        }
+        // The conflict may have been with another change of the password.
+        let proof = self.check_password(email, &change.current).await?;
+        Ok(self.store_password(principal, attempt, &proof, &hash).await?)
+    }
+
+    /// Commits all effects of a password change. Returns
+    /// [`store::Error::RunAgain`] if the verified password hash is not stored
+    /// any more.
+    async fn store_password(
+        &self,
+        principal: &SessionPrincipal,
+        attempt: &CountedSignInAttempt,
+        proof: &PasswordProof,
+        hash: &str,
+    ) -> Result<(), store::Error> {
+        let user = principal.user.id;
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         self.withdraw(&mut tx, attempt).await?;
-        self.forget_failures(&mut tx, email).await?;
-        users::hold_password(&mut tx, user, &proof.checked, &hash).await?;
+        self.forget_failures(&mut tx, &principal.user.email).await?;
+        users::hold_password(&mut tx, user, &proof.checked, hash).await?;
         let ended = sessions::delete_others(&mut tx, user, principal.session.id).await?;
         tx.commit().await?;
         self.forget_sessions(&ended);

@@ -17,13 +17,14 @@ use assurance_core::config;
 pub(super) const MAX_PASSWORD_BYTES: usize = 1_024;
 
 /// Maximum time that one password hash waits for a free thread. A password
-/// change computes two, within `limits.request_grace_ms`.
+/// change computes two, within `limits.request_grace_ms`, and a third one only
+/// after a write conflict.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug)]
 pub(super) struct PasswordHasher {
     params: Params,
-    turns: Semaphore,
+    turns: Arc<Semaphore>,
     /// Hash that is verified for unknown accounts, so that the response takes
     /// as long as for known ones; computed on first use.
     decoy: Arc<OnceLock<String>>,
@@ -58,7 +59,7 @@ impl PasswordHasher {
                 .unwrap_or_default();
         Self {
             params,
-            turns: Semaphore::new(settings.max_concurrent.max(1) as usize),
+            turns: Arc::new(Semaphore::new(settings.max_concurrent.max(1) as usize)),
             decoy: Arc::new(OnceLock::new()),
         }
     }
@@ -93,11 +94,14 @@ impl PasswordHasher {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HashError> {
-        let turn = tokio::time::timeout(PATIENCE, self.turns.acquire()).await;
-        let Ok(Ok(_turn)) = turn else { return Err(HashError::Busy) };
-        tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|error| HashError::Failed(error.to_string()))
+        let turn = tokio::time::timeout(PATIENCE, Arc::clone(&self.turns).acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else { return Err(HashError::Busy) };
+        // The thread has the permit, because it computes to the end even if the client disconnects.
+        let computing = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            work()
+        });
+        computing.await.map_err(|error| HashError::Failed(error.to_string()))
     }
 }
 
@@ -155,6 +159,20 @@ mod tests {
     async fn without_an_account_nothing_is_right() {
         let verdict = cheap(1).verify("decoy", None).await.unwrap();
         assert!(!verdict.right);
+    }
+
+    #[tokio::test]
+    async fn a_hash_that_nobody_waits_for_counts_until_it_ends() {
+        let passwords = PasswordHasher::new(&config::PasswordsConfig {
+            max_concurrent: 1,
+            ..config::PasswordsConfig::default()
+        });
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let dropped = futures::FutureExt::now_or_never(passwords.in_turn(move || ended.recv()));
+        assert!(dropped.is_none());
+        assert_eq!(passwords.turns.available_permits(), 0);
+        end.send(()).unwrap();
+        assert_eq!(passwords.in_turn(|| 7).await.unwrap(), 7);
     }
 
     #[test]

@@ -391,8 +391,7 @@ fn is_bidi_control(c: char) -> bool {
 }
 
 /// Derives a slug from a name.
-#[must_use]
-pub fn slug_of(name: &str) -> String {
+fn slug_of(name: &str) -> String {
     let mut slug = String::new();
     for letter in name.to_lowercase().chars() {
         if letter.is_ascii_alphanumeric() {

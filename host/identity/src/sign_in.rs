@@ -160,38 +160,46 @@ impl IdentityService {
         attempt: &CountedSignInAttempt,
         now: Timestamp,
     ) -> Result<NewSession, SignInError> {
-        let mut proof = self.check_password(email, &given.password).await?;
-        self.check_code(&proof.user, given.code.as_deref(), now).await?;
         let origin = SessionOrigin::new(given.ip, given.user_agent.clone());
-        self.sweep_sometimes(now).await;
-        for _ in 0..RERUNS {
-            match self.complete_sign_in(attempt, given.source(), &proof, &origin).await {
-                Err(store::Error::RunAgain) => {}
+        let mut code_taken = false;
+        let mut reruns = 0..RERUNS;
+        loop {
+            // A conflict may have been with a change of the password or of the second factor.
+            let proof = self.check_password(email, &given.password).await?;
+            if !code_taken {
+                code_taken = self.check_code(&proof.user, given.code.as_deref(), now).await?;
+            }
+            self.sweep_sometimes(now).await;
+            match self.complete_sign_in(attempt, given.source(), &proof, code_taken, &origin).await
+            {
+                Err(store::Error::RunAgain) if reruns.next().is_some() => {}
                 other => return Ok(other?),
             }
-            // The conflict may have been with a change of the password.
-            proof = self.check_password(email, &given.password).await?;
         }
-        Ok(self.complete_sign_in(attempt, given.source(), &proof, &origin).await?)
     }
 
     /// Commits all changes of a successful sign-in. Returns
     /// [`store::Error::RunAgain`] if the verified password hash is not stored
-    /// any more.
+    /// any more, or a second factor was confirmed meanwhile and no code was
+    /// taken.
     pub(super) async fn complete_sign_in(
         &self,
         attempt: &CountedSignInAttempt,
         source: ClientAddressAndDevice<'_>,
         proof: &PasswordProof,
+        code_taken: bool,
         origin: &SessionOrigin,
     ) -> Result<NewSession, store::Error> {
         let PasswordProof { user, checked, renewed } = proof;
         let mut tx = self.0.store.begin(TransactionAccess::WriteLocked).await?;
         let device = self.succeed(&mut tx, attempt, source).await?;
         // Locks the password until this session is stored, so that a password
-        // change also ends this session.
+        // change, and the confirmation of a second factor, also end this session.
         users::hold_password(&mut tx, user.id, checked, renewed.as_ref().unwrap_or(checked))
             .await?;
+        if !code_taken && mfa::status(&mut tx, user.id).await?.enabled {
+            return Err(store::Error::RunAgain);
+        }
         let (made, ended) = self.open_session(&mut tx, user.clone(), origin.clone()).await?;
         tx.commit().await?;
         self.forget_sessions(&ended);
@@ -214,21 +222,23 @@ impl IdentityService {
         Ok(PasswordProof { user, checked, renewed })
     }
 
+    /// Takes the code of a sign-in. Returns false if the account has no second
+    /// factor, and ignores the code then.
     async fn check_code(
         &self,
         user: &User,
         code: Option<&str>,
         now: Timestamp,
-    ) -> Result<(), SignInError> {
+    ) -> Result<bool, SignInError> {
         if let Some(code) = code.map(str::trim).filter(|code| !code.is_empty()) {
             return match self.take_code(user.id, code, now).await {
-                // A code that was not required is ignored.
-                Ok(()) | Err(CodeError::NotEnrolled) => Ok(()),
+                Ok(()) => Ok(true),
+                Err(CodeError::NotEnrolled) => Ok(false),
                 Err(error) => Err(error.into()),
             };
         }
         let status = self.0.store.read(async |c| mfa::status(c, user.id).await).await?;
-        if status.enabled { Err(SignInError::CodeRequired) } else { Ok(()) }
+        if status.enabled { Err(SignInError::CodeRequired) } else { Ok(false) }
     }
 }
 

@@ -5,26 +5,20 @@
 use totp_rs::{Algorithm, Builder, Secret, Totp};
 use zeroize::Zeroizing;
 
+use super::TotpEnrollment;
 use assurance_core::domain::time::Timestamp;
 
 const ISSUER: &str = "Workspace Assurance";
 pub(super) const SECRET_BYTES: usize = 20;
 
-/// Secret of a person's authenticator app, as Base32 text and as URL.
-#[derive(Debug)]
-pub(super) struct TotpSecret {
-    pub(super) secret_base32: Zeroizing<String>,
-    pub(super) otpauth_url: Zeroizing<String>,
-}
-
 pub(super) fn new_secret() -> Zeroizing<[u8; SECRET_BYTES]> {
     Zeroizing::new(rand::random())
 }
 
-pub(super) fn totp_secret(secret: &[u8], email: &str) -> TotpSecret {
+pub(super) fn enrollment(secret: &[u8], email: &str) -> TotpEnrollment {
     let totp = totp(secret, email);
-    TotpSecret {
-        secret_base32: Zeroizing::new(totp.secret().to_base32()),
+    TotpEnrollment {
+        secret: Zeroizing::new(totp.secret().to_base32()),
         otpauth_url: Zeroizing::new(totp.to_url().unwrap_or_default()),
     }
 }
@@ -104,8 +98,8 @@ mod tests {
 
     #[test]
     fn the_url_carries_what_an_authenticator_needs() {
-        let secret = totp_secret(SECRET, "ada:b@example.com");
-        let url = secret.otpauth_url.as_str();
+        let enrollment = enrollment(SECRET, "ada:b@example.com");
+        let url = enrollment.otpauth_url.as_str();
         assert!(url.starts_with("otpauth://totp/Workspace%20Assurance:ada_b"), "{url}");
         assert!(url.contains("secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"), "{url}");
         assert!(url.contains("issuer=Workspace%20Assurance"), "{url}");

@@ -13,6 +13,7 @@ use std::hash::{Hash, Hasher};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use sha2::{Digest as _, Sha256};
@@ -23,6 +24,11 @@ const MAC_BYTES: usize = blake3::OUT_LEN;
 /// Number of bytes that are hashed before the thread yields; takes about 20
 /// microseconds.
 const CHUNK: usize = 64 << 10;
+/// Beginning of the names of files that are being written.
+const TEMPORARY: &str = ".writing-";
+/// Age after which a temporary file belongs to a process that was killed while it
+/// wrote the file; a write takes less than a second.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3_600);
 
 /// Cache folder with the key of its MACs and the engine that its files are for.
 /// Methods that read or write files block, so call them on a blocking thread.
@@ -34,7 +40,8 @@ pub struct CodeCache {
 }
 
 impl CodeCache {
-    /// Creates the cache folder, accessible by this user only.
+    /// Creates the cache folder, accessible by this user only, and removes
+    /// abandoned temporary files from it.
     pub(super) fn open(dir: &Path, key: &[u8; 32], engine: &Engine) -> anyhow::Result<Self> {
         DirBuilder::new()
             .recursive(true)
@@ -42,6 +49,9 @@ impl CodeCache {
             .create(dir)
             .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o700)))
             .with_context(|| format!("cannot make the folder {}", dir.display()))?;
+        if let Err(error) = remove_abandoned(dir) {
+            tracing::warn!(%error, "cannot remove abandoned files from the compiled cache");
+        }
         let keyed = blake3::Hasher::new_keyed(key);
         Ok(Self { dir: dir.to_owned(), keyed, engine: compatibility(engine) })
     }
@@ -129,7 +139,7 @@ impl CodeCache {
 
     /// Writes a file of the cache atomically.
     fn write(&self, name: &str, parts: &[&[u8]]) -> anyhow::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".").tempfile_in(&self.dir)?;
+        let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.dir)?;
         for part in parts {
             file.write_all(part)?;
         }
@@ -158,6 +168,21 @@ impl CodeCache {
         }
         mac.finalize()
     }
+}
+
+/// Removes temporary files of processes that were killed while they wrote them.
+fn remove_abandoned(dir: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if !entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+            continue;
+        }
+        let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
+        if age > ABANDONED_AFTER {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Loads machine code whose MAC was verified by the caller.
@@ -190,5 +215,27 @@ impl Hasher for Sha256Hasher {
     fn finish(&self) -> u64 {
         let digest = self.0.clone().finalize();
         digest.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    #[test]
+    fn only_old_temporary_files_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str| File::create(folder.path().join(name)).unwrap();
+        for old in [".writing-old", ".old"] {
+            make(old).set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        }
+        make(".writing-new");
+        remove_abandoned(folder.path()).unwrap();
+        let there =
+            [".writing-old", ".old", ".writing-new"].map(|name| folder.path().join(name).exists());
+        assert_eq!(there, [false, true, true]);
     }
 }

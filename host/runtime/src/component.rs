@@ -30,12 +30,15 @@ use assurance_work::{
 
 /// Maximum number of jobs that run in one call, whatever the component returns.
 const MAX_BATCH: u32 = 64;
+/// Maximum wall time of `describe`; longer than its processor time, so that areas
+/// load on a busy machine.
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A component, compiled and linked, with the state that its calls share.
 pub(super) struct Component {
     exports: Arc<Exports>,
-    shared: Arc<RuntimeState>,
-    area: Arc<AreaLogContext>,
+    pub(super) shared: Arc<RuntimeState>,
+    pub(super) area: Arc<AreaLogContext>,
     /// Permits for concurrent calls of the component.
     running: Semaphore,
     /// Number of `running` permits that one call takes: the instances of the
@@ -69,12 +72,14 @@ impl Component {
         digest: String,
         places: u32,
     ) -> Self {
-        let most = shared.settings.max_concurrent_per_area;
+        let config = &shared.settings.config.runtime;
+        let (most, most_long) =
+            (config.max_concurrent_per_area, config.max_long_calls_per_area as usize);
         Self {
-            running: Semaphore::new(most),
-            places: places.min(u32::try_from(most).unwrap_or(u32::MAX)),
-            long_requests: LongCallPlaces::for_requests(shared.settings.max_long_calls_per_area),
-            long_jobs: LongCallPlaces::for_jobs(shared.settings.max_long_calls_per_area),
+            running: Semaphore::new(most as usize),
+            places: places.min(most),
+            long_requests: LongCallPlaces::for_requests(most_long),
+            long_jobs: LongCallPlaces::for_jobs(most_long),
             area: Arc::new(AreaLogContext::new(digest, Arc::clone(&shared.area_logs))),
             exports: Arc::new(exports),
             batches: OnceLock::new(),
@@ -83,18 +88,9 @@ impl Component {
         }
     }
 
-    pub(super) fn shared(&self) -> &Arc<RuntimeState> {
-        &self.shared
-    }
-
-    pub(super) fn area(&self) -> &Arc<AreaLogContext> {
-        &self.area
-    }
-
     /// Calls `describe` and parses the manifest.
     pub(super) async fn describe(&self) -> Result<Result<Manifest, String>, CallError> {
-        let timeout = self.shared.settings.describe_timeout();
-        let described = self.call(None, DescribeCall, timeout, Ok).await.result?;
+        let described = self.call(None, DescribeCall, DESCRIBE_TIMEOUT, Ok).await.result?;
         let manifest = match convert::manifest::manifest(described) {
             Ok(manifest) => manifest,
             Err(error) => return Ok(Err(error)),
@@ -115,8 +111,7 @@ impl Component {
         if !self.exports.has_batches() {
             return Ok(Ok(BTreeMap::new()));
         }
-        let timeout = self.shared.settings.describe_timeout();
-        let kinds = self.call(None, BatchLimitsCall, timeout, Ok).await.result?;
+        let kinds = self.call(None, BatchLimitsCall, DESCRIBE_TIMEOUT, Ok).await.result?;
         let declared =
             |kind: &str| kind == EVENT_KIND || manifest.jobs.iter().any(|job| job.name == kind);
         let batches = kinds.into_iter().map(|JobBatchLimit { kind, most }| {
@@ -152,8 +147,8 @@ impl Component {
         let taken = finished.result.and_then(|answer| Ok(take(answer)?));
         let result = taken.map_err(|failure: trap::TrapReport| {
             failure.report(&self.area, origin.as_ref(), &finished.last_lines);
-            if let (CallError::Turn { cpu, .. }, Some(workspace)) = (&failure.error, workspace) {
-                self.shared.budgets.write_pauses().begin_pause(self.area.name(), workspace, *cpu);
+            if let (CallError::Turn { held, .. }, Some(workspace)) = (&failure.error, workspace) {
+                self.shared.budgets.write_pauses().begin_pause(self.area.name(), workspace, *held);
             }
             if let Some(recorder) = recorder {
                 recorder.record_stack(failure.backtrace());
@@ -172,8 +167,7 @@ impl Component {
     ) -> FinishedCall<I::ExportResult> {
         let meter = self.meter::<I>(deadline);
         let (shared, area) = (self.shared.clone(), self.area.clone());
-        let mut state = CallState::new(shared, area, unit, entry, meter.clone());
-        state.set_stops(self.stops.subscribe());
+        let state = CallState::new(shared, area, unit, entry, meter.clone());
         self.run_in(state, &meter, invocation).await
     }
 
@@ -191,14 +185,17 @@ impl Component {
         meter: &Arc<CallMeter>,
         invocation: I,
     ) -> FinishedCall<I::ExportResult> {
-        let call = instance::run(self.exports.clone(), state, invocation).boxed();
+        let stops = self.stops.subscribe();
+        let call = instance::run(self.exports.clone(), state, invocation, stops).boxed();
         let (executor, places) = match I::IS_JOB {
             true => (&self.shared.long_jobs, &self.long_jobs),
             false => (&self.shared.long_requests, &self.long_requests),
         };
         let ended = executor.run(call, meter.clone(), places).await;
-        ended
-            .unwrap_or_else(|lost| FinishedCall::not_begun(None, lost.into_error(meter.deadline())))
+        ended.unwrap_or_else(|lost| {
+            let error = lost.into_error(meter.deadline());
+            FinishedCall { unit: None, result: Err(error.into()), last_lines: Vec::new() }
+        })
     }
 
     /// Charges the call to the budgets of its area and its workspace, or
@@ -234,7 +231,7 @@ impl AreaCode for Component {
         async move {
             let request = convert::call::request(request);
             self.begin_recording(&unit, &request, deadline);
-            let max = self.shared.settings.max_reply_bytes;
+            let max = self.shared.settings.max_reply_bytes();
             let take = |answer| convert::call::answer(answer, max);
             self.call(Some(unit), request, deadline, take).await
         }
@@ -250,7 +247,7 @@ impl AreaCode for Component {
         async move {
             let job = convert::call::job(job);
             self.begin_recording(&unit, &job, timeout);
-            let max = self.shared.settings.max_reply_bytes;
+            let max = self.shared.settings.max_reply_bytes();
             let take = |outcome| convert::call::outcome(outcome, max);
             self.call(Some(unit), job, timeout, take).await
         }
@@ -268,7 +265,7 @@ impl AreaCode for Component {
         timeout: Duration,
     ) -> BoxFuture<'a, CallOutcome<Result<Vec<JobOutcome>, JobFailure>>> {
         async move {
-            let max = self.shared.settings.max_reply_bytes;
+            let max = self.shared.settings.max_reply_bytes();
             let together = JobBatch(jobs.iter().map(convert::call::job).collect());
             let take = |outcomes| convert::call::outcomes(outcomes, jobs.len(), max);
             self.call(Some(unit), together, timeout, take).await
@@ -289,7 +286,7 @@ impl AreaCode for Component {
     ) -> BoxFuture<'a, Result<Result<SuccessReply, Problem>, CallError>> {
         async move {
             let answer = self.replay::<types::Request>(player).await?;
-            convert::call::answer(answer, self.shared.settings.max_reply_bytes)
+            convert::call::answer(answer, self.shared.settings.max_reply_bytes())
         }
         .boxed()
     }
@@ -300,7 +297,7 @@ impl AreaCode for Component {
     ) -> BoxFuture<'a, Result<Result<JobOutcome, JobFailure>, CallError>> {
         async move {
             let outcome = self.replay::<Job>(player).await?;
-            convert::call::outcome(outcome, self.shared.settings.max_reply_bytes)
+            convert::call::outcome(outcome, self.shared.settings.max_reply_bytes())
         }
         .boxed()
     }

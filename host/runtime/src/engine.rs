@@ -37,7 +37,7 @@ const TABLES_PER_INSTANCE: u32 = 3;
 /// Creates the engine of the service. Uses the fastest safe method of this
 /// machine to clear instances, and starts the thread that interrupts guests.
 pub(super) fn start(settings: &Settings) -> anyhow::Result<Engine> {
-    let engine = build(settings)?;
+    let engine = build(settings.config.runtime.max_instances, settings.most_memory_bytes())?;
     start_clock(&engine, settings.tick()).context("cannot start the epoch thread")?;
     Ok(engine)
 }
@@ -46,25 +46,24 @@ pub(super) fn start(settings: &Settings) -> anyhow::Result<Engine> {
 /// [`start`]. The code depends on the memory of an instance, not on the number
 /// of instances.
 pub(super) fn for_compiling(instance_bytes: usize) -> anyhow::Result<Engine> {
-    let settings =
-        Settings { max_memory_bytes: instance_bytes, max_instances: 16, ..Settings::default() };
-    Ok(Engine::new(&config(&settings, Enabled::No))?)
+    let instances = 16;
+    Ok(Engine::new(&config(instances, instance_bytes, Enabled::No))?)
 }
 
 /// Creates the engine. Clearing dirty pages with the page map scan is fastest.
 /// It is not used if pages can be swapped out: a swapped page might not be
 /// reported as dirty (wasmtime pull request 14357), and its content would be
 /// visible to the next instance.
-fn build(settings: &Settings) -> anyhow::Result<Engine> {
+fn build(instances: u32, instance_bytes: usize) -> anyhow::Result<Engine> {
     if may_swap() {
         tracing::info!("instances are cleared without page-map scans: swap is active");
     } else if PoolingAllocationConfig::is_pagemap_scan_available() {
         tracing::info!("instances are cleared by page-map scans");
-        return Ok(Engine::new(&config(settings, Enabled::Yes))?);
+        return Ok(Engine::new(&config(instances, instance_bytes, Enabled::Yes))?);
     } else {
         tracing::info!("instances are cleared without page-map scans: the kernel has none");
     }
-    Ok(Engine::new(&config(settings, Enabled::No))?)
+    Ok(Engine::new(&config(instances, instance_bytes, Enabled::No))?)
 }
 
 #[cfg(target_os = "linux")]
@@ -79,7 +78,8 @@ fn may_swap() -> bool {
     true
 }
 
-fn config(settings: &Settings, pagemap_scan: Enabled) -> Config {
+fn config(instances: u32, instance_bytes: usize, pagemap_scan: Enabled) -> Config {
+    let pool = pool(instances, instance_bytes, pagemap_scan);
     let mut config = Config::new();
     config
         .epoch_interruption(true)
@@ -96,12 +96,11 @@ fn config(settings: &Settings, pagemap_scan: Enabled) -> Config {
         // costly.
         .native_unwind_info(false)
         .concurrency_support(false)
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(settings, pagemap_scan)));
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
     config
 }
 
-fn pool(settings: &Settings, pagemap_scan: Enabled) -> PoolingAllocationConfig {
-    let instances = settings.max_instances;
+fn pool(instances: u32, instance_bytes: usize, pagemap_scan: Enabled) -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
         // This limit is only a count and reserves no memory: the core instances
@@ -113,7 +112,7 @@ fn pool(settings: &Settings, pagemap_scan: Enabled) -> PoolingAllocationConfig {
         .max_core_instances_per_component(MODULES_PER_COMPONENT)
         .max_tables_per_component(TABLES_PER_COMPONENT)
         .max_memories_per_component(MEMORIES_PER_COMPONENT)
-        .max_memory_size(settings.most_memory_bytes())
+        .max_memory_size(instance_bytes)
         .linear_memory_keep_resident(KEPT_MEMORY_BYTES)
         .table_keep_resident(KEPT_TABLE_BYTES)
         .pagemap_scan(pagemap_scan);

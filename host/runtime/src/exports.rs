@@ -5,7 +5,7 @@
 //! the component is loaded, and a call checks only its own export.
 
 use wasmtime::component::{Component, ComponentExportIndex, Instance, InstancePre};
-use wasmtime::component::{ComponentNamedList, Lift, Lower, TypedFunc};
+use wasmtime::component::{ComponentNamedList, Lift, Lower};
 use wasmtime::{Engine, Store};
 
 use super::bindings::AreaPre;
@@ -67,15 +67,17 @@ impl Exports {
         self.all.engine()
     }
 
-    /// Creates an instance of the component and returns one of its exports.
-    pub(super) async fn instantiate<P, R>(
+    /// Creates an instance of the component, calls one of its exports and returns
+    /// its result.
+    pub(super) async fn call<P, R>(
         &self,
         export: AreaExport,
         store: &mut Store<CallState>,
-    ) -> wasmtime::Result<TypedFunc<P, R>>
+        arguments: P,
+    ) -> wasmtime::Result<R>
     where
         P: ComponentNamedList + Lower,
-        R: ComponentNamedList + Lift,
+        (R,): ComponentNamedList + Lift + 'static,
     {
         let instance: Instance = self.all.instance_pre().instantiate_async(&mut *store).await?;
         let index = match export {
@@ -85,6 +87,8 @@ impl Exports {
             AreaExport::RunBatch => self.batches.as_ref().map(|batches| &batches.run),
         };
         let index = index.ok_or_else(|| wasmtime::format_err!("no export {export:?}"))?;
-        instance.get_typed_func(store, index)
+        let function = instance.get_typed_func::<P, (R,)>(&mut *store, index)?;
+        let (result,) = function.call_async(store, arguments).await?;
+        Ok(result)
     }
 }

@@ -2,7 +2,7 @@
 //! of it is dropped at the end of the call; an instance never serves two calls.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use wasmtime::component::{ComponentType, Lift};
@@ -28,6 +28,11 @@ use assurance_work::{CallError, TimeLimit, UnitOfWork, WriteLockState};
 /// Number of bytes up to which a host function computes on the thread that
 /// serves the call; takes some milliseconds.
 const MAX_INLINE_BYTES: usize = 1 << 20;
+/// Maximum bytes that a guest may pass in one host call: the largest blob plus
+/// overhead.
+const MAX_HOST_CALL_BYTES: usize = 34 << 20;
+/// Maximum processor time of `describe`.
+const DESCRIBE_CPU: Duration = Duration::from_secs(1);
 
 /// Name and digest of the area whose code runs, for logs.
 pub(super) struct AreaLogContext {
@@ -83,8 +88,6 @@ pub(super) struct CallState {
     memory: InstanceMemory,
     log: GuestLog,
     world: Option<Box<EmptyWasi>>,
-    /// Signals operators' actions that end the call; `None` in a replay.
-    stops: Option<watch::Receiver<CallStopSignal>>,
 }
 
 impl CallState {
@@ -97,6 +100,7 @@ impl CallState {
     ) -> Self {
         let limits = shared.limits_of(area.name());
         let origin = unit.as_ref().map(|unit| unit.spec().call.origin.clone());
+        let max_lines = shared.settings.config.runtime.max_log_lines;
         Self {
             unit,
             player: None,
@@ -105,17 +109,11 @@ impl CallState {
             memory: InstanceMemory::new(shared.memory.clone(), limits.memory_bytes, entry.clone()),
             entry,
             meter,
-            log: GuestLog::new(Arc::clone(&area), origin, &shared.settings),
+            log: GuestLog::new(Arc::clone(&area), origin, max_lines),
             world: None,
-            stops: None,
             area,
             shared,
         }
-    }
-
-    /// Connects the call to operators' actions that end it.
-    pub(super) fn set_stops(&mut self, stops: watch::Receiver<CallStopSignal>) {
-        self.stops = Some(stops);
     }
 
     /// Returns whether the call blocks other writers.
@@ -139,12 +137,12 @@ impl CallState {
     /// that uses the unit of work. Fails in `describe`, which may not call any.
     pub(super) fn enter(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
         self.count(capability)?;
-        self.unit.as_mut().ok_or_else(|| FatalHostCallError::InDescribe(capability).into())
+        self.unit(capability)
     }
 
-    /// Returns the unit of work, for a host call that was counted before; `None` in `describe`.
-    pub(super) fn unit(&mut self) -> Option<&mut UnitOfWork> {
-        self.unit.as_mut()
+    /// Returns the unit of work, for a host call that was counted before. Fails in `describe`.
+    pub(super) fn unit(&mut self, capability: Capability) -> wasmtime::Result<&mut UnitOfWork> {
+        self.unit.as_mut().ok_or_else(|| FatalHostCallError::InDescribe(capability).into())
     }
 
     /// Counts a host call. Must be called first by host functions that do not use the unit of work.
@@ -272,9 +270,8 @@ impl Invocation for DescribeCall {
     type ExportResult = manifest::Manifest;
     const DEADLINE_SETTING: &'static str = "fixed for `describe`";
 
-    fn max_cpu(shared: &RuntimeState, _: &AreaLogContext) -> Option<TimeLimit> {
-        let time = shared.settings.describe_cpu();
-        Some(TimeLimit { time, setting: Self::DEADLINE_SETTING })
+    fn max_cpu(_: &RuntimeState, _: &AreaLogContext) -> Option<TimeLimit> {
+        Some(TimeLimit { time: DESCRIBE_CPU, setting: Self::DEADLINE_SETTING })
     }
 
     async fn invoke(
@@ -312,9 +309,7 @@ impl Invocation for BatchLimitsCall {
         exports: &Exports,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<Self::ExportResult> {
-        let batches = exports.instantiate(AreaExport::Batches, store).await?;
-        let (kinds,) = batches.call_async(store, ()).await?;
-        Ok(kinds)
+        exports.call(AreaExport::Batches, store, ()).await
     }
 }
 
@@ -328,9 +323,7 @@ impl Invocation for types::Request {
         exports: &Exports,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<Self::ExportResult> {
-        let handle = exports.instantiate(AreaExport::Handle, store).await?;
-        let (answer,) = handle.call_async(store, (self,)).await?;
-        Ok(answer)
+        exports.call(AreaExport::Handle, store, (self,)).await
     }
 }
 
@@ -345,9 +338,7 @@ impl Invocation for Job {
         exports: &Exports,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<Self::ExportResult> {
-        let run = exports.instantiate(AreaExport::Run, store).await?;
-        let (outcome,) = run.call_async(store, (self,)).await?;
-        Ok(outcome)
+        exports.call(AreaExport::Run, store, (self,)).await
     }
 }
 
@@ -364,9 +355,7 @@ impl Invocation for JobBatch {
         exports: &Exports,
         store: &mut Store<CallState>,
     ) -> wasmtime::Result<Self::ExportResult> {
-        let run = exports.instantiate(AreaExport::RunBatch, store).await?;
-        let (outcomes,) = run.call_async(store, (self.0.as_slice(),)).await?;
-        Ok(outcomes)
+        exports.call(AreaExport::RunBatch, store, (self.0.as_slice(),)).await
     }
 }
 
@@ -378,22 +367,16 @@ pub(super) struct FinishedCall<T> {
     pub(super) last_lines: Vec<String>,
 }
 
-impl<T> FinishedCall<T> {
-    /// Returns the result of a call that could not begin.
-    pub(super) fn not_begun(unit: Option<UnitOfWork>, error: CallError) -> Self {
-        Self { unit, result: Err(error.into()), last_lines: Vec::new() }
-    }
-}
-
 /// Runs one call of a guest to its end, in a new instance and within its limits.
+/// `stops` signals operators' actions that end the call.
 pub(super) async fn run<I: Invocation>(
     exports: Arc<Exports>,
     state: CallState,
     invocation: I,
+    stops: watch::Receiver<CallStopSignal>,
 ) -> FinishedCall<I::ExportResult> {
     let meter = Arc::clone(&state.meter);
     let turn = state.unit.as_ref().map(|unit| Arc::clone(unit.turn()));
-    let stops = state.stops.clone();
     let mut store = Store::new(exports.engine(), state);
     set_limits(&mut store, meter.clone());
     // A computing guest is trapped at its deadline, which captures its stack;
@@ -422,26 +405,16 @@ const WRITE_LOCK_GRACE: Duration = Duration::from_millis(500);
 /// an operator has replaced or removed its version.
 async fn ended_early(
     turn: Option<Arc<WriteLockState>>,
-    stops: Option<watch::Receiver<CallStopSignal>>,
+    mut stops: watch::Receiver<CallStopSignal>,
     meter: &CallMeter,
 ) -> CallError {
     let Some(turn) = turn else { return std::future::pending().await };
-    let begun = Instant::now();
-    let overdue = async {
-        loop {
-            turn.until_taken().await;
-            tokio::time::sleep(meter.write_lock_limit().wall).await;
-            if turn.is_held() {
-                return turn_exceeded(meter.write_lock_limit());
-            }
-        }
-    };
+    let limit = meter.write_lock_limit();
     let stopped = async {
-        let Some(mut stops) = stops else { return std::future::pending().await };
         let mut turns = stops.borrow().turns;
         while stops.changed().await.is_ok() {
             let now = *stops.borrow_and_update();
-            if now.begun_before.is_some_and(|replaced| begun < replaced) {
+            if now.begun_before.is_some_and(|replaced| meter.begun() < replaced) {
                 return CallError::Replaced;
             }
             if now.turns != turns && turn.is_held() {
@@ -455,15 +428,37 @@ async fn ended_early(
         std::future::pending().await
     };
     tokio::select! {
-        error = overdue => error,
+        held = turn.until_held_for(limit.wall) => turn_exceeded(limit, held),
         error = stopped => error,
     }
 }
 
 /// Sets the limits of a call on its wasmtime store.
 fn set_limits(store: &mut Store<CallState>, meter: Arc<CallMeter>) {
-    store.set_hostcall_fuel(store.data().shared.settings.max_host_call_bytes);
+    store.set_hostcall_fuel(MAX_HOST_CALL_BYTES);
     store.limiter(|state| state.limiter());
     store.epoch_deadline_callback(move |store| Ok(meter.tick(store.data().holds_write_lock())));
     store.set_epoch_deadline(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::super::settings::Settings;
+    use super::*;
+    use assurance_core::config::AreaCallLimits;
+
+    #[tokio::test]
+    async fn a_call_that_waited_for_a_thread_had_begun_before() {
+        let settings = Settings::default();
+        let deadline = TimeLimit { time: Duration::from_secs(60), setting: "a test's" };
+        let limit = settings.call_limits(AreaCallLimits::default()).turn;
+        let meter = CallMeter::new(&settings, deadline, None, limit);
+        let (stops, received) = watch::channel(CallStopSignal::default());
+        let replaced = meter.begun() + Duration::from_nanos(1);
+        stops.send_modify(|stops| stops.begun_before = Some(replaced));
+        let ended = ended_early(Some(Arc::default()), received, &meter).now_or_never();
+        assert!(matches!(ended, Some(CallError::Replaced)), "{ended:?}");
+    }
 }

@@ -50,14 +50,20 @@ use assurance_core::domain::manifest::{Capability, Manifest};
 use assurance_core::domain::time::Clock;
 use assurance_core::secrets::Keys;
 use assurance_outside::egress::Egress;
-use assurance_outside::mail::{self, Mailer};
+use assurance_outside::mail::Mailer;
 use assurance_work::{AreaCode, CallError};
 
 pub use code_cache::CodeCache;
-pub use compiler::{
-    COMMAND as COMPILE_COMMAND, CompileLimits, CompilerArguments, compile_here, this_program,
-};
+pub use compiler::{COMMAND as COMPILE_COMMAND, compile_here, this_program};
 pub use settings::Settings;
+
+/// Niceness of the thread for requests after their first time slice. They get
+/// about a tenth of a busy processor. Not less, because on SQLite such a call may
+/// hold the write lock.
+const REQUEST_NICENESS: i32 = 10;
+/// Niceness of the thread for jobs after their first time slice. Nobody waits for
+/// them, but they must finish even on a busy machine.
+const JOB_NICENESS: i32 = 5;
 
 /// Compiles and runs components. There is one for the process; clones share it.
 #[derive(Clone)]
@@ -191,18 +197,17 @@ impl Runtime {
     ) -> anyhow::Result<Self> {
         trap::describe_metrics();
         let engine = engine::start(&settings)?;
-        let cache = match &settings.cache_dir {
-            Some(dir) => Some(CodeCache::open(dir, &keys.derive("compiled-cache"), &engine)?),
-            None => None,
-        };
-        let loader = Arc::new(Loader::new(engine, cache, settings.compile_niceness)?);
+        let max_memory = settings::bytes(settings.config.runtime.max_total_memory_bytes);
+        let cache = settings.cache_dir.as_deref();
+        let cache = cache.map(|dir| CodeCache::open(dir, &keys.derive("compiled-cache"), &engine));
+        let loader = Arc::new(Loader::new(engine, cache.transpose()?)?);
         let shared = Arc::new(RuntimeState {
-            long_requests: LowPriorityExecutor::start("long-requests", settings.request_niceness)?,
-            long_jobs: LowPriorityExecutor::start("long-jobs", settings.job_niceness)?,
-            memory: Arc::new(TotalInstanceMemory::new(settings.max_total_memory_bytes)),
-            budgets: Arc::new(Budgets::new(settings.budgets.clone())),
+            long_requests: LowPriorityExecutor::start("long-requests", REQUEST_NICENESS)?,
+            long_jobs: LowPriorityExecutor::start("long-jobs", JOB_NICENESS)?,
+            memory: Arc::new(TotalInstanceMemory::new(max_memory)),
+            budgets: Arc::new(Budgets::new(settings.config.budgets.clone())),
             area_logs: Arc::new(AreaLogs::new(clock)),
-            areas: ArcSwap::from_pointee(settings.areas.clone()),
+            areas: ArcSwap::from_pointee(settings.config.areas.limits.clone()),
             zones: TimeZoneDatabase::bundled(),
             egress,
             mail,
@@ -216,7 +221,7 @@ impl Runtime {
     /// the settings name a compiler; its output is in a folder that is removed
     /// with the runtime.
     pub fn offline(settings: Settings) -> anyhow::Result<Self> {
-        let mail = Mailer::new(mail::Settings::from(&Config::default()))?;
+        let mail = Mailer::new(&Config::default())?;
         let keys = Keys::new(rand::random());
         let scratch = settings.compiler.is_some().then(tempfile::tempdir).transpose()?;
         let settings = settings.offline(scratch.as_ref().map(TempDir::path));

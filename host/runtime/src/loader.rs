@@ -22,7 +22,7 @@ use super::host_call_recorder::{HasHostCallRecorder, HostCallRecorder};
 use super::imports::Imports;
 use super::instance::CallState;
 use super::time_slice::lower_priority;
-use super::{LoadError, LoadedArea, RuntimeState, Settings, compiler, engine, parts};
+use super::{LoadError, LoadedArea, RuntimeState, Settings, compiler, engine, parts, settings};
 use assurance_core::domain::manifest::Capability;
 
 /// State that is needed to load components but not to call them.
@@ -36,15 +36,10 @@ pub(super) struct Loader {
     /// slow down requests. They end when no compilation uses them, because the
     /// allocator keeps memory of idle threads.
     compilers: Mutex<Weak<ThreadPool>>,
-    niceness: i32,
 }
 
 impl Loader {
-    pub(super) fn new(
-        engine: Engine,
-        cache: Option<CodeCache>,
-        niceness: i32,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn new(engine: Engine, cache: Option<CodeCache>) -> anyhow::Result<Self> {
         let mut linker = Linker::new(&engine);
         Area::add_to_linker::<_, HasHostCallRecorder>(&mut linker, |state| {
             HostCallRecorder(state)
@@ -52,7 +47,7 @@ impl Loader {
         generations::add_earlier_to_linker(&mut linker)?;
         let mut linker_with_wasi = linker.clone();
         wasmtime_wasi::p2::add_to_linker_async(&mut linker_with_wasi)?;
-        Ok(Self { engine, cache, linker, linker_with_wasi, compilers: Mutex::default(), niceness })
+        Ok(Self { engine, cache, linker, linker_with_wasi, compilers: Mutex::default() })
     }
 
     pub(super) async fn load(
@@ -61,13 +56,13 @@ impl Loader {
         bytes: Arc<[u8]>,
         grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
     ) -> Result<LoadedArea, LoadError> {
-        let max = shared.settings.max_component_bytes;
+        let max = settings::bytes(shared.settings.config.limits.max_component_bytes);
         if bytes.len() > max {
             return Err(LoadError::TooLarge { bytes: bytes.len(), max });
         }
-        let settings = shared.settings.clone();
+        let state = shared.clone();
         let compiled =
-            self.clone().in_background(move |here| here.compile(&settings, &bytes)).await??;
+            self.clone().in_background(move |here| here.compile(&state.settings, &bytes)).await??;
         self.link_and_describe(shared, compiled, grants).await
     }
 
@@ -78,9 +73,9 @@ impl Loader {
         digest: String,
         grants: impl FnOnce(&str) -> BTreeSet<Capability> + Send,
     ) -> Result<Option<LoadedArea>, LoadError> {
-        match self.clone().in_background(move |here| here.kept(digest)).await? {
-            Ok(compiled) => self.link_and_describe(shared, compiled, grants).await.map(Some),
-            Err(_) => Ok(None),
+        match self.clone().in_background(move |here| here.kept(&digest)).await? {
+            Some(compiled) => self.link_and_describe(shared, compiled, grants).await.map(Some),
+            None => Ok(None),
         }
     }
 
@@ -133,7 +128,7 @@ impl Loader {
         if let Some(compilers) = running.upgrade() {
             return Ok(compilers);
         }
-        let compilers = Arc::new(compilers(self.niceness)?);
+        let compilers = Arc::new(compilers()?);
         *running = Arc::downgrade(&compilers);
         Ok(compilers)
     }
@@ -141,10 +136,10 @@ impl Loader {
     /// Returns the machine code of a component from the cache, or compiles the
     /// component.
     fn compile(&self, settings: &Settings, bytes: &[u8]) -> Result<CompiledComponent, LoadError> {
-        let digest = match self.kept(hex::encode(Sha256::digest(bytes))) {
-            Ok(machine) => return Ok(machine),
-            Err(digest) => digest,
-        };
+        let digest = hex::encode(Sha256::digest(bytes));
+        if let Some(compiled) = self.kept(&digest) {
+            return Ok(compiled);
+        }
         parts::check(bytes).map_err(LoadError::NotAComponent)?;
         let begun = Instant::now();
         if let (Some(program), Some(cache)) = (&settings.compiler, &self.cache) {
@@ -177,13 +172,11 @@ impl Loader {
         })
     }
 
-    /// Loads the machine code of a component from the cache; returns the digest
-    /// as the error if it is not cached.
-    fn kept(&self, digest: String) -> Result<CompiledComponent, String> {
-        match self.cache.as_ref().and_then(|cache| cache.load(&self.engine, &digest)) {
-            Some(component) => Ok(CompiledComponent { component, digest, took: None }),
-            None => Err(digest),
-        }
+    /// Loads the machine code of a component from the cache; `None` if it is not
+    /// cached.
+    fn kept(&self, digest: &str) -> Option<CompiledComponent> {
+        let component = self.cache.as_ref()?.load(&self.engine, digest)?;
+        Some(CompiledComponent { component, digest: digest.to_owned(), took: None })
     }
 
     pub(super) fn link(
@@ -201,10 +194,10 @@ impl Loader {
 
 /// Starts the compiler threads, one for each processor. If a compiler panics,
 /// only its caller gets no result.
-fn compilers(niceness: i32) -> anyhow::Result<ThreadPool> {
+fn compilers() -> anyhow::Result<ThreadPool> {
     ThreadPoolBuilder::new()
         .thread_name(|number| format!("compiler-{number}"))
-        .start_handler(move |_| lower_priority(niceness))
+        .start_handler(|_| lower_priority(compiler::NICENESS))
         .panic_handler(|_| ())
         .build()
         .context("cannot start the threads that compile")

@@ -9,12 +9,13 @@ use parking_lot::Mutex;
 
 use super::cause;
 use super::instance::AreaLogContext;
-use super::settings::Settings;
 use assurance_core::area_log::LogLevel;
 use assurance_core::domain::area::CallOrigin;
 
 /// Number of a call's last log lines that are kept for failure reports.
 const KEPT_LINES: usize = 20;
+/// Longest log line of a guest in bytes; the rest is cut off.
+const MAX_LINE_BYTES: usize = 4_096;
 /// Longest cause of a failure in bytes; the rest is cut off.
 const MAX_CAUSE_BYTES: usize = 2_000;
 
@@ -33,7 +34,6 @@ struct CallLines {
     area: Arc<AreaLogContext>,
     origin: Option<CallOrigin>,
     lines_left: u32,
-    max_bytes: usize,
     dropped: u64,
     last: VecDeque<(LogLevel, String)>,
     /// Text without a line end so far, by [`GuestOutputStream`].
@@ -44,13 +44,12 @@ impl GuestLog {
     pub(super) fn new(
         area: Arc<AreaLogContext>,
         origin: Option<CallOrigin>,
-        settings: &Settings,
+        max_lines: u32,
     ) -> Self {
         Self(Arc::new(Mutex::new(CallLines {
             area,
             origin,
-            lines_left: settings.max_log_lines,
-            max_bytes: settings.max_log_line_bytes,
+            lines_left: max_lines,
             dropped: 0,
             last: VecDeque::new(),
             printed: Default::default(),
@@ -104,7 +103,7 @@ impl GuestOutputStream {
 
 impl CallLines {
     fn write(&mut self, level: LogLevel, message: &str) {
-        let line = clean(message, self.max_bytes);
+        let line = clean(message, MAX_LINE_BYTES);
         if self.lines_left == 0 {
             self.dropped += 1;
         } else {
@@ -123,7 +122,7 @@ impl CallLines {
         for piece in text.split_inclusive(|byte| *byte == b'\n') {
             let line = &mut self.printed[target as usize];
             line.extend_from_slice(piece.strip_suffix(b"\n").unwrap_or(piece));
-            if piece.ends_with(b"\n") || line.len() > self.max_bytes {
+            if piece.ends_with(b"\n") || line.len() > MAX_LINE_BYTES {
                 self.end_line(target);
             }
         }
@@ -176,19 +175,18 @@ mod tests {
     use super::*;
     use assurance_core::area_log::AreaLogs;
     use assurance_core::domain::time::Clock;
+
     /// Returns the log of a call of the area `notes`, and a function that reads the area's log.
-    /// A log of an area named `notes`, and what its log has.
-    fn log(max_log_lines: u32) -> (GuestLog, impl Fn() -> Vec<(LogLevel, String)>) {
+    fn log(max_lines: u32) -> (GuestLog, impl Fn() -> Vec<(LogLevel, String)>) {
         let area_logs = Arc::new(AreaLogs::new(Clock::System));
         let area = Arc::new(AreaLogContext::new("0".repeat(64), area_logs.clone()));
         area.set("notes");
-        let settings = Settings { max_log_lines, max_log_line_bytes: 100, ..Settings::default() };
         let lines = move || {
             let page = area_logs.find("notes").expect("a log").page(None, 10);
             let lines = page.lines.iter();
             lines.map(|line| (line.what.level, line.what.message.clone())).collect()
         };
-        (GuestLog::new(area, None, &settings), lines)
+        (GuestLog::new(area, None, max_lines), lines)
     }
 
     #[test]
@@ -216,7 +214,7 @@ mod tests {
         log.print(GuestOutputStream::Stdout, b"one\r\ntw");
         log.print(GuestOutputStream::Stderr, b"wrong: \xff\n");
         log.print(GuestOutputStream::Stdout, b"o\n\nthree");
-        log.print(GuestOutputStream::Stdout, &[b'x'; 150]);
+        log.print(GuestOutputStream::Stdout, &[b'x'; MAX_LINE_BYTES]);
         assert_eq!(log.finish().len(), 5);
         let lines = lines();
         let texts: Vec<_> = lines.iter().map(|(_, text)| text.as_str()).collect();

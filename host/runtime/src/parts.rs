@@ -112,14 +112,31 @@ impl PartCounter {
 
     fn instantiate(&mut self, reader: &ComponentInstanceSectionReader<'_>) {
         for instance in reader.clone().into_iter().flatten() {
-            let made = instantiated(&instance, self);
+            let (made, definitions) = match instance {
+                ComponentInstance::Instantiate { component_index, args } => {
+                    (self.component(component_index), args.len())
+                }
+                ComponentInstance::FromExports(exports) => {
+                    (ComponentPartCounts::default(), exports.len())
+                }
+            };
             self.count.add(made);
+            self.count.add(ComponentPartCounts {
+                instances: 1,
+                core_instances: 0,
+                definitions: definitions as u64,
+            });
         }
     }
 
     fn instantiate_core(&mut self, reader: &InstanceSectionReader<'_>) {
         for instance in reader.clone().into_iter().flatten() {
-            self.count.add(core_instantiated(&instance));
+            let (core_instances, definitions) = match instance {
+                Instance::Instantiate { args, .. } => (1, args.len()),
+                Instance::FromExports(exports) => (0, exports.len()),
+            };
+            let definitions = definitions as u64;
+            self.count.add(ComponentPartCounts { instances: 1, core_instances, definitions });
         }
     }
 
@@ -177,29 +194,6 @@ fn note(payload: &Payload<'_>, levels: &mut [PartCounter]) -> Result<(), String>
 /// components.
 const UNKNOWN_COMPONENT: &str = "a part of it takes a component from an import or from an instance; define the component \
      where it is instantiated";
-
-fn instantiated(instance: &ComponentInstance<'_>, level: &PartCounter) -> ComponentPartCounts {
-    let (mut made, definitions) = match instance {
-        ComponentInstance::Instantiate { component_index, args } => {
-            (level.component(*component_index), args.len())
-        }
-        ComponentInstance::FromExports(exports) => (ComponentPartCounts::default(), exports.len()),
-    };
-    made.add(ComponentPartCounts {
-        instances: 1,
-        core_instances: 0,
-        definitions: definitions as u64,
-    });
-    made
-}
-
-fn core_instantiated(instance: &Instance<'_>) -> ComponentPartCounts {
-    let (core_instances, definitions) = match instance {
-        Instance::Instantiate { args, .. } => (1, args.len()),
-        Instance::FromExports(exports) => (0, exports.len()),
-    };
-    ComponentPartCounts { instances: 1, core_instances, definitions: definitions as u64 }
-}
 
 /// Returns the part count of the component that an alias adds; `None` if the
 /// alias is of another kind.

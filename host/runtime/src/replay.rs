@@ -1,7 +1,6 @@
 //! Records calls and replays them: in the same sandbox, with the same limits,
 //! without database and network.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,13 +25,13 @@ impl Component {
         deadline: Duration,
     ) {
         let Some(recorder) = unit.recorder() else { return };
-        let limits = self.shared().limits_of(self.area().name());
+        let limits = self.shared.limits_of(self.area.name());
         let limits = RecordedLimits {
             memory_bytes: limits.memory_bytes as u64,
             host_calls: limits.host_calls,
             cpu_ms: limits.cpu.map(|cpu| u32::try_from(cpu.as_millis()).unwrap_or(u32::MAX)),
             deadline_ms: u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX),
-            reply_bytes: self.shared().settings.max_reply_bytes as u64,
+            reply_bytes: self.shared.settings.config.runtime.max_reply_bytes,
         };
         recorder.begin(input, wasi_seed(&unit.spec().call.seed), limits);
     }
@@ -48,7 +47,7 @@ impl Component {
         let input: I = serde_json::from_str(input)
             .map_err(|error| CallError::Host(anyhow::anyhow!("the recorded input: {error}")))?;
         let meter = self.meter::<I>(Duration::from_millis(recording.limits.deadline_ms));
-        let (shared, area) = (Arc::clone(self.shared()), Arc::clone(self.area()));
+        let (shared, area) = (Arc::clone(&self.shared), Arc::clone(&self.area));
         let state = CallState::replay(shared, area, Arc::clone(player), meter.clone());
         let finished = self.run_in(state, &meter, input).await;
         finished.result.map_err(|failure| {
@@ -70,11 +69,10 @@ impl Settings {
             max_cpu_ms: limits.cpu_ms,
             ..AreaCallLimits::default()
         };
-        Self {
-            max_reply_bytes: usize::try_from(limits.reply_bytes).unwrap_or(usize::MAX),
-            areas: BTreeMap::from([(recording.about.area.clone(), own)]),
-            ..Self::default()
-        }
+        let mut settings = Self::default();
+        settings.config.runtime.max_reply_bytes = limits.reply_bytes;
+        settings.config.areas.limits.insert(recording.about.area.clone(), own);
+        settings
     }
 }
 

@@ -14,7 +14,7 @@
 //! inversion). `write_lock_limit` limits this time.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -25,12 +25,12 @@ use futures::future::BoxFuture;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 use wasmtime::UpdateDeadline;
 
-use super::settings::{Settings, WriteLockLimit};
+use super::settings::{Settings, WriteLockLimit, millis};
 use assurance_work::TimeLimit;
 
 /// Extra time before the host abandons a call that does not reach an epoch
@@ -61,6 +61,8 @@ pub(super) struct CallMeter {
     slice_ticks: u32,
     ticks: AtomicU32,
     ran_ns: AtomicU64,
+    /// Processor time of the call until its last tick, in nanoseconds.
+    ran_at_tick_ns: AtomicU64,
     write_lock_limit: WriteLockLimit,
     /// Processor time at which the call began to block other writers, in
     /// nanoseconds and at least 1; 0 if it does not.
@@ -74,15 +76,17 @@ impl CallMeter {
         max_cpu: Option<TimeLimit>,
         write_lock_limit: WriteLockLimit,
     ) -> Self {
+        let config = &settings.config.runtime;
         Self {
             born: Instant::now(),
             deadline,
             max_cpu,
             tick: settings.tick(),
-            slice: settings.first_slice(),
-            slice_ticks: settings.first_slice_ms / settings.epoch_tick_ms.max(1),
+            slice: millis(config.first_slice_ms),
+            slice_ticks: config.first_slice_ms / config.epoch_tick_ms.max(1),
             ticks: AtomicU32::new(0),
             ran_ns: AtomicU64::new(0),
+            ran_at_tick_ns: AtomicU64::new(0),
             write_lock_limit,
             write_lock_from_ns: AtomicU64::new(0),
         }
@@ -123,6 +127,11 @@ impl CallMeter {
         self.deadline
     }
 
+    /// Returns the time at which the call began, before any thread polled it.
+    pub(super) fn begun(&self) -> Instant {
+        self.born
+    }
+
     /// Returns the processor time of the call.
     pub(super) fn ran(&self) -> Duration {
         Duration::from_nanos(self.ran_ns.load(Ordering::Relaxed))
@@ -145,6 +154,7 @@ impl CallMeter {
     /// deadline or processor time, lets any other yield.
     pub(super) fn tick(&self, holds_write_lock: bool) -> UpdateDeadline {
         let ticks = self.ticks.fetch_add(1, Ordering::Relaxed);
+        self.ran_at_tick_ns.store(self.ran_ns.load(Ordering::Relaxed), Ordering::Relaxed);
         self.note_write_lock(holds_write_lock);
         let computed = self.exceeded().is_some() || self.exceeds_write_lock_limit();
         if computed || self.born.elapsed() >= self.deadline.time {
@@ -174,13 +184,17 @@ impl CallMeter {
         self.exceeds_slices(LONG_SLICES)
     }
 
-    /// Returns whether the call has exceeded this number of time slices. Both
-    /// time and ticks must have passed: a thread that was not scheduled sees
-    /// much time but few ticks, a guest that waits for the host sees many ticks
-    /// but little time.
+    /// Returns whether the call had exceeded this number of time slices at its
+    /// last tick. Both time and ticks must have passed: a thread that was not
+    /// scheduled sees much time but few ticks, a guest that waits for the host
+    /// sees many ticks but little time.
+    ///
+    /// The result changes only at a tick, where the call knows whether it blocks
+    /// other writers: it must not wait for a place while it does.
     fn exceeds_slices(&self, slices: u32) -> bool {
+        let ran = Duration::from_nanos(self.ran_at_tick_ns.load(Ordering::Relaxed));
         self.ticks.load(Ordering::Relaxed) >= self.slice_ticks.saturating_mul(slices)
-            && self.ran() >= self.slice * slices
+            && ran >= self.slice * slices
     }
 
     fn left(&self) -> Duration {
@@ -341,8 +355,8 @@ impl LowPriorityExecutor {
                 .await
             };
             call = match paused {
-                PollOutcome::Ended(ended) => return Ok(ended),
-                PollOutcome::Paused(call) => call,
+                ControlFlow::Break(ended) => return Ok(ended),
+                ControlFlow::Continue(call) => call,
             };
             is_aside = !meter.holds_write_lock();
             if is_aside && meter.is_long() && place.is_none() {
@@ -377,8 +391,9 @@ impl LowPriorityExecutor {
         task: impl Future<Output = T> + Send + 'static,
         left: Duration,
     ) -> Result<T, AbandonReason> {
-        let task = AbortOnDrop(self.executor.spawn(task.in_current_span()));
-        match tokio::time::timeout(left + GRACE, task).await {
+        // If the caller is dropped, the guest ends at the next epoch tick.
+        let task = AbortOnDropHandle::new(self.executor.spawn(task.in_current_span()));
+        match timeout(left + GRACE, task).await {
             Ok(Ok(ended)) => Ok(ended),
             Ok(Err(error)) => Err(AbandonReason::Panicked(error.to_string())),
             Err(_) => Err(AbandonReason::Deadline),
@@ -393,45 +408,21 @@ async fn yield_turns(turns: u128) {
     }
 }
 
-/// Result of polling a call until it ended or has to move to another thread.
-enum PollOutcome<T> {
-    Ended(T),
-    Paused(BoxFuture<'static, T>),
-}
-
-/// Polls a call until it ends, or until `moves` returns true because the call
-/// has to move to another thread.
+/// Polls a call until it ends (`Break`), or until `moves` returns true because
+/// the call has to move to another thread, where it continues.
 async fn run_until<T>(
     mut call: BoxFuture<'static, T>,
     meter: &CallMeter,
     moves: impl Fn(&CallMeter) -> bool,
-) -> PollOutcome<T> {
+) -> ControlFlow<T, BoxFuture<'static, T>> {
     let ended = poll_fn(|cx| match meter.poll(&mut call, cx) {
         Poll::Ready(ended) => Poll::Ready(Some(ended)),
         Poll::Pending if moves(meter) => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     });
     match ended.await {
-        Some(ended) => PollOutcome::Ended(ended),
-        None => PollOutcome::Paused(call),
-    }
-}
-
-/// Aborts a task when its caller is dropped; the guest ends at the next epoch
-/// tick.
-struct AbortOnDrop<T>(JoinHandle<T>);
-
-impl<T> Future for AbortOnDrop<T> {
-    type Output = Result<T, tokio::task::JoinError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
-    }
-}
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
+        Some(ended) => ControlFlow::Break(ended),
+        None => ControlFlow::Continue(call),
     }
 }
 

@@ -2,6 +2,7 @@
 //! never see these details.
 
 use std::fmt;
+use std::time::Duration;
 
 use anyhow::anyhow;
 use metrics::{counter, describe_counter};
@@ -140,7 +141,8 @@ fn blame(error: wasmtime::Error, state: &CallState, meter: &CallMeter) -> CallEr
     let trap = error.downcast_ref::<Trap>().copied();
     if trap == Some(Trap::Interrupt) {
         if meter.exceeds_write_lock_limit() {
-            return turn_exceeded(meter.write_lock_limit());
+            let limit = meter.write_lock_limit();
+            return turn_exceeded(limit, limit.cpu);
         }
         let cpu = meter.exceeded().map(CallError::CpuTime);
         return cpu.unwrap_or(CallError::Deadline(meter.deadline()));
@@ -171,9 +173,10 @@ fn explanation(trap: Trap) -> &'static str {
     }
 }
 
-/// Returns the error of a call that blocked other writers for too long.
-pub(super) fn turn_exceeded(turn: WriteLockLimit) -> CallError {
-    CallError::Turn { cpu: turn.cpu, wall: turn.wall }
+/// Returns the error of a call that blocked other writers for too long: for the
+/// time `held`.
+pub(super) fn turn_exceeded(limit: WriteLockLimit, held: Duration) -> CallError {
+    CallError::Turn { cpu: limit.cpu, wall: limit.wall, held }
 }
 
 /// Converts an error that ended a host call into a recorded fault; `None` if

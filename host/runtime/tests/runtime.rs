@@ -1,6 +1,7 @@
 //! Tests of the sandbox's guarantees, with guests that try to break them.
 
 mod sandbox;
+mod write_lock;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,18 +11,20 @@ use assurance_core::config::AreaCallLimits;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::{JobFailure, JobOutcome};
 use assurance_core::domain::manifest::Capability;
-use assurance_runtime::{LoadError, Settings};
+use assurance_runtime::{LoadError, LoadedArea, Settings};
 use assurance_work::{CallError, CommitAdditions};
-use sandbox::{Sandbox, body};
+use sandbox::{Sandbox, body, settings, settings_with};
 
-fn settings() -> Settings {
-    Settings { max_instances: 64, ..Settings::default() }
+/// Creates a sandbox and loads a fixture guest.
+async fn loaded(fixture: &str) -> (Sandbox, LoadedArea) {
+    let sandbox = Sandbox::new(settings()).await;
+    let area = sandbox.load(fixture).await.expect("a fixture that loads");
+    (sandbox, area)
 }
 
 #[tokio::test]
 async fn a_healthy_guest_says_what_it_is_and_answers() {
-    let sandbox = Sandbox::new(settings()).await;
-    let echo = sandbox.load("echo").await.unwrap();
+    let (sandbox, echo) = loaded("echo").await;
     assert_eq!(echo.manifest.name, "echo");
     assert_eq!(echo.digest.len(), 64);
     assert!(echo.imports.iter().any(|import| import.contains("crypto")), "{:?}", echo.imports);
@@ -32,8 +35,7 @@ async fn a_healthy_guest_says_what_it_is_and_answers() {
 
 #[tokio::test]
 async fn a_job_ends_as_the_guest_says() {
-    let sandbox = Sandbox::new(settings()).await;
-    let echo = sandbox.load("echo").await.unwrap();
+    let (sandbox, echo) = loaded("echo").await;
     let run = async |kind: &str| {
         let unit = sandbox.unit("echo", true);
         let job = sandbox.job(kind);
@@ -46,16 +48,14 @@ async fn a_job_ends_as_the_guest_says() {
 
 #[tokio::test]
 async fn an_area_of_the_sdk_answers() {
-    let sandbox = Sandbox::new(settings()).await;
-    let hello = sandbox.load("hello").await.unwrap();
+    let (sandbox, hello) = loaded("hello").await;
     let ended = sandbox.handle(&hello, "say_hello", r#"{"name":"you"}"#, 1000).await;
     assert_eq!(body(ended.result), r#"{"text":"Hello, you!"}"#);
 }
 
 #[tokio::test]
 async fn wasi_is_an_empty_world_that_is_the_same_at_every_run() {
-    let sandbox = Sandbox::new(settings()).await;
-    let foreign = sandbox.load("imports-wasi").await.unwrap();
+    let (sandbox, foreign) = loaded("imports-wasi").await;
     let first = body(sandbox.answer(&foreign, "look").await);
     assert!(first.contains(r#""seconds":1700000000,"#), "{first}");
     assert!(first.contains(r#""variables":0,"arguments":0"#), "{first}");
@@ -64,8 +64,7 @@ async fn wasi_is_an_empty_world_that_is_the_same_at_every_run() {
 
 #[tokio::test]
 async fn what_a_guest_prints_is_in_its_areas_log() {
-    let sandbox = Sandbox::new(settings()).await;
-    let foreign = sandbox.load("imports-wasi").await.unwrap();
+    let (sandbox, foreign) = loaded("imports-wasi").await;
     body(sandbox.answer(&foreign, "print").await);
     let page = sandbox.runtime.area_logs().find("imports_wasi").unwrap().page(None, 10);
     let lines = page.lines.iter();
@@ -80,8 +79,7 @@ async fn what_a_guest_prints_is_in_its_areas_log() {
 
 #[tokio::test]
 async fn what_is_not_a_number_is_the_same_on_every_processor() {
-    let sandbox = Sandbox::new(settings()).await;
-    let echo = sandbox.load("echo").await.unwrap();
+    let (sandbox, echo) = loaded("echo").await;
     assert_eq!(body(sandbox.answer(&echo, "not_a_number").await), r#"{"bits":"7ff8000000000000"}"#);
 }
 
@@ -131,8 +129,7 @@ async fn healthy_calls_are_answered_while_others_loop() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_its_client_abandons_is_charged_all_the_same() {
-    let sandbox = Sandbox::new(settings()).await;
-    let looping = sandbox.load("infinite-loop").await.unwrap();
+    let (sandbox, looping) = loaded("infinite-loop").await;
     let call = sandbox.handle(&looping, "loop", "{}", 5000);
     assert!(tokio::time::timeout(Duration::from_millis(100), call).await.is_err());
     let charged = || {
@@ -150,14 +147,14 @@ async fn a_call_that_its_client_abandons_is_charged_all_the_same() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_call_that_ends_in_time_is_answered() {
-    let sandbox = Sandbox::new(settings()).await;
-    let looping = sandbox.load("infinite-loop").await.unwrap();
+    let (sandbox, looping) = loaded("infinite-loop").await;
     assert_eq!(body(sandbox.answer(&looping, "for_a_while").await), "{}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_area_has_so_many_long_calls_and_no_more() {
-    let sandbox = Sandbox::new(Settings { max_long_calls_per_area: 1, ..settings() }).await;
+    let one = settings_with(|config| config.runtime.max_long_calls_per_area = 1);
+    let sandbox = Sandbox::new(one).await;
     let looping = sandbox.load("infinite-loop").await.unwrap();
     let (one, other) = tokio::join!(
         sandbox.handle(&looping, "loop", "{}", 500),
@@ -171,7 +168,8 @@ async fn an_area_has_so_many_long_calls_and_no_more() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_area_has_so_many_calls_and_no_more() {
-    let sandbox = Sandbox::new(Settings { max_concurrent_per_area: 1, ..settings() }).await;
+    let one = settings_with(|config| config.runtime.max_concurrent_per_area = 1);
+    let sandbox = Sandbox::new(one).await;
     let looping = sandbox.load("infinite-loop").await.unwrap();
     let echo = sandbox.load("echo").await.unwrap();
     let long = sandbox.handle(&looping, "loop", "{}", 500);
@@ -187,7 +185,7 @@ async fn an_area_has_so_many_calls_and_no_more() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_free_instance_a_call_is_refused_as_overloaded() {
-    let sandbox = Sandbox::new(Settings { max_instances: 1, ..settings() }).await;
+    let sandbox = Sandbox::new(settings_with(|config| config.runtime.max_instances = 1)).await;
     let looping = sandbox.load("infinite-loop").await.unwrap();
     let echo = sandbox.load("echo").await.unwrap();
     let other = async {
@@ -203,8 +201,7 @@ async fn without_a_free_instance_a_call_is_refused_as_overloaded() {
 
 #[tokio::test]
 async fn memory_is_capped_and_running_out_is_told_from_a_trap() {
-    let sandbox = Sandbox::new(settings()).await;
-    let hog = sandbox.load("memory-hog").await.unwrap();
+    let (sandbox, hog) = loaded("memory-hog").await;
     let refused = sandbox.answer(&hog, "hog").await;
     assert!(matches!(refused, Err(CallError::OutOfMemory(_))), "{refused:?}");
     let polite = body(sandbox.answer(&hog, "politely").await);
@@ -216,7 +213,7 @@ async fn memory_is_capped_and_running_out_is_told_from_a_trap() {
 async fn one_area_may_have_more_than_others() {
     let more = AreaCallLimits { max_memory_bytes: Some(128 << 20), ..AreaCallLimits::default() };
     let areas = [("memory_hog".to_owned(), more)].into();
-    let sandbox = Sandbox::new(Settings { areas, ..settings() }).await;
+    let sandbox = Sandbox::new(settings_with(|config| config.areas.limits = areas)).await;
     let hog = sandbox.load("memory-hog").await.unwrap();
     let polite = body(sandbox.answer(&hog, "politely").await);
     let mebibytes: u32 = polite.trim_matches(|c: char| !c.is_ascii_digit()).parse().unwrap();
@@ -225,7 +222,7 @@ async fn one_area_may_have_more_than_others() {
 
 #[tokio::test]
 async fn memory_of_all_instances_is_capped_too() {
-    let few = Settings { max_total_memory_bytes: 8 << 20, ..settings() };
+    let few = settings_with(|config| config.runtime.max_total_memory_bytes = 8 << 20);
     let sandbox = Sandbox::new(few).await;
     let hog = sandbox.load("memory-hog").await.unwrap();
     let refused = sandbox.answer(&hog, "hog").await;
@@ -235,7 +232,7 @@ async fn memory_of_all_instances_is_capped_too() {
 #[tokio::test]
 async fn no_call_sees_anything_of_an_earlier_one() {
     // With one slot, every call gets the memory of the previous one.
-    let sandbox = Sandbox::new(Settings { max_instances: 1, ..settings() }).await;
+    let sandbox = Sandbox::new(settings_with(|config| config.runtime.max_instances = 1)).await;
     let keeper = sandbox.load("keeps-state").await.unwrap();
     for _ in 0..3 {
         assert_eq!(body(sandbox.answer(&keeper, "count").await), r#"{"calls":1}"#);
@@ -250,8 +247,7 @@ async fn no_call_sees_anything_of_an_earlier_one() {
 
 #[tokio::test]
 async fn a_stack_overflow_is_a_trap_like_any_other() {
-    let sandbox = Sandbox::new(settings()).await;
-    let deep = sandbox.load("stack-overflow").await.unwrap();
+    let (sandbox, deep) = loaded("stack-overflow").await;
     for _ in 0..3 {
         let trapped = sandbox.answer(&deep, "deep").await;
         assert!(matches!(trapped, Err(CallError::Trap(_))), "{trapped:?}");
@@ -262,8 +258,7 @@ async fn a_stack_overflow_is_a_trap_like_any_other() {
 
 #[tokio::test]
 async fn a_reply_has_a_largest_size() {
-    let sandbox = Sandbox::new(settings()).await;
-    let giant = sandbox.load("giant-reply").await.unwrap();
+    let (sandbox, giant) = loaded("giant-reply").await;
     for operation in ["one", "many"] {
         let refused = sandbox.answer(&giant, operation).await;
         assert!(matches!(refused, Err(CallError::Limit(_))), "{operation}");
@@ -272,16 +267,14 @@ async fn a_reply_has_a_largest_size() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn host_calls_are_counted() {
-    let sandbox = Sandbox::new(settings()).await;
-    let flood = sandbox.load("host-call-flood").await.unwrap();
+    let (sandbox, flood) = loaded("host-call-flood").await;
     let refused = sandbox.answer(&flood, "flood").await;
     assert!(matches!(refused, Err(CallError::Limit(_))), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn too_many_log_lines_are_dropped_and_the_call_goes_on() {
-    let sandbox = Sandbox::new(settings()).await;
-    let flood = sandbox.load("log-flood").await.unwrap();
+    let (sandbox, flood) = loaded("log-flood").await;
     assert_eq!(body(sandbox.answer(&flood, "flood").await), "{}");
 }
 
@@ -289,8 +282,7 @@ async fn too_many_log_lines_are_dropped_and_the_call_goes_on() {
 
 #[tokio::test]
 async fn what_a_call_wrote_is_kept_if_it_is_committed() {
-    let sandbox = Sandbox::new(settings()).await;
-    let echo = sandbox.load("echo").await.unwrap();
+    let (sandbox, echo) = loaded("echo").await;
     let put = sandbox.handle(&echo, "put", r#"{"text":"kept"}"#, 1000).await;
     assert_eq!(body(put.result), r#"{"versions":[1]}"#);
     assert_eq!(body(sandbox.answer(&echo, "get").await), r#"{"found":false}"#);
@@ -317,14 +309,12 @@ async fn no_spelling_reaches_another_workspace_or_area() {
 
 #[tokio::test]
 async fn a_trap_is_reported_with_its_stack_and_the_last_lines() {
-    let sandbox = Sandbox::new(settings()).await;
-    let falling = sandbox.load("trap").await.unwrap();
-    let (seen, guard) = sandbox::log::listen();
+    let (sandbox, falling) = loaded("trap").await;
+    sandbox::log::capture();
     let trapped = sandbox.answer(&falling, "fall").await;
-    drop(guard);
+    let seen = sandbox::log::captured();
     let Err(CallError::Trap(why)) = trapped else { panic!("{trapped:?}") };
     assert!(why.contains("unreachable"), "{why}");
-    let seen = seen.text();
     for expected in ["fixture_trap::fall_over", "about to fall over", "area.name=trap"] {
         assert!(seen.contains(expected), "no {expected:?} in: {seen}");
     }
@@ -333,8 +323,7 @@ async fn a_trap_is_reported_with_its_stack_and_the_last_lines() {
 
 #[tokio::test]
 async fn a_panic_is_the_reason_of_its_fault() {
-    let sandbox = Sandbox::new(settings()).await;
-    let panicking = sandbox.load("panics-as-marked").await.unwrap();
+    let (sandbox, panicking) = loaded("panics-as-marked").await;
     let text = r#"{"text":"a\nthing"}"#;
     let fault = sandbox.handle(&panicking, "write_thing", text, 1000).await.result.unwrap_err();
     let CallError::Panic(why) = fault else { panic!("{fault:?}") };
@@ -344,8 +333,7 @@ async fn a_panic_is_the_reason_of_its_fault() {
 
 #[tokio::test]
 async fn an_exception_is_the_reason_of_its_fault() {
-    let sandbox = Sandbox::new(settings()).await;
-    let foreign = sandbox.load("imports-wasi").await.unwrap();
+    let (sandbox, foreign) = loaded("imports-wasi").await;
     let fault = sandbox.answer(&foreign, "raise").await.unwrap_err();
     let CallError::Panic(why) = fault else { panic!("{fault:?}") };
     assert_eq!(why, "ValueError: wrong (File \"/app.py\", line 8, in handle)");
@@ -382,8 +370,7 @@ async fn a_missing_grant_refuses_the_component_by_name() {
 
 #[tokio::test]
 async fn the_network_is_for_jobs_only() {
-    let sandbox = Sandbox::new(settings()).await;
-    let asking = sandbox.load("asks-ungranted").await.unwrap();
+    let (sandbox, asking) = loaded("asks-ungranted").await;
     let told = body(sandbox.answer(&asking, "send").await);
     assert!(told.contains("NotInAJob"), "{told}");
 }
@@ -398,7 +385,7 @@ async fn an_import_that_the_manifest_does_not_ask_for_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn describe_runs_under_limits_and_without_capabilities() {
-    let sandbox = Sandbox::new(Settings { describe_cpu_ms: 200, ..settings() }).await;
+    let sandbox = Sandbox::new(settings()).await;
     let panicking = sandbox::marked("panics-as-marked", b"panics:write...", b"describe");
     let granted = assurance_runtime::every_capability;
     let refused = sandbox.runtime.load(panicking, |_| granted()).await.err().unwrap().to_string();
@@ -423,7 +410,7 @@ async fn what_is_no_area_is_refused() {
         let refused = sandbox.runtime.load(bytes.into(), |_| none()).await.err().unwrap();
         assert!(matches!(refused, LoadError::NotAComponent(_)), "{refused}");
     }
-    let small = Settings { max_component_bytes: 1000, ..settings() };
+    let small = settings_with(|config| config.limits.max_component_bytes = 1000);
     let refused = Sandbox::new(small).await.load("echo").await.err().unwrap();
     assert!(matches!(refused, LoadError::TooLarge { max: 1000, .. }), "{refused}");
 }

@@ -5,7 +5,6 @@ use std::io::{self, IsTerminal as _, Write};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use metrics_process::Collector;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::FmtSpan;
 
 use assurance_core::config::{LogConfig, LogFormat};
 
@@ -31,8 +30,7 @@ pub fn start_logging(log: &LogConfig) -> anyhow::Result<()> {
         .with_writer(|| LogWriter)
         .with_ansi(io::stderr().is_terminal())
         // The default would print to standard error and panic if that fails.
-        .log_internal_errors(false)
-        .with_span_events(FmtSpan::NONE);
+        .log_internal_errors(false);
     let begun = match log.format {
         LogFormat::Human => lines.compact().try_init(),
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).try_init(),

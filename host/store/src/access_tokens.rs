@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::connection::{Connection, execute, fetch_all, fetch_optional, scalar};
+use super::connection::{Connection, execute, fetch_all, fetch_optional, scalar, scalars};
 use super::cursor::CursorBinding;
 use super::error::{Error, parsed};
 use super::sessions::TokenHash;
@@ -86,28 +86,13 @@ pub async fn page(
     limit: u32,
     cursor_key: &[u8; 32],
 ) -> Result<(Vec<AccessToken>, Option<String>), Error> {
-    let binding = CursorBinding {
-        key: cursor_key,
-        owner: workspace.0,
-        collection: "a workspace's access tokens",
-        conditions: &[],
-        order: &[],
-    };
-    let before = binding.after(cursor)?.unwrap_or(Uuid::max());
-    let found = before_id(connection, workspace, before, limit + 1).await?;
-    Ok(binding.page(found, limit, |token| token.id.to_string()))
-}
-
-async fn before_id(
-    connection: &mut Connection,
-    workspace: WorkspaceId,
-    before: Uuid,
-    limit: u32,
-) -> Result<Vec<AccessToken>, Error> {
+    let binding = CursorBinding::of_list(cursor_key, workspace.0, "a workspace's access tokens");
+    let before: Uuid = binding.after(cursor)?.unwrap_or(Uuid::max());
     let sql = "SELECT id, workspace_id, user_id, name, role, created_at, expires_at, last_used_at \
                FROM access_tokens WHERE workspace_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
-    let rows: Vec<Row> = fetch_all!(connection, sql, workspace.0, before, i64::from(limit));
-    rows.into_iter().map(read).collect()
+    let rows: Vec<Row> = fetch_all!(connection, sql, workspace.0, before, i64::from(limit) + 1);
+    let found: Vec<AccessToken> = rows.into_iter().map(read).collect::<Result<_, _>>()?;
+    Ok(binding.page(found, limit, |token| token.id.to_string()))
 }
 
 /// Revokes one of a workspace's access tokens. Returns the hash of its text;
@@ -118,8 +103,9 @@ pub async fn delete(
     id: AccessTokenId,
 ) -> Result<Option<TokenHash>, Error> {
     let sql = "DELETE FROM access_tokens WHERE id = $1 AND workspace_id = $2 RETURNING token_hash";
-    let row: Option<(Vec<u8>,)> = fetch_optional!(connection, sql, id.0, workspace.0);
-    Ok(row.and_then(|(hash,)| hash.try_into().ok()))
+    // All rows are read, so that SQLite's error at the end of the statement is reported.
+    let hashes: Vec<Vec<u8>> = scalars!(connection, sql, id.0, workspace.0);
+    Ok(hashes.into_iter().next().and_then(|hash| hash.try_into().ok()))
 }
 
 /// Revokes all access tokens that a person has made, in all workspaces. Returns

@@ -76,5 +76,5 @@ impl SqliteBackupConnection {
 /// release.
 #[must_use]
 pub fn newest_schema() -> i64 {
-    migrations::of(Backend::Sqlite).iter().map(|migration| migration.version).max().unwrap_or(0)
+    migrations::newest(Backend::Sqlite)
 }

@@ -221,41 +221,14 @@ async fn unbind(connection: &mut Connection) -> Result<(), Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sql::Sql;
     use super::*;
-    use crate::testing::{fresh, on_both, rows};
-    use assurance_core::domain::manifest::{FieldKind, IndexSpec};
+    use crate::testing::{collection as scope, fresh, on_both, put, rows};
 
-    fn scope(name: &str, unique: bool) -> AccessibleCollection {
-        AccessibleCollection {
-            full_name: name.into(),
-            fields: [("name".to_owned(), FieldKind::Text)].into(),
-            indexes: vec![IndexSpec { fields: vec!["name".into()], unique }],
-            ..AccessibleCollection::default()
-        }
-    }
+    const BODY: &str = r#"{"name":"x"}"#;
 
     async fn missing(store: &Store, scopes: &[AccessibleCollection]) -> usize {
         let mut reader = store.reader().await.unwrap();
         indexes::missing(&mut reader, scopes).await.unwrap().len()
-    }
-
-    async fn put(store: &Store, id: &str) {
-        let mut writer = store.writer().await.unwrap();
-        let (collection, value) = match store.backend() {
-            Backend::Sqlite => ("", ""),
-            Backend::Postgres => ("collection, ", "'a.b', "),
-        };
-        let table = Sql::new(store.backend(), "").push_table("a.b").text.clone();
-        let sql = format!(
-            "INSERT INTO {table} (workspace_id, {collection}id, version, created_at, updated_at, \
-             body) VALUES ($1, {value}$2, 1, 0, 0, '{{\"name\":\"x\"}}')"
-        );
-        on!(writer, c => {
-            let query = sqlx::query(AssertSqlSafe(sql)).bind(uuid::Uuid::nil()).bind(id);
-            query.execute(&mut *c).await.unwrap();
-        });
-        writer.release();
     }
 
     on_both! {
@@ -273,8 +246,8 @@ mod tests {
 
         async fn documents_that_break_a_new_unique_index_are_told(store: &Store) {
             ensure(store, &[scope("a.b", false)]).await.unwrap();
-            put(store, "1").await;
-            put(store, "2").await;
+            put(store, "1", BODY).await;
+            put(store, "2", BODY).await;
             let refused = ensure(store, &[scope("a.b", true)]).await;
             let Err(Error::UniqueConflict { collection, fields }) = refused else {
                 panic!("{refused:?}");

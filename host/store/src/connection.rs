@@ -17,7 +17,7 @@ use super::Backend;
 use super::connection_shares::ConnectionPermit;
 use super::error::Error;
 use super::gates::GateWriteGuard;
-use super::pool::PooledConnection;
+use super::pool::{PooledConnection, TransactionStatus};
 
 /// Evaluates one expression for the driver of the connection. Inside it, the
 /// name refers to the driver's connection, to be passed as `&mut *name`.
@@ -140,23 +140,22 @@ impl Connection {
     /// before [`Connection::end_session_state`], this state is rolled back and
     /// unlocked.
     pub(super) fn begin_session_state(&mut self) {
-        match &mut self.0 {
-            BackendConnection::Reader(one, _) | BackendConnection::Writer(one) => {
-                one.begins_transaction();
-            }
-            BackendConnection::Postgres(one) => one.begins_transaction(),
-        }
+        self.set_status(TransactionStatus::Transaction);
     }
 
     /// Must be called when the server has confirmed that the session has no
     /// state any more that outlives a statement: no transaction, advisory lock
     /// or changed setting.
     pub(super) fn end_session_state(&mut self) {
+        self.set_status(TransactionStatus::Statements);
+    }
+
+    fn set_status(&mut self, status: TransactionStatus) {
         match &mut self.0 {
             BackendConnection::Reader(one, _) | BackendConnection::Writer(one) => {
-                one.ended_transaction();
+                one.set_status(status);
             }
-            BackendConnection::Postgres(one) => one.ended_transaction(),
+            BackendConnection::Postgres(one) => one.set_status(status),
         }
     }
 
@@ -232,13 +231,11 @@ impl Tx {
         Ok(tx)
     }
 
-    pub(super) fn behind(mut self, gate: GateWriteGuard) -> Self {
-        self.gate = Some(gate);
-        self
-    }
-
-    pub(super) fn at(mut self, place: Option<ConnectionPermit>) -> Self {
-        self.place = place;
+    /// Makes the transaction hold a permit, and the workspace's gate if there
+    /// is one, until it ends.
+    pub(super) fn holding(mut self, gate: Option<GateWriteGuard>, place: ConnectionPermit) -> Self {
+        self.gate = gate;
+        self.place = Some(place);
         self
     }
 

@@ -32,7 +32,13 @@ pub(super) struct CursorBinding<'a> {
     pub(super) order: &'a [SortField],
 }
 
-impl CursorBinding<'_> {
+impl<'a> CursorBinding<'a> {
+    /// Returns the binding to a list without conditions, in the order of its
+    /// ids.
+    pub(super) fn of_list(key: &'a [u8; 32], owner: Uuid, collection: &'a str) -> Self {
+        Self { key, owner, collection, conditions: &[], order: &[] }
+    }
+
     pub(super) fn encode(&self, position: &CursorPosition) -> String {
         let payload = to_json(&(&position.id, &position.values));
         let mut bytes = self.tag(&payload).to_vec();
@@ -83,10 +89,8 @@ impl CursorBinding<'_> {
         mac.update(&(query.len() as u64).to_be_bytes());
         mac.update(&query);
         mac.update(payload);
-        let full: [u8; 32] = mac.finalize().into_bytes().into();
-        let mut tag = [0; TAG_BYTES];
-        tag.copy_from_slice(&full[..TAG_BYTES]);
-        tag
+        let full = mac.finalize().into_bytes();
+        std::array::from_fn(|at| full[at])
     }
 }
 
@@ -125,9 +129,8 @@ mod tests {
         fn a_cursor_comes_back_whole_and_only_unaltered(position in position(), flip in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let key = [1; 32];
             let order = order(true);
-            let binding = CursorBinding {
-                key: &key, owner: Uuid::new_v4(), collection: "a.b", conditions: &[], order: &order,
-            };
+            let list = CursorBinding::of_list(&key, Uuid::new_v4(), "a.b");
+            let binding = CursorBinding { order: &order, ..list };
             let cursor = binding.encode(&position);
             prop_assert_eq!(binding.decode(&cursor), Some(position));
             let mut bytes = BASE64_URL_SAFE_NO_PAD.decode(&cursor).unwrap();
@@ -138,10 +141,7 @@ mod tests {
 
         #[test]
         fn anything_else_is_no_cursor(text in ".{0,80}") {
-            let key = [1; 32];
-            let binding = CursorBinding {
-                key: &key, owner: Uuid::new_v4(), collection: "a.b", conditions: &[], order: &[],
-            };
+            let binding = CursorBinding::of_list(&[1; 32], Uuid::new_v4(), "a.b");
             prop_assert_eq!(binding.decode(&text), None);
         }
     }
@@ -153,13 +153,8 @@ mod tests {
             fields: vec!["a".into()],
             test: FieldTest::Equals(FieldValue::Text("x".into())),
         }];
-        let home = CursorBinding {
-            key: &[1; 32],
-            owner: Uuid::new_v4(),
-            collection: "a.b",
-            conditions: &[],
-            order: &up,
-        };
+        let list = CursorBinding::of_list(&[1; 32], Uuid::new_v4(), "a.b");
+        let home = CursorBinding { order: &up, ..list };
         let position = CursorPosition {
             values: vec![FieldValue::Null, FieldValue::Integer(3)],
             id: "x".into(),

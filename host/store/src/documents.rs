@@ -51,19 +51,15 @@ pub async fn get_many(
     ids: &[String],
     mut budget: u64,
 ) -> Result<Vec<Document>, Error> {
-    let backend = connection.backend();
+    let columns = columns(connection.backend());
     let mut found = Vec::new();
-    for ids in ids.chunks(IDS_PER_STATEMENT) {
-        let mut sql = Sql::new(backend, "SELECT ");
-        push_from(sql.push(columns(backend)), place).push(" AND id ").bind_any(ids.to_vec());
-        each_row(connection, sql, |row| {
-            let document = document(&row)?;
-            spend(&mut budget, document.body.len())?;
-            found.push(document);
-            Ok(())
-        })
-        .await?;
-    }
+    each_of(connection, place, columns, ids, |row| {
+        let document = document(&row)?;
+        spend(&mut budget, document.body.len())?;
+        found.push(document);
+        Ok(())
+    })
+    .await?;
     Ok(found)
 }
 
@@ -73,22 +69,33 @@ pub async fn heads(
     place: CollectionKey<'_>,
     ids: &[String],
 ) -> Result<Vec<DocumentHead>, Error> {
-    let backend = connection.backend();
     let mut found = Vec::new();
-    for ids in ids.chunks(IDS_PER_STATEMENT) {
-        let mut sql = Sql::new(backend, "SELECT id, version, created_at");
-        push_from(&mut sql, place).push(" AND id ").bind_any(ids.to_vec());
-        each_row(connection, sql, |row| {
-            found.push(DocumentHead {
-                id: row.text(0)?,
-                version: row.integer(1)?.cast_unsigned(),
-                created_at: Timestamp(row.integer(2)?),
-            });
-            Ok(())
-        })
-        .await?;
-    }
+    each_of(connection, place, "id, version, created_at", ids, |row| {
+        found.push(DocumentHead {
+            id: row.text(0)?,
+            version: row.integer(1)?.cast_unsigned(),
+            created_at: Timestamp(row.integer(2)?),
+        });
+        Ok(())
+    })
+    .await?;
     Ok(found)
+}
+
+/// Passes these columns of the documents of `ids` that exist to `take`.
+async fn each_of(
+    connection: &mut Connection,
+    place: CollectionKey<'_>,
+    columns: &str,
+    ids: &[String],
+    mut take: impl FnMut(Row) -> Result<(), Error> + Send,
+) -> Result<(), Error> {
+    for ids in ids.chunks(IDS_PER_STATEMENT) {
+        let mut sql = Sql::new(connection.backend(), "SELECT ");
+        push_from(sql.push(columns), place).push(" AND id ").bind_any(ids.to_vec());
+        each_row(connection, sql, &mut take).await?;
+    }
+    Ok(())
 }
 
 /// Returns the columns of a document, in the order in which [`document`] reads

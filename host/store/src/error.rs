@@ -1,11 +1,14 @@
 //! Errors of the store, and their mapping from database errors.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::str::FromStr;
 
 use metrics::{counter, describe_counter};
 use sqlx::migrate::MigrateError;
 
+/// SQLSTATE of a statement that PostgreSQL refused for a lack of privileges.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
 /// Metric: errors of the database.
 const ERRORS: &str = "assurance_database_errors_total";
 
@@ -142,8 +145,8 @@ impl Error {
     /// canceled it.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
-        let Self::Unavailable(sqlx::Error::Database(error)) = self else { return false };
-        matches!(error.code().as_deref(), Some("25P03" | "57014"))
+        let Self::Unavailable(error) = self else { return false };
+        matches!(database_code(error).as_deref(), Some("25P03" | "57014"))
     }
 
     /// Returns the kind under which the metric counts the error; `None` if it
@@ -195,15 +198,10 @@ impl Error {
             // connection broke inside a message.
             | sqlx::Error::Protocol(_)
             | sqlx::Error::WorkerCrashed => Self::Unavailable(error),
-            sqlx::Error::Database(cause) => match meaning(cause.code().as_deref()) {
-                ErrorClass::LostRace => Self::RunAgain,
-                ErrorClass::KeyTaken => Self::KeyTaken,
-                ErrorClass::GateBusy => Self::GateBusy,
-                ErrorClass::LeaseLost => Self::LeaseLost,
-                ErrorClass::Full => Self::Full(error),
-                ErrorClass::Unavailable => Self::Unavailable(error),
-                ErrorClass::Other => Self::Database(error),
-            },
+            sqlx::Error::Database(cause) => {
+                let code = cause.code().map(Cow::into_owned);
+                of_code(code.as_deref(), error)
+            }
             _ => Self::Database(error),
         }
     }
@@ -234,7 +232,7 @@ fn refused_schema(cause: &MigrateError) -> String {
              does not know); start that release, or restore a backup from before the upgrade"
         ),
         MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _)
-            if is_permission_denied(cause) =>
+            if database_code(cause).as_deref() == Some(INSUFFICIENT_PRIVILEGE) =>
         {
             format!(
                 "the database's schema could not be migrated: {cause}; the role in database.url \
@@ -246,67 +244,53 @@ fn refused_schema(cause: &MigrateError) -> String {
     }
 }
 
-/// Returns whether PostgreSQL refused a statement for a lack of privileges
-/// (`insufficient_privilege`).
-fn is_permission_denied(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    code.as_deref() == Some("42501")
+/// Returns the code of an error that the database returned; `None` for other
+/// errors.
+pub(super) fn database_code(error: &sqlx::Error) -> Option<Cow<'_, str>> {
+    error.as_database_error()?.code()
 }
 
-/// Meaning of a database error code for the caller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ErrorClass {
-    LostRace,
-    KeyTaken,
-    GateBusy,
-    LeaseLost,
-    Full,
-    Unavailable,
-    Other,
-}
-
-fn meaning(code: Option<&str>) -> ErrorClass {
+/// Returns the meaning of an error with this code for the caller.
+fn of_code(code: Option<&str>, error: sqlx::Error) -> Error {
     match code {
         // An SQLSTATE has five characters (PostgreSQL, appendix A).
-        Some(code) if code.len() == 5 => postgres_meaning(code),
+        Some(code) if code.len() == 5 => of_sqlstate(code, error),
         // The low byte of an extended result code is the primary code (SQLite,
         // rescode).
-        Some(code) => {
-            code.parse::<u32>().map_or(ErrorClass::Other, |code| sqlite_meaning(code & 0xff))
-        }
-        None => ErrorClass::Other,
+        Some(code) => of_sqlite_code(code.parse::<u32>().unwrap_or_default() & 0xff, error),
+        None => Error::Database(error),
     }
 }
 
-fn postgres_meaning(code: &str) -> ErrorClass {
+fn of_sqlstate(code: &str, error: sqlx::Error) -> Error {
     match code {
         // Serialization failure, deadlock, and the store's own `must_match`.
-        "40001" | "40P01" => ErrorClass::LostRace,
-        "AS001" => ErrorClass::KeyTaken,
-        "AS003" => ErrorClass::GateBusy,
-        "AS004" => ErrorClass::LeaseLost,
-        "53100" => ErrorClass::Full,
+        "40001" | "40P01" => Error::RunAgain,
+        "AS001" => Error::KeyTaken,
+        "AS003" => Error::GateBusy,
+        "AS004" => Error::LeaseLost,
+        "53100" => Error::Full(error),
         // Connection errors; out of memory, connections or other resources.
-        _ if code.starts_with("08") || code.starts_with("53") => ErrorClass::Unavailable,
+        _ if code.starts_with("08") || code.starts_with("53") => Error::Unavailable(error),
         // In order: not in the expected transaction (the store's own code);
         // read-only session or standby; idle transaction timeout; lock timeout; canceled,
         // for example by the statement timeout; shutdown; crash; starting up;
         // idle session timeout; disk errors.
         "AS002" | "25006" | "25P03" | "55P03" | "57014" | "57P01" | "57P02" | "57P03" | "57P05"
-        | "58000" | "58030" => ErrorClass::Unavailable,
-        _ => ErrorClass::Other,
+        | "58000" | "58030" => Error::Unavailable(error),
+        _ => Error::Database(error),
     }
 }
 
-fn sqlite_meaning(primary: u32) -> ErrorClass {
+fn of_sqlite_code(primary: u32, error: sqlx::Error) -> Error {
     match primary {
         // Busy (also during recovery or with a stale snapshot); locked.
-        5 | 6 => ErrorClass::LostRace,
-        13 => ErrorClass::Full,
+        5 | 6 => Error::RunAgain,
+        13 => Error::Full(error),
         // Out of memory, read-only, disk error, corrupt, cannot open, not a
         // database.
-        7 | 8 | 10 | 11 | 14 | 26 => ErrorClass::Unavailable,
-        _ => ErrorClass::Other,
+        7 | 8 | 10 | 11 | 14 | 26 => Error::Unavailable(error),
+        _ => Error::Database(error),
     }
 }
 
@@ -324,22 +308,23 @@ fn sqlite_constraint(message: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Error, ErrorClass, meaning};
+    use super::{Error, of_code};
 
     #[test]
     fn a_database_in_trouble_is_unavailable_and_a_full_one_is_full() {
+        let of = |code| of_code(code, sqlx::Error::WorkerCrashed);
         let codes = ["53200", "53300", "57014", "58030", "25P03", "55P03", "08006", "AS002"];
         for code in codes.into_iter().chain(["10", "778", "7", "8", "264", "11", "14", "26"]) {
-            assert_eq!(meaning(Some(code)), ErrorClass::Unavailable, "{code}");
+            assert!(matches!(of(Some(code)), Error::Unavailable(_)), "{code}");
         }
         for code in ["53100", "13"] {
-            assert_eq!(meaning(Some(code)), ErrorClass::Full, "{code}");
+            assert!(matches!(of(Some(code)), Error::Full(_)), "{code}");
         }
         for code in ["40001", "40P01", "5", "261", "517", "6", "262"] {
-            assert_eq!(meaning(Some(code)), ErrorClass::LostRace, "{code}");
+            assert!(matches!(of(Some(code)), Error::RunAgain), "{code}");
         }
-        for code in [Some("23505"), Some("1"), Some("42P01"), None] {
-            assert_eq!(meaning(code), ErrorClass::Other, "{code:?}");
+        for code in [Some("23505"), Some("1"), Some("42P01"), Some("x"), None] {
+            assert!(matches!(of(code), Error::Database(_)), "{code:?}");
         }
     }
 

@@ -106,23 +106,40 @@ impl Store {
     /// maximum time (`acquire_timeout_ms`). Later units continue to wait.
     fn refuse_overdue(&self) {
         let mut queue = self.0.group_commit.queue.lock();
-        while let Some(unit) =
-            queue.waiting.pop_front_if(|unit| unit.since.elapsed() >= self.0.timeout)
-        {
+        while let Some(unit) = queue.waiting.pop_front_if(|unit| self.is_overdue(unit)) {
             let _ = unit.done.send(Err(Error::Unavailable(sqlx::Error::PoolTimedOut)));
         }
+    }
+
+    fn is_overdue(&self, unit: &Unit) -> bool {
+        unit.since.elapsed() >= self.0.timeout
     }
 }
 
 /// Commits groups of units of work until none waits.
 async fn commit_groups(store: Store) {
+    let _queue = QueueResetOnPanic(&store);
     while store.has_waiting_units() {
         // The group is taken after the write lock, so that units that arrive
         // while the task waits for the lock join it.
         match store.begin(TransactionAccess::WriteLocked).await {
             Ok(tx) => commit(&store, tx, store.next_group()).await,
             Err(error) if error.is_pool_timeout() => store.refuse_overdue(),
+            // Another process held SQLite's lock for the busy timeout.
+            Err(Error::RunAgain) => store.refuse_overdue(),
             Err(_) => commit_each(&store, store.next_group()).await,
+        }
+    }
+}
+
+/// Empties the queue if the task that commits groups panics: waiting units of work are refused,
+/// and the next unit starts another task.
+struct QueueResetOnPanic<'s>(&'s Store);
+
+impl Drop for QueueResetOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0.0.group_commit.queue.lock() = Queue::default();
         }
     }
 }
@@ -156,11 +173,19 @@ async fn commit(store: &Store, mut tx: Tx, units: Vec<Unit>) {
     }
 }
 
-/// Commits each unit of work in a transaction of its own.
+/// Commits each unit of work in a transaction of its own. After one that cannot
+/// begin, refuses those that are overdue instead of waiting for each of them.
 async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
+    let mut is_locked = false;
     for unit in units {
+        let tx = if is_locked && store.is_overdue(&unit) {
+            Err(Error::Unavailable(sqlx::Error::PoolTimedOut))
+        } else {
+            store.begin(TransactionAccess::WriteLocked).await
+        };
+        is_locked = tx.is_err();
         let kept = async {
-            let mut tx = store.begin(TransactionAccess::WriteLocked).await?;
+            let mut tx = tx?;
             let enqueued = apply::sqlite::apply(&mut tx, &unit.effects, "").await?;
             tx.commit().await?;
             Ok(enqueued)
@@ -192,7 +217,7 @@ mod tests {
 
     use crate::apply::DocumentInsert;
     use crate::testing::{TestStore, execute, fresh, rows};
-    use crate::{AccessibleCollection, Backend, Store, collections};
+    use crate::{AccessibleCollection, Backend, Settings, Store, collections};
     use assurance_core::domain::id::{JobId, WorkspaceId};
     use assurance_core::domain::job::{JobRunEnd, JobRunEndKind};
     use assurance_core::domain::time::Timestamp;
@@ -283,6 +308,49 @@ mod tests {
         let kept = ends.iter().filter(|end| end.is_ok()).count();
         assert!(full > 0 && full + kept == 300, "{full} full, {kept} kept");
         assert_eq!(ids(store).await.len(), kept);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn units_are_committed_again_after_a_panic() {
+        let fresh = with_collection().await;
+        let (store, workspace) = (&fresh.store, WorkspaceId::new());
+        let mut panics = unit(workspace, "a");
+        // The name of its table would be cut inside a character.
+        panics.inserts[0].collection = format!("a{}", "é".repeat(40));
+        let refused = store.commit_in_group(panics).await;
+        assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+        let later = async {
+            // A unit that arrives before the task has ended is refused too.
+            while store.commit_in_group(unit(workspace, "b")).await.is_err() {}
+        };
+        tokio::time::timeout(Duration::from_secs(5), later).await.expect("a task commits it");
+        assert_eq!(ids(store).await, ["b"]);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn overdue_units_do_not_wait_one_by_one_for_another_process() {
+        let fresh = with_collection().await;
+        let settings = Settings { acquire_timeout_ms: 200, ..fresh.settings.clone() };
+        let store = Store::open(&settings).await.unwrap();
+        let mut writer = store.writer().await.unwrap();
+        execute(&mut writer, "PRAGMA busy_timeout = 300").await;
+        writer.release();
+        let workspace = WorkspaceId::new();
+        let other = fresh.store.begin(TransactionAccess::WriteLocked).await.unwrap();
+        let begun = Instant::now();
+        let units = (0..20).map(|n| store.commit_in_group(unit(workspace, &n.to_string())));
+        for refused in futures::future::join_all(units).await {
+            assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+        }
+        let units = (0..20).map(|n| Unit {
+            effects: unit(workspace, &n.to_string()),
+            since: Instant::now(),
+            done: oneshot::channel().0,
+        });
+        commit_each(&store, units.collect::<Vec<_>>()).await;
+        assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        other.commit().await.unwrap();
+        assert!(ids(&fresh.store).await.is_empty());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use uuid::Uuid;
 
-use super::connection::{Connection, DriverConnection, scalars};
+use super::connection::{Connection, scalars};
 use super::error::Error;
-use super::sql::DATABASE_NOW;
+use super::sql::database_time;
 use super::{Store, TransactionAccess, migrations};
 use assurance_core::domain::time::{Clock, DatabaseClock, Timestamp};
 
@@ -43,11 +43,8 @@ pub async fn measure(connection: &mut Connection, clock: &Clock) -> Result<(), E
 
 /// Returns PostgreSQL's time, and when the query was sent; `None` on SQLite.
 async fn query_time(connection: &mut Connection) -> Result<Option<(Timestamp, Instant)>, Error> {
-    let DriverConnection::Postgres(connection) = connection.raw() else { return Ok(None) };
-    let statement = format!("SELECT {DATABASE_NOW}");
     let asked = Instant::now();
-    let said = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(connection).await?;
-    Ok(Some((Timestamp(said), asked)))
+    Ok(database_time(connection).await?.map(|said| (said, asked)))
 }
 
 /// Commits a small write as requests do: in a transaction, on PostgreSQL with a

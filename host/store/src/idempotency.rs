@@ -1,9 +1,9 @@
 //! Stored responses for idempotency keys.
 
-use super::Store;
 use super::apply::{AutocommitOrTransaction, Effects, apply};
 use super::connection::{Connection, Tx, execute, fetch_optional, scalar};
 use super::error::Error;
+use super::{Backend, Store};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::time::Timestamp;
 
@@ -96,8 +96,66 @@ pub(super) async fn stored_bytes(
 /// Deletes at most `limit` expired responses that were stored for idempotency
 /// keys. Returns their number.
 pub async fn sweep(connection: &mut Connection, now: Timestamp, limit: u32) -> Result<u64, Error> {
-    let sql = "DELETE FROM idempotency WHERE (workspace_id, user_id, operation, key) IN \
-               (SELECT workspace_id, user_id, operation, key FROM idempotency \
-               WHERE expires_at <= $1 LIMIT $2)";
+    let sql = match connection.backend() {
+        Backend::Sqlite => {
+            "DELETE FROM idempotency WHERE (workspace_id, user_id, operation, key) IN \
+             (SELECT workspace_id, user_id, operation, key FROM idempotency \
+             WHERE expires_at <= $1 LIMIT $2)"
+        }
+        // After waiting for another transaction, PostgreSQL tests only the outer conditions on
+        // the changed row. The last one keeps a new response for an expired key; no index answers
+        // it, so that each batch reads its own rows only.
+        Backend::Postgres => {
+            "DELETE FROM idempotency WHERE ctid = ANY (ARRAY(SELECT ctid FROM idempotency \
+             WHERE expires_at <= $1 LIMIT $2)) AND expires_at + 0 <= $1"
+        }
+    };
     Ok(execute!(connection, sql, now.0, i64::from(limit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::TransactionAccess;
+    use crate::testing::on_both;
+
+    const WORKSPACE: WorkspaceId = WorkspaceId(uuid::Uuid::from_u128(7));
+    const USER: UserId = UserId(uuid::Uuid::from_u128(8));
+
+    /// Writes a response at a time, in a transaction that is still open.
+    async fn begin_to_keep(store: &Store, now: i64, reply: StoredReply) -> Tx {
+        let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
+        keep(&mut tx, reply, Timestamp(now)).await.unwrap();
+        tx
+    }
+
+    on_both! {
+        async fn a_response_that_replaces_an_expired_one_during_a_sweep_stays(store: &Store) {
+            let expired = StoredReply {
+                workspace: WORKSPACE,
+                user: USER,
+                operation: "make_item".into(),
+                key: "key-00001".into(),
+                fingerprint: [1; 32],
+                status: 201,
+                body: None,
+                version: None,
+                expires_at: Timestamp(5),
+            };
+            begin_to_keep(store, 1, expired.clone()).await.commit().await.unwrap();
+            let renewed = StoredReply { expires_at: Timestamp(99), ..expired };
+            let tx = begin_to_keep(store, 6, renewed.clone()).await;
+            let sweeping = store.write(async |c| sweep(c, Timestamp(6), 10).await);
+            let renewing = async {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                tx.commit().await.unwrap();
+            };
+            let (swept, ()) = tokio::join!(sweeping, renewing);
+            assert_eq!(swept.unwrap(), 0);
+            let found = find(store, WORKSPACE, USER, "make_item", "key-00001", Timestamp(6)).await;
+            assert_eq!(found.unwrap(), Some(renewed));
+        }
+    }
 }

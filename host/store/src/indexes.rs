@@ -26,36 +26,39 @@ pub fn check(scope: &AccessibleCollection) -> Result<(), String> {
         text.starts_with(|c: char| c.is_ascii_lowercase())
             && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
     };
-    let parts: Vec<&str> = scope.full_name.split('.').collect();
-    if parts.len() != 2 || !parts.iter().all(|part| word(part)) || scope.full_name.len() > 128 {
-        return Err(format!("{:?} is not a valid collection name", scope.full_name));
+    let name = &scope.full_name;
+    let parts: Vec<&str> = name.split('.').collect();
+    if parts.len() != 2 || !parts.iter().all(|part| word(part)) || name.len() > 128 {
+        return Err(format!("{name:?} is not a valid collection name"));
     }
+    check_members(scope).map_err(|problem| format!("{name}: {problem}"))
+}
+
+/// Checks the declared fields and indexes of a collection.
+fn check_members(scope: &AccessibleCollection) -> Result<(), String> {
     let member = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && text.len() <= 64
             && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
     };
     if let Some(name) = scope.fields.keys().find(|name| !member(name)) {
-        return Err(format!("{}: {name:?} is not a valid field name", scope.full_name));
+        return Err(format!("{name:?} is not a valid field name"));
     }
     let is_text = |name: &String| scope.fields.get(name) == Some(&FieldKind::Text);
     for SubstringIndexSpec { text, by, unless } in &scope.searched {
         if let Some(name) = [text, by].into_iter().chain(unless).find(|name| !is_text(name)) {
-            return Err(format!(
-                "{}: search of {name:?}, which is not a declared text field",
-                scope.full_name
-            ));
+            return Err(format!("search of {name:?}, which is not a declared text field"));
         }
     }
     for index in &scope.indexes {
         if index.fields.is_empty() || index.fields.len() > MAX_FIELDS {
-            return Err(format!("{}: an index has 1 to {MAX_FIELDS} fields", scope.full_name));
+            return Err(format!("an index has 1 to {MAX_FIELDS} fields"));
         }
         if index.fields.iter().collect::<BTreeSet<_>>().len() < index.fields.len() {
-            return Err(format!("{}: an index has each field once", scope.full_name));
+            return Err("an index has each field once".into());
         }
         if let Some(name) = index.fields.iter().find(|name| !scope.fields.contains_key(*name)) {
-            return Err(format!("{}: index of undeclared field {name:?}", scope.full_name));
+            return Err(format!("index of undeclared field {name:?}"));
         }
     }
     Ok(())
@@ -222,16 +225,7 @@ fn create_sql(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assurance_core::domain::manifest::FieldKind;
-
-    fn scope(name: &str, unique: bool) -> AccessibleCollection {
-        AccessibleCollection {
-            full_name: name.into(),
-            fields: [("name".to_owned(), FieldKind::Text)].into(),
-            indexes: vec![IndexSpec { fields: vec!["name".into()], unique }],
-            ..AccessibleCollection::default()
-        }
-    }
+    use crate::testing::collection as scope;
 
     #[test]
     fn what_is_no_declaration_never_reaches_the_database() {

@@ -98,16 +98,15 @@ impl PageSqlBuilder<'_> {
         let branches =
             union_branches(self.target.scope, &query).unwrap_or_else(|| vec![query.clone()]);
         let segments = after.map(|after| segments(self.keys, after)).unwrap_or_default();
-        sql.push("SELECT d.* FROM unnest(").bind(values);
-        sql.push("::text[]) WITH ORDINALITY AS t(value, place) CROSS JOIN LATERAL (");
+        sql.push("SELECT d.* FROM ").push_unnest([SqlParameter::Texts(values)]);
+        sql.push(" WITH ORDINALITY AS t(value, place) CROSS JOIN LATERAL (");
         for (at, branch) in branches.iter().enumerate() {
             let page = PageSqlBuilder { query: branch, ..self };
             push_part(sql, at, |sql| page.push_of_value(sql, &segments))?;
         }
         let names: Vec<String> = (0..self.keys.len()).map(|at| format!("d.k{at}")).collect();
-        sql.push(") AS d");
-        self.push_order(sql, Some("t.place"), &names, "d.id");
-        self.push_limit(sql);
+        sql.push(") AS d ORDER BY t.place, ");
+        self.push_order_and_limit(sql, &names, "d.id");
         Ok(())
     }
 
@@ -166,10 +165,10 @@ impl PageSqlBuilder<'_> {
             push_part(sql, parts, |sql| self.push_of_keys(sql, None, beyond))?;
         }
         // Refers to columns by position, because a union has no other names.
-        let place = |at: usize| (columns_before_keys() + at + 1).to_string();
+        let place = |at: usize| (COLUMNS_BEFORE_KEYS + at + 1).to_string();
         let names: Vec<String> = (0..self.keys.len()).map(place).collect();
-        self.push_order(sql, None, &names, "1");
-        self.push_limit(sql);
+        sql.push(" ORDER BY ");
+        self.push_order_and_limit(sql, &names, "1");
         Ok(())
     }
 
@@ -185,17 +184,13 @@ impl PageSqlBuilder<'_> {
 
     fn push_end(self, sql: &mut Sql) {
         let names: Vec<String> = self.keys.iter().map(|key| key.field.sql(sql.backend)).collect();
-        self.push_order(sql, None, &names, "id");
-        self.push_limit(sql);
+        sql.push(" ORDER BY ");
+        self.push_order_and_limit(sql, &names, "id");
     }
 
-    /// Appends `ORDER BY` with these columns. Nulls are the smallest value:
-    /// SQLite's default, `NULLS FIRST` on PostgreSQL.
-    fn push_order(self, sql: &mut Sql, before: Option<&str>, names: &[String], id: &str) {
-        sql.push(" ORDER BY ");
-        if let Some(before) = before {
-            sql.push(before).push(", ");
-        }
+    /// Appends the order of these columns, and the limit. Nulls are the smallest
+    /// value: SQLite's default, `NULLS FIRST` on PostgreSQL.
+    fn push_order_and_limit(self, sql: &mut Sql, names: &[String], id: &str) {
         for (name, key) in names.iter().zip(self.keys) {
             let direction = match (sql.backend, key.descending) {
                 (Backend::Sqlite, false) => ", ",
@@ -206,18 +201,13 @@ impl PageSqlBuilder<'_> {
             sql.push(name).push(direction);
         }
         sql.push(id).push(if id_descending(self.keys) { " DESC" } else { "" });
-    }
-
-    fn push_limit(self, sql: &mut Sql) {
         sql.push_limit(self.query.limit + 1);
     }
 }
 
-/// Returns the number of a document's columns in a row, which come before those
-/// of the sort order.
-pub(super) const fn columns_before_keys() -> usize {
-    5
-}
+/// Number of a document's columns in a row, which come before those of the sort
+/// order.
+pub(super) const COLUMNS_BEFORE_KEYS: usize = 5;
 
 /// Returns whether the ids of documents, which break ties, are in descending
 /// order.

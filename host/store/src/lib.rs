@@ -195,14 +195,6 @@ impl Store {
         &self.0.wake
     }
 
-    fn stored_bytes(&self) -> &StoredBytesByWorkspace {
-        &self.0.stored_bytes
-    }
-
-    fn waiting(&self) -> &jobs::WaitingJobCounts {
-        &self.0.waiting
-    }
-
     /// Refuses new work and closes idle connections.
     pub async fn close(&self) {
         match &self.0.databases {
@@ -310,7 +302,7 @@ impl Store {
             (_, TransactionAccess::Write | TransactionAccess::WriteLocked) => &self.0.writing,
         };
         let place = self.wait(shares.place(holder)).await?;
-        Ok(self.begin(access).await?.at(Some(place)))
+        Ok(self.begin(access).await?.holding(None, place))
     }
 
     /// Returns the `BEGIN` statement. On PostgreSQL, it first rolls back any
@@ -345,7 +337,7 @@ impl Store {
             sqlx::raw_sql(AssertSqlSafe(gate.lock())).execute(c).await?;
         }
         let tx = Tx::begin(connection, self.begin_statement(TransactionAccess::Write)).await?;
-        Ok(tx.behind(gate).at(Some(place)))
+        Ok(tx.holding(Some(gate), place))
     }
 
     /// Waits until no call of this process holds the workspace's gate (its lock

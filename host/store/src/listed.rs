@@ -58,9 +58,14 @@ impl OneOfQuery {
     /// Keeps only the listed values after the value of a cursor position, in
     /// the query's order.
     pub(super) fn beyond(mut self, after: Option<&CursorPosition>) -> Self {
-        if let Some(FieldValue::Text(last)) = after.and_then(|after| after.values.first()) {
-            let descending = self.query.order.first().is_some_and(|first| first.descending);
-            self.values.retain(|value| if descending { value < last } else { value > last });
+        let descending = self.query.order.first().is_some_and(|first| first.descending);
+        match after.and_then(|after| after.values.first()) {
+            Some(FieldValue::Text(last)) => {
+                self.values.retain(|value| if descending { value < last } else { value > last });
+            }
+            // Null is the smallest value.
+            Some(FieldValue::Null) if descending => self.values.clear(),
+            _ => {}
         }
         self
     }
@@ -98,6 +103,21 @@ mod tests {
             order: vec![SortField { field: "name".into(), descending: false }],
             limit: 100,
             start: PageStart::First,
+        }
+    }
+
+    #[test]
+    fn no_listed_value_comes_after_null_in_descending_order() {
+        let after = |value| CursorPosition { values: vec![value], id: "1".into() };
+        for (descending, null, text) in [(false, 3, 1), (true, 0, 1)] {
+            let mut query = query(&["a", "b", "c"]);
+            query.order[0].descending = descending;
+            let beyond = |value| {
+                let listed = listed(Backend::Postgres, &scope(), &query).unwrap();
+                listed.beyond(Some(&after(value))).values.len()
+            };
+            assert_eq!(beyond(FieldValue::Null), null, "descending: {descending}");
+            assert_eq!(beyond(FieldValue::Text("b".into())), text, "descending: {descending}");
         }
     }
 

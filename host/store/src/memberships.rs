@@ -111,32 +111,18 @@ pub async fn page(
     limit: u32,
     cursor_key: &[u8; 32],
 ) -> Result<(Vec<(Member, Timestamp)>, Option<String>), Error> {
-    let binding = CursorBinding {
-        key: cursor_key,
-        owner: workspace.0,
-        collection: "a workspace's members",
-        conditions: &[],
-        order: &[],
-    };
+    let binding = CursorBinding::of_list(cursor_key, workspace.0, "a workspace's members");
     let after: String = binding.after(cursor)?.unwrap_or_default();
-    let found = after_email(connection, workspace, &after, limit + 1).await?;
-    Ok(binding.page(found, limit, |(member, _)| member.email.clone()))
-}
-
-async fn after_email(
-    connection: &mut Connection,
-    workspace: WorkspaceId,
-    after: &str,
-    limit: u32,
-) -> Result<Vec<(Member, Timestamp)>, Error> {
     let sql = "SELECT u.id, u.email, u.display_name, m.role, m.created_at FROM memberships m \
                JOIN users u ON u.id = m.user_id \
                WHERE m.workspace_id = $1 AND u.email > $2 ORDER BY u.email LIMIT $3";
     let rows: Vec<(Uuid, String, String, String, i64)> =
-        fetch_all!(connection, sql, workspace.0, after, i64::from(limit));
-    rows.into_iter()
+        fetch_all!(connection, sql, workspace.0, &after, i64::from(limit) + 1);
+    let found: Vec<(Member, Timestamp)> = rows
+        .into_iter()
         .map(|row| Ok((read((row.0, row.1, row.2, row.3))?, Timestamp(row.4))))
-        .collect()
+        .collect::<Result<_, Error>>()?;
+    Ok(binding.page(found, limit, |(member, _)| member.email.clone()))
 }
 
 /// Returns the role of a member, who may be disabled; `None` if the person is

@@ -13,12 +13,14 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::blobs::{BlobStoreLocation, Blobs};
 use super::connection_shares::ConnectionShares;
-use super::error::{self, Error};
+use super::error::{self, Error, database_code};
 use super::gates::WorkspaceGates;
 use super::group_commit::{self, GroupCommit};
+use super::jobs::WaitingJobCounts;
 use super::pool::{self, Pool, PoolLimits};
 use super::stored_bytes::StoredBytesByWorkspace;
-use super::{Backend, ConnectionPools, Inner, Store, checkpoint, documents_move, jobs, migrations};
+use super::{Backend, ConnectionPools, Inner, LaneWaker, Store, WriteFailureTracker};
+use super::{checkpoint, documents_move, migrations};
 
 /// Settings for opening the database and the blob store.
 #[derive(Clone, Debug)]
@@ -131,25 +133,20 @@ impl Store {
         checkpoint::describe_metrics();
         group_commit::describe_metrics();
         error::describe_metrics();
-        let gates = WorkspaceGates::default();
         let (reading, writing) = shares(&databases, settings.max_connections);
-        let (wake, outcomes) = (super::LaneWaker::default(), super::WriteFailureTracker::default());
-        let waiting = jobs::WaitingJobCounts::default();
-        let stored_bytes = StoredBytesByWorkspace::default();
-        let inner = Inner {
+        Ok(Self(Arc::new(Inner {
             databases,
             blobs,
             timeout,
-            gates,
+            gates: WorkspaceGates::default(),
             group_commit: GroupCommit::new(),
             reading,
             writing,
-            wake,
-            outcomes,
-            waiting,
-            stored_bytes,
-        };
-        Ok(Self(Arc::new(inner)))
+            wake: LaneWaker::default(),
+            outcomes: WriteFailureTracker::default(),
+            waiting: WaitingJobCounts::default(),
+            stored_bytes: StoredBytesByWorkspace::default(),
+        })))
     }
 }
 
@@ -359,8 +356,7 @@ fn lost_lock(error: &MigrateError) -> bool {
     let (MigrateError::Execute(cause) | MigrateError::ExecuteMigration(cause, _)) = error else {
         return false;
     };
-    let code = cause.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    matches!(code.as_deref(), Some("55P03" | "40P01"))
+    matches!(database_code(cause).as_deref(), Some("55P03" | "40P01"))
 }
 
 /// Returns the `COLLATE` suffix with which `ILIKE` finds `É` for `é`; empty if

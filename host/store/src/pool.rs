@@ -23,6 +23,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::context::TokioContext;
 
+use super::error::database_code;
 use super::session::DatabaseSession;
 
 /// Idle time after which a connection is pinged before it is lent.
@@ -32,6 +33,8 @@ const TRUSTED_FOR: Duration = Duration::from_secs(20);
 const IDLE_FOR: Duration = Duration::from_secs(120);
 /// Maximum time of a ping or reset of a connection.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// SQLSTATE of a session whose transactions are read-only.
+const READ_ONLY: &str = "25006";
 /// Metric: connections dropped during their work, by how they were reset.
 const DROPPED: &str = "assurance_database_connections_dropped_total";
 /// Metric: connections with an unexpectedly open transaction. Always 0, unless
@@ -109,7 +112,7 @@ struct IdleConnection<C> {
 /// Whether a connection may have an open transaction or a running statement when its borrower
 /// returns it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum TransactionStatus {
+pub(super) enum TransactionStatus {
     /// All statements ended well, outside a transaction.
     Finished,
     /// Each statement is a transaction of its own; one may be running.
@@ -265,7 +268,8 @@ impl<C: DatabaseSession> Inner<C> {
             Ok(Ok(false)) => report_open("a rollback did not end its transaction"),
             Ok(Err(error)) => {
                 tracing::debug!(%error, "closing a connection that cannot be reset");
-                if is_read_only(&error) { self.expire() } else { self.distrust() }
+                let is_read_only = database_code(&error).as_deref() == Some(READ_ONLY);
+                if is_read_only { self.expire() } else { self.distrust() }
             }
             Err(_) => {
                 tracing::debug!("closing a connection whose last statement still runs");
@@ -319,27 +323,16 @@ async fn is_usable<C: DatabaseSession>(connection: &mut C) -> bool {
     }
 }
 
-/// Returns whether PostgreSQL reported `read_only_sql_transaction`.
-fn is_read_only(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    code.as_deref() == Some("25006")
-}
-
 fn report_open(what: &'static str) {
     counter!(LEFT_OPEN).increment(1);
     tracing::error!(what, "a database connection was left inside a transaction; rolled back");
 }
 
 impl<C: DatabaseSession> PooledConnection<C> {
-    /// Records that a transaction begins; must be called before the `BEGIN`.
-    pub(super) fn begins_transaction(&mut self) {
-        self.state = TransactionStatus::Transaction;
-    }
-
-    /// Records that the transaction has ended; must be called after the server
-    /// has confirmed its end.
-    pub(super) fn ended_transaction(&mut self) {
-        self.state = TransactionStatus::Statements;
+    /// Records that a transaction begins, before the `BEGIN`, or that it has
+    /// ended, after the server has confirmed its end.
+    pub(super) fn set_status(&mut self, status: TransactionStatus) {
+        self.state = status;
     }
 
     /// Makes the server confirm that no transaction is open. Otherwise it

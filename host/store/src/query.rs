@@ -6,7 +6,7 @@ use super::cursor::{CursorBinding, CursorPosition};
 use super::documents::{CollectionKey, document, push_from, spend};
 use super::error::Error;
 use super::fields::{DeclaredField, push_condition};
-use super::keyset::{SortKey, columns_before_keys, page_of_keys_sql, page_sql, sort_keys};
+use super::keyset::{COLUMNS_BEFORE_KEYS, SortKey, page_of_keys_sql, page_sql, sort_keys};
 use super::scope::AccessibleCollection;
 use super::search::{self, SubstringSearch};
 use super::sql::{Row, Sql, each_row, one_row};
@@ -144,7 +144,7 @@ impl<'a> PageCollector<'a> {
         spend(&mut self.budget, document.body.len())?;
         if self.documents.len() + 1 == self.limit {
             let kinds = self.keys.iter().map(|key| key.field.kind);
-            let values = values(row, columns_before_keys(), kinds)?;
+            let values = values(row, COLUMNS_BEFORE_KEYS, kinds)?;
             self.last = Some(CursorPosition { values, id: document.id.clone() });
         }
         self.documents.push(document);
@@ -160,20 +160,14 @@ pub async fn count(
     conditions: &[QueryCondition],
     at_most: Option<u32>,
 ) -> Result<u64, QueryError> {
-    let backend = connection.backend();
-    let sql = match at_most {
-        None => {
-            let mut sql = Sql::new(backend, "SELECT count(*)");
-            push_matching(&mut sql, target, conditions)?;
-            sql
-        }
-        Some(most) => {
-            let mut sql = Sql::new(backend, "SELECT count(*) FROM (SELECT 1");
-            push_matching(&mut sql, target, conditions)?;
-            sql.push_limit(most).push(") AS matching");
-            sql
-        }
-    };
+    let mut sql = Sql::new(connection.backend(), "SELECT count(*)");
+    if at_most.is_some() {
+        sql.push(" FROM (SELECT 1");
+    }
+    push_matching(&mut sql, target, conditions)?;
+    if let Some(most) = at_most {
+        sql.push_limit(most).push(") AS matching");
+    }
     let row = one_row(connection, sql).await?;
     Ok(row.map_or(Ok(0), |row| row.integer(0))?.cast_unsigned())
 }

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::connection::{Connection, execute, fetch_all, fetch_optional};
+use super::connection::{Connection, execute, fetch_all, fetch_optional, scalars};
 use super::error::Error;
 use assurance_core::domain::id::{SessionId, UserId};
 use assurance_core::domain::people::{Session, User};
@@ -91,8 +91,9 @@ pub async fn delete(
     id: SessionId,
 ) -> Result<Option<TokenHash>, Error> {
     let sql = "DELETE FROM sessions WHERE id = $1 AND user_id = $2 RETURNING token_hash";
-    let rows: Vec<(Vec<u8>,)> = fetch_all!(connection, sql, id.0, user.0);
-    Ok(hashes(rows).pop())
+    // All rows are read: SQLite commits at the end of the statement, and the driver does not report
+    // an error of it if the caller stops after the first row.
+    Ok(hashes(scalars!(connection, sql, id.0, user.0)).pop())
 }
 
 /// Ends all of a person's sessions; returns the hashes of their tokens.
@@ -101,8 +102,7 @@ pub async fn delete_all(
     user: UserId,
 ) -> Result<Vec<TokenHash>, Error> {
     let sql = "DELETE FROM sessions WHERE user_id = $1 RETURNING token_hash";
-    let rows: Vec<(Vec<u8>,)> = fetch_all!(connection, sql, user.0);
-    Ok(hashes(rows))
+    Ok(hashes(scalars!(connection, sql, user.0)))
 }
 
 /// Ends all of a person's sessions except one; returns the hashes of their
@@ -113,8 +113,7 @@ pub async fn delete_others(
     kept: SessionId,
 ) -> Result<Vec<TokenHash>, Error> {
     let sql = "DELETE FROM sessions WHERE user_id = $1 AND id <> $2 RETURNING token_hash";
-    let rows: Vec<(Vec<u8>,)> = fetch_all!(connection, sql, user.0, kept.0);
-    Ok(hashes(rows))
+    Ok(hashes(scalars!(connection, sql, user.0, kept.0)))
 }
 
 /// Ends the oldest of a person's sessions beyond `keep`; returns the hashes of
@@ -127,8 +126,7 @@ pub async fn delete_beyond(
     let sql = "DELETE FROM sessions WHERE user_id = $1 AND id NOT IN (\
                SELECT id FROM sessions WHERE user_id = $1 \
                ORDER BY created_at DESC, id DESC LIMIT $2) RETURNING token_hash";
-    let rows: Vec<(Vec<u8>,)> = fetch_all!(connection, sql, user.0, i64::from(keep));
-    Ok(hashes(rows))
+    Ok(hashes(scalars!(connection, sql, user.0, i64::from(keep))))
 }
 
 /// Deletes sessions that expired at or before `now`, or were last used at or
@@ -153,6 +151,6 @@ fn session(row: SessionRow) -> Session {
     }
 }
 
-fn hashes(rows: Vec<(Vec<u8>,)>) -> Vec<TokenHash> {
-    rows.into_iter().filter_map(|(hash,)| hash.try_into().ok()).collect()
+fn hashes(stored: Vec<Vec<u8>>) -> Vec<TokenHash> {
+    stored.into_iter().filter_map(|hash| hash.try_into().ok()).collect()
 }

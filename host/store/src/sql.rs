@@ -16,9 +16,18 @@ use super::Backend;
 use super::collections::table;
 use super::connection::{Connection, DriverConnection};
 use super::error::Error;
+use assurance_core::domain::time::Timestamp;
 
 /// SQL expression of PostgreSQL's clock, in microseconds since 1970.
 pub(super) const DATABASE_NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+
+/// Returns the time of PostgreSQL's clock; `None` on SQLite.
+pub(super) async fn database_time(connection: &mut Connection) -> Result<Option<Timestamp>, Error> {
+    let DriverConnection::Postgres(c) = connection.raw() else { return Ok(None) };
+    let statement = format!("SELECT {DATABASE_NOW}");
+    let now = sqlx::query_scalar(AssertSqlSafe(statement)).fetch_one(c).await?;
+    Ok(Some(Timestamp(now)))
+}
 
 /// A statement under construction, with its parameters.
 #[derive(Clone, Debug)]
@@ -98,6 +107,19 @@ impl Sql {
         self.push("IN (SELECT value FROM json_each(").bind(json.unwrap_or_default()).push("))")
     }
 
+    /// Appends `unnest(…)` with these lists, which have the same length. Only
+    /// for PostgreSQL.
+    pub(super) fn push_unnest(
+        &mut self,
+        lists: impl IntoIterator<Item = SqlParameter>,
+    ) -> &mut Self {
+        for (at, list) in lists.into_iter().enumerate() {
+            let sql_type = list.list_type();
+            self.push(if at == 0 { "unnest(" } else { ", " }).bind(list).push("::").push(sql_type);
+        }
+        self.push(")")
+    }
+
     /// Returns the query with its parameters for SQLite.
     pub(super) fn sqlite(self) -> Result<Query<'static, Sqlite, SqliteArguments>, Error> {
         let mut arguments = SqliteArguments::default();
@@ -120,9 +142,10 @@ impl Sql {
 type BindResult = Result<(), sqlx::error::BoxDynError>;
 
 /// Defines the enum of statement parameters and its conversions: single values,
-/// and lists, which only PostgreSQL can bind.
+/// and lists, which only PostgreSQL can bind, with their types there.
 macro_rules! parameters {
-    ({ $($value:ident($value_type:ty),)* } { $($list:ident($list_type:ty),)* }) => {
+    ({ $($value:ident($value_type:ty),)* }
+     { $($list:ident($list_type:ty) = $sql_type:literal,)* }) => {
         /// Value of a statement's parameter.
         #[derive(Clone, Debug)]
         pub(super) enum SqlParameter {
@@ -141,6 +164,15 @@ macro_rules! parameters {
                 Self::$list(list)
             }
         })*
+
+        impl SqlParameter {
+            fn list_type(&self) -> &'static str {
+                match self {
+                    $(Self::$list(_) => $sql_type,)*
+                    value => unreachable!("{value:?} is not a list"),
+                }
+            }
+        }
 
         fn add_sqlite(to: &mut SqliteArguments, arg: SqlParameter) -> BindResult {
             match arg {
@@ -170,13 +202,13 @@ parameters! {
         Bytes(Vec<u8>),
     }
     {
-        Uuids(Vec<Uuid>),
-        MaybeUuids(Vec<Option<Uuid>>),
-        Texts(Vec<String>),
-        MaybeTexts(Vec<Option<String>>),
-        Integers(Vec<i64>),
-        Booleans(Vec<bool>),
-        Blobs(Vec<Vec<u8>>),
+        Uuids(Vec<Uuid>) = "uuid[]",
+        MaybeUuids(Vec<Option<Uuid>>) = "uuid[]",
+        Texts(Vec<String>) = "text[]",
+        MaybeTexts(Vec<Option<String>>) = "text[]",
+        Integers(Vec<i64>) = "bigint[]",
+        Booleans(Vec<bool>) = "boolean[]",
+        Blobs(Vec<Vec<u8>>) = "bytea[]",
     }
 }
 
@@ -249,6 +281,14 @@ pub(super) async fn one_row(connection: &mut Connection, sql: Sql) -> Result<Opt
         DriverConnection::Postgres(c) => {
             sql.postgres()?.fetch_optional(c).await?.map(Row::Postgres)
         }
+    })
+}
+
+/// Runs a statement. Returns the number of rows that it changed.
+pub(super) async fn changed_rows(connection: &mut Connection, sql: Sql) -> Result<u64, Error> {
+    Ok(match connection.raw() {
+        DriverConnection::Sqlite(c) => sql.sqlite()?.execute(c).await?.rows_affected(),
+        DriverConnection::Postgres(c) => sql.postgres()?.execute(c).await?.rows_affected(),
     })
 }
 

@@ -100,7 +100,7 @@ impl Store {
         area: &str,
         quota: Quota,
     ) -> Result<(), Error> {
-        let mut gauges = self.stored_bytes().0.lock();
+        let mut gauges = self.0.stored_bytes.0.lock();
         let Some(gauge) = gauges.get_mut(&workspace) else { return Ok(()) };
         let checked = gauge.check(area, quota);
         let is_old = gauge.measured_at.is_none_or(|at| at.elapsed() >= REMEASURE_INTERVAL);
@@ -114,7 +114,7 @@ impl Store {
     /// Records that bytes were written to a workspace. Measures the workspace
     /// after a sixteenth of the smaller quota.
     pub fn note_stored(&self, workspace: WorkspaceId, bytes: u64, quota: Quota) {
-        let mut gauges = self.stored_bytes().0.lock();
+        let mut gauges = self.0.stored_bytes.0.lock();
         if gauges.len() >= MOST_KNOWN {
             gauges.retain(|_, gauge| gauge.measured_at.is_some());
         }
@@ -133,7 +133,7 @@ impl Store {
         tokio::spawn(async move {
             match store.stored_by_area(workspace).await {
                 Ok(areas) => {
-                    let mut gauges = store.stored_bytes().0.lock();
+                    let mut gauges = store.0.stored_bytes.0.lock();
                     let gauge = gauges.entry(workspace).or_default();
                     gauge.areas = areas;
                     gauge.measured_at = Some(Instant::now());
@@ -226,32 +226,15 @@ async fn blob_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Backend;
-    use crate::scope::AccessibleCollection;
-    use crate::testing::{execute, on_both};
+    use crate::testing::{collection, on_both, put};
 
     const QUOTA: Quota = Quota { area: 100, workspace: 150 };
 
     on_both! {
         async fn documents_are_measured_in_bytes_and_not_in_characters(store: &Store) {
-            let scope = AccessibleCollection { full_name: "a.b".into(), ..AccessibleCollection::default() };
-            collections::ensure(store, &[scope]).await.unwrap();
-            let workspace = WorkspaceId(uuid::Uuid::nil());
-            let (table, collection, id) = match store.backend() {
-                Backend::Sqlite => ("\"a.b\"", "", "zeroblob(16)"),
-                Backend::Postgres => {
-                    ("documents", "'a.b', ", "'00000000-0000-0000-0000-000000000000'")
-                }
-            };
-            let columns = if collection.is_empty() { "" } else { "collection, " };
-            let mut connection = store.writer().await.unwrap();
-            let sql = format!(
-                "INSERT INTO {table} ({columns}workspace_id, id, version, created_at, updated_at, \
-                 body) VALUES ({collection}{id}, 'x', 1, 0, 0, '{{\"a\": \"ééé\"}}')"
-            );
-            execute(&mut connection, &sql).await;
-            connection.release();
-            let stored = store.stored_by_area(workspace).await.unwrap();
+            collections::ensure(store, &[collection("a.b", false)]).await.unwrap();
+            put(store, "x", r#"{"a": "ééé"}"#).await;
+            let stored = store.stored_by_area(WorkspaceId(uuid::Uuid::nil())).await.unwrap();
             assert_eq!(stored["a"], 15, "{stored:?}");
         }
     }

@@ -8,10 +8,17 @@ use uuid::Uuid;
 
 use super::blobs::BlobStoreLocation;
 use super::connection::{Connection, on};
+#[cfg(test)]
+use super::{
+    AccessibleCollection,
+    apply::{AutocommitOrTransaction::Autocommit, DocumentInsert, Effects, apply},
+};
 use super::{Backend, PostgresSessionTimeouts, Settings, Store};
 use assurance_core::domain::deployment::{StoredVersion, VersionStage};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{Lane, NewJob};
+#[cfg(test)]
+use assurance_core::domain::manifest::{FieldKind, IndexSpec};
 use assurance_core::domain::time::Timestamp;
 
 /// A store for one test. Dropping it deletes its database and files.
@@ -119,6 +126,27 @@ pub fn deployment(digest: &str) -> StoredVersion {
         approved_by: None,
         live_at: None,
     }
+}
+
+/// Returns a collection with an index of its only field `name`.
+#[cfg(test)]
+pub(crate) fn collection(full_name: &str, unique: bool) -> AccessibleCollection {
+    AccessibleCollection {
+        full_name: full_name.into(),
+        fields: [("name".to_owned(), FieldKind::Text)].into(),
+        indexes: vec![IndexSpec { fields: vec!["name".into()], unique }],
+        ..AccessibleCollection::default()
+    }
+}
+
+/// Creates a document of the collection `a.b` in the workspace with the nil id.
+#[cfg(test)]
+pub(crate) async fn put(store: &Store, id: &str, body: &str) {
+    let mut effects = Effects::new(WorkspaceId(Uuid::nil()), "a", Timestamp(0));
+    let (collection, id, body) = ("a.b".to_owned(), id.to_owned(), body.to_owned());
+    effects.inserts.push(DocumentInsert { collection, id, version: 1, body });
+    let written = store.write(async |c| apply(c, effects, Autocommit).await).await;
+    written.expect("the document is written");
 }
 
 /// Returns the texts in the first column of a statement's rows.

@@ -1,6 +1,6 @@
 //! Tests of opening the store and of abandoned connections.
 
-use super::testing::{execute, fresh, on_both};
+use super::testing::{TestStore, execute, fresh, on_both};
 use super::*;
 use assurance_core::domain::id::WorkspaceId;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -12,64 +12,51 @@ async fn tables(store: &Store) {
     connection.release();
 }
 
-async fn a_command_does_not_migrate_the_database_of_an_older_release(backend: Backend) {
-    let Some(fresh) = fresh(backend).await else { return };
-    Store::open_without_upgrade(&fresh.settings).await.expect("the schema of this release");
-    let mut connection = fresh.store.writer().await.unwrap();
-    let newest = migrations::newest(backend);
-    let delete = format!("DELETE FROM _sqlx_migrations WHERE version = {newest}");
-    execute(&mut connection, &delete).await;
-    connection.release();
-    let refused = Store::open_without_upgrade(&fresh.settings).await.unwrap_err().to_string();
-    let expected = format!("this release needs migration {newest} of the database, which has ");
-    assert!(refused.starts_with(&expected), "{refused}");
+/// Returns the settings of a SQLite database that does not exist yet.
+fn another(fresh: &TestStore) -> Settings {
+    let url = fresh.settings.url.replace("test.sqlite", "another.sqlite");
+    Settings { url, ..fresh.settings.clone() }
 }
 
 #[tokio::test]
-async fn a_command_does_not_migrate_the_database_of_an_older_release_sqlite() {
-    a_command_does_not_migrate_the_database_of_an_older_release(Backend::Sqlite).await;
-}
-
-#[tokio::test]
-async fn a_command_does_not_migrate_the_database_of_an_older_release_postgres() {
-    a_command_does_not_migrate_the_database_of_an_older_release(Backend::Postgres).await;
+async fn a_command_does_not_migrate_the_database_of_an_older_release() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let Some(fresh) = fresh(backend).await else { continue };
+        Store::open_without_upgrade(&fresh.settings).await.expect("the schema of this release");
+        let mut connection = fresh.store.writer().await.unwrap();
+        let newest = migrations::newest(backend);
+        let delete = format!("DELETE FROM _sqlx_migrations WHERE version = {newest}");
+        execute(&mut connection, &delete).await;
+        connection.release();
+        let refused = Store::open_without_upgrade(&fresh.settings).await.unwrap_err().to_string();
+        let expected = format!("this release needs migration {newest} of the database, which has ");
+        assert!(refused.starts_with(&expected), "{refused}");
+    }
 }
 
 #[tokio::test]
 async fn a_command_creates_the_schema_of_an_empty_database() {
-    let Some(fresh) = fresh(Backend::Sqlite).await else { return };
-    let mut settings = fresh.settings.clone();
-    settings.url = settings.url.replace("test.sqlite", "another.sqlite");
-    tables(&Store::open_without_upgrade(&settings).await.unwrap()).await;
-}
-
-async fn several_open_at_once(backend: Backend) {
-    let Some(fresh) = fresh(backend).await else { return };
-    let mut settings = fresh.settings.clone();
-    if backend == Backend::Sqlite {
-        settings.url = settings.url.replace("test.sqlite", "another.sqlite");
-    }
-    let all = (0..6).map(|_| Store::open(&settings));
-    for store in futures::future::join_all(all).await {
-        tables(&store.unwrap()).await;
-    }
+    let fresh = fresh(Backend::Sqlite).await.unwrap();
+    tables(&Store::open_without_upgrade(&another(&fresh)).await.unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_open_at_once_sqlite() {
-    several_open_at_once(Backend::Sqlite).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_open_at_once_postgres() {
-    several_open_at_once(Backend::Postgres).await;
+async fn several_open_at_once() {
+    for backend in [Backend::Sqlite, Backend::Postgres] {
+        let Some(fresh) = fresh(backend).await else { continue };
+        // The name of a PostgreSQL database stays.
+        let settings = another(&fresh);
+        let all = (0..6).map(|_| Store::open(&settings));
+        for store in futures::future::join_all(all).await {
+            tables(&store.unwrap()).await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_does_not_touch_the_file_that_another_one_creates() {
-    let Some(fresh) = fresh(Backend::Sqlite).await else { return };
-    let mut settings = fresh.settings.clone();
-    settings.url = settings.url.replace("test.sqlite", "another.sqlite");
+    let fresh = fresh(Backend::Sqlite).await.unwrap();
+    let settings = another(&fresh);
     let database = std::path::Path::new(settings.url.trim_start_matches("sqlite:"));
     let other = std::fs::File::create(database.with_extension("migrating")).unwrap();
     other.lock().unwrap();
@@ -82,16 +69,9 @@ async fn a_process_does_not_touch_the_file_that_another_one_creates() {
 
 #[tokio::test]
 async fn an_invalid_url_is_refused_without_its_password() {
-    let folder = tempfile::tempdir().unwrap();
-    let settings = Settings {
-        url: "mysql://x".into(),
-        max_connections: 1,
-        acquire_timeout_ms: 10,
-        timeouts: PostgresSessionTimeouts::default(),
-        blobs: blobs::BlobStoreLocation::Folder(folder.path().to_owned()),
-    };
+    let fresh = fresh(Backend::Sqlite).await.unwrap();
     for url in ["mysql://ada:pa55@host/x", "postgres://ada:pa55@host:port/x"] {
-        let settings = Settings { url: url.into(), ..settings.clone() };
+        let settings = Settings { url: url.into(), ..fresh.settings.clone() };
         let refused = Store::open(&settings).await.unwrap_err();
         assert!(matches!(refused, Error::Url) && !refused.to_string().contains("pa55"));
     }

@@ -54,32 +54,18 @@ pub async fn page_of_user(
     limit: u32,
     cursor_key: &[u8; 32],
 ) -> Result<(Vec<(Workspace, Role)>, Option<String>), Error> {
-    let binding = CursorBinding {
-        key: cursor_key,
-        owner: user.0,
-        collection: "a person's workspaces",
-        conditions: &[],
-        order: &[],
-    };
+    let binding = CursorBinding::of_list(cursor_key, user.0, "a person's workspaces");
     let after: String = binding.after(cursor)?.unwrap_or_default();
-    let found = of_user(connection, user, &after, limit + 1).await?;
-    Ok(binding.page(found, limit, |(workspace, _)| workspace.slug.clone()))
-}
-
-async fn of_user(
-    connection: &mut Connection,
-    user: UserId,
-    after_slug: &str,
-    limit: u32,
-) -> Result<Vec<(Workspace, Role)>, Error> {
     let sql = "SELECT w.id, w.name, w.slug, w.created_at, m.role FROM memberships m \
                JOIN workspaces w ON w.id = m.workspace_id \
                WHERE m.user_id = $1 AND w.slug > $2 ORDER BY w.slug LIMIT $3";
     let rows: Vec<(Uuid, String, String, i64, String)> =
-        fetch_all!(connection, sql, user.0, after_slug, i64::from(limit));
-    rows.into_iter()
+        fetch_all!(connection, sql, user.0, &after, i64::from(limit) + 1);
+    let found: Vec<(Workspace, Role)> = rows
+        .into_iter()
         .map(|row| Ok((read((row.0, row.1, row.2, row.3)), parse_role(&row.4)?)))
-        .collect()
+        .collect::<Result<_, Error>>()?;
+    Ok(binding.page(found, limit, |(workspace, _)| workspace.slug.clone()))
 }
 
 /// Turns a feature flag of a workspace on or off.

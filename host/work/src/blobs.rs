@@ -25,22 +25,22 @@ impl UnitOfWork {
     ) -> Result<Option<StoredBlob>, HostCallError<BlobError>> {
         check_name(name)?;
         if !self.blobs.contains_key(name) {
-            let workspace = self.spec.call.workspace;
             let area = Arc::clone(&self.spec.area);
-            let mut lease = self.lease(ReadKind::Blobs, 1).await?;
-            let now = blobs::find(lease.connection(), workspace, &area.area, name).await?;
-            self.done(lease);
-            self.note_blob(&area.area, name, now.as_ref());
+            let now = self.read_blob(&area.area, name).await?;
             self.blobs.insert(name.to_owned(), SecretOrBlobState { now, changed: false });
         }
         Ok(self.blobs.get(name).and_then(|kept| kept.now.clone()))
     }
 
-    /// Remembers the row of a blob that was read, which must be unchanged at
-    /// the commit.
-    fn note_blob(&mut self, area: &str, name: &str, found: Option<&StoredBlob>) {
-        let object = found.map(|blob| blob.object.clone());
+    /// Reads the row of a blob, which must be unchanged at the commit.
+    async fn read_blob(&mut self, area: &str, name: &str) -> Result<Option<StoredBlob>, Error> {
+        let workspace = self.spec.call.workspace;
+        let found =
+            self.read(ReadKind::Blobs, async |c| blobs::find(c, workspace, area, name).await);
+        let found = found.await?;
+        let object = found.as_ref().map(|blob| blob.object.clone());
         self.seen_blobs.push(ReadBlob { area: area.to_owned(), name: name.to_owned(), object });
+        Ok(found)
     }
 
     /// Reads at most `length` bytes, and at most 8 MiB, of one of the area's
@@ -88,11 +88,7 @@ impl UnitOfWork {
         if let Some(found) = self.shared_blobs.get(&key) {
             return Ok(found.clone());
         }
-        let mut lease = self.lease(ReadKind::Blobs, 1).await?;
-        let workspace = self.spec.call.workspace;
-        let found = blobs::find(lease.connection(), workspace, area, name).await?;
-        self.done(lease);
-        self.note_blob(area, name, found.as_ref());
+        let found = self.read_blob(area, name).await?;
         self.shared_blobs.insert(key, found.clone());
         Ok(found)
     }

@@ -49,23 +49,15 @@ fn parse<'f>(
     text: &str,
 ) -> Result<BTreeMap<&'f str, usize>, String> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let lengths =
-        DocumentBodySeed(fields).deserialize(&mut deserializer).map_err(|e| e.to_string())?;
+    let lengths = deserializer.deserialize_map(DocumentBodyVisitor(fields));
+    let lengths = lengths.map_err(|e| e.to_string())?;
     deserializer.end().map_err(|e| e.to_string())?;
     Ok(lengths)
 }
 
-struct DocumentBodySeed<'f>(&'f BTreeMap<String, FieldKind>);
+struct DocumentBodyVisitor<'f>(&'f BTreeMap<String, FieldKind>);
 
-impl<'de, 'f> DeserializeSeed<'de> for DocumentBodySeed<'f> {
-    type Value = BTreeMap<&'f str, usize>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de, 'f> Visitor<'de> for DocumentBodySeed<'f> {
+impl<'de, 'f> Visitor<'de> for DocumentBodyVisitor<'f> {
     type Value = BTreeMap<&'f str, usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -173,6 +173,9 @@ pub enum CallError {
         cpu: Duration,
         /// Limit of the total time for which a call may block other writers.
         wall: Duration,
+        /// Time for which the call blocked other writers: the limit of the processor time if it
+        /// exceeded that one, otherwise the total time.
+        held: Duration,
     },
     /// The guest made too many host calls, or its reply is too large.
     #[error("the guest exceeded a limit: {0}")]
@@ -204,13 +207,24 @@ impl CallError {
     /// database or the host.
     #[must_use]
     pub fn is_areas_fault(&self) -> bool {
-        !matches!(
-            self,
+        self.fault_kind().is_some()
+    }
+
+    /// Returns the kind of the fault, as recordings and metrics name it; `None`
+    /// if the area's code did not cause the error.
+    pub(super) fn fault_kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Trap(_) | Self::Panic(_) => Some("trap"),
+            Self::Deadline(_) => Some("deadline"),
+            Self::CpuTime(_) => Some("cpu_time"),
+            Self::OutOfMemory(_) => Some("out_of_memory"),
+            Self::Turn { .. } | Self::Limit(_) => Some("limit"),
+            Self::Contract(_) => Some("contract"),
             Self::Replaced
-                | Self::Overloaded
-                | Self::OverBudget(_)
-                | Self::Store(_)
-                | Self::Host(_)
-        )
+            | Self::Overloaded
+            | Self::OverBudget(_)
+            | Self::Store(_)
+            | Self::Host(_) => None,
+        }
     }
 }

@@ -295,10 +295,10 @@ pub(super) fn scope<'a>(
     area: &'a AreaPolicy,
     collection: &str,
 ) -> DocumentHostCallResult<&'a AccessibleCollection> {
-    area.collections.get(collection).ok_or_else(|| {
-        let what = format!("{} has no access to the collection {collection:?}", area.area);
-        HostCallError::Refused(DocumentError::Misuse(what))
-    })
+    match area.collections.get(collection) {
+        Some(scope) => Ok(scope),
+        None => misuse(format!("{} has no access to the collection {collection:?}", area.area)),
+    }
 }
 
 /// Returns the scope of a collection that the area may read; `None` if the collection's area is not
@@ -324,7 +324,7 @@ fn check_texts(conditions: &[QueryCondition]) -> DocumentHostCallResult<()> {
     if bytes <= MAX_CONDITION_BYTES {
         return Ok(());
     }
-    misuse(&format!("the conditions hold {bytes} bytes of text; use at most {MAX_CONDITION_BYTES}"))
+    misuse(format!("the conditions hold {bytes} bytes of text; use at most {MAX_CONDITION_BYTES}"))
 }
 
 /// Returns the size of the texts that a condition compares a field with, in bytes.
@@ -345,6 +345,6 @@ pub(super) fn is_id(id: &str) -> bool {
     !id.is_empty() && id.chars().count() <= MAX_ID && !id.contains('\0')
 }
 
-pub(super) fn misuse<T>(what: &str) -> DocumentHostCallResult<T> {
-    Err(HostCallError::Refused(DocumentError::Misuse(what.to_owned())))
+pub(super) fn misuse<T>(what: impl Into<String>) -> DocumentHostCallResult<T> {
+    Err(HostCallError::Refused(DocumentError::Misuse(what.into())))
 }

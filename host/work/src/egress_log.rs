@@ -13,7 +13,9 @@ use futures::StreamExt as _;
 use futures::stream::FuturesOrdered;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
+use super::mails::MailCounterKeys;
 use super::{HostCallError, UnitOfWork};
 use assurance_outside::egress::{Egress, EgressError, EgressRequest, EgressResponse};
 use assurance_outside::mail::{MailError, Mailer, Message};
@@ -108,18 +110,35 @@ impl UnitOfWork {
         message: Message,
     ) -> Result<(), HostCallError<MailError>> {
         self.release_connection().await?;
+        // An attempt that gets an earlier answer takes an id, too, so that its later ids are those
+        // of the attempt that sent the mail.
+        let id = self.fresh_id();
         let fingerprint = of_mail(&message);
         if let Some(RequestOrMailResult::Mail(answer)) = self.earlier_answer(&fingerprint) {
             return answer.map_err(HostCallError::Refused);
         }
-        let counted = self.count_mail(&message.to, mail.limits()).await?;
-        let (id, now) = (self.fresh_id(), self.spec.call.now);
-        let answer = mail.send(message, id, now).await;
-        if matches!(answer, Err(MailError::Unavailable(_))) {
-            self.uncount_mail(&counted).await?;
-        }
+        let answer = match self.count_mail(&message.to, mail.limits()).await {
+            Ok(counted) => self.send_counted(mail, message, id, &counted).await?,
+            Err(HostCallError::Refused(refused)) => Err(refused),
+            Err(abort) => return Err(abort),
+        };
         self.keep_answer(fingerprint, RequestOrMailResult::Mail(answer.clone()));
         answer.map_err(HostCallError::Refused)
+    }
+
+    /// Sends a mail that was counted, and reverts the count if the mail server is unavailable.
+    async fn send_counted(
+        &self,
+        mail: &Mailer,
+        message: Message,
+        id: Uuid,
+        counted: &MailCounterKeys,
+    ) -> Result<Result<(), MailError>, Error> {
+        let answer = mail.send(message, id, self.spec.call.now).await;
+        if matches!(answer, Err(MailError::Unavailable(_))) {
+            self.uncount_mail(counted).await?;
+        }
+        Ok(answer)
     }
 
     /// Returns the number of bytes that further network responses of the job
@@ -236,16 +255,10 @@ fn of_parts(parts: &[&[u8]]) -> RequestOrMailFingerprint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::request_to;
 
     fn request(url: &str) -> RequestOrMailFingerprint {
-        of_request(&EgressRequest {
-            method: "POST".to_owned(),
-            url: url.to_owned(),
-            headers: Vec::new(),
-            body: Vec::new(),
-            timeout_ms: 0,
-            max_response_bytes: 0,
-        })
+        of_request(&request_to(url))
     }
 
     fn answered(status: u16) -> RequestOrMailResult {

@@ -4,6 +4,9 @@
 use assurance_core::domain::job::JobStatus;
 use assurance_store as store;
 
+/// Text for the author of an area whose read-only route writes.
+pub(super) const READ_ONLY: &str = "the route is read-only; set `writes` to true in the manifest";
+
 /// Error of a guest's host call: a typed error for the guest, or the end of the
 /// call.
 #[derive(Debug, thiserror::Error)]

@@ -18,7 +18,7 @@ impl UnitOfWork {
         claims: String,
         expires_at: Timestamp,
     ) -> Result<String, SignedLinkError> {
-        let misuse = |what: String| SignedLinkError::Misuse(what);
+        let misuse = SignedLinkError::Misuse;
         let holder = self.spec.area.links.get(operation);
         let holder = holder.ok_or_else(|| misuse(format!("{operation} takes no signed link")))?;
         if claims.len() > MAX_CLAIMS || !claims.trim_start().starts_with('{') {

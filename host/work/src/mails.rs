@@ -6,8 +6,9 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 use super::{HostCallError, UnitOfWork};
+use assurance_core::config::MailConfig;
 use assurance_core::domain::time::Timestamp;
-use assurance_outside::mail::{MailError, MailLimits};
+use assurance_outside::mail::MailError;
 use assurance_store::mail_counts::{self, MailCount};
 use assurance_store::{Error, TransactionAccess};
 
@@ -27,7 +28,7 @@ impl UnitOfWork {
     pub(super) async fn count_mail(
         &mut self,
         to: &str,
-        limits: &MailLimits,
+        limits: &MailConfig,
     ) -> Result<MailCounterKeys, HostCallError<MailError>> {
         if self.held().is_some() {
             let what = "mail is not sent in a step that has queried its own writes; send it in a \
@@ -75,7 +76,7 @@ impl UnitOfWork {
 /// Returns a recipient's counter with one more mail, or an error if a limit is
 /// reached. Checks the daily limit first, because it lasts longer than the
 /// pause. Every limit ends, so none is a rejection.
-fn next_to(known: &MailCount, limits: &MailLimits, now: Timestamp) -> Result<MailCount, MailError> {
+fn next_to(known: &MailCount, limits: &MailConfig, now: Timestamp) -> Result<MailCount, MailError> {
     let most = limits.max_per_recipient_per_day;
     let next = next(known, most, now).ok_or_else(|| {
         MailError::Unavailable(format!(
@@ -97,7 +98,7 @@ fn next_to(known: &MailCount, limits: &MailLimits, now: Timestamp) -> Result<Mai
 /// limit is reached.
 fn next_from(
     known: &MailCount,
-    limits: &MailLimits,
+    limits: &MailConfig,
     now: Timestamp,
 ) -> Result<MailCount, MailError> {
     let most = limits.max_per_workspace_per_day;
@@ -124,7 +125,10 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_790_000_000_000_000);
-    const LIMITS: MailLimits = MailLimits {
+    const LIMITS: MailConfig = MailConfig {
+        smtp_url: None,
+        from: None,
+        timeout_ms: 1_000,
         max_per_recipient_per_day: 2,
         max_per_workspace_per_day: 1,
         recipient_pause_seconds: 10,

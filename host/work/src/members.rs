@@ -1,5 +1,6 @@
 //! Reads and adds members of the call's workspace.
 
+use super::error::READ_ONLY;
 use super::reading::ReadKind;
 use super::{HostCallError, MembershipError, UnitOfWork};
 use assurance_core::domain::id::UserId;
@@ -49,9 +50,7 @@ impl UnitOfWork {
     /// member keeps a higher role.
     pub async fn add_member(&mut self, user: UserId, role: Role) -> MembershipHostCallResult<()> {
         if !self.spec.writes {
-            return misuse(
-                "the route is read-only; set `writes` to true in the manifest".to_owned(),
-            );
+            return misuse(READ_ONLY);
         }
         let found = self.read(ReadKind::Other, async |c| users::find(c, user).await).await?;
         if found.is_none() {
@@ -67,17 +66,14 @@ impl UnitOfWork {
     async fn check_may_add(&mut self, user: UserId, role: Role) -> MembershipHostCallResult<()> {
         let Some(caller) = self.spec.actor else {
             return misuse(
-                "a job cannot add a member, because it has no caller whose role could be checked"
-                    .to_owned(),
+                "a job cannot add a member, because it has no caller whose role could be checked",
             );
         };
         if self.spec.by_link {
             if user == caller {
                 return Ok(());
             }
-            return misuse(
-                "a request by signed link can add only its own user as a member".to_owned(),
-            );
+            return misuse("a request by signed link can add only its own user as a member");
         }
         let own = self.member(caller).await?.map(|member| member.role);
         match own {
@@ -96,12 +92,12 @@ impl UnitOfWork {
             return misuse(format!("{email:?} is not an email address"));
         }
         if expires_at > self.spec.call.now.plus_ms(MAX_VOUCHER_MS) {
-            return misuse("a voucher can be valid for at most 30 days".to_owned());
+            return misuse("a voucher can be valid for at most 30 days");
         }
         Ok(vouch(&self.keys, email, expires_at))
     }
 }
 
-fn misuse<T>(what: String) -> MembershipHostCallResult<T> {
-    Err(HostCallError::Refused(MembershipError::Misuse(what)))
+fn misuse<T>(what: impl Into<String>) -> MembershipHostCallResult<T> {
+    Err(HostCallError::Refused(MembershipError::Misuse(what.into())))
 }

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::body::check_object;
+use super::error::READ_ONLY;
 use super::{EventOrJobError, EventSubscriber, UnitOfWork};
 use assurance_core::domain::id::{EventId, JobId, WorkspaceId};
 use assurance_core::domain::job::{
@@ -130,7 +131,7 @@ impl UnitOfWork {
     /// Sets the progress of the job that the call runs; stored with the end of the job's step.
     pub fn report_progress(&mut self, progress: JobProgress) -> Result<(), EventOrJobError> {
         if !self.spec.in_job {
-            return misuse("only a job has progress".to_owned());
+            return misuse("only a job has progress");
         }
         let JobProgress { done, total } = progress;
         if done > total || i64::try_from(total).is_err() {
@@ -148,9 +149,7 @@ impl UnitOfWork {
 
     fn may_send(&self, payload: &str) -> Result<(), EventOrJobError> {
         if !self.spec.writes {
-            return misuse(
-                "the route is read-only; set `writes` to true in the manifest".to_owned(),
-            );
+            return misuse(READ_ONLY);
         }
         let fits = payload.len() as u64 <= self.spec.limits.max_payload_bytes;
         if fits { Ok(()) } else { Err(EventOrJobError::LimitExceeded) }
@@ -199,6 +198,6 @@ fn is_key(key: &str) -> bool {
     key.chars().count() <= MAX_KEY && !key.contains('\0')
 }
 
-fn misuse<T>(what: String) -> Result<T, EventOrJobError> {
-    Err(EventOrJobError::Misuse(what))
+fn misuse<T>(what: impl Into<String>) -> Result<T, EventOrJobError> {
+    Err(EventOrJobError::Misuse(what.into()))
 }

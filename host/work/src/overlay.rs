@@ -87,12 +87,8 @@ impl DocumentOverlay {
     pub(super) fn note_page(&mut self, collection: &str, documents: &[Document]) {
         let known = self.collection(collection);
         for document in documents {
-            known.entry(document.id.clone()).or_insert_with(|| DocumentOverlayEntry {
-                base: StoredDocumentState::At(document.version),
-                now: CurrentDocumentState::Head {
-                    version: document.version,
-                    created_at: document.created_at,
-                },
+            known.entry(document.id.clone()).or_insert_with(|| {
+                DocumentOverlayEntry::head(document.version, document.created_at)
             });
         }
     }
@@ -146,13 +142,8 @@ impl DocumentOverlay {
                 (None, None) => {
                     known.insert(id.clone(), DocumentOverlayEntry::ABSENT);
                 }
-                (None, Some(head)) => {
-                    let DocumentHead { version, created_at, .. } = head;
-                    let now = CurrentDocumentState::Head { version, created_at };
-                    known.insert(
-                        id.clone(),
-                        DocumentOverlayEntry { base: StoredDocumentState::At(version), now },
-                    );
+                (None, Some(DocumentHead { version, created_at, .. })) => {
+                    known.insert(id.clone(), DocumentOverlayEntry::head(version, created_at));
                 }
                 (Some(entry), None) if entry.base == StoredDocumentState::Unknown => {
                     entry.base = StoredDocumentState::Absent;
@@ -263,6 +254,12 @@ impl DocumentOverlayEntry {
         base: StoredDocumentState::Absent,
         now: CurrentDocumentState::Absent { deleted: 0 },
     };
+
+    /// Returns the entry of a document whose body was not read.
+    fn head(version: u64, created_at: Timestamp) -> Self {
+        let now = CurrentDocumentState::Head { version, created_at };
+        Self { base: StoredDocumentState::At(version), now }
+    }
 
     fn is_dirty(&self) -> bool {
         match &self.now {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
+use super::error::READ_ONLY;
 use super::reading::ReadKind;
 use super::{HostCallError, QueueError, UnitOfWork};
 use assurance_core::domain::id::{JobId, WorkspaceId};
@@ -50,18 +51,12 @@ impl UnitOfWork {
         let scope = self.workspace_and_now();
         let key = self.keys.derive("query cursor");
         let mut lease = self.lease(ReadKind::Other, 1).await?;
-        let page = jobs::page(lease.connection(), scope, filter, cursor, limit, &key).await;
-        match page {
-            Ok(page) => {
-                self.done(lease);
-                Ok(page)
-            }
-            Err(Error::InvalidCursor) => {
-                self.done(lease);
-                Err(HostCallError::Refused(QueueError::InvalidCursor))
-            }
-            Err(error) => Err(HostCallError::Abort(error)),
-        }
+        let page = match jobs::page(lease.connection(), scope, filter, cursor, limit, &key).await {
+            Err(Error::InvalidCursor) => Err(HostCallError::Refused(QueueError::InvalidCursor)),
+            page => Ok(page?),
+        };
+        self.done(lease);
+        page
     }
 
     /// Returns one of the workspace's jobs by its id; `None` if there is none.
@@ -93,11 +88,8 @@ impl UnitOfWork {
         if superseded.await? {
             return Err(HostCallError::Refused(QueueError::Superseded));
         }
-        self.job_changes.push(PendingMemberJobAction {
-            job,
-            lane: found.lane,
-            how: MemberJobAction::Retry,
-        });
+        let how = MemberJobAction::Retry;
+        self.job_changes.push(PendingMemberJobAction { job, lane: found.lane, how });
         found.status = JobStatus::Queued;
         found.attempts = 0;
         found.available_at = self.spec.call.now;
@@ -114,8 +106,7 @@ impl UnitOfWork {
         reason: String,
     ) -> QueueHostCallResult<QueuedJob> {
         if reason.chars().count() > MAX_REASON || reason.contains('\0') {
-            let what = format!("a reason has at most {MAX_REASON} characters, without U+0000");
-            return Err(HostCallError::Refused(QueueError::Misuse(what)));
+            return misuse(format!("a reason has at most {MAX_REASON} characters, without U+0000"));
         }
         let mut found = self.job_to_change(job).await?;
         if found.status.is_final() {
@@ -142,12 +133,10 @@ impl UnitOfWork {
 
     async fn job_to_change(&mut self, job: JobId) -> QueueHostCallResult<QueuedJob> {
         if !self.spec.writes {
-            let what = "the route is read-only; set `writes` to true in the manifest".to_owned();
-            return Err(HostCallError::Refused(QueueError::Misuse(what)));
+            return misuse(READ_ONLY);
         }
         if self.job_changes.iter().any(|change| change.job == job) {
-            let what = "a call can change a job only once".to_owned();
-            return Err(HostCallError::Refused(QueueError::Misuse(what)));
+            return misuse("a call can change a job only once");
         }
         let found = self.queued_job(job).await?;
         found.ok_or(HostCallError::Refused(QueueError::NotFound))
@@ -158,5 +147,9 @@ fn check_limit(limit: u32) -> QueueHostCallResult<()> {
     if (1..=MAX_JOBS).contains(&limit) {
         return Ok(());
     }
-    Err(HostCallError::Refused(QueueError::Misuse(format!("a limit is 1 to {MAX_JOBS}"))))
+    misuse(format!("a limit is 1 to {MAX_JOBS}"))
+}
+
+fn misuse<T>(what: impl Into<String>) -> QueueHostCallResult<T> {
+    Err(HostCallError::Refused(QueueError::Misuse(what.into())))
 }

@@ -217,17 +217,13 @@ impl RepeatableQueryResult {
 impl CallEffects {
     fn take(&mut self, effects: Effects) {
         let whole = |body: &str| serde_json::from_str(body).unwrap_or_default();
-        for insert in effects.inserts {
-            let documents = self.documents.entry(insert.collection).or_default();
-            documents.insert(insert.id, whole(&insert.body));
-        }
-        for update in effects.updates {
-            let documents = self.documents.entry(update.collection).or_default();
-            documents.insert(update.id, whole(&update.body));
-        }
-        for delete in effects.deletes {
-            let documents = self.documents.entry(delete.collection).or_default();
-            documents.insert(delete.id, Json::Null);
+        let inserts =
+            effects.inserts.into_iter().map(|one| (one.collection, one.id, whole(&one.body)));
+        let updates =
+            effects.updates.into_iter().map(|one| (one.collection, one.id, whole(&one.body)));
+        let deletes = effects.deletes.into_iter().map(|one| (one.collection, one.id, Json::Null));
+        for (collection, id, body) in inserts.chain(updates).chain(deletes) {
+            self.documents.entry(collection).or_default().insert(id, body);
         }
         // Events are recorded separately, because some have no subscriber.
         let jobs = effects.jobs.into_iter().filter(|job| !delivers_events(&job.kind));

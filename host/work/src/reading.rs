@@ -161,12 +161,8 @@ impl UnitOfWork {
 
     /// Begins the transaction that this call's reads and writes belong to.
     pub(super) async fn begin(&self) -> Result<Tx, Error> {
-        let contended = self
-            .spec
-            .isolation_profile
-            .as_ref()
-            .is_some_and(|isolation_profile| isolation_profile.is_contended());
-        if self.spec.locked || contended {
+        let profile = self.spec.isolation_profile.as_ref();
+        if self.spec.locked || profile.is_some_and(|profile| profile.is_contended()) {
             let tx = self.store.begin_locked(self.holder()).await?;
             self.turn.take();
             return Ok(tx);
@@ -199,10 +195,10 @@ impl UnitOfWork {
     /// Records that the call read more than the isolation profile of its route
     /// allows; `asked` is true if the read needs a transaction.
     pub(super) fn note_isolation_profile(&self, asked: bool) {
-        if let Some(isolation_profile) = &self.spec.isolation_profile {
-            isolation_profile.note_second_read();
+        if let Some(profile) = &self.spec.isolation_profile {
+            profile.note_second_read();
             if asked {
-                isolation_profile.note_query();
+                profile.note_query();
             }
         }
     }
@@ -212,25 +208,19 @@ impl UnitOfWork {
         what: ReadKind,
         statements: usize,
     ) -> Result<ReadConnection, Error> {
-        let isolation_profile = self.spec.isolation_profile.as_ref().filter(|_| !self.spec.locked);
-        let light = match isolation_profile {
+        let profile = self.spec.isolation_profile.as_ref().filter(|_| !self.spec.locked);
+        let light = match profile {
             _ if !self.spec.writes || self.is_replaying() => true,
-            Some(isolation_profile) => {
-                !self.needs_transaction(what) && !isolation_profile.needs_transaction()
-            }
+            Some(profile) => !self.needs_transaction(what) && !profile.needs_transaction(),
             None => false,
         };
         if !light {
             return Ok(ReadConnection::In(self.begin().await?));
         }
-        if statements == 1
-            && isolation_profile
-                .is_some_and(|isolation_profile| !isolation_profile.needs_snapshot())
-        {
+        if statements == 1 && profile.is_some_and(|profile| !profile.needs_snapshot()) {
             return Ok(ReadConnection::Alone(self.store.reader().await?));
         }
-        Ok(ReadConnection::Snapshot(
-            self.store.begin_held(TransactionAccess::Read, self.holder()).await?,
-        ))
+        let tx = self.store.begin_held(TransactionAccess::Read, self.holder()).await?;
+        Ok(ReadConnection::Snapshot(tx))
     }
 }

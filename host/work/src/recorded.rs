@@ -30,21 +30,8 @@ impl CallError {
     /// not cause the error.
     #[must_use]
     pub fn to_fault(&self) -> Option<RecordedFault> {
-        let kind = match self {
-            Self::Trap(_) | Self::Panic(_) => "trap",
-            Self::Deadline(_) => "deadline",
-            Self::CpuTime(_) => "cpu_time",
-            Self::OutOfMemory(_) => "out_of_memory",
-            Self::Turn { .. } | Self::Limit(_) => "limit",
-            Self::Contract(_) => "contract",
-            Self::Replaced
-            | Self::Overloaded
-            | Self::OverBudget(_)
-            | Self::Store(_)
-            | Self::Host(_) => return None,
-        };
         Some(RecordedFault {
-            kind: kind.to_owned(),
+            kind: self.fault_kind()?.to_owned(),
             message: Some(self.to_string()),
             frames: Vec::new(),
         })

@@ -65,9 +65,7 @@ impl UnitOfWork {
         let stored = self.sealed(name, ReadKind::SecretInUse).await?.cloned();
         let stored = stored.ok_or(HostCallError::Refused(SecretError::NotFound))?;
         let place = self.place_of_secret(name, &stored.origin);
-        self.keys
-            .open(&place, &stored.sealed)
-            .map_err(|error| HostCallError::Abort(Error::Seal(error)))
+        Ok(self.keys.open(&place, &stored.sealed).map_err(Error::Seal)?)
     }
 
     /// Returns a decrypted secret for a job's request to this origin. The first
@@ -90,7 +88,7 @@ impl UnitOfWork {
         };
         let stored = stored.ok_or(HostCallError::Refused(SendSecretError::NotFound))?;
         let opened = self.keys.open(&self.place_of_secret(name, &stored.origin), &stored.sealed);
-        let secret = opened.map_err(|error| HostCallError::Abort(Error::Seal(error)))?;
+        let secret = opened.map_err(Error::Seal)?;
         match stored.origin.as_str() {
             bound if bound == origin => return Ok(secret),
             "" => {}

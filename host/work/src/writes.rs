@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::body::check_document;
 use super::documents::{DocumentHostCallResult, MAX_ID, is_id, misuse, scope};
+use super::error::READ_ONLY;
 use super::read_log::RepeatableQueryResult;
 use super::reading::ReadKind;
 use super::scope::AreaPolicy;
@@ -47,12 +48,12 @@ impl UncheckedWrites {
         for body in self.writes.iter().filter_map(body) {
             if body.len() > MAX_BODY {
                 let (name, size) = (&scope.full_name, body.len());
-                return misuse(&format!(
+                return misuse(format!(
                     "{name}: a document has {size} bytes; use at most {MAX_BODY} bytes"
                 ));
             }
             if let Err(what) = check_document(scope, body) {
-                return misuse(&format!("{}: {what}", scope.full_name));
+                return misuse(format!("{}: {what}", scope.full_name));
             }
         }
         Ok(CheckedWrites(self))
@@ -81,10 +82,10 @@ impl UnitOfWork {
         let area = Arc::clone(&self.spec.area);
         let scope = scope(&area, &collection)?;
         if !self.spec.writes {
-            return misuse("the route is read-only; set `writes` to true in the manifest");
+            return misuse(READ_ONLY);
         }
         if !scope.own {
-            return misuse(&format!("{} belongs to another area", scope.full_name));
+            return misuse(format!("{} belongs to another area", scope.full_name));
         }
         let bytes = writes.iter().filter_map(body).map(str::len).sum();
         self.charge_for(writes.len(), bytes as u64)?;
@@ -93,7 +94,7 @@ impl UnitOfWork {
             _ => None,
         });
         if let Some(id) = created.find(|id| !is_id(id)) {
-            return misuse(&format!(
+            return misuse(format!(
                 "{id:?} is not a valid id; use 1 to {MAX_ID} characters without U+0000"
             ));
         }

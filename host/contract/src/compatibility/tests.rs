@@ -70,6 +70,11 @@ fn report(change: impl FnOnce(&mut Manifest)) -> Vec<String> {
     report.differences.iter().map(|found| format!("{}: {found}", verdict(found.verdict))).collect()
 }
 
+/// Returns the reported differences between two manifests as text.
+fn told(live: &Manifest, candidate: &Manifest) -> Vec<String> {
+    compare(live, candidate).differences.iter().map(ToString::to_string).collect()
+}
+
 fn check(change: impl FnOnce(&mut Manifest), expected: &[&str]) {
     assert_eq!(report(change), expected);
 }
@@ -171,8 +176,7 @@ fn requests_as_large_as_before_are_taken() {
         let with = |max_body_bytes, body| {
             manifest("notes", vec![Route { max_body_bytes, body, ..creating("send", NOTES) }])
         };
-        let report = compare(&with(before, live), &with(now, candidate));
-        report.differences.iter().map(ToString::to_string).collect::<Vec<_>>()
+        told(&with(before, live), &with(now, candidate))
     };
     let json = |bytes| (bytes, BodyKind::Json(json!({})));
     let smaller = |now: u64, before: u64| {
@@ -201,10 +205,9 @@ fn forms_take_the_parts_they_took() {
         manifest("notes", vec![form])
     };
     let live = with(vec![part("file", 10, true), part("extra", 10, false)]);
-    let report = compare(&live, &with(vec![part("file", 5, true), part("key", 1, true)]));
-    let told: Vec<String> = report.differences.iter().map(ToString::to_string).collect();
+    let candidate = with(vec![part("file", 5, true), part("key", 1, true)]);
     assert_eq!(
-        told,
+        told(&live, &candidate),
         [
             "operation send, request /file: takes 5 bytes now, and took 10",
             "operation send, request /extra: is not accepted any more",
@@ -274,23 +277,23 @@ fn what_other_areas_read_is_not_taken_from_them() {
 #[test]
 fn what_nobody_else_reads_is_an_areas_own_affair() {
     let own = || Manifest { collections: vec![collection(&[])], ..notes() };
-    let told = |change: &dyn Fn(&mut CollectionSpec)| {
+    let changed = |change: fn(&mut CollectionSpec)| {
         let mut candidate = own();
         change(&mut candidate.collections[0]);
-        compare(&own(), &candidate).differences.iter().map(ToString::to_string).collect::<Vec<_>>()
+        told(&own(), &candidate)
     };
-    assert_eq!(told(&|c| c.schema["required"] = json!([])), [""; 0]);
-    assert_eq!(told(&|c| c.fields.clear()), [""; 0]);
+    assert_eq!(changed(|c| c.schema["required"] = json!([])), [""; 0]);
+    assert_eq!(changed(|c| c.fields.clear()), [""; 0]);
     assert_eq!(
-        told(&|c| c.schema["required"] = json!(["text", "author_id"])),
+        changed(|c| c.schema["required"] = json!(["text", "author_id"])),
         ["collection notes, stored documents /author_id: is required now"]
     );
     assert_eq!(
-        told(&|c| c.fields[0].kind = FieldKind::Integer),
+        changed(|c| c.fields[0].kind = FieldKind::Integer),
         ["collection notes, fields /author_id: is of another type now"]
     );
     assert_eq!(
-        told(&|c| c.indexes[0].unique = true),
+        changed(|c| c.indexes[0].unique = true),
         ["collection notes, indexes: author_id must be unique now"]
     );
 }
@@ -301,9 +304,6 @@ fn a_member_with_a_default_may_be_added_to_stored_documents() {
         let mut own = collection(&["*"]);
         own.schema = object(json!({"text": {"type": "string"}, "tier": tier}), required);
         Manifest { collections: vec![own], ..notes() }
-    };
-    let told = |live: &Manifest, candidate: &Manifest| {
-        compare(live, candidate).differences.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let mut former = with(json!({}), &["text"]);
     former.collections[0].schema = object(json!({"text": {"type": "string"}}), &["text"]);

@@ -155,13 +155,10 @@ impl ManifestCheck<'_> {
 /// Returns every schema of a manifest in the form in which it will be compiled,
 /// with a name for error messages.
 fn schemas(manifest: &Manifest) -> impl Iterator<Item = (String, Json)> {
-    let requests = manifest.routes.iter().filter_map(|route| match &route.body {
-        BodyKind::Json(schema) => {
-            let mut closed = schema.clone();
-            super::schema::close(&mut closed);
-            Some((format!("request schema of route {}", route.operation_id), closed))
-        }
-        BodyKind::None | BodyKind::Multipart(_) | BodyKind::Blob => None,
+    let requests = manifest.routes.iter().filter_map(|route| {
+        let mut closed = super::schema::of_body(route)?.clone();
+        super::schema::close(&mut closed);
+        Some((format!("request schema of route {}", route.operation_id), closed))
     });
     let responses = manifest.routes.iter().filter_map(|route| {
         let name = format!("response schema of route {}", route.operation_id);

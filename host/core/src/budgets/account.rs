@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use metrics::{Counter, counter};
 use parking_lot::Mutex;
 
 use super::window::{Resource, Usage, UsageWindow};
-use super::{BudgetExceeded, Budgets, WindowTime};
+use super::{BudgetExceeded, WindowTime};
 use crate::config::{self, BudgetConfig};
 use crate::domain::words::words;
 
@@ -49,6 +50,8 @@ pub struct BudgetStatus {
 /// Usage and limits of one area or one workspace.
 #[derive(Debug)]
 pub(super) struct BudgetAccount {
+    /// Time at which the node started, from which minutes are counted.
+    born: Instant,
     whose: BudgetOwnerKind,
     name: String,
     bounds: ArcSwap<BudgetLimits>,
@@ -76,6 +79,7 @@ struct AccountMetrics {
 
 impl BudgetAccount {
     pub(super) fn new(
+        born: Instant,
         whose: BudgetOwnerKind,
         name: String,
         settings: &config::BudgetsConfig,
@@ -85,6 +89,7 @@ impl BudgetAccount {
         let bounds = BudgetLimits { budget, warn_percent: settings.warn_percent };
         Self {
             meters: metered.then(|| AccountMetrics::new(whose, &name)),
+            born,
             whose,
             name,
             bounds: ArcSwap::from_pointee(bounds),
@@ -99,8 +104,8 @@ impl BudgetAccount {
         self.bounds.store(Arc::new(BudgetLimits { budget, warn_percent: settings.warn_percent }));
     }
 
-    pub(super) fn status(&self, moment: WindowTime) -> BudgetStatus {
-        let window = *self.window.lock().at(moment.minute);
+    pub(super) fn status(&self) -> BudgetStatus {
+        let window = *self.window.lock().at(self.moment().minute);
         BudgetStatus {
             name: self.name.clone(),
             budget: self.bounds.load().budget,
@@ -113,8 +118,13 @@ impl BudgetAccount {
         }
     }
 
-    pub(super) fn is_idle(&self, moment: WindowTime) -> bool {
-        self.running.load(Ordering::Relaxed) == 0 && self.window.lock().at(moment.minute).is_empty()
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.load(Ordering::Relaxed) == 0
+            && self.window.lock().at(self.moment().minute).is_empty()
+    }
+
+    fn moment(&self) -> WindowTime {
+        WindowTime::since(self.born)
     }
 
     /// Returns the resource whose budget for the current minute is exhausted;
@@ -189,21 +199,17 @@ fn usage_by_resource(
 #[derive(Debug)]
 pub(super) struct BudgetAccountPermit {
     account: Arc<BudgetAccount>,
-    budgets: Arc<Budgets>,
 }
 
 impl BudgetAccountPermit {
-    pub(super) fn take(
-        account: Arc<BudgetAccount>,
-        budgets: &Arc<Budgets>,
-        moment: WindowTime,
-    ) -> Result<Self, BudgetExceeded> {
+    pub(super) fn take(account: Arc<BudgetAccount>) -> Result<Self, BudgetExceeded> {
+        let moment = account.moment();
         if let Some(resource) = account.used_up(moment) {
             return Err(account.refuse(resource, moment));
         }
         let max = account.bounds.load().budget.max_concurrent;
         let running = account.running.fetch_add(1, Ordering::Relaxed) + 1;
-        let place = Self { account, budgets: Arc::clone(budgets) };
+        let place = Self { account };
         let Some(max) = max else { return Ok(place) };
         if running > max {
             return Err(place.account.refuse(Resource::Calls, moment));
@@ -216,7 +222,7 @@ impl BudgetAccountPermit {
         let (account, bytes) = (&self.account, bytes as u64);
         let held = account.memory.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let Some(max) = account.bounds.load().budget.max_memory_bytes else { return true };
-        let moment = self.budgets.moment();
+        let moment = account.moment();
         if held > max {
             self.give_memory_back(usize::try_from(bytes).unwrap_or(usize::MAX));
             account.refuse(Resource::Memory, moment);
@@ -234,11 +240,8 @@ impl BudgetAccountPermit {
         self.account.call_memory_peak.fetch_max(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn moment(&self) -> WindowTime {
-        self.budgets.moment()
-    }
-
-    pub(super) fn charge(&self, used: Usage, moment: WindowTime) {
+    pub(super) fn charge(&self, used: Usage) {
+        let moment = self.account.moment();
         if let Some(meters) = &self.account.meters {
             meters.add(used);
         }

@@ -98,22 +98,19 @@ impl Budgets {
     /// # Errors
     /// The budget of its workspace or of its area is exhausted.
     pub fn enter(
-        self: &Arc<Self>,
+        &self,
         area: &str,
         workspace: WorkspaceId,
     ) -> Result<BudgetPermit, BudgetExceeded> {
-        let moment = self.moment();
-        let of_workspace = BudgetAccountPermit::take(self.workspace(workspace), self, moment)?;
-        let of_area = BudgetAccountPermit::take(self.area(area), self, moment)?;
+        let of_workspace = BudgetAccountPermit::take(self.workspace(workspace))?;
+        let of_area = BudgetAccountPermit::take(self.area(area))?;
         Ok(BudgetPermit { places: [of_workspace, of_area] })
     }
 
     /// Returns the limits and the usage of all areas, ordered by name.
     #[must_use]
     pub fn areas(&self) -> Vec<BudgetStatus> {
-        let moment = self.moment();
-        let mut areas: Vec<BudgetStatus> =
-            self.areas.iter().map(|one| one.status(moment)).collect();
+        let mut areas: Vec<BudgetStatus> = self.areas.iter().map(|one| one.status()).collect();
         areas.sort_by(|one, other| one.name.cmp(&other.name));
         areas
     }
@@ -122,8 +119,7 @@ impl Budgets {
     /// time in the current and the previous minute, in descending order.
     #[must_use]
     pub fn busiest_workspaces(&self, most: usize) -> Vec<BudgetStatus> {
-        let moment = self.moment();
-        let standings = self.workspaces.iter().map(|one| one.status(moment));
+        let standings = self.workspaces.iter().map(|one| one.status());
         let mut standings: Vec<BudgetStatus> = standings.collect();
         standings
             .sort_by_key(|one| std::cmp::Reverse(one.this_minute.cpu_us + one.last_minute.cpu_us));
@@ -134,8 +130,7 @@ impl Budgets {
     /// Deletes the accounts of workspaces without running calls and without
     /// usage in the current and the previous minute.
     pub fn forget_idle(&self) {
-        let moment = self.moment();
-        self.workspaces.retain(|_, account| !account.is_idle(moment));
+        self.workspaces.retain(|_, account| !account.is_idle());
     }
 
     fn area(&self, name: &str) -> Arc<BudgetAccount> {
@@ -146,6 +141,7 @@ impl Budgets {
             let settings = self.settings.load();
             let budget = of_area(&settings, name);
             Arc::new(BudgetAccount::new(
+                self.born,
                 BudgetOwnerKind::Area,
                 name.to_owned(),
                 &settings,
@@ -165,6 +161,7 @@ impl Budgets {
             let (budget, named) = (of_workspace(&settings, id), &settings.workspaces);
             let metered = named.contains_key(&id.0);
             Arc::new(BudgetAccount::new(
+                self.born,
                 BudgetOwnerKind::Workspace,
                 id.to_string(),
                 &settings,
@@ -174,11 +171,13 @@ impl Budgets {
         });
         Arc::clone(&account)
     }
+}
 
-    fn moment(&self) -> WindowTime {
-        let seconds = self.born.elapsed().as_secs();
-        let minute = MINUTE.as_secs();
-        WindowTime { minute: seconds / minute, left_s: minute - seconds % minute }
+impl WindowTime {
+    /// Returns the current time of a node that started at `born`.
+    fn since(born: Instant) -> Self {
+        let (seconds, minute) = (born.elapsed().as_secs(), MINUTE.as_secs());
+        Self { minute: seconds / minute, left_s: minute - seconds % minute }
     }
 }
 
@@ -215,10 +214,8 @@ impl BudgetPermit {
     /// Adds the resources that the call used to the accounts of its area and
     /// workspace.
     pub fn charge(&self, used: Usage) {
-        let [first, _] = &self.places;
-        let moment = first.moment();
         for place in &self.places {
-            place.charge(used, moment);
+            place.charge(used);
         }
     }
 }

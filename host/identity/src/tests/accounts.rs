@@ -70,6 +70,11 @@ people_on_both! {
         let changes = futures::future::join_all(changes).await;
         let won: Vec<usize> = (0..4).filter(|n| changes[*n].is_ok()).collect();
         assert_eq!(won.len(), 1, "{changes:?}");
+        for lost in changes.into_iter().filter_map(Result::err) {
+            let ChangePasswordError::Current(SignInError::WrongCredentials) = lost else {
+                panic!("{lost:?}");
+            };
+        }
         place.pass(60);
         place.sign_in(&format!("{NEW} {}", won[0]), None).await.unwrap();
     }
@@ -105,7 +110,7 @@ people_on_both! {
         let proof = place.identity.check_password(email, PASSWORD).await.unwrap();
         place.identity.disable(place.ada.id).await.unwrap();
         let origin = sessions::SessionOrigin::default();
-        let late = place.identity.complete_sign_in(&keys, source, &proof, &origin).await;
+        let late = place.identity.complete_sign_in(&keys, source, &proof, false, &origin).await;
         assert!(matches!(late, Err(store::Error::RunAgain)), "{late:?}");
     }
 

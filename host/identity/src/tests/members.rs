@@ -10,12 +10,7 @@ async fn workspace_with(place: &TestNode, role: Role) -> (WorkspaceId, UserId) {
 }
 
 async fn add(place: &TestNode, workspace: WorkspaceId, role: Role) -> UserId {
-    let new = NewUser {
-        email: format!("{}@example.org", UserId::new()),
-        display_name: "X".into(),
-        password: None,
-        email_verified: false,
-    };
+    let new = new_user(&format!("{}@example.org", UserId::new()), None);
     let user = place.identity.create_user(new).await.unwrap().id;
     place.identity.put_member(workspace, user, role).await.unwrap();
     user

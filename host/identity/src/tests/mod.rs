@@ -38,12 +38,7 @@ impl TestNode {
         let keys = Arc::new(Keys::new([7; 32]));
         let clock = Clock::Manual(Arc::clone(&micros));
         let identity = IdentityService::new(store.clone(), Arc::clone(&keys), clock, settings);
-        let new = NewUser {
-            email: " Ada@Example.org ".into(),
-            display_name: "Ada".into(),
-            password: Some(PASSWORD.into()),
-            email_verified: true,
-        };
+        let new = new_user(" Ada@Example.org ", Some(PASSWORD));
         let ada = identity.create_user(new).await.unwrap();
         Some(Self { _fresh: fresh, micros, store, keys, identity, ada })
     }
@@ -90,6 +85,15 @@ impl TestNode {
 async fn seen_at(place: &TestNode, session: &NewSession) -> Timestamp {
     let status = place.identity.security_status(&session.principal).await.unwrap();
     status.sessions[0].last_seen_at
+}
+
+fn new_user(email: &str, password: Option<&str>) -> NewUser {
+    NewUser {
+        email: email.into(),
+        display_name: "X".into(),
+        password: password.map(str::to_owned),
+        email_verified: false,
+    }
 }
 
 fn attempt(email: &str, password: &str, code: Option<&str>) -> SignInAttempt {
@@ -159,13 +163,7 @@ people_on_both! {
             let answer = place.identity.sign_in(attempt(email, password, None)).await;
             assert!(matches!(answer, Err(SignInError::WrongCredentials)), "{email} {answer:?}");
         }
-        let new = NewUser {
-            email: "eve@example.org".into(),
-            display_name: "Eve".into(),
-            password: None,
-            email_verified: false,
-        };
-        place.identity.create_user(new).await.unwrap();
+        place.identity.create_user(new_user("eve@example.org", None)).await.unwrap();
         let answer = place.identity.sign_in(attempt("eve@example.org", "", None)).await;
         assert!(matches!(answer, Err(SignInError::WrongCredentials)), "{answer:?}");
     }
@@ -368,10 +366,8 @@ people_on_both! {
         let made = place.sign_in(PASSWORD, None).await.unwrap();
         place.identity.set_password(place.ada.id, "another long password").await.unwrap();
         assert!(place.identity.authenticate(&made.cookie).await.unwrap().is_none());
-        assert!(matches!(
-            place.sign_in(PASSWORD, None).await,
-            Err(SignInError::WrongCredentials)
-        ));
+        let old = place.sign_in(PASSWORD, None).await;
+        assert!(matches!(old, Err(SignInError::WrongCredentials)), "{old:?}");
         assert!(place.sign_in("another long password", None).await.is_ok());
     }
 
@@ -389,7 +385,7 @@ people_on_both! {
             let proof = identity.check_password(email, PASSWORD).await.unwrap();
             place.identity.set_password(place.ada.id, "another long password").await.unwrap();
             let origin = sessions::SessionOrigin::default();
-            let late = identity.complete_sign_in(&attempt, source, &proof, &origin).await;
+            let late = identity.complete_sign_in(&attempt, source, &proof, false, &origin).await;
             assert!(matches!(late, Err(store::Error::RunAgain)), "{late:?}");
             let old = identity.sign_in(self::attempt(email, PASSWORD, None)).await;
             assert!(matches!(old, Err(SignInError::WrongCredentials)), "{old:?}");
@@ -456,15 +452,10 @@ people_on_both! {
     }
 
     async fn an_address_belongs_to_one_account_and_weak_passwords_to_none(place) {
-        let new = |email: &str, password: &str| NewUser {
-            email: email.into(),
-            display_name: "X".into(),
-            password: Some(password.into()),
-            email_verified: false,
-        };
-        let taken = place.identity.create_user(new("ADA@example.org", PASSWORD)).await;
+        let create = |email, password| place.identity.create_user(new_user(email, Some(password)));
+        let taken = create("ADA@example.org", PASSWORD).await;
         assert!(matches!(taken, Err(PeopleError::EmailTaken(_))), "{taken:?}");
-        let weak = place.identity.create_user(new("b@example.org", "short")).await;
+        let weak = create("b@example.org", "short").await;
         assert!(matches!(weak, Err(PeopleError::InvalidPassword { least: 12 })), "{weak:?}");
     }
 

@@ -25,6 +25,20 @@ people_on_both! {
         assert!(matches!(wrong, Err(SignInError::WrongCredentials)), "{wrong:?}");
     }
 
+    async fn a_factor_confirmed_while_somebody_signs_in_without_a_code_refuses_the_sign_in(place) {
+        let email = "ada@example.org";
+        let address = Some(HERE.parse::<IpAddr>().unwrap());
+        let source = attempts::ClientAddressAndDevice { address, device: None };
+        let attempt = place.identity.begin_attempt(email, source, place.now()).await.unwrap();
+        let proof = place.identity.check_password(email, PASSWORD).await.unwrap();
+        let (session, _, _) = place.with_second_factor().await;
+        let origin = sessions::SessionOrigin::default();
+        let late = place.identity.complete_sign_in(&attempt, source, &proof, false, &origin).await;
+        assert!(matches!(late, Err(store::Error::RunAgain)), "{late:?}");
+        let status = place.identity.security_status(&session.principal).await.unwrap();
+        assert_eq!(status.sessions.len(), 1);
+    }
+
     async fn a_code_may_be_typed_with_the_spaces_that_authenticators_show(place) {
         let made = place.sign_in(PASSWORD, None).await.unwrap();
         let enrolment = place.identity.enroll_totp(&made.principal).await.unwrap();

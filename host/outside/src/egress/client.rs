@@ -4,10 +4,11 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Chain;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming as Body;
+use hyper::body::{Body as _, Incoming as Body};
 use hyper::client::conn::http1;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
@@ -15,7 +16,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::connection::{GuardedConnector, TooManyBytes, Unresolved};
 use super::url::checked;
-use super::{EgressError, EgressRequest, EgressResponse, Settings, UrlRefusal};
+use super::{EgressError, EgressRequest, EgressResponse, UrlRefusal};
+use assurance_core::config::EgressConfig;
 
 const USER_AGENT: &str = concat!("workspace-assurance/", env!("CARGO_PKG_VERSION"));
 
@@ -25,7 +27,7 @@ pub struct Egress {
     /// Opens the connections of requests; `None` for a client that sends
     /// nothing.
     connector: Option<GuardedConnector>,
-    settings: Arc<Settings>,
+    settings: Arc<EgressConfig>,
 }
 
 impl Egress {
@@ -34,7 +36,7 @@ impl Egress {
     ///
     /// # Errors
     /// Certificates cannot be read; the message names the file.
-    pub fn new(settings: Settings) -> anyhow::Result<Self> {
+    pub fn new(settings: EgressConfig) -> anyhow::Result<Self> {
         install_tls_provider();
         let extra = settings.ca_file.as_deref().map(extra_certificates).transpose()?;
         let timeout = ms(settings.connect_timeout_ms);
@@ -129,11 +131,8 @@ impl Egress {
 
 async fn read(response: Response<Body>, max_bytes: usize) -> Result<EgressResponse, EgressError> {
     let (parts, mut content) = response.into_parts();
-    let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|text| text.to_str().ok());
-    if announced
-        .and_then(|text| text.parse().ok())
-        .is_some_and(|length: u64| length > max_bytes as u64)
-    {
+    // By the body, not by `Content-Length`: a response to HEAD has that of the response to GET.
+    if content.size_hint().lower() > max_bytes as u64 {
         return Err(EgressError::TooLarge);
     }
     let value = |(name, value): (&HeaderName, &HeaderValue)| {
@@ -196,8 +195,7 @@ fn read_headers(given: &[(String, String)]) -> Result<HeaderMap, EgressError> {
 /// Converts an error of an outgoing request's connection, by the first known
 /// error in its chain of causes.
 fn blame(error: &(dyn Error + 'static)) -> EgressError {
-    let mut cause = Some(error);
-    while let Some(inner) = cause {
+    for inner in Chain::new(error) {
         if let Some(refused) = inner.downcast_ref::<UrlRefusal>() {
             return EgressError::Refused(refused.0.clone());
         }
@@ -214,24 +212,13 @@ fn blame(error: &(dyn Error + 'static)) -> EgressError {
         if within.is_none() && inner.downcast_ref().is_some_and(is_timeout) {
             return EgressError::Timeout;
         }
-        cause = inner.source();
     }
-    EgressError::Connection(chain(error))
+    let texts: Vec<String> = Chain::new(error).map(ToString::to_string).collect();
+    EgressError::Connection(texts.join(": "))
 }
 
 fn is_timeout(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::TimedOut
-}
-
-/// Returns an error's text with those of its causes.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    let mut texts = vec![error.to_string()];
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        texts.push(inner.to_string());
-        cause = inner.source();
-    }
-    texts.join(": ")
 }
 
 fn extra_certificates(file: &std::path::Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {

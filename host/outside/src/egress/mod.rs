@@ -14,46 +14,7 @@ mod url;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
-
-pub use address::{AddressClass, is_public};
-pub use client::Egress;
-pub use client::install_tls_provider;
-
-/// The operator's settings for outgoing requests.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// For development: whether requests to loopback addresses are allowed,
-    /// also by http.
-    pub allow_loopback: bool,
-    /// File with PEM certificates that are trusted in addition to the system's;
-    /// `None`: only the system's.
-    pub ca_file: Option<PathBuf>,
-    /// Maximum time to open a connection to a receiver, in milliseconds.
-    pub connect_timeout_ms: u32,
-    /// Upper bound of every request's timeout, in milliseconds.
-    pub max_timeout_ms: u32,
-    /// Upper bound of every request's response limit, in bytes.
-    pub max_response_bytes: u32,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self::from(&assurance_core::config::EgressConfig::default())
-    }
-}
-
-impl From<&assurance_core::config::EgressConfig> for Settings {
-    fn from(section: &assurance_core::config::EgressConfig) -> Self {
-        Self {
-            allow_loopback: section.allow_loopback,
-            ca_file: section.ca_file.clone(),
-            connect_timeout_ms: section.connect_timeout_ms,
-            max_timeout_ms: section.max_timeout_ms,
-            max_response_bytes: section.max_response_bytes,
-        }
-    }
-}
+pub use client::{Egress, install_tls_provider};
 
 /// An outgoing HTTP request.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::*;
+use assurance_core::config::EgressConfig;
 use assurance_core::turns::{LONGEST_TURN, longest_turn};
 
 /// Sends these bytes on every connection, then keeps it open for 5 seconds.
@@ -29,7 +30,7 @@ async fn receiver(answer: Vec<u8>) -> SocketAddr {
 }
 
 fn egress(allow_loopback: bool) -> Egress {
-    Egress::new(Settings { allow_loopback, ..Settings::default() }).unwrap()
+    Egress::new(EgressConfig { allow_loopback, ..EgressConfig::default() }).unwrap()
 }
 
 fn to(url: &str) -> EgressRequest {
@@ -82,6 +83,16 @@ async fn an_answer_beyond_the_bound_is_not_read() {
         let refused = egress(true).send(to(&format!("http://{address}/"))).await.unwrap_err();
         assert_eq!(refused, EgressError::TooLarge);
     }
+}
+
+#[tokio::test]
+async fn a_response_to_head_may_announce_any_length() {
+    let address = receiver(b"HTTP/1.1 200 OK\r\ncontent-length: 101\r\n\r\n".to_vec()).await;
+    let url = format!("http://{address}/");
+    let outgoing = EgressRequest { method: "HEAD".into(), body: Vec::new(), ..to(&url) };
+    let incoming = egress(true).send(outgoing).await.unwrap();
+    assert_eq!((incoming.status, incoming.body.len()), (200, 0));
+    assert!(incoming.headers.contains(&("content-length".to_owned(), "101".to_owned())));
 }
 
 /// Sends the same bytes for as long as they are read, and counts them.
@@ -160,7 +171,8 @@ async fn headers_of_the_connection_and_odd_methods_are_refused() {
 #[test]
 fn a_certificate_file_without_certificates_is_refused_by_name() {
     let file = tempfile::NamedTempFile::new().unwrap();
-    let settings = Settings { ca_file: Some(file.path().to_owned()), ..Settings::default() };
+    let ca_file = Some(file.path().to_owned());
+    let settings = EgressConfig { ca_file, ..EgressConfig::default() };
     let told = Egress::new(settings).unwrap_err().to_string();
     assert!(told.contains("egress.ca_file") && told.contains("PEM"), "{told}");
 }

@@ -19,60 +19,11 @@ use lettre::message::Mailbox;
 use uuid::Uuid;
 
 use self::smtp::Smtp;
-use assurance_core::config::{Config, SecretString};
+use assurance_core::config::{Config, MailConfig};
 use assurance_core::domain::time::Timestamp;
 
 /// Sender of messages in the mail folder if `mail.from` is not set.
 const NOBODY: &str = "Workspace Assurance <assurance@localhost>";
-
-/// The operator's settings for mail.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// URL of the mail server; `None`: messages are written into the folder.
-    pub smtp_url: Option<SecretString>,
-    /// Sender of all messages; `None` is allowed only without a mail server.
-    pub from: Option<String>,
-    /// Maximum time to send one message, in milliseconds.
-    pub timeout_ms: u32,
-    /// Limits on the number of messages.
-    pub limits: MailLimits,
-    /// Folder into which messages are written if there is no mail server.
-    pub folder: PathBuf,
-}
-
-impl From<&Config> for Settings {
-    fn from(config: &Config) -> Self {
-        Self {
-            smtp_url: config.mail.smtp_url.clone(),
-            from: config.mail.from.clone(),
-            timeout_ms: config.mail.timeout_ms,
-            limits: (&config.mail).into(),
-            folder: config.data_dir.join("mail"),
-        }
-    }
-}
-
-/// Limits on the number of mail messages; see the configuration's `[mail]`.
-#[derive(Clone, Copy, Debug)]
-pub struct MailLimits {
-    /// Maximum number of messages to one address per day, from all workspaces
-    /// together.
-    pub max_per_recipient_per_day: u32,
-    /// Maximum number of messages from one workspace per day.
-    pub max_per_workspace_per_day: u32,
-    /// Minimum time between two messages to one address, in seconds.
-    pub recipient_pause_seconds: u32,
-}
-
-impl From<&assurance_core::config::MailConfig> for MailLimits {
-    fn from(section: &assurance_core::config::MailConfig) -> Self {
-        Self {
-            max_per_recipient_per_day: section.max_per_recipient_per_day,
-            max_per_workspace_per_day: section.max_per_workspace_per_day,
-            recipient_pause_seconds: section.recipient_pause_seconds,
-        }
-    }
-}
 
 /// A mail message to one person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +59,7 @@ pub struct Mailer(Arc<Inner>);
 struct Inner {
     from: Mailbox,
     way: MailTransport,
-    limits: MailLimits,
+    config: MailConfig,
 }
 
 #[derive(Debug)]
@@ -118,31 +69,34 @@ enum MailTransport {
 }
 
 impl Mailer {
-    /// Creates the mail sender without connecting to the server.
+    /// Creates the mail sender from the section `mail` without connecting to
+    /// the server. Without a server, messages are written into the folder
+    /// `mail` of the data folder.
     ///
     /// # Errors
     /// The message names the invalid configuration key.
-    pub fn new(settings: Settings) -> anyhow::Result<Self> {
-        let from = settings.from.as_deref().unwrap_or(NOBODY);
+    pub fn new(config: &Config) -> anyhow::Result<Self> {
+        let mail = &config.mail;
+        let from = mail.from.as_deref().unwrap_or(NOBODY);
         let from = from.parse().map_err(|error| {
             anyhow::anyhow!(
                 "configuration key mail.from: {from:?} is no address like \
                  Assurance <assurance@example.com>: {error}"
             )
         })?;
-        let timeout = Duration::from_millis(u64::from(settings.timeout_ms));
-        let way = match &settings.smtp_url {
+        let timeout = Duration::from_millis(u64::from(mail.timeout_ms));
+        let way = match &mail.smtp_url {
             Some(url) => MailTransport::Smtp(Smtp::new(url.reveal(), timeout)?),
-            None => MailTransport::Folder(settings.folder),
+            None => MailTransport::Folder(config.data_dir.join("mail")),
         };
-        Ok(Self(Arc::new(Inner { from, way, limits: settings.limits })))
+        Ok(Self(Arc::new(Inner { from, way, config: mail.clone() })))
     }
 
-    /// Returns the limits on the number of messages; callers must count a
-    /// message against them before sending.
+    /// Returns the configuration with the limits on the number of messages;
+    /// callers must count a message against them before sending.
     #[must_use]
-    pub fn limits(&self) -> &MailLimits {
-        &self.0.limits
+    pub fn limits(&self) -> &MailConfig {
+        &self.0.config
     }
 
     /// Sends one mail message with this message id and date.

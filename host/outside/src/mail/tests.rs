@@ -7,12 +7,13 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream};
 use tokio::net::TcpListener;
 
 use super::*;
+use assurance_core::config::SecretString;
 
+const FROM: &str = "Assurance <assurance@example.org>";
 const AT: Timestamp = Timestamp(1_790_000_000_000_000);
 
-fn mail(folder: &std::path::Path) -> Mailer {
-    let settings = Settings::from(&Config::default());
-    Mailer::new(Settings { folder: folder.to_owned(), ..settings }).unwrap()
+fn mail(data_dir: &std::path::Path) -> Mailer {
+    Mailer::new(&Config { data_dir: data_dir.to_owned(), ..Config::default() }).unwrap()
 }
 
 fn message(to: &str, subject: &str) -> Message {
@@ -23,9 +24,10 @@ fn message(to: &str, subject: &str) -> Message {
 
 #[tokio::test]
 async fn a_message_is_kept_for_its_owner_only_and_reads_as_mail() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path().join("mail");
-    let sent = mail(&folder).send(message("ada@example.org", "Grüße"), Uuid::nil(), AT).await;
+    let data_dir = tempfile::tempdir().unwrap();
+    let folder = data_dir.path().join("mail");
+    let mail = mail(data_dir.path());
+    let sent = mail.send(message("ada@example.org", "Grüße"), Uuid::nil(), AT).await;
     assert_eq!(sent, Ok(()));
     let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(Result::unwrap).collect();
     assert_eq!(files.len(), 1);
@@ -63,19 +65,19 @@ async fn what_is_no_message_is_refused() {
     assert!(matches!(mail.send(large, Uuid::nil(), AT).await, Err(MailError::Refused(_))));
 }
 
-fn by_server(url: String) -> Mailer {
-    let settings = Settings {
-        smtp_url: Some(SecretString::from(url)),
-        from: Some("Assurance <assurance@example.org>".to_owned()),
+fn by_server(url: &str, from: &str) -> anyhow::Result<Mailer> {
+    let mail = MailConfig {
+        smtp_url: Some(SecretString::from(url.to_owned())),
+        from: Some(from.to_owned()),
         timeout_ms: 2_000,
-        ..Settings::from(&Config::default())
+        ..MailConfig::default()
     };
-    Mailer::new(settings).unwrap()
+    Mailer::new(&Config { mail, ..Config::default() })
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_there_is_worth_another_try() {
-    let mail = by_server("smtp://127.0.0.1:1".to_owned());
+    let mail = by_server("smtp://127.0.0.1:1", FROM).unwrap();
     let sent = mail.send(message("ada@example.org", "Hello"), Uuid::nil(), AT).await;
     assert!(matches!(sent, Err(MailError::Unavailable(_))), "{sent:?}");
 }
@@ -115,7 +117,8 @@ async fn only_a_refusal_of_the_message_itself_is_final() {
             ("RCPT", recipient),
         ];
         let server = tokio::spawn(async move { respond(listener, &replies).await });
-        let mail = by_server(format!("smtp://user:password@127.0.0.1:{port}"));
+        let url = format!("smtp://user:password@127.0.0.1:{port}");
+        let mail = by_server(&url, FROM).unwrap();
         let sent = mail.send(message("ada@example.org", "Hello"), Uuid::nil(), AT).await;
         assert_eq!(matches!(sent, Err(MailError::Rejected(_))), is_final, "{sent:?}");
         assert_eq!(matches!(sent, Err(MailError::Unavailable(_))), !is_final, "{sent:?}");
@@ -125,14 +128,7 @@ async fn only_a_refusal_of_the_message_itself_is_final() {
 
 #[test]
 fn a_wrong_server_or_sender_is_told_by_its_key_without_the_password() {
-    let settings = |url: &str, from: &str| Settings {
-        smtp_url: Some(SecretString::from(url.to_owned())),
-        from: Some(from.to_owned()),
-        timeout_ms: 1_000,
-        limits: (&assurance_core::config::MailConfig::default()).into(),
-        folder: PathBuf::new(),
-    };
-    let wrong = |url, from| Mailer::new(settings(url, from)).unwrap_err().to_string();
+    let wrong = |url, from| by_server(url, from).unwrap_err().to_string();
     let told = wrong("pop3://u:hunter2@host", "a@example.org");
     assert!(told.contains("mail.smtp_url") && !told.contains("hunter2"), "{told}");
     let told = wrong("smtp://host", "nobody at all");

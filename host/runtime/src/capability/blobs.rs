@@ -6,37 +6,33 @@ use super::super::trap::FatalHostCallError;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
 use assurance_store::blobs::StoredBlob;
-use assurance_work::{BlobError, HostCallError, UnitOfWork};
+use assurance_work::{BlobError, HostCallError};
 
 type BlobsResult<T> = Result<T, CapabilityError<Error>>;
 
-impl CallState {
-    fn blobs(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
-        self.enter(Capability::Blobs)
-    }
-}
-
 impl Host for CallState {
     async fn stat(&mut self, name: String) -> BlobsResult<Option<Info>> {
-        let stat = self.blobs()?.blob_stat(&name).await.map_err(refusal)?;
+        let stat = self.enter(Capability::Blobs)?.blob_stat(&name).await.map_err(refusal)?;
         Ok(stat.map(info))
     }
 
     async fn read(&mut self, name: String, offset: u64, length: u32) -> BlobsResult<Vec<u8>> {
-        self.blobs()?.blob_read(&name, offset, length).await.map_err(refusal)
+        self.enter(Capability::Blobs)?.blob_read(&name, offset, length).await.map_err(refusal)
     }
 
     async fn write(&mut self, name: String, content: Vec<u8>) -> BlobsResult<Info> {
-        let written = self.blobs()?.blob_write(&name, content).await.map_err(refusal)?;
+        let written =
+            self.enter(Capability::Blobs)?.blob_write(&name, content).await.map_err(refusal)?;
         Ok(info(written))
     }
 
     async fn delete(&mut self, name: String) -> BlobsResult<()> {
-        self.blobs()?.blob_delete(&name).await.map_err(refusal)
+        self.enter(Capability::Blobs)?.blob_delete(&name).await.map_err(refusal)
     }
 
     async fn stat_shared(&mut self, area: String, name: String) -> BlobsResult<Option<Info>> {
-        let stat = self.blobs()?.shared_blob_stat(&area, &name).await.map_err(refusal)?;
+        let stat =
+            self.enter(Capability::Blobs)?.shared_blob_stat(&area, &name).await.map_err(refusal)?;
         Ok(stat.map(info))
     }
 
@@ -47,7 +43,10 @@ impl Host for CallState {
         offset: u64,
         length: u32,
     ) -> BlobsResult<Vec<u8>> {
-        self.blobs()?.shared_blob_read(&area, &name, offset, length).await.map_err(refusal)
+        self.enter(Capability::Blobs)?
+            .shared_blob_read(&area, &name, offset, length)
+            .await
+            .map_err(refusal)
     }
 
     convert_error!();

@@ -5,28 +5,22 @@ use super::super::instance::CallState;
 use super::stop;
 use assurance_core::domain::id::UserId;
 use assurance_core::domain::manifest::Capability;
-use assurance_work::{Member, UnitOfWork};
-
-impl CallState {
-    fn directory(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
-        self.enter(Capability::Directory)
-    }
-}
+use assurance_work::Member;
 
 impl Host for CallState {
     async fn member(&mut self, user: String) -> wasmtime::Result<Option<Person>> {
-        let unit = self.directory()?;
+        let unit = self.enter(Capability::Directory)?;
         let Ok(user) = user.parse::<UserId>() else { return Ok(None) };
         Ok(unit.member(user).await.map_err(stop)?.map(person))
     }
 
     async fn members(&mut self) -> wasmtime::Result<Vec<Person>> {
-        let members = self.directory()?.members().await.map_err(stop)?;
+        let members = self.enter(Capability::Directory)?.members().await.map_err(stop)?;
         Ok(members.into_iter().map(person).collect())
     }
 
     async fn workspace(&mut self) -> wasmtime::Result<(String, String)> {
-        self.directory()?.workspace().await.map_err(stop)
+        self.enter(Capability::Directory)?.workspace().await.map_err(stop)
     }
 }
 

@@ -5,18 +5,11 @@ use super::super::bindings::assurance::area::documents::{
 };
 use super::super::convert::{document as convert, same};
 use super::super::instance::CallState;
-use super::super::trap::FatalHostCallError;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
-use assurance_work::{DocumentError, UnitOfWork};
+use assurance_work::DocumentError;
 
 type DocumentHostCallResult<T> = Result<T, CapabilityError<Error>>;
-
-impl CallState {
-    fn documents(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
-        self.enter(Capability::Documents)
-    }
-}
 
 impl Host for CallState {
     async fn get(
@@ -24,7 +17,7 @@ impl Host for CallState {
         collection: String,
         id: String,
     ) -> DocumentHostCallResult<Option<Document>> {
-        let found = self.documents()?.get(&collection, &id).await?;
+        let found = self.enter(Capability::Documents)?.get(&collection, &id).await?;
         Ok(found.map(convert::document))
     }
 
@@ -33,12 +26,12 @@ impl Host for CallState {
         collection: String,
         ids: Vec<String>,
     ) -> DocumentHostCallResult<Vec<Document>> {
-        let found = self.documents()?.get_many(&collection, &ids).await?;
+        let found = self.enter(Capability::Documents)?.get_many(&collection, &ids).await?;
         Ok(found.into_iter().map(convert::document).collect())
     }
 
     async fn find(&mut self, query: Query) -> DocumentHostCallResult<Page> {
-        let page = self.documents()?.query(&convert::query(query)).await?;
+        let page = self.enter(Capability::Documents)?.query(&convert::query(query)).await?;
         Ok(convert::page(page))
     }
 
@@ -49,7 +42,7 @@ impl Host for CallState {
         at_most: Option<u32>,
     ) -> DocumentHostCallResult<u64> {
         let conditions = convert::conditions(conditions);
-        Ok(self.documents()?.count(&collection, &conditions, at_most).await?)
+        Ok(self.enter(Capability::Documents)?.count(&collection, &conditions, at_most).await?)
     }
 
     async fn count_by(
@@ -59,7 +52,8 @@ impl Host for CallState {
         fields: Vec<String>,
     ) -> DocumentHostCallResult<Vec<Group>> {
         let conditions = convert::conditions(conditions);
-        let groups = self.documents()?.count_by(&collection, &conditions, &fields).await?;
+        let groups =
+            self.enter(Capability::Documents)?.count_by(&collection, &conditions, &fields).await?;
         Ok(groups.into_iter().map(convert::group).collect())
     }
 
@@ -69,11 +63,9 @@ impl Host for CallState {
         writes: Vec<Write>,
     ) -> DocumentHostCallResult<Vec<u64>> {
         let writes = writes.into_iter().map(convert::write).collect();
-        let unchecked = self.documents()?.charge_writes(collection, writes)?;
+        let unchecked = self.enter(Capability::Documents)?.charge_writes(collection, writes)?;
         let checked = self.compute(unchecked.bytes(), move || unchecked.check()).await??;
-        let unit = self.unit().ok_or(FatalHostCallError::InDescribe(Capability::Documents));
-        let unit = unit.map_err(wasmtime::Error::from)?;
-        Ok(unit.apply(checked).await?)
+        Ok(self.unit(Capability::Documents)?.apply(checked).await?)
     }
 
     convert_error!();

@@ -8,8 +8,7 @@ use zeroize::Zeroizing;
 use super::super::bindings::assurance::area::egress::{Error, Header, Host, Incoming, Outgoing};
 use super::super::convert::same;
 use super::super::instance::CallState;
-use super::super::trap::FatalHostCallError;
-use super::{CapabilityError, convert_error};
+use super::{CapabilityError, convert_error, stop};
 use assurance_core::domain::manifest::Capability;
 use assurance_outside::egress::{self, EgressError};
 use assurance_work::SendSecretError;
@@ -81,9 +80,8 @@ impl CallState {
         requests: Vec<egress::EgressRequest>,
     ) -> wasmtime::Result<Vec<Result<Incoming, Error>>> {
         let shared = Arc::clone(&self.shared);
-        let unit = self.unit().ok_or(FatalHostCallError::InDescribe(Capability::Egress))?;
-        let answers =
-            unit.send(&shared.egress, requests).await.map_err(FatalHostCallError::Store)?;
+        let unit = self.unit(Capability::Egress)?;
+        let answers = unit.send(&shared.egress, requests).await.map_err(stop)?;
         Ok(answers.into_iter().map(|answer| answer.map(incoming).map_err(Error::from)).collect())
     }
 }

@@ -9,22 +9,16 @@ use assurance_core::domain::id::UserId;
 use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::people::User;
 use assurance_core::domain::time::Timestamp;
-use assurance_work::{MembershipError, UnitOfWork};
-
-impl CallState {
-    fn membership(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
-        self.enter(Capability::Membership)
-    }
-}
+use assurance_work::MembershipError;
 
 impl Host for CallState {
     async fn find_account(&mut self, email: String) -> wasmtime::Result<Option<Account>> {
-        let found = self.membership()?.account(&email).await.map_err(stop)?;
+        let found = self.enter(Capability::Membership)?.account(&email).await.map_err(stop)?;
         Ok(found.map(account))
     }
 
     async fn add(&mut self, user: String, role: Role) -> Result<(), CapabilityError<Error>> {
-        let unit = self.membership()?;
+        let unit = self.enter(Capability::Membership)?;
         let Ok(user) = user.parse::<UserId>() else {
             return Err(CapabilityError::Answer(Error::NoSuchUser));
         };
@@ -32,7 +26,7 @@ impl Host for CallState {
     }
 
     fn vouch(&mut self, email: String, expires_at: i64) -> Result<String, CapabilityError<Error>> {
-        Ok(self.membership()?.vouch(&email, Timestamp(expires_at))?)
+        Ok(self.enter(Capability::Membership)?.vouch(&email, Timestamp(expires_at))?)
     }
 
     convert_error!();

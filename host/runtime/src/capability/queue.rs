@@ -9,22 +9,16 @@ use super::{CapabilityError, convert_error, stop};
 use assurance_core::domain::id::JobId;
 use assurance_core::domain::job::{self, JobProgress};
 use assurance_core::domain::manifest::Capability;
-use assurance_work::{QueueError, UnitOfWork};
+use assurance_work::QueueError;
 
 type QueueResult<T> = Result<T, CapabilityError<Error>>;
 
-impl CallState {
-    fn queue(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
-        self.enter(Capability::Queue)
-    }
-}
-
 impl Host for CallState {
     async fn lanes(&mut self) -> wasmtime::Result<Vec<Lane>> {
-        let loads = self.queue()?.lane_loads().await.map_err(stop)?;
+        let loads = self.enter(Capability::Queue)?.lane_loads().await.map_err(stop)?;
         let mut lanes = job::Lane::ALL;
         lanes.sort_by_key(|lane| lane.as_str());
-        let shares = &self.shared.settings.lanes;
+        let shares = &self.shared.settings.config.jobs.lanes;
         let lane = |lane: job::Lane| {
             let load = loads.get(&lane).copied().unwrap_or_default();
             convert::lane(lane, shares.of(lane).capacity, load)
@@ -33,7 +27,7 @@ impl Host for CallState {
     }
 
     async fn overview(&mut self, limit: u32) -> QueueResult<Vec<Job>> {
-        let jobs = self.queue()?.queue_overview(limit).await?;
+        let jobs = self.enter(Capability::Queue)?.queue_overview(limit).await?;
         Ok(jobs.into_iter().map(convert::job).collect())
     }
 
@@ -43,7 +37,7 @@ impl Host for CallState {
         cursor: Option<String>,
         limit: u32,
     ) -> QueueResult<Page> {
-        let unit = self.queue()?;
+        let unit = self.enter(Capability::Queue)?;
         let Some(filter) = convert::filter(filter) else {
             // The filter has an unknown lane or resource, so no job matches.
             return Ok(Page { jobs: Vec::new(), next: None });
@@ -53,25 +47,25 @@ impl Host for CallState {
     }
 
     async fn get(&mut self, job: String) -> wasmtime::Result<Option<Job>> {
-        let unit = self.queue()?;
+        let unit = self.enter(Capability::Queue)?;
         let Ok(job) = job.parse::<JobId>() else { return Ok(None) };
         Ok(unit.queued_job(job).await.map_err(stop)?.map(convert::job))
     }
 
     async fn progress_of(&mut self, job: String) -> wasmtime::Result<Option<Progress>> {
-        let unit = self.queue()?;
+        let unit = self.enter(Capability::Queue)?;
         let Ok(job) = job.parse::<JobId>() else { return Ok(None) };
         let progress = unit.queued_job(job).await.map_err(stop)?.and_then(|job| job.progress);
         Ok(progress.map(|JobProgress { done, total }| Progress { done, total }))
     }
 
     async fn retry(&mut self, job: String) -> QueueResult<Job> {
-        let unit = self.queue()?;
+        let unit = self.enter(Capability::Queue)?;
         Ok(convert::job(unit.retry_job(id(&job)?).await?))
     }
 
     async fn cancel(&mut self, job: String, reason: String) -> QueueResult<Job> {
-        let unit = self.queue()?;
+        let unit = self.enter(Capability::Queue)?;
         Ok(convert::job(unit.cancel_job(id(&job)?, reason).await?))
     }
 

@@ -11,33 +11,27 @@ use super::super::instance::CallState;
 use super::super::trap::FatalHostCallError;
 use super::{CapabilityError, convert_error};
 use assurance_core::domain::manifest::Capability;
-use assurance_work::{SecretError, UnitOfWork};
+use assurance_work::SecretError;
 
 type SecretsResult<T> = Result<T, CapabilityError<Error>>;
-
-impl CallState {
-    fn secrets(&mut self) -> wasmtime::Result<&mut UnitOfWork> {
-        self.enter(Capability::Secrets)
-    }
-}
 
 impl Host for CallState {
     async fn put(&mut self, name: String, value: Vec<u8>) -> SecretsResult<()> {
         let value = Zeroizing::new(value);
-        Ok(self.secrets()?.secret_put(&name, &value).await?)
+        Ok(self.enter(Capability::Secrets)?.secret_put(&name, &value).await?)
     }
 
     async fn delete(&mut self, name: String) -> SecretsResult<()> {
-        Ok(self.secrets()?.secret_delete(&name).await?)
+        Ok(self.enter(Capability::Secrets)?.secret_delete(&name).await?)
     }
 
     async fn exists(&mut self, name: String) -> SecretsResult<bool> {
-        Ok(self.secrets()?.secret_exists(&name).await?)
+        Ok(self.enter(Capability::Secrets)?.secret_exists(&name).await?)
     }
 
     async fn hmac_sha256(&mut self, name: String, message: Vec<u8>) -> SecretsResult<Vec<u8>> {
         let length = message.len();
-        let secret = self.secrets()?.secret_bytes(&name).await?;
+        let secret = self.enter(Capability::Secrets)?.secret_bytes(&name).await?;
         let keyed = Hmac::<Sha256>::new_from_slice(&secret);
         let keyed = keyed
             .map_err(|_| FatalHostCallError::Misuse("the secret is not a valid key".to_owned()));

@@ -29,7 +29,7 @@ fn check(folder: &str, generation: ContractGeneration) {
     assert_eq!(imports.generation, generation);
     // All interfaces except `types` and `manifest`.
     assert_eq!(imports.capabilities.len() + 2, imports.names.len(), "{:?}", imports.names);
-    let linked = Loader::new(engine, None, 0).unwrap().link(&component, &imports);
+    let linked = Loader::new(engine, None).unwrap().link(&component, &imports);
     assert!(linked.is_ok(), "{generation}: {:?}", linked.err());
 }
 

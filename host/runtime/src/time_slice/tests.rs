@@ -3,11 +3,14 @@
 use futures::FutureExt as _;
 
 use super::*;
+use assurance_core::config::AreaCallLimits;
 
 fn meter(first_slice_ms: u32, deadline_ms: u64) -> Arc<CallMeter> {
-    let settings = Settings { first_slice_ms, ..Settings::default() };
+    let mut settings = Settings::default();
+    settings.config.runtime.first_slice_ms = first_slice_ms;
+    let limit = settings.call_limits(AreaCallLimits::default()).turn;
     let deadline = TimeLimit { time: Duration::from_millis(deadline_ms), setting: "a test's" };
-    Arc::new(CallMeter::new(&settings, deadline, None, settings.write_lock_limit))
+    Arc::new(CallMeter::new(&settings, deadline, None, limit))
 }
 
 /// Computes for one millisecond at a time, and returns the name of the
@@ -25,10 +28,19 @@ async fn compute(meter: Arc<CallMeter>, ticks: u32, holds_write_lock: bool) -> S
     std::thread::current().name().unwrap_or_default().to_owned()
 }
 
-async fn run(ticks: u32, meter: Arc<CallMeter>, places: usize) -> Result<String, AbandonReason> {
+/// Runs a call with a low-priority thread of its own.
+async fn execute<T: Send + 'static>(
+    call: impl Future<Output = T> + Send + 'static,
+    meter: Arc<CallMeter>,
+    places: LongCallPlaces,
+) -> Result<T, AbandonReason> {
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
-    let call = compute(meter.clone(), ticks, false).boxed();
-    executor.run(call, meter, &LongCallPlaces::for_requests(places)).await
+    executor.run(call.boxed(), meter, &places).await
+}
+
+async fn run(ticks: u32, meter: Arc<CallMeter>, places: usize) -> Result<String, AbandonReason> {
+    let call = compute(meter.clone(), ticks, false);
+    execute(call, meter, LongCallPlaces::for_requests(places)).await
 }
 
 #[tokio::test]
@@ -68,7 +80,7 @@ async fn a_call_of_few_slices_waits_for_few_ticks_of_endless_calls() {
 
 #[tokio::test]
 async fn a_long_call_comes_back_while_it_keeps_others_from_writing() {
-    let (meter, executor) = (meter(5, 5000), LowPriorityExecutor::start("long-calls", 19).unwrap());
+    let meter = meter(5, 5000);
     let clock = meter.clone();
     let call = async move {
         let mut threads = Vec::new();
@@ -77,8 +89,7 @@ async fn a_long_call_comes_back_while_it_keeps_others_from_writing() {
         }
         threads
     };
-    let places = LongCallPlaces::for_requests(1);
-    let threads = executor.run(call.boxed(), meter, &places).await.unwrap();
+    let threads = execute(call, meter, LongCallPlaces::for_requests(1)).await.unwrap();
     let aside = threads.iter().map(|name| name == "long-calls").collect::<Vec<_>>();
     assert_eq!(aside, [false, true, false]);
 }
@@ -97,18 +108,39 @@ async fn without_a_place_a_long_call_is_given_up() {
 async fn a_long_job_waits_for_a_place_until_its_deadline() {
     let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
     let places = LongCallPlaces::for_jobs(1);
-    let run = async |deadline_ms| {
-        let meter = meter(5, deadline_ms);
-        executor.run(compute(meter.clone(), 60, false).boxed(), meter, &places).await
-    };
-    let held = places.take(&meter(5, 5000)).await.unwrap();
-    assert!(matches!(run(200).await, Err(AbandonReason::Deadline)));
+    let held = places.take(&meter(5, 60_000)).await.unwrap();
+    assert!(matches!(places.take(&meter(5, 0)).await, Err(AbandonReason::Deadline)));
+    let meter = meter(5, 60_000);
     let free = async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        while !meter.is_long() {
+            tokio::task::yield_now().await;
+        }
         drop(held);
     };
-    let (ended, ()) = tokio::join!(run(5000), free);
+    // Long at its 20th tick, even if the machine is so busy that it computes little.
+    meter.add(Duration::from_millis(20));
+    let job = compute(meter.clone(), 60, false).boxed();
+    let (ended, ()) = tokio::join!(executor.run(job, meter.clone(), &places), free);
     assert_eq!(ended.unwrap(), "long-calls");
+}
+
+#[tokio::test]
+async fn a_job_that_keeps_others_from_writing_waits_for_no_place() {
+    let meter = meter(5, 5000);
+    let clock = meter.clone();
+    let job = async move {
+        for _ in 0..20 {
+            if let UpdateDeadline::YieldCustom(_, turn) = clock.tick(false) {
+                turn.await;
+            }
+        }
+        // A host function computes, takes the write lock and waits for the database.
+        clock.add(Duration::from_millis(20));
+        tokio::task::yield_now().await;
+        clock.tick(true);
+    };
+    let ended = execute(job, meter, LongCallPlaces::for_jobs(0)).await;
+    assert!(ended.is_ok(), "{ended:?}");
 }
 
 #[tokio::test]
@@ -149,9 +181,8 @@ async fn waiting_for_the_host_is_not_running() {
         }
         std::thread::current().name().unwrap_or_default().to_owned()
     };
-    let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
-    let places = LongCallPlaces::for_requests(1);
-    assert_ne!(executor.run(waiting.boxed(), meter, &places).await.unwrap(), "long-calls");
+    let thread = execute(waiting, meter, LongCallPlaces::for_requests(1)).await.unwrap();
+    assert_ne!(thread, "long-calls");
 }
 
 #[tokio::test]
@@ -165,8 +196,6 @@ async fn a_call_that_does_not_notice_its_deadline_is_given_up() {
         tokio::task::yield_now().await;
         std::future::pending::<()>().await;
     };
-    let executor = LowPriorityExecutor::start("long-calls", 19).unwrap();
-    let places = LongCallPlaces::for_requests(1);
-    let ended = executor.run(stubborn.boxed(), meter, &places).await;
+    let ended = execute(stubborn, meter, LongCallPlaces::for_requests(1)).await;
     assert!(matches!(ended, Err(AbandonReason::Deadline)));
 }

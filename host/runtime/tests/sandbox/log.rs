@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::sync::{Arc, Mutex, Once};
+use std::sync::Once;
 
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, dynamic_filter_fn};
@@ -10,33 +10,18 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 thread_local! {
-    static LISTENER: RefCell<Option<CapturedLog>> = const { RefCell::new(None) };
+    /// The captured text; `None` while nothing is captured.
+    static CAPTURED: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
 }
 
-/// The captured text.
-#[derive(Clone, Default)]
-pub struct CapturedLog(Arc<Mutex<Vec<u8>>>);
-
-impl CapturedLog {
-    pub fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
+/// Begins to capture this thread's log.
+pub fn capture() {
+    CAPTURED.set(Some(Vec::new()));
 }
 
-/// Ends the capture when it is dropped.
-pub struct LogCapture;
-
-impl Drop for LogCapture {
-    fn drop(&mut self) {
-        LISTENER.take();
-    }
-}
-
-/// Captures this thread's log until the guard is dropped.
-pub fn listen() -> (CapturedLog, LogCapture) {
-    let seen = CapturedLog::default();
-    LISTENER.set(Some(seen.clone()));
-    (seen, LogCapture)
+/// Ends the capture and returns the text.
+pub fn captured() -> String {
+    String::from_utf8(CAPTURED.take().unwrap()).unwrap()
 }
 
 /// Sets one subscriber for the process, before anything is logged. With a
@@ -45,24 +30,20 @@ pub fn listen() -> (CapturedLog, LogCapture) {
 pub fn set_up() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        let listened = dynamic_filter_fn(|_, _| LISTENER.with_borrow(Option::is_some));
+        let captured = dynamic_filter_fn(|_, _| CAPTURED.with_borrow(Option::is_some));
         let lines = tracing_subscriber::fmt::layer()
             .with_ansi(false)
-            .with_writer(|| ToListener)
-            .with_filter(listened.with_max_level_hint(LevelFilter::INFO));
+            .with_writer(|| CaptureWriter)
+            .with_filter(captured.with_max_level_hint(LevelFilter::INFO));
         tracing_subscriber::registry().with(lines).init();
     });
 }
 
-struct ToListener;
+struct CaptureWriter;
 
-impl io::Write for ToListener {
+impl io::Write for CaptureWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        LISTENER.with_borrow(|seen| {
-            if let Some(CapturedLog(text)) = seen {
-                text.lock().unwrap().extend_from_slice(bytes);
-            }
-        });
+        CAPTURED.with_borrow_mut(|text| text.get_or_insert_default().extend_from_slice(bytes));
         Ok(bytes.len())
     }
 

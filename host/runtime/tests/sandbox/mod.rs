@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use assurance_core::config::{Config, EgressConfig};
 use assurance_core::domain::area::{
     CallContext, CallOrigin, JobRun, Problem, Request, RequestBody, SuccessReply,
 };
@@ -22,8 +23,8 @@ use assurance_core::domain::manifest::Capability;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::{Clock, Timestamp};
 use assurance_core::secrets::Keys;
-use assurance_outside::egress::{self, Egress};
-use assurance_outside::mail::{self, Mailer};
+use assurance_outside::egress::Egress;
+use assurance_outside::mail::Mailer;
 use assurance_runtime::{LoadError, LoadedArea, Runtime, Settings};
 use assurance_store::{self as store, AccessibleCollection, Store};
 use assurance_work::{
@@ -41,11 +42,22 @@ pub struct Sandbox {
     pub folder: tempfile::TempDir,
 }
 
+/// Returns the settings of most tests.
+pub fn settings() -> Settings {
+    settings_with(|_| {})
+}
+
+/// Returns settings with a change of their configuration.
+pub fn settings_with(change: impl FnOnce(&mut Config)) -> Settings {
+    let mut settings = Settings::default();
+    settings.config.runtime.max_instances = 64;
+    change(&mut settings.config);
+    settings
+}
+
 /// Returns a mail sender that writes into a folder.
-fn mail(folder: &std::path::Path) -> Mailer {
-    let folder = folder.join("mail");
-    let settings = mail::Settings::from(&assurance_core::config::Config::default());
-    Mailer::new(mail::Settings { folder, ..settings }).unwrap()
+fn mail(data_dir: &std::path::Path) -> Mailer {
+    Mailer::new(&Config { data_dir: data_dir.to_owned(), ..Config::default() }).unwrap()
 }
 
 impl Sandbox {
@@ -59,7 +71,7 @@ impl Sandbox {
     pub async fn within(folder: tempfile::TempDir, settings: Settings) -> Self {
         log::set_up();
         let keys = Arc::new(Keys::new([7; 32]));
-        let egress = Egress::new(egress::Settings::default()).unwrap();
+        let egress = Egress::new(EgressConfig::default()).unwrap();
         let runtime =
             Runtime::new(settings, &keys, Clock::System, egress, mail(folder.path())).unwrap();
         let database = folder.path().join("test.db");

@@ -58,10 +58,10 @@ pub async fn create(
     backup.copy_blobs(named, false).await?;
     let mut manifest = BackupManifest::new(super::fingerprint(&key)?, Clock::System.now());
     backup.copy_database(&mut source, &mut manifest).await?;
-    write_private(&dir.join(CONFIGURATION), config.to_documented_toml().as_bytes())?;
+    files::create_private(&dir.join(CONFIGURATION), config.to_documented_toml().as_bytes())?;
     manifest.add(dir, CONFIGURATION)?;
     if with_key {
-        write_private(&dir.join(MASTER_KEY), key.as_bytes())?;
+        files::create_private(&dir.join(MASTER_KEY), key.as_bytes())?;
         manifest.add(dir, MASTER_KEY)?;
     }
     backup.finish(manifest)
@@ -208,10 +208,6 @@ fn create_private(path: &Path) -> anyhow::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600);
     options.open(path).with_context(|| not_written(path))
-}
-
-fn write_private(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    Ok(files::create_private(path, content)?)
 }
 
 fn not_written(path: &Path) -> String {

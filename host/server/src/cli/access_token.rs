@@ -4,9 +4,9 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
+use super::workspace::WorkspaceArgs;
 use super::{CommonOptions, output};
-use assurance_core::config::FlagOverrides;
-use assurance_core::domain::id::AccessTokenId;
+use assurance_core::domain::id::{AccessTokenId, WorkspaceId};
 use assurance_core::domain::people::AccessToken;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
@@ -22,16 +22,21 @@ pub(super) enum Command {
     /// Create an access token for a machine; prints the token once.
     Create(AccessTokenCreateArgs),
     /// List the access tokens of a workspace.
-    List(AccessTokenListArgs),
+    List(WorkspaceArgs),
     /// Revoke an access token; a running service applies it within a second.
-    Revoke(AccessTokenRevokeArgs),
+    Revoke {
+        #[command(flatten)]
+        workspace: WorkspaceArgs,
+        /// Id of the token, from `access-token list`.
+        #[arg(long)]
+        id: AccessTokenId,
+    },
 }
 
 #[derive(Debug, Args)]
 pub(super) struct AccessTokenCreateArgs {
-    /// Id or slug of the workspace.
-    #[arg(long)]
-    workspace: String,
+    #[command(flatten)]
+    workspace: WorkspaceArgs,
     /// Email address of the member whose access the machine gets.
     #[arg(long, value_name = "EMAIL")]
     user: String,
@@ -47,32 +52,15 @@ pub(super) struct AccessTokenCreateArgs {
     days: u32,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct AccessTokenListArgs {
-    /// Id or slug of the workspace.
-    #[arg(long)]
-    workspace: String,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct AccessTokenRevokeArgs {
-    /// Id or slug of the workspace.
-    #[arg(long)]
-    workspace: String,
-    /// Id of the token, from `access-token list`.
-    #[arg(long)]
-    id: AccessTokenId,
-}
-
 impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let opened = open(&common.load(FlagOverrides::default())?).await?;
+        let opened = open(&common.load()?).await?;
         let identity = &opened.identity;
         match self {
             Self::Create(command) => {
                 let issued = command.create(identity, opened.clock.now()).await?;
                 let IssuedAccessToken { token, secret } = issued;
-                common.output().values(&[
+                common.print_values(&[
                     ("id", json!(token.id)),
                     ("workspace_id", json!(token.workspace)),
                     ("role", json!(token.role)),
@@ -80,16 +68,16 @@ impl Command {
                     ("token", json!(*secret)),
                 ]);
             }
-            Self::List(command) => {
-                let tokens = list(identity, &command.workspace).await?;
+            Self::List(workspace) => {
+                let tokens = list(identity, workspace.find(identity).await?.id).await?;
                 output::line(serde_json::to_string_pretty(&json!({ "access_tokens": tokens }))?);
             }
-            Self::Revoke(AccessTokenRevokeArgs { workspace, id }) => {
-                let workspace = identity.workspace(&workspace).await?;
+            Self::Revoke { workspace, id } => {
+                let workspace = workspace.find(identity).await?;
                 let revoked = identity.revoke_access_token(workspace.id, id, None).await?;
                 let missing = || format!("workspace {} has no access token {id}", workspace.slug);
                 revoked.then_some(()).with_context(missing)?;
-                common.output().values(&[("revoked", json!(id))]);
+                common.print_values(&[("revoked", json!(id))]);
             }
         }
         Ok(())
@@ -102,7 +90,7 @@ impl AccessTokenCreateArgs {
         identity: &IdentityService,
         now: Timestamp,
     ) -> anyhow::Result<IssuedAccessToken> {
-        let workspace = identity.workspace(&self.workspace).await?.id;
+        let workspace = self.workspace.find(identity).await?.id;
         let user = identity.user_by_email(&self.user).await?.id;
         let expires_at = now.plus_ms(i64::from(self.days) * DAY_MS);
         let Self { name, role, .. } = self;
@@ -111,8 +99,7 @@ impl AccessTokenCreateArgs {
     }
 }
 
-async fn list(identity: &IdentityService, workspace: &str) -> anyhow::Result<Vec<Json>> {
-    let workspace = identity.workspace(workspace).await?.id;
+async fn list(identity: &IdentityService, workspace: WorkspaceId) -> anyhow::Result<Vec<Json>> {
     let (mut tokens, mut cursor) = (Vec::new(), None);
     loop {
         let page = identity.access_tokens_of(workspace, cursor.as_deref(), PAGE).await?;

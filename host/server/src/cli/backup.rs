@@ -8,7 +8,6 @@ use serde_json::json;
 use super::{CommonOptions, output};
 use crate::backup::{self, BackupManifest};
 use crate::serve::DatabaseLock;
-use assurance_core::config::FlagOverrides;
 
 /// Copy the embedded database and the blobs into an empty folder while the
 /// service runs. A restore also needs the master key: store it elsewhere, or
@@ -33,7 +32,7 @@ pub(super) struct Restore {
 
 impl Backup {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let config = common.load(FlagOverrides::default())?;
+        let config = common.load()?;
         private_from_here();
         let made = backup::create(&config, &self.dir, self.with_key, &|line| output::note(line));
         let manifest = made.await?;
@@ -50,7 +49,7 @@ impl Backup {
 
 impl Restore {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let config = common.load(FlagOverrides::default())?;
+        let config = common.load()?;
         private_from_here();
         let _lock = DatabaseLock::take(&config)?;
         let restored = backup::restore(&config, &self.dir, &|line| output::note(line));
@@ -68,7 +67,7 @@ fn private_from_here() {
 
 fn print(common: &CommonOptions, manifest: &BackupManifest) {
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-    common.output().values(&[
+    common.print_values(&[
         ("at", json!(manifest.at)),
         ("release", json!(manifest.release)),
         ("schema", json!(manifest.schema)),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::output;
-use assurance_runtime::{self as runtime, CompilerArguments};
+use assurance_runtime as runtime;
 
 #[derive(Debug, Args)]
 pub(super) struct Compile {
@@ -17,8 +17,6 @@ pub(super) struct Compile {
     cpu_seconds: u64,
     /// Maximum memory of an instance of the compiled component, in bytes.
     instance_bytes: usize,
-    /// Niceness (scheduling priority) of the compiler process.
-    niceness: i32,
 }
 
 impl Compile {
@@ -26,9 +24,7 @@ impl Compile {
     /// standard output. Runs without an async executor; all threads belong to
     /// the compiler.
     pub(super) fn run(self) -> ExitCode {
-        let Self { memory_bytes, cpu_seconds, instance_bytes, niceness } = self;
-        let job = CompilerArguments { memory_bytes, cpu_seconds, instance_bytes, niceness };
-        match runtime::compile_here(job) {
+        match runtime::compile_here(self.memory_bytes, self.cpu_seconds, self.instance_bytes) {
             Ok(Ok(())) => ExitCode::SUCCESS,
             Ok(Err((code, why))) => {
                 let _ = writeln!(std::io::stderr(), "{why}");

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{CommonOptions, output};
 use assurance_core::config::{Config, FlagOverrides, credentials, files, ignored_variables};
-use assurance_outside::egress::{self, Egress};
-use assurance_outside::mail::{self, Mailer};
+use assurance_outside::egress::Egress;
+use assurance_outside::mail::Mailer;
 use assurance_service::open;
 
 #[derive(Debug, Subcommand)]
@@ -22,7 +22,7 @@ pub(super) enum Command {
 impl Command {
     pub(super) fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         match self {
-            Self::Check => check(&common.load(FlagOverrides::default())?, common)?,
+            Self::Check => check(&common.load()?, common)?,
             Self::Show => {
                 let source = common.source(FlagOverrides::default());
                 output::text(Config::documented_toml(&source)?);
@@ -41,15 +41,15 @@ fn check(config: &Config, common: &CommonOptions) -> anyhow::Result<()> {
     if let Some(file) = &config.blobs.credentials_file {
         credentials::read(file)?;
     }
-    Egress::new(egress::Settings::from(&config.egress))?;
-    Mailer::new(mail::Settings::from(config))?;
+    Egress::new(config.egress.clone())?;
+    Mailer::new(config)?;
     if let Some(dir) = &config.areas.dir {
         anyhow::ensure!(dir.is_dir(), "areas.dir: there is no folder {}", dir.display());
     }
     for name in ignored_variables() {
         output::note(format!("{name} is not a configuration key and is ignored"));
     }
-    common.output().values(&[
+    common.print_values(&[
         ("configuration", json!("usable")),
         ("api", json!(config.api.listen)),
         ("operators", json!(config.operators.listen)),

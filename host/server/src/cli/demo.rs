@@ -56,7 +56,7 @@ pub(super) enum Command {
 impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
         let Self::Session = self;
-        let config = common.load(flags(FlagOverrides::default()))?;
+        let config = common.load_with(flags(FlagOverrides::default()))?;
         let file = config.data_dir.join(FILE);
         anyhow::ensure!(
             file.exists(),
@@ -68,7 +68,7 @@ impl Command {
         demo.sign_in(&identity).await?;
         let api = serving(&config)?.map_or_else(|| config.base_url(), |serving| serving.api);
         demo.write_variables(&api)?;
-        common.output().values(&[
+        common.print_values(&[
             ("cookie", json!(demo.kept.cookie)),
             ("csrf_token", json!(demo.kept.csrf_token)),
             ("variables", json!(demo.variables())),
@@ -349,8 +349,7 @@ impl DemoClient<'_> {
     /// Creates an evidence producer through the API and returns its id.
     async fn producer(&self, kept: &DemoState) -> anyhow::Result<String> {
         let name = json!({"name": "demo-scanner", "description": "Signs demonstration evidence"});
-        let producer = self.post(kept, "evidence-producers", &name).await?;
-        text(&producer, "id")
+        self.post(kept, "evidence-producers", &name, "id").await
     }
 
     /// Adds the demonstration's public key to an evidence producer and returns the key's id.
@@ -358,18 +357,23 @@ impl DemoClient<'_> {
         let pem = files::read_private(&kept.key_file)?;
         let key = Ed25519PrivateKey::from_pem(std::str::from_utf8(&pem)?)?;
         let public = json!({"public_key": key.public_key_base64()});
-        let key = self.post(kept, &format!("evidence-producers/{producer}/keys"), &public).await?;
-        text(&key, "key_id")
+        self.post(kept, &format!("evidence-producers/{producer}/keys"), &public, "key_id").await
     }
 
     /// Creates a webhook subscription and returns its secret.
     async fn webhook(&self, kept: &DemoState) -> anyhow::Result<String> {
         let wish = json!({"url": RECEIVER, "events": ["support_case.created"]});
-        let made = self.post(kept, "webhooks", &wish).await?;
-        text(&made, "secret")
+        self.post(kept, "webhooks", &wish, "secret").await
     }
 
-    async fn post(&self, kept: &DemoState, path: &str, body: &Json) -> anyhow::Result<Json> {
+    /// Sends a POST and returns the text `member` of the response.
+    async fn post(
+        &self,
+        kept: &DemoState,
+        path: &str,
+        body: &Json,
+        member: &str,
+    ) -> anyhow::Result<String> {
         let url = format!("{}/v1/workspaces/{}/{path}", self.api, kept.workspace_id);
         let request = self.http.post(url).header("Cookie", &kept.cookie);
         let request = request.header("X-CSRF-Token", &kept.csrf_token).json(body);
@@ -377,13 +381,9 @@ impl DemoClient<'_> {
         let is_success = response.status().is_success();
         let answer: Json = response.json().await?;
         anyhow::ensure!(is_success, "the demonstration's POST {path} was refused: {answer}");
-        Ok(answer)
+        let found = answer[member].as_str().with_context(|| format!("no {member} in {answer}"))?;
+        Ok(found.to_owned())
     }
-}
-
-fn text(answer: &Json, member: &str) -> anyhow::Result<String> {
-    let found = answer[member].as_str().with_context(|| format!("no {member} in {answer}"))?;
-    Ok(found.to_owned())
 }
 
 #[cfg(test)]

@@ -25,7 +25,19 @@ pub(super) enum Command {
     /// Create an unsigned envelope for the records in a file.
     New(EvidenceNewArgs),
     /// Sign an envelope.
-    Sign(EvidenceSignArgs),
+    Sign {
+        /// Envelope file (JSON), signed or not; `-` reads standard input.
+        envelope: PathBuf,
+        /// File of the private key, from `assurance key generate`.
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+        /// Id of the key in the service, by which the service finds the public key.
+        #[arg(long, value_name = "ID")]
+        key_id: String,
+        /// Output file; default: standard output.
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -63,26 +75,11 @@ pub(super) struct EvidenceNewArgs {
     out: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct EvidenceSignArgs {
-    /// Envelope file (JSON), signed or not; `-` reads standard input.
-    envelope: PathBuf,
-    /// File of the private key, from `assurance key generate`.
-    #[arg(long, value_name = "FILE")]
-    key: PathBuf,
-    /// Id of the key in the service, by which the service finds the public key.
-    #[arg(long, value_name = "ID")]
-    key_id: String,
-    /// Output file; default: standard output.
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-}
-
 impl Command {
     pub(super) fn run(self) -> anyhow::Result<()> {
         match self {
             Self::New(command) => command.run(),
-            Self::Sign(EvidenceSignArgs { envelope, key, key_id, out }) => {
+            Self::Sign { envelope, key, key_id, out } => {
                 let key = input::signing_key(&key)?;
                 let signed = sign(input::json(&envelope)?, &key, &key_id)?;
                 input::write_json(&signed, out.as_deref())

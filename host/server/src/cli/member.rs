@@ -1,13 +1,13 @@
 //! `assurance member …`.
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde_json::{Value as Json, json};
 
 use super::CommonOptions;
 use super::table::{self, items, minute, text};
 use super::user::UserArgs;
-use assurance_core::config::FlagOverrides;
+use super::workspace::WorkspaceArgs;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::role::Role;
 use assurance_identity::IdentityService;
@@ -19,71 +19,56 @@ const PAGE: u32 = 1_000;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Add a user to a workspace, or change a member's role.
-    Add(MemberAddArgs),
+    Add {
+        #[command(flatten)]
+        workspace: WorkspaceArgs,
+        #[command(flatten)]
+        user: UserArgs,
+        /// Role: viewer, member, admin or owner.
+        #[arg(long, default_value = "member")]
+        role: Role,
+    },
     /// List the members of a workspace.
-    List(MemberListArgs),
+    List(WorkspaceArgs),
     /// Remove a member from a workspace; a running service applies it within a second.
-    Remove(MemberRemoveArgs),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MemberAddArgs {
-    /// Id or slug of the workspace.
-    #[arg(long)]
-    workspace: String,
-    #[command(flatten)]
-    user: UserArgs,
-    /// Role: viewer, member, admin or owner.
-    #[arg(long, default_value = "member")]
-    role: Role,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MemberListArgs {
-    /// Id or slug of the workspace.
-    #[arg(long)]
-    workspace: String,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MemberRemoveArgs {
-    /// Id or slug of the workspace.
-    #[arg(long)]
-    workspace: String,
-    /// Email address of the member.
-    #[arg(long, value_name = "EMAIL")]
-    user: String,
+    Remove {
+        #[command(flatten)]
+        workspace: WorkspaceArgs,
+        #[command(flatten)]
+        user: UserArgs,
+    },
 }
 
 impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let identity = open(&common.load(FlagOverrides::default())?).await?.identity;
+        let identity = open(&common.load()?).await?.identity;
         match self {
-            Self::Add(MemberAddArgs { workspace, user, role }) => {
-                let workspace = identity.workspace(&workspace).await?;
-                let user = identity.user_by_email(&user.email).await?;
+            Self::Add { workspace, user, role } => {
+                let workspace = workspace.find(&identity).await?;
+                let user = user.find(&identity).await?;
                 let put = identity.put_member(workspace.id, user.id, role).await;
                 put.with_context(|| format!("{} in workspace {}", user.email, workspace.slug))?;
-                common.output().values(&[
+                common.print_values(&[
                     ("workspace_id", json!(workspace.id)),
                     ("user_id", json!(user.id)),
                     ("role", json!(role)),
                 ]);
             }
-            Self::List(MemberListArgs { workspace }) => {
-                let workspace = identity.workspace(&workspace).await?;
+            Self::List(workspace) => {
+                let workspace = workspace.find(&identity).await?;
                 let members = list(&identity, workspace.id).await?;
-                common.output().answer(&json!({ "members": members }), print_members);
+                common.print_answer(&json!({ "members": members }), print_members);
             }
-            Self::Remove(MemberRemoveArgs { workspace, user }) => {
-                let workspace = identity.workspace(&workspace).await?;
-                let user = identity.user_by_email(&user).await?;
+            Self::Remove { workspace, user } => {
+                let workspace = workspace.find(&identity).await?;
+                let user = user.find(&identity).await?;
                 let removed = identity.remove_member(workspace.id, user.id).await;
                 removed
                     .with_context(|| format!("{} in workspace {}", user.email, workspace.slug))?;
-                common
-                    .output()
-                    .values(&[("workspace_id", json!(workspace.id)), ("user_id", json!(user.id))]);
+                common.print_values(&[
+                    ("workspace_id", json!(workspace.id)),
+                    ("user_id", json!(user.id)),
+                ]);
             }
         }
         Ok(())

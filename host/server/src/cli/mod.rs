@@ -29,7 +29,6 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use self::output::OutputFormat;
 use assurance_core::config::{Config, ConfigSources, FlagOverrides};
 
 /// The Workspace Assurance Service.
@@ -60,8 +59,12 @@ struct CommonOptions {
 }
 
 impl CommonOptions {
+    fn load(&self) -> anyhow::Result<Config> {
+        self.load_with(FlagOverrides::default())
+    }
+
     /// Loads the configuration; the command's flags override it.
-    fn load(&self, flags: FlagOverrides) -> anyhow::Result<Config> {
+    fn load_with(&self, flags: FlagOverrides) -> anyhow::Result<Config> {
         Ok(Config::load(&self.source(flags))?)
     }
 
@@ -70,10 +73,6 @@ impl CommonOptions {
             .set("data_dir", self.data_dir.as_ref())
             .set("database.url", self.database_url.as_ref());
         ConfigSources { file: self.config.clone(), flags, ..ConfigSources::default() }
-    }
-
-    fn output(&self) -> OutputFormat {
-        OutputFormat { json: self.json }
     }
 }
 

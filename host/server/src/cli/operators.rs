@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use zeroize::Zeroizing;
 
 use super::CommonOptions;
-use assurance_core::config::{Config, FlagOverrides, files};
+use assurance_core::config::{Config, files};
 
 /// Timeout of a request to the operators' API; longer than the compilation of
 /// the largest component.
@@ -39,7 +39,7 @@ pub(super) struct OperatorsClient {
 
 impl OperatorsClientArgs {
     pub(super) fn connect(self, common: &CommonOptions) -> anyhow::Result<OperatorsClient> {
-        let config = common.load(FlagOverrides::default())?;
+        let config = common.load()?;
         let url = match self.operators {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => configured_url(&config)?,

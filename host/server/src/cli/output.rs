@@ -10,18 +10,14 @@ use std::io::{self, ErrorKind, Write};
 
 use serde_json::{Map, Value as Json};
 
+use super::CommonOptions;
+
 /// Exit code that a shell reports for a process that SIGPIPE ended.
 const ENDED_BY_SIGPIPE: i32 = 141;
 
-/// Output format of a command's result.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OutputFormat {
-    pub(super) json: bool,
-}
-
-impl OutputFormat {
+impl CommonOptions {
     /// Prints a response of the service: as JSON, or for people with `show`.
-    pub(super) fn answer(self, answer: &Json, show: impl FnOnce(&Json)) {
+    pub(super) fn print_answer(&self, answer: &Json, show: impl FnOnce(&Json)) {
         if self.json {
             return line(format_args!("{answer:#}"));
         }
@@ -29,7 +25,7 @@ impl OutputFormat {
     }
 
     /// Prints `name: value` lines, or one JSON object of them.
-    pub(super) fn values(self, values: &[(&str, Json)]) {
+    pub(super) fn print_values(&self, values: &[(&str, Json)]) {
         if self.json {
             let object: Map<String, Json> =
                 values.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();

@@ -98,7 +98,7 @@ impl Serve {
 }
 
 fn load(common: &CommonOptions, flags: FlagOverrides, demo: bool) -> anyhow::Result<Config> {
-    let mut config = common.load(flags)?;
+    let mut config = common.load_with(flags)?;
     if demo {
         let set = config.areas.settings.entry("repohost".to_owned()).or_default();
         set.entry("app_url".to_owned()).or_insert_with(|| DEMO_APP_URL.to_owned());

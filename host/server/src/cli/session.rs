@@ -1,11 +1,10 @@
 //! `assurance session …`.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde_json::json;
 
 use super::CommonOptions;
 use super::user::UserArgs;
-use assurance_core::config::FlagOverrides;
 use assurance_core::domain::id::SessionId;
 use assurance_identity::SESSION_COOKIE;
 use assurance_service::open::open;
@@ -13,38 +12,32 @@ use assurance_service::open::open;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create a session for a user without a password; prints the cookie once.
-    Create(SessionCreateArgs),
+    Create {
+        #[command(flatten)]
+        user: UserArgs,
+        /// User agent that the user's list of sessions shows for this session.
+        #[arg(long, default_value = "assurance session create")]
+        label: String,
+    },
     /// End one or all sessions of a user; a running service applies it within a second.
-    Revoke(SessionRevokeArgs),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct SessionCreateArgs {
-    #[command(flatten)]
-    user: UserArgs,
-    /// User agent that the user's list of sessions shows for this session.
-    #[arg(long, default_value = "assurance session create")]
-    label: String,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct SessionRevokeArgs {
-    #[command(flatten)]
-    user: UserArgs,
-    /// Id of the session to end; default: all sessions.
-    #[arg(long, value_name = "ID")]
-    session: Option<SessionId>,
+    Revoke {
+        #[command(flatten)]
+        user: UserArgs,
+        /// Id of the session to end; default: all sessions.
+        #[arg(long, value_name = "ID")]
+        session: Option<SessionId>,
+    },
 }
 
 impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let identity = open(&common.load(FlagOverrides::default())?).await?.identity;
+        let identity = open(&common.load()?).await?.identity;
         match self {
-            Self::Create(SessionCreateArgs { user, label }) => {
-                let user = identity.user_by_email(&user.email).await?;
+            Self::Create { user, label } => {
+                let user = user.find(&identity).await?;
                 let made = identity.issue(user, &label).await?;
                 let session = &made.principal.session;
-                common.output().values(&[
+                common.print_values(&[
                     ("id", json!(session.id)),
                     ("user_id", json!(made.principal.user.id)),
                     ("session", json!(made.cookie)),
@@ -53,19 +46,17 @@ impl Command {
                     ("expires_at", json!(session.expires_at)),
                 ]);
             }
-            Self::Revoke(SessionRevokeArgs { user, session }) => {
-                let user = identity.user_by_email(&user.email).await?;
+            Self::Revoke { user, session } => {
+                let user = user.find(&identity).await?;
                 let ended = match session {
                     None => identity.revoke_all(user.id).await?,
                     Some(id) if identity.revoke(user.id, id).await? => 1,
-                    Some(id) => {
-                        anyhow::bail!(
-                            "{} has no session {id}; it may have ended already",
-                            user.email
-                        )
-                    }
+                    Some(id) => anyhow::bail!(
+                        "{} has no session {id}; it may have ended already",
+                        user.email
+                    ),
                 };
-                common.output().values(&[("email", json!(user.email)), ("ended", json!(ended))]);
+                common.print_values(&[("email", json!(user.email)), ("ended", json!(ended))]);
             }
         }
         Ok(())

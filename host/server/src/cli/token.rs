@@ -1,12 +1,11 @@
 //! `assurance token …`.
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde_json::{Value as Json, json};
 
 use super::CommonOptions;
 use super::table::{self, items, minute, text};
-use assurance_core::config::FlagOverrides;
 use assurance_core::domain::operator::TokenScope;
 use assurance_service::app::operators;
 use assurance_service::open::open;
@@ -14,29 +13,22 @@ use assurance_service::open::open;
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create a token for an operator or a pipeline; prints the token once.
-    Create(TokenCreateArgs),
+    Create {
+        /// Name of the token's holder in the audit log, at most 120 characters.
+        #[arg(long)]
+        name: String,
+        /// Scope of the token: read, deploy or approve; may be given more than once.
+        #[arg(long = "scope", value_name = "SCOPE", required = true)]
+        scopes: Vec<TokenScope>,
+    },
     /// List all operators' tokens, including revoked ones.
     List,
     /// Revoke an operators' token.
-    Revoke(TokenRevokeArgs),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct TokenCreateArgs {
-    /// Name of the token's holder in the audit log, at most 120 characters.
-    #[arg(long)]
-    name: String,
-    /// Scope of the token: read, deploy or approve; may be given more than
-    /// once.
-    #[arg(long = "scope", value_name = "SCOPE", required = true)]
-    scopes: Vec<TokenScope>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct TokenRevokeArgs {
-    /// Name of the token's holder.
-    #[arg(long)]
-    name: String,
+    Revoke {
+        /// Name of the token's holder.
+        #[arg(long)]
+        name: String,
+    },
 }
 
 fn print_tokens(all: &Json) {
@@ -51,13 +43,13 @@ fn print_tokens(all: &Json) {
 
 impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let opened = open(&common.load(FlagOverrides::default())?).await?;
+        let opened = open(&common.load()?).await?;
         let (store, now) = (&opened.store, opened.clock.now());
         match self {
-            Self::Create(TokenCreateArgs { name, scopes }) => {
+            Self::Create { name, scopes } => {
                 let scopes = scopes.into_iter().collect();
                 let made = operators::create(store, now, &name, scopes).await?;
-                common.output().values(&[
+                common.print_values(&[
                     ("id", json!(made.token.id)),
                     ("name", json!(made.token.name)),
                     ("scopes", json!(made.token.scopes)),
@@ -66,12 +58,12 @@ impl Command {
             }
             Self::List => {
                 let tokens = operators::list(store).await?;
-                common.output().answer(&json!({"tokens": tokens}), print_tokens);
+                common.print_answer(&json!({"tokens": tokens}), print_tokens);
             }
-            Self::Revoke(TokenRevokeArgs { name }) => {
+            Self::Revoke { name } => {
                 let revoked = operators::revoke(store, now, &name).await;
                 revoked.with_context(|| format!("token {name:?}"))?;
-                common.output().values(&[("revoked", json!(name))]);
+                common.print_values(&[("revoked", json!(name))]);
             }
         }
         Ok(())

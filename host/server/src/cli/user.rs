@@ -4,17 +4,34 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{CommonOptions, input};
-use assurance_core::config::{Config, FlagOverrides};
+use assurance_core::config::Config;
 use assurance_core::domain::people::User;
-use assurance_identity::{IdentityService, NewUser};
+use assurance_identity::{IdentityService, NewUser, PeopleError};
 use assurance_service::open::open;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Create a user who can sign in.
-    Create(UserCreateArgs),
+    Create {
+        /// Email address, used to sign in and to send mail.
+        #[arg(long)]
+        email: String,
+        /// Display name; default: the email address.
+        #[arg(long)]
+        name: Option<String>,
+        #[command(flatten)]
+        password: PasswordArgs,
+        /// Mark the email address as verified.
+        #[arg(long)]
+        verified: bool,
+    },
     /// Replace a user's password and end all sessions of the user.
-    Password(UserSetPasswordArgs),
+    Password {
+        #[command(flatten)]
+        user: UserArgs,
+        #[command(flatten)]
+        password: PasswordArgs,
+    },
     /// Prevent a user from signing in and end all sessions of the user; a
     /// running service applies it within a second.
     Disable(UserArgs),
@@ -29,30 +46,17 @@ pub(super) enum Command {
 pub(super) struct UserArgs {
     /// Email address of the user.
     #[arg(long = "user", value_name = "EMAIL")]
-    pub(super) email: String,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct UserCreateArgs {
-    /// Email address, used to sign in and to send mail.
-    #[arg(long)]
     email: String,
-    /// Display name; default: the email address.
-    #[arg(long)]
-    name: Option<String>,
-    /// Read the password from standard input; otherwise a random one is created
-    /// and printed.
-    #[arg(long)]
-    password_stdin: bool,
-    /// Mark the email address as verified.
-    #[arg(long)]
-    verified: bool,
+}
+
+impl UserArgs {
+    pub(super) async fn find(&self, identity: &IdentityService) -> Result<User, PeopleError> {
+        identity.user_by_email(&self.email).await
+    }
 }
 
 #[derive(Debug, Args)]
-pub(super) struct UserSetPasswordArgs {
-    #[command(flatten)]
-    user: UserArgs,
+pub(super) struct PasswordArgs {
     /// Read the password from standard input; otherwise a random one is created
     /// and printed.
     #[arg(long)]
@@ -61,10 +65,10 @@ pub(super) struct UserSetPasswordArgs {
 
 impl Command {
     pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let config = common.load(FlagOverrides::default())?;
+        let config = common.load()?;
         let (user, changed) = match self {
-            Self::Create(UserCreateArgs { email, name, password_stdin, verified }) => {
-                let password = input::password(password_stdin)?;
+            Self::Create { email, name, password, verified } => {
+                let password = input::password(password.password_stdin)?;
                 let new_user = NewUser {
                     display_name: name.unwrap_or_else(|| email.trim().to_owned()),
                     email,
@@ -74,8 +78,8 @@ impl Command {
                 let identity = open(&config).await?.identity;
                 (identity.create_user(new_user).await?, password.output_values())
             }
-            Self::Password(UserSetPasswordArgs { user, password_stdin }) => {
-                let password = input::password(password_stdin)?;
+            Self::Password { user, password } => {
+                let password = input::password(password.password_stdin)?;
                 let (identity, user) = open_user(&config, &user).await?;
                 identity.set_password(user.id, &password.text).await?;
                 (user, password.output_values())
@@ -98,7 +102,7 @@ impl Command {
         };
         let mut values = vec![("id", json!(user.id)), ("email", json!(user.email))];
         values.extend(changed);
-        common.output().values(&values);
+        common.print_values(&values);
         Ok(())
     }
 }
@@ -106,6 +110,6 @@ impl Command {
 /// Opens the installation and finds the user.
 async fn open_user(config: &Config, user: &UserArgs) -> anyhow::Result<(IdentityService, User)> {
     let identity = open(config).await?.identity;
-    let user = identity.user_by_email(&user.email).await?;
+    let user = user.find(&identity).await?;
     Ok((identity, user))
 }

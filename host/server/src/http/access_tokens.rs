@@ -16,13 +16,13 @@ use super::auth::{check_recent, secret};
 use super::code::Code;
 use super::context::RequestContext;
 use super::extract::{NoQuery, StrictJson, host_body};
-use super::members::{in_path, uuid};
+use super::parameters::uuid;
 use super::problem::Refusal;
 use super::session::SignedInUser;
 use super::workspaces::not_listed;
 use super::{parameters, session};
 use assurance_core::domain::id::{AccessTokenId, WorkspaceId};
-use assurance_core::domain::manifest::{ParameterSpec, RateClass};
+use assurance_core::domain::manifest::RateClass;
 use assurance_core::domain::people::AccessToken;
 use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
@@ -96,11 +96,6 @@ impl From<AccessToken> for AccessTokenView {
     }
 }
 
-/// Describes the path parameter `token_id`.
-pub(super) fn token_parameter() -> ParameterSpec {
-    in_path("token_id", "As `id` of the list of access tokens.")
-}
-
 /// Creates an access token. Only this response contains its secret.
 pub(super) async fn create(
     State(app): State<App>,
@@ -139,7 +134,7 @@ pub(super) async fn revoke(
     path: Result<Path<(String, String)>, PathRejection>,
 ) -> Result<StatusCode, Refusal> {
     let token = path.ok().map(|Path((_, token))| token);
-    let token = AccessTokenId(uuid("token_id", token)?);
+    let token = AccessTokenId(uuid("token_id", token.as_deref())?);
     let by = Some(admin.principal.user.id);
     if app.identity.revoke_access_token(admin.workspace, token, by).await? {
         Ok(StatusCode::NO_CONTENT)
@@ -163,7 +158,7 @@ impl FromRequestParts<App> for WorkspaceAdmin {
         let SignedInUser(principal) = SignedInUser::from_request_parts(parts, app).await?;
         let path = Path::<HashMap<String, String>>::from_request_parts(parts, app).await;
         let workspace = path.ok().and_then(|Path(mut path)| path.remove("workspace_id"));
-        let workspace = WorkspaceId(uuid("workspace_id", workspace)?);
+        let workspace = WorkspaceId(uuid("workspace_id", workspace.as_deref())?);
         let membership = app.identity.membership(principal.user.id, workspace).await?;
         let membership = membership.ok_or_else(Refusal::not_found)?;
         session::check_role(&membership, Role::Admin)?;

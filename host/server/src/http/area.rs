@@ -20,7 +20,7 @@ use super::context::RequestContext;
 use super::parameters::RawParameters;
 use super::problem::{MOST_VIOLATIONS, Refusal};
 use super::received_content::ReceivedBlobGuard;
-use super::{caller, conditional, forms, headers, json, long_arrays, session};
+use super::{caller, conditional, forms, headers, json, long_arrays, parameters, session};
 use assurance_contract::{CompiledRoute, CompiledSchema};
 use assurance_core::domain::area::{Parameter, ReceivedBlob, RequestBody, Violation};
 use assurance_core::domain::id::WorkspaceId;
@@ -139,9 +139,8 @@ fn workspace_in_body(
         WorkspaceSource::BodyMember(member) => member.as_str(),
         WorkspaceSource::Path | WorkspaceSource::SignedLink(_) => "workspace_id",
     };
-    let text = json.and_then(|json| json[member].as_str()).unwrap_or_default();
-    let id = assurance_contract::canonical_uuid(text);
-    id.map(WorkspaceId).ok_or_else(|| Refusal::invalid_one(&format!("/{member}"), "must be a UUID"))
+    let text = json.and_then(|json| json[member].as_str());
+    parameters::uuid(&format!("/{member}"), text).map(WorkspaceId)
 }
 
 /// A parsed request body.
@@ -150,6 +149,12 @@ struct ParsedBody {
     json: Option<Json>,
     /// Request body that is still to be received, if the route streams it to the blob store.
     streamed: Option<BodyReader>,
+}
+
+impl ParsedBody {
+    fn of(body: RequestBody) -> Self {
+        Self { body, json: None, streamed: None }
+    }
 }
 
 /// A validated request to an area's operation.
@@ -190,16 +195,16 @@ impl RequestValidation<'_> {
     async fn read(&mut self, content: Option<BodyReader>) -> Result<ParsedBody, Refusal> {
         let time = Duration::from_millis(u64::from(self.app.config.limits.body_timeout_ms));
         let Some(content) = content else {
-            return Ok(ParsedBody { body: RequestBody::None, json: None, streamed: None });
+            return Ok(ParsedBody::of(RequestBody::None));
         };
         match &self.route.route.body {
             BodyKind::Multipart(declared) => {
                 let parts =
                     forms::read(&self.parts.headers, content, declared, time, &mut self.wrong);
-                Ok(ParsedBody { body: RequestBody::Form(parts.await?), json: None, streamed: None })
+                Ok(ParsedBody::of(RequestBody::Form(parts.await?)))
             }
             BodyKind::Blob => {
-                Ok(ParsedBody { body: RequestBody::None, json: None, streamed: Some(content) })
+                Ok(ParsedBody { streamed: Some(content), ..ParsedBody::of(RequestBody::None) })
             }
             BodyKind::None => self.refuse_content(content, time).await,
             BodyKind::Json(_) => {
@@ -212,11 +217,7 @@ impl RequestValidation<'_> {
                 };
                 Ok(read.unwrap_or_else(|wrong| {
                     self.wrong.push(wrong);
-                    ParsedBody {
-                        body: RequestBody::Json(String::new()),
-                        json: None,
-                        streamed: None,
-                    }
+                    ParsedBody::of(RequestBody::Json(String::new()))
                 }))
             }
         }
@@ -233,7 +234,7 @@ impl RequestValidation<'_> {
             let message = "must be empty or `{}`, because the operation has none";
             self.wrong.push(violation("", message));
         }
-        Ok(ParsedBody { body: RequestBody::None, json: None, streamed: None })
+        Ok(ParsedBody::of(RequestBody::None))
     }
 
     /// Validates parameters, headers and body.
@@ -335,7 +336,7 @@ fn read_json(bytes: Vec<u8>) -> Result<ParsedBody, Violation> {
     } else {
         parsed.value.to_string()
     };
-    Ok(ParsedBody { body: RequestBody::Json(text), json: Some(parsed.value), streamed: None })
+    Ok(ParsedBody { json: Some(parsed.value), ..ParsedBody::of(RequestBody::Json(text)) })
 }
 
 fn too_long_to_check() -> Refusal {

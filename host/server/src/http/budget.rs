@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 
 use super::code::Code;
 use super::problem::Refusal;
@@ -29,13 +29,10 @@ impl TimeBudget {
     /// # Errors
     /// 503 if the time ends first. A commit in progress continues, so the client cannot know
     /// whether the request had an effect.
-    pub(super) async fn spend<T, E>(
+    pub(super) async fn spend<T>(
         &mut self,
-        work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E>
-    where
-        E: From<Refusal>,
-    {
+        work: impl Future<Output = Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
         self.spend_or(out_of_time, work).await
     }
 
@@ -43,18 +40,15 @@ impl TimeBudget {
     ///
     /// # Errors
     /// Returns the refusal if the time ends first.
-    pub(super) async fn spend_or<T, E>(
+    pub(super) async fn spend_or<T>(
         &mut self,
         out_of_time: impl FnOnce() -> Refusal,
-        work: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E>
-    where
-        E: From<Refusal>,
-    {
+        work: impl Future<Output = Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
         let begun = Instant::now();
         let done = tokio::time::timeout(self.left, work).await;
         self.left = self.left.saturating_sub(begun.elapsed());
-        done.unwrap_or_else(|_| Err(out_of_time().into()))
+        done.unwrap_or_else(|_| Err(out_of_time()))
     }
 }
 
@@ -86,9 +80,12 @@ fn host_out_of_time() -> Refusal {
 }
 
 /// Middleware that limits the time of the host's own operations, which have no handler deadline.
-pub(super) async fn bounded(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(super) async fn bounded(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
     let mut budget = TimeBudget::new(&app, Duration::ZERO);
-    let answering = async { Ok::<_, Refusal>(next.run(request).await) };
-    let answered = budget.spend_or(host_out_of_time, answering);
-    answered.await.unwrap_or_else(IntoResponse::into_response)
+    let answering = async { Ok(next.run(request).await) };
+    budget.spend_or(host_out_of_time, answering).await
 }

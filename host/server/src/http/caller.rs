@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 
 use super::code::Code;
 use super::context::RequestContext;
-use super::parameters::RawParameters;
+use super::parameters::{RawParameters, uuid};
 use super::problem::Refusal;
 use super::{bearer, session};
 use assurance_core::domain::id::WorkspaceId;
@@ -71,7 +71,8 @@ pub(super) async fn admit(
             Some(by_link(app, found, link, principal, given).await?)
         }
         (WorkspaceSource::Path, Some(credential)) => {
-            let workspace = workspace_in_path(given)?;
+            let workspace = uuid("workspace_id", given.in_path("workspace_id"))?;
+            let workspace = WorkspaceId(workspace);
             Some(by_membership(app, found, credential, workspace).await?)
         }
         _ => None,
@@ -154,10 +155,4 @@ fn role_of_nonmember(found: &RouteMatch<'_, '_>, holder: LinkHolder) -> Result<R
 fn refused() -> Refusal {
     Refusal::new(Code::PermissionDenied, "The link has expired or is not valid.")
         .hint("Ask for a new one where this one came from.")
-}
-
-fn workspace_in_path(given: &RawParameters<'_>) -> Result<WorkspaceId, Refusal> {
-    let text = given.in_path("workspace_id").unwrap_or_default();
-    let id = assurance_contract::canonical_uuid(text);
-    id.map(WorkspaceId).ok_or_else(|| Refusal::invalid_one("workspace_id", "must be a UUID"))
 }

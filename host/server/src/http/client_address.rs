@@ -3,25 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Once;
 
-use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 
 use super::listen::PeerAddress;
-use super::problem::Refusal;
 use assurance_service::app::App;
 
-/// IP address of the client: of its connection, or as trusted proxies report it.
-pub(super) struct ClientAddress(pub(super) IpAddr);
-
-impl FromRequestParts<App> for ClientAddress {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        Ok(Self(address_of(parts, app)))
-    }
-}
-
+/// Returns the IP address of the client: of its connection, or as trusted proxies report it.
 pub(super) fn address_of(parts: &Parts, app: &App) -> IpAddr {
     let peer = parts.extensions.get::<PeerAddress>().map(|peer| peer.0.ip().to_canonical());
     let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));

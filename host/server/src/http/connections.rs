@@ -57,10 +57,9 @@ pub(super) enum ConnectionActivity {
 /// Entry of a connection among the listener's open connections. Dropping it removes the entry.
 #[derive(Debug)]
 pub(super) struct ConnectionGuard {
-    connections: Arc<Connections>,
     id: u64,
     source: Option<IpAddr>,
-    connection: Arc<ConnectionRecord>,
+    requests: InFlightRequestCounter,
 }
 
 /// Counts the requests in flight of a connection.
@@ -114,7 +113,8 @@ impl Connections {
         let id = open.next_id;
         open.next_id += 1;
         open.all.insert(id, Arc::clone(&connection));
-        Some(ConnectionGuard { connections: Arc::clone(self), id, source, connection })
+        let requests = InFlightRequestCounter { connections: Arc::clone(self), connection };
+        Some(ConnectionGuard { id, source, requests })
     }
 
     /// Closes the connection that has been idle longest. Returns false if none is idle.
@@ -139,41 +139,36 @@ impl ConnectionRecord {
 impl ConnectionGuard {
     /// Returns the token that is cancelled when the connection must close.
     pub(super) fn close(&self) -> CancellationToken {
-        self.connection.close.clone()
+        self.requests.connection.close.clone()
     }
 
     /// Returns whether a request was received on the connection.
     pub(super) fn has_begun(&self) -> bool {
-        self.connection.begun.load(Ordering::Relaxed)
+        self.requests.connection.begun.load(Ordering::Relaxed)
     }
 
     /// Marks the connection as busy until the returned value is dropped, so that it is not closed
     /// as idle.
     pub(super) fn hold(&self) -> RequestInFlight {
-        self.connection.in_flight.fetch_add(1, Ordering::Relaxed);
-        RequestInFlight(self.requests())
+        self.requests.hold()
     }
 
     /// Returns the state of the connection.
     pub(super) fn activity(&self) -> ConnectionActivity {
-        let in_flight = self.connection.in_flight.load(Ordering::Relaxed);
+        let InFlightRequestCounter { connections, connection } = &self.requests;
+        let in_flight = connection.in_flight.load(Ordering::Relaxed);
         if in_flight == 0 {
-            let since = self.connection.idle_since.load(Ordering::Relaxed);
-            return ConnectionActivity::Idle(Duration::from_millis(
-                self.connections.now().saturating_sub(since),
-            ));
+            let since = connection.idle_since.load(Ordering::Relaxed);
+            let idle_ms = connections.now().saturating_sub(since);
+            return ConnectionActivity::Idle(Duration::from_millis(idle_ms));
         }
-        let sending = self.connection.sending.load(Ordering::Relaxed);
+        let sending = connection.sending.load(Ordering::Relaxed);
         if sending < in_flight { ConnectionActivity::Serving } else { ConnectionActivity::Sending }
     }
 
     /// Returns the counter of the connection's requests.
     pub(super) fn requests(&self) -> InFlightRequestCounter {
-        let (connections, connection) = (&self.connections, &self.connection);
-        InFlightRequestCounter {
-            connections: Arc::clone(connections),
-            connection: Arc::clone(connection),
-        }
+        self.requests.clone()
     }
 }
 
@@ -181,6 +176,10 @@ impl InFlightRequestCounter {
     /// Counts a received request as in flight.
     pub(super) fn begin(&self) -> RequestInFlight {
         self.connection.begun.store(true, Ordering::Relaxed);
+        self.hold()
+    }
+
+    fn hold(&self) -> RequestInFlight {
         self.connection.in_flight.fetch_add(1, Ordering::Relaxed);
         RequestInFlight(self.clone())
     }
@@ -255,7 +254,7 @@ fn source(peer: IpAddr) -> IpAddr {
 
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        let mut open = self.connections.open.lock();
+        let mut open = self.requests.connections.open.lock();
         open.all.remove(&self.id);
         if let Some(source) = self.source
             && let Some(count) = open.of_source.get_mut(&source)

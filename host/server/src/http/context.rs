@@ -7,9 +7,12 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 
-use super::problem::{Refusal, RequestSummary};
+use super::problem::Refusal;
 use assurance_contract::OperationRequestDurations;
 use assurance_service::app::{RateLimitStatus, RateLimited};
+
+/// Status of a rate limit after units were taken from it; `None` if rate limits are off.
+pub(super) type SpentUnits = Result<Option<RateLimitStatus>, RateLimited>;
 
 /// Data of one request, such as its id, path and rate limit status; clones share it.
 #[derive(Clone, Debug)]
@@ -45,15 +48,6 @@ impl RequestContext {
         &self.0.path
     }
 
-    pub(super) fn summary<'a>(&'a self, base_url: &'a str) -> RequestSummary<'a> {
-        RequestSummary {
-            request_id: self.request_id(),
-            path: self.path(),
-            base_url,
-            operation: self.operation(),
-        }
-    }
-
     /// Sets the rate limit status of the session, or of the address at sign-in.
     pub(super) fn set_limit_status(&self, status: Option<RateLimitStatus>) {
         if let Some(status) = status {
@@ -61,11 +55,20 @@ impl RequestContext {
         }
     }
 
-    /// Sets the rate limit status of the workspace.
-    pub(super) fn set_workspace_limit_status(&self, status: Option<RateLimitStatus>) {
-        if let Some(status) = status {
-            let _ = self.0.shared.set(status);
-        }
+    /// Reports units taken from the rate limit of the session, or of the address at sign-in.
+    ///
+    /// # Errors
+    /// 429 if too few units were left.
+    pub(super) fn charge(&self, spent: SpentUnits) -> Result<(), Refusal> {
+        report(&self.0.session, spent)
+    }
+
+    /// Reports units taken from the rate limit of the workspace.
+    ///
+    /// # Errors
+    /// 429 if too few units were left.
+    pub(super) fn charge_workspace(&self, spent: SpentUnits) -> Result<(), Refusal> {
+        report(&self.0.shared, spent)
     }
 
     /// Returns whether a rate limit was checked for this request.
@@ -84,7 +87,7 @@ impl RequestContext {
     }
 
     /// Returns the id of the operation that the request executes; `None` before it is known.
-    fn operation(&self) -> Option<&str> {
+    pub(super) fn operation(&self) -> Option<&str> {
         let of_area = self.0.meter.get().map(|meter| meter.operation());
         of_area.or(self.0.host_operation.get().copied())
     }
@@ -106,6 +109,13 @@ impl<S: Sync> FromRequestParts<S> for RequestContext {
         let missing = || Refusal::internal(anyhow::anyhow!("a request has no RequestContext"));
         parts.extensions.get().cloned().ok_or_else(missing)
     }
+}
+
+fn report(slot: &OnceLock<RateLimitStatus>, spent: SpentUnits) -> Result<(), Refusal> {
+    if let Some(status) = spent.as_ref().map_or_else(|spent| Some(spent.status), |found| *found) {
+        let _ = slot.set(status);
+    }
+    Ok(spent.map(drop)?)
 }
 
 /// Reports the rate limit that refuses a request in its response's headers.

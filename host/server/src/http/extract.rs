@@ -1,7 +1,6 @@
 //! Extracts bodies, queries and paths of the host's own operations. The rules are those of areas: strict
 //! JSON, a schema, and all violations reported.
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -40,7 +39,7 @@ macro_rules! host_body {
     ($($name:ty),+ $(,)?) => {$(
         impl $crate::http::extract::BodySchema for $name {
             fn schema() -> &'static assurance_contract::CompiledSchema {
-                static SCHEMA: $crate::http::extract::LazySchema =
+                static SCHEMA: std::sync::LazyLock<assurance_contract::CompiledSchema> =
                     std::sync::LazyLock::new($crate::http::extract::compiled::<$name>);
                 &SCHEMA
             }
@@ -48,8 +47,6 @@ macro_rules! host_body {
     )+};
 }
 pub(super) use host_body;
-
-pub(super) type LazySchema = LazyLock<CompiledSchema>;
 
 /// Extractor of a strictly parsed JSON body that matches the schema of its type.
 pub(super) struct StrictJson<T>(pub(super) T);

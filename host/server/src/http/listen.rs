@@ -4,14 +4,17 @@
 //! Each address has a maximum number of connections; further ones are closed at once. When the
 //! listener is full, the connection that has been idle longest is closed.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, Version, header};
+use axum::response::Response;
 use futures::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -26,9 +29,9 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use super::client_address::is_trusted;
-use super::connections::{ConnectionGuard, Connections, InFlightRequestCounter};
+use super::connections::{ConnectionGuard, Connections, RequestInFlight};
 use super::head::MOST_FIELDS;
-use super::pace::{IdleLimits, unused};
+use super::pace::unused;
 use super::path;
 
 /// Wait after a failed accept. The usual reason is a lack of file descriptors.
@@ -165,14 +168,18 @@ type AcceptedConnection = (TcpStream, SocketAddr, OwnedSemaphorePermit, Connecti
 impl AcceptLoop {
     /// Serves a connection in its own task.
     fn start(&self, (stream, peer, place, entry): AcceptedConnection) {
-        let service = service(self.router.clone(), peer, entry.requests(), self.closing.clone());
+        let (router, closing) = (self.router.clone(), self.closing.clone());
+        let requests = entry.requests();
+        let service = service_fn(move |request| {
+            respond(router.clone(), request, peer, requests.begin(), closing.clone())
+        });
         let written = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&written);
         let stream = InspectWriter::new(stream, move |bytes: &[u8]| {
             counter.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         });
         let connection = self.server.serve_connection(TokioIo::new(stream), service).into_owned();
-        let patience = self.patience();
+        let settings = self.settings.clone();
         self.tasks.spawn(async move {
             let mut connection = std::pin::pin!(connection);
             // After `close`, only requests in flight are served.
@@ -185,21 +192,12 @@ impl AcceptLoop {
             // Errors of a single connection are caused by its client and are not logged.
             tokio::select! {
                 () = served => tracing::trace!("connection ended"),
-                () = unused(&entry, &written, patience) => {
+                () = unused(&entry, &written, &settings) => {
                     tracing::trace!("connection closed: idle, or the client was too slow");
                 }
             }
             drop((entry, place));
         });
-    }
-
-    fn patience(&self) -> IdleLimits {
-        IdleLimits {
-            first_request: self.settings.header_timeout,
-            idle: self.settings.idle_timeout,
-            stall: self.settings.stall_timeout,
-            min_rate: self.settings.min_download_rate,
-        }
     }
 
     /// Accepts a connection. Returns `None` if accepting failed or the connection was closed at
@@ -209,7 +207,6 @@ impl AcceptLoop {
             Ok(accepted) => accepted,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
-                // The usual reason is a lack of file descriptors.
                 self.make_room();
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 return None;
@@ -276,38 +273,26 @@ fn builder(settings: &ListenerSettings) -> Builder<TokioExecutor> {
     builder
 }
 
-fn service(
+async fn respond(
     router: Router,
+    request: hyper::Request<Incoming>,
     peer: SocketAddr,
-    requests: InFlightRequestCounter,
+    in_flight: RequestInFlight,
     closing: CancellationToken,
-) -> impl hyper::service::Service<
-    hyper::Request<Incoming>,
-    Response = axum::response::Response,
-    Error = std::convert::Infallible,
-    Future = impl Future<Output = Result<axum::response::Response, std::convert::Infallible>>
-             + Send
-             + 'static,
-> + Clone {
-    service_fn(move |request: hyper::Request<Incoming>| {
-        let in_flight = requests.begin();
-        let mut request: Request = request.map(axum::body::Body::new);
-        request.extensions_mut().insert(PeerAddress(peer));
-        if let Some(uri) = path::normalized(request.uri()) {
-            *request.uri_mut() = uri;
-        }
-        let (closing, version) = (closing.clone(), request.version());
-        let response = router.clone().oneshot(request);
-        async move {
-            let mut response = response.await?.map(|body| in_flight.until_sent(body));
-            // HTTP/2 closes connections with GOAWAY instead.
-            if closing.is_cancelled() && version <= Version::HTTP_11 {
-                let close = HeaderValue::from_static("close");
-                response.headers_mut().insert(header::CONNECTION, close);
-            }
-            Ok(response)
-        }
-    })
+) -> Result<Response, Infallible> {
+    let mut request: Request = request.map(Body::new);
+    request.extensions_mut().insert(PeerAddress(peer));
+    if let Some(uri) = path::normalized(request.uri()) {
+        *request.uri_mut() = uri;
+    }
+    let version = request.version();
+    let mut response = router.oneshot(request).await?.map(|body| in_flight.until_sent(body));
+    // HTTP/2 closes connections with GOAWAY instead.
+    if closing.is_cancelled() && version <= Version::HTTP_11 {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(header::CONNECTION, close);
+    }
+    Ok(response)
 }
 
 #[cfg(test)]

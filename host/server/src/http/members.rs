@@ -12,18 +12,19 @@ use uuid::Uuid;
 use super::code::Code;
 use super::context::RequestContext;
 use super::extract::NoQuery;
+use super::parameters::uuid;
 use super::problem::Refusal;
 use super::session::{AuthenticatedCaller, SignedInUser};
 use super::workspaces::not_listed;
 use super::{area, headers, parameters, session};
-use assurance_contract::canonical_uuid;
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::manifest::{ParameterKind, ParameterPlace, ParameterSpec, RateClass};
 use assurance_core::domain::people::Member;
+use assurance_core::domain::role::Role;
 use assurance_core::domain::time::Timestamp;
 use assurance_identity::RemoveMemberError;
-use assurance_service::app::App;
-use assurance_service::app::members::{self, MemberRemovalError, MemberRemovalRequest};
+use assurance_service::app::members::{self, MemberRemovalRequest};
+use assurance_service::app::{App, HostOperationError};
 
 /// A member, as every other member sees it.
 #[derive(Serialize, JsonSchema)]
@@ -65,11 +66,6 @@ pub(super) fn workspace_parameter() -> ParameterSpec {
     in_path("workspace_id", "The workspace; you must be a member of it.")
 }
 
-/// Describes the path parameter `user_id`.
-pub(super) fn user_parameter() -> ParameterSpec {
-    in_path("user_id", "`user_id` from the list of members; your own id to leave.")
-}
-
 /// Describes a path parameter that is a UUID.
 pub(super) fn in_path(name: &str, summary: &str) -> ParameterSpec {
     ParameterSpec {
@@ -90,8 +86,8 @@ pub(super) async fn list(
     workspace: Result<Path<String>, PathRejection>,
     RawQuery(query): RawQuery,
 ) -> Result<Json<MemberPage>, Refusal> {
-    let workspace = uuid("workspace_id", workspace.ok().map(|Path(text)| text))?;
-    let workspace = WorkspaceId(workspace);
+    let workspace = workspace.ok().map(|Path(text)| text);
+    let workspace = WorkspaceId(uuid("workspace_id", workspace.as_deref())?);
     let membership = app.identity.membership_by(&credential, workspace).await?;
     membership.ok_or_else(Refusal::not_found)?;
     session::spend_workspace(&app, &context, workspace, RateClass::Light)?;
@@ -104,32 +100,36 @@ pub(super) async fn list(
 /// Removes a member from a workspace. A member may remove itself.
 pub(super) async fn remove(
     State(app): State<App>,
+    context: RequestContext,
     SignedInUser(principal): SignedInUser,
     path: Result<Path<(String, String)>, PathRejection>,
     headers: HeaderMap,
     _: NoQuery,
 ) -> Result<Response, Refusal> {
     let (workspace, user) = path.ok().map(|Path(path)| path).unzip();
+    let workspace = WorkspaceId(uuid("workspace_id", workspace.as_deref())?);
+    let user = UserId(uuid("user_id", user.as_deref())?);
+    let caller = principal.user.id;
+    // A user who has left is not a member, but still gets the stored response. A member whose role
+    // is too low is refused below and takes nothing from the others.
+    let own = app.identity.membership(caller, workspace).await?;
+    if own.is_some_and(|own| user == caller || own.role >= Role::Admin) {
+        session::spend_workspace(&app, &context, workspace, RateClass::Standard)?;
+    }
     let key = headers::idempotency_key(&headers, false);
     let removal = MemberRemovalRequest {
-        workspace: WorkspaceId(uuid("workspace_id", workspace)?),
-        caller: principal.user.id,
-        user: UserId(uuid("user_id", user)?),
+        workspace,
+        caller,
+        user,
         idempotency_key: key.map_err(|(name, what)| Refusal::invalid_one(name, what))?,
     };
     Ok(area::respond(members::remove(&app, removal).await.map_err(not_removed)?))
 }
 
-/// Parses a UUID in the path parameter `name`.
-pub(super) fn uuid(name: &str, text: Option<String>) -> Result<Uuid, Refusal> {
-    let id = text.as_deref().and_then(canonical_uuid);
-    id.ok_or_else(|| Refusal::invalid_one(name, "must be a UUID"))
-}
-
-fn not_removed(error: MemberRemovalError) -> Refusal {
+fn not_removed(error: HostOperationError<RemoveMemberError>) -> Refusal {
     let error = match error {
-        MemberRemovalError::Member(error) => error,
-        MemberRemovalError::Refused(refused) => return Refusal::of_host_call(refused),
+        HostOperationError::Operation(error) => error,
+        HostOperationError::Refused(refused) => return Refusal::of_host_call(refused),
     };
     match error {
         RemoveMemberError::NotAMember => Refusal::not_found(),

@@ -220,7 +220,13 @@ fn of_members() -> Vec<HostOperation> {
                 nodes apply it within one second.",
             idempotent: true,
             success_status: 204,
-            parameters: vec![members::workspace_parameter(), members::user_parameter()],
+            parameters: vec![
+                members::workspace_parameter(),
+                members::in_path(
+                    "user_id",
+                    "`user_id` from the list of members; your own id to leave.",
+                ),
+            ],
             ..operation(
                 Method::Delete,
                 "/v1/workspaces/{workspace_id}/members/{user_id}",
@@ -275,7 +281,10 @@ fn of_access_tokens() -> Vec<HostOperation> {
             description: "For admins, whoever created the token. The next request with it returns \
                 401, on other nodes within a second.",
             success_status: 204,
-            parameters: vec![members::workspace_parameter(), access_tokens::token_parameter()],
+            parameters: vec![
+                members::workspace_parameter(),
+                members::in_path("token_id", "As `id` of the list of access tokens."),
+            ],
             ..operation(
                 Method::Delete,
                 "/v1/workspaces/{workspace_id}/access-tokens/{token_id}",
@@ -334,8 +343,8 @@ mod tests {
         let mut found = Vec::new();
         for line in page.lines().filter_map(|line| line.trim().strip_prefix(".route(\"/v1")) {
             let (path, handlers) = line.split_once('"').expect("a path");
-            for method in ["get", "post", "put", "patch", "delete"] {
-                if handlers.contains(&format!("{method}(")) {
+            for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+                if handlers.contains(&format!("{}(", method.to_ascii_lowercase())) {
                     found.push((format!("/v1{path}"), method));
                 }
             }
@@ -346,19 +355,9 @@ mod tests {
 
     #[test]
     fn the_document_lists_exactly_what_the_router_answers() {
-        let mut listed: Vec<_> = host_operations()
-            .iter()
-            .map(|operation| {
-                let method = match operation.method {
-                    Method::Get => "get",
-                    Method::Post => "post",
-                    Method::Put => "put",
-                    Method::Patch => "patch",
-                    Method::Delete => "delete",
-                };
-                (operation.path.to_owned(), method)
-            })
-            .collect();
+        let operations = host_operations();
+        let listed = operations.iter().map(|one| (one.path.to_owned(), one.method.as_str()));
+        let mut listed: Vec<_> = listed.collect();
         listed.sort();
         assert_eq!(listed, routed());
     }

@@ -5,13 +5,14 @@ use std::collections::HashSet;
 
 use axum::http::HeaderMap;
 use percent_encoding::percent_decode_str;
+use uuid::Uuid;
 
 use super::headers::malformed;
 use super::problem::Refusal;
 use assurance_contract::CompiledRoute;
 use assurance_core::domain::area::{Parameter, Violation};
 use assurance_core::domain::manifest::{
-    ParameterKind, ParameterPlace, ParameterSpec, Route, WorkspaceSource,
+    ParameterKind, ParameterPlace, ParameterSpec, WorkspaceSource,
 };
 
 /// A decoded name and value of the query.
@@ -55,8 +56,21 @@ impl<'r> RawParameters<'r> {
         contract: &CompiledRoute,
         violations: &mut Vec<Violation>,
     ) -> Vec<Parameter> {
-        let specs = &contract.route.parameters;
-        self.refuse_unknown(&contract.route, violations);
+        let link = match &contract.route.workspace {
+            WorkspaceSource::SignedLink(link) => Some(link.parameter.as_str()),
+            WorkspaceSource::Path | WorkspaceSource::BodyMember(_) => None,
+        };
+        self.read_all(&contract.route.parameters, link, violations)
+    }
+
+    /// Parses the parameters `specs`. The query may also have the parameter `link`.
+    fn read_all(
+        &self,
+        specs: &[ParameterSpec],
+        link: Option<&str>,
+        violations: &mut Vec<Violation>,
+    ) -> Vec<Parameter> {
+        self.refuse_unknown(specs, link, violations);
         let mut parameters = Vec::with_capacity(specs.len());
         for spec in specs {
             match self.read_one(spec) {
@@ -112,17 +126,19 @@ impl<'r> RawParameters<'r> {
         Ok(Some(Cow::Borrowed(text)))
     }
 
-    fn refuse_unknown(&self, route: &Route, violations: &mut Vec<Violation>) {
-        let link = match &route.workspace {
-            WorkspaceSource::SignedLink(link) => Some(link.parameter.as_str()),
-            WorkspaceSource::Path | WorkspaceSource::BodyMember(_) => None,
-        };
-        let in_query = route.parameters.iter().filter(|spec| spec.place == ParameterPlace::Query);
+    fn refuse_unknown(
+        &self,
+        specs: &[ParameterSpec],
+        link: Option<&str>,
+        violations: &mut Vec<Violation>,
+    ) {
+        let in_query = specs.iter().filter(|spec| spec.place == ParameterPlace::Query);
         let known: Vec<&str> = in_query.map(|spec| spec.name.as_str()).chain(link).collect();
         let mut seen: HashSet<&str> = known.iter().copied().collect();
         for (name, _) in &self.query {
             if seen.insert(name) {
-                let message = unknown_parameter(name, known.iter().copied());
+                let meant = assurance_contract::did_you_mean(name, known.iter().copied());
+                let message = format!("is not a parameter of this operation{meant}");
                 violations.push(Violation { pointer: name.to_string(), message });
             }
         }
@@ -130,6 +146,7 @@ impl<'r> RawParameters<'r> {
 }
 
 /// Page of a list that a request to one of the host's own operations asks for.
+#[derive(Debug)]
 pub(super) struct PageParameters {
     pub(super) limit: u32,
     pub(super) cursor: Option<String>,
@@ -139,8 +156,8 @@ pub(super) struct PageParameters {
 const PAGE_ITEMS: u32 = 50;
 const MOST_ITEMS: i64 = 100;
 
-/// Maximum length of a cursor, in characters.
-const MOST_CURSOR: u32 = 512;
+/// Maximum length of a cursor, in characters. The longest one contains an e-mail.
+const MOST_CURSOR: u32 = 1024;
 
 /// Describes `limit` and `cursor` of lists of the host's own operations.
 pub(super) fn page_parameters() -> Vec<ParameterSpec> {
@@ -166,32 +183,26 @@ pub(super) fn page_parameters() -> Vec<ParameterSpec> {
 /// # Errors
 /// Names every parameter that is invalid, unknown or repeated.
 pub(super) fn page(query: &str) -> Result<PageParameters, Refusal> {
-    let specs = page_parameters();
-    let mut page = PageParameters { limit: PAGE_ITEMS, cursor: None };
+    let headers = HeaderMap::new();
+    let given = RawParameters { path: Vec::new(), query: split_query(query)?, headers: &headers };
     let mut wrong = Vec::new();
-    let pairs = split_query(query)?;
-    let mut seen = HashSet::new();
-    for (name, value) in &pairs {
-        let is_first = seen.insert(name);
-        let read = match specs.iter().find(|spec| spec.name == *name) {
-            None if !is_first => continue,
-            None => Err(unknown_parameter(name, specs.iter().map(|spec| spec.name.as_str()))),
-            Some(_) if !is_first => Err("is given more than once".to_owned()),
-            Some(_) if value.is_empty() || value == "null" => continue,
-            Some(spec) => assurance_contract::decode(&spec.kind, value),
-        };
-        match read {
-            Err(message) => wrong.push(Violation { pointer: name.to_string(), message }),
-            Ok(limit) if name == "limit" => page.limit = limit.parse().unwrap_or(PAGE_ITEMS),
-            Ok(_) => page.cursor = Some(value.to_string()),
+    let mut page = PageParameters { limit: PAGE_ITEMS, cursor: None };
+    for Parameter { name, value } in given.read_all(&page_parameters(), None, &mut wrong) {
+        match name.as_str() {
+            "limit" => page.limit = value.parse().unwrap_or(PAGE_ITEMS),
+            _ => page.cursor = serde_json::from_str(&value).map_err(Refusal::internal)?,
         }
     }
     if wrong.is_empty() { Ok(page) } else { Err(Refusal::invalid(&wrong, 0)) }
 }
 
-fn unknown_parameter<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> String {
-    let meant = assurance_contract::did_you_mean(name, known);
-    format!("is not a parameter of this operation{meant}")
+/// Parses the UUID in a parameter or member.
+///
+/// # Errors
+/// 422 if it is absent or no UUID.
+pub(super) fn uuid(name: &str, text: Option<&str>) -> Result<Uuid, Refusal> {
+    let id = text.and_then(assurance_contract::canonical_uuid);
+    id.ok_or_else(|| Refusal::invalid_one(name, "must be a UUID"))
 }
 
 /// Splits and decodes an `application/x-www-form-urlencoded` query.
@@ -310,13 +321,21 @@ mod tests {
 
     #[test]
     fn a_list_names_ten_wrong_parameters_each_once_and_counts_the_rest() {
-        let detail = |query: &str| format!("{:?}", page(query).err().expect("a refusal"));
+        let detail = |query: &str| format!("{:?}", page(query).expect_err("a refusal"));
         assert_eq!(detail("x=1&x=2").matches("is not a parameter").count(), 1);
         assert!(detail("limit=1&limit=2").contains("limit: is given more than once"));
         let unknown = (0..12).map(|n| format!("u{n}=")).collect::<Vec<_>>().join("&");
         let detail = detail(&unknown);
         assert!(detail.contains("u9: ") && !detail.contains("u10"), "{detail}");
         assert!(detail.contains("and 2 more"), "{detail}");
+    }
+
+    #[test]
+    fn the_cursor_of_the_longest_email_is_accepted() {
+        // 254 characters that JSON escapes, seven of JSON and a tag of 16 bytes, in base64.
+        let cursor = "x".repeat((254 * 2 + 7 + 16_usize).div_ceil(3) * 4);
+        let page = page(&format!("cursor={cursor}")).expect("a page");
+        assert_eq!(page.cursor, Some(cursor));
     }
 
     #[test]

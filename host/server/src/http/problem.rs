@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::code::{self, Code};
+use super::context::RequestContext;
 use assurance_contract::CompiledRoute;
 use assurance_core::budgets::{self, BudgetOwnerKind};
 use assurance_core::domain::area::{Problem, ProblemKind, Violation};
@@ -170,22 +171,22 @@ impl Refusal {
     }
 
     /// Renders the response and logs the cause for the operator.
-    pub(super) fn render(&self, request: &RequestSummary<'_>) -> Response {
-        self.log(request);
+    pub(super) fn render(&self, context: &RequestContext, base_url: &str) -> Response {
+        self.log(context.request_id());
         let status = self.0.kind.status();
         let hint = match &self.0.hint {
             Some(hint) => Cow::Borrowed(hint.as_str()),
-            None => self.0.kind.hint(request.operation),
+            None => self.0.kind.hint(context.operation()),
         };
         let body = ProblemDocument {
             code: &self.0.code,
             detail: &self.0.detail,
             hint: &hint,
-            instance: request.path,
-            request_id: request.request_id,
+            instance: context.path(),
+            request_id: context.request_id(),
             status: status.as_u16(),
             title: code::title(&self.0.code),
-            kind: format!("{}/problems/{}", request.base_url, self.0.code),
+            kind: format!("{base_url}/problems/{}", self.0.code),
         };
         let json = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = (status, Body::from(json)).into_response();
@@ -203,7 +204,7 @@ impl Refusal {
         response
     }
 
-    fn log(&self, request: &RequestSummary<'_>) {
+    fn log(&self, request_id: &str) {
         let status = self.0.kind.status();
         if !status.is_server_error() {
             return;
@@ -211,20 +212,11 @@ impl Refusal {
         let source = self.0.source.as_ref().map(|source| format!("{source:#}"));
         let source = source.as_deref().unwrap_or(&self.0.detail);
         if status == StatusCode::INTERNAL_SERVER_ERROR {
-            tracing::error!(request.id = request.request_id, code = %self.0.code, source, "refused");
+            tracing::error!(request.id = request_id, code = %self.0.code, source, "refused");
         } else {
-            tracing::warn!(request.id = request.request_id, code = %self.0.code, source, "refused");
+            tracing::warn!(request.id = request_id, code = %self.0.code, source, "refused");
         }
     }
-}
-
-/// Data of a request that is needed to render its problem document.
-pub(super) struct RequestSummary<'a> {
-    pub(super) request_id: &'a str,
-    pub(super) path: &'a str,
-    pub(super) base_url: &'a str,
-    /// Id of the executed operation, if the request reached one.
-    pub(super) operation: Option<&'a str>,
 }
 
 /// Members of a problem document (RFC 9457).
@@ -400,35 +392,28 @@ fn area_detail(problem: &Problem) -> String {
 fn name_violations(violations: &[Violation], more: usize) -> String {
     let (named, rest) = violations.split_at(violations.len().min(MOST_VIOLATIONS));
     let more = more + rest.len();
-    let mut text = String::new();
-    for violation in named {
-        if !text.is_empty() {
-            text.push_str("; ");
-        }
-        let at = if violation.pointer.is_empty() { "the body" } else { &violation.pointer };
-        text.push_str(at);
-        text.push_str(": ");
-        text.push_str(&violation.message);
-    }
-    if more > 0 {
-        text.push_str(&format!("; and {more} more"));
-    }
-    text
+    let named = named.iter().map(|Violation { pointer, message }| {
+        let at = if pointer.is_empty() { "the body" } else { pointer.as_str() };
+        format!("{at}: {message}")
+    });
+    let counted = (more > 0).then(|| format!("and {more} more"));
+    named.chain(counted).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
+    use axum::http::{HeaderMap, HeaderName};
+
     use super::*;
 
     fn render(refusal: Refusal) -> Response {
-        refusal.render(&RequestSummary {
-            request_id: "01939f1a-0000-7000-8000-000000000000",
-            path: "/v1/workspaces/w/notes",
-            base_url: "https://api.example.com",
-            operation: Some("create_note"),
-        })
+        let id = HeaderValue::from_static("01939f1a-0000-7000-8000-000000000000");
+        let headers = HeaderMap::from_iter([(HeaderName::from_static("x-request-id"), id)]);
+        let context = RequestContext::new(&headers, "/v1/workspaces/w/notes");
+        context.executes("create_note");
+        refusal.render(&context, "https://api.example.com")
     }
 
     async fn body(response: Response) -> String {
@@ -474,7 +459,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_that_blocks_others_is_not_to_be_sent_again() {
         let (cpu, wall) = (Duration::from_millis(250), Duration::from_secs(5));
-        let text = body(render(CallError::Turn { cpu, wall }.into())).await;
+        let text = body(render(CallError::Turn { cpu, wall, held: wall }.into())).await;
         assert!(text.contains("area_fault") && text.contains("Send less"), "{text}");
         assert!(!text.contains("again later"), "{text}");
     }

@@ -177,14 +177,7 @@ pub(super) fn spend_credential(
         }
         AuthenticatedCredential::Token(principal) => app.limiter.token(principal.token.id, class),
     };
-    match spent {
-        Ok(status) => context.set_limit_status(status),
-        Err(spent) => {
-            context.set_limit_status(Some(spent.status));
-            return Err(spent.into());
-        }
-    }
-    Ok(())
+    context.charge(spent)
 }
 
 /// Takes the request's units from the rate limit of the workspace.
@@ -198,14 +191,7 @@ pub(super) fn spend_workspace(
     class: RateClass,
 ) -> Result<(), Refusal> {
     tracing::Span::current().record("workspace.id", tracing::field::display(workspace));
-    match app.limiter.workspace(workspace, class) {
-        Ok(status) => context.set_workspace_limit_status(status),
-        Err(spent) => {
-            context.set_workspace_limit_status(Some(spent.status));
-            return Err(spent.into());
-        }
-    }
-    Ok(())
+    context.charge_workspace(app.limiter.workspace(workspace, class))
 }
 
 fn no_session() -> Refusal {

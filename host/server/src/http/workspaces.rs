@@ -17,8 +17,8 @@ use super::{area, headers, parameters};
 use assurance_core::domain::people::Workspace;
 use assurance_core::domain::role::Role;
 use assurance_identity::PeopleError;
-use assurance_service::app::App;
-use assurance_service::app::workspaces::{self, CreateWorkspaceError};
+use assurance_service::app::workspaces;
+use assurance_service::app::{App, HostOperationError};
 use assurance_store as store;
 
 /// A request to create a workspace.
@@ -114,10 +114,10 @@ pub(super) fn not_listed(error: store::Error) -> Refusal {
     }
 }
 
-fn not_made(error: CreateWorkspaceError) -> Refusal {
+fn not_made(error: HostOperationError<PeopleError>) -> Refusal {
     match error {
-        CreateWorkspaceError::People(error) => refused(error),
-        CreateWorkspaceError::Refused(error) => Refusal::of_host_call(error),
+        HostOperationError::Operation(error) => refused(error),
+        HostOperationError::Refused(error) => Refusal::of_host_call(error),
     }
 }
 

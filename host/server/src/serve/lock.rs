@@ -7,7 +7,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
@@ -27,7 +27,7 @@ impl DatabaseLock {
     /// Another process serves the database; names the process and how to proceed.
     pub fn take(config: &Config) -> anyhow::Result<Option<Self>> {
         let Some(database) = config.sqlite_file() else { return Ok(None) };
-        let path = lock_file(&database);
+        let path = database.with_extension("serving");
         let shared = config.database.allow_several_processes;
         let locked = lock(&path, shared).with_context(|| {
             format!(
@@ -46,10 +46,6 @@ impl DatabaseLock {
             ),
         }
     }
-}
-
-fn lock_file(database: &Path) -> PathBuf {
-    database.with_extension("serving")
 }
 
 /// Returns the locked file, or a description of the process that holds the lock.

@@ -23,13 +23,13 @@ use crate::telemetry::Metrics;
 use assurance_contract::ContractLimits;
 use assurance_core::config::{AreaCallLimits, Config};
 use assurance_core::recordings::Recordings;
-use assurance_outside::egress::{self, Egress};
-use assurance_outside::mail::{self, Mailer};
+use assurance_outside::egress::Egress;
+use assurance_outside::mail::Mailer;
 use assurance_runtime::{self as runtime, Runtime};
 use assurance_service::app::folder::ComponentFolder;
 use assurance_service::app::{App, AppParts, KeysInFlight, Limiter};
 use assurance_service::app::{answer, areas, health, share_rates};
-use assurance_service::jobs::{self, RunnableArea, Workers};
+use assurance_service::jobs::{self, Workers};
 use assurance_service::open;
 use assurance_service::registry::Registry;
 use assurance_store::{Backend, Quota};
@@ -171,8 +171,8 @@ async fn assemble(config: Config, listeners: &Listeners) -> anyhow::Result<App> 
     let open::OpenedResources { store, keys, identity, clock } =
         open::open_and_migrate(&config).await?;
     store.blobs().check().await?;
-    let egress = Egress::new(egress::Settings::from(&config.egress))?;
-    let mail = Mailer::new(mail::Settings::from(&config))?;
+    let egress = Egress::new(config.egress.clone())?;
+    let mail = Mailer::new(&config)?;
     let settings = runtime::Settings { compiler: runtime::this_program(), ..(&config).into() };
     let runtime = Runtime::new(settings, &keys, clock.clone(), egress, mail)?;
     let registry = Arc::new(Registry::new(
@@ -276,12 +276,7 @@ async fn start_workers(app: &App) -> anyhow::Result<Option<Workers>> {
         find: Arc::new(move |name, workspace| {
             let snapshot = find.registry.snapshot();
             find.node.admit(snapshot.area(name)?).ok()?;
-            let (version, counted) = answer::runs_jobs(&snapshot, name, workspace)?;
-            Some(RunnableArea {
-                code: Arc::clone(&version.code),
-                scope: Arc::clone(&version.scope),
-                observer: counted.map(|counted| Arc::new(move |failed| counted.ran(failed)) as _),
-            })
+            answer::runs_jobs(&snapshot, name, workspace)
         }),
     };
     let deps = jobs::WorkerDeps {

@@ -1,5 +1,7 @@
 //! SIGHUP: reads the configuration again and applies the settings that can change at runtime.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value as Json;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinHandle;
@@ -89,20 +91,19 @@ fn changed(before: &Json, now: &Json) -> Vec<String> {
 }
 
 fn compare(at: &str, before: &Json, now: &Json, keys: &mut Vec<String>) {
-    let none = Json::Object(serde_json::Map::new());
-    let (before_fields, now_fields) = match (before, now) {
-        (Json::Object(before), Json::Object(now)) => (before, now),
-        // Only one of the configurations has this section.
-        (Json::Object(before), Json::Null) => (before, none.as_object().unwrap_or(before)),
-        (Json::Null, Json::Object(now)) => (none.as_object().unwrap_or(now), now),
-        (before, now) if before != now => return keys.push(at.to_owned()),
-        _ => return,
-    };
-    let missing = before_fields.keys().filter(|key| !now_fields.contains_key(*key));
-    for key in now_fields.keys().chain(missing) {
-        let path = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
-        let (before, now) = (before_fields.get(key), now_fields.get(key));
-        compare(&path, before.unwrap_or(&Json::Null), now.unwrap_or(&Json::Null), keys);
+    if before == now {
+        return;
+    }
+    // A section that only one of the configurations has is null in the other.
+    let is_section = |value: &Json| value.is_object() || value.is_null();
+    if !is_section(before) || !is_section(now) {
+        return keys.push(at.to_owned());
+    }
+    let sections = [before, now].into_iter().filter_map(Json::as_object);
+    let names: BTreeSet<&str> = sections.flat_map(|one| one.keys().map(String::as_str)).collect();
+    for name in names {
+        let path = if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
+        compare(&path, &before[name], &now[name], keys);
     }
 }
 

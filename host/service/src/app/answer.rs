@@ -9,7 +9,8 @@ use std::time::Instant;
 
 use super::call::{AreaRequest, AreaRequestExecutor, CallRefusal, CommittedResponse};
 use super::{App, shadow};
-use crate::registry::{AreaVersion, RouteMatch, Snapshot, TrialSideCounters, VersionOnTrial};
+use crate::jobs::{RunObserver, RunnableArea};
+use crate::registry::{AreaVersion, RouteMatch, Snapshot, TrialStats, VersionOnTrial};
 use assurance_contract::CompiledRoute;
 use assurance_core::budgets::BudgetOwnerKind;
 use assurance_core::domain::area::ProblemKind;
@@ -87,7 +88,7 @@ impl Drop for TrialCallCounter<'_> {
             _ => side.answered(self.operation, self.begun.elapsed(), failed),
         }
         if matches!(self.end, CallEnd::Failed | CallEnd::Refused) {
-            figures.notify_failure();
+            figures.failure.notify_one();
         }
     }
 }
@@ -122,40 +123,28 @@ fn end_of(answered: &Result<CommittedResponse, CallRefusal>) -> CallEnd {
     }
 }
 
-/// Returns the version of an area that runs a workspace's jobs, and during a canary also the
-/// counter for these runs. Returns `None` if the area is not live.
+/// Returns the version of an area that runs a workspace's jobs; `None` if the area is not live.
+/// During a canary, its observer adds these runs to the statistics of the version.
 #[must_use]
-pub fn runs_jobs(
-    snapshot: &Snapshot,
-    area: &str,
-    workspace: WorkspaceId,
-) -> Option<(Arc<AreaVersion>, Option<TrialJobRunObserver>)> {
+pub fn runs_jobs(snapshot: &Snapshot, area: &str, workspace: WorkspaceId) -> Option<RunnableArea> {
     let live = snapshot.area(area)?;
-    let Some(trial) = snapshot.trial(area) else { return Some((Arc::clone(live), None)) };
-    if trial.trial.mode == TrialMode::Shadow {
-        return Some((Arc::clone(live), None));
-    }
-    let canary = trial.trial.covers(workspace);
-    let version = if canary { &trial.version } else { live };
-    Some((Arc::clone(version), Some(TrialJobRunObserver { trial: Arc::clone(trial), canary })))
+    let trial = snapshot.trial(area).filter(|trial| trial.trial.mode == TrialMode::Canary);
+    let canary = trial.filter(|trial| trial.trial.covers(workspace));
+    let version = canary.map_or(live, |canary| &canary.version);
+    let is_canary = canary.is_some();
+    let observer = trial.map(|trial| {
+        let figures = Arc::clone(&trial.figures);
+        Arc::new(move |failed: bool| count_run(&figures, is_canary, failed)) as Arc<RunObserver>
+    });
+    let (code, scope) = (Arc::clone(&version.code), Arc::clone(&version.scope));
+    Some(RunnableArea { code, scope, observer })
 }
 
-/// Adds runs of an area's jobs to the statistics of a running canary: to the canary's or to the
-/// live version's.
-#[derive(Clone, Debug)]
-pub struct TrialJobRunObserver {
-    trial: Arc<VersionOnTrial>,
-    canary: bool,
-}
-
-impl TrialJobRunObserver {
-    /// Counts a job run that has ended; `failed` is true for a fault of the area's code.
-    pub fn ran(&self, failed: bool) {
-        let figures = &self.trial.figures;
-        let side: &TrialSideCounters = if self.canary { &figures.candidate } else { &figures.live };
-        side.ran(failed);
-        if failed {
-            figures.notify_failure();
-        }
+/// Counts a job run that has ended; `failed` is true for a fault of the area's code.
+fn count_run(figures: &TrialStats, canary: bool, failed: bool) {
+    let side = if canary { &figures.candidate } else { &figures.live };
+    side.ran(failed);
+    if failed {
+        figures.failure.notify_one();
     }
 }

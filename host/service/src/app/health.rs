@@ -55,60 +55,55 @@ pub async fn check(app: &App) -> Arc<HealthReport> {
 }
 
 async fn run(app: &App) -> HealthReport {
-    let (database, writes, blobs) = tokio::join!(check_database(app), write(app), check_blobs(app));
-    let mut checks = BTreeMap::from([
+    let blobs = in_time(app.store.blobs().ping(), "the blob store");
+    let (database, writes, blobs) = tokio::join!(check_database(app), write(app), blobs);
+    let (database, migration) = database;
+    let mut checks = BTreeMap::from(database);
+    checks.extend([
         (HealthCheckName::Serving, OK.to_owned()),
         (HealthCheckName::Writes, line(writes)),
         (HealthCheckName::Areas, line(areas(app))),
         (HealthCheckName::Clock, line(clock(app))),
         (HealthCheckName::Blobs, line(blobs)),
     ]);
-    let mut migration = None;
-    match database {
-        Ok(database) => {
-            migration = database.migration;
-            checks.insert(HealthCheckName::Database, OK.to_owned());
-            checks.insert(HealthCheckName::MasterKey, line(database.master_key));
-            checks.insert(HealthCheckName::Schema, line(database.schema));
-        }
-        Err(away) => {
-            checks.insert(HealthCheckName::Database, away);
-            for check in [HealthCheckName::MasterKey, HealthCheckName::Schema] {
-                checks.insert(check, "not checked: the database is unavailable".to_owned());
-            }
-        }
-    }
     HealthReport { migration, ..HealthReport::new(checks, &app.config.readiness.degraded_by) }
 }
 
-/// Results of the readiness checks that read from the database.
-struct DatabaseCheckResults {
-    master_key: Result<(), String>,
-    schema: Result<(), String>,
-    migration: Option<String>,
-}
-
-async fn check_database(app: &App) -> Result<DatabaseCheckResults, String> {
+/// Returns the results of the checks that read from the database, and the progress of a migration;
+/// `None` if no migration is running.
+async fn check_database(app: &App) -> ([(HealthCheckName, String); 3], Option<String>) {
+    use HealthCheckName::{Database, MasterKey, Schema};
     let asked = app.store.read(async |c| {
         health::measure(c, &app.clock).await?;
         let key = installation::key_check(c).await?;
         let newer = health::newer_migration(c).await?;
         Ok((key, newer, documents_move::progress(c).await?))
     });
-    let (key, newer, moving) = in_time(asked, "the database").await?;
-    let is_ours = key.as_deref() == Some(&app.keys.check_value()[..]);
-    Ok(DatabaseCheckResults {
-        master_key: is_ours.then_some(()).ok_or_else(|| {
-            "the database is used with another master key; give this node that key and restart it"
-                .to_owned()
-        }),
-        schema: newer.map_or(Ok(()), |version| {
-            Err(format!(
-                "a newer release has applied migration {version}; upgrade this node to that release"
-            ))
-        }),
-        migration: moving.map(moving_line),
-    })
+    let (key, newer, moving) = match in_time(asked, "the database").await {
+        Ok(found) => found,
+        Err(away) => {
+            let unknown = "not checked: the database is unavailable".to_owned();
+            return ([(Database, away), (MasterKey, unknown.clone()), (Schema, unknown)], None);
+        }
+    };
+    let master_key = master_key(app, key.as_deref());
+    let schema = newer.map_or(Ok(()), |version| {
+        Err(format!(
+            "a newer release has applied migration {version}; upgrade this node to that release"
+        ))
+    });
+    let checks = [(Database, OK.to_owned()), (MasterKey, line(master_key)), (Schema, line(schema))];
+    (checks, moving.map(moving_line))
+}
+
+/// Checks that the database's check value is that of this node's master key.
+fn master_key(app: &App, check_value: Option<&[u8]>) -> Result<(), String> {
+    if check_value == Some(&app.keys.check_value()[..]) {
+        return Ok(());
+    }
+    let problem =
+        "the database is used with another master key; give this node that key and restart it";
+    Err(problem.to_owned())
 }
 
 /// Describes the progress of the migration that copies documents into tables of their collections.
@@ -120,10 +115,6 @@ fn moving_line(MoveProgress { copied, total }: MoveProgress) -> String {
             .to_owned();
     }
     format!("{copied} of {total} documents are copied into tables of their collections")
-}
-
-async fn check_blobs(app: &App) -> Result<(), String> {
-    in_time(app.store.blobs().ping(), "the blob store").await
 }
 
 async fn in_time<T, E: Display>(
@@ -144,7 +135,7 @@ async fn write(app: &App) -> Result<(), String> {
         let app = app.clone();
         tokio::spawn(async move {
             let (node, now) = (&app.node, app.clock.now());
-            app.store.in_time(health::check_write(&app.store, node.id(), node.host(), now)).await
+            app.store.in_time(health::check_write(&app.store, node.id, &node.host, now)).await
         })
     });
     if let Ok(ended) = timeout(CHECK_TIMEOUT, under_way).await {

@@ -1,14 +1,11 @@
-//! Idempotency keys: fingerprints of requests, and keys claimed by running requests.
-
-use std::sync::Arc;
+//! Idempotency keys: their scopes, and fingerprints of requests.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use dashmap::DashMap;
-use dashmap::mapref::entry::Entry;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
+use super::claimed_keys::ClaimedKeys;
 use assurance_core::domain::area::{MultipartPart, Parameter, RequestBody};
 use assurance_core::domain::id::{AccessTokenId, UserId, WorkspaceId};
 use assurance_core::domain::sealed::response_place;
@@ -16,7 +13,7 @@ use assurance_core::secrets::{DecryptionError, Keys};
 
 /// SHA-256 of a request's body in canonical form and of its parameters, by which two requests with
 /// one idempotency key are compared.
-pub type IdempotencyFingerprint = [u8; 32];
+pub(super) type IdempotencyFingerprint = [u8; 32];
 
 /// Returns the fingerprint of a request's JSON body: SHA-256 of its RFC 8785 form.
 ///
@@ -117,42 +114,20 @@ impl ScopedIdempotencyKey {
 
 /// Idempotency keys of requests running in this process. A conflict with another process is
 /// detected at commit, by the stored key.
-#[derive(Debug, Default)]
-pub struct KeysInFlight {
-    scopes: Arc<DashMap<ScopedIdempotencyKey, ()>>,
-}
-
-impl KeysInFlight {
-    /// Claims an idempotency key until the returned claim is dropped. Returns `None` if a request
-    /// with this key is running.
-    #[must_use]
-    pub fn claim(&self, scope: &ScopedIdempotencyKey) -> Option<InFlightKeyGuard> {
-        match self.scopes.entry(scope.clone()) {
-            Entry::Occupied(_) => None,
-            Entry::Vacant(entry) => {
-                entry.insert(());
-                Some(InFlightKeyGuard { scopes: Arc::clone(&self.scopes), scope: scope.clone() })
-            }
-        }
-    }
-}
-
-/// Claim of an idempotency key by a running request; dropping it releases the key.
-#[derive(Debug)]
-pub struct InFlightKeyGuard {
-    scopes: Arc<DashMap<ScopedIdempotencyKey, ()>>,
-    scope: ScopedIdempotencyKey,
-}
-
-impl Drop for InFlightKeyGuard {
-    fn drop(&mut self) {
-        self.scopes.remove(&self.scope);
-    }
-}
+pub type KeysInFlight = ClaimedKeys<ScopedIdempotencyKey>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn scope(key: &str) -> ScopedIdempotencyKey {
+        ScopedIdempotencyKey {
+            workspace: WorkspaceId(uuid::Uuid::nil()),
+            user: UserId(uuid::Uuid::nil()),
+            operation: "create".into(),
+            key: key.into(),
+        }
+    }
 
     #[test]
     fn a_fingerprint_does_not_depend_on_how_json_is_written() {
@@ -167,12 +142,6 @@ mod tests {
     fn a_kept_answer_opens_under_its_own_key_only() {
         let keys = Keys::from_base64(&base64::engine::general_purpose::STANDARD.encode([7; 32]));
         let keys = keys.unwrap();
-        let scope = |key: &str| ScopedIdempotencyKey {
-            workspace: WorkspaceId(uuid::Uuid::nil()),
-            user: UserId(uuid::Uuid::nil()),
-            operation: "create".into(),
-            key: key.into(),
-        };
         let sealed = scope("one").seal(&keys, "a secret");
         assert!(!sealed.contains("secret"));
         assert_eq!(scope("one").open(&keys, &sealed).unwrap(), "a secret");
@@ -211,12 +180,7 @@ mod tests {
     #[test]
     fn a_key_is_claimed_once_and_released_on_drop() {
         let in_flight = KeysInFlight::default();
-        let scope = ScopedIdempotencyKey {
-            workspace: WorkspaceId::new(),
-            user: UserId::new(),
-            operation: "create_note".into(),
-            key: "k-12345678".into(),
-        };
+        let scope = scope("k-12345678");
         let claim = in_flight.claim(&scope);
         assert!(claim.is_some());
         assert!(in_flight.claim(&scope).is_none());

@@ -5,18 +5,19 @@ use serde_json::Value as Json;
 
 use super::App;
 use super::call::{CallRefusal, CommittedResponse};
-use super::idempotency::{self, IdempotencyFingerprint, InFlightKeyGuard, ScopedIdempotencyKey};
+use super::claimed_keys::ClaimedKey;
+use super::idempotency::{self, IdempotencyFingerprint, ScopedIdempotencyKey};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::time::Timestamp;
 use assurance_store as store;
-use assurance_work::{CallError, StoredReply};
+use assurance_work::StoredReply;
 
 /// Claimed idempotency key of a running request, with the request's fingerprint.
 #[derive(Debug)]
 pub(super) struct IdempotencyGuard {
     scope: ScopedIdempotencyKey,
     fingerprint: IdempotencyFingerprint,
-    _claim: InFlightKeyGuard,
+    _claim: ClaimedKey<ScopedIdempotencyKey>,
 }
 
 impl IdempotencyGuard {
@@ -46,9 +47,7 @@ impl IdempotencyGuard {
     ) -> Result<Option<Self>, CallRefusal> {
         let Some(key) = key else { return Ok(None) };
         let scope = ScopedIdempotencyKey { workspace, user, operation: operation.to_owned(), key };
-        let request = idempotency::of_json(request);
-        let request =
-            request.map_err(|error| CallRefusal::Failed(CallError::Host(error.into())))?;
+        let request = idempotency::of_json(request).map_err(CallRefusal::host)?;
         Self::claim(app, scope, request).map(Some)
     }
 
@@ -88,11 +87,51 @@ impl IdempotencyGuard {
             store::idempotency::find(&app.store, *workspace, *user, operation, key, now).await?;
         let Some(mut first) = found else { return Ok(None) };
         if let Some(sealed) = first.body.take() {
-            let body = self.scope.open(&app.keys, &sealed);
-            let body = body.map_err(|error| CallRefusal::Failed(CallError::Host(error.into())))?;
-            first.body = Some(body);
+            first.body = Some(self.scope.open(&app.keys, &sealed).map_err(CallRefusal::host)?);
         }
         Ok(Some(replay(first, &self.fingerprint)))
+    }
+}
+
+/// Why an operation of the host itself failed.
+#[derive(Debug)]
+pub enum HostOperationError<E> {
+    /// A rule of the operation forbids it, or the database is unavailable.
+    Operation(E),
+    /// The idempotency key is refused, or its stored response cannot be read.
+    Refused(CallRefusal),
+}
+
+impl<E> From<CallRefusal> for HostOperationError<E> {
+    fn from(refused: CallRefusal) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+/// Executes an operation of the host itself, or returns the stored response for the idempotency
+/// key, from this node or another one.
+pub(super) async fn once<E>(
+    app: &App,
+    guard: Option<&IdempotencyGuard>,
+    operation: impl Future<Output = Result<CommittedResponse, E>>,
+) -> Result<CommittedResponse, HostOperationError<E>> {
+    if let Some(first) = earlier(app, guard).await? {
+        return Ok(first);
+    }
+    match operation.await {
+        Ok(response) => Ok(response),
+        // Another node may have executed it for the same key.
+        Err(error) => earlier(app, guard).await?.ok_or(HostOperationError::Operation(error)),
+    }
+}
+
+async fn earlier(
+    app: &App,
+    guard: Option<&IdempotencyGuard>,
+) -> Result<Option<CommittedResponse>, CallRefusal> {
+    match guard {
+        Some(guard) => guard.stored(app).await?.transpose(),
+        None => Ok(None),
     }
 }
 
@@ -114,30 +153,17 @@ fn replay(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn first() -> StoredReply {
-        StoredReply {
-            workspace: WorkspaceId::new(),
-            user: UserId::new(),
-            operation: "create_note".into(),
-            key: "k-12345678".into(),
-            fingerprint: [7; 32],
-            status: 201,
-            body: Some("{}".into()),
-            version: Some(1),
-            expires_at: Timestamp(0),
-        }
-    }
+    use crate::testing::stored_reply;
 
     #[test]
     fn the_same_body_gets_the_first_answer_again() {
-        let answered = replay(first(), &[7; 32]).unwrap();
+        let answered = replay(stored_reply(), &[7; 32]).unwrap();
         assert!(answered.replayed);
         assert_eq!((answered.status, answered.body.as_deref()), (201, Some("{}")));
     }
 
     #[test]
     fn another_body_under_the_key_is_refused() {
-        assert!(matches!(replay(first(), &[8; 32]), Err(CallRefusal::KeyReused)));
+        assert!(matches!(replay(stored_reply(), &[8; 32]), Err(CallRefusal::KeyReused)));
     }
 }

@@ -3,9 +3,8 @@
 use serde_json::json;
 
 use super::App;
-use super::call::{CallRefusal, CommittedResponse};
-use super::idempotency_guard::IdempotencyGuard;
-use super::workspaces::earlier;
+use super::call::CommittedResponse;
+use super::idempotency_guard::{HostOperationError, IdempotencyGuard, once};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_identity::RemoveMemberError;
 
@@ -22,42 +21,24 @@ pub struct MemberRemovalRequest {
     pub idempotency_key: Option<String>,
 }
 
-/// Why a member was not removed from a workspace.
-#[derive(Debug)]
-pub enum MemberRemovalError {
-    /// A rule of memberships forbids the removal, or the database is unavailable.
-    Member(RemoveMemberError),
-    /// The idempotency key is refused, or its stored response cannot be read.
-    Refused(CallRefusal),
-}
-
-impl From<CallRefusal> for MemberRemovalError {
-    fn from(refused: CallRefusal) -> Self {
-        Self::Refused(refused)
-    }
-}
-
 /// Removes a member from a workspace, or returns the stored response for the idempotency key. A
 /// user who has already left gets the stored response, too.
 ///
 /// # Errors
-/// See [`MemberRemovalError`]; no member was removed.
+/// See [`HostOperationError`]; no member was removed.
 pub async fn remove(
     app: &App,
     removal: MemberRemovalRequest,
-) -> Result<CommittedResponse, MemberRemovalError> {
+) -> Result<CommittedResponse, HostOperationError<RemoveMemberError>> {
     let MemberRemovalRequest { workspace, caller, user, idempotency_key } = removal;
     let operation = (workspace, caller, "remove_member");
     let request = json!({ "user_id": user });
     let guard = IdempotencyGuard::of_host(app, operation, idempotency_key, &request)?;
-    if let Some(first) = earlier(app, guard.as_ref()).await? {
-        return Ok(first);
-    }
     let response = CommittedResponse { status: 204, body: None, version: None, replayed: false };
-    let reply = guard.as_ref().map(|guard| guard.record(app, &response, app.clock.now()));
-    match app.identity.remove_member_by(caller, workspace, user, reply).await {
-        Ok(()) => Ok(response),
-        // Another node may have removed the user for the same key.
-        Err(error) => earlier(app, guard.as_ref()).await?.ok_or(MemberRemovalError::Member(error)),
-    }
+    let removing = async {
+        let record = guard.as_ref().map(|guard| guard.record(app, &response, app.clock.now()));
+        let removed = app.identity.remove_member_by(caller, workspace, user, record).await;
+        removed.map(|()| response)
+    };
+    once(app, guard.as_ref(), removing).await
 }

@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod areas;
 pub mod call;
+mod claimed_keys;
 pub mod folder;
 pub mod health;
 mod idempotency;
@@ -20,7 +21,8 @@ pub mod workspaces;
 use std::ops::Deref;
 use std::sync::Arc;
 
-pub use idempotency::{IdempotencyFingerprint, KeysInFlight};
+pub use idempotency::KeysInFlight;
+pub use idempotency_guard::HostOperationError;
 pub use limiter::{Limiter, RateLimitStatus, RateLimited, RatePolicy, share_rates};
 
 use crate::registry::Registry;

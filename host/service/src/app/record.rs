@@ -11,16 +11,13 @@ use crate::registry::AreaVersion;
 use assurance_contract::CompiledRoute;
 use assurance_core::domain::area::RequestBody;
 use assurance_core::domain::manifest::Capability;
-use assurance_core::recordings::{
-    CallMetadata, ExportKind, InputRedactionReason, Recorder, Recordings,
-};
+use assurance_core::recordings::{CallMetadata, ExportKind, InputRedactionReason, Recorder};
 
 /// Recording of one request to an area while it is executed.
 pub(super) struct RequestRecording {
     pub(super) recorder: Arc<Recorder>,
-    recordings: Recordings,
     /// Whether the recording is stored even if the request succeeds.
-    picked: bool,
+    pub(super) picked: bool,
 }
 
 impl RequestRecording {
@@ -48,12 +45,7 @@ impl RequestRecording {
             checked: app.config.development,
         };
         let recorder = recordings.begin(about, not_replayable(area, route, request));
-        Some(Self { recorder, recordings: recordings.clone(), picked })
-    }
-
-    /// Stores the recording if the request was sampled or failed by the area's fault.
-    pub(super) fn keep(self) {
-        self.recordings.keep(&self.recorder, self.picked);
+        Some(Self { recorder, picked })
     }
 }
 

@@ -36,7 +36,8 @@ pub(super) async fn answer(
 ) -> Result<CommittedResponse, CallRefusal> {
     let (area, route) = (found.area, found.route);
     let most = app.config.areas.shadow.max_concurrent;
-    let permit = is_picked(trial).then(|| trial.figures.compared.begin(most)).flatten();
+    let picked = rand::rng().random_range(0.0..100.0) < trial.trial.share.percent();
+    let permit = picked.then(|| trial.figures.compared.begin(most)).flatten();
     let Some(permit) = permit else {
         return AreaRequestExecutor { app, area, route, capture: None }.run(request).await;
     };
@@ -54,10 +55,6 @@ pub(super) async fn answer(
         tokio::spawn(async move { shadow.run(copy, live, took, permit).await });
     }
     answered
-}
-
-fn is_picked(trial: &VersionOnTrial) -> bool {
-    rand::rng().random_range(0.0..100.0) < trial.trial.share.percent()
 }
 
 /// Copy of a request that the shadow version executes after the live version has responded.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 
 use super::answer::answer;
-use super::call::{AreaRequest, AreaRequestExecutor, CallRefusal, Caller, CommittedResponse};
+use super::call::{AreaRequest, CallRefusal, Caller, CommittedResponse};
 use super::{App, AppParts, KeysInFlight, Limiter};
 use crate::registry::{AreaTargetState, Registry, RouteMatch, TrialStats};
 use crate::{open, testing};
@@ -21,11 +21,10 @@ use assurance_core::config::{Config, RecordingsConfig};
 use assurance_core::domain::area::{Problem, ProblemKind, Request, RequestBody, SuccessReply};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::role::Role;
-use assurance_core::domain::time::Timestamp;
-use assurance_core::domain::trial::{Trial, TrialMode, TrialShare, TrialState};
+use assurance_core::domain::trial::{Trial, TrialMode, TrialShare};
 use assurance_core::recordings::Recordings;
-use assurance_outside::egress::{self, Egress};
-use assurance_outside::mail::{self, Mailer};
+use assurance_outside::egress::Egress;
+use assurance_outside::mail::Mailer;
 use assurance_runtime::Runtime;
 use assurance_store as store;
 use assurance_work::{AreaCode, CallError, CallOutcome, LimitsByArea, UnitOfWork};
@@ -132,36 +131,17 @@ impl TestService {
     }
 
     async fn call(&self, key: Option<&str>, body: Json) -> Result<CommittedResponse, CallRefusal> {
-        let incoming = self.request(key, body);
-        let snapshot = self.app.registry.snapshot();
-        let area = snapshot.area("notes").unwrap();
-        let route = &area.routes[0];
-        AreaRequestExecutor { app: &self.app, area, route, capture: None }.run(incoming).await
-    }
-
-    /// Executes a request while a canary with the same code serves every workspace.
-    async fn call_canary(&self) -> Result<CommittedResponse, CallRefusal> {
         let snapshot = self.app.registry.snapshot();
         let area = snapshot.area("notes").unwrap();
         let found = RouteMatch { area, route: &area.routes[0], path_values: vec![] };
-        answer(&self.app, &snapshot, &found, self.request(None, json!({}))).await
+        answer(&self.app, &snapshot, &found, self.request(key, body)).await
     }
 
+    /// Begins a canary with the same code that serves every workspace.
     fn begin_canary(&self) -> Arc<TrialStats> {
         let snapshot = self.app.registry.snapshot();
-        let trial = Trial {
-            area: "notes".into(),
-            digest: "c".into(),
-            mode: TrialMode::Canary,
-            share: TrialShare::of_percent(100.0).unwrap(),
-            workspaces: [].into(),
-            state: TrialState::Running,
-            why: None,
-            revision: 1,
-            begun_at: Timestamp(0),
-            begun_by: "ada".into(),
-            ended_at: None,
-        };
+        let share = TrialShare::of_percent(100.0).unwrap();
+        let trial = Trial { share, ..testing::trial("c", TrialMode::Canary) };
         let target = AreaTargetState::Trial(&trial, snapshot.area("notes").unwrap());
         self.app.registry.activate(self.app.registry.plan("notes", target).unwrap()).unwrap();
         Arc::clone(&self.app.registry.snapshot().trial("notes").unwrap().figures)
@@ -174,8 +154,8 @@ impl TestService {
 
 pub(super) async fn app(config: Config) -> App {
     let open::OpenedResources { store, keys, identity, clock } = open::open(&config).await.unwrap();
-    let egress = Egress::new(egress::Settings::from(&config.egress)).unwrap();
-    let mail = Mailer::new(mail::Settings::from(&config)).unwrap();
+    let egress = Egress::new(config.egress.clone()).unwrap();
+    let mail = Mailer::new(&config).unwrap();
     let runtime = Runtime::new((&config).into(), &keys, clock.clone(), egress, mail).unwrap();
     App::new(AppParts {
         base_url: "https://api.example.com".into(),
@@ -275,13 +255,13 @@ async fn a_canary_is_judged_by_refused_and_by_abandoned_calls_too() {
         let latencies = stats.operations.get("create_note").map_or(0, |latency| latency.calls);
         (stats.calls, stats.faults, latencies)
     };
-    service.call_canary().await.unwrap();
+    service.call(None, json!({})).await.unwrap();
     assert_eq!(seen(), (1, 0, 1));
-    service.call_canary().await.unwrap_err();
+    service.call(None, json!({})).await.unwrap_err();
     assert_eq!(seen(), (2, 1, 1), "a refused call failed, and was not fast");
-    service.call_canary().await.unwrap_err();
+    service.call(None, json!({})).await.unwrap_err();
     assert_eq!(seen(), (2, 1, 1), "the budget of a workspace depends on no version");
-    let left = tokio::time::timeout(Duration::from_millis(50), service.call_canary()).await;
+    let left = tokio::time::timeout(Duration::from_millis(50), service.call(None, json!({}))).await;
     assert!(left.is_err());
     assert_eq!(seen(), (3, 1, 2), "an abandoned call took some time, and did not fail");
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::App;
-use super::call::{CallRefusal, CommittedResponse};
-use super::idempotency_guard::IdempotencyGuard;
+use super::call::CommittedResponse;
+use super::idempotency_guard::{HostOperationError, IdempotencyGuard, once};
 use assurance_core::domain::id::{UserId, WorkspaceId};
 use assurance_core::domain::people::Workspace;
 use assurance_identity::PeopleError;
@@ -22,38 +22,20 @@ pub struct NewWorkspace<'a> {
     pub idempotency_key: Option<String>,
 }
 
-/// Why a workspace was not created.
-#[derive(Debug)]
-pub enum CreateWorkspaceError {
-    /// The name or slug is refused, the owner has too many workspaces, or the database is
-    /// unavailable.
-    People(PeopleError),
-    /// The idempotency key is refused, or its stored response cannot be read.
-    Refused(CallRefusal),
-}
-
-impl From<CallRefusal> for CreateWorkspaceError {
-    fn from(refused: CallRefusal) -> Self {
-        Self::Refused(refused)
-    }
-}
-
 /// Creates a workspace, or returns the stored response for the idempotency key.
 ///
 /// # Errors
-/// See [`CreateWorkspaceError`]; no workspace was created.
+/// See [`HostOperationError`]; no workspace was created.
 pub async fn create(
     app: &App,
     new: NewWorkspace<'_>,
     render: impl Fn(Workspace) -> String,
-) -> Result<CommittedResponse, CreateWorkspaceError> {
+) -> Result<CommittedResponse, HostOperationError<PeopleError>> {
+    let NewWorkspace { owner, name, slug, idempotency_key } = new;
     // The scope has no workspace id, because the workspace does not exist yet.
-    let operation = (WorkspaceId(uuid::Uuid::nil()), new.owner, "create_workspace");
-    let request = json!({ "name": new.name, "slug": new.slug });
-    let keyed = IdempotencyGuard::of_host(app, operation, new.idempotency_key, &request)?;
-    if let Some(first) = earlier(app, keyed.as_ref()).await? {
-        return Ok(first);
-    }
+    let operation = (WorkspaceId(uuid::Uuid::nil()), owner, "create_workspace");
+    let request = json!({ "name": name, "slug": slug });
+    let keyed = IdempotencyGuard::of_host(app, operation, idempotency_key, &request)?;
     let answered = |workspace: &Workspace| CommittedResponse {
         status: 201,
         body: Some(render(workspace.clone())),
@@ -64,23 +46,10 @@ pub async fn create(
         let keyed = keyed.as_ref()?;
         Some(keyed.record(app, &answered(workspace), workspace.created_at))
     };
-    let owner = (Some(new.owner), Some(app.config.limits.max_workspaces_per_person));
-    match app.identity.create_workspace_once(owner, new.name, new.slug, record).await {
-        Ok(workspace) => Ok(answered(&workspace)),
-        Err(error) => {
-            earlier(app, keyed.as_ref()).await?.ok_or(CreateWorkspaceError::People(error))
-        }
-    }
-}
-
-/// Returns the stored response for the request's idempotency key, from this
-/// node or another one; `None` if there is none.
-pub(super) async fn earlier(
-    app: &App,
-    keyed: Option<&IdempotencyGuard>,
-) -> Result<Option<CommittedResponse>, CallRefusal> {
-    match keyed {
-        Some(keyed) => keyed.stored(app).await?.transpose(),
-        None => Ok(None),
-    }
+    let owner = (Some(owner), Some(app.config.limits.max_workspaces_per_person));
+    let creating = async {
+        let made = app.identity.create_workspace_once(owner, name, slug, record).await;
+        made.map(|workspace| answered(&workspace))
+    };
+    once(app, keyed.as_ref(), creating).await
 }

@@ -296,11 +296,10 @@ impl LaneDispatcher {
     async fn next_due(&self) -> Result<Option<Timestamp>, store::Error> {
         let deps = &self.shared.deps;
         let areas = (deps.areas.names)();
-        let mut connection = deps.store.reader().await?;
-        let now = deps.clock.now();
-        let due = store::jobs::next_due(&mut connection, self.lane, &areas, now).await?;
-        connection.release();
-        Ok(due)
+        let reading = deps
+            .store
+            .read(async |c| store::jobs::next_due(c, self.lane, &areas, deps.clock.now()).await);
+        reading.await
     }
 
     /// Waits for the next round. Afterwards the scan is discarded, unless only a free slot was
@@ -373,19 +372,15 @@ impl LaneDispatcher {
 /// Releases a lease whose claim failed. The claim may have been committed, and its jobs would stay
 /// leased by this process without running.
 pub(super) async fn release_lease(shared: &WorkerState, lane: Lane, lease: Uuid) {
+    let deps = &shared.deps;
     while !shared.stop.is_cancelled() {
         tokio::time::sleep(RETRY_PAUSE).await;
-        match release(shared, lease).await {
+        let released = deps.store.write(async |c| {
+            store::jobs::release(c, shared.worker, Some(lease), deps.clock.now()).await
+        });
+        match released.await {
             Ok(_) => return,
             Err(error) => tracing::warn!(%lane, %error, "cannot release claimed jobs"),
         }
     }
-}
-
-async fn release(shared: &WorkerState, lease: Uuid) -> Result<u64, store::Error> {
-    let deps = &shared.deps;
-    let released = deps.store.write(async |c| {
-        store::jobs::release(c, shared.worker, Some(lease), deps.clock.now()).await
-    });
-    released.await
 }

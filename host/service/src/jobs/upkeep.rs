@@ -150,28 +150,18 @@ async fn sweep(shared: &WorkerState) -> Result<(), store::Error> {
     }
     let mails_before = now.plus_ms(-MAIL_COUNTS_LIVE_MS);
     deps.store.write(async |c| store::mail_counts::sweep(c, mails_before).await).await?;
-    sweep_answers(shared).await
+    let batch =
+        || deps.store.write(async |c| store::idempotency::sweep(c, now, RESPONSES_PER_BATCH).await);
+    while batch().await? >= u64::from(RESPONSES_PER_BATCH) {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
 }
 
 /// Returns the database's time, by which leases, jobs and stored responses of all nodes expire.
 async fn database_time(shared: &WorkerState) -> Result<Timestamp, store::Error> {
     let deps = &shared.deps;
     deps.store.read(async |c| store::jobs::lease_clock(c, deps.clock.now()).await).await
-}
-
-/// Deletes stored responses of idempotency keys that have expired.
-async fn sweep_answers(shared: &WorkerState) -> Result<(), store::Error> {
-    let deps = &shared.deps;
-    loop {
-        let mut connection = deps.store.writer().await?;
-        let now = store::jobs::lease_clock(&mut connection, deps.clock.now()).await?;
-        let swept = store::idempotency::sweep(&mut connection, now, RESPONSES_PER_BATCH).await?;
-        connection.release();
-        if swept < u64::from(RESPONSES_PER_BATCH) {
-            return Ok(());
-        }
-        tokio::task::yield_now().await;
-    }
 }
 
 async fn sweep_blobs(shared: &WorkerState) -> Result<(), store::Error> {
@@ -203,19 +193,16 @@ pub(super) async fn deregister(shared: &WorkerState) -> Result<(), store::Error>
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::sync::atomic::AtomicI64;
 
     use tokio_util::sync::CancellationToken;
     use uuid::Uuid;
 
     use super::*;
-    use crate::jobs::{AreaLookupFns, WorkerDeps};
+    use crate::jobs::tests::{areas, deps};
+    use crate::testing::stored_reply;
     use assurance_core::config;
-    use assurance_core::domain::id::{UserId, WorkspaceId};
     use assurance_core::domain::time::Clock;
-    use assurance_core::recordings::Recordings;
-    use assurance_core::secrets::Keys;
     use assurance_store::idempotency::{self, StoredReply};
     use assurance_store::testing::{self, fresh};
     use assurance_store::{Backend, Store, TransactionAccess};
@@ -226,15 +213,7 @@ mod tests {
     fn node(store: &Store, clock: Clock) -> WorkerState {
         WorkerState {
             batches: super::super::batch::UnbatchedFlows::default(),
-            deps: WorkerDeps {
-                store: store.clone(),
-                keys: Arc::new(Keys::new([7; 32])),
-                clock,
-                areas: AreaLookupFns { names: Arc::new(Vec::new), find: Arc::new(|_, _| None) },
-                settings: config::JobsConfig::default(),
-                recordings: Recordings::open(config::RecordingsConfig::default(), PathBuf::new())
-                    .unwrap(),
-            },
+            deps: deps(store, clock, areas(&Arc::default()), config::JobsConfig::default()),
             worker: Uuid::new_v4(),
             stop: CancellationToken::new(),
             abandon: CancellationToken::new(),
@@ -284,17 +263,7 @@ mod tests {
         let Some(fresh) = fresh(Backend::Postgres).await else { return };
         let store = &fresh.store;
         let now = store::health::clock(store).await.unwrap().now();
-        let kept = StoredReply {
-            workspace: WorkspaceId::new(),
-            user: UserId::new(),
-            operation: "create_note".into(),
-            key: "key-00000001".into(),
-            fingerprint: [0; 32],
-            status: 201,
-            body: None,
-            version: None,
-            expires_at: now.plus_ms(24 * HOUR_MS),
-        };
+        let kept = StoredReply { expires_at: now.plus_ms(24 * HOUR_MS), ..stored_reply() };
         let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
         idempotency::keep(&mut tx, kept.clone(), now).await.unwrap();
         tx.commit().await.unwrap();

@@ -3,7 +3,8 @@
 //!
 //! Fairness is per process: each process counts only the jobs that it runs itself.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use assurance_core::config::LaneConfig;
 use assurance_core::domain::id::WorkspaceId;
@@ -18,9 +19,8 @@ pub(super) struct WorkspaceTurns {
     capacity: u32,
     per_workspace: u32,
     per_resource: u32,
-    running: u32,
-    running_of: HashMap<WorkspaceId, u32>,
-    running_in: HashMap<JobFairnessKey, u32>,
+    /// Number of running jobs of each flow (workspace and resource) that has some.
+    running: BTreeMap<JobFairnessKey, u32>,
     /// Due times of the known waiting jobs of each flow (workspace and resource), sorted.
     waiting: BTreeMap<JobFairnessKey, VecDeque<Timestamp>>,
     /// Number of the turn in which each workspace last got a slot.
@@ -34,9 +34,7 @@ impl WorkspaceTurns {
             capacity: share.capacity,
             per_workspace: part(share.capacity, share.workspace_percent),
             per_resource: part(share.capacity, share.resource_percent),
-            running: 0,
-            running_of: HashMap::new(),
-            running_in: HashMap::new(),
+            running: BTreeMap::new(),
             waiting: BTreeMap::new(),
             last_turn: HashMap::new(),
             turn: 0,
@@ -45,14 +43,14 @@ impl WorkspaceTurns {
 
     /// Returns the number of free slots of the lane.
     pub(super) fn free(&self) -> u32 {
-        self.capacity.saturating_sub(self.running)
+        self.capacity.saturating_sub(self.running.values().sum())
     }
 
     /// Forgets the lane's known waiting jobs, because a new scan replaces them.
     pub(super) fn forget_waiting(&mut self) {
-        let running_of = &self.running_of;
         self.last_turn.retain(|workspace, _| {
-            running_of.contains_key(workspace) || has_waiting(&self.waiting, *workspace)
+            flows_of(&self.running, *workspace).next().is_some()
+                || flows_of(&self.waiting, *workspace).next().is_some()
         });
         self.waiting.clear();
     }
@@ -96,9 +94,12 @@ impl WorkspaceTurns {
 
     /// Frees the slot of a job that ended or was not claimed.
     pub(super) fn ended(&mut self, flow: JobFairnessKey) {
-        self.running = self.running.saturating_sub(1);
-        decrease(&mut self.running_of, flow.workspace);
-        decrease(&mut self.running_in, flow);
+        if let Entry::Occupied(mut jobs) = self.running.entry(flow) {
+            *jobs.get_mut() -= 1;
+            if *jobs.get() == 0 {
+                jobs.remove();
+            }
+        }
     }
 
     /// Returns the flow whose job gets the next slot: of the workspace with the fewest slots, then
@@ -106,24 +107,25 @@ impl WorkspaceTurns {
     fn next(&self) -> Option<JobFairnessKey> {
         let may_run = self.waiting.iter().filter(|(flow, _)| self.has_room(**flow));
         let turn = |(flow, due): &(&JobFairnessKey, &VecDeque<Timestamp>)| {
-            let running = self.running_of.get(&flow.workspace).copied().unwrap_or_default();
+            let running = self.running_of(flow.workspace);
             let last = self.last_turn.get(&flow.workspace).copied().unwrap_or_default();
             (running, last, due.front().copied())
         };
         may_run.min_by_key(turn).map(|(flow, _)| *flow)
     }
 
+    fn running_of(&self, workspace: WorkspaceId) -> u32 {
+        flows_of(&self.running, workspace).sum()
+    }
+
     fn has_room(&self, flow: JobFairnessKey) -> bool {
-        let of_workspace = self.running_of.get(&flow.workspace).copied().unwrap_or_default();
-        let in_flow = self.running_in.get(&flow).copied().unwrap_or_default();
-        of_workspace < self.per_workspace
+        let in_flow = self.running.get(&flow).copied().unwrap_or_default();
+        self.running_of(flow.workspace) < self.per_workspace
             && (flow.resource.is_none() || in_flow < self.per_resource)
     }
 
     fn begin(&mut self, flow: JobFairnessKey) {
-        self.running += 1;
-        *self.running_of.entry(flow.workspace).or_default() += 1;
-        *self.running_in.entry(flow).or_default() += 1;
+        *self.running.entry(flow).or_default() += 1;
         self.turn += 1;
         self.last_turn.insert(flow.workspace, self.turn);
         if let Some(due) = self.waiting.get_mut(&flow) {
@@ -141,22 +143,14 @@ fn part(capacity: u32, percent: u32) -> u32 {
     u32::try_from(part).unwrap_or(u32::MAX).max(1)
 }
 
-/// Whether a workspace has waiting jobs. The map is sorted by workspace.
-fn has_waiting(
-    waiting: &BTreeMap<JobFairnessKey, VecDeque<Timestamp>>,
+/// Returns the values of a workspace's flows. The map is sorted by workspace.
+fn flows_of<V>(
+    flows: &BTreeMap<JobFairnessKey, V>,
     workspace: WorkspaceId,
-) -> bool {
+) -> impl Iterator<Item = &V> {
     let first = JobFairnessKey { workspace, resource: None };
-    waiting.range(first..).next().is_some_and(|(flow, _)| flow.workspace == workspace)
-}
-
-fn decrease<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, u32>, key: K) {
-    if let std::collections::hash_map::Entry::Occupied(mut count) = counts.entry(key) {
-        *count.get_mut() -= 1;
-        if *count.get() == 0 {
-            count.remove();
-        }
-    }
+    let flows = flows.range(first..).take_while(move |(flow, _)| flow.workspace == workspace);
+    flows.map(|(_, value)| value)
 }
 
 #[cfg(test)]
@@ -247,14 +241,12 @@ mod tests {
                 }
             }
             turns.choose();
-            prop_assert!(turns.running <= capacity);
-            prop_assert!(turns.running_of.values().all(|n| *n <= turns.per_workspace));
-            let of_resources = turns.running_in.iter().filter(|(flow, _)| flow.resource.is_some());
-            for (_, running) in of_resources {
-                prop_assert!(*running <= turns.per_resource);
+            prop_assert!(turns.running.values().sum::<u32>() <= capacity);
+            for (flow, running) in &turns.running {
+                prop_assert!(turns.running_of(flow.workspace) <= turns.per_workspace);
+                prop_assert!(flow.resource.is_none() || *running <= turns.per_resource);
             }
             prop_assert!(turns.free() == 0 || turns.next().is_none());
-            prop_assert_eq!(turns.running, turns.running_in.values().sum::<u32>());
         }
     }
 }

@@ -4,9 +4,8 @@
 //! release) accepts the key of the first process, unless its encrypted values do not decrypt with
 //! it.
 
-use std::path::PathBuf;
-
 use assurance_core::config::{Config, files};
+use assurance_core::domain::sealed::SealedValue;
 use assurance_core::domain::time::Clock;
 use assurance_core::secrets::Keys;
 use assurance_store::{Store, installation};
@@ -14,28 +13,6 @@ use assurance_store::{Store, installation};
 const RESTORE: &str = "Restore the key from the backup that belongs to this database; on another \
     node of a fleet, copy the key of another node. host/OPERATING.md, \"Keys and backup\", says \
     what to do if the key is lost";
-
-/// Why a process cannot use its master key with its database.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum UnusableMasterKey {
-    /// The database is used with another master key.
-    #[error("{key} is not the master key that the database {database} is used with. {RESTORE}")]
-    Other { key: String, database: String },
-    /// The database has no check value of a master key, and none of its encrypted values decrypts
-    /// with this key.
-    #[error(
-        "{key} decrypts none of the {sealed} encrypted values in the database {database}. \
-        {RESTORE}"
-    )]
-    OpensNothing { key: String, database: String, sealed: usize },
-    /// The master key file is missing, and a new key would decrypt nothing of the database.
-    #[error(
-        "the master key file {} is missing, and the database {database} is in use: a new key \
-        cannot decrypt its values. {RESTORE}",
-        file.display()
-    )]
-    Missing { file: PathBuf, database: String },
-}
 
 /// Loads the master key and checks that it is the one that the database is used with. Creates a key
 /// file only for an unused database.
@@ -48,10 +25,12 @@ pub(super) async fn keys(config: &Config, store: &Store, clock: &Clock) -> anyho
         None if stored.is_none() && installation::is_unused(&mut connection).await? => {
             Keys::create(&config.master_key_file())?
         }
-        None => {
-            let (file, database) = (config.master_key_file(), config.database_name());
-            return Err(UnusableMasterKey::Missing { file, database }.into());
-        }
+        None => anyhow::bail!(
+            "the master key file {} is missing, and the database {} is in use: a new key cannot \
+             decrypt its values. {RESTORE}",
+            config.master_key_file().display(),
+            config.database_name()
+        ),
     };
     let stored = match stored {
         Some(stored) => Some(stored),
@@ -70,7 +49,9 @@ pub(super) async fn keys(config: &Config, store: &Store, clock: &Clock) -> anyho
         std::fs::remove_file(config.master_key_file())?;
     }
     let (key, database) = (name_of_key(config), config.database_name());
-    Err(UnusableMasterKey::Other { key, database }.into())
+    anyhow::bail!(
+        "{key} is not the master key that the database {database} is used with. {RESTORE}"
+    );
 }
 
 /// Returns the keys of the master key from the configuration or its file; `None` if there is no
@@ -95,11 +76,7 @@ pub fn configured_keys(config: &Config) -> anyhow::Result<Option<Keys>> {
 
 /// Refuses a master key that decrypts none of the stored values. If only some do not decrypt, logs
 /// it: they were encrypted with a former key.
-fn check_sealed(
-    config: &Config,
-    keys: &Keys,
-    values: Vec<assurance_core::domain::sealed::SealedValue>,
-) -> Result<(), UnusableMasterKey> {
+fn check_sealed(config: &Config, keys: &Keys, values: Vec<SealedValue>) -> anyhow::Result<()> {
     let sealed = values.len();
     let opened = values.iter().filter(|value| keys.open(&value.place, &value.sealed).is_ok());
     let opened = opened.count();
@@ -108,7 +85,10 @@ fn check_sealed(
     }
     let (key, database) = (name_of_key(config), config.database_name());
     if opened == 0 {
-        return Err(UnusableMasterKey::OpensNothing { key, database, sealed });
+        anyhow::bail!(
+            "{key} decrypts none of the {sealed} encrypted values in the database {database}. \
+             {RESTORE}"
+        );
     }
     tracing::warn!(
         database,

@@ -44,7 +44,8 @@ impl Default for ShadowComparisonCollector {
 #[derive(Debug, Default)]
 struct ComparisonTotals {
     counts: ShadowCounts,
-    places: BTreeMap<(String, String), DifferenceSummary>,
+    /// Differences by operation and position.
+    differences: BTreeMap<(String, String), ResponseDifference>,
 }
 
 /// Number of copied requests, by result.
@@ -63,12 +64,6 @@ pub struct ShadowCounts {
     pub failed: u64,
     /// Differences at positions that are not stored.
     pub not_stored: u64,
-}
-
-#[derive(Clone, Debug, Default)]
-struct DifferenceSummary {
-    count: u64,
-    examples: Vec<DifferenceExample>,
 }
 
 /// A position at which responses differ.
@@ -158,13 +153,7 @@ impl ShadowComparisonCollector {
     #[must_use]
     pub fn report(&self) -> (ShadowCounts, Vec<ResponseDifference>) {
         let kept = self.kept.lock();
-        let told = kept.places.iter().map(|((operation, pointer), place)| ResponseDifference {
-            operation: operation.clone(),
-            pointer: pointer.clone(),
-            count: place.count,
-            examples: place.examples.clone(),
-        });
-        let mut told: Vec<ResponseDifference> = told.collect();
+        let mut told: Vec<ResponseDifference> = kept.differences.values().cloned().collect();
         told.sort_by_key(|difference| std::cmp::Reverse(difference.count));
         (kept.counts, told)
     }
@@ -204,16 +193,18 @@ pub struct ComparedRequest<'a> {
 impl ComparisonTotals {
     fn keep(&mut self, operation: &str, example: DifferenceExample) {
         let key = (operation.to_owned(), general(&example.pointer));
-        if self.places.len() >= MAX_POSITIONS && !self.places.contains_key(&key) {
+        if self.differences.len() >= MAX_POSITIONS && !self.differences.contains_key(&key) {
             self.counts.not_stored += 1;
             return;
         }
-        let place = self.places.entry(key).or_default();
-        place.count += 1;
-        if place.examples.len() == EXAMPLES {
-            place.examples.remove(0);
+        let (operation, pointer) = key.clone();
+        let new = ResponseDifference { operation, pointer, count: 0, examples: Vec::new() };
+        let difference = self.differences.entry(key).or_insert(new);
+        difference.count += 1;
+        if difference.examples.len() == EXAMPLES {
+            difference.examples.remove(0);
         }
-        place.examples.push(example);
+        difference.examples.push(example);
     }
 }
 

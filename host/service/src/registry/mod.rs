@@ -116,15 +116,8 @@ pub struct RegistryChangePlan {
     base: Arc<Snapshot>,
     next: Arc<Snapshot>,
     change: LiveVersionChange,
-    of_trial: bool,
-}
-
-impl RegistryChangePlan {
-    /// Returns whether the change only begins or ends a trial and keeps the live version.
-    #[must_use]
-    pub fn is_of_trial(&self) -> bool {
-        self.of_trial
-    }
+    /// Whether the change only begins or ends a trial and keeps the live version.
+    pub(crate) of_trial: bool,
 }
 
 /// The live areas of this process, as a pointer to the current snapshot.
@@ -228,7 +221,7 @@ impl Registry {
             *on_trial = Arc::new(VersionOnTrial { trial, version, figures });
         }
         let host = Arc::clone(&self.host);
-        Ok(Arc::new(Snapshot::new(areas, trials, host, Some(changed))?))
+        Ok(Arc::new(Snapshot::new(areas, trials, host, changed)?))
     }
 
     /// Computes one version's routes and scope in the next snapshot, with this version in place of
@@ -254,8 +247,7 @@ impl Registry {
     }
 
     fn scope(&self, manifest: &Manifest, digest: &str, live: &[&Manifest]) -> Arc<AreaPolicy> {
-        let scope = scope::of(manifest, live, self.limits.of(&manifest.name));
-        Arc::new(AreaPolicy { digest: digest.to_owned(), ..scope })
+        Arc::new(scope::of(manifest, digest, live, self.limits.of(&manifest.name)))
     }
 }
 

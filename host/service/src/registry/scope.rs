@@ -22,11 +22,16 @@ const EVENT_TIMEOUT_MS: u32 = 30_000;
 
 /// Returns the scope of one area's calls. `live` has the manifests of all live areas, including its
 /// own.
-pub(super) fn of(manifest: &Manifest, live: &[&Manifest], limits: UnitOfWorkLimits) -> AreaPolicy {
+pub(super) fn of(
+    manifest: &Manifest,
+    digest: &str,
+    live: &[&Manifest],
+    limits: UnitOfWorkLimits,
+) -> AreaPolicy {
     AreaPolicy {
         area: manifest.name.clone(),
         version: manifest.version.to_string(),
-        digest: String::new(),
+        digest: digest.to_owned(),
         collections: collections(manifest, live),
         shared_blobs: live
             .iter()
@@ -98,7 +103,7 @@ fn searched(collection: &CollectionSpec) -> Vec<SubstringIndexSpec> {
 
 fn subscribers(event: &str, live: &[&Manifest]) -> Vec<EventSubscriber> {
     live.iter()
-        .filter(|area| area.subscriptions.iter().any(|name| name == "*" || name == event))
+        .filter(|area| names(area, "*") || names(area, event))
         .map(|area| subscriber(event, area))
         .collect()
 }

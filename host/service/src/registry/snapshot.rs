@@ -40,11 +40,6 @@ impl AreaVersion {
     pub fn is_loaded(&self) -> bool {
         self.code.is_loaded()
     }
-
-    /// Returns the part of the version that OpenAPI describes.
-    fn published(&self) -> PublishedArea<'_> {
-        PublishedArea { manifest: &self.manifest, routes: &self.routes }
-    }
 }
 
 impl fmt::Debug for AreaVersion {
@@ -80,6 +75,7 @@ pub struct RouteMatch<'s, 'p> {
 }
 
 /// The live areas at one moment, with their routes and their OpenAPI document.
+#[derive(Default)]
 pub struct Snapshot {
     areas: BTreeMap<String, Arc<AreaVersion>>,
     trials: BTreeMap<String, Arc<VersionOnTrial>>,
@@ -123,15 +119,7 @@ impl MethodTable {
 impl Snapshot {
     /// Returns a snapshot without areas, with the host's own operations.
     pub(super) fn empty(host: Arc<[HostOperation]>) -> Self {
-        Self {
-            areas: BTreeMap::new(),
-            trials: BTreeMap::new(),
-            paths: matchit::Router::new(),
-            tables: Vec::new(),
-            host,
-            document: OnceLock::new(),
-            pages: Mutex::default(),
-        }
+        Self { host, ..Self::default() }
     }
 
     /// Creates a snapshot of the live areas and the versions on trial.
@@ -142,19 +130,15 @@ impl Snapshot {
         areas: BTreeMap<String, Arc<AreaVersion>>,
         trials: BTreeMap<String, Arc<VersionOnTrial>>,
         host: Arc<[HostOperation]>,
-        newcomer: Option<&str>,
+        newcomer: &str,
     ) -> Result<Self, RegistryError> {
         let mut builder = SnapshotBuilder::new(&host);
-        let is_new = |area: &&Arc<AreaVersion>| newcomer == Some(area.manifest.name.as_str());
-        for area in areas.values().filter(|area| !is_new(area)) {
-            builder.add(area)?;
-        }
-        for area in areas.values().filter(is_new) {
+        let others = areas.values().filter(|area| area.manifest.name != newcomer);
+        for area in others.chain(areas.get(newcomer)) {
             builder.add(area)?;
         }
         let SnapshotBuilder { paths, tables, .. } = builder;
-        let (document, pages) = (OnceLock::new(), Mutex::default());
-        Ok(Self { areas, trials, paths, tables, host, document, pages })
+        Ok(Self { areas, trials, paths, tables, host, ..Self::default() })
     }
 
     /// Finds the route for a method and a path. `None` as method stands for one that no route can
@@ -212,11 +196,11 @@ impl Snapshot {
     /// Returns the OpenAPI document of the live areas. The first call renders it.
     pub fn openapi(&self, base_url: &str) -> &OpenApiDocument {
         self.document.get_or_init(|| {
-            OpenApiDocument::of(
-                &self.host,
-                self.areas.values().map(|area| area.published()),
-                base_url,
-            )
+            let areas = self
+                .areas
+                .values()
+                .map(|area| PublishedArea { manifest: &area.manifest, routes: &area.routes });
+            OpenApiDocument::of(&self.host, areas, base_url)
         })
     }
 
@@ -251,6 +235,7 @@ impl Snapshot {
 
 /// Collects the routes of a snapshot and refuses routes, operation ids and events that two owners
 /// claim.
+#[derive(Default)]
 struct SnapshotBuilder {
     paths: matchit::Router<usize>,
     by_key: HashMap<String, usize>,
@@ -263,14 +248,7 @@ struct SnapshotBuilder {
 
 impl SnapshotBuilder {
     fn new(host: &[HostOperation]) -> Self {
-        let mut builder = Self {
-            paths: matchit::Router::new(),
-            by_key: HashMap::new(),
-            tables: Vec::new(),
-            host_paths: HashMap::new(),
-            operation_owners: HashMap::new(),
-            event_owners: HashMap::new(),
-        };
+        let mut builder = Self::default();
         for operation in host {
             builder
                 .host_paths

@@ -61,6 +61,17 @@ fn install(registry: &Registry, manifest: Manifest) -> Result<LiveVersionChange,
     Ok(registry.activate(plan).expect("nobody else changes it"))
 }
 
+/// Returns the text of the refusal of a manifest; empty if it is installed.
+fn refusal(registry: &Registry, manifest: Manifest) -> String {
+    let refused = install(registry, manifest).err();
+    refused.map(|refused| refused.to_string()).unwrap_or_default()
+}
+
+fn remove(registry: &Registry, area: &str) {
+    let plan = registry.plan(area, AreaTargetState::Removed).unwrap();
+    registry.activate(plan).unwrap();
+}
+
 fn notes() -> Manifest {
     manifest("notes", vec![creating("create_note", NOTES), one_note(), list_notes()])
 }
@@ -110,9 +121,8 @@ fn a_route_another_area_answers_is_refused() {
     let registry = registry();
     install(&registry, notes()).unwrap();
     let same = manifest("memos", vec![route("list_memos", "/v1/workspaces/{workspace_id}/notes")]);
-    let refused = install(&registry, same).unwrap_err().to_string();
     assert_eq!(
-        refused,
+        refusal(&registry, same),
         "area \"memos\" declares GET /v1/workspaces/{workspace_id}/notes, which is taken by \
          notes; choose another path"
     );
@@ -126,7 +136,7 @@ const NOTE_OF_MEMOS: &str = "/v1/workspaces/{workspace_id}/notes/{memo_id}";
 fn operation_ids_events_and_the_hosts_paths_have_one_owner() {
     let registry = registry();
     install(&registry, notes()).unwrap();
-    let refused = |manifest| install(&registry, manifest).unwrap_err().to_string();
+    let refused = |manifest| refusal(&registry, manifest);
     let taken = manifest("memos", vec![route("list_notes", "/v1/workspaces/{workspace_id}/m")]);
     assert!(refused(taken).contains("operation id \"list_notes\", which is taken by notes"));
     let host = manifest("memos", vec![route("memos", "/v1/workspaces/{workspace_id}/host-own")]);
@@ -148,8 +158,7 @@ fn a_new_version_takes_the_place_of_the_old_and_requests_under_way_keep_theirs()
     assert_eq!(change.before.unwrap().manifest.version.to_string(), "0.1.0");
     assert_eq!(found(&registry, Some(Method::Get), "/v1/workspaces/w/notes"), "405 POST");
     assert_eq!(under_way.area("notes").unwrap().manifest.routes.len(), 3);
-    let plan = registry.plan("notes", AreaTargetState::Removed).unwrap();
-    registry.activate(plan).unwrap();
+    remove(&registry, "notes");
     assert_eq!(found(&registry, Some(Method::Post), "/v1/workspaces/w/notes"), "404");
 }
 
@@ -179,8 +188,7 @@ fn schemas_follow_the_live_events() {
     assert!(!accepts("notes.created"));
     install(&registry, notes()).unwrap();
     assert!(accepts("notes.created"));
-    let plan = registry.plan("notes", AreaTargetState::Removed).unwrap();
-    registry.activate(plan).unwrap();
+    remove(&registry, "notes");
     assert!(!accepts("notes.created"));
 }
 
@@ -244,10 +252,7 @@ fn by_link(holder: LinkHolder, writes: bool) -> Route {
 
 #[test]
 fn only_a_link_of_the_same_session_lets_a_get_write() {
-    let refused = |route: Route| {
-        let refusal = install(&registry(), manifest("notes", vec![route]));
-        refusal.err().map(|refusal| refusal.to_string()).unwrap_or_default()
-    };
+    let refused = |route: Route| refusal(&registry(), manifest("notes", vec![route]));
     assert_eq!(refused(by_link(LinkHolder::SameSession, true)), "");
     assert_eq!(refused(by_link(LinkHolder::Bearer, false)), "");
     assert!(refused(by_link(LinkHolder::SignedIn, true)).contains("a GET must not write"));
@@ -261,8 +266,7 @@ fn only_a_link_of_the_same_session_lets_a_get_write() {
 fn no_area_takes_a_path_that_could_be_the_host_s() {
     let refused = |path: &str| {
         let route = Route { path: path.into(), ..by_link(LinkHolder::Bearer, false) };
-        let refusal = install(&registry(), manifest("notes", vec![route]));
-        refusal.err().map(|refusal| refusal.to_string()).unwrap_or_default()
+        refusal(&registry(), manifest("notes", vec![route]))
     };
     assert_eq!(refused("/v1/notes/shared"), "");
     assert!(refused("/v1/{any}/session").contains("must be literal"));
@@ -375,8 +379,8 @@ fn complaints_name_what_to_mend_all_at_once() {
         response: Some(json!({"type": "nonsense"})),
         ..route("else_where", "")
     });
-    let refusal = install(&registry(), bad).unwrap_err();
-    insta::assert_snapshot!(refusal.to_string());
+    let refusal = refusal(&registry(), bad);
+    insta::assert_snapshot!(refusal);
 }
 
 #[test]

@@ -46,19 +46,8 @@ pub struct TrialStats {
     pub candidate: TrialSideCounters,
     /// Differences between the responses of a shadow version and the live version.
     pub compared: Arc<ShadowComparisonCollector>,
-    failure: Notify,
-}
-
-impl TrialStats {
-    /// Waits until a call of the version on trial has failed.
-    pub async fn until_failure(&self) {
-        self.failure.notified().await;
-    }
-
-    /// Wakes the watcher of the trial after a call of the version on trial has failed.
-    pub fn notify_failure(&self) {
-        self.failure.notify_one();
-    }
+    /// Notified after a call of either version has failed.
+    pub failure: Notify,
 }
 
 /// Counters of one version's calls during a trial.

@@ -126,14 +126,12 @@ impl CteBuilder {
             return;
         }
         self.sql.push(&format!(
-            ", seen_{number} AS (SELECT u.version = 0 AS came FROM gate, documents d JOIN unnest("
+            ", seen_{number} AS (SELECT u.version = 0 AS came FROM gate, documents d JOIN "
         ));
-        self.sql.bind(texts(seen.iter().map(|one| &one.id))).push("::text[], ");
         // 0 means that the document did not exist; versions begin at 1.
-        self.sql.bind(versions(seen.iter().map(|one| one.version.unwrap_or_default())));
-        self.sql.push(
-            "::bigint[]) AS u(id, version) ON d.id = u.id AND u.version IN (0, d.version) WHERE ",
-        );
+        let read = seen.iter().map(|one| one.version.unwrap_or_default());
+        self.sql.push_unnest([texts(seen.iter().map(|one| &one.id)), versions(read)]);
+        self.sql.push(" AS u(id, version) ON d.id = u.id AND u.version IN (0, d.version) WHERE ");
         self.place(collection, effects);
         self.sql.push(")");
         let there = seen.iter().filter(|one| one.version.is_some()).count();
@@ -152,11 +150,12 @@ impl CteBuilder {
             return;
         }
         self.sql
-            .push(&format!(", del_{number} AS (DELETE FROM documents d USING gate, unnest("))
-            .bind(texts(gone.iter().map(|one| &one.id)))
-            .push("::text[], ")
-            .bind(versions(gone.iter().map(|one| one.from)))
-            .push("::bigint[]) AS u(id, base) WHERE ");
+            .push(&format!(", del_{number} AS (DELETE FROM documents d USING gate, "))
+            .push_unnest([
+                texts(gone.iter().map(|one| &one.id)),
+                versions(gone.iter().map(|one| one.from)),
+            ])
+            .push(" AS u(id, base) WHERE ");
         self.place(collection, effects);
         self.sql.push(" AND d.id = u.id AND d.version = u.base RETURNING 1)");
         self.check(&format!("del_{number}"), gone.len(), "40001");
@@ -177,14 +176,15 @@ impl CteBuilder {
             ", upd_{number} AS (UPDATE documents d SET version = u.version, \
              created_at = u.created_at, body = u.body::jsonb, updated_at = "
         ));
-        self.sql.bind(effects.now.0).push(" FROM gate, unnest(");
-        self.sql.bind(texts(changed.iter().map(|one| &one.id))).push("::text[], ");
-        self.sql.bind(versions(changed.iter().map(|one| one.from))).push("::bigint[], ");
-        self.sql.bind(versions(changed.iter().map(|one| one.to))).push("::bigint[], ");
-        let created: Vec<_> = changed.iter().map(|one| one.created_at.0).collect();
-        self.sql.bind(created).push("::bigint[], ");
-        self.sql.bind(texts(changed.iter().map(|one| &one.body)));
-        self.sql.push("::text[]) AS u(id, base, version, created_at, body) WHERE ");
+        self.sql.bind(effects.now.0).push(" FROM gate, ");
+        self.sql.push_unnest([
+            texts(changed.iter().map(|one| &one.id)),
+            versions(changed.iter().map(|one| one.from)),
+            versions(changed.iter().map(|one| one.to)),
+            integers(changed.iter().map(|one| one.created_at.0)),
+            texts(changed.iter().map(|one| &one.body)),
+        ]);
+        self.sql.push(" AS u(id, base, version, created_at, body) WHERE ");
         self.place(collection, effects);
         self.sql.push(" AND d.id = u.id AND d.version = u.base");
         self.after("del", number, !of.deletes.is_empty());
@@ -211,12 +211,13 @@ impl CteBuilder {
             .bind(effects.workspace.0)
             .push(&format!("::uuid, '{collection}', u.id, u.version, "));
         self.sql.bind(effects.now.0).push("::bigint, ");
-        self.sql.bind(effects.now.0).push("::bigint, u.body::jsonb");
-        self.sql.push(" FROM gate, unnest(");
-        self.sql.bind(texts(new.iter().map(|one| &one.id))).push("::text[], ");
-        self.sql.bind(versions(new.iter().map(|one| one.version))).push("::bigint[], ");
-        self.sql.bind(texts(new.iter().map(|one| &one.body)));
-        self.sql.push("::text[]) AS u(id, version, body) WHERE true");
+        self.sql.bind(effects.now.0).push("::bigint, u.body::jsonb FROM gate, ");
+        self.sql.push_unnest([
+            texts(new.iter().map(|one| &one.id)),
+            versions(new.iter().map(|one| one.version)),
+            texts(new.iter().map(|one| &one.body)),
+        ]);
+        self.sql.push(" AS u(id, version, body) WHERE true");
         self.after("del", number, !of.deletes.is_empty());
         self.after("upd", number, !of.updates.is_empty());
         self.sql.push(")");
@@ -255,9 +256,9 @@ impl CteBuilder {
             self.sql.push(&format!(", {arm} AS ("));
             let jobs: Vec<_> = deliveries.iter().map(|delivery| &delivery.job).collect();
             self.insert_jobs(FOR_EACH_DOCUMENT, &jobs, effects, |sql| {
-                sql.push(" JOIN unnest(").bind(uuids(jobs.iter().map(|job| job.id.0)));
-                sql.push("::uuid[], ").bind(texts(deliveries.iter().map(|one| &one.event)));
-                sql.push("::text[]) AS e(id, event) ON e.id = u.id JOIN documents AS d ON ");
+                let events = texts(deliveries.iter().map(|one| &one.event));
+                sql.push(" JOIN ").push_unnest([uuids(jobs.iter().map(|job| job.id.0)), events]);
+                sql.push(" AS e(id, event) ON e.id = u.id JOIN documents AS d ON ");
                 sql.push("d.workspace_id = ").bind(effects.workspace.0);
                 sql.push(&format!(" AND d.collection = '{}' AND d.body -> ", requests.collection));
                 sql.bind(requests.member.clone()).push("::text ? e.event");
@@ -285,28 +286,24 @@ impl CteBuilder {
         sql.push(columns).push(
             ", u.workspace_id, u.area, u.kind, u.lane, u.max_attempts, u.timeout_ms, \
              u.available_at, u.dedupe_key, u.now, u.now, 'queued', 0 \
-             FROM gate CROSS JOIN unnest(",
+             FROM gate CROSS JOIN ",
         );
-        sql.bind(uuids(jobs.iter().map(|job| job.workspace.0))).push("::uuid[], ");
-        sql.bind(uuids(jobs.iter().map(|job| job.id.0))).push("::uuid[], ");
-        sql.bind(texts(jobs.iter().map(|job| &job.area))).push("::text[], ");
-        sql.bind(texts(jobs.iter().map(|job| &job.kind))).push("::text[], ");
-        let lanes: Vec<_> = jobs.iter().map(|job| job.lane.as_str().to_owned()).collect();
-        sql.bind(lanes).push("::text[], ");
-        sql.bind(texts(jobs.iter().map(|job| &job.payload))).push("::text[], ");
-        sql.bind(jobs.iter().map(|job| job.resource).collect::<Vec<_>>());
-        sql.push("::uuid[], ");
-        let attempts: Vec<_> = jobs.iter().map(|job| i64::from(job.max_attempts)).collect();
-        sql.bind(attempts).push("::bigint[], ");
-        let timeouts: Vec<_> = jobs.iter().map(|job| i64::from(job.timeout_ms)).collect();
-        sql.bind(timeouts).push("::bigint[], ");
-        let due: Vec<_> = jobs.iter().map(|job| job.available_at.0).collect();
-        sql.bind(due).push("::bigint[], ");
-        let keys: Vec<_> = jobs.iter().map(|job| job.dedupe_key.clone()).collect();
-        sql.bind(keys).push("::text[], ");
-        sql.bind(vec![effects.now.0; jobs.len()]);
+        sql.push_unnest([
+            uuids(jobs.iter().map(|job| job.workspace.0)),
+            uuids(jobs.iter().map(|job| job.id.0)),
+            texts(jobs.iter().map(|job| &job.area)),
+            texts(jobs.iter().map(|job| &job.kind)),
+            SqlParameter::Texts(jobs.iter().map(|job| job.lane.as_str().to_owned()).collect()),
+            texts(jobs.iter().map(|job| &job.payload)),
+            SqlParameter::MaybeUuids(jobs.iter().map(|job| job.resource).collect()),
+            integers(jobs.iter().map(|job| job.max_attempts.into())),
+            integers(jobs.iter().map(|job| job.timeout_ms.into())),
+            integers(jobs.iter().map(|job| job.available_at.0)),
+            SqlParameter::MaybeTexts(jobs.iter().map(|job| job.dedupe_key.clone()).collect()),
+            integers(jobs.iter().map(|_| effects.now.0)),
+        ]);
         sql.push(
-            "::bigint[]) AS u(workspace_id, id, area, kind, lane, payload, resource_id, \
+            " AS u(workspace_id, id, area, kind, lane, payload, resource_id, \
              max_attempts, timeout_ms, available_at, dedupe_key, now)",
         );
         more(sql);
@@ -325,15 +322,15 @@ impl CteBuilder {
             );
             self.owner(effects);
             self.sql.push(", u.name, u.sealed, u.origin, u.component, ");
-            self.sql.bind(effects.now.0);
-            self.sql.push("::bigint FROM gate, unnest(");
-            self.sql.bind(texts(kept.iter().map(|(name, _)| *name))).push("::text[], ");
-            let sealed: Vec<_> = kept.iter().map(|(_, secret)| secret.sealed.clone()).collect();
-            self.sql.bind(sealed).push("::bytea[], ");
-            self.sql.bind(texts(kept.iter().map(|(_, secret)| &secret.origin))).push("::text[], ");
-            self.sql.bind(texts(kept.iter().map(|(_, secret)| &secret.component)));
+            self.sql.bind(effects.now.0).push("::bigint FROM gate, ");
+            self.sql.push_unnest([
+                texts(kept.iter().map(|(name, _)| *name)),
+                SqlParameter::Blobs(kept.iter().map(|(_, secret)| secret.sealed.clone()).collect()),
+                texts(kept.iter().map(|(_, secret)| &secret.origin)),
+                texts(kept.iter().map(|(_, secret)| &secret.component)),
+            ]);
             self.sql.push(
-                "::text[]) AS u(name, sealed, origin, component) \
+                " AS u(name, sealed, origin, component) \
                  ON CONFLICT (workspace_id, area, name) DO UPDATE SET \
                  sealed = excluded.sealed, origin = excluded.origin, \
                  component = excluded.component, updated_at = excluded.updated_at)",
@@ -353,13 +350,15 @@ impl CteBuilder {
             );
             self.owner(effects);
             self.sql.push(", u.name, u.object, u.size, u.sha256, ");
-            self.sql.bind(effects.now.0).push("::bigint FROM gate, unnest(");
-            self.sql.bind(texts(kept.iter().map(|(name, _)| *name))).push("::text[], ");
-            self.sql.bind(texts(kept.iter().map(|(_, blob)| &blob.object))).push("::text[], ");
-            self.sql.bind(versions(kept.iter().map(|(_, blob)| blob.size))).push("::bigint[], ");
-            self.sql.bind(texts(kept.iter().map(|(_, blob)| &blob.sha256)));
+            self.sql.bind(effects.now.0).push("::bigint FROM gate, ");
+            self.sql.push_unnest([
+                texts(kept.iter().map(|(name, _)| *name)),
+                texts(kept.iter().map(|(_, blob)| &blob.object)),
+                versions(kept.iter().map(|(_, blob)| blob.size)),
+                texts(kept.iter().map(|(_, blob)| &blob.sha256)),
+            ]);
             self.sql.push(
-                "::text[]) AS u(name, object, size, sha256) \
+                " AS u(name, object, size, sha256) \
                  ON CONFLICT (workspace_id, area, name) DO UPDATE SET object = excluded.object, \
                  size = excluded.size, sha256 = excluded.sha256, created_at = excluded.created_at)",
             );
@@ -448,6 +447,10 @@ fn uuids(values: impl Iterator<Item = Uuid>) -> SqlParameter {
     SqlParameter::Uuids(values.collect())
 }
 
+fn integers(values: impl Iterator<Item = i64>) -> SqlParameter {
+    SqlParameter::Integers(values.collect())
+}
+
 fn versions(values: impl Iterator<Item = u64>) -> SqlParameter {
-    SqlParameter::Integers(values.map(u64::cast_signed).collect())
+    integers(values.map(u64::cast_signed))
 }

@@ -88,11 +88,8 @@ impl Blobs {
         let trial = Path::from(CHECK_OBJECT);
         self.objects.put(&trial, Bytes::new().into()).await?;
         self.list_nothing().await?;
-        match self.objects.delete(&trial).await {
-            // Another host runs the same check and has deleted the object.
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(failed) => Err(failed),
-        }
+        // Another host that runs the same check may have deleted the object.
+        unless_missing(self.objects.delete(&trial).await).map(drop)
     }
 
     /// Checks that the blob store responds.
@@ -136,11 +133,8 @@ impl Blobs {
     /// Reads a component by the name of its object. Returns [`Error::NotFound`]
     /// if there is none.
     pub async fn read_component(&self, object: &str) -> Result<Bytes, Error> {
-        match self.objects.get(&Path::from(object)).await {
-            Ok(found) => Ok(found.bytes().await?),
-            Err(object_store::Error::NotFound { .. }) => Err(Error::NotFound),
-            Err(failed) => Err(failed.into()),
-        }
+        let found = unless_missing(self.objects.get(&Path::from(object)).await)?;
+        Ok(found.ok_or(Error::NotFound)?.bytes().await?)
     }
 
     /// Returns whether the blob store has an object with this name.
@@ -154,11 +148,7 @@ impl Blobs {
     }
 
     async fn has_path(&self, path: &Path) -> Result<bool, Error> {
-        match self.objects.head(path).await {
-            Ok(_) => Ok(true),
-            Err(object_store::Error::NotFound { .. }) => Ok(false),
-            Err(failed) => Err(failed.into()),
-        }
+        Ok(unless_missing(self.objects.head(path).await)?.is_some())
     }
 
     /// Writes a compiled component. No row refers to it, so the sweep deletes
@@ -170,10 +160,9 @@ impl Blobs {
 
     /// Reads a compiled component of at most `max` bytes; `None` if there is none.
     pub async fn read_compiled(&self, name: &str, max: u64) -> Result<Option<Bytes>, Error> {
-        match self.objects.get(&compiled(name)).await {
-            Ok(found) if found.meta.size <= max => Ok(Some(found.bytes().await?)),
-            Ok(_) | Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(failed) => Err(failed.into()),
+        match unless_missing(self.objects.get(&compiled(name)).await)? {
+            Some(found) if found.meta.size <= max => Ok(Some(found.bytes().await?)),
+            _ => Ok(None),
         }
     }
 
@@ -203,6 +192,14 @@ impl Blobs {
             return Ok(Bytes::new());
         }
         Ok(self.objects.get_range(&Path::from(blob.object.as_str()), offset..end).await?)
+    }
+}
+
+/// Returns `None` for an object that does not exist.
+fn unless_missing<T>(found: object_store::Result<T>) -> object_store::Result<Option<T>> {
+    match found {
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
+        found => found.map(Some),
     }
 }
 

@@ -9,9 +9,10 @@ use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 
 use super::super::Store;
-use super::super::connection::{Connection, DriverConnection};
+use super::super::connection::Connection;
 use super::super::error::Error;
-use super::BlobStoreLocation;
+use super::super::sql::{Sql, each_row};
+use super::{BlobStoreLocation, unless_missing};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::time::Timestamp;
 
@@ -23,7 +24,8 @@ const NAME_DIGITS: usize = 64;
 
 /// Deletes blob store objects that no database row refers to. `written_before`
 /// must be earlier than any running call, because a call writes the object
-/// before its row. Returns the number of deleted objects.
+/// before its row. Returns the number of deleted objects. Goes on
+/// after objects that cannot be deleted, and logs the first of each batch.
 pub async fn sweep(store: &Store, written_before: Timestamp) -> Result<u64, Error> {
     let objects = &store.0.blobs.objects;
     let old = objects.list(None).try_filter_map(async |object| {
@@ -34,7 +36,11 @@ pub async fn sweep(store: &Store, written_before: Timestamp) -> Result<u64, Erro
     let mut swept = 0;
     while let Some(batch) = batches.next().await {
         let batch = batch.map_err(|error| Error::from(error.1))?;
-        swept += delete_unreferenced(store, batch).await?;
+        let (deleted, failure) = delete_unreferenced(store, batch).await?;
+        swept += deleted;
+        if let Some(error) = failure {
+            tracing::warn!(%error, "cannot delete an unreferenced blob; it stays there");
+        }
     }
     Ok(swept)
 }
@@ -43,27 +49,32 @@ pub async fn sweep(store: &Store, written_before: Timestamp) -> Result<u64, Erro
 /// when no call that could still commit such a row is running. Returns the
 /// number of deleted objects.
 pub async fn discard(store: &Store, object: &str) -> Result<u64, Error> {
-    delete_unreferenced(store, vec![Path::from(object)]).await
+    let (deleted, failure) = delete_unreferenced(store, vec![Path::from(object)]).await?;
+    failure.map_or(Ok(deleted), Err)
 }
 
-async fn delete_unreferenced(store: &Store, objects: Vec<Path>) -> Result<u64, Error> {
+/// Deletes those of the objects that no database row refers to. Returns the number of deleted
+/// objects, and the error of the first one that cannot be deleted, if any.
+async fn delete_unreferenced(
+    store: &Store,
+    objects: Vec<Path>,
+) -> Result<(u64, Option<Error>), Error> {
     let names: Vec<String> = objects.iter().map(ToString::to_string).collect();
     let named = store.read(async |c| named(c, &names).await).await?;
-    let mut deleted = 0;
+    let (mut deleted, mut failed) = (0, None);
     for object in objects.into_iter().filter(|object| !named.contains(&object.to_string())) {
-        match store.0.blobs.objects.delete(&object).await {
-            Ok(()) => deleted += 1,
-            // Another host has deleted the object.
-            Err(object_store::Error::NotFound { .. }) => {}
-            Err(failed) => return Err(failed.into()),
+        // Another host may have deleted the object.
+        match unless_missing(store.0.blobs.objects.delete(&object).await) {
+            Ok(found) => deleted += u64::from(found.is_some()),
+            Err(error) => failed = failed.or(Some(error.into())),
         }
     }
-    Ok(deleted)
+    Ok((deleted, failed))
 }
 
 /// Deletes the files of incomplete writes that a killed process left in a blob
 /// folder. The blob store does not list them. Returns their number; a bucket has
-/// none.
+/// none. Fails after the last file if one cannot be deleted.
 pub async fn sweep_partial(store: &Store, written_before: Timestamp) -> Result<u64, Error> {
     let BlobStoreLocation::Folder(folder) = &*store.0.blobs.place else { return Ok(0) };
     let folder = folder.clone();
@@ -72,7 +83,7 @@ pub async fn sweep_partial(store: &Store, written_before: Timestamp) -> Result<u
 }
 
 fn sweep_folder(root: &FilePath, written_before: Timestamp) -> io::Result<u64> {
-    let (mut swept, mut folders) = (0, vec![root.to_owned()]);
+    let (mut swept, mut failed, mut folders) = (0, None, vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
         // A write that ends meanwhile renames its file; a deletion removes empty folders.
         for entry in unless_gone(fs::read_dir(folder))?.into_iter().flatten() {
@@ -81,13 +92,15 @@ fn sweep_folder(root: &FilePath, written_before: Timestamp) -> io::Result<u64> {
                 folders.push(path);
             } else if path.strip_prefix(root).is_ok_and(is_partial)
                 && unless_gone(is_older(&path, written_before))? == Some(true)
-                && unless_gone(fs::remove_file(&path))?.is_some()
             {
-                swept += 1;
+                match unless_gone(fs::remove_file(&path)) {
+                    Ok(found) => swept += u64::from(found.is_some()),
+                    Err(error) => failed = failed.or(Some(error)),
+                }
             }
         }
     }
-    Ok(swept)
+    failed.map_or(Ok(swept), Err)
 }
 
 fn is_older(file: &FilePath, than: Timestamp) -> io::Result<bool> {
@@ -128,28 +141,13 @@ fn is_ours(object: &Path) -> bool {
 
 /// Returns those of the blob store objects that a database row refers to.
 async fn named(connection: &mut Connection, objects: &[String]) -> Result<Vec<String>, Error> {
-    let list = serde_json::to_string(objects).unwrap_or_default();
-    Ok(match connection.raw() {
-        DriverConnection::Sqlite(c) => {
-            sqlx::query_scalar(
-                "SELECT object FROM blobs WHERE object IN (SELECT value FROM json_each($1)) \
-                 UNION ALL SELECT object FROM area_versions \
-                 WHERE object IN (SELECT value FROM json_each($1))",
-            )
-            .bind(list)
-            .fetch_all(c)
-            .await?
-        }
-        DriverConnection::Postgres(c) => {
-            sqlx::query_scalar(
-                "SELECT object FROM blobs WHERE object = ANY($1) \
-                 UNION ALL SELECT object FROM area_versions WHERE object = ANY($1)",
-            )
-            .bind(objects)
-            .fetch_all(c)
-            .await?
-        }
-    })
+    let mut sql = Sql::new(connection.backend(), "SELECT object FROM blobs WHERE object ");
+    sql.bind_any(objects.to_vec());
+    sql.push(" UNION ALL SELECT object FROM area_versions WHERE object ");
+    sql.bind_any(objects.to_vec());
+    let mut named = Vec::new();
+    each_row(connection, sql, |row| row.text(0).map(|object| named.push(object))).await?;
+    Ok(named)
 }
 
 #[cfg(test)]
@@ -172,6 +170,19 @@ mod tests {
         assert_eq!(sweep(Timestamp(0)).await, 0);
         assert_eq!(sweep(Timestamp(i64::MAX)).await, 1);
         assert!(!folder.join(format!("{name}#1")).exists() && folder.join(name).exists());
+    }
+
+    #[tokio::test]
+    async fn an_object_that_cannot_be_deleted_does_not_keep_the_others() {
+        let fresh = fresh(Backend::Sqlite).await.unwrap();
+        let BlobStoreLocation::Folder(root) = &fresh.settings.blobs else { unreachable!() };
+        // A folder in the place of an object cannot be deleted like a file.
+        fs::create_dir_all(root.join("components/folder")).unwrap();
+        let object = fresh.store.blobs().write_component("file", "x".into()).await.unwrap();
+        let objects = vec![Path::from("components/folder"), Path::from(object.as_str())];
+        let (deleted, failed) = delete_unreferenced(&fresh.store, objects).await.unwrap();
+        assert!(deleted == 1 && matches!(failed, Some(Error::Blobs(_))), "{deleted}, {failed:?}");
+        assert!(!fresh.store.blobs().has(&object).await.unwrap());
     }
 
     #[test]

@@ -4,6 +4,14 @@ use super::*;
 use crate::testing::{deployment as version, on_both};
 use crate::{Store, TransactionAccess};
 
+/// Stores staged versions with these digests.
+async fn put(store: &Store, digests: &[&str]) {
+    let mut connection = store.writer().await.unwrap();
+    for digest in digests {
+        insert(&mut connection, &version(digest), "{}").await.unwrap();
+    }
+}
+
 async fn go(store: &Store, digest: Option<&str>, left: VersionStage, at: i64) -> Result<(), Error> {
     let mut tx = store.begin(TransactionAccess::WriteLocked).await?;
     let revision = pointer_of(&mut tx, "notes").await?.map_or(0, |pointer| pointer.revision);
@@ -25,11 +33,7 @@ fn at(now: &str, previous: Option<&str>) -> (Option<String>, Option<String>) {
 
 on_both! {
     async fn a_pointer_goes_forward_back_and_to_nothing(store: &Store) {
-        let mut connection = store.writer().await.unwrap();
-        for digest in ["a", "b", "c"] {
-            insert(&mut connection, &version(digest), "{}").await.unwrap();
-        }
-        drop(connection);
+        put(store, &["a", "b", "c"]).await;
         go(store, Some("a"), VersionStage::Retired, 1).await.unwrap();
         assert_eq!(state(store).await, at("a", None));
         go(store, Some("b"), VersionStage::Retired, 2).await.unwrap();
@@ -49,11 +53,7 @@ on_both! {
     }
 
     async fn what_was_removed_comes_back_also_when_it_was_the_only_version(store: &Store) {
-        let mut connection = store.writer().await.unwrap();
-        for digest in ["a", "b"] {
-            insert(&mut connection, &version(digest), "{}").await.unwrap();
-        }
-        drop(connection);
+        put(store, &["a", "b"]).await;
         go(store, Some("a"), VersionStage::Retired, 1).await.unwrap();
         for at in [2, 3] {
             go(store, None, VersionStage::Withdrawn, at).await.unwrap();
@@ -68,11 +68,7 @@ on_both! {
     }
 
     async fn a_rollback_over_several_versions_withdraws_those_in_between(store: &Store) {
-        let mut connection = store.writer().await.unwrap();
-        for digest in ["a", "b", "c", "d"] {
-            insert(&mut connection, &version(digest), "{}").await.unwrap();
-        }
-        drop(connection);
+        put(store, &["a", "b", "c", "d"]).await;
         for (at, digest) in ["a", "b", "c", "d"].into_iter().enumerate() {
             go(store, Some(digest), VersionStage::Retired, i64::try_from(at).unwrap()).await.unwrap();
         }
@@ -84,10 +80,8 @@ on_both! {
     }
 
     async fn versions_are_found_by_the_begin_of_their_digest_or_their_number(store: &Store) {
-        let mut connection = store.writer().await.unwrap();
-        for digest in ["abcd1", "abcd2", "abce3"] {
-            insert(&mut connection, &version(digest), "{}").await.unwrap();
-        }
+        put(store, &["abcd1", "abcd2", "abce3"]).await;
+        let mut connection = store.reader().await.unwrap();
         for (named, expected) in [
             ("abcd", vec!["abcd2", "abcd1"]),
             ("abcd1", vec!["abcd1"]),
@@ -115,9 +109,7 @@ on_both! {
     }
 
     async fn of_two_who_move_a_pointer_one_wins(store: &Store) {
-        let mut connection = store.writer().await.unwrap();
-        insert(&mut connection, &version("a"), "{}").await.unwrap();
-        drop(connection);
+        put(store, &["a"]).await;
         go(store, Some("a"), VersionStage::Retired, 1).await.unwrap();
         let digest = Some("a");
         let moved =

@@ -47,7 +47,7 @@ const COPY: &str = "WITH batch AS MATERIALIZED (\
 
 /// Moves all documents, or waits until another node has moved them.
 pub(super) async fn run(store: &Store) -> Result<(), Error> {
-    while is_pending(store).await? {
+    while store.read(async |c| progress(c).await).await?.is_some() {
         // A connection of its own: the move takes none from requests, and its
         // end releases the locks.
         let ConnectionPools::Postgres { options, .. } = &store.0.databases else { return Ok(()) };
@@ -59,10 +59,6 @@ pub(super) async fn run(store: &Store) -> Result<(), Error> {
         tokio::time::sleep(POLL).await;
     }
     Ok(())
-}
-
-async fn is_pending(store: &Store) -> Result<bool, Error> {
-    Ok(store.read(async |c| progress(c).await).await?.is_some())
 }
 
 async fn move_all(c: &mut PgConnection) -> Result<(), Error> {
@@ -93,7 +89,9 @@ async fn copy_all(c: &mut PgConnection) -> Result<(), Error> {
         position = next;
         if logged.elapsed() >= LOG_EVERY {
             logged = Instant::now();
-            log(progress_of(c).await?);
+            if let Some(MoveProgress { copied, total }) = progress_of(c).await? {
+                tracing::info!(copied, total, "moving documents");
+            }
         }
     }
     Ok(())
@@ -112,12 +110,6 @@ async fn copy(
             Err(Error::RunAgain) => {}
             copied => return copied,
         }
-    }
-}
-
-fn log(progress: Option<MoveProgress>) {
-    if let Some(MoveProgress { copied, total }) = progress {
-        tracing::info!(copied, total, "moving documents");
     }
 }
 

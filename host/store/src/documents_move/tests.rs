@@ -117,6 +117,22 @@ fn expected() -> Model {
     Arc::new(Mutex::new(all.flat_map(ids).collect()))
 }
 
+/// Returns the effects that change a document from a version, if it exists, to
+/// another, or delete it.
+fn effects_of(collection: &str, id: &str, from: Option<u64>, to: Option<u64>) -> Effects {
+    let mut effects = Effects::new(WorkspaceId(WORKSPACE), "a", Timestamp(2));
+    let body = format!(r#"{{"n":{}}}"#, id.parse::<u32>().unwrap());
+    let (collection, id, created_at) = (collection.to_owned(), id.to_owned(), Timestamp(1));
+    match (from, to) {
+        (Some(from), Some(to)) => {
+            effects.updates.push(DocumentUpdate { collection, id, from, to, created_at, body });
+        }
+        (Some(from), None) => effects.deletes.push(DocumentDelete { collection, id, from }),
+        (None, _) => effects.inserts.push(DocumentInsert { collection, id, version: 1, body }),
+    }
+    effects
+}
+
 /// Changes documents one after another, until `stop`: replaces, deletes and
 /// creates some all over the collections.
 async fn change(store: Store, model: Model, step: u32, stop: Arc<Mutex<bool>>) {
@@ -128,36 +144,12 @@ async fn change(store: Store, model: Model, step: u32, stop: Arc<Mutex<bool>>) {
             let collection = ["a.b", "a.c", "x.y"][(n % 3) as usize];
             let id = format!("{n:05}");
             let version = model.lock().get(&(collection, id.clone())).copied();
-            let mut effects = Effects::new(WorkspaceId(WORKSPACE), "a", Timestamp(2));
-            let body = format!(r#"{{"n":{n}}}"#);
             let after = match version {
-                Some(from) if (round + n) % 3 == 0 => {
-                    effects.deletes.push(DocumentDelete {
-                        collection: collection.into(),
-                        id: id.clone(),
-                        from,
-                    });
-                    None
-                }
-                Some(from) => {
-                    let (collection, id) = (collection.into(), id.clone());
-                    let created_at = Timestamp(1);
-                    effects.updates.push(DocumentUpdate {
-                        collection,
-                        id,
-                        from,
-                        to: from + 1,
-                        created_at,
-                        body,
-                    });
-                    Some(from + 1)
-                }
-                None => {
-                    let (collection, id) = (collection.into(), id.clone());
-                    effects.inserts.push(DocumentInsert { collection, id, version: 1, body });
-                    Some(1)
-                }
+                Some(_) if (round + n) % 3 == 0 => None,
+                Some(from) => Some(from + 1),
+                None => Some(1),
             };
+            let effects = effects_of(collection, &id, version, after);
             let mut writer = store.writer().await.unwrap();
             match apply(&mut writer, effects, AutocommitOrTransaction::Autocommit).await {
                 Ok(_) => {

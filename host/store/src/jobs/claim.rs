@@ -10,7 +10,7 @@ use super::super::connection::{Connection, DriverConnection, execute, optional_s
 use super::super::error::{Error, parsed};
 use super::super::sql::from_row;
 use super::count;
-use super::flows::{listed, resource_key};
+use super::flows::{is_listed, listed, resource_key};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobFairnessKey, Lane, LeasedJob, NewJob};
 use assurance_core::domain::time::Timestamp;
@@ -39,6 +39,7 @@ fn claim_sqlite(flows: usize) -> String {
         "UPDATE jobs SET status = 'running', attempts = attempts + 1, \
          lease_id = $1, worker_id = $2, updated_at = $3 WHERE rowid IN (",
     );
+    let is_listed = is_listed(Backend::Sqlite, "$5");
     for flow in 0..flows {
         let union = if flow == 0 { "" } else { " UNION ALL " };
         let at = |column: usize| 5 + flow * 3 + column;
@@ -47,7 +48,7 @@ fn claim_sqlite(flows: usize) -> String {
             "{union}SELECT place FROM (SELECT rowid AS place FROM jobs \
              WHERE lane = $4 AND status IN ('queued', 'retrying') \
              AND workspace_id = ${} AND coalesce(resource_id, zeroblob(16)) = ${} \
-             AND available_at <= $3 AND instr($5, ',' || area || ',') > 0 \
+             AND available_at <= $3 AND {is_listed} \
              ORDER BY available_at LIMIT ${})",
             at(1),
             at(2),
@@ -58,8 +59,11 @@ fn claim_sqlite(flows: usize) -> String {
     sql + ") RETURNING *"
 }
 
-/// PostgreSQL's statement that claims jobs; the migration 0031 explains it.
-const CLAIM_POSTGRES: &str = "SELECT * FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8)";
+/// PostgreSQL's statement that claims jobs; the migration 0031 explains it. It names the columns of
+/// [`Row`], because a prepared `SELECT *` fails once a newer release has added a column.
+const CLAIM_POSTGRES: &str = "SELECT workspace_id, id, area, kind, lane, payload, resource_id, \
+     attempts, max_attempts, timeout_ms, available_at, dedupe_key, checkpoint, lease_id \
+     FROM claim_jobs($1, $2, $3, $4, $5, $6, $7, $8)";
 
 /// Claims due jobs, the oldest of each flow first. No job is claimed twice.
 pub async fn claim(
@@ -156,21 +160,16 @@ pub async fn next_due(
     areas: &[String],
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Error> {
-    let sql = match connection.raw() {
-        DriverConnection::Sqlite(_) => {
-            "SELECT available_at FROM jobs WHERE lane = $1 AND available_at > $3 \
-             AND status IN ('queued', 'retrying') AND instr($2, ',' || area || ',') > 0 \
-             ORDER BY available_at LIMIT 1"
-        }
-        DriverConnection::Postgres(_) => {
-            "SELECT available_at FROM jobs WHERE lane = $1 AND available_at > $3 \
-             AND status IN ('queued', 'retrying') AND strpos($2, ',' || area || ',') > 0 \
-             ORDER BY available_at LIMIT 1"
-        }
-    };
-    let due: Option<i64> = optional_scalar!(connection, sql, lane.as_str(), listed(areas), now.0);
+    let sql = format!(
+        "SELECT available_at FROM jobs WHERE lane = $1 AND available_at > $3 \
+         AND status IN ('queued', 'retrying') AND {} ORDER BY available_at LIMIT 1",
+        is_listed(connection.backend(), "$2")
+    );
+    let (sql, areas) = (AssertSqlSafe(sql), listed(areas));
+    let due: Option<i64> = optional_scalar!(connection, sql, lane.as_str(), &areas, now.0);
     Ok(due.map(Timestamp))
 }
+
 from_row! {
     /// A row of the jobs table that was claimed.
     struct Row {

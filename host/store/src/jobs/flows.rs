@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, HashSet};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::super::connection::{Connection, DriverConnection, fetch_all};
+use super::super::Backend;
+use super::super::connection::{Connection, fetch_all};
 use super::super::error::Error;
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::job::{JobFairnessKey, Lane};
@@ -139,18 +140,14 @@ pub async fn oldest(
     lane: Lane,
     areas: &[String],
 ) -> Result<Vec<PendingJob>, Error> {
-    let listed_areas = listed(areas);
-    let is_listed = match connection.raw() {
-        DriverConnection::Sqlite(_) => "instr($2, ',' || area || ',') > 0",
-        DriverConnection::Postgres(_) => "strpos($2, ',' || area || ',') > 0",
-    };
     let sql = format!(
         "SELECT workspace_id, resource_id, available_at FROM jobs \
-         WHERE lane = $1 AND status IN ('queued', 'retrying') AND {is_listed} \
-         ORDER BY available_at LIMIT {OLDEST}"
+         WHERE lane = $1 AND status IN ('queued', 'retrying') AND {} \
+         ORDER BY available_at LIMIT {OLDEST}",
+        is_listed(connection.backend(), "$2")
     );
     let rows: Vec<(Uuid, Option<Uuid>, i64)> =
-        fetch_all!(connection, AssertSqlSafe(sql), lane.as_str(), &listed_areas);
+        fetch_all!(connection, AssertSqlSafe(sql), lane.as_str(), listed(areas));
     let job = |(workspace, resource, at)| PendingJob {
         flow: JobFairnessKey { workspace: WorkspaceId(workspace), resource },
         available_at: Timestamp(at),
@@ -167,9 +164,9 @@ pub async fn walk(
     walk: &mut FlowWalkProgress,
     now: Timestamp,
 ) -> Result<Vec<PendingJob>, Error> {
-    let sql = match connection.raw() {
-        DriverConnection::Sqlite(_) => walk_sqlite(),
-        DriverConnection::Postgres(_) => walk_postgres(),
+    let sql = match connection.backend() {
+        Backend::Sqlite => walk_sqlite(),
+        Backend::Postgres => walk_postgres(),
     };
     let from = walk.position.map(|from| from.after);
     let workspace = from.map_or(Uuid::nil(), |after| after.workspace.0);
@@ -194,6 +191,7 @@ pub async fn walk(
 /// and resource (zeros for none). Parameters: `$1` lane, `$2` areas, `$3` now,
 /// `$4` and `$5` the flow before the first.
 fn walk_postgres() -> String {
+    let is_listed = is_listed(Backend::Postgres, "$2");
     let resource = "coalesce(resource_id, '00000000-0000-0000-0000-000000000000'::uuid)";
     let waits = "lane = $1 AND status IN ('queued', 'retrying')";
     let next = |before: &str| {
@@ -215,7 +213,7 @@ fn walk_postgres() -> String {
          AND (workspace_id, {resource}, available_at) \
          >= (walk.workspace_id, walk.resource, '-9223372036854775808'::bigint) \
          AND (workspace_id, {resource}, available_at) <= (walk.workspace_id, walk.resource, $3) \
-         AND strpos($2, ',' || area || ',') > 0 \
+         AND {is_listed} \
          ORDER BY workspace_id, {resource}, available_at LIMIT {JOBS_PER_FLOW}) AS due ON true"
     )
 }
@@ -224,6 +222,7 @@ fn walk_postgres() -> String {
 /// only if all parts are columns. So one step queries the workspace's next
 /// resource, and another the next workspace.
 fn walk_sqlite() -> String {
+    let is_listed = is_listed(Backend::Sqlite, "$2");
     let resource = "coalesce(resource_id, zeroblob(16))";
     let waits = "lane = $1 AND status IN ('queued', 'retrying')";
     let next = |workspace: &str, before: &str| {
@@ -244,7 +243,7 @@ fn walk_sqlite() -> String {
          SELECT walk.workspace_id, walk.resource, walk.step, due.available_at FROM walk \
          LEFT JOIN jobs AS due ON due.rowid IN (SELECT rowid FROM jobs WHERE {waits} \
          AND workspace_id = walk.workspace_id AND {resource} = walk.resource \
-         AND available_at <= $3 AND instr($2, ',' || area || ',') > 0 \
+         AND available_at <= $3 AND {is_listed} \
          ORDER BY available_at LIMIT {JOBS_PER_FLOW})"
     )
 }
@@ -258,4 +257,14 @@ pub(super) fn resource_key(resource: Option<Uuid>) -> Uuid {
 /// `,name,`. Names contain no comma.
 pub(super) fn listed(areas: &[String]) -> String {
     areas.iter().fold(String::from(","), |list, area| list + area + ",")
+}
+
+/// Returns the SQL condition that the parameter, a text of [`listed`], contains
+/// the job's area.
+pub(super) fn is_listed(backend: Backend, parameter: &str) -> String {
+    let position = match backend {
+        Backend::Sqlite => "instr",
+        Backend::Postgres => "strpos",
+    };
+    format!("{position}({parameter}, ',' || area || ',') > 0")
 }

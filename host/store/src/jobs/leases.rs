@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use super::super::connection::{Connection, DriverConnection, execute};
+use super::super::connection::{Connection, execute};
 use super::super::error::Error;
-use super::super::sql::DATABASE_NOW;
+use super::super::sql::database_time;
 use assurance_core::domain::time::Timestamp;
 
 /// Number of lost workers, beyond the job's attempts, after which the job is
@@ -15,10 +15,7 @@ const MAX_LOST_WORKERS: i64 = 3;
 /// PostgreSQL, because the clocks of machines differ; otherwise this process's
 /// clock.
 pub async fn lease_clock(connection: &mut Connection, own: Timestamp) -> Result<Timestamp, Error> {
-    let DriverConnection::Postgres(connection) = connection.raw() else { return Ok(own) };
-    let statement = format!("SELECT {DATABASE_NOW}");
-    let now = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_one(connection).await?;
-    Ok(Timestamp(now))
+    Ok(database_time(connection).await?.unwrap_or(own))
 }
 
 /// Renews all leases of a process until `expires_at`, a time of the

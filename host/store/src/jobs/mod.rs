@@ -16,9 +16,9 @@ mod view;
 mod waiting;
 
 use super::Backend;
-use super::connection::{Connection, DriverConnection, execute};
+use super::connection::{Connection, execute};
 use super::error::Error;
-use super::sql::Sql;
+use super::sql::{Sql, changed_rows};
 use assurance_core::domain::job::{JobProgress, JobRunEnd, JobRunEndKind, NewJob};
 use assurance_core::domain::time::Timestamp;
 
@@ -53,14 +53,7 @@ pub async fn insert(
     for rows in jobs.chunks(ROWS_PER_INSERT) {
         let mut sql = Sql::new(connection.backend(), "");
         push_insert(&mut sql, rows, now);
-        match connection.raw() {
-            DriverConnection::Sqlite(c) => {
-                sql.sqlite()?.execute(c).await?;
-            }
-            DriverConnection::Postgres(c) => {
-                sql.postgres()?.execute(c).await?;
-            }
-        }
+        changed_rows(connection, sql).await?;
     }
     Ok(())
 }
@@ -123,60 +116,17 @@ pub async fn end(
 ) -> Result<(), Error> {
     let mut sql = Sql::new(connection.backend(), "");
     push_end(&mut sql, end, now);
-    let ended = match connection.raw() {
-        DriverConnection::Sqlite(c) => sql.sqlite()?.execute(c).await?.rows_affected(),
-        DriverConnection::Postgres(c) => sql.postgres()?.execute(c).await?.rows_affected(),
-    };
+    let ended = changed_rows(connection, sql).await?;
     if ended == end.jobs.len() as u64 { Ok(()) } else { Err(Error::LeaseLost) }
 }
 
 /// Appends the statement that ends a run. It does not change jobs that do not
 /// have the run's lease any more.
 pub(super) fn push_end(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
-    let released = "lease_id = NULL, worker_id = NULL, updated_at = ";
     if end.how.deletes() {
         sql.push("DELETE FROM jobs");
     } else {
-        sql.push("UPDATE jobs SET ");
-    }
-    match &end.how {
-        JobRunEndKind::Done { keep: false } => {}
-        JobRunEndKind::Done { keep: true } => {
-            sql.push("status = 'succeeded', last_error = NULL, ").push(released).bind(now.0);
-        }
-        JobRunEndKind::Continue { checkpoint, requeue: false } => {
-            sql.push("checkpoint = ").bind(checkpoint.as_str());
-            sql.push(", updated_at = ").bind(now.0);
-        }
-        JobRunEndKind::Continue { checkpoint, requeue: true } => {
-            sql.push("status = 'queued', attempts = attempts - 1, checkpoint = ");
-            sql.bind(checkpoint.as_str()).push(", available_at = ").bind(now.0);
-            sql.push(", ").push(released).bind(now.0);
-        }
-        JobRunEndKind::Retry { at, error } => {
-            sql.push("status = 'retrying', available_at = ").bind(at.0);
-            sql.push(", last_error = ").bind(error.as_str());
-            sql.push(", ").push(released).bind(now.0);
-        }
-        JobRunEndKind::Release { at } => {
-            sql.push(
-                "status = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'queued' END, \
-                 attempts = attempts - 1, available_at = ",
-            );
-            sql.bind(at.0).push(", ").push(released).bind(now.0);
-        }
-        JobRunEndKind::Failed { error } => {
-            sql.push("status = 'failed', last_error = ").bind(error.as_str());
-            sql.push(", ").push(released).bind(now.0);
-        }
-        JobRunEndKind::Dead { error } => {
-            sql.push("status = 'dead', last_error = ").bind(error.as_str());
-            sql.push(", ").push(released).bind(now.0);
-        }
-    }
-    if let (Some(JobProgress { done, total }), false) = (end.progress, end.how.deletes()) {
-        sql.push(", progress_done = ").bind(done.cast_signed());
-        sql.push(", progress_total = ").bind(total.cast_signed());
+        push_changes(sql, end, now);
     }
     sql.push(" WHERE workspace_id = ").bind(end.workspace.0);
     match (end.jobs.as_slice(), sql.backend) {
@@ -198,6 +148,43 @@ pub(super) fn push_end(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
     sql.push(" AND lease_id = ").bind(end.lease);
 }
 
+/// Appends the beginning of the statement that ends a run without deleting its
+/// jobs: all of it but the condition.
+fn push_changes(sql: &mut Sql, end: &JobRunEnd, now: Timestamp) {
+    sql.push("UPDATE jobs SET updated_at = ").bind(now.0);
+    match &end.how {
+        JobRunEndKind::Done { .. } => sql.push(", status = 'succeeded', last_error = NULL"),
+        JobRunEndKind::Continue { checkpoint, requeue: false } => {
+            sql.push(", checkpoint = ").bind(checkpoint.as_str())
+        }
+        JobRunEndKind::Continue { checkpoint, requeue: true } => {
+            sql.push(", checkpoint = ").bind(checkpoint.as_str());
+            sql.push(", status = 'queued', attempts = attempts - 1, available_at = ").bind(now.0)
+        }
+        JobRunEndKind::Retry { at, error } => {
+            sql.push(", status = 'retrying', available_at = ").bind(at.0);
+            sql.push(", last_error = ").bind(error.as_str())
+        }
+        JobRunEndKind::Release { at } => sql
+            .push(", status = CASE WHEN attempts > 1 THEN 'retrying' ELSE 'queued' END")
+            .push(", attempts = attempts - 1, available_at = ")
+            .bind(at.0),
+        JobRunEndKind::Failed { error } => {
+            sql.push(", status = 'failed', last_error = ").bind(error.as_str())
+        }
+        JobRunEndKind::Dead { error } => {
+            sql.push(", status = 'dead', last_error = ").bind(error.as_str())
+        }
+    };
+    if !matches!(end.how, JobRunEndKind::Continue { requeue: false, .. }) {
+        sql.push(", lease_id = NULL, worker_id = NULL");
+    }
+    if let Some(JobProgress { done, total }) = end.progress {
+        sql.push(", progress_done = ").bind(done.cast_signed());
+        sql.push(", progress_total = ").bind(total.cast_signed());
+    }
+}
+
 /// Deletes a batch of ended jobs: succeeded ones that ended before
 /// `succeeded_before`, failed and dead ones that ended before `ended_before`.
 /// Returns their number.
@@ -207,18 +194,21 @@ pub async fn sweep(
     ended_before: Timestamp,
 ) -> Result<u64, Error> {
     // Deletes by physical row id, which avoids an index lookup for each row.
-    let sql = match connection.raw() {
-        DriverConnection::Sqlite(_) => {
+    let sql = match connection.backend() {
+        Backend::Sqlite => {
             "DELETE FROM jobs WHERE rowid IN (SELECT rowid FROM jobs \
              WHERE status IN ('succeeded', 'failed', 'dead') \
              AND (status = 'succeeded' AND updated_at < $1 \
              OR status IN ('failed', 'dead') AND updated_at < $2) LIMIT $3)"
         }
-        DriverConnection::Postgres(_) => {
+        // The last condition keeps a job that a member retries meanwhile. Releases of PostgreSQL
+        // before November 2025 do not test `ctid` again after they waited for a change.
+        Backend::Postgres => {
             "DELETE FROM jobs WHERE ctid = ANY (ARRAY(SELECT ctid FROM jobs \
              WHERE status IN ('succeeded', 'failed', 'dead') \
              AND (status = 'succeeded' AND updated_at < $1 \
-             OR status IN ('failed', 'dead') AND updated_at < $2) LIMIT $3))"
+             OR status IN ('failed', 'dead') AND updated_at < $2) LIMIT $3)) \
+             AND updated_at < greatest($1, $2)"
         }
     };
     Ok(execute!(connection, sql, succeeded_before.0, ended_before.0, ROWS_PER_SWEEP.cast_signed()))

@@ -150,13 +150,8 @@ pub async fn page(
     cursor_key: &[u8; 32],
 ) -> Result<(Vec<QueuedJob>, Option<String>), Error> {
     let conditions = conditions(filter);
-    let binding = CursorBinding {
-        key: cursor_key,
-        owner: workspace.0,
-        collection: "the queue's jobs",
-        conditions: &conditions,
-        order: &[],
-    };
+    let list = CursorBinding::of_list(cursor_key, workspace.0, "the queue's jobs");
+    let binding = CursorBinding { conditions: &conditions, ..list };
     let before = binding.after(cursor)?;
     let jobs = select(connection, (workspace, now), filter, before, limit + 1).await?;
     Ok(binding.page(jobs, limit, |job| job.id.to_string()))

@@ -44,7 +44,7 @@ impl Store {
     /// of the last count.
     #[must_use]
     pub fn has_full_queue(&self, workspace: WorkspaceId, area: &str, most: u64) -> bool {
-        let mut gauges = self.waiting().0.lock();
+        let mut gauges = self.0.waiting.0.lock();
         let Some(gauge) = gauges.get_mut(&(workspace, area.to_owned())) else { return false };
         if gauge.is_full && gauge.looked_at.is_none_or(|at| at.elapsed() >= RECOUNT_INTERVAL) {
             gauge.looked_at = Some(Instant::now());
@@ -56,7 +56,7 @@ impl Store {
     /// Records that an area has enqueued jobs in a workspace, of which at most
     /// `most` may wait. Starts a new count after some of them.
     pub fn note_enqueued(&self, workspace: WorkspaceId, area: &str, jobs: u64, most: u64) {
-        let mut gauges = self.waiting().0.lock();
+        let mut gauges = self.0.waiting.0.lock();
         if gauges.len() >= MOST_KNOWN {
             gauges.retain(|_, gauge| gauge.is_full);
         }
@@ -84,7 +84,7 @@ impl Store {
 
     fn counted(&self, workspace: WorkspaceId, area: String, waiting: u64, most: u64) {
         let is_full = waiting >= most;
-        let mut gauges = self.waiting().0.lock();
+        let mut gauges = self.0.waiting.0.lock();
         let gauge = gauges.entry((workspace, area.clone())).or_default();
         if is_full && !gauge.is_full {
             tracing::warn!(

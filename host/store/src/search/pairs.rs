@@ -10,7 +10,7 @@ use super::super::collections::LiveOrCandidate;
 use super::super::connection::DriverConnection;
 use super::super::error::Error;
 use super::super::scope::{AccessibleCollection, SubstringIndexSpec};
-use super::super::sql::Sql;
+use super::super::sql::{Sql, SqlParameter};
 use super::super::{Backend, Store};
 use super::{SAMPLE, folded};
 use assurance_core::domain::id::WorkspaceId;
@@ -88,12 +88,10 @@ impl SearchPairsToInsert {
         sql.push("(workspace_id, collection, field, key, folded) SELECT DISTINCT ");
         sql.bind(self.workspace.0).push("::uuid, u.collection, u.field, u.key, ");
         let [before, after] = folded(folding);
-        sql.push(&format!("{before}u.text{after} AS folded FROM unnest("));
-        sql.bind(self.collections).push("::text[], ");
-        sql.bind(self.fields).push("::text[], ");
-        sql.bind(self.keys).push("::text[], ");
-        sql.bind(self.texts).push("::text[]) AS u(collection, field, key, text) ");
-        sql.push("ORDER BY 2, 3, 4, 5 ON CONFLICT DO NOTHING");
+        sql.push(&format!("{before}u.text{after} AS folded FROM "));
+        let lists = [self.collections, self.fields, self.keys, self.texts];
+        sql.push_unnest(lists.map(SqlParameter::Texts));
+        sql.push(" AS u(collection, field, key, text) ORDER BY 2, 3, 4, 5 ON CONFLICT DO NOTHING");
         sql
     }
 }

@@ -5,9 +5,9 @@ use sqlx::AssertSqlSafe;
 use super::super::connection::DriverConnection;
 use super::super::scope::AccessibleCollection;
 use super::*;
-use crate::Store;
 use crate::collections::{LiveOrCandidate, ensure, ensure_for};
-use crate::testing::{TestStore, execute, explained, fresh, texts};
+use crate::testing::{TestStore, explained, fresh, texts};
+use crate::{Store, testing};
 use assurance_core::domain::document::{PageStart as First, QueryCondition, SortField};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::manifest::FieldKind;
@@ -194,14 +194,7 @@ async fn the_next_keys_are_those_that_a_look_at_every_pair_finds() {
 
 /// Creates a document as a version does that declares no substring index.
 async fn put(store: &Store, name: &str) {
-    let mut writer = store.writer().await.unwrap();
-    let sql = format!(
-        "INSERT INTO documents \
-         (workspace_id, collection, id, version, created_at, updated_at, body) \
-         VALUES (gen_random_uuid(), 'a.b', '{name}', 1, 0, 0, '{{\"name\":\"{name}\"}}')"
-    );
-    execute(&mut writer, &sql).await;
-    writer.release();
+    testing::put(store, name, &format!(r#"{{"name":"{name}"}}"#)).await;
 }
 
 async fn pairs(store: &Store) -> Vec<String> {

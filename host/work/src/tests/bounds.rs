@@ -1,8 +1,11 @@
 //! Tests of the limits on what the host holds for one call.
 
+use std::time::{Duration, Instant};
+
 use super::*;
 use crate::{BlobError, DocumentError, EgressResponseCache, EventOrJobError, JobRequest, ReadLog};
-use assurance_outside::egress::{self, Egress, EgressRequest};
+use assurance_core::config::EgressConfig;
+use assurance_outside::egress::Egress;
 use assurance_store::Quota;
 use assurance_store::testing::on_both;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -27,6 +30,25 @@ async fn server(bytes: usize) -> String {
         }
     });
     origin
+}
+
+/// Repeats a call until its commit is refused, and returns the error. Jobs and
+/// bytes are counted in the background, so some calls are still accepted.
+async fn refused_in_the_end(call: impl AsyncFn() -> Result<(), Error>) -> Error {
+    let begun = Instant::now();
+    while begun.elapsed().as_secs() < 10 {
+        if let Err(error) = call().await {
+            return error;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("every call is accepted");
+}
+
+async fn add_document(mut unit: UnitOfWork) -> Result<(), Error> {
+    let id = uuid::Uuid::new_v4().to_string();
+    unit.write("items", vec![create(&id, "{}")]).await.unwrap();
+    unit.commit(CommitAdditions::default()).await
 }
 
 on_both! {
@@ -66,17 +88,12 @@ on_both! {
             first.enqueue(wish()).unwrap();
         }
         first.commit(CommitAdditions::default()).await.unwrap();
-        // The queue is counted in the background, so this waits.
-        let begun = std::time::Instant::now();
-        let refused = loop {
+        let refused = refused_in_the_end(async || {
             let mut more = unit(&area);
             more.enqueue(wish()).unwrap();
-            match more.commit(CommitAdditions::default()).await {
-                Err(error) => break error,
-                Ok(()) => assert!(begun.elapsed().as_secs() < 10, "more jobs are taken"),
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        };
+            more.commit(CommitAdditions::default()).await
+        });
+        let refused = refused.await;
         assert!(matches!(refused, Error::QueueFull(_)), "{refused:?}");
         let mut job = area.with(|spec| {
             spec.limits.max_waiting_jobs = 3;
@@ -107,10 +124,10 @@ on_both! {
         unit.publish("item.made", "{}".into()).unwrap();
         unit.commit(CommitAdditions::default()).await.unwrap();
         // The queue is counted in the background, so this waits.
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         while !store.has_full_queue(area.workspace, "test", 3) {
             assert!(begun.elapsed().as_secs() < 10, "the queue is not counted");
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
@@ -123,17 +140,7 @@ on_both! {
         first.blob_write("half", vec![7; 500]).await.unwrap();
         first.write("items", vec![create("first", &body)]).await.unwrap();
         first.commit(CommitAdditions::default()).await.unwrap();
-        // The workspace is measured in the background, so this waits.
-        let begun = std::time::Instant::now();
-        let refused = loop {
-            let mut more = unit(&area);
-            let id = begun.elapsed().as_nanos().to_string();
-            more.write("items", vec![create(&id, "{}")]).await.unwrap();
-            match more.commit(CommitAdditions::default()).await {
-                Err(error) => break error,
-                Ok(()) => assert!(begun.elapsed().as_secs() < 10, "more bytes are kept"),
-            }
-        };
+        let refused = refused_in_the_end(async || add_document(unit(&area)).await).await;
         assert!(matches!(refused, Error::OverQuota(_)), "{refused}");
         assert!(refused.to_string().contains("limits.max_stored_bytes_per_area"), "{refused}");
 
@@ -157,17 +164,7 @@ on_both! {
         unit().commit(end).await.unwrap();
         let measured = store.stored_by_area(area.workspace).await.unwrap();
         assert_eq!(measured.values().sum::<u64>(), 1_000, "{measured:?}");
-        // The workspace is measured in the background, so this waits.
-        let begun = std::time::Instant::now();
-        let refused = loop {
-            let mut more = unit();
-            let id = begun.elapsed().as_nanos().to_string();
-            more.write("items", vec![create(&id, "{}")]).await.unwrap();
-            match more.commit(CommitAdditions::default()).await {
-                Err(error) => break error,
-                Ok(()) => assert!(begun.elapsed().as_secs() < 10, "more bytes are kept"),
-            }
-        };
+        let refused = refused_in_the_end(async || add_document(unit()).await).await;
         assert!(refused.to_string().contains("max_stored_bytes_per_workspace"), "{refused}");
     }
 
@@ -275,22 +272,14 @@ on_both! {
 
     async fn responses_to_many_requests_are_bounded_together(store: &Store) {
         let area = Area::installed(store).await;
-        let settings = egress::Settings { allow_loopback: true, ..egress::Settings::default() };
+        let settings = EgressConfig { allow_loopback: true, ..EgressConfig::default() };
         let (egress, url) = (Egress::new(settings).unwrap(), server(1_000).await);
-        let request = EgressRequest {
-            method: "GET".to_owned(),
-            url,
-            headers: Vec::new(),
-            body: Vec::new(),
-            timeout_ms: 0,
-            max_response_bytes: 0,
-        };
         let unit = area.with(|spec| {
             spec.in_job = true;
             spec.limits.max_incoming_bytes = 40_000;
         });
         let mut unit = unit.with_egress_log(&Arc::<EgressResponseCache>::default());
-        let answers = unit.send(&egress, vec![request; 64]).await.unwrap();
+        let answers = unit.send(&egress, vec![request_to(&url); 64]).await.unwrap();
         let received = answers.iter().filter(|answer| answer.is_ok()).count();
         assert_eq!(answers.len(), 64);
         assert!((16..=40).contains(&received), "{received} responses of 1,000 bytes");

@@ -217,7 +217,9 @@ on_both! {
         let mut tasks = tokio::task::JoinSet::new();
         for _ in 0..24 {
             let area = area.clone();
-            tasks.spawn(async move { increment(&mut area.with(|spec| spec.locked = true)).await; area });
+            tasks.spawn(async move {
+                assert!(try_increment(&area, true).await, "a call that held the lock lost");
+            });
         }
         while let Some(done) = tasks.join_next().await {
             done.unwrap();
@@ -250,18 +252,9 @@ on_both! {
     }
 }
 
-async fn increment(unit: &mut UnitOfWork) {
-    assert!(unit.spec().locked);
-    let fresh = UnitOfWork::new(unit.store.clone(), Arc::clone(&unit.keys), unit.spec().clone());
-    assert!(add_one(fresh).await, "a call that held the lock lost");
-}
-
-async fn try_increment(area: &Area, locked: bool) -> bool {
-    add_one(area.with(|spec| spec.locked = locked)).await
-}
-
 /// Increments a counter; returns false after a write conflict.
-async fn add_one(mut unit: UnitOfWork) -> bool {
+async fn try_increment(area: &Area, locked: bool) -> bool {
+    let mut unit = area.with(|spec| spec.locked = locked);
     let read = match unit.get("items", "n").await {
         Err(HostCallError::Abort(Error::RunAgain)) => return false,
         read => read.unwrap().unwrap(),

@@ -64,16 +64,6 @@ async fn act(area: &Area, scenario: Scenario, n: u32) -> Result<(), Error> {
         .await
 }
 
-/// Returns the store error of a call; these scenarios never return an error to
-/// the guest.
-fn aborted<T, E: std::error::Error>(result: Result<T, HostCallError<E>>) -> Result<T, Error> {
-    match result {
-        Ok(value) => Ok(value),
-        Err(HostCallError::Abort(error)) => Err(error),
-        Err(HostCallError::Refused(refusal)) => panic!("{refusal:?}"),
-    }
-}
-
 /// Asserts that no connection is inside a transaction: writes on one are
 /// visible to others.
 async fn assert_sound(area: &Area, n: u32) {

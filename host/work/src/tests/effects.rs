@@ -5,24 +5,16 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 use super::*;
-use crate::{BlobError, EventOrJobError, JobRequest, SecretError, SendSecretError};
+use crate::{
+    BlobError, EgressResponseCache, EventOrJobError, JobRequest, SecretError, SendSecretError,
+};
+use assurance_core::config::{Config, EgressConfig, MailConfig};
 use assurance_core::domain::id::JobId;
 use assurance_core::domain::job::{JobRunEnd, JobRunEndKind};
-use assurance_outside::egress::{self, Egress, EgressError, EgressRequest};
+use assurance_outside::egress::{Egress, EgressError};
+use assurance_outside::mail::{Mailer, Message};
 use assurance_store::testing::{self, on_both};
 use assurance_store::{Backend, TransactionAccess, blobs, idempotency};
-
-/// A request that is refused before it is sent.
-fn to_nowhere() -> EgressRequest {
-    EgressRequest {
-        method: "POST".into(),
-        url: "http://example.com".into(),
-        headers: Vec::new(),
-        body: Vec::new(),
-        timeout_ms: 0,
-        max_response_bytes: 0,
-    }
-}
 
 type JobRow = (String, String, String, String, i64, i64, i64, Option<Uuid>);
 
@@ -319,9 +311,10 @@ on_both! {
     async fn nothing_is_open_while_a_step_waits_for_others(store: &Store) {
         let area = Area::installed(store).await;
         area.put(vec![create("a", "{}"), create("b", "{}")]).await.unwrap();
-        let egress = Egress::new(egress::Settings::default()).unwrap();
+        let egress = Egress::new(EgressConfig::default()).unwrap();
         let sends = async |unit: &mut UnitOfWork| {
-            let sent = unit.send(&egress, vec![to_nowhere()]).await;
+            // Refused before it is sent.
+            let sent = unit.send(&egress, vec![request_to("http://example.com")]).await;
             assert!(matches!(sent.as_deref(), Ok([Err(EgressError::Refused(_))])), "{sent:?}");
         };
         // A transaction is open, then none, then another one.
@@ -352,6 +345,37 @@ on_both! {
         assert_eq!(area.get("d").await, None);
         unit.commit(CommitAdditions::default()).await.unwrap();
         assert!(area.get("d").await.is_some());
+    }
+
+    async fn a_mail_after_one_that_a_limit_refused_is_sent_once(store: &Store) {
+        let area = Area::installed(store).await;
+        let data_dir = std::env::temp_dir().join(format!("mail-{}", area.workspace));
+        let mail = MailConfig {
+            max_per_recipient_per_day: 1,
+            max_per_workspace_per_day: 9,
+            recipient_pause_seconds: 0,
+            ..MailConfig::default()
+        };
+        let config = Config { data_dir, mail, ..Config::default() };
+        let mailer = Mailer::new(&config).unwrap();
+        let attempt = async |sent: &Arc<EgressResponseCache>, names: &[&str]| {
+            let mut unit = area.with(|spec| spec.in_job = true).with_egress_log(sent);
+            let mut accepted = Vec::new();
+            for name in names {
+                let to = format!("{name}-{}@example.org", area.workspace);
+                let message = Message { to, subject: "Hello".into(), text: "Hello.".into() };
+                accepted.push(unit.send_mail(&mailer, message).await.is_ok());
+            }
+            (accepted, unit.random_bytes(8))
+        };
+        assert_eq!(attempt(&Arc::default(), &["ada"]).await.0, [true]);
+        // The second attempt of the step runs after a write conflict.
+        let sent = Arc::default();
+        let first = attempt(&sent, &["ada", "bob"]).await;
+        assert_eq!(first.0, [false, true]);
+        assert_eq!(attempt(&sent, &["ada", "bob"]).await, first);
+        assert_eq!(std::fs::read_dir(config.data_dir.join("mail")).unwrap().count(), 2);
+        std::fs::remove_dir_all(&config.data_dir).unwrap();
     }
 
     async fn a_blob_is_seen_with_the_commit_and_swept_without_its_row(store: &Store) {

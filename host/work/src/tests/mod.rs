@@ -30,6 +30,7 @@ use assurance_core::domain::job::{Lane, RequestedEventsDocumentField};
 use assurance_core::domain::manifest::{FieldKind, IndexSpec, JobSpec};
 use assurance_core::domain::time::Timestamp;
 use assurance_core::secrets::Keys;
+use assurance_outside::egress::EgressRequest;
 use assurance_store::collections;
 use assurance_store::{Error, Store, SubstringIndexSpec};
 
@@ -249,6 +250,29 @@ pub(super) fn by(order: &[&str]) -> Query {
 
 pub(super) fn text(text: &str) -> FieldValue {
     FieldValue::Text(text.into())
+}
+
+/// Returns a request without a body to this URL.
+pub(super) fn request_to(url: &str) -> EgressRequest {
+    EgressRequest {
+        method: "GET".to_owned(),
+        url: url.to_owned(),
+        headers: Vec::new(),
+        body: Vec::new(),
+        timeout_ms: 0,
+        max_response_bytes: 0,
+    }
+}
+
+/// Returns the store error that ended a call, which gets no error for the guest.
+pub(super) fn aborted<T, E: std::error::Error>(
+    result: Result<T, HostCallError<E>>,
+) -> Result<T, Error> {
+    match result {
+        Ok(value) => Ok(value),
+        Err(HostCallError::Abort(error)) => Err(error),
+        Err(HostCallError::Refused(refusal)) => panic!("{refusal:?}"),
+    }
 }
 
 /// Returns the error that the guest received.

@@ -60,16 +60,10 @@ async fn write_at_once(area: &Area, round: u32) -> Vec<Result<(), Error>> {
     let calls = (0..24).map(async |n| {
         let mut unit = area.with(|spec| spec.locked = n % 3 == 0);
         if n % 2 == 0 {
-            match unit.count("items", &[], None).await {
-                Err(HostCallError::Abort(error)) => return Err(error),
-                other => other.unwrap(),
-            };
+            aborted(unit.count("items", &[], None).await)?;
         }
         let made = vec![create(&format!("{round}-{n}"), "{}")];
-        match unit.write("items", made).await {
-            Err(HostCallError::Abort(error)) => return Err(error),
-            other => other.unwrap(),
-        };
+        aborted(unit.write("items", made).await)?;
         unit.commit(CommitAdditions::default()).await
     });
     futures::future::join_all(calls).await

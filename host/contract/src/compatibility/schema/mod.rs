@@ -16,6 +16,7 @@ use jsonschema::Validator;
 use serde_json::{Map, Value as Json};
 
 use super::super::schema::{close, compile};
+use super::super::walk::below;
 use alternatives::{Alternative, MAX_DEPTH, resolved, same_kind, split, strip};
 
 /// Clients or areas that rely on the live schema: those that send values, or
@@ -462,10 +463,4 @@ fn others(schema: &Map<String, Json>) -> Option<&Json> {
         Some(others) => Some(others).filter(|others| **others != Json::Bool(false)),
         None => (!schema.contains_key("properties")).then_some(ANYTHING),
     }
-}
-
-/// Returns the JSON Pointer (RFC 6901) of the member `name` of the object at
-/// `at`.
-fn below(at: &str, name: &str) -> String {
-    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

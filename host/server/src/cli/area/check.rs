@@ -85,7 +85,7 @@ impl AreaCheckArgs {
             let asks = compatibility::additional_capabilities(&other, &manifest);
             told.push(("additional_capabilities", json!(asks)));
         }
-        common.output().values(&told);
+        common.print_values(&told);
         if !common.json {
             shown::differences(&differences);
         }

@@ -11,7 +11,6 @@ use super::super::operators::{OperatorsClient, OperatorsClientArgs};
 use super::super::table::{digest, items, text};
 use super::super::{CommonOptions, output};
 use super::source::{ComponentSource, FetchedComponent};
-use assurance_core::config::FlagOverrides;
 
 /// Maximum wait of `area deploy` until every node of the fleet runs the
 /// version.
@@ -74,7 +73,7 @@ impl AreaDeployArgs {
             Some(area) => area.clone(),
             None => self.source.area()?,
         };
-        let limits = common.load(FlagOverrides::default())?.limits;
+        let limits = common.load()?.limits;
         let fetched = self.source.fetch(limits.max_component_bytes).await?;
         let artifact = fetched.artifact.clone();
         let (is_dry, query) = (self.dry_run, self.query());
@@ -103,7 +102,7 @@ impl AreaDeployArgs {
             told.push(("nodes", json!(nodes)));
             told.push(("on_every_node_ms", json!(begun.elapsed().as_millis())));
         }
-        common.output().values(&told);
+        common.print_values(&told);
         Ok(())
     }
 
@@ -161,7 +160,7 @@ fn checked(area: &str, answer: &Json, common: &CommonOptions) -> anyhow::Result<
     if common.json {
         told.extend(["differences", "findings"].map(|name| (name, answer[name].clone())));
     }
-    common.output().values(&told);
+    common.print_values(&told);
     if findings.is_empty() {
         return Ok(());
     }
@@ -194,7 +193,7 @@ async fn everywhere(
         if !nodes.is_empty() && late.is_empty() {
             return Ok(nodes.len());
         }
-        if let Some(failed) = nodes.iter().find(|node| node["state"] == "failed") {
+        if let Some(failed) = nodes.iter().find(|node| has_failed(node, version)) {
             bail!("node {} at {}: {}", failed["node"], failed["host"], failed["why"]);
         }
         let waiting = waits_for(&late);
@@ -207,6 +206,14 @@ async fn everywhere(
     }
 }
 
+/// Returns whether a node reports that it cannot load this version. A node reports
+/// the failure of an earlier version until it has read the operators' decision.
+fn has_failed(node: &Json, version: &Json) -> bool {
+    let why = node["why"].as_str().unwrap_or_default();
+    let names = |digest: &str| why.contains(&format!("{digest} does not answer here"));
+    node["state"] == "failed" && version.as_str().is_some_and(names)
+}
+
 fn waits_for(late: &[&Json]) -> String {
     let node = |node: &&Json| {
         let (id, host, state) = (digest(&node["node"]), text(&node["host"]), text(&node["state"]));
@@ -214,4 +221,19 @@ fn waits_for(late: &[&Json]) -> String {
     };
     let nodes: Vec<String> = late.iter().map(node).collect();
     format!("waiting for {} of the nodes: {}", nodes.len(), nodes.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_failure_of_an_earlier_version_is_not_one_of_this_version() {
+        let (earlier, this) = ("a".repeat(64), "b".repeat(64));
+        let why = format!("{earlier} does not answer here: it does not load");
+        let node = json!({"state": "failed", "digest": null, "why": why});
+        assert!(has_failed(&node, &json!(earlier)) && !has_failed(&node, &json!(this)));
+        let running = json!({"state": "running", "digest": this, "why": null});
+        assert!(!has_failed(&running, &json!(this)));
+    }
 }

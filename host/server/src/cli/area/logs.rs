@@ -1,6 +1,5 @@
 //! `assurance area logs`.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -36,10 +35,10 @@ impl AreaLogsArgs {
             let page: AreaLogPage = serde_json::from_value(answer.clone())
                 .context("the service's answer is of another version")?;
             let is_news = path == first || !page.is_empty();
-            match common.output().json {
+            match common.json {
                 true if is_news => output::line(&answer),
                 true => {}
-                false => output::text(lines(&page)?),
+                false => output::text(lines(&page)),
             }
             if !follow {
                 return Ok(());
@@ -52,44 +51,23 @@ impl AreaLogsArgs {
     }
 }
 
-/// Formats a page of an area's log for people.
-fn lines(page: &AreaLogPage) -> Result<String, std::fmt::Error> {
-    let mut out = String::new();
-    print(&mut out, page)?;
-    Ok(out)
+/// Formats the log lines and faults of a page for people, in the order of their time.
+fn lines(page: &AreaLogPage) -> String {
+    let lines = page.lines.iter().map(|line| (line.id, shown_line(line)));
+    let faults = page.faults.iter().map(|fault| (fault.id, shown_fault(fault)));
+    let mut entries: Vec<_> = lines.chain(faults).collect();
+    entries.sort_by_key(|(id, _)| *id);
+    let missed = if page.missed { "(lines that came before are not kept any more)\n" } else { "" };
+    entries.into_iter().fold(missed.to_owned(), |all, (_, entry)| all + &entry)
 }
 
-/// Writes an area's log lines and faults to `out`, in the order of their time.
-fn print(out: &mut impl Write, page: &AreaLogPage) -> std::fmt::Result {
-    if page.missed {
-        writeln!(out, "(lines that came before are not kept any more)")?;
-    }
-    let (mut lines, mut faults) = (page.lines.iter().peekable(), page.faults.iter().peekable());
-    loop {
-        match (lines.peek(), faults.peek()) {
-            (Some(line), Some(fault)) if fault.id < line.id => print_fault(out, fault)?,
-            (Some(line), _) => {
-                print_line(out, line)?;
-                lines.next();
-                continue;
-            }
-            (None, Some(fault)) => print_fault(out, fault)?,
-            (None, None) => return Ok(()),
-        }
-        faults.next();
-    }
+fn shown_line(line: &AreaLogEntry<LogLine>) -> String {
+    format!("{} {:5} {}\n", head(line), line.what.level, line.what.message)
 }
 
-fn print_line(out: &mut impl Write, line: &AreaLogEntry<LogLine>) -> std::fmt::Result {
-    writeln!(out, "{} {:5} {}", head(line), line.what.level, line.what.message)
-}
-
-fn print_fault(out: &mut impl Write, fault: &AreaLogEntry<CallFault>) -> std::fmt::Result {
-    writeln!(out, "{} FAULT {}", head(fault), fault.what.message)?;
-    for frame in &fault.what.frames {
-        writeln!(out, "    {frame}")?;
-    }
-    Ok(())
+fn shown_fault(fault: &AreaLogEntry<CallFault>) -> String {
+    let frames: String = fault.what.frames.iter().map(|frame| format!("    {frame}\n")).collect();
+    format!("{} FAULT {}\n{frames}", head(fault), fault.what.message)
 }
 
 /// Returns the beginning of a printed log entry: time, version, and request or

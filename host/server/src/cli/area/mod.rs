@@ -41,38 +41,30 @@ pub(super) enum Command {
     },
     /// Show the state of one area: its live version, its nodes, its trial, and
     /// staged versions.
-    Status(read::AreaStatusArgs),
+    Status(AreaArgument),
     /// List the versions of an area, newest first.
-    History(read::AreaHistoryArgs),
+    History {
+        #[command(flatten)]
+        area: AreaArgument,
+        /// Maximum number of versions to list.
+        #[arg(long, default_value_t = 50)]
+        limit: u32,
+    },
     /// Show the last log lines of an area's code and its last failed calls on
     /// one node.
     Logs(logs::AreaLogsArgs),
     /// Show the differences between the responses of the shadow and the live
     /// version; or, for a named version, the differences between two manifests.
     Diff(read::AreaDiffArgs),
-    /// Make a stored version live.
-    Activate(decide::AreaActivateArgs),
-    /// Let a stored version serve some workspaces next to the live one.
-    Canary(decide::AreaCanaryArgs),
-    /// Let a stored version execute copies of requests; its responses are
-    /// discarded.
-    Shadow(decide::AreaShadowArgs),
-    /// End a trial; the live version serves all workspaces.
-    Stop(decide::AreaStopArgs),
-    /// Approve the additional capabilities that a version requests.
-    Approve(decide::AreaApproveArgs),
-    /// End the running canary, or else make the version live that was live
-    /// before.
-    Rollback(decide::AreaRollbackArgs),
+    #[command(flatten)]
+    Decide(decide::Decision),
     /// Replay a recorded call offline and show the differences.
     Replay(replay::AreaReplayArgs),
-    /// Remove an area; its stored data is kept.
-    Remove(decide::AreaRemoveArgs),
 }
 
 /// Area of a running service that the command is about.
 #[derive(Debug, Args)]
-struct AreaArgument {
+pub(super) struct AreaArgument {
     /// Name of the area.
     name: String,
     #[command(flatten)]
@@ -88,18 +80,12 @@ impl Command {
             Self::Push(command) => command.run(common).await,
             Self::Deploy(command) => command.run(common).await,
             Self::List { target } => read::list(target, common).await,
-            Self::Status(command) => command.run(common).await,
-            Self::History(command) => command.run(common).await,
+            Self::Status(area) => read::status(area, common).await,
+            Self::History { area, limit } => read::history(area, limit, common).await,
             Self::Logs(command) => command.run(common).await,
             Self::Diff(command) => command.run(common).await,
-            Self::Activate(command) => command.run(common).await,
-            Self::Canary(command) => command.run(common).await,
-            Self::Shadow(command) => command.run(common).await,
-            Self::Stop(command) => command.run(common).await,
-            Self::Approve(command) => command.run(common).await,
-            Self::Rollback(command) => command.run(common).await,
+            Self::Decide(decision) => decision.run(common).await,
             Self::Replay(command) => command.run(common).await,
-            Self::Remove(command) => command.run(common).await,
         }
     }
 }

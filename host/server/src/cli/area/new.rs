@@ -37,7 +37,7 @@ impl AreaNewArgs {
                 .and_then(|()| std::fs::write(&path, names.put_into(text)))
                 .with_context(|| format!("{} cannot be written", path.display()))?;
         }
-        common.output().values(&[
+        common.print_values(&[
             ("crate", json!(dir)),
             (
                 "next",
@@ -70,13 +70,29 @@ impl TemplateNames {
         self.many.replace('_', "-")
     }
 
+    /// Replaces the example's names in one pass, because the new names may
+    /// contain them.
     fn put_into(&self, text: &str) -> String {
-        text.replace("area-notes", &format!("area-{}", self.kebab()))
-            .replace("notes", &self.many)
-            .replace("Notes", &pascal(&self.many))
-            .replace("note", &self.one)
-            .replace("Note", &pascal(&self.one))
-            .replace("The newcomer's example: ", "")
+        let names = [
+            ("The newcomer's example: ", String::new()),
+            ("area-notes", format!("area-{}", self.kebab())),
+            ("notes", self.many.clone()),
+            ("Notes", pascal(&self.many)),
+            ("note", self.one.clone()),
+            ("Note", pascal(&self.one)),
+        ];
+        let (mut made, mut rest) = (String::new(), text);
+        while let Some(letter) = rest.chars().next() {
+            let found = names.iter().find_map(|(name, new)| Some((rest.strip_prefix(*name)?, new)));
+            if let Some((after, new)) = found {
+                made.push_str(new);
+                rest = after;
+            } else {
+                made.push(letter);
+                rest = &rest[letter.len_utf8()..];
+            }
+        }
+        made
     }
 }
 
@@ -111,6 +127,22 @@ mod tests {
             assert!(code.contains(expected), "{expected}: {code}");
         }
         assert!(names.put_into(FILES[0].1).contains("name = \"area-trust-zones\""));
+    }
+
+    #[test]
+    fn a_name_may_contain_those_of_the_example() {
+        let names = TemplateNames::of("release_notes").unwrap();
+        let manifest = names.put_into(FILES[0].1);
+        assert!(manifest.contains("name = \"area-release-notes\""), "{manifest}");
+        let code = names.put_into(FILES[1].1);
+        for expected in [
+            "Area::new(\"release_notes\"",
+            "struct StoredReleaseNote {",
+            "event!(ReleaseNoteCreated, \"release_note.created\")",
+        ] {
+            assert!(code.contains(expected), "{expected}: {code}");
+        }
+        assert!(names.put_into(FILES[2].1).contains("area_release_notes::area()"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl AreaPushArgs {
         let artifact = Artifact { component: component.into(), annotations };
         let registry = OciRegistry::of(&self.to, self.plain_http)?;
         let at = registry.push(&self.to, artifact, made_at).await?;
-        common.output().values(&[
+        common.print_values(&[
             ("artifact", json!(at.to_string())),
             ("digest", json!(digest)),
             ("publisher", json!(signature.map(|signature| signature.publisher))),

@@ -22,59 +22,44 @@ pub(super) async fn list(
     let operators = target.connect(common)?;
     let areas = operators.get("/areas").await?;
     let figures = if common.json { Default::default() } else { figures::read(&operators).await? };
-    common.output().answer(&areas, |areas| shown::list(areas, &figures));
+    common.print_answer(&areas, |areas| shown::list(areas, &figures));
     Ok(())
 }
 
-#[derive(Debug, Args)]
-pub(in crate::cli) struct AreaStatusArgs {
-    #[command(flatten)]
-    area: AreaArgument,
+/// Shows the state of one area.
+pub(super) async fn status(area: AreaArgument, common: &CommonOptions) -> anyhow::Result<()> {
+    let AreaArgument { name, target } = area;
+    let operators = target.connect(common)?;
+    let area = operators.get(&format!("/areas/{name}")).await?;
+    let all = if common.json { Default::default() } else { figures::read(&operators).await? };
+    let figures = all.get(&name).copied().unwrap_or_default();
+    common.print_answer(&area, |area| shown::status(area, figures));
+    Ok(())
 }
 
-impl AreaStatusArgs {
-    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let operators = self.area.target.connect(common)?;
-        let name = &self.area.name;
-        let area = operators.get(&format!("/areas/{name}")).await?;
-        let all = if common.json { Default::default() } else { figures::read(&operators).await? };
-        let figures = all.get(name).copied().unwrap_or_default();
-        common.output().answer(&area, |area| shown::status(area, figures));
-        Ok(())
-    }
-}
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct AreaHistoryArgs {
-    #[command(flatten)]
+/// Lists the versions of an area.
+pub(super) async fn history(
     area: AreaArgument,
-    /// Maximum number of versions to list.
-    #[arg(long, default_value_t = 50)]
     limit: u32,
-}
-
-impl AreaHistoryArgs {
-    pub(super) async fn run(self, common: &CommonOptions) -> anyhow::Result<()> {
-        let operators = self.area.target.connect(common)?;
-        let name = &self.area.name;
-        let path = format!("/areas/{name}/history?limit={}", self.limit);
-        let history = operators.get(&path).await?;
-        if items(&history["items"]).is_empty() {
-            // An area from the folder has no history. The request fails if there
-            // is no such area.
-            operators.get(&format!("/areas/{name}")).await?;
-        }
-        let messages = if common.json {
-            Default::default()
-        } else {
-            let path = format!("/audit-log?area={name}&limit={MESSAGES}");
-            shown::messages(&operators.get(&path).await?)
-        };
-        common.output().answer(&history, |history| {
-            shown::versions(items(&history["items"]), &messages);
-        });
-        Ok(())
+    common: &CommonOptions,
+) -> anyhow::Result<()> {
+    let AreaArgument { name, target } = area;
+    let operators = target.connect(common)?;
+    let history = operators.get(&format!("/areas/{name}/history?limit={limit}")).await?;
+    if items(&history["items"]).is_empty() {
+        // An area from the folder has no history. The request fails if there is no such area.
+        operators.get(&format!("/areas/{name}")).await?;
     }
+    let messages = if common.json {
+        Default::default()
+    } else {
+        let path = format!("/audit-log?area={name}&limit={MESSAGES}");
+        shown::messages(&operators.get(&path).await?)
+    };
+    common.print_answer(&history, |history| {
+        shown::versions(items(&history["items"]), &messages);
+    });
+    Ok(())
 }
 
 #[derive(Debug, Args)]
@@ -96,7 +81,7 @@ impl AreaDiffArgs {
         let operators = self.area.target.connect(common)?;
         let Some(to) = &self.to else {
             let report = operators.get(&format!("/areas/{}/shadow", self.area.name)).await?;
-            common.output().answer(&report, shown::shadow);
+            common.print_answer(&report, shown::shadow);
             return Ok(());
         };
         let before = manifest(&operators, &self.area.name, self.from.as_deref()).await?;
@@ -113,11 +98,11 @@ impl AreaDiffArgs {
         );
         if common.json {
             told.extend([("differences", json!(report.differences)), asks]);
-            common.output().values(&told);
+            common.print_values(&told);
             return Ok(());
         }
         told.push(asks);
-        common.output().values(&told);
+        common.print_values(&told);
         shown::differences(&report.differences);
         Ok(())
     }

@@ -57,7 +57,9 @@ impl AreaReplayArgs {
 }
 
 fn print(replayed: &ReplayReport) {
-    output::line(format_args!("verdict:        {}", text(&json!(replayed.verdict))));
+    let verdict = json!(replayed.verdict);
+    let verdict = verdict.as_str().unwrap_or_default();
+    output::line(format_args!("verdict:        {verdict}"));
     output::line(format_args!("same component: {}", replayed.same_component));
     output::line(format_args!("host calls:     {}", replayed.host_calls));
     print_outcome("recorded:      ", &replayed.recorded);
@@ -101,8 +103,4 @@ fn print_difference(difference: &ValueDifference) {
         told(recorded),
         told(replayed)
     ));
-}
-
-fn text(value: &Json) -> &str {
-    value.as_str().unwrap_or_default()
 }

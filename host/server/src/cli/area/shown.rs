@@ -24,7 +24,7 @@ fn area_row(area: &Json, figures: &BTreeMap<String, AreaRequestCounts>) -> Vec<S
     let (since, by) = since(area);
     vec![
         text(&area["name"]),
-        text(&area["version"]),
+        wanted_version(area),
         digest(wanted(area)),
         nodes(area),
         trial(area),
@@ -42,6 +42,12 @@ fn wanted(area: &Json) -> &Json {
         live @ Json::String(_) if area["source"] != "folder" => live,
         _ => &area["digest"],
     }
+}
+
+/// Returns the version number of the wanted version; `-` while this node runs
+/// another one, because the response has no other version number.
+fn wanted_version(area: &Json) -> String {
+    if area["digest"] == *wanted(area) { text(&area["version"]) } else { NONE.to_owned() }
 }
 
 /// Returns the number of nodes that run the wanted version, as `RUNNING/ALL`.
@@ -78,7 +84,9 @@ pub(super) fn status(area: &Json, figures: AreaRequestCounts) {
     };
     let live = match wanted(area) {
         Json::Null => "nothing is live".to_owned(),
-        wanted => format!("{} {}, since {since} by {by}", text(&area["version"]), digest(wanted)),
+        wanted => {
+            format!("{} {}, since {since} by {by}", wanted_version(area), digest(wanted))
+        }
     };
     for (name, value) in [
         ("area", text(&area["name"])),
@@ -207,5 +215,24 @@ pub(super) fn differences(differences: &[ContractChange]) {
     if !differences.is_empty() {
         output::line("");
         table::print(&["VERDICT", "DIFFERENCE"], differences.iter().map(row).collect());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_version_number_is_shown_with_its_own_digest_only() {
+        let row = |live: &str| {
+            let (version, live) = ("0.1.0", json!({"digest": live}));
+            let area =
+                json!({"source": "deployed", "version": version, "digest": "a", "live": live});
+            area_row(&area, &BTreeMap::new())[1..3].to_vec()
+        };
+        assert_eq!(row("a"), ["0.1.0", "a"]);
+        assert_eq!(row("b"), [NONE, "b"]);
     }
 }

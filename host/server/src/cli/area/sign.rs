@@ -38,7 +38,7 @@ impl AreaSignArgs {
         let out = signature_of(&self.file);
         std::fs::write(&out, serde_json::to_string(&signature)? + "\n")
             .with_context(|| format!("{} cannot be written", out.display()))?;
-        common.output().values(&[
+        common.print_values(&[
             ("signature_file", json!(out)),
             ("digest", json!(digest)),
             ("publisher", json!(signature.publisher)),

@@ -22,9 +22,7 @@ use assurance_core::domain::deployment::{AuditEntry, StoredVersion};
 use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::LoadError;
 use assurance_service::app::App;
-use assurance_service::app::areas::{
-    self, AreaActionError, DeployRequest, RollbackResult, Signature,
-};
+use assurance_service::app::areas::{self, AreaActionError, AreaChange, DeployRequest, Signature};
 use assurance_service::registry;
 
 /// Lists every area: the version on this node, the operators' decision, and the state of each node.
@@ -200,10 +198,10 @@ pub(super) async fn roll_back(
     let (app, who) = (&operators.app, &operator.name);
     let back = areas::roll_back(app, who, &name, &reason, to.as_deref()).await;
     Ok(Json(match back.map_err(refused)? {
-        RollbackResult::Live(change) => {
+        AreaChange::Live(change) => {
             DecisionResultView::changed(OperatorActionEffectView::RolledBack, &change)
         }
-        RollbackResult::Trial(trial) => {
+        AreaChange::Trial(trial) => {
             DecisionResultView::tried(OperatorActionEffectView::Stopped, trial)
         }
     }))
@@ -216,9 +214,8 @@ pub(super) async fn history(
     RawQuery(query): RawQuery,
 ) -> Result<Json<PageView<StoredVersion>>, Refusal> {
     let page = AdminQueryParams::of(query.as_deref(), &["limit", "cursor"])?.page()?;
-    let items = areas::history(&operators.app, &name, page.before(), page.limit).await?;
-    let next_cursor = page.next(&items, |version| version.number);
-    Ok(Json(PageView { items, next_cursor }))
+    let read = areas::history(&operators.app, &name, page.before(), page.read_limit()).await?;
+    Ok(Json(page.view(read, |version| version.number)))
 }
 
 /// Returns the manifest of one version of an area; by default, of the live version.
@@ -240,10 +237,9 @@ pub(super) async fn audit_log(
     let mut parameters = AdminQueryParams::of(query.as_deref(), &["area", "limit", "cursor"])?;
     let area = parameters.text("area");
     let page = parameters.page()?;
-    let lines =
-        areas::audit_log(&operators.app, area.as_deref(), page.before(), page.limit).await?;
-    let next_cursor = page.next(&lines, |line| line.id);
-    Ok(Json(PageView { items: lines, next_cursor }))
+    let (app, limit) = (&operators.app, page.read_limit());
+    let read = areas::audit_log(app, area.as_deref(), page.before(), limit).await?;
+    Ok(Json(page.view(read, |line| line.id)))
 }
 
 /// Converts an installation error to a refusal: the error's problem code, or 500 if the host is at
@@ -274,10 +270,10 @@ fn code(error: &AreaActionError) -> Option<Code> {
         }
         AreaActionError::NeedsApproval { .. } => Code::ApprovalNeeded,
         AreaActionError::Refused(registry::RegistryError::NotLive(_))
-        | AreaActionError::NoSuchArea { .. }
+        | AreaActionError::NoSuchArea(_)
         | AreaActionError::NotKnown { .. }
-        | AreaActionError::NoneWaits { .. }
-        | AreaActionError::NoTrial { .. } => Code::NotFound,
+        | AreaActionError::NoneWaits(_)
+        | AreaActionError::NoTrial(_) => Code::NotFound,
         AreaActionError::Refused(
             registry::RegistryError::RouteTaken { .. }
             | registry::RegistryError::PathConflict { .. }
@@ -285,13 +281,13 @@ fn code(error: &AreaActionError) -> Option<Code> {
             | registry::RegistryError::EventTaken { .. },
         )
         | AreaActionError::DependedOn { .. }
-        | AreaActionError::NothingBefore { .. }
+        | AreaActionError::NothingBefore(_)
         | AreaActionError::NeverLive { .. }
         | AreaActionError::Ambiguous { .. }
         | AreaActionError::OtherTrial { .. }
         | AreaActionError::AlreadyLive { .. }
         | AreaActionError::NotWaiting { .. }
-        | AreaActionError::Overtaken { .. }
+        | AreaActionError::Overtaken(_)
         | AreaActionError::NotCaughtUp { .. } => Code::Conflict,
         AreaActionError::Load(_)
         | AreaActionError::Refused(_)

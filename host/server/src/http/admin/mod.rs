@@ -26,6 +26,7 @@ use super::problem::Refusal;
 use crate::telemetry::Metrics;
 use assurance_core::domain::operator::TokenScope;
 use assurance_service::app::App;
+use assurance_service::app::operators::hash;
 
 /// State of the operators' listener, in addition to the app.
 #[derive(Clone)]
@@ -46,7 +47,7 @@ impl OperatorsState {
     /// its hash is kept.
     #[must_use]
     pub fn new(app: App, metrics: Metrics, readiness: ReadinessSwitch, token: &str) -> Self {
-        Self { app, metrics, readiness, token_hash: token::hash(token) }
+        Self { app, metrics, readiness, token_hash: hash(token) }
     }
 }
 

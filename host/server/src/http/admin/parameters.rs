@@ -8,6 +8,7 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 
+use super::views::PageView;
 use crate::http::code::Code;
 use crate::http::problem::Refusal;
 
@@ -37,12 +38,18 @@ impl AdminQueryParams {
         Ok(Self(sent))
     }
 
+    /// Returns a parameter that may be empty; `None` if it is absent.
+    pub(super) fn sent(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name)
+    }
+
+    /// Returns a parameter; `None` if it is absent or empty.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
-        self.0.remove(name).filter(|text| !text.is_empty())
+        self.sent(name).filter(|text| !text.is_empty())
     }
 
     pub(super) fn boolean(&mut self, name: &str, default: bool) -> Result<bool, Refusal> {
-        match self.text(name).as_deref() {
+        match self.sent(name).as_deref() {
             None => Ok(default),
             Some("true") => Ok(true),
             Some("false") => Ok(false),
@@ -76,10 +83,20 @@ impl AdminPageParams {
         self.cursor.unwrap_or(i64::MAX)
     }
 
-    /// Returns the cursor of the next page; `None` if the page is not full.
-    pub(super) fn next<T>(&self, items: &[T], number: impl Fn(&T) -> i64) -> Option<String> {
-        let full = items.len() == self.limit as usize;
-        items.last().filter(|_| full).map(|last| number(last).to_string())
+    /// Returns the number of items to read for the page: one more than its size, which shows
+    /// whether there is a next page.
+    pub(super) fn read_limit(&self) -> u32 {
+        self.limit + 1
+    }
+
+    /// Returns the page of the items that were read with [`Self::read_limit`].
+    pub(super) fn view<T>(&self, mut items: Vec<T>, number: impl Fn(&T) -> i64) -> PageView<T> {
+        let size = self.limit as usize;
+        let more = items.len() > size;
+        items.truncate(size);
+        let last = items.last().filter(|_| more);
+        let next_cursor = last.map(|last| number(last).to_string());
+        PageView { items, next_cursor }
     }
 }
 
@@ -110,12 +127,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_ends_where_fewer_came_than_were_asked_for() {
+    fn the_last_page_has_no_cursor_also_if_it_is_full() {
         let page = AdminQueryParams::of(Some("limit=2&cursor=9"), &["limit", "cursor"]).unwrap();
         let page = { page }.page().unwrap();
-        assert_eq!((page.limit, page.before()), (2, 9));
-        assert_eq!(page.next(&[8, 7], |n| *n), Some("7".into()));
-        assert_eq!(page.next(&[8], |n| *n), None);
+        assert_eq!((page.read_limit(), page.before()), (3, 9));
+        for (read, items, next) in
+            [(vec![8, 7, 6], vec![8, 7], Some("7")), (vec![8, 7], vec![8, 7], None)]
+        {
+            let view = page.view(read, |n| *n);
+            assert_eq!((view.items, view.next_cursor.as_deref()), (items, next));
+        }
     }
 
     #[test]
@@ -127,7 +148,9 @@ mod tests {
             let mut sent = AdminQueryParams::of(Some(wrong), &["limit", "cursor"]).unwrap();
             assert!(sent.page().is_err(), "{wrong}");
         }
-        let mut sent = AdminQueryParams::of(Some("activate=no"), &["activate"]).unwrap();
-        assert!(sent.boolean("activate", true).is_err());
+        for wrong in ["activate=no", "activate="] {
+            let mut sent = AdminQueryParams::of(Some(wrong), &["activate"]).unwrap();
+            assert!(sent.boolean("activate", true).is_err(), "{wrong}");
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use subtle::ConstantTimeEq;
 
 use super::OperatorsState;
@@ -33,47 +33,36 @@ impl<S: Sync> FromRequestParts<S> for AuthenticatedOperator {
     }
 }
 
-pub(super) fn hash(token: &str) -> [u8; 32] {
-    operators::hash(token)
-}
-
 /// Middleware that refuses requests without a valid operators' token.
 pub(super) async fn require(
     State(operators): State<OperatorsState>,
     mut request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, Refusal> {
     let operator = match bearer(request.headers()) {
-        Some(token) => who(&operators, token).await,
-        None => Ok(None),
+        Some(token) => who(&operators, token).await?,
+        None => None,
     };
-    match operator {
-        Ok(Some(operator)) => {
-            request.extensions_mut().insert(operator);
-            next.run(request).await
-        }
-        Ok(None) => {
-            let peer = request.extensions().get::<PeerAddress>();
-            tracing::warn!(
-                target: "security",
-                event = "operator_refused",
-                client.address = peer.map(|peer| peer.0.ip().to_string()),
-                http.path = request.uri().path(),
-                "request without a valid operators' token"
-            );
-            Refusal::new(
-                Code::Unauthenticated,
-                "Authorization: an operators' bearer token is required.",
-            )
-            .hint(
-                "Use the token in the file that operators.token_file names, or create one \
-                    with `assurance token create`.",
-            )
-            .challenge("Bearer")
-            .into_response()
-        }
-        Err(refusal) => refusal.into_response(),
-    }
+    let operator = operator.ok_or_else(|| refused(&request))?;
+    request.extensions_mut().insert(operator);
+    Ok(next.run(request).await)
+}
+
+fn refused(request: &Request) -> Refusal {
+    let peer = request.extensions().get::<PeerAddress>();
+    tracing::warn!(
+        target: "security",
+        event = "operator_refused",
+        client.address = peer.map(|peer| peer.0.ip().to_string()),
+        http.path = request.uri().path(),
+        "request without a valid operators' token"
+    );
+    Refusal::new(Code::Unauthenticated, "Authorization: an operators' bearer token is required.")
+        .hint(
+            "Use the token in the file that operators.token_file names, or create one with \
+             `assurance token create`.",
+        )
+        .challenge("Bearer")
 }
 
 /// Returns the operator who holds the token; `None` if the token is not valid.
@@ -82,7 +71,7 @@ async fn who(
     operators: &OperatorsState,
     token: &str,
 ) -> Result<Option<AuthenticatedOperator>, Refusal> {
-    if hash(token).ct_eq(&operators.token_hash).into() {
+    if operators::hash(token).ct_eq(&operators.token_hash).into() {
         let scopes = TokenScope::ALL.into_iter().collect();
         return Ok(Some(AuthenticatedOperator { name: BOOTSTRAP.to_owned(), scopes }));
     }
@@ -96,9 +85,9 @@ pub(super) async fn allow(
     operator: AuthenticatedOperator,
     request: Request,
     next: Next,
-) -> Response {
+) -> Result<Response, Refusal> {
     if operator.scopes.contains(&scope) {
-        return next.run(request).await;
+        return Ok(next.run(request).await);
     }
     let has: Vec<&str> = operator.scopes.iter().map(|scope| scope.as_str()).collect();
     let detail = format!(
@@ -106,7 +95,6 @@ pub(super) async fn allow(
         operator.name,
         has.join(" and ")
     );
-    Refusal::new(Code::PermissionDenied, detail)
-        .hint(format!("assurance token create --name NAME --scope {scope}"))
-        .into_response()
+    let hint = format!("assurance token create --name NAME --scope {scope}");
+    Err(Refusal::new(Code::PermissionDenied, detail).hint(hint))
 }

@@ -89,7 +89,7 @@ pub(super) async fn compared(
 ) -> Result<Json<ShadowDifferencesView>, Refusal> {
     let snapshot = operators.app.registry.snapshot();
     let here = snapshot.trial(&area).filter(|here| here.trial.mode == TrialMode::Shadow);
-    let here = here.ok_or_else(|| refused(AreaActionError::NoTrial { area }))?;
+    let here = here.ok_or_else(|| refused(AreaActionError::NoTrial(area)))?;
     Ok(Json(ShadowDifferencesView::of(here)))
 }
 
@@ -109,25 +109,44 @@ pub(super) async fn stop(
 }
 
 /// Reads the action after a deployment from the query: `activate`, or `canary` and `workspaces`, or
-/// `shadow`.
+/// `shadow`. Refuses combinations and empty values, which would make the version live.
 pub(super) fn then(parameters: &mut AdminQueryParams) -> Result<DeployAction, Refusal> {
-    if let Some(share) = parameters.text("shadow") {
-        let share = share.parse().ok().and_then(TrialShare::of_percent);
-        let share = share.ok_or_else(|| out_of_bounds("shadow"))?;
-        return Ok(DeployAction::Try(TrialMode::Shadow, share, BTreeSet::new()));
+    let (canary, shadow) = (canary_in(parameters)?, shadow_in(parameters)?);
+    if canary.is_some() && shadow.is_some() {
+        let message = "cannot be combined with canary or workspaces";
+        return Err(Refusal::invalid_one("shadow", message));
     }
-    let share = parameters.text("canary").map(|text| text.parse());
-    let share = share.transpose().map_err(|_| out_of_bounds("canary"))?;
-    let listed = parameters.text("workspaces").unwrap_or_default();
+    let trial = canary.or(shadow);
+    match (parameters.boolean("activate", trial.is_none())?, trial) {
+        (true, None) => Ok(DeployAction::Activate),
+        (false, None) => Ok(DeployAction::Wait),
+        (false, Some(trial)) => Ok(trial),
+        (true, Some(_)) => {
+            let message = "cannot be true together with canary, workspaces or shadow";
+            Err(Refusal::invalid_one("activate", message))
+        }
+    }
+}
+
+fn canary_in(parameters: &mut AdminQueryParams) -> Result<Option<DeployAction>, Refusal> {
+    let (share, listed) = (parameters.sent("canary"), parameters.sent("workspaces"));
+    if share.is_none() && listed.is_none() {
+        return Ok(None);
+    }
+    let share = share.map(|text| text.parse::<f64>()).transpose();
+    let share = share.map_err(|_| out_of_bounds("canary"))?;
+    let listed = listed.unwrap_or_default();
     let listed = listed.split(',').filter(|id| !id.is_empty());
-    let ids: BTreeSet<WorkspaceId> =
-        listed.map(|id| workspace("workspaces", id)).collect::<Result<_, _>>()?;
-    if share.is_some() || !ids.is_empty() {
-        let (share, workspaces) = some("canary", share, ids)?;
-        return Ok(DeployAction::Try(TrialMode::Canary, share, workspaces));
-    }
-    let activate = parameters.boolean("activate", true)?;
-    Ok(if activate { DeployAction::Activate } else { DeployAction::Wait })
+    let ids = listed.map(|id| workspace("workspaces", id)).collect::<Result<_, _>>()?;
+    let (share, workspaces) = some("canary", share, ids)?;
+    Ok(Some(DeployAction::Try(TrialMode::Canary, share, workspaces)))
+}
+
+fn shadow_in(parameters: &mut AdminQueryParams) -> Result<Option<DeployAction>, Refusal> {
+    let Some(share) = parameters.sent("shadow") else { return Ok(None) };
+    let share = share.parse().ok().and_then(TrialShare::of_percent);
+    let share = share.ok_or_else(|| out_of_bounds("shadow"))?;
+    Ok(Some(DeployAction::Try(TrialMode::Shadow, share, BTreeSet::new())))
 }
 
 /// Returns the workspaces of a canary: a share, a list of workspaces, or both. Refuses a request
@@ -152,4 +171,29 @@ fn out_of_bounds(at: &str) -> Refusal {
 fn workspace(at: &str, id: &str) -> Result<WorkspaceId, Refusal> {
     let id = assurance_contract::canonical_uuid(id).map(WorkspaceId);
     id.ok_or_else(|| Refusal::invalid_one(at, "must be ids of workspaces"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn action(query: &str) -> Result<DeployAction, Refusal> {
+        let known = ["activate", "canary", "workspaces", "shadow"];
+        then(&mut AdminQueryParams::of(Some(query), &known)?)
+    }
+
+    #[test]
+    fn a_deployment_is_live_only_if_nothing_else_is_named() {
+        assert!(matches!(action(""), Ok(DeployAction::Activate)));
+        assert!(matches!(action("activate=false"), Ok(DeployAction::Wait)));
+        for query in ["canary=5", "activate=false&canary=5", "canary=5&workspaces="] {
+            let is_canary = matches!(action(query), Ok(DeployAction::Try(TrialMode::Canary, ..)));
+            assert!(is_canary, "{query}");
+        }
+        assert!(matches!(action("shadow=10"), Ok(DeployAction::Try(TrialMode::Shadow, ..))));
+        let empty = ["activate=", "canary=", "workspaces=", "workspaces=,", "shadow="];
+        for query in empty.into_iter().chain(["canary=5&shadow=10", "activate=true&canary=5"]) {
+            assert!(action(query).is_err(), "{query}");
+        }
+    }
 }

@@ -1,15 +1,15 @@
 //! Sign-in and sign-out.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::{Json, RequestPartsExt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::session::SessionView;
-use super::{device_cookie, secret, session_cookie, too_many_attempts};
-use crate::http::client_address::ClientAddress;
+use super::{busy, device_cookie, secret, session_cookie, too_many_attempts};
+use crate::http::client_address::address_of;
 use crate::http::code::Code;
 use crate::http::context::RequestContext;
 use crate::http::extract::{NoQuery, StrictJson, host_body};
@@ -54,16 +54,12 @@ impl axum::extract::FromRequestParts<App> for AdmittedSignInClient {
     ) -> Result<Self, Refusal> {
         refuse_foreign_page(app, &parts.headers)?;
         let context: RequestContext = parts.extract_with_state(app).await?;
-        let ClientAddress(address) = parts.extract_with_state(app).await?;
-        match app.limiter.sign_in(address) {
-            Ok(status) => context.set_limit_status(status),
-            Err(spent) => {
-                context.set_limit_status(Some(spent.status));
-                return Err(spent.into());
-            }
-        }
+        let address = address_of(parts, app);
+        context.charge(app.limiter.sign_in(address))?;
         let device = headers::cookie(&parts.headers, DEVICE_COOKIE).map(ToOwned::to_owned);
-        Ok(Self { address, device, user_agent: user_agent(&parts.headers) })
+        let user_agent = parts.headers.get(header::USER_AGENT);
+        let user_agent = user_agent.and_then(|text| text.to_str().ok()).map(ToOwned::to_owned);
+        Ok(Self { address, device, user_agent })
     }
 }
 
@@ -99,11 +95,6 @@ pub(in crate::http) async fn logout(
     Ok((StatusCode::NO_CONTENT, [session_cookie(&app, None)]).into_response())
 }
 
-fn user_agent(headers: &HeaderMap) -> Option<String> {
-    let text = headers.get(header::USER_AGENT)?.to_str().ok()?;
-    Some(text.to_owned())
-}
-
 pub(super) fn refused(app: &App, error: SignInError) -> Refusal {
     match error {
         SignInError::WrongCredentials | SignInError::WrongCode => Refusal::new(
@@ -119,10 +110,7 @@ pub(super) fn refused(app: &App, error: SignInError) -> Refusal {
         SignInError::RecoveryLocked { until } => too_many_attempts(app, until)
             .hint("Recovery codes are locked; use a code from your authenticator."),
         SignInError::TooManyAttempts { retry_at } => too_many_attempts(app, retry_at),
-        SignInError::Busy => {
-            Refusal::new(Code::Unavailable, "Too many users are signing in at the moment.")
-                .retry_after(1)
-        }
+        SignInError::Busy => busy(),
         SignInError::Store(error) => error.into(),
         SignInError::Host(error) => Refusal::internal(anyhow::anyhow!(error)),
     }

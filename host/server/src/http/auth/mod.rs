@@ -25,29 +25,26 @@ pub(super) fn secret(answer: impl IntoResponse) -> Response {
 
 /// Returns `Set-Cookie` for a session; `None` deletes the cookie.
 fn session_cookie(app: &App, value: Option<&str>) -> (header::HeaderName, HeaderValue) {
-    let secure = if app.config.session.cookie_secure { "; Secure" } else { "" };
-    let (value, age) = match value {
-        Some(value) => (value, i64::from(app.config.session.absolute_hours) * 3_600),
-        None => ("", 0),
-    };
-    let text =
-        format!("{SESSION_COOKIE}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
-    let value = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""));
-    (header::SET_COOKIE, value)
+    let age = value.map_or(0, |_| i64::from(app.config.session.absolute_hours) * 3_600);
+    let value = value.unwrap_or_default();
+    set_cookie(app, &format!("{SESSION_COOKIE}={value}; Path=/; Max-Age={age}; SameSite=Lax"))
 }
 
 /// Returns `Set-Cookie` for the device that a user signed in from. Only sign-ins read the cookie,
 /// and it is no credential: failed attempts from other devices do not delay its holder.
 fn device_cookie(app: &App, value: Option<&str>) -> (header::HeaderName, HeaderValue) {
-    let secure = if app.config.session.cookie_secure { "; Secure" } else { "" };
     let value = value.unwrap_or_default();
     let age = i64::from(app.config.sign_in.known_place_days) * 86_400;
-    let text = format!(
-        "{DEVICE_COOKIE}={value}; Path=/v1/auth/login; Max-Age={age}; HttpOnly; \
-         SameSite=Strict{secure}"
-    );
-    let value = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""));
-    (header::SET_COOKIE, value)
+    let cookie =
+        format!("{DEVICE_COOKIE}={value}; Path=/v1/auth/login; Max-Age={age}; SameSite=Strict");
+    set_cookie(app, &cookie)
+}
+
+/// Returns `Set-Cookie` for a cookie that scripts cannot read.
+fn set_cookie(app: &App, cookie: &str) -> (header::HeaderName, HeaderValue) {
+    let secure = if app.config.session.cookie_secure { "; Secure" } else { "" };
+    let value = HeaderValue::from_str(&format!("{cookie}; HttpOnly{secure}"));
+    (header::SET_COOKIE, value.unwrap_or(HeaderValue::from_static("")))
 }
 
 /// Returns the seconds until a time, at least 1.
@@ -59,6 +56,11 @@ fn too_many_attempts(app: &App, retry_at: Timestamp) -> Refusal {
     Refusal::new(Code::RateLimited, "There were too many failed attempts.")
         .hint("Wait for the seconds in Retry-After.")
         .retry_after(seconds_until(app, retry_at))
+}
+
+/// Returns the refusal of a request that needs a password hash while too many are computed.
+fn busy() -> Refusal {
+    Refusal::new(Code::Unavailable, "Too many users are signing in at the moment.").retry_after(1)
 }
 
 /// Requires a recent sign-in. A session that was left open or stolen must not be enough to change

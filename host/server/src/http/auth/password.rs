@@ -5,9 +5,8 @@ use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::check_recent;
 use super::login::{self, AdmittedSignInClient};
-use crate::http::code::Code;
+use super::{busy, check_recent};
 use crate::http::extract::{NoQuery, StrictJson, host_body};
 use crate::http::problem::Refusal;
 use crate::http::session::SignedInUser;
@@ -55,10 +54,7 @@ fn refused(app: &App, error: ChangePasswordError) -> Refusal {
         ChangePasswordError::New(error @ PeopleError::InvalidPassword { .. }) => {
             Refusal::invalid_one("/new_password", &error.to_string())
         }
-        ChangePasswordError::New(PeopleError::Hash(_)) => {
-            Refusal::new(Code::Unavailable, "Too many users are signing in at the moment.")
-                .retry_after(1)
-        }
+        ChangePasswordError::New(PeopleError::Hash(_)) => busy(),
         ChangePasswordError::New(PeopleError::Store(error)) => error.into(),
         ChangePasswordError::New(other) => Refusal::internal(other),
     }

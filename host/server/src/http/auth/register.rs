@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::login::AdmittedSignInClient;
 use super::session::SessionView;
-use super::{secret, session_cookie};
+use super::{busy, secret, session_cookie};
 use crate::http::code::Code;
 use crate::http::extract::{NoQuery, StrictJson, host_body};
 use crate::http::problem::Refusal;
@@ -66,10 +66,7 @@ fn refused(error: PeopleError) -> Refusal {
         PeopleError::InvalidPassword { .. } => {
             Refusal::invalid_one("/password", &error.to_string())
         }
-        PeopleError::Hash(_) => {
-            Refusal::new(Code::Unavailable, "Too many users are signing in at the moment.")
-                .retry_after(1)
-        }
+        PeopleError::Hash(_) => busy(),
         PeopleError::Store(error) => error.into(),
         other => Refusal::internal(other),
     }

@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 use super::secret;
 use crate::http::extract::NoQuery;
+use crate::http::parameters::uuid;
 use crate::http::problem::Refusal;
 use crate::http::session::SignedInUser;
-use assurance_contract::canonical_uuid;
 use assurance_core::domain::id::SessionId;
 use assurance_identity::{AccountSecurityStatus, SessionItem, SessionPrincipal};
 use assurance_service::app::App;
@@ -136,10 +136,8 @@ pub(in crate::http) async fn revoke(
     _: NoQuery,
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, Refusal> {
-    let id = id
-        .ok()
-        .and_then(|Path(id)| canonical_uuid(&id))
-        .ok_or_else(|| Refusal::invalid_one("session_id", "must be a UUID"))?;
+    let id = id.ok().map(|Path(id)| id);
+    let id = uuid("session_id", id.as_deref())?;
     if app.identity.revoke(principal.user.id, SessionId(id)).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {

@@ -1,6 +1,10 @@
 //! CORS for the configured origins.
 
-use axum::http::{HeaderName, HeaderValue, Method, header};
+use std::convert::Infallible;
+use std::future::ready;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
+use tower::{Layer as _, ServiceExt as _, service_fn};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
 /// Returns the CORS layer; `None` if no origin is configured.
@@ -31,4 +35,36 @@ pub(super) fn layer(origins: &[String]) -> Option<CorsLayer> {
             name("x-request-id"),
         ]);
     Some(layer)
+}
+
+/// Returns the headers of CORS for a response to a page of `origin`, for responses that do not
+/// pass through the layer.
+pub(super) async fn headers(layer: &CorsLayer, origin: Option<HeaderValue>) -> HeaderMap {
+    let empty = service_fn(|_: Request<()>| ready(Ok::<_, Infallible>(Response::new(()))));
+    let mut request = Request::new(());
+    request.headers_mut().extend(origin.map(|origin| (header::ORIGIN, origin)));
+    let Ok(response) = layer.layer(empty).oneshot(request).await;
+    response.into_parts().0.headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_configured_origins_are_allowed() {
+        let layer = layer(&["https://app.example".to_owned()]).unwrap();
+        for (sent, allowed) in [
+            (Some("https://app.example"), Some("https://app.example")),
+            (Some("https://other.example"), None),
+            (None, None),
+        ] {
+            let origin = sent.map(HeaderValue::from_static);
+            let headers = headers(&layer, origin).await;
+            let found = headers.get(header::ACCESS_CONTROL_ALLOW_ORIGIN);
+            assert_eq!(found.map(HeaderValue::as_bytes), allowed.map(str::as_bytes), "{sent:?}");
+            assert!(headers.contains_key(header::ACCESS_CONTROL_EXPOSE_HEADERS), "{sent:?}");
+            assert!(headers.contains_key(header::VARY), "{sent:?}");
+        }
+    }
 }

@@ -20,16 +20,21 @@ const MOST_BYTES: usize = 128 << 20;
 const MOST_SILENCE: Duration = Duration::from_secs(5);
 
 /// A request body whose rest is discarded in the background when it is dropped.
-struct DrainingRequestBody(Option<Body>);
+struct DrainingRequestBody {
+    /// `None` after the end of the body.
+    body: Option<Body>,
+    /// Whether the client has sent nothing yet, because it waits for `100 Continue`. The server
+    /// sends that when the body is read for the first time.
+    awaits_continue: bool,
+}
 
-/// Wraps a request body, so that its rest is discarded when it is dropped. A client that waits for
-/// `100 Continue` has not sent anything, so its body is not wrapped.
+/// Wraps a request body, so that its rest is discarded when it is dropped.
 pub(super) fn linger(headers: &HeaderMap, body: Body) -> Body {
-    if body.is_end_stream() || headers.contains_key(header::EXPECT) {
-        body
-    } else {
-        Body::new(DrainingRequestBody(Some(body)))
+    if body.is_end_stream() {
+        return body;
     }
+    let awaits_continue = headers.contains_key(header::EXPECT);
+    Body::new(DrainingRequestBody { body: Some(body), awaits_continue })
 }
 
 impl HttpBody for DrainingRequestBody {
@@ -40,26 +45,28 @@ impl HttpBody for DrainingRequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let Some(body) = &mut self.0 else { return Poll::Ready(None) };
+        self.awaits_continue = false;
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
         let polled = Pin::new(body).poll_frame(context);
         if let Poll::Ready(None | Some(Err(_))) = polled {
-            self.0 = None;
+            self.body = None;
         }
         polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.as_ref().is_none_or(HttpBody::is_end_stream)
+        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
     }
 }
 
 impl Drop for DrainingRequestBody {
     fn drop(&mut self) {
-        if let Some(rest) = self.0.take().filter(|rest| !rest.is_end_stream()) {
+        let rest = self.body.take().filter(|rest| !self.awaits_continue && !rest.is_end_stream());
+        if let Some(rest) = rest {
             tokio::spawn(tokio::time::timeout(MOST_TIME, read_on(rest)));
         }
     }
@@ -82,9 +89,33 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use axum::http::HeaderValue;
     use futures::StreamExt as _;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_body_that_is_expected_is_read_on_once_its_reading_has_begun() {
+        let expect = (header::EXPECT, HeaderValue::from_static("100-continue"));
+        let headers = HeaderMap::from_iter([expect]);
+        for (begun, pieces) in [(false, 0), (true, 3)] {
+            let read = Arc::new(AtomicUsize::new(0));
+            let counter = Arc::clone(&read);
+            let sent = futures::stream::repeat_with(move || {
+                counter.fetch_add(1, Ordering::Relaxed);
+                Ok::<_, Infallible>(Bytes::from_static(b"x"))
+            });
+            let mut body = linger(&headers, Body::from_stream(sent.take(3)));
+            if begun {
+                body.frame().await.unwrap().unwrap();
+            }
+            drop(body);
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(read.load(Ordering::Relaxed), pieces, "begun: {begun}");
+        }
+    }
 
     #[tokio::test]
     async fn a_body_without_end_is_not_read_on_without_end() {

@@ -12,10 +12,15 @@ mod rate_limit;
 mod response_headers;
 mod span;
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::header;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use tower_http::cors::CorsLayer;
 use tracing::Instrument;
 
 use super::context::RequestContext;
@@ -29,25 +34,29 @@ struct LayerState {
     app: App,
     /// Whether rate limits apply to the listener. If so, every response has their headers.
     limited: bool,
+    /// `None` if no origin is configured.
+    cors: Option<Arc<CorsLayer>>,
 }
 
 /// Adds the middleware layers of the API listener to its router.
 pub(super) fn wrap(router: Router, app: &App) -> Router {
-    around(router, LayerState { app: app.clone(), limited: true })
+    around(router, app, true)
 }
 
 /// Adds the middleware layers of the operators' listener to its router.
 pub(super) fn wrap_unlimited(router: Router, app: &App) -> Router {
-    around(router, LayerState { app: app.clone(), limited: false })
+    around(router, app, false)
 }
 
 /// Adds the middleware layers around a router, innermost first.
-fn around(router: Router, state: LayerState) -> Router {
+fn around(router: Router, app: &App, limited: bool) -> Router {
     let router = router.layer(compression::layer());
-    let router = match cors::layer(&state.app.config.api.cors_origins) {
-        Some(layer) => router.layer(layer),
+    let cors = cors::layer(&app.config.api.cors_origins);
+    let router = match &cors {
+        Some(layer) => router.layer(layer.clone()),
         None => router,
     };
+    let state = LayerState { app: app.clone(), limited, cors: cors.map(Arc::new) };
     router.layer(from_fn_with_state(state, every_request))
 }
 
@@ -59,15 +68,18 @@ async fn every_request(
     next: Next,
 ) -> Response {
     let context = RequestContext::new(request.headers(), request.uri().path());
-    let timer = metrics::Timer::start();
+    let began = Instant::now();
     let span = span::of(&context, &request);
     request.extensions_mut().insert(context.clone());
-    let problems = problems::Renderer { app: &state.app, context: &context, span: &span };
-    let response = problems.catch_panics(forward(&state, &context, request, next));
-    let mut response = problems.render(response.instrument(span.clone()).await);
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let responding = async {
+        let response = problems::catch_panics(forward(&state, &context, request, next)).await;
+        problems::render(&state, &context, origin, response).await
+    };
+    let mut response = responding.instrument(span.clone()).await;
     response_headers::add(&context, response.headers_mut());
     let logged = state.app.config.log.access.then_some(&span);
-    timer.stop(&context, &response, logged);
+    metrics::record(&context, &response, began, logged);
     response
 }
 

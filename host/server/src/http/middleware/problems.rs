@@ -3,69 +3,45 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 
-use axum::http::header;
-use axum::response::Response;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt;
-use tracing::Span;
 
+use super::{LayerState, cors};
 use crate::http::context::RequestContext;
 use crate::http::problem::{Refusal, UnrenderedRefusal};
-use assurance_service::app::App;
 
-/// Renders problems for one request.
-pub(super) struct Renderer<'a> {
-    pub(super) app: &'a App,
-    pub(super) context: &'a RequestContext,
-    /// Span in which the cause of a 5xx is logged.
-    pub(super) span: &'a Span,
-}
-
-impl Renderer<'_> {
-    /// Returns 500 if the inner future panics. The panic message is logged.
-    pub(super) async fn catch_panics(&self, inner: impl Future<Output = Response>) -> Response {
-        match AssertUnwindSafe(inner).catch_unwind().await {
-            Ok(response) => response,
-            Err(panic) => {
-                let cause = anyhow::anyhow!("panic: {}", panic_message(&*panic));
-                self.document(&Refusal::internal(cause))
-            }
+/// Returns the refusal of a failed request if the inner future panics.
+pub(super) async fn catch_panics(inner: impl Future<Output = Response>) -> Response {
+    match AssertUnwindSafe(inner).catch_unwind().await {
+        Ok(response) => response,
+        Err(panic) => {
+            let cause = anyhow::anyhow!("panic: {}", panic_message(&*panic));
+            Refusal::internal(cause).into_response()
         }
-    }
-
-    /// Replaces a response that carries an [`UnrenderedRefusal`] by its problem document.
-    pub(super) fn render(&self, mut response: Response) -> Response {
-        match response.extensions_mut().remove::<UnrenderedRefusal>() {
-            Some(UnrenderedRefusal(refusal)) => {
-                let mut document = self.document(&refusal);
-                copy_headers(&response, &mut document);
-                document
-            }
-            None => response,
-        }
-    }
-
-    fn document(&self, refusal: &Refusal) -> Response {
-        self.span.in_scope(|| refusal.render(&self.context.summary(&self.app.base_url)))
     }
 }
 
-/// Copies headers that inner layers set on a refusal to its problem document: `Allow`, `Vary` and
-/// those of CORS.
-fn copy_headers(from: &Response, to: &mut Response) {
-    for name in [header::ALLOW, header::VARY] {
-        if let Some(value) = from.headers().get(&name) {
-            to.headers_mut().entry(name).or_insert_with(|| value.clone());
-        }
+/// Replaces a response that carries an [`UnrenderedRefusal`] by its problem document. The document
+/// has the headers of CORS, because refusals before the layer and panics do not pass through it.
+pub(super) async fn render(
+    state: &LayerState,
+    context: &RequestContext,
+    origin: Option<HeaderValue>,
+    mut response: Response,
+) -> Response {
+    let Some(UnrenderedRefusal(refusal)) = response.extensions_mut().remove() else {
+        return response;
+    };
+    let mut document = refusal.render(context, &state.app.base_url);
+    let headers = document.headers_mut();
+    if let Some(allow) = response.headers_mut().remove(header::ALLOW) {
+        headers.entry(header::ALLOW).or_insert(allow);
     }
-    for name in [
-        header::ACCESS_CONTROL_ALLOW_ORIGIN,
-        header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
-        header::ACCESS_CONTROL_EXPOSE_HEADERS,
-    ] {
-        if let Some(value) = from.headers().get(&name) {
-            to.headers_mut().insert(name, value.clone());
-        }
+    if let Some(layer) = &state.cors {
+        headers.extend(cors::headers(layer, origin).await);
     }
+    document
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> &str {

@@ -46,13 +46,7 @@ pub(super) async fn limited(
     next: Next,
 ) -> Result<Response, Refusal> {
     let (parts, body) = request.into_parts();
-    match app.limiter.page(address_of(&parts, &app)) {
-        Ok(status) => context.set_limit_status(status),
-        Err(spent) => {
-            context.set_limit_status(Some(spent.status));
-            return Err(spent.into());
-        }
-    }
+    context.charge(app.limiter.page(address_of(&parts, &app)))?;
     Ok(next.run(Request::from_parts(parts, body)).await)
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::App;
 use super::audit_trail::PendingAuditEntries;
 use super::error::AreaActionError;
-use super::execute::{AreaActionRequest, AreaActionResult, execute};
+use super::execute::{AreaActionRequest, AreaChange, execute};
 use super::plan::{self, AreaAction, TrialRequest};
 use super::{removed, rows, selection};
 use crate::registry::LiveVersionChange;
@@ -32,16 +32,6 @@ pub struct ActivationRequest<'a> {
     pub force: Option<&'a str>,
 }
 
-/// Change that a rollback made: of the live version, or of the running canary.
-#[derive(Clone, Debug)]
-pub enum RollbackResult {
-    /// Another version is live: the one before, or the one that the operator
-    /// named.
-    Live(LiveVersionChange),
-    /// The running canary has ended; the live version serves all workspaces.
-    Trial(Trial),
-}
-
 /// Makes a version of an area live. Returns `None` if it is live already.
 ///
 /// # Errors
@@ -60,7 +50,7 @@ pub async fn activate(
     };
     let event = digest.and_then(|digest| plan::activation(&state, digest.as_deref(), force));
     match decide(app, who, area, force.or(why), event).await? {
-        AreaActionResult::Live(change) => Ok(Some(change)),
+        Some(AreaChange::Live(change)) => Ok(Some(change)),
         _ => Ok(None),
     }
 }
@@ -78,7 +68,7 @@ pub async fn roll_back(
     area: &str,
     reason: &str,
     to: Option<&str>,
-) -> Result<RollbackResult, AreaActionError> {
+) -> Result<AreaChange, AreaActionError> {
     let state = rows::area(app, area).await?;
     let event = match to {
         Some(named) => {
@@ -87,13 +77,8 @@ pub async fn roll_back(
         }
         None => plan::rollback(&state),
     };
-    match decide(app, who, area, Some(reason), event).await? {
-        AreaActionResult::Live(change) => Ok(RollbackResult::Live(change)),
-        AreaActionResult::Trial(trial) => Ok(RollbackResult::Trial(trial)),
-        AreaActionResult::Unchanged => {
-            Err(AreaActionError::NothingBefore { area: area.to_owned() })
-        }
-    }
+    let nothing = || AreaActionError::NothingBefore(area.to_owned());
+    decide(app, who, area, Some(reason), event).await?.ok_or_else(nothing)
 }
 
 /// Removes an area: its routes return 404 from now on, and its stored data is
@@ -111,8 +96,8 @@ pub async fn remove(
     let from_folder = removed::keep_from_folder(app, who, area).await;
     let event = Ok(AreaAction::Remove { from_folder, force });
     match decide(app, who, area, why, event).await? {
-        AreaActionResult::Live(change) => Ok(change),
-        _ => Err(AreaActionError::Overtaken { area: area.to_owned() }),
+        Some(AreaChange::Live(change)) => Ok(change),
+        _ => Err(AreaActionError::Overtaken(area.to_owned())),
     }
 }
 
@@ -128,14 +113,11 @@ pub async fn begin_trial(
     request: &TrialRequest,
 ) -> Result<Trial, AreaActionError> {
     let TrialRequest { area, digest: named, why, .. } = request;
-    let request = match selection::digest_of(app, area, named).await {
-        Ok(digest) => TrialRequest { digest, ..request.clone() },
-        Err(error) => {
-            let error = if_area_exists(app, area, error).await;
-            return Err(PendingAuditEntries::new(app, who, area, None).refuse(error).await);
-        }
-    };
-    let event = Ok(AreaAction::BeginTrial { request: &request, who });
+    let digest = selection::digest_of(app, area, named).await;
+    let event = digest.map(|digest| {
+        let request = TrialRequest { digest, ..request.clone() };
+        AreaAction::BeginTrial { request, who }
+    });
     trial(area, decide(app, who, area, why.as_deref(), event).await?)
 }
 
@@ -155,10 +137,10 @@ pub async fn stop_trial(
     trial(area, decide(app, who, area, Some(reason), plan::stop(&state)).await?)
 }
 
-fn trial(area: &str, executed: AreaActionResult) -> Result<Trial, AreaActionError> {
-    match executed {
-        AreaActionResult::Trial(trial) => Ok(trial),
-        _ => Err(AreaActionError::Overtaken { area: area.to_owned() }),
+fn trial(area: &str, changed: Option<AreaChange>) -> Result<Trial, AreaActionError> {
+    match changed {
+        Some(AreaChange::Trial(trial)) => Ok(trial),
+        _ => Err(AreaActionError::Overtaken(area.to_owned())),
     }
 }
 
@@ -170,22 +152,20 @@ async fn decide(
     area: &str,
     why: Option<&str>,
     event: Result<AreaAction<'_>, AreaActionError>,
-) -> Result<AreaActionResult, AreaActionError> {
-    let event = match event {
-        Ok(event) => event,
-        Err(error) => {
-            let error = if_area_exists(app, area, error).await;
-            return Err(PendingAuditEntries::new(app, who, area, None).refuse(error).await);
+) -> Result<Option<AreaChange>, AreaActionError> {
+    let digest = event.as_ref().ok().and_then(AreaAction::digest).map(str::to_owned);
+    let executed = match event {
+        Ok(event) => {
+            let decision = AreaActionRequest { area, event, who, why, figures: None };
+            execute(app, &decision).await
         }
+        Err(error) => Err(error),
     };
-    let decision = AreaActionRequest { area, event, who, why, figures: None };
-    match execute(app, &decision).await {
-        Ok(executed) => Ok(executed),
+    match executed {
+        Ok(change) => Ok(change),
         Err(error) => {
             let error = if_area_exists(app, area, error).await;
-            Err(PendingAuditEntries::new(app, who, area, decision.event.digest())
-                .refuse(error)
-                .await)
+            Err(PendingAuditEntries::new(app, who, area, digest.as_deref()).refuse(error).await)
         }
     }
 }
@@ -196,12 +176,12 @@ async fn if_area_exists(app: &App, area: &str, error: AreaActionError) -> AreaAc
     let names_no_version = matches!(
         error,
         AreaActionError::NotKnown { .. }
-            | AreaActionError::NoneWaits { .. }
-            | AreaActionError::NothingBefore { .. }
-            | AreaActionError::NoTrial { .. }
+            | AreaActionError::NoneWaits(_)
+            | AreaActionError::NothingBefore(_)
+            | AreaActionError::NoTrial(_)
     );
     if names_no_version && matches!(rows::exists(app, area).await, Ok(false)) {
-        return AreaActionError::NoSuchArea { area: area.to_owned() };
+        return AreaActionError::NoSuchArea(area.to_owned());
     }
     error
 }

@@ -9,9 +9,9 @@ use serde_json::json;
 
 use super::super::App;
 use super::error::AreaActionError;
-use super::execute::{AreaActionRequest, AreaActionResult, execute};
+use super::execute::{AreaActionRequest, AreaChange, execute};
 use super::plan::AreaAction;
-use super::verdict::{CanaryRegression, verdict};
+use super::verdict::verdict;
 use crate::registry::VersionOnTrial;
 use assurance_core::domain::trial::{TrialMode, TrialState};
 
@@ -46,7 +46,7 @@ pub async fn watch_canaries(app: App) {
 async fn wait(app: &App) {
     let snapshot = app.registry.snapshot();
     let failures: Vec<_> =
-        snapshot.trials().map(|one| Box::pin(one.figures.until_failure())).collect();
+        snapshot.trials().map(|one| Box::pin(one.figures.failure.notified())).collect();
     if failures.is_empty() {
         return tokio::time::sleep(INTERVAL).await;
     }
@@ -55,20 +55,16 @@ async fn wait(app: &App) {
 
 /// Ends a canary that is worse than the live version, unless another node has
 /// ended it.
-async fn roll_back(
-    app: &App,
-    on_trial: &VersionOnTrial,
-    worse: &CanaryRegression,
-) -> Result<(), AreaActionError> {
-    let (trial, why) = (&on_trial.trial, worse.to_string());
+async fn roll_back(app: &App, on_trial: &VersionOnTrial, why: &str) -> Result<(), AreaActionError> {
+    let trial = &on_trial.trial;
     let (candidate, live) = (on_trial.figures.candidate.stats(), on_trial.figures.live.stats());
-    let figures = json!({"node": app.node.id(), "candidate": candidate, "live": live});
+    let figures = json!({"node": app.node.id, "candidate": candidate, "live": live});
     let event = AreaAction::EndTrial { trial: trial.clone(), end: TrialState::RolledBack };
-    let (area, why) = (trial.area.as_str(), Some(why.as_str()));
-    let decision = AreaActionRequest { area, event, who: WHO, why, figures: Some(figures) };
+    let (area, figures) = (trial.area.as_str(), Some(figures));
+    let decision = AreaActionRequest { area, event, who: WHO, why: Some(why), figures };
     match execute(app, &decision).await {
-        Ok(AreaActionResult::Trial(_)) => {}
-        Ok(_) | Err(AreaActionError::Overtaken { .. }) => return Ok(()),
+        Ok(Some(AreaChange::Trial(_))) => {}
+        Ok(_) | Err(AreaActionError::Overtaken(_)) => return Ok(()),
         Err(error) => return Err(error),
     }
     counter!("assurance_canary_rollbacks_total", "area" => trial.area.clone()).increment(1);

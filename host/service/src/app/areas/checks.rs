@@ -93,9 +93,7 @@ async fn live_manifest(
     let (Some(digest), false) = (named, in_step || app.node.is_from_file(area)) else {
         return Ok(running.map(|running| Arc::clone(&running.manifest)));
     };
-    let stored = rows::manifest(app, area, digest).await?;
-    let manifest = stored.map(|text| serde_json::from_str(&text)).transpose();
-    Ok(manifest.map_err(|error| LoadError::Host(error.into()))?.map(Arc::new))
+    Ok(rows::manifest(app, area, digest).await?.map(Arc::new))
 }
 
 fn no_canary(candidate: &AreaVersion, report: &CompatibilityReport) -> AreaActionError {

@@ -14,13 +14,13 @@ use super::audit_trail::PendingAuditEntries;
 use super::checks::{self, CompatibilityCheckResult, PlannedVersionUse};
 use super::error::AreaActionError;
 use super::install::with_writers_ended;
-use super::plan::{TrialRequest, stage_after_checks};
+use super::plan::TrialRequest;
 use super::smoke_test::smoke_test;
 use super::trust::{self, Signature};
 use super::{compiled, load, rows};
 use crate::registry::{AreaTargetState, AreaVersion, LiveVersionChange};
 use assurance_contract::compatibility::CompatibilityReport;
-use assurance_core::domain::deployment::AuditAction;
+use assurance_core::domain::deployment::{AuditAction, VersionStage};
 use assurance_core::domain::id::WorkspaceId;
 use assurance_core::domain::trial::{Trial, TrialMode, TrialShare};
 use assurance_runtime::LoadedArea;
@@ -141,11 +141,11 @@ pub(super) fn trial_request(
 }
 
 /// A deployment in progress, until its version is stored.
-struct DeploymentInProgress<'a> {
-    app: &'a App,
-    who: &'a str,
-    received: &'a DeployRequest,
-    digest: &'a str,
+pub(super) struct DeploymentInProgress<'a> {
+    pub(super) app: &'a App,
+    pub(super) who: &'a str,
+    pub(super) received: &'a DeployRequest,
+    pub(super) digest: &'a str,
 }
 
 impl DeploymentInProgress<'_> {
@@ -203,7 +203,7 @@ impl DeploymentInProgress<'_> {
 
     /// Stores the version: first the component in the blob store, then the version's database row,
     /// so that no row names a missing object.
-    async fn keep(
+    pub(super) async fn keep(
         &self,
         version: &AreaVersion,
         checked: &CompatibilityCheckResult,
@@ -214,7 +214,8 @@ impl DeploymentInProgress<'_> {
         let object = tokio::join!(written, compiled::share(self.app, self.digest)).0?;
         let (stored, signature) =
             ((object, self.received.component.len()), &self.received.signature);
-        let stage = stage_after_checks(!checked.asks.is_empty());
+        let asks = !checked.asks.is_empty();
+        let stage = if asks { VersionStage::AwaitingApproval } else { VersionStage::Staged };
         let (row, manifest) =
             rows::new_version(self.app, self.who, version, stored, signature.as_ref(), stage)?;
         let beginning = self.app.store.begin(TransactionAccess::WriteLocked);
@@ -227,47 +228,5 @@ impl DeploymentInProgress<'_> {
         trail.keep_with(&mut tx).await?;
         tx.commit().await?;
         if waits { Err(checks::needs_approval(version, checked)) } else { Ok(()) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::app::tests::app;
-    use crate::testing;
-    use assurance_contract::fixtures::{manifest, route};
-    use assurance_core::domain::manifest::Capability;
-    use assurance_work::AreaCode;
-
-    struct StubAreaCode;
-
-    impl AreaCode for StubAreaCode {}
-
-    #[tokio::test]
-    async fn a_version_whose_capabilities_the_live_version_has_by_now_needs_no_approval() {
-        let (config, _folder) = testing::config();
-        let app = app(config).await;
-        let notes = route("list_notes", "/v1/workspaces/{workspace_id}/notes");
-        let loaded = testing::loaded(manifest("notes", vec![notes]), Arc::new(StubAreaCode));
-        let version = app.registry.compile(loaded).unwrap();
-        let received = DeployRequest {
-            area: "notes".into(),
-            component: Bytes::new(),
-            signature: None,
-            then: DeployAction::Activate,
-            why: None,
-            force: None,
-        };
-        let digest = version.digest.as_str();
-        let deployment =
-            DeploymentInProgress { app: &app, who: "ada", received: &received, digest };
-        let keep = async |asks: BTreeSet<Capability>| {
-            let checked = CompatibilityCheckResult { asks, ..CompatibilityCheckResult::default() };
-            let mut trail = PendingAuditEntries::new(&app, "ada", "notes", None);
-            deployment.keep(&version, &checked, &mut trail).await
-        };
-        let refused = keep([Capability::Egress].into()).await;
-        assert!(matches!(refused, Err(AreaActionError::NeedsApproval { .. })), "{refused:?}");
-        keep([].into()).await.unwrap();
     }
 }

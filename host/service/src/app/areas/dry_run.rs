@@ -37,7 +37,8 @@ pub struct DryRunReport {
 /// findings of the report.
 pub async fn dry_run(app: &App, received: &DeployRequest) -> Result<DryRunReport, AreaActionError> {
     let digest = load::digest_of(received.component.clone()).await?;
-    let mut run = DryRunInProgress { app, received, digest, report: None, findings: Vec::new() };
+    let found = DryRunReport { digest, report: None, findings: Vec::new() };
+    let mut run = DryRunInProgress { app, received, found };
     let loaded = run.load().await;
     if let Some(loaded) = run.keep(loaded)? {
         let named = run.name(&loaded);
@@ -47,16 +48,13 @@ pub async fn dry_run(app: &App, received: &DeployRequest) -> Result<DryRunReport
             run.check(&version).await?;
         }
     }
-    let DryRunInProgress { digest, report, findings, .. } = run;
-    Ok(DryRunReport { digest, report, findings })
+    Ok(run.found)
 }
 
 struct DryRunInProgress<'a> {
     app: &'a App,
     received: &'a DeployRequest,
-    digest: String,
-    report: Option<CompatibilityReport>,
-    findings: Vec<AreaActionError>,
+    found: DryRunReport,
 }
 
 impl DryRunInProgress<'_> {
@@ -77,9 +75,9 @@ impl DryRunInProgress<'_> {
             ) => Err(error),
             Err(error) => {
                 if let AreaActionError::Incompatible(IncompatibleVersion { report, .. }) = &error {
-                    self.report = Some(report.clone());
+                    self.found.report = Some(report.clone());
                 }
-                self.findings.push(error);
+                self.found.findings.push(error);
                 Ok(None)
             }
         }
@@ -87,7 +85,8 @@ impl DryRunInProgress<'_> {
 
     async fn load(&self) -> Result<LoadedArea, AreaActionError> {
         let DeployRequest { area, component, signature, .. } = self.received;
-        let publisher = trust::publisher_of(&self.app.config, &self.digest, signature.as_ref())?;
+        let publisher =
+            trust::publisher_of(&self.app.config, &self.found.digest, signature.as_ref())?;
         publisher.may_publish(area)?;
         Ok(load::component(self.app, Arc::from(&component[..])).await?)
     }
@@ -117,7 +116,7 @@ impl DryRunInProgress<'_> {
         let force = self.received.force.as_deref();
         let as_live = PlannedVersionUse::Live { force };
         let checked = checks::check(self.app, &desired, version, as_live).await?;
-        self.report = Some(checked.report.clone());
+        self.found.report = Some(checked.report.clone());
         if let DeployAction::Try(TrialMode::Canary, ..) = self.received.then {
             checks::check(self.app, &desired, version, PlannedVersionUse::Canary).await?;
         }
@@ -134,7 +133,7 @@ impl DryRunInProgress<'_> {
         if checked.asks.is_empty() {
             return Ok(());
         }
-        let known = rows::find(self.app, &version.manifest.name, &self.digest).await?;
+        let known = rows::find(self.app, &version.manifest.name, &self.found.digest).await?;
         if known.is_some_and(|known| known.stage != VersionStage::AwaitingApproval) {
             return Ok(());
         }
@@ -147,8 +146,8 @@ impl DryRunInProgress<'_> {
             return Ok(());
         };
         let state = rows::area(self.app, &version.manifest.name).await?;
-        let request = trial_request(self.received, &self.digest, *mode, *share, workspaces);
-        plan(&state, &AreaAction::BeginTrial { request: &request, who: "" })?;
+        let request = trial_request(self.received, &self.found.digest, *mode, *share, workspaces);
+        plan(&state, &AreaAction::BeginTrial { request, who: "" })?;
         Ok(())
     }
 }

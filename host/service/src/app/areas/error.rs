@@ -89,25 +89,19 @@ pub enum AreaActionError {
         /// Digest of the live version.
         digest: String,
     },
-    /// The area has no version on trial.
+    /// The area with this name has no version on trial.
     #[error(
-        "area {area:?} has no version on trial; `assurance area status {area}` lists its versions, \
+        "area {0:?} has no version on trial; `assurance area status {0}` lists its versions, \
          and `assurance area deploy FILE --canary 5` or `--shadow` tries one"
     )]
-    NoTrial {
-        /// Name of the area.
-        area: String,
-    },
-    /// The area has no version that is staged or waits for approval.
+    NoTrial(String),
+    /// The area with this name has no version that is staged or waits for approval.
     #[error(
-        "area {area:?} has no version on trial and none that waits; `assurance area history \
-         {area}` lists its versions, and `assurance area activate {area} --digest DIGEST` makes \
+        "area {0:?} has no version on trial and none that waits; `assurance area history \
+         {0}` lists its versions, and `assurance area activate {0} --digest DIGEST` makes \
          one of them live"
     )]
-    NoneWaits {
-        /// Name of the area.
-        area: String,
-    },
+    NoneWaits(String),
     /// The requested name matches several versions.
     #[error(
         "{named} of area {area:?} may be any of these:\n{candidates}\nname one by the first \
@@ -164,11 +158,8 @@ pub enum AreaActionError {
         source: store::Error,
     },
     /// No area with this name is or was live, and none has a version.
-    #[error("there is no area {area:?}; `assurance area list` lists the areas")]
-    NoSuchArea {
-        /// Name of the area.
-        area: String,
-    },
+    #[error("there is no area {0:?}; `assurance area list` lists the areas")]
+    NoSuchArea(String),
     /// The area has no such version.
     #[error(
         "area {area:?} has no version {digest:?}, neither by digest nor by number; `assurance area \
@@ -180,15 +171,13 @@ pub enum AreaActionError {
         /// Requested version: a digest or a version number.
         digest: String,
     },
-    /// No version was live before the current one, so a rollback has no target.
+    /// The area with this name has no version that was live before the current one, so a rollback
+    /// has no target.
     #[error(
-        "no version of area {area:?} was live before this one; make one of its history live by its \
-         digest instead: `assurance area activate {area} --digest DIGEST`"
+        "no version of area {0:?} was live before this one; make one of its history live by its \
+         digest instead: `assurance area activate {0} --digest DIGEST`"
     )]
-    NothingBefore {
-        /// Name of the area.
-        area: String,
-    },
+    NothingBefore(String),
     /// Other areas depend on documents, blobs or events of the area that is to
     /// be removed.
     #[error(
@@ -202,13 +191,10 @@ pub enum AreaActionError {
         /// Access to the area's data or events that other areas would lose.
         dependents: Vec<LostDependency>,
     },
-    /// Another operator or node changed the area at the same time; nothing was
-    /// done.
-    #[error("area {area:?} was changed by somebody else meanwhile; look at it and decide again")]
-    Overtaken {
-        /// Name of the area.
-        area: String,
-    },
+    /// Another operator or node changed the area with this name at the same time;
+    /// nothing was done.
+    #[error("area {0:?} was changed by somebody else meanwhile; look at it and decide again")]
+    Overtaken(String),
     /// Another node decided about another area, and this node does not run its
     /// version yet; nothing was done.
     #[error(

@@ -41,10 +41,9 @@ pub(super) struct AreaActionRequest<'a> {
     pub(super) figures: Option<Json>,
 }
 
-/// What an executed action on an area has changed.
-pub(super) enum AreaActionResult {
-    /// The area was already in the requested state.
-    Unchanged,
+/// Change of an area that an action made.
+#[derive(Clone, Debug)]
+pub enum AreaChange {
     /// The area has another live version, or was removed.
     Live(LiveVersionChange),
     /// A trial was begun or ended; its new state.
@@ -59,18 +58,19 @@ const CATCH_UP: Duration = Duration::from_secs(10);
 const CATCH_UP_POLL: Duration = Duration::from_millis(100);
 
 /// Executes a decision about an area on all nodes: changes the database rows,
-/// then this node; the other nodes read the rows.
+/// then this node; the other nodes read the rows. Returns `None` if the area was
+/// already in the requested state.
 ///
 /// # Errors
 /// See [`AreaActionError`]; nothing has changed.
 pub(super) async fn execute(
     app: &App,
     decision: &AreaActionRequest<'_>,
-) -> Result<AreaActionResult, AreaActionError> {
+) -> Result<Option<AreaChange>, AreaActionError> {
     let AreaActionRequest { area, event, .. } = decision;
     let state = rows::area(app, area).await?;
     if plan(&state, event)?.is_none() {
-        return Ok(AreaActionResult::Unchanged);
+        return Ok(None);
     }
     let version = prepare(app, &state, event).await?;
     let begun = Instant::now();
@@ -80,7 +80,7 @@ pub(super) async fn execute(
                 tokio::time::sleep(CATCH_UP_POLL).await;
             }
             decided => {
-                if let (Ok(AreaActionResult::Live(_)), Some(version)) = (&decided, &version) {
+                if let (Ok(Some(AreaChange::Live(_))), Some(version)) = (&decided, &version) {
                     load::complete_collections(app, version).await;
                 }
                 return decided;
@@ -94,23 +94,23 @@ async fn decide_locked(
     app: &App,
     decision: &AreaActionRequest<'_>,
     version: Option<&Arc<AreaVersion>>,
-) -> Result<AreaActionResult, AreaActionError> {
+) -> Result<Option<AreaChange>, AreaActionError> {
     let AreaActionRequest { area, event, .. } = decision;
     let _one_at_a_time = app.installing.lock().await;
     let state = rows::area(app, area).await?;
-    let Some(transition) = plan(&state, event)? else { return Ok(AreaActionResult::Unchanged) };
+    let Some(transition) = plan(&state, event)? else { return Ok(None) };
     if let Some(version) = version {
         permit(app, &state, event, version).await?;
     }
     let next = app.registry.plan(area, target(&transition, version))?;
     commit(app, decision, &state, &transition).await?;
     let change = install(app, next).ok_or_else(|| state.overtaken())?;
-    Ok(match transition {
-        AreaRowsChange::MoveLive { .. } => AreaActionResult::Live(change),
+    Ok(Some(match transition {
+        AreaRowsChange::MoveLive { .. } => AreaChange::Live(change),
         AreaRowsChange::BeginTrial(trial) | AreaRowsChange::EndTrial { trial, .. } => {
-            AreaActionResult::Trial(trial)
+            AreaChange::Trial(trial)
         }
-    })
+    }))
 }
 
 /// Loads the version that the decision is about and creates its indexes, if the
@@ -123,7 +123,12 @@ async fn prepare(
     let Some(digest) = event.loads() else { return Ok(None) };
     let version = load::stored(app, &state.area, digest).await?;
     permit(app, state, event, &version).await?;
-    load::ensure_collections(app, &version, LiveOrCandidate::Candidate).await?;
+    match event {
+        AreaAction::BeginTrial { request, .. } => {
+            load::ensure_trial_collections(app, &version, request.mode).await?;
+        }
+        _ => load::ensure_collections(app, &version, LiveOrCandidate::Candidate).await?,
+    }
     Ok(Some(version))
 }
 
@@ -241,7 +246,7 @@ fn details(
 /// Writes the rows of the area that the transition changes. Returns
 /// [`store::Error::RunAgain`] if another node has changed them since they were
 /// read.
-async fn write(
+pub(super) async fn write(
     tx: &mut Connection,
     decision: &AreaActionRequest<'_>,
     state: &DesiredAndRunningArea,
@@ -289,91 +294,4 @@ async fn refuse_overtaken(
         _ => false,
     };
     if overtaken { Err(store::Error::RunAgain) } else { Ok(()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::plan::{TrialRequest, activation};
-    use super::super::state::{DesiredArea, RunningArea};
-    use super::*;
-    use assurance_core::domain::time::Timestamp;
-    use assurance_core::domain::trial::{TrialShare, TrialState};
-    use assurance_store::testing::{deployment, on_both};
-    use assurance_store::{Store, Tx};
-
-    /// Begins a transaction that stores versions a and b of notes, and makes a live.
-    async fn scene(store: &Store) -> Tx {
-        let mut tx = store.begin(TransactionAccess::WriteLocked).await.unwrap();
-        for digest in ["a", "b"] {
-            deployments::insert(&mut tx, &deployment(digest), "{}").await.unwrap();
-        }
-        go_live(&mut tx, "a", 0).await;
-        tx
-    }
-
-    async fn go_live(connection: &mut Connection, digest: &str, revision: i64) {
-        let (area, digest, at) = ("notes", Some(digest), Timestamp(1));
-        let moved = PointerMove { area, digest, answered: None, at, by: "ben" };
-        deployments::point(connection, &moved, revision, VersionStage::Retired).await.unwrap();
-    }
-
-    /// Returns the state of notes at a node that runs version a.
-    async fn state(connection: &mut Connection) -> DesiredAndRunningArea {
-        let pointer = deployments::pointer_of(connection, "notes").await.unwrap();
-        let trial = trials::of(connection, "notes").await.unwrap();
-        let (area, now) = ("notes".to_owned(), Timestamp(9));
-        let running =
-            RunningArea { digest: Some("a".into()), loaded: true, ..RunningArea::default() };
-        let desired = DesiredArea { pointer, trial };
-        DesiredAndRunningArea { area, now, desired, running, dependents: vec![] }
-    }
-
-    fn canary() -> TrialRequest {
-        TrialRequest {
-            area: "notes".into(),
-            digest: "b".into(),
-            mode: TrialMode::Canary,
-            share: TrialShare::default(),
-            workspaces: [].into(),
-            why: None,
-        }
-    }
-
-    /// Plans a decision with this state and writes the rows.
-    async fn decide(
-        connection: &mut Connection,
-        state: &DesiredAndRunningArea,
-        event: AreaAction<'_>,
-    ) -> Result<(), store::Error> {
-        let transition = plan(state, &event).unwrap().unwrap();
-        let decision =
-            AreaActionRequest { area: "notes", event, who: "ada", why: None, figures: None };
-        write(connection, &decision, state, &transition).await
-    }
-
-    on_both! {
-        async fn no_trial_begins_next_to_a_version_that_another_node_made_live(store: &Store) {
-            let mut tx = scene(store).await;
-            let seen = state(&mut tx).await;
-            go_live(&mut tx, "b", 1).await;
-            let request = canary();
-            let event = AreaAction::BeginTrial { request: &request, who: "ada" };
-            let begun = decide(&mut tx, &seen, event).await;
-            assert!(matches!(begun, Err(store::Error::RunAgain)), "{begun:?}");
-        }
-
-        async fn a_canary_that_another_node_has_ended_does_not_go_live(store: &Store) {
-            let mut tx = scene(store).await;
-            let (request, seen) = (canary(), state(&mut tx).await);
-            let event = AreaAction::BeginTrial { request: &request, who: "ada" };
-            decide(&mut tx, &seen, event).await.unwrap();
-            let seen = state(&mut tx).await;
-            let (state, stage) = (TrialState::RolledBack, VersionStage::Withdrawn);
-            let ending = TrialEnd { state, why: None, at: Timestamp(2), stage };
-            let trial = seen.desired.running_trial().unwrap();
-            assert!(trials::end(&mut tx, trial, &ending).await.unwrap());
-            let promoted = decide(&mut tx, &seen, activation(&seen, None, None).unwrap()).await;
-            assert!(matches!(promoted, Err(store::Error::RunAgain)), "{promoted:?}");
-        }
-    }
 }

@@ -118,8 +118,8 @@ async fn report(app: &App) -> Result<(), store::Error> {
     let (node, forget_before) = (&app.node, now.plus_ms(-FORGET_MS));
     let written = app.store.in_time(async {
         let mut tx = app.store.begin(store::TransactionAccess::WriteLocked).await?;
-        store::nodes::see(&mut tx, node.id(), node.host(), now).await?;
-        store::nodes::report(&mut tx, node.id(), &reports, forget_before).await?;
+        store::nodes::see(&mut tx, node.id, &node.host, now).await?;
+        store::nodes::report(&mut tx, node.id, &reports, forget_before).await?;
         tx.commit().await
     });
     written.await
@@ -134,7 +134,7 @@ pub async fn sign_off(app: &App) -> Result<(), store::Error> {
     let forget_before = app.clock.now().plus_ms(-FORGET_MS);
     let deleted = app.store.in_time(async {
         let mut tx = app.store.begin(store::TransactionAccess::WriteLocked).await?;
-        store::nodes::forget(&mut tx, app.node.id(), forget_before).await?;
+        store::nodes::forget(&mut tx, app.node.id, forget_before).await?;
         tx.commit().await
     });
     deleted.await

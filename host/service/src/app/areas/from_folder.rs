@@ -21,8 +21,7 @@ use assurance_store::{self as store, collections::LiveOrCandidate};
 
 impl ComponentInstaller for App {
     type LoadedComponent = LoadedArea;
-    type LoadError = AreaActionError;
-    type InstallError = AreaActionError;
+    type Error = AreaActionError;
 
     async fn load(
         &self,

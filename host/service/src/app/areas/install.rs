@@ -17,7 +17,7 @@ const LAST_CALLS: Duration = Duration::from_millis(1_000);
 /// finish with the version they began with. Returns `None` if another change was activated first;
 /// that does not happen while the caller holds `App::installing`.
 pub(super) fn install(app: &App, plan: RegistryChangePlan) -> Option<LiveVersionChange> {
-    let of_trial = plan.is_of_trial();
+    let of_trial = plan.of_trial;
     let change = app.registry.activate(plan)?;
     if of_trial {
         trial_changed(app, &change.area);

@@ -13,9 +13,10 @@ use super::{compiled, rows, trust};
 use crate::registry::AreaVersion;
 use assurance_core::domain::deployment::StoredVersion;
 use assurance_core::domain::manifest::Manifest;
+use assurance_core::domain::trial::TrialMode;
 use assurance_runtime::{LoadError, LoadedArea};
 use assurance_store::{
-    self as store,
+    self as store, AccessibleCollection,
     collections::{self, LiveOrCandidate},
 };
 use assurance_work::CallError;
@@ -51,22 +52,20 @@ pub(super) async fn stored(
         Some(loaded) => loaded,
         None => from_blob_store(app, version).await?,
     };
-    let checked = rows::manifest(app, area, digest).await?;
-    let checked = checked.ok_or_else(|| AreaActionError::not_known(area, digest))?;
+    let unknown = || AreaActionError::not_known(area, digest);
+    let checked = rows::manifest(app, area, digest).await?.ok_or_else(unknown)?;
     same_manifest(&checked, &loaded.manifest)?;
     compile(app, loaded).await
 }
 
 /// Refuses a version whose `describe` returns another manifest than the stored one, which was
-/// checked when the version was deployed. Both are read by this release, so that they have the same
-/// defaults.
-fn same_manifest(checked: &str, described: &Manifest) -> Result<(), LoadError> {
-    let read = |text: &str| serde_json::from_str::<Manifest>(text);
-    let text = serde_json::to_string(described).map_err(|error| LoadError::Host(error.into()))?;
-    let (checked, described) = read(checked)
-        .and_then(|checked| Ok((checked, read(&text)?)))
+/// checked when the version was deployed. Both are read from JSON by this release, so that they
+/// have the same defaults.
+fn same_manifest(checked: &Manifest, described: &Manifest) -> Result<(), LoadError> {
+    let described = serde_json::to_string(described)
+        .and_then(|text| serde_json::from_str::<Manifest>(&text))
         .map_err(|error| LoadError::Host(error.into()))?;
-    if checked == described {
+    if *checked == described {
         return Ok(());
     }
     let why = "`describe` returned another manifest than when the version was deployed; it must \
@@ -107,11 +106,37 @@ pub(super) async fn ensure_collections(
     version: &AreaVersion,
     used: LiveOrCandidate,
 ) -> Result<(), AreaActionError> {
-    let own: Vec<_> = version.scope.collections.values().filter(|c| c.own).cloned().collect();
-    let creating = collections::ensure_for(&app.store, &own, used);
+    ensure(app, version, &own_collections(version), used).await
+}
+
+fn own_collections(version: &AreaVersion) -> Vec<AccessibleCollection> {
+    version.scope.collections.values().filter(|collection| collection.own).cloned().collect()
+}
+
+async fn ensure(
+    app: &App,
+    version: &AreaVersion,
+    collections: &[AccessibleCollection],
+    used: LiveOrCandidate,
+) -> Result<(), AreaActionError> {
+    let creating = collections::ensure_for(&app.store, collections, used);
     let created = with_writers_ended(app, &version.manifest.name, creating).await;
     created
         .map_err(|source| AreaActionError::Indexes { area: version.manifest.name.clone(), source })
+}
+
+/// Creates the database indexes of a version on trial. A shadow gets no unique index: it stores
+/// nothing itself, and the index would refuse documents of the live version.
+pub(super) async fn ensure_trial_collections(
+    app: &App,
+    version: &AreaVersion,
+    mode: TrialMode,
+) -> Result<(), AreaActionError> {
+    let mut own = own_collections(version);
+    if mode == TrialMode::Shadow {
+        own.iter_mut().for_each(|collection| collection.indexes.retain(|index| !index.unique));
+    }
+    ensure(app, version, &own, LiveOrCandidate::Candidate).await
 }
 
 /// Fills the substring indexes of a version that has just become live on this node with what the
@@ -141,7 +166,8 @@ mod tests {
         let checked = manifest("notes", vec![]);
         let mut stored = serde_json::to_value(&checked).unwrap();
         stored["unknown"] = serde_json::json!("written by a newer release");
-        let verdict = |described| same_manifest(&stored.to_string(), &described).is_ok();
+        let stored: Manifest = serde_json::from_value(stored).unwrap();
+        let verdict = |described| same_manifest(&stored, &described).is_ok();
         assert!(verdict(checked.clone()));
         assert!(!verdict(Manifest { name: "support".into(), ..checked.clone() }));
         assert!(!verdict(Manifest { capabilities: vec![Capability::Egress], ..checked.clone() }));

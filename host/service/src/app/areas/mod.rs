@@ -49,13 +49,13 @@ mod unloaded;
 mod verdict;
 
 pub use actions::{
-    ActivationRequest, RollbackResult, activate, approve, begin_trial, remove, roll_back,
-    stop_trial,
+    ActivationRequest, activate, approve, begin_trial, remove, roll_back, stop_trial,
 };
 pub use canary::watch_canaries;
 pub use deploy::{DeployAction, DeployOutcome, DeployReport, DeployRequest, deploy};
 pub use dry_run::{DryRunReport, dry_run};
 pub use error::{AreaActionError, IncompatibleVersion};
+pub use execute::AreaChange;
 pub use follow::{follow, join, sign_off};
 pub use node::LocalNode;
 pub use overview::{AreaOverview, audit_log, history, manifest, overview};

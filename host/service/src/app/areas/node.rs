@@ -1,7 +1,7 @@
 //! State of this node that is not in the registry: areas that run from its folder, versions that
 //! failed to load, and versions that are kept in memory for a fast rollback.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,8 +10,9 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use super::super::claimed_keys::ClaimedKeys;
 use super::staleness_guard::{ServingBlocked, StalenessGuard};
-use super::state::{DesiredArea, DesiredAreas, RunningArea};
+use super::state::{AreaRevisions, DesiredArea, DesiredAreas, RunningArea};
 use crate::registry::{AreaVersion, Snapshot};
 use assurance_core::config;
 use assurance_core::domain::deployment::{NodeAreaReport, NodeVersionState};
@@ -22,10 +23,13 @@ const RETRY: Duration = Duration::from_secs(10);
 
 /// This process as one of the nodes that share the database.
 pub struct LocalNode {
-    id: Uuid,
-    host: String,
+    pub(in crate::app) id: Uuid,
+    /// Host name of this machine.
+    pub(in crate::app) host: String,
     warm_versions: usize,
     pub(super) staleness: StalenessGuard,
+    /// Rows of areas that tasks apply to this node.
+    pub(super) applying: ClaimedKeys<AreaRevisions>,
     known: Mutex<LocalNodeState>,
     /// Notified when this node should write a new report.
     news: Notify,
@@ -40,9 +44,6 @@ struct LocalNodeState {
     refused_files: BTreeMap<PathBuf, String>,
     /// Load failures of versions on trial, by area.
     trial_failures: BTreeMap<String, VersionLoadFailure>,
-    /// Changes that tasks are applying: area, revision of the row of the live version, revision of
-    /// the running trial.
-    applying: BTreeSet<(String, (i64, i64))>,
     /// Versions of all areas that are kept in memory for a fast rollback; the last used one is at
     /// the end.
     warm: Vec<Arc<AreaVersion>>,
@@ -63,6 +64,7 @@ impl LocalNode {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             warm_versions: areas.warm_versions as usize,
             staleness: StalenessGuard::new(Duration::from_millis(u64::from(areas.max_stale_ms))),
+            applying: ClaimedKeys::default(),
             known: Mutex::default(),
             news: Notify::new(),
         }
@@ -110,15 +112,6 @@ impl LocalNode {
     /// Requests a new report of this node, because its areas changed.
     pub(super) fn changed(&self) {
         self.news.notify_one();
-    }
-
-    pub(in crate::app) fn id(&self) -> Uuid {
-        self.id
-    }
-
-    /// Returns the host name of this machine.
-    pub(in crate::app) fn host(&self) -> &str {
-        &self.host
     }
 
     /// Returns the live versions and files that could not be loaded on this node, one line each.
@@ -193,17 +186,6 @@ impl LocalNode {
         }
     }
 
-    /// Records that a task begins to apply these revisions of an area's rows. Returns false if
-    /// another task applies them already.
-    pub(super) fn begin_applying(&self, area: &str, revisions: (i64, i64)) -> bool {
-        self.known.lock().applying.insert((area.to_owned(), revisions))
-    }
-
-    /// Records that the task that applied these revisions of an area's rows has ended.
-    pub(super) fn end_applying(&self, area: &str, revisions: (i64, i64)) {
-        self.known.lock().applying.remove(&(area.to_owned(), revisions));
-    }
-
     /// Records that a version on trial could not be loaded.
     pub(super) fn trial_failed(&self, area: &str, digest: &str, why: String) {
         let failure = VersionLoadFailure { digest: digest.to_owned(), why, at: Instant::now() };
@@ -253,8 +235,13 @@ impl LocalNode {
     pub(super) fn report(&self, live: &Snapshot, now: Timestamp) -> Vec<NodeAreaReport> {
         let known = self.known.lock();
         let line = |area: &str, digest: Option<&String>| {
-            let failure = known.failures.get(area).or_else(|| known.trial_failures.get(area));
-            let why = failure.map(VersionLoadFailure::report);
+            let failures = [known.failures.get(area), known.trial_failures.get(area)];
+            let told: Vec<String> = failures
+                .into_iter()
+                .flatten()
+                .map(|failure| format!("{} does not answer here: {}", failure.digest, failure.why))
+                .collect();
+            let why = (!told.is_empty()).then(|| told.join("; "));
             NodeAreaReport {
                 node: self.id,
                 host: self.host.clone(),
@@ -279,58 +266,4 @@ impl LocalNode {
 
 fn is(version: &AreaVersion, area: &str, digest: &str) -> bool {
     version.digest == digest && version.manifest.name == area
-}
-
-impl VersionLoadFailure {
-    fn report(&self) -> String {
-        format!("{} does not answer here: {}", self.digest, self.why)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::registry::{AreaTargetState, Registry};
-    use crate::testing;
-    use assurance_contract::ContractLimits;
-    use assurance_contract::fixtures::{manifest, route};
-    use assurance_core::domain::deployment::LivePointer;
-    use assurance_work::{AreaCode, LimitsByArea};
-
-    struct StubAreaCode;
-
-    impl AreaCode for StubAreaCode {}
-
-    fn rows(digest: &str) -> DesiredAreas {
-        let pointer = LivePointer {
-            area: "notes".into(),
-            digest: Some(digest.into()),
-            previous: None,
-            revision: 1,
-            changed_at: Timestamp(1),
-            changed_by: "ada".into(),
-        };
-        let desired = DesiredArea { pointer: Some(pointer), trial: None };
-        [("notes".to_owned(), desired)].into()
-    }
-
-    #[test]
-    fn a_withdrawn_version_that_is_live_again_is_served() {
-        let registry = Registry::new(vec![], ContractLimits::default(), LimitsByArea::default());
-        let notes = route("list_notes", "/v1/workspaces/{workspace_id}/notes");
-        let loaded = testing::loaded(manifest("notes", vec![notes]), Arc::new(StubAreaCode));
-        let version = registry.compile(loaded).unwrap();
-        let plan = registry.plan("notes", AreaTargetState::Live(&version)).unwrap();
-        registry.activate(plan).unwrap();
-        let (config, _folder) = testing::config();
-        let (live, node) = (registry.snapshot(), LocalNode::new(&config.areas));
-        // The version was rolled back, and the one before does not load.
-        node.failed("notes", "b", "it does not load".into());
-        node.staleness.set_withdrawn("notes", true);
-        // Operators activate a third version, which takes long to load.
-        node.forget_resolved(&live, &rows("c"));
-        assert_eq!(node.admit(&version), Err(ServingBlocked::Withdrawn));
-        node.forget_resolved(&live, &rows(&version.digest));
-        assert_eq!(node.admit(&version), Ok(()));
-    }
 }

@@ -153,7 +153,7 @@ pub async fn manifest(
     let Some(digest) = digest else {
         return Err(crate::registry::RegistryError::NotLive(area.to_owned()).into());
     };
-    let found = rows::manifest(app, area, digest).await?;
+    let found = rows::manifest_text(app, area, digest).await?;
     found.ok_or_else(|| AreaActionError::not_known(area, digest))
 }
 

@@ -62,7 +62,7 @@ pub(super) enum AreaAction<'a> {
         force: bool,
     },
     /// Begin a trial of a version next to the live one.
-    BeginTrial { request: &'a TrialRequest, who: &'a str },
+    BeginTrial { request: TrialRequest, who: &'a str },
     /// End the running trial; `end` is the trial's new state.
     EndTrial { trial: Trial, end: TrialState },
 }
@@ -120,12 +120,6 @@ impl AreaAction<'_> {
     }
 }
 
-/// Returns the stage of a version that passed the checks: it waits for approval if it requests more
-/// capabilities than the live version has.
-pub(super) fn stage_after_checks(asks_for_more: bool) -> VersionStage {
-    if asks_for_more { VersionStage::AwaitingApproval } else { VersionStage::Staged }
-}
-
 /// Returns the stage of a version on trial.
 pub(super) fn stage_on_trial(mode: TrialMode) -> VersionStage {
     match mode {
@@ -150,7 +144,7 @@ pub(super) fn activation<'a>(
     force: Option<&'a str>,
 ) -> Result<AreaAction<'a>, AreaActionError> {
     let digest = named.or(state.desired.running_trial().map(|trial| trial.digest.as_str()));
-    let no_trial = || AreaActionError::NoTrial { area: state.area.clone() };
+    let no_trial = || AreaActionError::NoTrial(state.area.clone());
     let digest = digest.ok_or_else(no_trial)?.to_owned();
     Ok(AreaAction::Activate { digest, on_trial: named.is_none(), force })
 }
@@ -164,13 +158,13 @@ pub(super) fn rollback(
         return Ok(AreaAction::EndTrial { trial: canary.clone(), end: TrialState::Stopped });
     }
     let previous = state.desired.previous().map(str::to_owned);
-    let nothing = || AreaActionError::NothingBefore { area: state.area.clone() };
+    let nothing = || AreaActionError::NothingBefore(state.area.clone());
     Ok(AreaAction::RollBack { to: previous.ok_or_else(nothing)?, last: true })
 }
 
 /// Returns the action that ends the area's running trial.
 pub(super) fn stop(state: &DesiredAndRunningArea) -> Result<AreaAction<'static>, AreaActionError> {
-    let no_trial = || AreaActionError::NoTrial { area: state.area.clone() };
+    let no_trial = || AreaActionError::NoTrial(state.area.clone());
     let trial = state.desired.running_trial().cloned().ok_or_else(no_trial)?;
     Ok(AreaAction::EndTrial { trial, end: TrialState::Stopped })
 }

@@ -2,17 +2,17 @@
 //! version keeps the old one, reports the failure, and tries again.
 
 use std::collections::BTreeSet;
-use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
 use super::super::App;
+use super::super::claimed_keys::ClaimedKey;
 use super::error::AreaActionError;
 use super::install::install;
 use super::node_plan::{NodeStep, node_plan};
-use super::state::{DesiredArea, DesiredAreas};
+use super::state::{AreaRevisions, DesiredArea, DesiredAreas};
 use super::{load, rows, unloaded};
 use crate::registry::{AreaTargetState, AreaVersion, Snapshot};
 use assurance_core::domain::deployment::{LivePointer, VersionStage};
@@ -36,8 +36,10 @@ pub(super) fn run(app: &App, desired: &DesiredAreas) -> Vec<JoinHandle<()>> {
         if node_plan(&desired, &app.node.running(&live, name)).is_empty() {
             return None;
         }
-        let task = SingleAreaReconciliation::begin(app, name, &desired)?;
-        Some(tokio::spawn(async move { task.run(&desired).await }))
+        let live = desired.pointer.as_ref().map_or(0, |row| row.revision);
+        let trial = desired.running_trial().map_or(0, |trial| trial.revision);
+        let claim = app.node.applying.claim(&(name.clone(), live, trial))?;
+        Some(tokio::spawn(apply(app.clone(), name.clone(), desired, claim)))
     });
     changes.collect()
 }
@@ -61,50 +63,28 @@ pub(super) fn has_steps(
     node_plan(area, &app.node.running(live, name)).iter().any(|step| !ignored(step))
 }
 
-/// Task that brings one area on this node to the state in the area's rows.
-struct SingleAreaReconciliation {
-    app: App,
-    area: String,
-    revisions: (i64, i64),
-}
-
-impl SingleAreaReconciliation {
-    /// Registers a task for the area's rows; `None` if another task applies the
-    /// same rows.
-    fn begin(app: &App, area: &str, desired: &DesiredArea) -> Option<Self> {
-        let live = desired.pointer.as_ref().map_or(0, |row| row.revision);
-        let trial = desired.running_trial().map_or(0, |trial| trial.revision);
-        let revisions = (live, trial);
-        let begun = app.node.begin_applying(area, revisions);
-        begun.then(|| Self { app: app.clone(), area: area.to_owned(), revisions })
-    }
-
-    async fn run(self, desired: &DesiredArea) {
-        let (app, area) = (&self.app, &self.area);
-        let running = app.node.running(&app.registry.snapshot(), area);
-        for step in node_plan(desired, &running) {
-            match step {
-                NodeStep::EndTrial => {
-                    let ended = execute_step(app, area, step, AreaTargetState::NoTrial).await;
-                    if let Err(error) = ended {
-                        tracing::error!(area.name = area, %error, "cannot end a trial on this node");
-                    }
+/// Brings one area on this node to the state in the area's rows. A trial begins
+/// in a background task, for which no caller waits, and which keeps the claim.
+async fn apply(app: App, area: String, desired: DesiredArea, claim: ClaimedKey<AreaRevisions>) {
+    let running = app.node.running(&app.registry.snapshot(), &area);
+    for step in node_plan(&desired, &running) {
+        match step {
+            NodeStep::EndTrial => {
+                let ended = execute_step(&app, &area, step, AreaTargetState::NoTrial).await;
+                if let Err(error) = ended {
+                    tracing::error!(area.name = area, %error, "cannot end a trial on this node");
                 }
-                NodeStep::GoLive(pointer) => go_live(app, pointer).await,
-                NodeStep::BeginTrial(trial) => return self.try_later(trial.clone()),
+            }
+            NodeStep::GoLive(pointer) => go_live(&app, pointer).await,
+            NodeStep::BeginTrial(trial) => {
+                let (app, trial) = (app.clone(), trial.clone());
+                tokio::spawn(async move {
+                    try_trial(&app, &trial).await;
+                    drop(claim);
+                });
+                return;
             }
         }
-    }
-
-    /// Begins a trial in a background task, for which no caller waits.
-    fn try_later(self, trial: Trial) {
-        tokio::spawn(async move { try_trial(&self.app, &trial).await });
-    }
-}
-
-impl Drop for SingleAreaReconciliation {
-    fn drop(&mut self) {
-        self.app.node.end_applying(&self.area, self.revisions);
     }
 }
 
@@ -126,10 +106,13 @@ async fn try_trial(app: &App, trial: &Trial) {
 /// Loads a version and makes it live on this node. If that takes longer than
 /// [`QUICK`], installs its routes without code meanwhile.
 async fn go_live(app: &App, pointer: &LivePointer) {
-    let mut loading = Box::pin(load_named(app, pointer));
+    let mut loading = Box::pin(async {
+        let Some(digest) = &pointer.digest else { return Ok(None) };
+        load::stored(app, &pointer.area, digest).await.map(Some)
+    });
     let loaded = match tokio::time::timeout(QUICK, &mut loading).await {
         Ok(loaded) => loaded,
-        Err(_) => tokio::join!(unloaded::install_unloaded(app, from_ref(&pointer)), loading).1,
+        Err(_) => tokio::join!(unloaded::install_unloaded(app, pointer), loading).1,
     };
     let done = match loaded {
         Ok(version) => go_live_with(app, pointer, version).await,
@@ -138,15 +121,6 @@ async fn go_live(app: &App, pointer: &LivePointer) {
     if let Err(error) = done {
         keep_running(app, pointer, &error).await;
     }
-}
-
-/// Loads the version that a row names; `None` if the row has no version.
-async fn load_named(
-    app: &App,
-    pointer: &LivePointer,
-) -> Result<Option<Arc<AreaVersion>>, AreaActionError> {
-    let Some(digest) = &pointer.digest else { return Ok(None) };
-    load::stored(app, &pointer.area, digest).await.map(Some)
 }
 
 async fn go_live_with(
@@ -171,7 +145,7 @@ async fn go_live_with(
 
 pub(super) async fn begin_trial(app: &App, trial: &Trial) -> Result<(), AreaActionError> {
     let version = load::stored(app, &trial.area, &trial.digest).await?;
-    load::ensure_collections(app, &version, LiveOrCandidate::Candidate).await?;
+    load::ensure_trial_collections(app, &version, trial.mode).await?;
     let target = AreaTargetState::Trial(trial, &version);
     execute_step(app, &trial.area, NodeStep::BeginTrial(trial), target).await
 }
@@ -204,7 +178,7 @@ async fn keep_running(app: &App, pointer: &LivePointer, error: &AreaActionError)
         "cannot run a live version on this node"
     );
     app.node.failed(&pointer.area, digest, error.to_string());
-    unloaded::install_unloaded(app, from_ref(&pointer)).await;
+    unloaded::install_unloaded(app, pointer).await;
     match is_withdrawn(app, &pointer.area).await {
         Ok(withdrawn) => app.node.staleness.set_withdrawn(&pointer.area, withdrawn),
         Err(error) => tracing::warn!(%error, "cannot check if the running version was withdrawn"),

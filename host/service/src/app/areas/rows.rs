@@ -9,6 +9,7 @@ use super::state::{DesiredAndRunningArea, DesiredArea, DesiredAreas};
 use super::trust::Signature;
 use crate::registry::AreaVersion;
 use assurance_core::domain::deployment::{StoredVersion, VersionStage};
+use assurance_core::domain::manifest::Manifest;
 use assurance_runtime::LoadError;
 use assurance_store::{self as store, Connection, deployments, trials};
 
@@ -98,8 +99,19 @@ pub(super) async fn find(
     read(app, async |connection| deployments::find(connection, area, digest).await).await
 }
 
-/// Reads a version's manifest as JSON; `None` if the version does not exist.
+/// Reads a version's manifest; `None` if the version does not exist.
 pub(super) async fn manifest(
+    app: &App,
+    area: &str,
+    digest: &str,
+) -> Result<Option<Manifest>, AreaActionError> {
+    let text = manifest_text(app, area, digest).await?;
+    let manifest = text.map(|text| serde_json::from_str(&text)).transpose();
+    Ok(manifest.map_err(|error| LoadError::Host(error.into()))?)
+}
+
+/// Reads a version's manifest as JSON; `None` if the version does not exist.
+pub(super) async fn manifest_text(
     app: &App,
     area: &str,
     digest: &str,

@@ -73,7 +73,7 @@ pub(super) async fn only_waiting(app: &App, area: &str) -> Result<String, AreaAc
     });
     match waiting.as_slice() {
         [one] => Ok(one.digest.clone()),
-        [] => Err(AreaActionError::NoneWaits { area: area.to_owned() }),
+        [] => Err(AreaActionError::NoneWaits(area.to_owned())),
         several => Err(ambiguous(area, "the version that waits", several)),
     }
 }

@@ -81,7 +81,6 @@ fn request(app: &App, contract: &CompiledRoute) -> Request {
 fn unit(app: &App, version: &AreaVersion, request: &Request) -> UnitOfWork {
     let spec = UnitOfWorkSpec {
         actor: Some(request.user),
-        by_link: request.link.is_some(),
         ..UnitOfWorkSpec::of(&version.scope, request.call.clone())
     };
     UnitOfWork::new(app.store.clone(), Arc::clone(&app.keys), spec)

@@ -4,7 +4,6 @@
 //! Checked at every request without locks: one atomic load for each condition.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -59,14 +58,11 @@ impl StalenessGuard {
     /// Records whether the running version of an area was withdrawn.
     pub(super) fn set_withdrawn(&self, area: &str, withdrawn: bool) {
         self.withdrawn.rcu(|areas| {
-            let mut areas = Arc::clone(areas);
-            if areas.contains(area) != withdrawn {
-                let areas = Arc::make_mut(&mut areas);
-                if withdrawn {
-                    areas.insert(area.to_owned())
-                } else {
-                    areas.remove(area)
-                };
+            let mut areas = BTreeSet::clone(areas);
+            if withdrawn {
+                areas.insert(area.to_owned());
+            } else {
+                areas.remove(area);
             }
             areas
         });

@@ -21,6 +21,10 @@ pub(super) struct DesiredArea {
 /// Rows of every area that has some, by the area's name.
 pub(super) type DesiredAreas = BTreeMap<String, DesiredArea>;
 
+/// Name of an area, with the revisions of the row of its live version and of its
+/// running trial; 0 without one.
+pub(super) type AreaRevisions = (String, i64, i64);
+
 /// State of one area on this node: its version, its trial, and recent load
 /// failures.
 #[derive(Clone, Debug, Default)]
@@ -92,6 +96,6 @@ impl DesiredAndRunningArea {
     /// Returns the error for a decision that failed because the area changed at
     /// the same time.
     pub(super) fn overtaken(&self) -> AreaActionError {
-        AreaActionError::Overtaken { area: self.area.clone() }
+        AreaActionError::Overtaken(self.area.clone())
     }
 }

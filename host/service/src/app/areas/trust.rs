@@ -158,14 +158,12 @@ fn known(areas: &AreasConfig) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use assurance_core::config::ConfigSources;
     use assurance_core::signing::Ed25519PrivateKey;
 
     const DIGEST: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
     fn config(key: &Ed25519PrivateKey) -> Config {
-        let source = ConfigSources { without_environment: true, ..ConfigSources::default() };
-        let mut config = Config::load(&source).unwrap();
+        let mut config = Config::default();
         let publisher =
             TrustedPublisher { public_key: key.public_key_base64(), areas: vec!["notes".into()] };
         config.areas.publishers.insert("team".into(), publisher);

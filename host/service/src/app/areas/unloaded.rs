@@ -11,7 +11,7 @@ use super::install::install_unnamed;
 use super::{load, rows};
 use crate::registry::AreaTargetState;
 use assurance_core::domain::deployment::LivePointer;
-use assurance_runtime::{LoadError, LoadedArea};
+use assurance_runtime::LoadedArea;
 use assurance_work::AreaCode;
 
 /// Stands in for the code of a live version that this node has not loaded. It
@@ -24,24 +24,20 @@ impl AreaCode for CodePlaceholder {
     }
 }
 
-/// Installs the manifest of each of these live versions, unless the area's code
-/// is loaded. Without its manifest, the node cannot know whether an unknown
-/// path is a route of that version.
-pub(super) async fn install_unloaded(app: &App, pointers: &[&LivePointer]) {
-    for pointer in pointers {
-        if let Err(error) = install_unloaded_version(app, pointer).await {
-            let area = &pointer.area;
-            tracing::error!(area.name = area, %error, "cannot install a live version's manifest");
-        }
+/// Installs the manifest of a live version, unless the area's code is loaded.
+/// Without its manifest, the node cannot know whether an unknown path is a route
+/// of that version.
+pub(super) async fn install_unloaded(app: &App, pointer: &LivePointer) {
+    if let Err(error) = try_install(app, pointer).await {
+        let area = &pointer.area;
+        tracing::error!(area.name = area, %error, "cannot install a live version's manifest");
     }
 }
 
-async fn install_unloaded_version(app: &App, pointer: &LivePointer) -> Result<(), AreaActionError> {
+async fn try_install(app: &App, pointer: &LivePointer) -> Result<(), AreaActionError> {
     let Some(digest) = &pointer.digest else { return Ok(()) };
-    let stored = rows::manifest(app, &pointer.area, digest).await?;
     let unknown = || AreaActionError::not_known(&pointer.area, digest);
-    let manifest = serde_json::from_str(&stored.ok_or_else(unknown)?)
-        .map_err(|error| LoadError::Host(error.into()))?;
+    let manifest = rows::manifest(app, &pointer.area, digest).await?.ok_or_else(unknown)?;
     let _one_at_a_time = app.installing.lock().await;
     let live = app.registry.snapshot();
     if live.area(&pointer.area).is_some_and(|now| now.is_loaded() || now.digest == *digest) {

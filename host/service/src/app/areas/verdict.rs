@@ -1,40 +1,34 @@
 //! Decides whether a canary is worse than the live version, by the statistics of this process and
 //! the operator's limits.
 
-use std::fmt;
-
 use crate::registry::{LatencySummary, TrialSideStats, TrialStats};
 use assurance_core::config::CanaryRollbackConfig;
 
-/// Way in which a canary is worse than the live version.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) enum CanaryRegression {
-    /// The canary's fault rate is higher than the live version's by more than `bound`.
-    Faults { candidate: TrialSideStats, live: TrialSideStats, bound: f64 },
-    /// The canary's p99 latency of one operation is more than `bound` times the live version's.
-    Slow { operation: String, candidate: LatencySummary, live: LatencySummary, bound: f64 },
-}
-
-/// Compares the canary with the live version. Returns how the canary is worse; `None` if it is not
-/// worse, or has too few calls.
-pub(super) fn verdict(
-    bounds: &CanaryRollbackConfig,
-    figures: &TrialStats,
-) -> Option<CanaryRegression> {
+/// Compares the canary with the live version. Returns how the canary is worse, as the reason for
+/// its end; `None` if it is not worse, or has too few calls.
+pub(super) fn verdict(bounds: &CanaryRollbackConfig, figures: &TrialStats) -> Option<String> {
     let (candidate, live) = (figures.candidate.stats(), figures.live.stats());
     if fails_more(bounds, &candidate, &live) {
-        let bound = bounds.max_fault_rate_difference;
-        return Some(CanaryRegression::Faults { candidate, live, bound });
+        return Some(format!(
+            "{} of its {} calls failed, and {} of the live version's {}: \
+             areas.canary.max_fault_rate_difference allows {} more",
+            candidate.faults,
+            candidate.calls,
+            live.faults,
+            live.calls,
+            bounds.max_fault_rate_difference
+        ));
     }
-    candidate.operations.into_iter().find_map(|(operation, candidate)| {
-        let live = *live.operations.get(&operation)?;
-        let slow = is_slower(bounds, &candidate, &live);
-        slow.then_some(CanaryRegression::Slow {
-            operation,
-            candidate,
-            live,
-            bound: bounds.max_p99_factor,
-        })
+    candidate.operations.iter().find_map(|(operation, candidate)| {
+        let live = live.operations.get(operation)?;
+        let slower = || {
+            format!(
+                "the p99 of its {operation} is {:.0} ms, and the live version's {:.0} ms: \
+                 areas.canary.max_p99_factor allows {} times as much",
+                candidate.p99_ms, live.p99_ms, bounds.max_p99_factor
+            )
+        };
+        is_slower(bounds, candidate, live).then(slower)
     })
 }
 
@@ -68,25 +62,6 @@ fn rate(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-impl fmt::Display for CanaryRegression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Faults { candidate, live, bound } => write!(
-                f,
-                "{} of its {} calls failed, and {} of the live version's {}: \
-                 areas.canary.max_fault_rate_difference allows {bound} more",
-                candidate.faults, candidate.calls, live.faults, live.calls
-            ),
-            Self::Slow { operation, candidate, live, bound } => write!(
-                f,
-                "the p99 of its {operation} is {:.0} ms, and the live version's {:.0} ms: \
-                 areas.canary.max_p99_factor allows {bound} times as much",
-                candidate.p99_ms, live.p99_ms
-            ),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -107,7 +82,7 @@ mod tests {
     fn said(candidate: (u64, u64, u64), live: (u64, u64, u64)) -> Option<String> {
         let figures = TrialStats::default();
         calls(&figures, candidate, live);
-        verdict(&CanaryRollbackConfig::default(), &figures).map(|worse| worse.to_string())
+        verdict(&CanaryRollbackConfig::default(), &figures)
     }
 
     #[test]

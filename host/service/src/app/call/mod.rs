@@ -74,8 +74,8 @@ impl AreaRequestExecutor<'_> {
         let recording = RequestRecording::begin(self.app, self.area, self.route, &request);
         let recorder = recording.as_ref().map(|sink| Arc::clone(&sink.recorder));
         let response = self.run_recorded(request, recorder).await;
-        if let Some(sink) = recording {
-            sink.keep();
+        if let Some(RequestRecording { recorder, picked }) = recording {
+            self.app.recordings.keep(&recorder, picked);
         }
         if self.route.route.method != Method::Get {
             self.note_outcome(&response);

@@ -54,17 +54,15 @@ pub(super) async fn component_of(folder: &Path, digest: &str) -> Option<(Bytes, 
 pub trait ComponentInstaller: Send + Sync {
     /// A component that was compiled and checked, ready to be installed.
     type LoadedComponent: Send;
-    /// Why a component of the folder was not loaded.
-    type LoadError: Display + Send;
-    /// Why a loaded component was not installed, or its area was not removed.
-    type InstallError: Display + Send;
+    /// Why a component was not loaded or not installed, or an area was not removed.
+    type Error: Display + Send;
 
     /// Compiles and checks a component. Outside development mode it must be signed.
     fn load(
         &self,
         component: Arc<[u8]>,
         signature: Option<Vec<u8>>,
-    ) -> impl Future<Output = Result<Self::LoadedComponent, Self::LoadError>> + Send;
+    ) -> impl Future<Output = Result<Self::LoadedComponent, Self::Error>> + Send;
 
     /// Makes the component live, unless the live version is newer than the file. Returns the area's
     /// name.
@@ -72,11 +70,10 @@ pub trait ComponentInstaller: Send + Sync {
         &self,
         loaded: Self::LoadedComponent,
         written_at: Timestamp,
-    ) -> impl Future<Output = Result<String, Self::InstallError>> + Send;
+    ) -> impl Future<Output = Result<String, Self::Error>> + Send;
 
-    /// Returns whether a component whose installation failed with this error may be installed
-    /// later.
-    fn is_temporary(error: &Self::InstallError) -> bool;
+    /// Returns whether a component that was refused with this error may be installed later.
+    fn is_temporary(error: &Self::Error) -> bool;
 
     /// Records that a component file was refused, for the health check.
     fn note_refused(&self, file: &Path, why: &str);
@@ -85,7 +82,7 @@ pub trait ComponentInstaller: Send + Sync {
     fn note_settled(&self, file: &Path);
 
     /// Removes an area from the live areas, because its component file was deleted.
-    fn remove(&self, area: &str) -> impl Future<Output = Result<(), Self::InstallError>> + Send;
+    fn remove(&self, area: &str) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 
 /// A folder of component files whose areas the host installs and keeps up to date.
@@ -200,22 +197,20 @@ impl<H: ComponentInstaller> ComponentFolder<H> {
         &mut self,
         path: &Path,
         stamp: FileStamp,
-        loaded: Result<H::LoadedComponent, H::LoadError>,
+        loaded: Result<H::LoadedComponent, H::Error>,
     ) {
-        let file = path.display();
-        let refused = match loaded {
-            Ok(loaded) => match self.host.install(loaded, stamp.written_at()).await {
-                Ok(area) => return self.installed(path, area).await,
-                Err(error) => {
-                    if let Some(file) = self.files.get_mut(path).filter(|_| H::is_temporary(&error))
-                    {
-                        file.handled = false;
-                    }
-                    error.to_string()
-                }
-            },
-            Err(error) => error.to_string(),
+        let installed = match loaded {
+            Ok(loaded) => self.host.install(loaded, stamp.written_at()).await,
+            Err(error) => Err(error),
         };
+        let refused = match installed {
+            Ok(area) => return self.installed(path, area).await,
+            Err(error) => error,
+        };
+        if let Some(file) = self.files.get_mut(path).filter(|_| H::is_temporary(&refused)) {
+            file.handled = false;
+        }
+        let (file, refused) = (path.display(), refused.to_string());
         tracing::error!(%file, error = refused, "component refused; nothing changed");
         self.host.note_refused(path, &refused);
     }

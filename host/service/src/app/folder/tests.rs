@@ -31,8 +31,7 @@ impl Log {
 
 impl ComponentInstaller for Log {
     type LoadedComponent = String;
-    type LoadError = &'static str;
-    type InstallError = &'static str;
+    type Error = &'static str;
 
     async fn load(
         &self,

@@ -24,16 +24,6 @@ pub(super) enum SharedStateBackend {
     Redis(Box<RateStore>),
 }
 
-/// Reason why a node could not exchange the use of its rate limits with the fleet. It applies the
-/// limits alone until the next exchange.
-#[derive(Debug, thiserror::Error)]
-enum RateLimitExchangeError {
-    #[error(transparent)]
-    Database(#[from] store::Error),
-    #[error(transparent)]
-    Redis(#[from] RateStoreError),
-}
-
 impl SharedStateBackend {
     pub(super) fn new(rates: &RatesConfig, fleet: bool) -> Result<Option<Self>, RateStoreError> {
         match &rates.redis_url {
@@ -48,14 +38,14 @@ impl SharedStateBackend {
         &self,
         store: &store::Store,
         gate: &KeyedRateLimit<K>,
-    ) -> Result<(), RateLimitExchangeError> {
+    ) -> anyhow::Result<()> {
         let mut keys = gate.take_uncharged();
         if keys.is_empty() {
             return Ok(());
         }
         // Nodes lock rows in the order of keys.
         keys.sort_by_cached_key(|(key, _)| key.to_string());
-        let name = gate.name();
+        let name = gate.policy.name;
         let charges: Vec<(String, i64)> =
             keys.iter().map(|(key, cost)| (format!("{name} {}", key.to_string()), *cost)).collect();
         let waits = self.charge(store, &charges, gate.max_debt_us()).await?;
@@ -70,7 +60,7 @@ impl SharedStateBackend {
         store: &store::Store,
         charges: &[(String, i64)],
         max_debt_us: i64,
-    ) -> Result<Vec<i64>, RateLimitExchangeError> {
+    ) -> anyhow::Result<Vec<i64>> {
         let Self::Redis(redis) = self else {
             let waits = store.write(async |c| rate_limits::charge(c, charges, max_debt_us).await);
             return Ok(store.in_time(waits).await?);
@@ -78,10 +68,10 @@ impl SharedStateBackend {
         Ok(redis.charge(charges, max_debt_us).await?)
     }
 
-    async fn forget_regained(&self, store: &store::Store) -> Result<(), store::Error> {
+    async fn forget_regained(&self, store: &store::Store) -> anyhow::Result<()> {
         // Keys in Redis expire.
         let Self::Database = self else { return Ok(()) };
-        store.in_time(store.write(async |c| rate_limits::forget_regained(c).await)).await
+        Ok(store.in_time(store.write(async |c| rate_limits::forget_regained(c).await)).await?)
     }
 }
 
@@ -96,8 +86,7 @@ pub async fn share_rates(app: App) {
         let mut exchanged = exchange(&app, state).await;
         if exchanged.is_ok() && forgotten_at.elapsed() >= FORGET_EVERY {
             forgotten_at = Instant::now();
-            exchanged =
-                state.forget_regained(&app.store).await.map_err(RateLimitExchangeError::from);
+            exchanged = state.forget_regained(&app.store).await;
         }
         if let (Err(error), false) = (&exchanged, alone) {
             tracing::warn!(
@@ -111,7 +100,7 @@ pub async fn share_rates(app: App) {
 
 /// Charges the units that this node's rate limits admitted to the fleet's common state. Units that
 /// cannot be charged are discarded.
-async fn exchange(app: &App, state: &SharedStateBackend) -> Result<(), RateLimitExchangeError> {
+async fn exchange(app: &App, state: &SharedStateBackend) -> anyhow::Result<()> {
     let Some(gates) = &app.limiter.gates else { return Ok(()) };
     state.exchange(&app.store, &gates.session).await?;
     state.exchange(&app.store, &gates.token).await?;

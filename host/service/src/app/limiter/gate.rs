@@ -38,7 +38,7 @@ pub(super) struct KeyedRateLimit<K: Hash + Eq + Clone> {
     /// Time at which the rate limit was created: the zero point of the times in `cells`.
     began: Instant,
     one_per: Duration,
-    policy: RatePolicy,
+    pub(super) policy: RatePolicy,
     /// Units of each key that this node has admitted and not yet charged to the fleet; `None` on a
     /// single node.
     uncharged: Option<DashMap<K, u32>>,
@@ -98,11 +98,6 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
         }
     }
 
-    /// Name of the rate limit's policy, which begins the limit's keys in the fleet's state.
-    pub(super) fn name(&self) -> &'static str {
-        self.policy.name
-    }
-
     /// Takes units from a key's quota. A request that costs more than the quota takes the whole
     /// quota.
     pub(super) fn take(&self, key: &K, units: NonZeroU32) -> Result<RateLimitStatus, RateLimited> {
@@ -136,12 +131,9 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
     /// Returns the time until a key has its full quota again, in nanoseconds.
     fn regained_in(&self, key: &K) -> u64 {
         let unchanged = |at| Err::<(Infallible, Nanos), Option<Nanos>>(at);
-        let regained_at = match self.cells.measure_and_replace(key, unchanged) {
-            Ok(never) => match never {},
-            Err(at) => at.map_or(0, Nanos::as_u64),
-        };
+        let Err(regained_at) = self.cells.measure_and_replace(key, unchanged);
         let now = self.limiter.clock().now().duration_since(self.began).as_u64();
-        regained_at.saturating_sub(now)
+        regained_at.map_or(0, Nanos::as_u64).saturating_sub(now)
     }
 
     /// Takes the keys that are to be charged to the fleet, with their costs: the time in which the
@@ -189,14 +181,10 @@ impl<K: Hash + Eq + Clone> KeyedRateLimit<K> {
     /// the former time, which is not before the present; both in nanoseconds since `began`.
     fn postpone(&self, key: &K, later: impl Fn(u64, u64) -> u64) {
         let now = self.limiter.clock().now().duration_since(self.began).as_u64();
-        let postponed = self.cells.measure_and_replace(key, |regained_at| {
+        let Ok(()) = self.cells.measure_and_replace(key, |regained_at| {
             let regained_at = regained_at.map_or(now, |at| at.as_u64().max(now));
             Ok::<_, Infallible>(((), Nanos::new(later(now, regained_at))))
         });
-        match postponed {
-            Ok(()) => {}
-            Err(never) => match never {},
-        }
     }
 
     fn max_debt_nanos(&self) -> u64 {

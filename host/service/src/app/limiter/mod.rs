@@ -49,6 +49,9 @@ pub struct RateLimited {
     pub retry_after_s: u64,
 }
 
+/// Status of a rate limit after units were taken from it; `None` if rate limits are off.
+type TakeResult = Result<Option<RateLimitStatus>, RateLimited>;
+
 /// The service's rate limits. Admits everything if `rates.enabled` is false.
 #[derive(Debug)]
 pub struct Limiter {
@@ -73,18 +76,14 @@ impl ServiceRateLimits {
     fn new(rates: &RatesConfig, shared: bool) -> Self {
         let (session, workspace) = (rates.session_per_minute, rates.workspace_per_minute);
         let (sign_in, guess) = (rates.sign_in_per_minute, rates.unknown_sessions_per_minute);
+        let page = rates.pages_per_minute;
         Self {
             session: KeyedRateLimit::new("session", rates.session_burst, session, shared),
             token: KeyedRateLimit::new("access-token", rates.session_burst, session, shared),
             workspace: KeyedRateLimit::new("workspace", rates.workspace_burst, workspace, shared),
             sign_in: KeyedRateLimit::new("sign-in", sign_in, sign_in, shared),
             guess: KeyedRateLimit::new("unknown-session", guess, guess, false),
-            page: KeyedRateLimit::new(
-                "page",
-                rates.pages_per_minute,
-                rates.pages_per_minute,
-                false,
-            ),
+            page: KeyedRateLimit::new("page", page, page, false),
         }
     }
 }
@@ -112,13 +111,8 @@ impl Limiter {
     ///
     /// # Errors
     /// Too few units are left; none were taken.
-    pub fn session(
-        &self,
-        key: SessionId,
-        class: RateClass,
-    ) -> Result<Option<RateLimitStatus>, RateLimited> {
-        let gate = self.gates.as_ref().map(|gates| &gates.session);
-        gate.map(|gate| gate.take(&key, self.units(class))).transpose()
+    pub fn session(&self, key: SessionId, class: RateClass) -> TakeResult {
+        self.take(|gates| gates.session.take(&key, self.units(class)))
     }
 
     /// Takes a request's units from the rate limit of its access token, which has the same quota as
@@ -126,35 +120,24 @@ impl Limiter {
     ///
     /// # Errors
     /// Too few units are left; none were taken.
-    pub fn token(
-        &self,
-        key: AccessTokenId,
-        class: RateClass,
-    ) -> Result<Option<RateLimitStatus>, RateLimited> {
-        let gate = self.gates.as_ref().map(|gates| &gates.token);
-        gate.map(|gate| gate.take(&key, self.units(class))).transpose()
+    pub fn token(&self, key: AccessTokenId, class: RateClass) -> TakeResult {
+        self.take(|gates| gates.token.take(&key, self.units(class)))
     }
 
     /// Takes a request's units from the rate limit of its workspace. `None` if rate limits are off.
     ///
     /// # Errors
     /// Too few units are left; none were taken.
-    pub fn workspace(
-        &self,
-        key: WorkspaceId,
-        class: RateClass,
-    ) -> Result<Option<RateLimitStatus>, RateLimited> {
-        let gate = self.gates.as_ref().map(|gates| &gates.workspace);
-        gate.map(|gate| gate.take(&key, self.units(class))).transpose()
+    pub fn workspace(&self, key: WorkspaceId, class: RateClass) -> TakeResult {
+        self.take(|gates| gates.workspace.take(&key, self.units(class)))
     }
 
     /// Takes one unit from the sign-in limit of a client address. `None` if rate limits are off.
     ///
     /// # Errors
     /// No unit is left.
-    pub fn sign_in(&self, address: IpAddr) -> Result<Option<RateLimitStatus>, RateLimited> {
-        let gate = self.gates.as_ref().map(|gates| &gates.sign_in);
-        gate.map(|gate| gate.take(&network_of(address), NonZeroU32::MIN)).transpose()
+    pub fn sign_in(&self, address: IpAddr) -> TakeResult {
+        self.take(|gates| gates.sign_in.take(&network_of(address), NonZeroU32::MIN))
     }
 
     /// Checks whether an address may send requests with an unknown session or token.
@@ -162,8 +145,8 @@ impl Limiter {
     /// # Errors
     /// The address used too many unknown sessions and tokens.
     pub fn may_guess(&self, address: IpAddr) -> Result<(), RateLimited> {
-        let gate = self.gates.as_ref().map(|gates| &gates.guess);
-        gate.map_or(Ok(()), |gate| gate.check(&network_of(address)))
+        let gates = self.gates.as_ref();
+        gates.map_or(Ok(()), |gates| gates.guess.check(&network_of(address)))
     }
 
     /// Counts a request with an unknown session or token against its address.
@@ -177,9 +160,8 @@ impl Limiter {
     ///
     /// # Errors
     /// No unit is left.
-    pub fn page(&self, address: IpAddr) -> Result<Option<RateLimitStatus>, RateLimited> {
-        let gate = self.gates.as_ref().map(|gates| &gates.page);
-        gate.map(|gate| gate.take(&network_of(address), NonZeroU32::MIN)).transpose()
+    pub fn page(&self, address: IpAddr) -> TakeResult {
+        self.take(|gates| gates.page.take(&network_of(address), NonZeroU32::MIN))
     }
 
     /// Returns the rate limit status of a session without taking units; `None` if rate limits are
@@ -213,6 +195,13 @@ impl Limiter {
             gates.guess.forget_idle();
             gates.page.forget_idle();
         }
+    }
+
+    fn take(
+        &self,
+        from: impl FnOnce(&ServiceRateLimits) -> Result<RateLimitStatus, RateLimited>,
+    ) -> TakeResult {
+        self.gates.as_ref().map(from).transpose()
     }
 
     fn units(&self, class: RateClass) -> NonZeroU32 {

@@ -47,7 +47,7 @@ fn done() -> Answer {
 }
 
 /// The only area, `notes`; `None` while it is not live.
-type LiveArea = Arc<Mutex<Option<Arc<dyn AreaCode>>>>;
+pub(super) type LiveArea = Arc<Mutex<Option<Arc<dyn AreaCode>>>>;
 
 /// Workers of a test.
 struct Bench {
@@ -84,16 +84,7 @@ impl Bench {
         settings.lanes.delivery.backoff_first_ms = 1;
         set(&mut settings);
         let live = Arc::new(Mutex::new(code));
-        let deps = WorkerDeps {
-            store: store.clone(),
-            keys: Arc::new(Keys::new([7; 32])),
-            clock,
-            areas: areas(&live),
-            settings,
-            // Nothing is recorded, so no folder is needed.
-            recordings: Recordings::open(config::RecordingsConfig::default(), PathBuf::new())
-                .unwrap(),
-        };
+        let deps = deps(store, clock, areas(&live), settings);
         let workers = Some(start(deps).await.unwrap());
         Self { store: store.clone(), live, workers }
     }
@@ -123,7 +114,19 @@ impl Bench {
     }
 }
 
-fn areas(live: &LiveArea) -> AreaLookupFns {
+pub(super) fn deps(
+    store: &Store,
+    clock: Clock,
+    areas: AreaLookupFns,
+    settings: config::JobsConfig,
+) -> WorkerDeps {
+    let (store, keys) = (store.clone(), Arc::new(Keys::new([7; 32])));
+    // Nothing is recorded, so no folder is needed.
+    let recordings = Recordings::open(config::RecordingsConfig::default(), PathBuf::new()).unwrap();
+    WorkerDeps { store, keys, clock, areas, settings, recordings }
+}
+
+pub(super) fn areas(live: &LiveArea) -> AreaLookupFns {
     let child =
         JobSpec { name: "child".into(), lane: Lane::Ingest, max_attempts: 1, timeout_ms: 9 };
     let jobs = [("child".to_owned(), child)].into();

@@ -119,6 +119,31 @@ on_both! {
     }
 }
 
+/// Claims at most `limit` jobs of the flow of all jobs of [`job`]. Returns their number.
+async fn claim_due(connection: &mut Connection, limit: u32) -> usize {
+    let request = ClaimRequest {
+        lane: LANE,
+        flows: &[(job(0).flow(), limit)],
+        areas: &["notes".to_owned()],
+        worker: Uuid::new_v4(),
+        lease: Uuid::new_v4(),
+    };
+    claim(connection, request, Timestamp(5)).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn jobs_are_claimed_after_a_newer_release_has_added_a_column() {
+    let Some(fresh) = testing::fresh(Backend::Postgres).await else { return };
+    Queue(&fresh.store).insert(&[job(1), job(2)]).await;
+    let mut connection = fresh.store.writer().await.unwrap();
+    assert_eq!(claim_due(&mut connection, 1).await, 1);
+    // The second statement makes the server plan the prepared claim again.
+    for change in ["ALTER TABLE jobs ADD COLUMN extra text", "ALTER FUNCTION claim_jobs COST 200"] {
+        testing::execute(&mut connection, change).await;
+    }
+    assert_eq!(claim_due(&mut connection, 1).await, 1);
+}
+
 /// The other way, which PostgreSQL plans with some statistics, reads and sorts all jobs of the
 /// workspace.
 #[tokio::test]
@@ -133,14 +158,7 @@ async fn a_claim_reads_the_jobs_that_it_claims_whatever_the_backlog_is() {
     }
     let mut tx = store.begin(crate::TransactionAccess::Write).await.unwrap();
     crate::testing::execute(&mut tx, "ANALYZE jobs").await;
-    let request = ClaimRequest {
-        lane: LANE,
-        flows: &[(job(0).flow(), 4)],
-        areas: &["notes".to_owned()],
-        worker: Uuid::new_v4(),
-        lease: Uuid::new_v4(),
-    };
-    assert_eq!(claim(&mut tx, request, Timestamp(5)).await.unwrap().len(), 4);
+    assert_eq!(claim_due(&mut tx, 4).await, 4);
     // Rows that a sequential scan returns count for the table itself.
     let sql = "SELECT pg_stat_get_xact_tuples_returned('jobs_flows'::regclass), \
                pg_stat_get_xact_tuples_returned('jobs_pkey'::regclass), \

@@ -37,8 +37,7 @@ async fn a_waiting_job_stands_for_later_events_until_its_first_step() {
         let due = NewJob { available_at: Timestamp(4), ..merged(n) };
         push_insert_merged(&mut sql, &due, Timestamp(3));
         let mut c = fresh.store.writer().await.unwrap();
-        let DriverConnection::Sqlite(c) = c.raw() else { return 0 };
-        sql.sqlite().unwrap().execute(c).await.unwrap().rows_affected()
+        changed_rows(&mut c, sql).await.unwrap()
     };
     assert_eq!((publish(1).await, publish(2).await), (1, 0));
     let leased = queue.claim(Uuid::new_v4(), 1, 4).await.remove(0);

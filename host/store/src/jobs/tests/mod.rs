@@ -252,6 +252,25 @@ on_both! {
         assert_eq!(sweep(&mut c, Timestamp(0), Timestamp(11)).await.unwrap(), 1);
     }
 
+    async fn a_job_that_is_retried_during_a_sweep_stays(store: &Store) {
+        let queue = Queue(store);
+        queue.insert(&[job(1)]).await;
+        let taken = queue.claim(Uuid::new_v4(), 1, 5).await.remove(0);
+        queue.end(&taken, JobRunEndKind::Dead { error: "e".into() }, 6).await.unwrap();
+        let mut tx = store.begin(crate::TransactionAccess::WriteLocked).await.unwrap();
+        let (id, how) = (taken.job.id, MemberJobAction::Retry);
+        let retry = PendingMemberJobAction { job: id, lane: LANE, how };
+        change(&mut tx, WORKSPACE, &retry, Timestamp(50)).await.unwrap();
+        let sweeping = store.write(async |c| sweep(c, Timestamp(20), Timestamp(20)).await);
+        let retrying = async {
+            tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+            tx.commit().await.unwrap();
+        };
+        let (swept, ()) = tokio::join!(sweeping, retrying);
+        assert_eq!(swept.unwrap(), 0);
+        assert_eq!(queue.only().await.status, JobStatus::Queued);
+    }
+
     async fn a_cancelled_run_keeps_nothing_and_may_be_retried(store: &Store) {
         let queue = Queue(store);
         let keyed = |n| NewJob { dedupe_key: Some("k".into()), ..job(n) };

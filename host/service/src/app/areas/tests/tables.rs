@@ -4,16 +4,16 @@
 
 use super::super::error::AreaActionError;
 use super::super::node_plan::{NodeStep, node_plan};
-use super::super::plan::{
-    AreaAction, AreaRowsChange, TrialRequest, activation, plan, rollback, stop,
-};
+use super::super::plan::{AreaAction, AreaRowsChange, activation, plan, rollback, stop};
 use super::super::state::{DesiredAndRunningArea, DesiredArea, RunningArea};
+use super::{TrialRequest, canary};
 use crate::registry::LostDependency;
+use crate::testing::trial;
 use assurance_core::domain::deployment::LivePointer;
 use assurance_core::domain::time::Timestamp;
-use assurance_core::domain::trial::{Trial, TrialMode, TrialShare, TrialState};
+use assurance_core::domain::trial::{Trial, TrialMode, TrialState};
 
-fn rows(live: Option<&str>, previous: Option<&str>) -> DesiredArea {
+pub(super) fn rows(live: Option<&str>, previous: Option<&str>) -> DesiredArea {
     let pointer = LivePointer {
         area: "notes".into(),
         digest: live.map(Into::into),
@@ -25,28 +25,18 @@ fn rows(live: Option<&str>, previous: Option<&str>) -> DesiredArea {
     DesiredArea { pointer: Some(pointer), trial: None }
 }
 
-fn trial(digest: &str, mode: TrialMode) -> Trial {
-    Trial {
-        area: "notes".into(),
-        digest: digest.into(),
-        mode,
-        share: TrialShare::default(),
-        workspaces: [].into(),
-        state: TrialState::Running,
-        why: None,
-        revision: 4,
-        begun_at: Timestamp(11),
-        begun_by: "ada".into(),
-        ended_at: None,
-    }
-}
-
 fn with_trial(desired: DesiredArea, trial: Trial) -> DesiredArea {
     DesiredArea { trial: Some(trial), ..desired }
 }
 
-fn runs(digest: &str) -> RunningArea {
+pub(super) fn runs(digest: &str) -> RunningArea {
     RunningArea { digest: Some(digest.into()), loaded: true, ..RunningArea::default() }
+}
+
+/// Returns the state of the area `notes` when a decision is planned.
+pub(super) fn state(desired: DesiredArea, running: RunningArea) -> DesiredAndRunningArea {
+    let (area, now, dependents) = ("notes".to_owned(), Timestamp(20), vec![]);
+    DesiredAndRunningArea { area, now, desired, running, dependents }
 }
 
 fn table(columns: &[&str], lines: &[(&str, Vec<String>)]) -> String {
@@ -96,20 +86,13 @@ fn what_a_decision_changes_depends_on_the_state_of_the_area() {
         ("a removed", rows(None, Some("a")), RunningArea::default()),
         ("a from the folder", DesiredArea::default(), runs("a")),
     ];
-    let request = |digest: &str| TrialRequest {
-        area: "notes".into(),
-        digest: digest.into(),
-        mode: TrialMode::Shadow,
-        share: TrialShare::default(),
-        workspaces: [].into(),
-        why: None,
-    };
-    let (try_a, try_c, try_d) = (request("a"), request("c"), request("d"));
     let remove = |force| AreaAction::Remove { from_folder: None, force };
-    let begin = |request| AreaAction::BeginTrial { request, who: "ada" };
+    let shadow = |digest: &str| AreaAction::BeginTrial {
+        request: TrialRequest { mode: TrialMode::Shadow, ..canary(digest) },
+        who: "ada",
+    };
     let lines = states.map(|(name, desired, running)| {
-        let (area, now, dependents) = ("notes".to_owned(), Timestamp(20), vec![]);
-        let state = DesiredAndRunningArea { area, now, desired, running, dependents };
+        let state = state(desired, running);
         let lost = LostDependency { area: Some("index".into()), what: "reads it".into() };
         let needed = DesiredAndRunningArea { dependents: vec![lost], ..state.clone() };
         let cells = vec![
@@ -120,9 +103,9 @@ fn what_a_decision_changes_depends_on_the_state_of_the_area() {
             outcome(&state, Ok(remove(false))),
             outcome(&needed, Ok(remove(false))),
             outcome(&needed, Ok(remove(true))),
-            outcome(&state, Ok(begin(&try_a))),
-            outcome(&state, Ok(begin(&try_c))),
-            outcome(&state, Ok(begin(&try_d))),
+            outcome(&state, Ok(shadow("a"))),
+            outcome(&state, Ok(shadow("c"))),
+            outcome(&state, Ok(shadow("d"))),
             outcome(&state, stop(&state)),
         ];
         (name, cells)
@@ -145,10 +128,6 @@ fn what_a_decision_changes_depends_on_the_state_of_the_area() {
 
 #[test]
 fn a_decision_about_a_state_that_has_changed_is_refused() {
-    let state = |desired, running| {
-        let (area, now, dependents) = ("notes".to_owned(), Timestamp(20), vec![]);
-        DesiredAndRunningArea { area, now, desired, running, dependents }
-    };
     let live = || rows(Some("a"), Some("b"));
     let canary = state(with_trial(live(), trial("c", TrialMode::Canary)), runs("a"));
     let (alone, promoted) = (state(live(), runs("a")), state(rows(Some("c"), None), runs("c")));

@@ -1,0 +1,25 @@
+//! Tests of calls that block other writers.
+
+use assurance_core::config::AreaCallLimits;
+use assurance_work::CallError;
+
+use crate::sandbox::{Sandbox, settings_with};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writes_pause_for_nine_times_as_long_as_a_call_kept_others_from_writing() {
+    for (cpu_ms, wall_ms, pause_s) in [(60_000, 300, 3..60), (500, 60_000, 1..6)] {
+        let limits = AreaCallLimits {
+            max_turn_cpu_ms: Some(cpu_ms),
+            max_turn_ms: Some(wall_ms),
+            ..AreaCallLimits::default()
+        };
+        let areas = [("holds_turn".to_owned(), limits)].into();
+        let sandbox = Sandbox::new(settings_with(|config| config.areas.limits = areas)).await;
+        let holding = sandbox.load("holds-turn").await.unwrap();
+        let ended = sandbox.answer(&holding, "hold").await;
+        assert!(matches!(ended, Err(CallError::Turn { .. })), "{ended:?}");
+        let pauses = sandbox.runtime.budgets().write_pauses();
+        let paused = pauses.check("holds_turn", sandbox.workspace).unwrap_err();
+        assert!(pause_s.contains(&paused.retry_after_s), "{paused:?}");
+    }
+}
