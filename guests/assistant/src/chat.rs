@@ -198,10 +198,8 @@ mod tests {
         let refusal =
             br#"{"error":{"message":"Use 'max_completion_tokens' instead.","param":"max_tokens"}}"#;
         let renamed = renamed_bound(&body, refusal).expect("another go");
-        assert_eq!(
-            (renamed.get(BOUNDS[0]), &renamed[BOUNDS[1]]),
-            (None, &json!(MOST_OUTPUT_TOKENS))
-        );
+        assert_eq!(renamed.get(BOUNDS[0]), None);
+        assert_eq!(renamed[BOUNDS[1]], json!(MOST_OUTPUT_TOKENS));
         assert_eq!(renamed_bound(&renamed, refusal), None, "once");
         assert_eq!(renamed_bound(&body, br#"{"error":{"message":"no"}}"#), None);
     }

@@ -106,8 +106,7 @@ impl Conversation {
         messages: Vec<Message>,
         runs: Vec<Run>,
     ) -> Versioned<Self> {
-        let version = stored.version;
-        let conversation = Self {
+        stored.versioned(|stored| Self {
             context_snapshot_id: stored.context_snapshot_id,
             created_at: stored.created_at,
             created_by: stored.created_by,
@@ -117,8 +116,7 @@ impl Conversation {
             status: stored.status,
             updated_at: stored.updated_at,
             title: stored.value.title,
-        };
-        Versioned(conversation, version)
+        })
     }
 }
 
@@ -290,7 +288,7 @@ pub(crate) fn post_message(
     let message = messages::say(ctx, id, conversation.message_count, content)?;
     let run = runs::begin(ctx, id, message.id(), wish)?;
     conversation.message_count += 1;
-    conversation.context_snapshot_id = run.snapshot();
+    conversation.context_snapshot_id = run.context_snapshot_id;
     ctx.documents().replace(&mut conversation)?;
     Ok(Created(PostMessageResponse { message, run }))
 }

@@ -120,8 +120,7 @@ impl StoredModelEndpoint {
 }
 
 fn view(scope: &Scope, stored: Stored<StoredModelEndpoint>) -> Versioned<ModelEndpoint> {
-    let version = stored.version;
-    let endpoint = ModelEndpoint {
+    stored.versioned(|stored| ModelEndpoint {
         id: stored.uuid(),
         created_at: stored.created_at,
         updated_at: stored.updated_at,
@@ -133,8 +132,7 @@ fn view(scope: &Scope, stored: Stored<StoredModelEndpoint>) -> Versioned<ModelEn
         model_ids: stored.value.model_ids,
         name: stored.value.name,
         workspace_id: scope.workspace_id(),
-    };
-    Versioned(endpoint, version)
+    })
 }
 
 fn check_url(ctx: &Ctx, url: &str) -> Result<()> {

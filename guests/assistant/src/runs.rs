@@ -51,7 +51,7 @@ pub(crate) struct Run {
     cache_hit: bool,
     cached_input_tokens: Option<u32>,
     completed_at: Option<Timestamp>,
-    context_snapshot_id: Option<Uuid>,
+    pub(crate) context_snapshot_id: Option<Uuid>,
     conversation_id: Uuid,
     /// Cost in US dollars; null if the operator sets no price for the model.
     cost_usd: Option<String>,
@@ -272,9 +272,7 @@ fn find(ctx: &Ctx, path: &RunPath) -> Result<Stored<StoredRun>> {
 }
 
 pub(crate) fn show(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Versioned<Run>> {
-    let run = find(ctx, &path)?;
-    let version = run.version;
-    Ok(Versioned(run.into(), version))
+    Ok(find(ctx, &path)?.versioned(Run::from))
 }
 
 /// Answers the message of a failed run again, with the model endpoint that is the default now.
@@ -290,11 +288,4 @@ pub(crate) fn retry(ctx: &Ctx, Params(path): Params<RunPath>) -> Result<Created<
     conversation.context_snapshot_id = again.context_snapshot_id;
     ctx.documents().replace(&mut conversation)?;
     Ok(Created(again))
-}
-
-impl Run {
-    /// Context snapshot that the run uses.
-    pub(crate) fn snapshot(&self) -> Option<Uuid> {
-        self.context_snapshot_id
-    }
 }

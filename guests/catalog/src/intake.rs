@@ -1,12 +1,9 @@
 //! Creates and updates services from evidence records of kind `service`. References of a record are
 //! resolved in `known`.
 
-use std::collections::BTreeMap;
-
+use area_sdk::JobError;
 use area_sdk::prelude::*;
-use area_sdk::{JobError, Scope};
-use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
-use area_shared::uploads::{self, UploadParseResult};
+use area_shared::evidence::{self, EvidenceConsumer, EvidenceRecord};
 
 use crate::known::EvidenceNameResolver;
 use crate::resource::assign;
@@ -22,7 +19,7 @@ pub(crate) const DESCRIPTION: &str = "Services also come from evidence. A record
     `environment`, `tier`. A `summary` that is not such an object becomes the `description`. \
     Absent members keep their values, unknown references are ignored, and a record older than the \
     last one changes nothing. Content that is uploaded after the record is imported when it is \
-    ready.";
+    ready; uploading it again changes nothing.";
 
 /// Maximum number of a service's repositories taken from one evidence record; further ones are
 /// ignored.
@@ -39,10 +36,9 @@ impl EvidenceConsumer for ServiceEvidenceConsumer {
     const STEP: u32 = 20;
 
     fn import(ctx: &JobCtx, records: Vec<Stored<EvidenceRecord>>) -> Result<(), JobError> {
-        let digests = records.iter().map(|record| record.content_sha256.as_str());
-        let contents = uploads::contents(ctx, digests, object)?;
+        let described = evidence::described(ctx, records, object)?.into_iter();
         let statements: Vec<ServiceEvidenceRecord> =
-            records.into_iter().filter_map(|record| read(ctx, record.value, &contents)).collect();
+            described.filter_map(|(record, said)| read(ctx, record.value, said)).collect();
         let mut known = look_up(ctx, &statements)?;
         for statement in statements {
             keep(ctx, &mut known, statement)?;
@@ -75,24 +71,20 @@ struct ServiceEvidenceRecord {
     said: ServiceDescription,
 }
 
-/// Parses an evidence record; `None` if it names no service or its content is too large.
+/// Returns an evidence record with its description, by default its summary; `None` if it names no
+/// service.
 fn read(
     scope: &Scope,
     record: EvidenceRecord,
-    contents: &BTreeMap<String, UploadParseResult<Option<ServiceDescription>>>,
+    said: Option<ServiceDescription>,
 ) -> Option<ServiceEvidenceRecord> {
-    let content = match contents.get(&record.content_sha256) {
-        // The summary of such a record is for people.
-        Some(UploadParseResult::TooLarge) => return None,
-        Some(UploadParseResult::Parsed(said)) => said.clone(),
-        None => None,
-    };
-    let said = content.or_else(|| object(&record.summary)).unwrap_or_else(|| ServiceDescription {
+    let said = said.unwrap_or_else(|| ServiceDescription {
         description: (!record.summary.trim_start().starts_with('{')).then_some(record.summary),
         ..ServiceDescription::default()
     });
     let subject = record.subject_key.strip_prefix("service:").unwrap_or(&record.subject_key);
-    let name = said.name.as_deref().unwrap_or(subject).trim();
+    let name = without_nul(said.name.as_deref().unwrap_or(subject));
+    let name = name.trim();
     if !(1..=200).contains(&name.chars().count()) {
         area_sdk::warn!(scope, "evidence {} names no service", record.evidence_id);
         return None;
@@ -108,6 +100,11 @@ fn read(
 /// Parses a service description from a JSON object; `None` if the text is not one.
 fn object(text: &str) -> Option<ServiceDescription> {
     text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+/// Removes U+0000, which documents cannot store.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "")
 }
 
 fn look_up(
@@ -164,6 +161,7 @@ fn register(scope: &Scope, value: Service) -> Result<Stored<Service>, JobError> 
 fn renew(service: &mut Service, known: &EvidenceNameResolver, statement: ServiceEvidenceRecord) {
     let said = statement.said;
     let short = |text: Option<String>, most: usize| {
+        let text = text.as_deref().map(without_nul);
         text.filter(|text| (1..=most).contains(&text.chars().count())).map(Some)
     };
     assign(&mut service.description, short(said.description, 4000));

@@ -5,14 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
-use area_shared::catalog::resolve;
+use area_shared::catalog::{named, referred, resolve};
 
 use crate::groups::UserGroup;
 use crate::repositories::Repository;
 use crate::services::Service;
-
-/// Maximum number of names in one database query.
-const NAMES: usize = 500;
 
 /// Documents and users to which evidence records refer: services by name; repositories and groups
 /// by id and name; users by id and lower-case e-mail.
@@ -33,10 +30,11 @@ impl EvidenceNameResolver {
     ) -> Result<Self, DocumentError> {
         let services = named::<Service>(scope, &services)?.into_iter();
         let repositories = referred::<Repository>(scope, &repositories, |found| &found.name)?;
+        let groups = referred::<UserGroup>(scope, &groups, |found| &found.name)?;
         Ok(Self {
             services: services.map(|service| (service.name.clone(), service)).collect(),
-            repositories,
-            groups: referred::<UserGroup>(scope, &groups, |found| &found.name)?,
+            repositories: ids(repositories),
+            groups: ids(groups),
             people: people(scope),
         })
     }
@@ -57,32 +55,9 @@ impl EvidenceNameResolver {
     }
 }
 
-/// Returns the documents that have one of these names.
-fn named<T: Document>(
-    scope: &Scope,
-    names: &BTreeSet<&str>,
-) -> Result<Vec<Stored<T>>, DocumentError> {
-    let names: Vec<&str> = names.iter().copied().collect();
-    let mut found = Vec::new();
-    for names in names.chunks(NAMES) {
-        let query = scope.documents::<T>().query().one_of("name", names.iter().copied());
-        found.extend(query.limit(1000).list()?);
-    }
-    Ok(found)
-}
-
-/// Returns the ids of the documents that have one of these names or ids, by id and by name.
-fn referred<T: Document>(
-    scope: &Scope,
-    references: &BTreeSet<&str>,
-    name: fn(&T) -> &String,
-) -> Result<BTreeMap<String, Uuid>, DocumentError> {
-    let ids = references.iter().filter_map(|text| text.parse::<Uuid>().ok());
-    let by_id = scope.documents::<T>().get_many(ids)?;
-    let by_id = by_id.iter().map(|found| (found.id.clone(), found.uuid()));
-    let by_name = named::<T>(scope, references)?;
-    let by_name = by_name.iter().map(|found| (name(found).clone(), found.uuid()));
-    Ok(by_id.chain(by_name).collect())
+/// Replaces documents by their ids.
+fn ids<T>(found: BTreeMap<String, Stored<T>>) -> BTreeMap<String, Uuid> {
+    found.into_iter().map(|(reference, found)| (reference, found.uuid())).collect()
 }
 
 fn people(scope: &Scope) -> BTreeMap<String, Uuid> {

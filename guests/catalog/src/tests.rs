@@ -149,21 +149,35 @@ fn a_service_refers_to_what_there_is() {
     assert_eq!(changed.body["group_id"], group["id"]);
 }
 
-/// Stores a record of kind `service` and delivers its envelope.
-fn evidence(host: &FakeHost, id: u128, subject: &str, summary: &str, seconds: i64) {
-    let (evidence_id, envelope_id) = (Uuid::from_u128(id), Uuid::from_u128(id << 8));
+/// Stores a record of kind `service`.
+fn put_record(
+    host: &FakeHost,
+    envelope_id: Uuid,
+    id: u128,
+    subject: &str,
+    (summary, seconds): (&str, i64),
+) {
+    let evidence_id = Uuid::from_u128(id);
     let record = json!({
         "evidence_id": evidence_id, "kind": "service", "envelope_id": envelope_id,
         "subject_key": subject, "summary": summary, "observed_at": START.plus_seconds(seconds),
         "content_sha256": format!("{id:064x}"),
     });
     host.put_document("evidence.records", &evidence_id.to_string(), record);
+}
+
+/// Delivers an envelope with records of kind `service`.
+fn accept(host: &FakeHost, envelope_id: Uuid) {
     let data = json!({ "envelope_id": envelope_id, "kinds": ["service"] });
     host.deliver(Uuid::from_u128(7), "evidence_envelope.accepted", data).expect("heard");
-    for job in host.take_jobs() {
-        let outcome = host.run(&job.kind, job.payload, 1).expect("run");
-        assert!(matches!(outcome, Outcome::Done));
-    }
+    assert!(host.run_jobs().iter().all(|outcome| matches!(outcome, Outcome::Done)));
+}
+
+/// Stores a record of kind `service` and delivers its envelope.
+fn evidence(host: &FakeHost, id: u128, subject: &str, summary: &str, seconds: i64) {
+    let envelope_id = Uuid::from_u128(id << 8);
+    put_record(host, envelope_id, id, subject, (summary, seconds));
+    accept(host, envelope_id);
 }
 
 #[test]
@@ -212,11 +226,8 @@ fn evidence_names_documents_by_id_in_any_spelling() {
 fn the_content_of_an_upload_says_more_than_the_summary() {
     let host = host();
     evidence(&host, 1, "web", "Serves the pages.", 10);
-    host.put_shared_blob("uploads", "content-1", br#"{"tier": "1", "description": null}"#);
-    let upload = json!({
-        "validation_stage": "ready", "content_sha256": format!("{:064x}", 1), "blob": "content-1",
-    });
-    host.put_document("uploads.uploads", "1", upload);
+    let content = r#"{"tier": "1", "description": null}"#;
+    put_content(&host, 1, content, content.len());
     for _ in 0..2 {
         let data = json!({ "content_sha256": format!("{:064x}", 1) });
         host.deliver(Uuid::from_u128(8), "upload.ready", data).expect("heard");
@@ -229,6 +240,33 @@ fn the_content_of_an_upload_says_more_than_the_summary() {
     );
     let names: Vec<String> = host.events().into_iter().map(|event| event.name).collect();
     assert_eq!(names, ["service.created", "service.updated"]);
+}
+
+#[test]
+fn content_that_is_uploaded_again_reverts_no_change_of_a_user() {
+    let host = host();
+    evidence(&host, 1, "web", "Serves the pages.", 10);
+    host.put_shared_blob("uploads", "content", br#"{"tier": "1"}"#);
+    let upload = |id: u128| {
+        let (id, digest) = (Uuid::from_u128(id), format!("{:064x}", 1));
+        let body = json!({
+            "validation_stage": "ready", "content_sha256": digest, "blob": "content",
+            "ready_at": host.now(),
+        });
+        host.put_document("uploads.uploads", &id.to_string(), body);
+        let data = json!({ "upload_id": id, "content_sha256": digest });
+        host.deliver(Uuid::from_u128(8), "upload.ready", data).expect("heard");
+        host.run_jobs();
+        host.documents("services")[0].clone()
+    };
+    let service = upload(0x41);
+    assert_eq!(service["tier"], "1");
+    host.advance(1);
+    let services = host.call(Request::to("list_services")).expect("services").body;
+    let id = services["items"][0]["id"].clone();
+    let change = Request::to("update_service").with("service_id", id);
+    host.call(change.json(json!({ "tier": "2" }))).expect("changed");
+    assert_eq!(upload(0x42)["tier"], "2");
 }
 
 /// Stores an upload with the content of the record with this id.
@@ -273,4 +311,24 @@ fn evidence_of_odd_form_is_passed_over() {
         host.documents("services").iter().map(|service| service["name"].clone()).collect();
     assert_eq!(names.len(), 2);
     assert!(names.contains(&json!("x")) && names.contains(&json!("y")));
+}
+
+#[test]
+fn evidence_with_long_names_and_nul_stops_no_other_record() {
+    let host = host();
+    let group = made(&host, "group", json!({ "name": "Web" }));
+    let envelope_id = Uuid::from_u128(77);
+    let said = |group: &str| json!({ "description": "The\0 pages.\0", "group": group }).to_string();
+    for (id, group) in [(1, "x".repeat(600_000)), (2, "y".repeat(600_000)), (3, "Web".into())] {
+        let content = said(&group);
+        put_content(&host, id, &content, content.len());
+        put_record(&host, envelope_id, id, &format!("service:{id}"), ("", 0));
+    }
+    accept(&host, envelope_id);
+    let services = host.documents("services");
+    let of = |member: &str| -> Vec<Value> {
+        services.iter().map(|service| service[member].clone()).collect()
+    };
+    assert_eq!(of("description"), vec![json!("The pages."); 3]);
+    assert_eq!(of("group_id"), [Value::Null, Value::Null, group["id"].clone()]);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, JobError, Scope};
+use area_sdk::{DocumentError, JobError, Value};
 use area_shared::evidence::EvidenceRecord;
 
 use crate::snapshots::id_of;
@@ -57,8 +57,9 @@ struct EvidenceIngestionRun {
 
 document!(EvidenceIngestionRun, "evidence.ingestion_runs");
 
-/// Stores an ingestion run as the latest one of its source of evidence.
+/// Stores an ingestion run as the latest one of its source of evidence, after the earlier runs.
 pub(crate) fn note(scope: &Scope, run_id: Uuid) -> Result<(), JobError> {
+    catch_up(scope)?;
     match scope.documents::<EvidenceIngestionRun>().find(run_id)? {
         Some(run) => Ok(take_in(scope, run.value)?),
         None => Ok(()),
@@ -112,8 +113,14 @@ fn key(run: &EvidenceIngestionRun) -> String {
 /// Returns the kinds of the records in an envelope.
 fn kinds(scope: &Scope, envelope_id: Uuid) -> Result<BTreeSet<String>, DocumentError> {
     let records = scope.documents::<EvidenceRecord>().query().equals("envelope_id", envelope_id);
-    let records = records.limit(1000).list()?;
-    Ok(records.into_iter().map(|record| record.value.kind).collect())
+    // By envelope too: for groups of the kind alone, SQLite reads the index by kind, which has all
+    // records of the workspace.
+    let counts = records.count_by(&["envelope_id", "kind"])?;
+    let kinds = counts.into_iter().filter_map(|(values, _)| match values.into_iter().nth(1) {
+        Some(Value::Text(kind)) => Some(kind),
+        _ => None,
+    });
+    Ok(kinds.collect())
 }
 
 /// Returns the latest ingestion of each source, at most 1,000, ordered by source key.

@@ -25,6 +25,7 @@ pub fn area() -> Area {
         .uses(&[Capability::Crypto])
         .on("audit.completed", renew::heard)
         .on("evidence_envelope.accepted", renew::heard)
+        .on("evidence_envelope.rejected", renew::heard)
         .on("*", renew::heard)
         .job::<MergedEventsJob>(Lane::Maintenance, 10, 20_000, renew::run)
         .job::<RenewSnapshotJob>(Lane::Maintenance, 10, 20_000, renew::run);

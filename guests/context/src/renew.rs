@@ -1,6 +1,6 @@
 //! Renewal of the snapshot. The host merges the events of a workspace: one job renews the snapshot
-//! after all events until then. Two events are named, because their data is needed; they request a
-//! renewal at the next full second, and requests for the same second are merged.
+//! after all events until then. Three events are named, because their data is needed; they request
+//! a renewal one to two seconds later, and requests for the same full second are merged.
 
 use area_sdk::prelude::*;
 use area_sdk::{EventDelivery, JobOptions, MERGED_EVENTS, Scope};
@@ -28,16 +28,17 @@ struct AuditCompleted {
     audit_id: Uuid,
 }
 
+/// Data of the events of an envelope that was accepted, or of which no record was.
 #[derive(Deserialize)]
-struct EnvelopeAccepted {
+struct EnvelopeIngested {
     connector_run_id: Uuid,
 }
 
 pub(crate) fn heard(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     match event.name.as_str() {
         "audit.completed" => repositories::note(ctx, event.data::<AuditCompleted>()?.audit_id)?,
-        "evidence_envelope.accepted" => {
-            ingestions::note(ctx, event.data::<EnvelopeAccepted>()?.connector_run_id)?;
+        "evidence_envelope.accepted" | "evidence_envelope.rejected" => {
+            ingestions::note(ctx, event.data::<EnvelopeIngested>()?.connector_run_id)?;
         }
         _ => {}
     }
@@ -45,8 +46,11 @@ pub(crate) fn heard(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelive
     Ok(Outcome::Done)
 }
 
+/// Requests a renewal at the second full second from now. At the next one, this call may not have
+/// committed yet. Its request would then be merged with a renewal that runs already, without its
+/// data.
 fn ask(scope: &Scope) {
-    let second = scope.now().unix_seconds() + 1;
+    let second = scope.now().unix_seconds() + 2;
     let at = Timestamp(second.saturating_mul(1_000_000));
     let later = JobOptions { at: Some(at), resource: None, dedupe_key: Some(second.to_string()) };
     scope.enqueue_with(&RenewSnapshotJob {}, later);

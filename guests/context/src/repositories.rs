@@ -3,14 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, JobError, Scope, Value};
+use area_sdk::{DocumentError, JobError, Query};
 use area_shared::catalog::{Repository, Service};
-use area_shared::counts::Deployment;
+use area_shared::counts::{Deployment, distinct};
 
 use crate::content::{ContextSource, SourceCompleteness, SourceKind, share};
 
 /// Maximum number of repositories in a snapshot of the workspace context.
 const LISTED: u32 = 500;
+
+/// Maximum number of services whose links are read. A call reads at most 10,000 documents by
+/// default, and the content of a snapshot needs up to 2,500 others.
+const LINKED: usize = 5_000;
 
 /// Signals expected of every repository, in alphabetical order.
 pub(crate) const SIGNALS: [&str; 5] =
@@ -136,7 +140,7 @@ pub(crate) fn catch_up(scope: &Scope, most: usize) -> Result<bool, DocumentError
 pub(crate) struct RepositoriesAndServices {
     pub(crate) repository_count: u64,
     pub(crate) service_count: u64,
-    /// Number of links from services to repositories, groups and owners.
+    /// Number of links from the newest 5,000 services to repositories, groups and owners.
     pub(crate) service_links: u64,
     /// Newest repositories of the workspace, at most 500, newest first.
     repositories: Vec<Stored<Repository>>,
@@ -146,14 +150,12 @@ pub(crate) struct RepositoriesAndServices {
 
 impl RepositoriesAndServices {
     pub(crate) fn load(scope: &Scope) -> Result<Self, DocumentError> {
-        let live = scope.documents::<Repository>().query().equals("archived", false);
-        let repository_count = live.count()?;
         let repositories = Self::listed(scope)?;
         let by_name =
             repositories.iter().map(|repository| (repository.name.clone(), repository.uuid()));
         let mut landscape = Self {
-            repository_count,
-            service_count: 0,
+            repository_count: Self::live(scope).count()?,
+            service_count: scope.documents::<Service>().query().count()?,
             service_links: 0,
             by_name: by_name.collect(),
             repositories,
@@ -164,15 +166,18 @@ impl RepositoriesAndServices {
     }
 
     fn listed(scope: &Scope) -> Result<Vec<Stored<Repository>>, DocumentError> {
-        let live = scope.documents::<Repository>().query().equals("archived", false);
-        live.limit(LISTED).list()
+        Self::live(scope).limit(LISTED).list()
+    }
+
+    /// Returns the query of the repositories that are not archived, newest first.
+    fn live(scope: &Scope) -> Query<'_, Repository> {
+        scope.documents::<Repository>().query().equals("archived", false)
     }
 
     fn add_services(&mut self, scope: &Scope) -> Result<(), DocumentError> {
-        for service in scope.documents::<Service>().query().limit(1000).all() {
+        for service in scope.documents::<Service>().query().limit(1000).all().take(LINKED) {
             let service = service?.value;
             let people = [service.group_id, service.owner_id].into_iter().flatten().count();
-            self.service_count += 1;
             self.service_links += (service.repository_ids.len() + people) as u64;
             self.with_service.extend(service.repository_ids);
         }
@@ -194,7 +199,7 @@ pub(crate) fn sources(
     let audited = scope.documents::<LatestAudit>().get_many(ids)?.into_iter();
     let mut audited: BTreeMap<Uuid, LatestAudit> =
         audited.map(|audited| (audited.uuid(), audited.value)).collect();
-    let deployed = deployed(scope)?;
+    let deployed = deployed(scope, &landscape.repositories)?;
     let sources = landscape.repositories.iter().map(|repository| {
         let id = repository.uuid();
         let mut audited = audited.remove(&id).unwrap_or_default();
@@ -209,15 +214,14 @@ pub(crate) fn sources(
     Ok(sources.collect())
 }
 
-/// Returns the ids of repositories that have a current deployment.
-fn deployed(scope: &Scope) -> Result<BTreeSet<String>, DocumentError> {
+/// Returns the ids of those repositories that have a current deployment.
+fn deployed(
+    scope: &Scope,
+    repositories: &[Stored<Repository>],
+) -> Result<BTreeSet<String>, DocumentError> {
     let now = scope.documents::<Deployment>().query().equals("current", true);
-    let counts = now.count_by(&["repository_id"])?;
-    let ids = counts.into_iter().filter_map(|(values, _)| match values.into_iter().next() {
-        Some(Value::Text(id)) => Some(id),
-        _ => None,
-    });
-    Ok(ids.collect())
+    let of_these = now.one_of("repository_id", repositories.iter().map(Stored::uuid));
+    distinct(of_these, "repository_id")
 }
 
 fn source(repository: &Stored<Repository>, audited: LatestAudit) -> ContextSource {

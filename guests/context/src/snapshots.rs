@@ -14,16 +14,16 @@ pub(crate) const DESCRIPTION: &str = "A stored snapshot, renewed within seconds 
     has changed.\n\n\
     `entity_count` counts repositories that are not archived, services, groups, components of the \
     latest audits, and what is deployed now; `relationship_count` dependencies between groups, \
-    and the links of services to repositories, groups and owners; `finding_count` open findings; \
-    `evidence_count` evidence records. `source_count` counts all sources, of which the newest 500 \
-    repositories and 200 others are listed.\n\n\
+    and the links of the newest 5,000 services to repositories, groups and owners; \
+    `finding_count` open findings; `evidence_count` evidence records. `source_count` counts all \
+    sources, of which the newest 500 repositories and 200 others are listed.\n\n\
     A source of kind `repository` has the signals `dependencies`, `findings` and `ownership` \
     where its latest completed audit imported such artifacts (of CODEOWNERS files, at least one \
-    rule), `deployments` where it is deployed, `services` where a service is built from it; `coverage` is their share of the five, and \
-    `status` `complete`, `partial` or `missing`. Sources of kind `mcp` and `evidence` are those \
-    that sent evidence; their signals are the kinds of records they sent, `coverage` the accepted \
-    share of the latest envelope. `coverage_gaps` lists the signals that the listed \
-    repositories lack.";
+    rule), `deployments` where it is deployed, `services` where one of the newest 5,000 services \
+    is built from it; `coverage` is their share of the five, and `status` `complete`, `partial` or \
+    `missing`. Sources of kind `mcp` and `evidence` are those that sent evidence; their signals \
+    are the kinds of records they sent, `coverage` the accepted share of the latest envelope. \
+    `coverage_gaps` lists the signals that the listed repositories lack.";
 
 /// Maximum number of snapshots of the workspace context that are stored; older ones are deleted.
 const KEPT: u64 = 200;

@@ -22,7 +22,7 @@ fn context(host: &FakeHost) -> Value {
 /// Publishes an event and runs the renewal.
 fn tell(host: &FakeHost, name: &str, data: Value) {
     host.deliver(Uuid::from_u128(1), name, data).expect("heard");
-    host.advance(1);
+    host.advance(2);
     assert!(host.jobs().iter().all(|job| job.available_at.is_some_and(|at| at <= host.now())));
     host.run_jobs();
 }
@@ -117,17 +117,18 @@ fn counts_are_those_of_the_areas() {
 }
 
 #[test]
-fn services_beyond_a_page_are_counted() {
+fn services_beyond_the_limit_of_documents_are_counted_without_their_links() {
     let host = host();
     let service = json!({ "repository_ids": [], "group_id": null, "owner_id": USER });
-    for n in 0..2_500_u128 {
-        host.put_document("catalog.services", &Uuid::from_u128(n).to_string(), service.clone());
+    for (services, links) in [(2_500_u64, 2_500_u64), (10_500, 5_000)] {
+        for n in 0..services {
+            let id = Uuid::from_u128(n.into()).to_string();
+            host.put_document("catalog.services", &id, service.clone());
+        }
+        let context = context(&host);
+        assert_eq!(context["entity_count"], services);
+        assert_eq!(context["relationship_count"], links);
     }
-    let context = context(&host);
-    assert_eq!(
-        (&context["entity_count"], &context["relationship_count"]),
-        (&2_500.into(), &2_500.into())
-    );
 }
 
 #[test]
@@ -253,6 +254,49 @@ fn what_was_there_before_this_area_is_caught_up_with() {
 }
 
 #[test]
+fn an_envelope_as_the_first_event_leaves_out_no_earlier_source() {
+    let host = host();
+    ingestion(&host, RUN, Some(MCP), START, "sbom");
+    ingestion(&host, API, None, START, "build");
+    tell(&host, "evidence_envelope.accepted", json!({ "connector_run_id": API }));
+    assert_eq!(context(&host)["source_count"], 2);
+}
+
+#[test]
+fn many_records_of_earlier_envelopes_do_not_stop_the_renewal() {
+    let host = host();
+    for n in 1..=11_u128 {
+        let id = Uuid::from_u128(n << 32);
+        ingestion(&host, id, None, START, "build");
+        let envelope = Uuid::from_u128(id.as_u128() + 0x100);
+        let record = json!({ "envelope_id": envelope, "kind": "sbom" });
+        for record_id in 1..1_000 {
+            let record_id = Uuid::from_u128(id.as_u128() + 0x1000 + record_id).to_string();
+            host.put_document("evidence.records", &record_id, record.clone());
+        }
+    }
+    tell(&host, "note.created", json!({}));
+    assert_eq!(first_source(&host)["signals"], json!(["build", "sbom"]));
+}
+
+#[test]
+fn an_envelope_without_an_accepted_record_is_the_latest_ingestion() {
+    let host = host();
+    ingestion(&host, RUN, None, START, "sbom");
+    tell(&host, "evidence_envelope.accepted", json!({ "connector_run_id": RUN }));
+    let run = json!({
+        "envelope_id": API, "mcp_ingestion_id": null, "source_external_id": "acme/web",
+        "source_provider": "ci", "source_revision": "", "observed_at": START.plus_seconds(5),
+        "accepted_count": 0, "rejected_count": 2,
+    });
+    host.put_document("evidence.ingestion_runs", &API.to_string(), run);
+    tell(&host, "evidence_envelope.rejected", json!({ "connector_run_id": API }));
+    let source = first_source(&host);
+    assert_eq!((&source["coverage"], &source["status"]), (&json!(0.0), &json!("partial")));
+    assert_eq!(source["signals"], json!(["sbom"]));
+}
+
+#[test]
 fn what_is_so_again_has_the_same_id_again() {
     let host = host();
     tell(&host, "note.created", json!({}));
@@ -287,6 +331,8 @@ fn many_events_ask_for_one_renewal() {
         host.deliver(Uuid::from_u128(n), "note.created", json!({})).expect("heard");
     }
     assert_eq!(host.jobs().len(), 1);
+    let due = host.jobs()[0].available_at.expect("a time");
+    assert!(due > START.plus_seconds(1), "a call that crosses a full second has committed");
     host.advance(1);
     host.deliver(Uuid::from_u128(99), "note.created", json!({})).expect("heard");
     assert_eq!(host.jobs().len(), 2);

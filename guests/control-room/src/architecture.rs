@@ -19,10 +19,10 @@ pub(crate) struct RepositoryArchitectureContext {
     component: String,
     /// Exposure of the repository in percent, from 100 to 180; 100 if the catalog has no service
     /// for it.
-    exposure_percent: i64,
+    pub(crate) exposure_percent: i64,
     /// Confidence in the context, in percent: 25 without a service, 60 with a service, 80 with a
     /// service and its group.
-    confidence_percent: i64,
+    pub(crate) confidence_percent: i64,
     default_branch: Option<String>,
 }
 
@@ -75,14 +75,6 @@ impl RepositoryArchitectureContext {
     /// or the repository.
     pub(crate) fn component_identity(&self, purl: Option<&str>) -> String {
         purl.unwrap_or(&self.component).to_owned()
-    }
-
-    pub(crate) fn exposure_percent(&self) -> i64 {
-        self.exposure_percent
-    }
-
-    pub(crate) fn confidence_percent(&self) -> i64 {
-        self.confidence_percent
     }
 
     /// Returns the short name of a branch (without `refs/heads/`); without a branch, of the default

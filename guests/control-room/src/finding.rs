@@ -350,8 +350,8 @@ impl Finding {
     fn assess(&mut self, surroundings: &RepositoryArchitectureContext) {
         self.component_identity = surroundings.component_identity(self.purl.as_deref());
         self.architecture_impact = surroundings.impact(self.rating.risk_severity);
-        self.architecture_confidence_percent = surroundings.confidence_percent();
-        self.risk_rank = risk(&self.rating, surroundings.exposure_percent(), self.audit_count);
+        self.architecture_confidence_percent = surroundings.confidence_percent;
+        self.risk_rank = risk(&self.rating, surroundings.exposure_percent, self.audit_count);
         self.set_due_date();
     }
 
@@ -379,8 +379,8 @@ const MOST_RECURRENCES: i64 = 5;
 /// recurrence.
 ///
 /// Severity is the CVSS score, or 9.5, 8.0, 5.5, 2.0 and 0.0 for the bands. Exposure is 1.0 to 1.8
-/// (see [`RepositoryArchitectureContext`]). Recurrence is 1.0 plus 0.1 for each further audit that reported
-/// the finding, up to 1.5.
+/// (see [`RepositoryArchitectureContext`]). Recurrence is 1.0 plus 0.1 for each further audit that
+/// reported the finding, up to 1.5.
 pub(crate) fn risk(rating: &Rating, exposure_percent: i64, audit_count: i64) -> i64 {
     let recurrence_percent = 100 + 10 * (audit_count - 1).clamp(0, MOST_RECURRENCES);
     // Tenths times percent times percent give hundred-thousandths.

@@ -32,9 +32,10 @@ pub(crate) const DESCRIPTION: &str = "From `new` and `reopened` a user can chang
     it. `accepted_risk` requires a reason and a date, at which the finding is reopened \
     automatically. A finding that is reopened though no scan reports it any more is verified by \
     the next audit with a run that covers it; if a user reopened it, only by a newer file. A \
-    `duplicate` that scans still report is reopened when the other finding is verified. The date is at most 365 days ahead unless the operator has set \
-    `max_risk_acceptance_days` for this area; a critical finding requires the role admin. \
-    `duplicate` may name the other finding in `duplicate_of`.\n\n\
+    `duplicate` that scans still report is reopened when the other finding is verified. The date \
+    is at most 365 days ahead unless the operator has set `max_risk_acceptance_days` for this \
+    area; a critical finding requires the role admin. `duplicate` may name the other finding in \
+    `duplicate_of`.\n\n\
     A finding that scans suppress (`suppressions`, all of them accepted) becomes \
     `false_positive` if each analysis that reports it suppresses it, on every branch and in every \
     category; it is reopened when one no longer does. Of the streams of one tool on a branch, \
@@ -138,6 +139,22 @@ impl TransitionRequest {
         }
         violations
     }
+
+    fn change(&self, actor: Uuid) -> PendingTransition {
+        let mut metadata = Map::new();
+        if let Some(original) = self.duplicate_of {
+            metadata.insert("duplicate_of".to_owned(), json!(original));
+        }
+        PendingTransition {
+            to: self.to_state,
+            actor_id: Some(actor),
+            reason: self.reason.clone(),
+            evidence_ids: self.evidence_ids.clone(),
+            expires_at: self.expires_at,
+            metadata,
+            audit_id: None,
+        }
+    }
 }
 
 pub(crate) fn create(
@@ -168,24 +185,6 @@ pub(crate) fn create(
     ctx.publish(FindingTransitioned::of(&transition.record));
     let version = transition.record.version.unsigned_abs();
     Ok(Created(Versioned(transition.record, version)))
-}
-
-impl TransitionRequest {
-    fn change(&self, actor: Uuid) -> PendingTransition {
-        let mut metadata = Map::new();
-        if let Some(original) = self.duplicate_of {
-            metadata.insert("duplicate_of".to_owned(), json!(original));
-        }
-        PendingTransition {
-            to: self.to_state,
-            actor_id: Some(actor),
-            reason: self.reason.clone(),
-            evidence_ids: self.evidence_ids.clone(),
-            expires_at: self.expires_at,
-            metadata,
-            audit_id: None,
-        }
-    }
 }
 
 /// Refuses to accept a risk for too long, or, unless the user is an admin, the risk of a critical
@@ -327,20 +326,12 @@ pub(crate) fn expire(ctx: &JobCtx, job: AcceptanceExpiryJob) -> JobResult<Accept
 }
 
 fn reopen(ctx: &JobCtx, finding: &mut Stored<Finding>) -> Result<(), DocumentError> {
-    let transition = pass(
-        ctx,
-        finding.uuid(),
-        finding,
-        PendingTransition {
-            to: FindingState::Reopened,
-            actor_id: None,
-            reason: Some("The period for which the risk was accepted has ended.".to_owned()),
-            evidence_ids: Vec::new(),
-            expires_at: None,
-            metadata: Map::new(),
-            audit_id: None,
-        },
-    );
+    let change = PendingTransition {
+        to: FindingState::Reopened,
+        reason: Some("The period for which the risk was accepted has ended.".to_owned()),
+        ..PendingTransition::default()
+    };
+    let transition = pass(ctx, finding.uuid(), finding, change);
     ctx.documents().create(transition.record.id, &transition)?;
     ctx.documents().replace(finding)?;
     set_idle(ctx, &finding.analysis_id, false)?;

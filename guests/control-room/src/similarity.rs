@@ -63,6 +63,7 @@ impl TextFingerprint {
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "StoredSketch")]
 pub(crate) struct StoredTextFingerprint {
+    #[schemars(with = "String", regex(pattern = "^([0-9a-f]{8})*$"))]
     pub(crate) sketch: TextFingerprint,
 }
 
@@ -117,20 +118,6 @@ impl<'de> Deserialize<'de> for TextFingerprint {
         });
         let words: Option<Vec<u32>> = words.collect();
         words.map(Self).ok_or_else(|| serde::de::Error::custom("not a sketch"))
-    }
-}
-
-impl JsonSchema for TextFingerprint {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Sketch".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^([0-9a-f]{8})*$" })
     }
 }
 

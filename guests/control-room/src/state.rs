@@ -4,12 +4,13 @@ use area_sdk::prelude::*;
 
 /// The state of a finding in its lifecycle.
 #[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "State")]
 pub(crate) enum FindingState {
     /// An audit found the finding in a scan or an evidence record; no user has decided about it.
+    #[default]
     New,
     /// A user confirmed the finding.
     Triaged,

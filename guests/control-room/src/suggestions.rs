@@ -117,12 +117,8 @@ pub(crate) fn list(
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<MatchSuggestionResponse>> {
-    Ok(versioned(ctx.documents().get(id)?))
-}
-
-fn versioned(suggestion: Stored<MatchSuggestion>) -> Versioned<MatchSuggestionResponse> {
-    let version = suggestion.version;
-    Versioned(suggestion.into(), version)
+    let suggestion = ctx.documents::<MatchSuggestion>().get(id)?;
+    Ok(suggestion.versioned(MatchSuggestionResponse::from))
 }
 
 /// A user's verdict on a match suggestion.
@@ -174,7 +170,7 @@ pub(crate) fn decide(
         state: suggestion.state,
         decided_by: ctx.user(),
     });
-    Ok(versioned(suggestion))
+    Ok(suggestion.versioned(MatchSuggestionResponse::from))
 }
 
 /// Puts both findings of an accepted match suggestion into one match group. If both are open, the
@@ -193,10 +189,8 @@ fn merge(ctx: &Ctx, id: Uuid, suggestion: &MatchSuggestion, reason: Option<Strin
             to: FindingState::Duplicate,
             actor_id: Some(ctx.user()),
             reason: reason.or_else(|| Some(suggestion.rationale.clone())),
-            evidence_ids: Vec::new(),
-            expires_at: None,
             metadata,
-            audit_id: None,
+            ..PendingTransition::default()
         };
         let transition = pass(ctx, suggestion.right_finding_id, &mut right, change);
         right.duplicate_of = Some(suggestion.left_finding_id);

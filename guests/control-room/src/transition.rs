@@ -53,7 +53,7 @@ pub(crate) struct StoredTransition {
 document!(StoredTransition, "transitions");
 
 /// A requested change of a finding's state, from which a transition is made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PendingTransition {
     pub(crate) to: FindingState,
     pub(crate) actor_id: Option<Uuid>,
@@ -74,12 +74,10 @@ impl PendingTransition {
     ) -> Self {
         Self {
             to,
-            actor_id: None,
             reason: Some(reason.to_owned()),
             evidence_ids: evidence.to_vec(),
-            expires_at: None,
-            metadata: Map::new(),
             audit_id: Some(audit_id),
+            ..Self::default()
         }
     }
 }

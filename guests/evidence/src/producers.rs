@@ -62,7 +62,7 @@ pub(crate) fn create(
         revoked_at: None,
     };
     let stored = ctx.documents().create_stored(ctx.new_id(), value)?;
-    Ok(Created(Versioned(stored.into(), 1)))
+    Ok(Created(stored.versioned(ProducerView::from)))
 }
 
 pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<ProducerView>> {
@@ -78,6 +78,5 @@ pub(crate) fn revoke(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Produc
         ctx.documents().replace(&mut producer)?;
         keys::revoke_all(ctx, id)?;
     }
-    let version = producer.version;
-    Ok(Versioned(producer.into(), version))
+    Ok(producer.versioned(ProducerView::from))
 }

@@ -2,7 +2,7 @@
 //! and encoding.
 
 use std::fmt;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Cursor, Read};
 
 use crate::nesting::NestingScanner;
 use crate::packing::{self, UnpackError};
@@ -66,7 +66,7 @@ pub fn parse<T>(
 ) -> Result<ParsedStream<T>, StreamError> {
     let unpacked = packing::read(packed, |reader| {
         let mut watched = LimitedReader::new(reader, limits, observe);
-        let text = BomSkippingReader::new(&mut watched);
+        let text = without_byte_order_mark(&mut watched);
         let result = parse(&mut BufReader::with_capacity(PIECE_BYTES, text));
         watched.drain()?;
         Ok(ParsedStream { result, bytes: watched.bytes, depth: watched.scan.deepest() })
@@ -152,44 +152,17 @@ impl<R: Read, F: FnMut(&[u8])> Read for LimitedReader<R, F> {
     }
 }
 
-/// Reader that skips a UTF-8 byte order mark at the beginning.
-struct BomSkippingReader<R> {
-    source: R,
-    /// First bytes of the content, which were read to find the byte order mark.
-    head: Vec<u8>,
-    begun: bool,
-}
-
-impl<R: Read> BomSkippingReader<R> {
-    fn new(source: R) -> Self {
-        Self { source, head: Vec::new(), begun: false }
+/// Returns a reader of the content after a UTF-8 byte order mark, if there is one.
+fn without_byte_order_mark<R: Read, F: FnMut(&[u8])>(
+    source: &mut LimitedReader<R, F>,
+) -> impl Read {
+    let mut head = Vec::new();
+    // After an error, each further read of the source returns one too.
+    let _ = source.by_ref().take(3).read_to_end(&mut head);
+    if head == b"\xef\xbb\xbf" {
+        head.clear();
     }
-
-    fn begin(&mut self) -> io::Result<()> {
-        self.begun = true;
-        (&mut self.source).take(3).read_to_end(&mut self.head)?;
-        if self.head == b"\xef\xbb\xbf" {
-            self.head.clear();
-        }
-        self.head.reverse();
-        Ok(())
-    }
-}
-
-impl<R: Read> Read for BomSkippingReader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if !self.begun {
-            self.begin()?;
-        }
-        match (buffer.first_mut(), self.head.is_empty()) {
-            (None, _) => Ok(0),
-            (Some(_), true) => self.source.read(buffer),
-            (Some(first), false) => {
-                *first = self.head.pop().unwrap_or_default();
-                Ok(1)
-            }
-        }
-    }
+    Cursor::new(head).chain(source)
 }
 
 /// Checks UTF-8 in pieces that may end within a character.

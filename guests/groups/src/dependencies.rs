@@ -40,7 +40,7 @@ pub(crate) enum DependencyOrigin {
 pub(crate) struct StoredGroupDependency {
     crosses_trust_boundary: bool,
     data_classification: DataClassification,
-    evidence_ids: Vec<Uuid>,
+    pub(crate) evidence_ids: Vec<Uuid>,
     pub(crate) relationship_kind: String,
     pub(crate) source_group_id: Uuid,
     state: DependencyOrigin,
@@ -74,12 +74,13 @@ impl StoredGroupDependency {
         }
     }
 
-    /// Adds the id of an evidence record as the newest. Returns false if the id is already listed.
-    pub(crate) fn add_evidence(&mut self, id: Uuid) -> bool {
-        if self.evidence_ids.contains(&id) {
+    /// Lists the id of an evidence record after `newer` others. Returns false if the newest 100
+    /// records do not contain it.
+    pub(crate) fn add_evidence(&mut self, id: Uuid, newer: usize) -> bool {
+        if newer >= MOST_EVIDENCE {
             return false;
         }
-        self.evidence_ids.insert(0, id);
+        self.evidence_ids.insert(newer, id);
         self.evidence_ids.truncate(MOST_EVIDENCE);
         self.state = DependencyOrigin::Evidenced;
         true

@@ -1,16 +1,14 @@
 //! Creates dependencies from evidence records of kind `relationship` between two groups, or adds
 //! the records to existing ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
-use area_sdk::{JobError, Scope};
-use area_shared::catalog::{UserGroup, resolve};
-use area_shared::evidence::{EvidenceConsumer, EvidenceRecord};
-use area_shared::uploads::{self, UploadParseResult};
+use area_sdk::{DocumentError, JobError};
+use area_shared::catalog::{UserGroup, referred, resolve};
+use area_shared::evidence::{self, EvidenceConsumer, EvidenceRecord};
 
 use crate::dependencies::{self, StoredGroupDependency};
-use crate::groups;
 
 /// Maximum size of the name of a relationship's target, in bytes. No group has a longer name.
 const MAX_TARGET_BYTES: usize = 1_000;
@@ -24,12 +22,14 @@ pub(crate) struct RelationshipEvidenceConsumer;
 impl EvidenceConsumer for RelationshipEvidenceConsumer {
     const JOB: &'static str = "import_relationships";
     const RECORD_KINDS: &'static [&'static str] = &["relationship"];
-    const STEP: u32 = 100;
+    /// Maximum number of records of one step. Each may need the 100 records that its dependency
+    /// lists, and a content of 1 MiB.
+    const STEP: u32 = 20;
 
     fn import(ctx: &JobCtx, records: Vec<Stored<EvidenceRecord>>) -> Result<(), JobError> {
-        let statements = read_all(ctx, &records)?;
+        let statements = read_all(ctx, records)?;
         let named = statements.iter().flat_map(|said| [said.source.as_str(), said.target.as_str()]);
-        let groups = groups::referred(ctx, &named.collect())?;
+        let groups = referred::<UserGroup>(ctx, &named.collect(), |group| &group.name)?;
         for statement in statements {
             keep(ctx, &groups, statement)?;
         }
@@ -48,6 +48,7 @@ struct RelationshipDescription {
 /// A relationship that a record states, between two names that may be groups.
 struct StatedRelationship {
     evidence_id: Uuid,
+    observed_at: Timestamp,
     source: String,
     target: String,
     kind: String,
@@ -57,15 +58,15 @@ fn without_prefix(reference: &str) -> &str {
     reference.strip_prefix("group:").unwrap_or(reference)
 }
 
-/// Returns the relationships that evidence records with valid content state.
+/// Returns the relationships that evidence records with a valid description state.
 fn read_all(
     scope: &Scope,
-    records: &[Stored<EvidenceRecord>],
+    records: Vec<Stored<EvidenceRecord>>,
 ) -> Result<Vec<StatedRelationship>, JobError> {
-    let digests = records.iter().map(|record| record.content_sha256.as_str());
-    let contents = uploads::contents(scope, digests, description)?;
-    let content = |record: &EvidenceRecord| contents.get(&record.content_sha256);
-    Ok(records.iter().filter_map(|record| read(record, content(record))).collect())
+    let described = evidence::described(scope, records, description)?;
+    let statements =
+        described.into_iter().filter_map(|(record, said)| Some(stated(&record, said?)));
+    Ok(statements.collect())
 }
 
 /// Parses the description of a relationship; `None` if the text is not a valid one.
@@ -78,23 +79,14 @@ fn description(text: &str) -> Option<RelationshipDescription> {
     (is_word && said.target.len() <= MAX_TARGET_BYTES).then_some(said)
 }
 
-fn read(
-    record: &Stored<EvidenceRecord>,
-    content: Option<&UploadParseResult<Option<RelationshipDescription>>>,
-) -> Option<StatedRelationship> {
-    let said = match content {
-        // The summary of such a record is for people.
-        Some(UploadParseResult::TooLarge) => return None,
-        Some(UploadParseResult::Parsed(said)) => said.clone(),
-        None => None,
-    };
-    let said = said.or_else(|| description(&record.summary))?;
-    Some(StatedRelationship {
+fn stated(record: &Stored<EvidenceRecord>, said: RelationshipDescription) -> StatedRelationship {
+    StatedRelationship {
         evidence_id: record.uuid(),
+        observed_at: record.observed_at,
         source: without_prefix(&record.subject_key).to_owned(),
         target: without_prefix(&said.target).to_owned(),
         kind: said.relationship_kind,
-    })
+    }
 }
 
 /// Returns the evidence records that state this dependency, newest first.
@@ -108,7 +100,7 @@ pub(crate) fn about(
     let keys = names.into_iter().flat_map(|name| [format!("group:{name}"), name]);
     let records = ctx.documents::<EvidenceRecord>().query().one_of("subject_key", keys);
     let records = records.equals("kind", "relationship").descending("observed_at");
-    let statements = read_all(ctx, &records.limit(LOOKED_THROUGH).list()?)
+    let statements = read_all(ctx, records.limit(LOOKED_THROUGH).list()?)
         .map_err(|_| Problem::unavailable("The evidence cannot be read now."))?;
     let fits = |said: &&StatedRelationship| {
         said.kind == kind
@@ -133,11 +125,7 @@ fn keep(
         ctx.documents::<StoredGroupDependency>().query().equals("source_group_id", &source.id);
     let same = same.equals("target_group_id", &target.id);
     match same.equals("relationship_kind", &statement.kind).first()? {
-        Some(mut dependency) => {
-            if dependency.add_evidence(statement.evidence_id) {
-                ctx.documents().replace(&mut dependency)?;
-            }
-        }
+        Some(dependency) => add(ctx, dependency, &statement)?,
         None => {
             let evidence = vec![statement.evidence_id];
             let dependency =
@@ -146,4 +134,33 @@ fn keep(
         }
     }
     Ok(())
+}
+
+/// Adds the record of a relationship to its dependency, unless it is listed.
+fn add(
+    ctx: &JobCtx,
+    mut dependency: Stored<StoredGroupDependency>,
+    statement: &StatedRelationship,
+) -> Result<(), DocumentError> {
+    if dependency.evidence_ids.contains(&statement.evidence_id) {
+        return Ok(());
+    }
+    let newer = newer(ctx, &dependency.evidence_ids, statement.observed_at)?;
+    if dependency.add_evidence(statement.evidence_id, newer) {
+        ctx.documents().replace(&mut dependency)?;
+    }
+    Ok(())
+}
+
+/// Returns how many of the listed records, newest first, were observed after this time.
+fn newer(ctx: &JobCtx, listed: &[Uuid], time: Timestamp) -> Result<usize, DocumentError> {
+    let records = ctx.documents::<EvidenceRecord>();
+    // Most records are newer than all that are listed, so only one is read.
+    let Some(newest) = listed.first() else { return Ok(0) };
+    if records.find(newest)?.is_none_or(|newest| newest.observed_at <= time) {
+        return Ok(0);
+    }
+    let newer = records.get_many(listed)?.into_iter().filter(|record| record.observed_at > time);
+    let newer: BTreeSet<Uuid> = newer.map(|record| record.uuid()).collect();
+    Ok(listed.iter().rposition(|id| newer.contains(id)).map_or(0, |last| last + 1))
 }

@@ -4,7 +4,6 @@
 mod assessment;
 mod dependencies;
 mod evidence;
-mod groups;
 
 use area_sdk::prelude::*;
 use area_shared::evidence::{ENVELOPE_ACCEPTED, EvidenceConsumer};

@@ -114,6 +114,37 @@ fn evidence_makes_a_dependency_and_supports_it() {
 }
 
 #[test]
+fn a_late_record_is_listed_by_its_time_and_evicts_no_newer_one() {
+    let host = host();
+    let mut listed: Vec<Uuid> =
+        (201..300).rev().map(|number| record(&host, number, "Web", "Payments")).collect();
+    accept(&host);
+    listed.push(record(&host, 102, "Web", "Payments"));
+    accept(&host);
+    record(&host, 101, "Web", "Payments");
+    accept(&host);
+    assert_eq!(host.documents("dependencies")[0]["evidence_ids"], json!(listed));
+}
+
+#[test]
+fn content_uploaded_many_times_hides_no_other_content() {
+    let host = host();
+    let said = json!({ "target": "Operations", "relationship_kind": "shares_data" }).to_string();
+    let [first, second] = [100, 101].map(|number| record(&host, number, "Web", "Nobody"));
+    host.put_shared_blob("uploads", "content", said.as_bytes());
+    for upload in 0..=1_000 {
+        let number = if upload == 0 { 100 } else { 101 };
+        let body = json!({
+            "validation_stage": "ready", "content_sha256": format!("{number:064x}"),
+            "blob": "content",
+        });
+        host.put_document("uploads.uploads", &format!("{upload:04}"), body);
+    }
+    accept(&host);
+    assert_eq!(host.documents("dependencies")[0]["evidence_ids"], json!([second, first]));
+}
+
+#[test]
 fn evidence_names_groups_by_id_in_any_spelling() {
     let [web, pay, late] = [0xaa, 0xbb, 0xcc].map(Uuid::from_u128);
     let host = host();

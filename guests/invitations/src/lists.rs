@@ -27,8 +27,7 @@ pub(crate) fn page(ctx: &Ctx, paging: Paging) -> Result<Page<Invitation>> {
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Invitation>> {
     let mut invitation = ctx.documents::<StoredInvitation>().get(id)?;
     LatestEmailDelivery::apply(ctx, std::slice::from_mut(&mut invitation))?;
-    let version = invitation.version;
-    Ok(Versioned(current(ctx, &InvitationPresenter::of(ctx), invitation), version))
+    Ok(invitation.versioned(|invitation| current(ctx, &InvitationPresenter::of(ctx), invitation)))
 }
 
 /// Converts an invitation for a response. Checks again whether an account with the address exists,

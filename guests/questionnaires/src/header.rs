@@ -7,7 +7,7 @@ use area_sdk::text::ellipsize;
 
 use crate::names::{
     ANSWER, ANSWER_ENDS, COUNTS, NOUN, OTHER_ANSWERS, QUESTION, QUESTION_ENDS, REFERENCE,
-    VAGUE_QUESTION,
+    VAGUE_QUESTION, split_names,
 };
 use crate::refused::FileRefusal;
 use crate::rows::{DELIMITERS, Row, Rows, is_blank};
@@ -63,14 +63,14 @@ fn plain_beginning(name: &str) -> String {
 /// with them.
 type KnownColumnNames = LazyLock<Vec<String>>;
 
-static QUESTIONS: KnownColumnNames = LazyLock::new(|| plain_names(&QUESTION));
-static NOUNS: KnownColumnNames = LazyLock::new(|| plain_names(&NOUN));
-static VAGUE_QUESTIONS: KnownColumnNames = LazyLock::new(|| plain_names(&VAGUE_QUESTION));
-static REFERENCES: KnownColumnNames = LazyLock::new(|| plain_names(&REFERENCE));
-static ANSWERS: KnownColumnNames = LazyLock::new(|| plain_names(&ANSWER));
+static QUESTIONS: KnownColumnNames = LazyLock::new(|| plain_names(QUESTION));
+static NOUNS: KnownColumnNames = LazyLock::new(|| plain_names(NOUN));
+static VAGUE_QUESTIONS: KnownColumnNames = LazyLock::new(|| plain_names(VAGUE_QUESTION));
+static REFERENCES: KnownColumnNames = LazyLock::new(|| plain_names(REFERENCE));
+static ANSWERS: KnownColumnNames = LazyLock::new(|| plain_names(ANSWER));
 
 fn plain_names(names: &[&str]) -> Vec<String> {
-    names.iter().map(|name| plain(name)).collect()
+    split_names(names).map(plain).collect()
 }
 
 /// Returns the index of the first column with the best of these names; better names come first.
@@ -362,8 +362,8 @@ mod tests {
 
     #[test]
     fn no_name_stands_for_two_things() {
-        let questions = || QUESTION.iter().chain(&NOUN).chain(&VAGUE_QUESTION);
-        let all = || questions().chain(&REFERENCE).chain(&ANSWER);
+        let lists = [QUESTION, NOUN, VAGUE_QUESTION, REFERENCE, ANSWER];
+        let all = || lists.iter().flat_map(|list| split_names(list));
         for name in all() {
             assert_eq!(all().filter(|other| plain(other) == plain(name)).count(), 1, "{name}");
         }

@@ -1,6 +1,7 @@
 //! Common names of the columns of questionnaires.
 //!
-//! Column names are compared by their letters and digits, in lower case.
+//! Column names are compared by their letters and digits, in lower case. A line of a list has
+//! several names, separated by commas; [`split_names`] returns them one by one.
 
 /// Text for the OpenAPI document: rules of the import.
 pub(crate) const DESCRIPTION: &str = "RFC 4180 in UTF-8, with or without a byte order mark; cells \
@@ -47,193 +48,69 @@ pub(crate) const DESCRIPTION: &str = "RFC 4180 in UTF-8, with or without a byte 
     and, where it is about a question, in that question's too. The questions are in the order of \
     the file, `position` from 1.";
 
+/// Returns the names in the lines of a list, in their order.
+pub(crate) fn split_names<'a>(lines: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
+    lines.iter().flat_map(|line| line.split(", "))
+}
+
 /// Names of the question column, better ones first. Compared by letters and digits, in lower case.
-pub(crate) const QUESTION: [&str; 59] = [
+pub(crate) const QUESTION: &[&str] = &[
     // English
-    "question text",
-    "question wording",
-    "question",
-    "questions",
-    "question description",
-    "question details",
-    "question/request",
-    "requirement text",
-    "requirement description",
-    "req description",
-    "control question",
-    "control text",
-    "control description",
-    "criteria description",
-    "query",
-    "prompt",
-    "inquiry",
-    "assessment objective",
+    "question text, question wording, question, questions, question description, question details",
+    "question/request, requirement text, requirement description, req description",
+    "control question, control text, control description, criteria description, query, prompt",
+    "inquiry, assessment objective",
     // German
-    "frage",
-    "fragen",
-    "fragetext",
-    "fragestellung",
-    "anforderung",
-    "anforderungen",
+    "frage, fragen, fragetext, fragestellung, anforderung, anforderungen",
     // French
-    "exigence",
-    "exigences",
-    "intitulé de la question",
-    "libellé de la question",
+    "exigence, exigences, intitulé de la question, libellé de la question",
     // Spanish
-    "pregunta",
-    "preguntas",
-    "requisito",
-    "requisitos",
+    "pregunta, preguntas, requisito, requisitos",
     // Italian
-    "domanda",
-    "domande",
+    "domanda, domande",
     // Portuguese
-    "pergunta",
-    "perguntas",
-    "questão",
-    "questões",
+    "pergunta, perguntas, questão, questões",
     // Dutch
-    "vraag",
-    "vragen",
+    "vraag, vragen",
     // Danish, Norwegian, Swedish, Finnish
-    "spørgsmål",
-    "spørsmål",
-    "fråga",
-    "frågor",
-    "kysymys",
+    "spørgsmål, spørsmål, fråga, frågor, kysymys",
     // Polish, Czech, Hungarian, Romanian, Turkish
-    "pytanie",
-    "pytania",
-    "otázka",
-    "kérdés",
-    "întrebare",
-    "soru",
+    "pytanie, pytania, otázka, kérdés, întrebare, soru",
     // Greek, Russian, Ukrainian
-    "ερώτηση",
-    "вопрос",
-    "питання",
+    "ερώτηση, вопрос, питання",
     // Chinese, Japanese, Korean
-    "问题",
-    "問題",
-    "質問",
-    "質問事項",
-    "질문",
+    "问题, 問題, 質問, 質問事項, 질문",
 ];
 
 /// Nouns that name the question column, or the one with the numbers or titles of the questions
 /// where another column has a name of questions.
-pub(crate) const NOUN: [&str; 6] =
-    ["requirement", "requirements", "control", "controls", "criterion", "criteria"];
+pub(crate) const NOUN: &[&str] =
+    &["requirement, requirements, control, controls, criterion, criteria"];
 
 /// Ambiguous names of the question column. They count only if the row also names a reference or
 /// answer column, or has at least three columns.
-pub(crate) const VAGUE_QUESTION: [&str; 12] = [
-    "description",
-    "statement",
-    "item",
-    "item description",
-    "item text",
-    "topic",
-    "subject",
-    "text",
-    "detail",
-    "details",
-    "beschreibung",
-    "descripción",
+pub(crate) const VAGUE_QUESTION: &[&str] = &[
+    "description, statement, item, item description, item text, topic, subject, text, detail",
+    "details, beschreibung, descripción",
 ];
 
 /// Names of the column with the customer's references, for example question numbers.
-pub(crate) const REFERENCE: [&str; 48] = [
-    "reference",
-    "references",
-    "ref",
-    "ref id",
-    "ref no",
-    "reference id",
-    "reference number",
-    "question id",
-    "question no",
-    "question nr",
-    "question number",
-    "question ref",
-    "question reference",
-    "ques num",
-    "ques no",
-    "ques id",
-    "question #",
-    "q id",
-    "q no",
-    "q #",
-    "requirement id",
-    "requirement number",
-    "req id",
-    "req no",
-    "control id",
-    "control number",
-    "control ref",
-    "item id",
-    "item no",
-    "item number",
-    "id",
-    "no",
-    "nr",
-    "num",
-    "number",
-    "#",
-    "s no",
-    "sl no",
-    "sr no",
-    "serial no",
-    "code",
-    "key",
-    "nummer",
-    "referenz",
-    "référence",
-    "referencia",
-    "номер",
-    "番号",
+pub(crate) const REFERENCE: &[&str] = &[
+    "reference, references, ref, ref id, ref no, reference id, reference number, question id",
+    "question no, question nr, question number, question ref, question reference, ques num",
+    "ques no, ques id, question #, q id, q no, q #, requirement id, requirement number, req id",
+    "req no, control id, control number, control ref, item id, item no, item number, id, no, nr",
+    "num, number, #, s no, sl no, sr no, serial no, code, key, nummer, referenz, référence",
+    "referencia, номер, 番号",
 ];
 
 /// Names of the column with answers that the file already has.
-pub(crate) const ANSWER: [&str; 37] = [
-    "answer",
-    "answers",
-    "answer text",
-    "your answer",
-    "response",
-    "responses",
-    "response text",
-    "your response",
-    "reply",
-    "vendor answer",
-    "vendor response",
-    "vendor reply",
-    "supplier answer",
-    "supplier response",
-    "company response",
-    "provider response",
-    "yes/no",
-    "yes/no/n/a",
-    "antwort",
-    "antworten",
-    "réponse",
-    "réponses",
-    "réponse du fournisseur",
-    "respuesta",
-    "respuestas",
-    "respuesta del proveedor",
-    "risposta",
-    "risposte",
-    "resposta",
-    "respostas",
-    "antwoord",
-    "svar",
-    "odpowiedź",
-    "ответ",
-    "回答",
-    "答案",
-    "답변",
+pub(crate) const ANSWER: &[&str] = &[
+    "answer, answers, answer text, your answer, response, responses, response text, your response",
+    "reply, vendor answer, vendor response, vendor reply, supplier answer, supplier response",
+    "company response, provider response, yes/no, yes/no/n/a, antwort, antworten, réponse",
+    "réponses, réponse du fournisseur, respuesta, respuestas, respuesta del proveedor, risposta",
+    "risposte, resposta, respostas, antwoord, svar, odpowiedź, ответ, 回答, 答案, 답변",
 ];
 
 /// Suffixes of question column names, in lower case.

@@ -240,8 +240,7 @@ pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<QuestionnaireListIt
 fn whole(scope: &Scope, stored: Stored<StoredQuestionnaire>) -> Result<Versioned<Questionnaire>> {
     let warnings = scope.documents::<ImportWarnings>().find(&stored.id)?;
     let warnings = warnings.map(|warnings| warnings.value.warnings).unwrap_or_default();
-    let version = stored.version;
-    Ok(Versioned(view(stored, warnings), version))
+    Ok(stored.versioned(|stored| view(stored, warnings)))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Questionnaire>> {

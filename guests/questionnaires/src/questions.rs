@@ -154,8 +154,7 @@ pub(crate) fn with_citations(
 
 fn versioned(scope: &Scope, stored: Stored<StoredQuestion>) -> Result<Versioned<Question>> {
     let citations = citations::of_one(scope, stored.uuid())?;
-    let version = stored.version;
-    Ok(Versioned(Question::new(stored, citations), version))
+    Ok(stored.versioned(|stored| Question::new(stored, citations)))
 }
 
 /// Query parameters that filter the list of questions.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use area_sdk::testing::{FakeHost, Request};
+use area_sdk::testing::{FakeHost, Request, member_names};
 use area_sdk::wit::Outcome;
 use area_sdk::wit::assurance::area::types::{Part, ProblemKind};
 use area_sdk::{Problem, Role, Timestamp, Uuid};
@@ -51,14 +51,6 @@ fn questionnaire(host: &FakeHost, import: &Value) -> Value {
     host.call(request).expect("a questionnaire").body
 }
 
-/// Returns the member names of an object, in order.
-fn members(value: &Value) -> Vec<&str> {
-    let mut names: Vec<&str> =
-        value.as_object().expect("an object").keys().map(String::as_str).collect();
-    names.sort_unstable();
-    names
-}
-
 /// Stores evidence as its area does.
 pub(crate) fn observe(host: &FakeHost, id: Uuid, envelope: u128, content: &str, at: Timestamp) {
     let record = json!({
@@ -83,41 +75,13 @@ pub(crate) fn audit(host: &FakeHost, id: Uuid, started_at: Timestamp) {
 fn an_import_has_exactly_the_fields_of_the_contract() {
     let host = FakeHost::new(crate::area());
     let made = three(&host);
-    assert_eq!(
-        members(&made["questionnaire"]),
-        [
-            "approved_count",
-            "created_at",
-            "id",
-            "question_count",
-            "title",
-            "updated_at",
-            "version",
-            "warnings"
-        ]
-    );
-    assert_eq!(
-        members(&made["questions"][0]),
-        [
-            "answer",
-            "answer_basis",
-            "approved_at",
-            "approved_by",
-            "citations",
-            "id",
-            "position",
-            "question",
-            "reference",
-            "review_notes",
-            "status",
-            "version",
-            "warnings"
-        ]
-    );
-    assert_eq!(
-        (&made["questionnaire"]["title"], &made["questionnaire"]["question_count"]),
-        (&json!("Acme"), &json!(3))
-    );
+    let expected = "approved_count created_at id question_count title updated_at version warnings";
+    assert_eq!(member_names(&made["questionnaire"]), expected);
+    let expected = "answer answer_basis approved_at approved_by citations id position question \
+        reference review_notes status version warnings";
+    assert_eq!(member_names(&made["questions"][0]), expected);
+    assert_eq!(made["questionnaire"]["title"], "Acme");
+    assert_eq!(made["questionnaire"]["question_count"], 3);
     let first = &made["questions"][0];
     assert_eq!((&first["position"], &first["reference"]), (&json!(1), &json!("A1")));
     assert_eq!((&first["status"], &first["answer"]), (&json!("unanswered"), &json!("=Yes")));
@@ -129,10 +93,8 @@ fn an_import_has_exactly_the_fields_of_the_contract() {
 
     let list =
         host.call(Request::to("list_questionnaires").with("limit", 10)).expect("a list").body;
-    assert_eq!(
-        (&list["items"][0]["filename"], &list["items"][0]["warning_count"]),
-        (&json!("q.csv"), &json!(1))
-    );
+    assert_eq!(list["items"][0]["filename"], "q.csv");
+    assert_eq!(list["items"][0]["warning_count"], 1);
     let questions =
         Request::to("list_questions").with("questionnaire_id", made["questionnaire"]["id"].clone());
     let questions = host.call(questions.with("limit", 50)).expect("a list").body;
@@ -164,10 +126,8 @@ fn answers_are_approved_by_somebody_at_some_time() {
         let answered = answer(&host, &made, nth, json!({ "answer": "Yes.", "review_notes": "ok" }));
         assert_eq!((&answered["status"], &answered["version"]), (&json!("answered"), &json!(2)));
         let approved = approve(nth).expect("approved").body;
-        assert_eq!(
-            (&approved["status"], &approved["review_notes"]),
-            (&json!("approved"), &json!("ok"))
-        );
+        assert_eq!(approved["status"], "approved");
+        assert_eq!(approved["review_notes"], "ok");
         assert_eq!(approved["approved_at"], json!(host.now()));
         assert_eq!(approved["approved_by"], json!(area_sdk::testing::USER));
         assert_eq!(approve(nth).expect("approved").body["version"], 3, "once");
@@ -183,10 +143,8 @@ fn answers_are_approved_by_somebody_at_some_time() {
     let withdrawn = host.call(about("withdraw_approval", &made, 1)).expect("withdrawn").body;
     assert_eq!((&withdrawn["status"], &withdrawn["answer"]), (&json!("answered"), &json!("Yes.")));
     let cleared = answer(&host, &made, 2, json!({ "answer": null }));
-    assert_eq!(
-        (&cleared["status"], &cleared["review_notes"]),
-        (&json!("unanswered"), &json!("ok"))
-    );
+    assert_eq!(cleared["status"], "unanswered");
+    assert_eq!(cleared["review_notes"], "ok");
     assert_eq!(questionnaire(&host, &made)["approved_count"], 0);
 }
 
@@ -241,10 +199,8 @@ fn citations_say_what_their_sources_say() {
             "title": "Disks are encrypted.", "warnings": [],
         })
     );
-    assert_eq!(
-        (&citations[1]["report_id"], &citations[1]["report_revision"]),
-        (&json!(AUDIT), &json!(1))
-    );
+    assert_eq!(citations[1]["report_id"], json!(AUDIT));
+    assert_eq!(citations[1]["report_revision"], 1);
     assert_eq!(citations[1]["source_key"], REPOSITORY.to_string());
     assert_eq!(citations[2]["warnings"].as_array().map(Vec::len), Some(1));
 
@@ -310,7 +266,7 @@ fn news_confirm_or_supersede_what_is_cited() {
     deliver(&host, "evidence_envelope.accepted", json!({ "envelope_id": Uuid::from_u128(3) }));
     let superseded = vec![json!("superseded"); 2];
     assert_eq!(standing(&host, &made), (superseded.clone(), json!("unsupported")));
-    answer(&host, &made, 0, json!({ "citations": cited_again() }));
+    answer(&host, &made, 0, json!({ "citations": cited }));
     assert_eq!(standing(&host, &made).0, superseded, "old news are seen at once");
 }
 
@@ -328,10 +284,6 @@ fn of_overlapping_audits_the_one_that_started_later_stays_current() {
     assert_eq!(standing(&host, &made).0, [json!("current")]);
     cite(AUDIT);
     assert_eq!(standing(&host, &made).0, [json!("superseded")]);
-}
-
-fn cited_again() -> Value {
-    json!([{ "evidence_ids": [EVIDENCE] }, { "report_id": AUDIT }])
 }
 
 #[test]
@@ -470,16 +422,16 @@ fn the_vectors_of_csv_spectrum_hold_and_none_of_them_is_a_questionnaire() {
 fn the_documentation_names_every_column_name() {
     let description = names::DESCRIPTION.to_lowercase();
     let words: Vec<&str> = description.split([':', ';', ',', '.']).map(str::trim).collect();
-    let questions = names::QUESTION.iter().chain(&names::NOUN);
-    for name in questions.chain(&names::VAGUE_QUESTION).chain(&names::ANSWER) {
+    let lists = [names::QUESTION, names::NOUN, names::VAGUE_QUESTION, names::ANSWER];
+    for name in lists.into_iter().flat_map(names::split_names) {
         let plural = ["(s)", "(n)", "(en)"].iter().any(|end| {
             let (open, letters) = (end, &end[1..end.len() - 1]);
             words.iter().any(|word| {
                 word.strip_suffix(open)
-                    .is_some_and(|word| *name == word || *name == format!("{word}{letters}"))
+                    .is_some_and(|word| name == word || name == format!("{word}{letters}"))
             })
         });
-        assert!(plural || words.contains(name), "{name}");
+        assert!(plural || words.contains(&name), "{name}");
     }
 }
 

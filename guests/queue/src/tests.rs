@@ -1,7 +1,7 @@
 //! Tests of the queue through a fake host.
 
 use area_sdk::queue::{Job, Status};
-use area_sdk::testing::{FakeHost, Request, START, USER, WORKSPACE};
+use area_sdk::testing::{FakeHost, Request, START, USER, WORKSPACE, member_names};
 use area_sdk::{Role, Uuid};
 use serde_json::{Value, json};
 
@@ -45,32 +45,14 @@ fn act(host: &FakeHost, operation: &str, n: u128) -> Result<Value, area_sdk::Pro
     host.call(request).map(|answer| answer.body)
 }
 
-fn fields(value: &Value) -> Vec<&str> {
-    let mut fields: Vec<&str> =
-        value.as_object().expect("an object").keys().map(String::as_str).collect();
-    fields.sort_unstable();
-    fields
-}
-
 #[test]
 fn the_queue_has_exactly_the_fields_of_the_contract() {
     let queue = queue(&host([job(1, "scanner", Status::Queued, 0)]));
-    assert_eq!(fields(&queue), ["jobs", "lanes", "updated_at"]);
+    assert_eq!(member_names(&queue), "jobs lanes updated_at");
     let (job, lane) = (&queue["jobs"][0], &queue["lanes"][4]);
-    let expected = [
-        "attempts",
-        "available_at",
-        "created_at",
-        "dispatch_status",
-        "kind",
-        "lane",
-        "last_error",
-        "position",
-        "resource_id",
-        "status",
-        "workspace_id",
-    ];
-    assert_eq!(fields(job), expected);
+    let expected = "attempts available_at created_at dispatch_status kind lane last_error position \
+        resource_id status workspace_id";
+    assert_eq!(member_names(job), expected);
     assert_eq!((&job["kind"], &job["resource_id"]), (&json!("audit"), &json!(RESOURCE)));
     assert_eq!((&job["workspace_id"], &job["position"]), (&json!(WORKSPACE), &json!(1)));
     assert_eq!(lane, &json!({ "name": "scanner", "capacity": 2, "active": 0, "queued": 1 }));
@@ -125,10 +107,8 @@ fn pages_are_filtered_and_refuse_a_foreign_cursor() {
     let first = page(None).expect("a page");
     assert_eq!(first["items"][0]["id"], json!(id(5)));
     let second = page(first["next_cursor"].as_str()).expect("a page");
-    assert_eq!(
-        (second["items"].as_array().map(Vec::len), &second["next_cursor"]),
-        (Some(2), &Value::Null)
-    );
+    assert_eq!(second["items"].as_array().map(Vec::len), Some(2));
+    assert_eq!(second["next_cursor"], Value::Null);
     let refused = page(Some("no cursor")).expect_err("not a cursor");
     assert_eq!(refused.violations[0].pointer, "cursor");
     let none = Request::to("list_queue_jobs").with("limit", 3).with("lane", "scanner");
@@ -171,10 +151,8 @@ fn what_waits_or_runs_is_cancelled_and_what_has_ended_is_not() {
     ]);
     for n in [1, 2, 5] {
         let cancelled = act(&host, "cancel_queue_job", n).expect("cancelled");
-        assert_eq!(
-            (&cancelled["status"], &cancelled["position"]),
-            (&json!("failed"), &Value::Null)
-        );
+        assert_eq!(cancelled["status"], "failed");
+        assert_eq!(cancelled["position"], Value::Null);
         assert_eq!(cancelled["last_error"], json!(format!("cancelled by user {USER}")));
     }
     let code = |n| act(&host, "cancel_queue_job", n).expect_err("refused").code;

@@ -22,6 +22,10 @@ use program::StoredProgram;
 
 const PROGRAMS: &str = "/v1/workspaces/{workspace_id}/structural/remediation-programs";
 const PROGRAM: &str = "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}";
+const TRANSITIONS: &str =
+    "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}/transitions";
+const EVALUATIONS: &str =
+    "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}/evaluations";
 
 /// Declares the area `remediation`: its operations, collections, events and jobs.
 pub fn area() -> Area {
@@ -70,46 +74,40 @@ fn operations(area: Area) -> Area {
             .in_contract()
             .problems(&["program_open"])
             .example(include_str!("../examples/create_remediation_program.json"))
-.handler(create::create),
+            .handler(create::create),
     )
     .route(
         get("list_remediation_programs", PROGRAMS)
             .summary("List remediation programs, newest first")
-.description("One page. Finding, repository and state select programs.")
+            .description("One page. Finding, repository and state select programs.")
             .example(include_str!("../examples/list_remediation_programs.json"))
-.handler(program::list),
+            .handler(program::list),
     )
     .route(
         get("get_remediation_program", PROGRAM)
             .summary("Read a remediation program")
-.description(
-"With its steps and their verification. The `ETag` of the response is the \
-version that a change names in `If-Match`.",
-)
+            .description(
+                "With its steps and their verification. The `ETag` of the response is the version \
+                that a change names in `If-Match`.",
+            )
             .example(include_str!("../examples/get_remediation_program.json"))
-.handler(program::show),
+            .handler(program::show),
     )
     .route(
-        post(
-            "transition_remediation_program",
-            "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}/transitions",
-        )
-        .summary("Change a remediation program's state")
-        .description(transitions::DESCRIPTION)
-        .problems(&["invalid_transition", "reviewer_is_author"])
-        .example(include_str!("../examples/transition_remediation_program.json"))
-        .if_match()
-.handler(transitions::transition),
+        post("transition_remediation_program", TRANSITIONS)
+            .summary("Change a remediation program's state")
+            .description(transitions::DESCRIPTION)
+            .problems(&["invalid_transition", "reviewer_is_author"])
+            .example(include_str!("../examples/transition_remediation_program.json"))
+            .if_match()
+            .handler(transitions::transition),
     )
     .route(
-        get(
-            "list_remediation_evaluations",
-            "/v1/workspaces/{workspace_id}/structural/remediation-programs/{program_id}/evaluations",
-        )
-        .summary("List evaluations of a program's predicates, newest first")
-.description("One page of results, one for each predicate and audit.")
-        .example(include_str!("../examples/list_remediation_evaluations.json"))
-.handler(evaluations::list),
+        get("list_remediation_evaluations", EVALUATIONS)
+            .summary("List evaluations of a program's predicates, newest first")
+            .description("One page of results, one for each predicate and audit.")
+            .example(include_str!("../examples/list_remediation_evaluations.json"))
+            .handler(evaluations::list),
     )
 }
 

@@ -202,8 +202,7 @@ impl RemediationProgram {
 pub(crate) type ProgramHandlerResult = Result<Versioned<RemediationProgram>>;
 
 pub(crate) fn shown(ctx: &Ctx, program: Stored<StoredProgram>) -> ProgramHandlerResult {
-    let version = program.version;
-    Ok(Versioned(RemediationProgram::of(program, ctx.workspace_id()), version))
+    Ok(program.versioned(|program| RemediationProgram::of(program, ctx.workspace_id())))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> ProgramHandlerResult {

@@ -81,11 +81,7 @@ pub(crate) fn bind(
             installations.replace(&mut known)?;
             known
         }
-        None => {
-            let id = ctx.new_id();
-            installations.create(id, &installation)?;
-            installations.get(id)?
-        }
+        None => installations.create_stored(ctx.new_id(), installation)?,
     };
     ctx.publish(InstallationAdded {
         installation_id: stored.uuid(),
@@ -97,8 +93,7 @@ pub(crate) fn bind(
 }
 
 fn versioned(ctx: &Ctx, stored: Stored<Installation>) -> Versioned<InstallationView> {
-    let version = stored.version;
-    Versioned(InstallationView::new(ctx, stored), version)
+    stored.versioned(|stored| InstallationView::new(ctx, stored))
 }
 
 pub(crate) fn list(ctx: &Ctx, paging: Paging) -> Result<Page<InstallationView>> {

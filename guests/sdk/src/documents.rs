@@ -1,6 +1,5 @@
 //! Typed access to the workspace's documents.
 
-mod all;
 mod query;
 mod value;
 
@@ -13,11 +12,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use self::all::AllDocuments;
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use self::query::MAX_SEARCH_TEXT;
 pub use self::query::Query;
 use crate::context::Scope;
+use crate::reply::Versioned;
 use crate::time::Timestamp;
 use crate::wit::assurance::area::documents as wit;
 pub use crate::wit::assurance::area::documents::Value;
@@ -94,6 +93,12 @@ impl<T> Stored<T> {
     pub fn uuid(&self) -> Uuid {
         self.id.parse().unwrap_or_else(|_| panic!("document id {:?} is no UUID", self.id))
     }
+
+    /// Converts the document for a response, with its version in `ETag`.
+    pub fn versioned<R>(self, view: impl FnOnce(Self) -> R) -> Versioned<R> {
+        let version = self.version;
+        Versioned(view(self), version)
+    }
 }
 
 impl<T> Deref for Stored<T> {
@@ -152,6 +157,18 @@ pub struct Documents<'a, T> {
 
 fn body(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("a document that JSON can express")
+}
+
+fn creation(id: impl fmt::Display, value: &impl Serialize) -> wit::Write {
+    wit::Write::Create((id.to_string(), body(value)))
+}
+
+fn replacement<T: Serialize>(document: &Stored<T>) -> wit::Write {
+    wit::Write::Replace((document.id.clone(), Some(document.version), body(&document.value)))
+}
+
+fn deletion<T>(document: &Stored<T>) -> wit::Write {
+    wit::Write::Delete((document.id.clone(), Some(document.version)))
 }
 
 impl<'a, T: Document> Documents<'a, T> {
@@ -214,7 +231,7 @@ impl<'a, T: Document> Documents<'a, T> {
     /// [`DocumentError::AlreadyExists`], [`DocumentError::UniqueConflict`].
     #[track_caller]
     pub fn create(&self, id: impl fmt::Display, value: &T) -> Result<(), DocumentError> {
-        self.write(wit::Write::Create((id.to_string(), body(value)))).map(drop)
+        self.write(creation(id, value)).map(drop)
     }
 
     /// Creates a document and returns it as stored.
@@ -228,7 +245,7 @@ impl<'a, T: Document> Documents<'a, T> {
         value: T,
     ) -> Result<Stored<T>, DocumentError> {
         let (id, now) = (id.to_string(), self.scope.now());
-        let version = self.write(wit::Write::Create((id.clone(), body(&value))))?;
+        let version = self.write(creation(&id, &value))?;
         Ok(Stored { id, version, created_at: now, updated_at: now, value })
     }
 
@@ -244,12 +261,7 @@ impl<'a, T: Document> Documents<'a, T> {
     where
         T: 'v,
     {
-        let writes: Vec<_> = documents
-            .into_iter()
-            .map(|(id, value)| wit::Write::Create((id.to_string(), body(value))))
-            .collect();
-        self.scope.host.documents_apply(T::COLLECTION, &writes)?;
-        Ok(())
+        self.write_all(documents.into_iter().map(|(id, value)| creation(id, value)))
     }
 
     /// Replaces the document and updates its version and time, unless it has changed since it was
@@ -259,12 +271,7 @@ impl<'a, T: Document> Documents<'a, T> {
     /// [`DocumentError::VersionConflict`] if the document has changed since it was read.
     #[track_caller]
     pub fn replace(&self, document: &mut Stored<T>) -> Result<(), DocumentError> {
-        let write = wit::Write::Replace((
-            document.id.clone(),
-            Some(document.version),
-            body(&document.value),
-        ));
-        document.version = self.write(write)?;
+        document.version = self.write(replacement(document))?;
         document.updated_at = self.scope.now();
         Ok(())
     }
@@ -281,15 +288,7 @@ impl<'a, T: Document> Documents<'a, T> {
     where
         T: 'v,
     {
-        let writes: Vec<_> = documents
-            .into_iter()
-            .map(|document| {
-                let version = Some(document.version);
-                wit::Write::Replace((document.id.clone(), version, body(&document.value)))
-            })
-            .collect();
-        self.scope.host.documents_apply(T::COLLECTION, &writes)?;
-        Ok(())
+        self.write_all(documents.into_iter().map(replacement))
     }
 
     /// Deletes many documents at once, unless one has changed since it was read.
@@ -304,12 +303,7 @@ impl<'a, T: Document> Documents<'a, T> {
     where
         T: 'v,
     {
-        let writes: Vec<_> = documents
-            .into_iter()
-            .map(|document| wit::Write::Delete((document.id.clone(), Some(document.version))))
-            .collect();
-        self.scope.host.documents_apply(T::COLLECTION, &writes)?;
-        Ok(())
+        self.write_all(documents.into_iter().map(deletion))
     }
 
     /// Deletes the document, unless it has changed since it was read.
@@ -318,7 +312,7 @@ impl<'a, T: Document> Documents<'a, T> {
     /// [`DocumentError::VersionConflict`] if the document has changed since it was read.
     #[track_caller]
     pub fn delete(&self, document: &Stored<T>) -> Result<(), DocumentError> {
-        self.write(wit::Write::Delete((document.id.clone(), Some(document.version)))).map(drop)
+        self.write(deletion(document)).map(drop)
     }
 
     #[track_caller]
@@ -326,5 +320,12 @@ impl<'a, T: Document> Documents<'a, T> {
         let versions =
             self.scope.host.documents_apply(T::COLLECTION, std::slice::from_ref(&write))?;
         Ok(versions.first().copied().unwrap_or_default())
+    }
+
+    #[track_caller]
+    fn write_all(&self, writes: impl Iterator<Item = wit::Write>) -> Result<(), DocumentError> {
+        let writes: Vec<_> = writes.collect();
+        self.scope.host.documents_apply(T::COLLECTION, &writes)?;
+        Ok(())
     }
 }

@@ -64,7 +64,7 @@ pub mod wit;
 pub use area::Area;
 pub use blobs::{BlobError, BlobInfo, Blobs, SharedBlobs};
 pub use context::{Ctx, JobCtx, JobOptions, Level, Scope, Secrets};
-pub use documents::{AllDocuments, Document, DocumentError, Documents, Page, Query, Stored, Value};
+pub use documents::{Document, DocumentError, Documents, Page, Query, Stored, Value};
 pub use extract::{
     Blob, Body, Form, FromRequest, HandlerInput, LinkClaims, Params, Path, Verbatim,
 };

@@ -79,35 +79,18 @@ pub struct RouteBuilder {
     summary: &'static str,
     description: &'static str,
     in_contract: bool,
-    workspace: WorkspaceLocation,
+    workspace: WorkspaceSource,
     least_role: Role,
     feature_flag: Option<&'static str>,
     max_body_bytes: u64,
     problem_codes: &'static [&'static str],
-    parts: Vec<FormPartSpec>,
+    parts: Vec<FormPart>,
     idempotency: Idempotency,
     rate: RateClass,
     writes: bool,
     deadline_ms: u32,
     if_match: bool,
     example: Option<&'static str>,
-}
-
-/// Part of a request that names the workspace.
-#[derive(Clone, Copy, Debug)]
-enum WorkspaceLocation {
-    Path,
-    BodyMember(&'static str),
-    Link(&'static str, LinkHolder),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct FormPartSpec {
-    name: &'static str,
-    summary: &'static str,
-    required: bool,
-    file: bool,
-    max_bytes: u64,
 }
 
 fn route(method: Method, operation: &'static str, path: &'static str) -> RouteBuilder {
@@ -119,7 +102,7 @@ fn route(method: Method, operation: &'static str, path: &'static str) -> RouteBu
         summary: "",
         description: "",
         in_contract: false,
-        workspace: WorkspaceLocation::Path,
+        workspace: WorkspaceSource::Path,
         least_role: if reads { Role::Viewer } else { Role::Member },
         feature_flag: None,
         max_body_bytes: 0,
@@ -181,14 +164,15 @@ impl RouteBuilder {
 
     /// Takes the workspace id from this member of the JSON body instead of the path.
     pub fn workspace_in_body(mut self, member: &'static str) -> Self {
-        self.workspace = WorkspaceLocation::BodyMember(member);
+        self.workspace = WorkspaceSource::BodyMember(member.to_owned());
         self
     }
 
     /// Takes the workspace from a link that this area signed. `parameter` is the query parameter
     /// with the token; a [`LinkClaims`](crate::LinkClaims) argument receives the claims.
     pub fn signed_link(mut self, parameter: &'static str, holder: LinkHolder) -> Self {
-        self.workspace = WorkspaceLocation::Link(parameter, holder);
+        let parameter = parameter.to_owned();
+        self.workspace = WorkspaceSource::SignedLink(wit::Link { parameter, holder });
         self
     }
 
@@ -225,16 +209,17 @@ impl RouteBuilder {
 
     /// Adds a required text field to the multipart body, with its maximum size in bytes.
     pub fn part(self, name: &'static str, summary: &'static str, max_bytes: u64) -> Self {
-        self.add(FormPartSpec { name, summary, required: true, file: false, max_bytes })
+        self.add(name, summary, false, max_bytes)
     }
 
     /// Adds a required file to the multipart body, with its maximum size in bytes.
     pub fn file(self, name: &'static str, summary: &'static str, max_bytes: u64) -> Self {
-        self.add(FormPartSpec { name, summary, required: true, file: true, max_bytes })
+        self.add(name, summary, true, max_bytes)
     }
 
-    fn add(mut self, part: FormPartSpec) -> Self {
-        self.parts.push(part);
+    fn add(mut self, name: &str, summary: &str, file: bool, max_bytes: u64) -> Self {
+        let (name, summary) = (name.to_owned(), summary.to_owned());
+        self.parts.push(FormPart { name, summary, required: true, file, max_bytes });
         self
     }
 
@@ -287,16 +272,6 @@ impl RouteBuilder {
         }
     }
 
-    fn workspace(&self) -> WorkspaceSource {
-        match self.workspace {
-            WorkspaceLocation::Path => WorkspaceSource::Path,
-            WorkspaceLocation::BodyMember(member) => WorkspaceSource::BodyMember(member.to_owned()),
-            WorkspaceLocation::Link(parameter, holder) => {
-                WorkspaceSource::SignedLink(wit::Link { parameter: parameter.to_owned(), holder })
-            }
-        }
-    }
-
     fn to_wit(&self) -> wit::Route {
         wit::Route {
             operation_id: self.operation.to_owned(),
@@ -305,7 +280,7 @@ impl RouteBuilder {
             summary: self.summary.to_owned(),
             description: self.description.to_owned(),
             in_contract: self.in_contract,
-            workspace: self.workspace(),
+            workspace: self.workspace.clone(),
             least_role: self.least_role,
             feature_flag: self.feature_flag.map(ToOwned::to_owned),
             parameters: Vec::new(),
@@ -341,13 +316,7 @@ impl Route {
         let mut route = self.facts.to_wit();
         (self.describe)(&mut route);
         if let BodyKind::Multipart(parts) = &mut route.body {
-            parts.extend(self.facts.parts.iter().map(|part| FormPart {
-                name: part.name.to_owned(),
-                summary: part.summary.to_owned(),
-                required: part.required,
-                file: part.file,
-                max_bytes: part.max_bytes,
-            }));
+            parts.extend_from_slice(&self.facts.parts);
         }
         if self.facts.if_match {
             let response = route.response.take().expect("a response with a body");

@@ -1,8 +1,51 @@
 //! Documents of the area `catalog`: repositories, services and groups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use area_sdk::DocumentError;
 use area_sdk::prelude::*;
+
+/// Maximum number of names in one database query.
+const NAMES: usize = 500;
+
+/// Maximum size of a name in a database query, in bytes. No document has a longer one, and a query
+/// has at most 1 MiB of text.
+const MAX_NAME_BYTES: usize = 800;
+
+/// Returns the documents that have one of these names.
+///
+/// # Errors
+/// When the call's limits are used up.
+pub fn named<T: Document>(
+    scope: &Scope,
+    names: &BTreeSet<&str>,
+) -> Result<Vec<Stored<T>>, DocumentError> {
+    let names: Vec<&str> =
+        names.iter().copied().filter(|name| name.len() <= MAX_NAME_BYTES).collect();
+    let mut found = Vec::new();
+    for names in names.chunks(NAMES) {
+        let query = scope.documents::<T>().query().one_of("name", names.iter().copied());
+        found.extend(query.limit(1000).list()?);
+    }
+    Ok(found)
+}
+
+/// Returns the documents that have one of these names or ids, by id and by name.
+///
+/// # Errors
+/// When the call's limits are used up.
+pub fn referred<T: Document>(
+    scope: &Scope,
+    references: &BTreeSet<&str>,
+    name: fn(&T) -> &String,
+) -> Result<BTreeMap<String, Stored<T>>, DocumentError> {
+    let ids = references.iter().filter_map(|text| text.parse::<Uuid>().ok());
+    let by_id = scope.documents::<T>().get_many(ids)?.into_iter();
+    let by_id = by_id.map(|found| (found.id.clone(), found));
+    let by_name = named::<T>(scope, references)?.into_iter();
+    let by_name = by_name.map(|found| (name(&found).clone(), found));
+    Ok(by_id.chain(by_name).collect())
+}
 
 /// Returns what a reference in evidence names, from a map by name and id. RFC 9562 allows upper
 /// case in an id.

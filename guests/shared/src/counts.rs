@@ -1,7 +1,10 @@
-//! Documents of other areas that are only counted, and the number of components.
+//! Documents of other areas that are only counted, the number of components, and the distinct texts
+//! of a field.
+
+use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Value};
+use area_sdk::{DocumentError, Query, Value};
 
 /// Declares a document type without members for each of these collections.
 macro_rules! counted {
@@ -43,4 +46,21 @@ pub fn component_count(scope: &Scope) -> Result<u64, DocumentError> {
         _ => 0,
     };
     Ok(sizes.into_iter().map(components).sum())
+}
+
+/// Returns the distinct texts of a field in the documents of a query. Reads none of the documents,
+/// because they count against the call's limit of documents.
+///
+/// # Errors
+/// When the call's limits are used up.
+pub fn distinct<T: Document>(
+    query: Query<'_, T>,
+    field: &str,
+) -> Result<BTreeSet<String>, DocumentError> {
+    let counts = query.count_by(&[field])?;
+    let texts = counts.into_iter().filter_map(|(values, _)| match values.into_iter().next() {
+        Some(Value::Text(text)) => Some(text),
+        _ => None,
+    });
+    Ok(texts.collect())
 }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, EventDelivery, JobError, JobOptions};
 
-use crate::uploads::UploadReady;
+use crate::uploads::{self, UploadParseResult, UploadReady};
 
 /// An accepted evidence record, as other areas read it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +45,34 @@ pub struct EvidenceRecord {
 
 document!(EvidenceRecord, "evidence.records");
 
+/// An evidence record with its parsed description; `None` if it has none.
+pub type DescribedRecord<T> = (Stored<EvidenceRecord>, Option<T>);
+
+/// Returns evidence records with their parsed descriptions: the content of the ready upload with
+/// the record's digest, otherwise the record's summary. Leaves out a record whose content exceeds
+/// 1 MiB, because its summary is for people.
+///
+/// # Errors
+/// The job is retried while the blob store is unavailable.
+pub fn described<T: Clone>(
+    scope: &Scope,
+    records: Vec<Stored<EvidenceRecord>>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<DescribedRecord<T>>, JobError> {
+    let digests = records.iter().map(|record| record.content_sha256.as_str());
+    let contents = uploads::contents(scope, digests, &parse)?;
+    let described = records.into_iter().filter_map(|record| {
+        let content = match contents.get(&record.content_sha256) {
+            Some(UploadParseResult::TooLarge) => return None,
+            Some(UploadParseResult::Parsed(content)) => content.clone(),
+            None => None,
+        };
+        let description = content.or_else(|| parse(&record.summary));
+        Some((record, description))
+    });
+    Ok(described.collect())
+}
+
 /// Name of the event that [`EvidenceConsumer::accepted`] handles.
 pub const ENVELOPE_ACCEPTED: &str = "evidence_envelope.accepted";
 
@@ -60,7 +88,8 @@ struct EnvelopeAccepted {
 /// to [`UploadReady::NAME`], and runs [`ImportRecordsJob`] by [`run`](Self::run).
 ///
 /// A record may come before the upload of its content or after it. It is
-/// imported when it is accepted, and again when its content is ready.
+/// imported when it is accepted, and again when its content is ready for the
+/// first time.
 pub trait EvidenceConsumer: Sized + 'static {
     /// Kind of the job that imports the records.
     const JOB: &'static str;
@@ -96,7 +125,7 @@ pub trait EvidenceConsumer: Sized + 'static {
     }
 
     /// Handles [`UploadReady::NAME`]: enqueues the import of the records whose content the upload
-    /// has.
+    /// has, unless an earlier upload had it.
     ///
     /// # Errors
     /// If the event's data has another shape.
@@ -105,6 +134,11 @@ pub trait EvidenceConsumer: Sized + 'static {
         let Some(digest) = ready.content_sha256 else { return Ok(Outcome::Done) };
         let records = ctx.documents::<EvidenceRecord>().query().equals("content_sha256", &digest);
         if records.one_of("kind", Self::RECORD_KINDS.iter().copied()).first()?.is_some() {
+            if let Some(id) = ready.upload_id
+                && uploads::is_repeated(ctx, id, &digest)?
+            {
+                return Ok(Outcome::Done);
+            }
             let dedupe_key = Some(digest.clone());
             let later = JobOptions { at: None, resource: ready.upload_id, dedupe_key };
             ctx.enqueue_with(

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
-use area_sdk::{BlobError, JobError, Scope};
+use area_sdk::{BlobError, DocumentError, JobError};
+
+use crate::counts::distinct;
 
 /// Maximum size of contents that [`contents`] reads, in bytes.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;
@@ -53,8 +55,7 @@ impl UploadReady {
 }
 
 /// Content of a ready upload, parsed or too large.
-#[derive(Clone, Debug)]
-pub enum UploadParseResult<T> {
+pub(crate) enum UploadParseResult<T> {
     /// The value that the parser made of the content.
     Parsed(T),
     /// The content exceeds 1 MiB and was not read.
@@ -62,27 +63,38 @@ pub enum UploadParseResult<T> {
 }
 
 /// Returns the parsed contents of ready uploads, by digest. A digest is absent if no ready upload
-/// has it. One content at a time is in memory. Logs contents that are too large.
-///
-/// # Errors
-/// The job is retried while the blob store is unavailable.
-pub fn contents<'a, T>(
+/// has it. One content at a time is in memory. Logs contents that are too large. The job is retried
+/// while the blob store is unavailable.
+pub(crate) fn contents<'a, T>(
     scope: &Scope,
     digests: impl Iterator<Item = &'a str>,
     parse: impl Fn(&str) -> T,
 ) -> Result<BTreeMap<String, UploadParseResult<T>>, JobError> {
-    let ready = scope.documents::<Upload>().query().equals("validation_stage", "ready");
+    // Only a ready upload has a digest. A condition on the stage would make SQLite read all ready
+    // uploads.
+    let uploads = || scope.documents::<Upload>().query();
     let mut contents = BTreeMap::new();
-    for upload in ready.one_of("content_sha256", digests).limit(1000).list()? {
-        let Some(digest) = upload.content_sha256.clone() else { continue };
-        if contents.contains_key(&digest) {
-            continue;
-        }
+    for digest in distinct(uploads().one_of("content_sha256", digests), "content_sha256")? {
+        let Some(upload) = uploads().equals("content_sha256", &digest).first()? else { continue };
         if let Some(content) = content(scope, &upload, &parse)? {
             contents.insert(digest, content);
         }
     }
     Ok(contents)
+}
+
+/// Returns whether another upload had the same content ready before this one. Compares with the
+/// newest 100 uploads of the content.
+pub(crate) fn is_repeated(
+    scope: &Scope,
+    upload_id: Uuid,
+    digest: &str,
+) -> Result<bool, DocumentError> {
+    let uploads = scope.documents::<Upload>();
+    let Some(upload) = uploads.find(upload_id)? else { return Ok(false) };
+    let same = uploads.query().equals("content_sha256", digest).limit(100).list()?;
+    let order = |upload: &Stored<Upload>| (upload.ready_at, upload.id.clone());
+    Ok(same.iter().any(|other| order(other) < order(&upload)))
 }
 
 /// Reads and parses the content of an upload; `None` if it was deleted.

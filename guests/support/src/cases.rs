@@ -176,7 +176,7 @@ pub(crate) fn create(
         category,
         priority,
     });
-    Ok(Created(Versioned(case.into(), 1)))
+    Ok(Created(case.versioned(SupportCase::from)))
 }
 
 /// Returns one page of the caller's support cases, newest first.
@@ -256,9 +256,7 @@ fn visible(ctx: &Ctx, id: Uuid) -> Result<Stored<StoredCase>> {
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<SupportCase>> {
-    let case = visible(ctx, id)?;
-    let version = case.version;
-    Ok(Versioned(case.into(), version))
+    Ok(visible(ctx, id)?.versioned(SupportCase::from))
 }
 
 /// A request to add a note to a support case.
@@ -289,8 +287,7 @@ pub(crate) fn add_note(
     }
     case.notes.push(note);
     ctx.documents().replace(&mut case)?;
-    let version = case.version;
-    Ok(Created(Versioned(case.into(), version)))
+    Ok(Created(case.versioned(SupportCase::from)))
 }
 
 pub(crate) fn close(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<SupportCase>> {
@@ -301,6 +298,5 @@ pub(crate) fn close(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Support
         ctx.documents().replace(&mut case)?;
         ctx.publish(CaseClosed { case_id: id });
     }
-    let version = case.version;
-    Ok(Versioned(case.into(), version))
+    Ok(case.versioned(SupportCase::from))
 }

@@ -78,20 +78,15 @@ pub(crate) fn run(ctx: &JobCtx, job: ExpireUploadJob) -> JobResult<ExpireUploadJ
 }
 
 fn given_up() -> Refusal {
-    Refusal {
-        code: "processing_failed".to_owned(),
-        detail: "The content could not be checked. Upload it again; if that happens again, open a \
-            support case with this upload's id."
-            .to_owned(),
-    }
+    let detail = "The content could not be checked. Upload it again; if that happens again, open a \
+        support case with this upload's id.";
+    Refusal::new("processing_failed", detail)
 }
 
 fn expired(upload: &Upload) -> Refusal {
-    Refusal {
-        code: "upload_expired".to_owned(),
-        detail: format!(
-            "The upload was not sent and completed before {}. Announce a new one.",
-            upload.expires_at
-        ),
-    }
+    let detail = format!(
+        "The upload was not sent and completed before {}. Announce a new one.",
+        upload.expires_at
+    );
+    Refusal::new("upload_expired", detail)
 }

@@ -20,7 +20,7 @@ pub(crate) fn recognize(
 ) -> Result<Format, Refusal> {
     let format = match std::str::from_utf8(content) {
         Ok(text) => of_text(filename, text.trim_start_matches('\u{feff}')),
-        Err(error) => Err(refusal(
+        Err(error) => Err(Refusal::new(
             "not_utf8",
             format!(
                 "Byte {} is not UTF-8. Save the file as UTF-8 and upload it again.",
@@ -39,7 +39,7 @@ pub(crate) fn recognize(
 
 fn of_text(filename: &str, text: &str) -> Result<Format, Refusal> {
     if text.trim().is_empty() {
-        return Err(refusal("content_empty", "It contains only white space.".to_owned()));
+        return Err(Refusal::new("content_empty", "It contains only white space."));
     }
     if is_owners_name(filename) {
         return Ok(Format::CodeOwners);
@@ -71,16 +71,17 @@ pub(crate) fn of_shape(
     depth: impl FnOnce() -> usize,
 ) -> Result<Format, Refusal> {
     let shape = shape.map_err(|error| {
-        refusal("malformed_json", format!("It begins like JSON but is not valid JSON: {error}."))
+        let detail = format!("It begins like JSON but is not valid JSON: {error}.");
+        Refusal::new("malformed_json", detail)
     })?;
     match shape.unread_version() {
-        Some(detail) => Err(refusal("unsupported_version", detail)),
+        Some(detail) => Err(Refusal::new("unsupported_version", detail)),
         None if is_sbom(shape.format()) && depth() > MAX_SBOM_DEPTH => {
             let detail = format!(
                 "It nests deeper than {MAX_SBOM_DEPTH} levels of arrays and objects, which no \
                  audit reads. Flatten nested components into one list."
             );
-            Err(refusal("nested_too_deeply", detail))
+            Err(Refusal::new("nested_too_deeply", detail))
         }
         None => Ok(shape.format()),
     }
@@ -102,7 +103,7 @@ fn unsupported(content: &[u8]) -> Refusal {
         .unwrap_or("It has no format that audits read.");
     let taken = "SARIF 2.1.0, CycloneDX 1.2 to 1.7, SPDX 2.2 and 2.3, OSV (all as JSON), \
                  CODEOWNERS, and a list of paths, one a line";
-    refusal("unsupported_format", format!("{what} Send one of: {taken}."))
+    Refusal::new("unsupported_format", format!("{what} Send one of: {taken}."))
 }
 
 /// Returns a message that names a text format that audits do not import; `None` if no such format
@@ -131,8 +132,4 @@ fn foreign(text: &str) -> Option<&'static str> {
     } else {
         None
     }
-}
-
-fn refusal(code: &str, detail: String) -> Refusal {
-    Refusal { code: code.to_owned(), detail }
 }

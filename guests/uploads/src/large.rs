@@ -62,7 +62,7 @@ fn format_of(
             "It unpacks to {bytes} bytes; the maximum for SARIF is {MAX_SARIF_BYTES}. Split it, \
             with one category (automationDetails.id) for each part."
         );
-        return Err(refusal(TOO_LARGE, detail));
+        return Err(Refusal::new(TOO_LARGE, detail));
     }
     Ok(format)
 }
@@ -115,16 +115,16 @@ fn refused(breach: StreamError) -> Refusal {
         StreamError::NotUtf8(_) => "not_utf8",
         StreamError::Packing(error) => error.code,
     };
-    refusal(code, breach.to_string())
+    Refusal::new(code, breach.to_string())
 }
 
 fn unsupported() -> Refusal {
-    refusal("unsupported_format", must_be_known())
+    Refusal::new("unsupported_format", must_be_known())
 }
 
 /// Returns the refusal of large content of no known format that is not for audits.
 fn too_large() -> Refusal {
-    refusal(TOO_LARGE, must_be_known())
+    Refusal::new(TOO_LARGE, must_be_known())
 }
 
 fn must_be_known() -> String {
@@ -132,8 +132,4 @@ fn must_be_known() -> String {
         "Unpacked it has more than {MAX_WHOLE_BYTES} bytes. So large a file must be SARIF 2.1.0, \
          CycloneDX, SPDX or OSV as JSON."
     )
-}
-
-fn refusal(code: &str, detail: String) -> Refusal {
-    Refusal { code: code.to_owned(), detail }
 }

@@ -34,7 +34,7 @@ fn no_path(line: usize) -> Refusal {
         {MAX_PATH} bytes, no control characters, and quotation marks only as git writes them. \
         Send the output of git ls-files."
     );
-    Refusal { code: "unsupported_format".to_owned(), detail }
+    Refusal::new("unsupported_format", detail)
 }
 
 /// Whether a text that begins like JSON begins with a path, such as `[slug].tsx` or

@@ -82,7 +82,7 @@ fn scan(ctx: &JobCtx, received: &str) -> Result<ScanResult, JobError> {
         Ok(Verdict::Skipped) => return passed(MalwareStatus::Skipped),
         Ok(Verdict::Infected(signature)) => {
             let detail = format!("The scanner found {signature:?}. The content was deleted.");
-            let refusal = Some(Refusal { code: "malware_found".to_owned(), detail });
+            let refusal = Some(Refusal::new("malware_found", detail));
             return Ok(ScanResult { status: MalwareStatus::Infected, refusal });
         }
         Err(ScanError::TooLarge) => "It is larger than the scanner accepts.",
@@ -97,7 +97,7 @@ fn scan(ctx: &JobCtx, received: &str) -> Result<ScanResult, JobError> {
         }
     };
     let detail = format!("The content could not be scanned for malware. {why}");
-    let refusal = Some(Refusal { code: "malware_scan_failed".to_owned(), detail });
+    let refusal = Some(Refusal::new("malware_scan_failed", detail));
     Ok(ScanResult { status: MalwareStatus::Pending, refusal })
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn unpack(sent: Vec<u8>) -> Result<UnpackedContent, Refusal> {
 
 impl From<UnpackError> for Refusal {
     fn from(error: UnpackError) -> Self {
-        refusal(error.code, error.detail)
+        Refusal::new(error.code, error.detail)
     }
 }
 
@@ -60,7 +60,7 @@ fn read(source: impl Read, sent: usize) -> Result<Option<Vec<u8>>, Refusal> {
 
 /// Returns the refusal of content with a suspicious compression ratio.
 pub(crate) fn ratio_too_high() -> Refusal {
-    refusal(
+    Refusal::new(
         "compression_ratio_too_high",
         format!(
             "It unpacks to more than {MAX_RATIO} times its size. Pack it with a lower compression \
@@ -85,8 +85,4 @@ pub(crate) fn check_tar(head: &[u8]) -> Result<(), Refusal> {
 
 fn is_tar(content: &[u8]) -> bool {
     content.get(257..262).is_some_and(|magic| magic == b"ustar")
-}
-
-fn refusal(code: &str, detail: String) -> Refusal {
-    Refusal { code: code.to_owned(), detail }
 }

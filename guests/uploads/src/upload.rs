@@ -101,6 +101,12 @@ pub(crate) struct Refusal {
     pub(crate) detail: String,
 }
 
+impl Refusal {
+    pub(crate) fn new(code: &str, detail: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), detail: detail.into() }
+    }
+}
+
 /// A stored upload.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Upload {

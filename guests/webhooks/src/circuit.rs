@@ -2,8 +2,8 @@
 //!
 //! After several failed deliveries the circuit opens. While it is open, deliveries are held without
 //! a job, and one at a time is sent as a probe. Probes follow the retry schedule. A success closes
-//! the circuit, and held deliveries are enqueued in the order of their events. Several are sent at a
-//! time, so they may arrive in another order.
+//! the circuit, and held deliveries are enqueued in the order of their events. Several are sent at
+//! a time, so they may arrive in another order.
 //!
 //! Invariant: while the circuit is open, a probe waits or runs. A change of the circuit writes the
 //! subscription, so a concurrent call that held a delivery is run again.
@@ -14,7 +14,7 @@ use area_sdk::{EventDelivery, JobError, JobOptions, Scope};
 use area_shared::queue::JobCancelled;
 use schemars::JsonSchema;
 
-use crate::deliver;
+use crate::deliver::{self, DeliverJob};
 use crate::deliveries::{DeliveryStatus, StoredDelivery};
 use crate::schedule;
 use crate::subscriptions::Subscription;
@@ -187,7 +187,7 @@ pub(crate) fn drain(
     let page = pending(ctx, webhook_id).cursor(job.cursor).limit(DRAINED).page()?;
     for (delivery, order) in page.items.iter().zip(0..) {
         let at = Timestamp(ctx.now().0 + order);
-        crate::deliveries::enqueue_at(ctx, delivery.uuid(), webhook_id, at);
+        DeliverJob::new(delivery.uuid()).enqueue(ctx, webhook_id, Some(at));
     }
     if let Some(cursor) = page.next_cursor {
         enqueue_drain(ctx, webhook_id, Some(cursor), Some(ctx.now().plus_ms(DRAIN_PAUSE_MS)));

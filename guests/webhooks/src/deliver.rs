@@ -1,7 +1,7 @@
-//! Delivery of events to receivers. An attempt reads the deliveries, signs and sends the messages, and
-//! stores the results, in one run of a job, or of several jobs together. No transaction is open while
-//! a receiver responds: the commit verifies that the deliveries and their subscription are unchanged.
-//! If they have changed, the attempt runs again with the responses that it has.
+//! Delivery of events to receivers. An attempt reads the deliveries, signs and sends the messages,
+//! and stores the results, in one run of a job, or of several jobs together. No transaction is open
+//! while a receiver responds: the commit verifies that the deliveries and their subscription are
+//! unchanged. If they have changed, the attempt runs again with the responses that it has.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use area_sdk::{EventDelivery, JobError, JobOptions, Scope};
 use area_shared::queue::JobCancelled;
 
 use crate::circuit;
-use crate::deliveries::{self, Attempt, DeliveryStatus, StoredDelivery};
+use crate::deliveries::{Attempt, DeliveryStatus, StoredDelivery};
 use crate::schedule::{self, GIVE_UP_SECONDS};
 use crate::signing;
 use crate::subscriptions::{self, DisabledReason, MOST_WEBHOOKS, Subscription};
@@ -54,16 +54,16 @@ pub(crate) const DESCRIPTION: &str = "Deliveries follow Standard Webhooks 1.0: a
 
 /// Job that sends a stored delivery to the receiver of its webhook.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Deliver {
+pub(crate) struct DeliverJob {
     delivery_id: Uuid,
     /// Whether the delivery is sent even while the circuit is open, because a user requested it.
     #[serde(default)]
     at_once: bool,
 }
 
-job!(Deliver, "deliver");
+job!(DeliverJob, "deliver");
 
-impl Deliver {
+impl DeliverJob {
     pub(crate) fn new(delivery_id: Uuid) -> Self {
         Self { delivery_id, at_once: false }
     }
@@ -71,6 +71,12 @@ impl Deliver {
     /// Returns a job that sends the delivery even while the circuit is open.
     pub(crate) fn at_once(delivery_id: Uuid) -> Self {
         Self { delivery_id, at_once: true }
+    }
+
+    /// Enqueues the job for a time, or for now, unless the delivery already has one.
+    pub(crate) fn enqueue(&self, scope: &Scope, webhook_id: Uuid, at: Option<Timestamp>) {
+        let dedupe_key = Some(self.delivery_id.to_string());
+        scope.enqueue_with(self, JobOptions { at, resource: Some(webhook_id), dedupe_key });
     }
 }
 
@@ -92,9 +98,9 @@ pub(crate) fn forget_secret(ctx: &JobCtx, job: ForgetSecretJob) -> JobResult<For
 /// queries, and so needs a transaction, unlike the delivery of a matched event.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct FanOut(EventDelivery);
+pub(crate) struct FanOutJob(EventDelivery);
 
-job!(FanOut, "fan_out");
+job!(FanOutJob, "fan_out");
 
 /// Job that deletes the deliveries older than the retention time, a page at a time.
 #[derive(Serialize, Deserialize)]
@@ -187,7 +193,7 @@ fn match_later(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDelivery> {
     if event.name == JobCancelled::NAME {
         circuit::restore_cancelled(ctx, &event)?;
     }
-    ctx.enqueue(&FanOut(event));
+    ctx.enqueue(&FanOutJob(event));
     Ok(Outcome::Done)
 }
 
@@ -252,7 +258,7 @@ fn delivery_id(event: Uuid, webhook: Uuid) -> Uuid {
 
 /// Creates and enqueues a delivery of the event for each matching subscription. Skips subscriptions
 /// that already have one, because the event may arrive more than once.
-pub(crate) fn fan_out(ctx: &JobCtx, FanOut(event): FanOut) -> JobResult<FanOut> {
+pub(crate) fn fan_out(ctx: &JobCtx, FanOutJob(event): FanOutJob) -> JobResult<FanOutJob> {
     let all = ctx.documents::<Subscription>().query();
     let mut wanting = all.limit(MOST_WEBHOOKS).list()?;
     wanting.retain(|webhook| webhook.requests(&event.name, event.occurred_at));
@@ -268,13 +274,13 @@ pub(crate) fn fan_out(ctx: &JobCtx, FanOut(event): FanOut) -> JobResult<FanOut> 
         if webhook.circuit.is_open() {
             circuit::hold(ctx, &webhook);
         } else {
-            deliveries::enqueue(ctx, delivery.uuid(), webhook.uuid());
+            DeliverJob::new(delivery.uuid()).enqueue(ctx, webhook.uuid(), None);
         }
     }
     Ok(Outcome::Done)
 }
 
-pub(crate) fn run(ctx: &JobCtx, job: Deliver) -> JobResult<Deliver> {
+pub(crate) fn run(ctx: &JobCtx, job: DeliverJob) -> JobResult<DeliverJob> {
     let Some(delivery) = ctx.documents::<StoredDelivery>().find(job.delivery_id)? else {
         return Ok(Outcome::Done);
     };

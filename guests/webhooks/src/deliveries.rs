@@ -4,7 +4,7 @@ use area_sdk::prelude::*;
 use area_sdk::text::name;
 use area_sdk::{JobOptions, Scope};
 
-use crate::deliver::{self, Deliver, FORGOTTEN_TOGETHER};
+use crate::deliver::{self, DeliverJob, FORGOTTEN_TOGETHER};
 use crate::subscriptions::Subscription;
 
 /// Maximum number of attempts that are stored with a delivery.
@@ -127,30 +127,6 @@ impl From<Stored<StoredDelivery>> for Delivery {
     }
 }
 
-/// Enqueues the job of a delivery, unless one is enqueued already.
-pub(crate) fn enqueue(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid) {
-    scope.enqueue_with(&Deliver::new(delivery_id), later(delivery_id, webhook_id));
-}
-
-/// Enqueues the job of a delivery for a later time.
-pub(crate) fn enqueue_at(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid, at: Timestamp) {
-    let later = JobOptions { at: Some(at), ..later(delivery_id, webhook_id) };
-    scope.enqueue_with(&Deliver::new(delivery_id), later);
-}
-
-/// Enqueues the job of a delivery that a user requested. It is sent even while the circuit is open.
-fn enqueue_at_once(scope: &Scope, delivery_id: Uuid, webhook_id: Uuid) {
-    scope.enqueue_with(&Deliver::at_once(delivery_id), later(delivery_id, webhook_id));
-}
-
-fn later(delivery_id: Uuid, webhook_id: Uuid) -> JobOptions {
-    JobOptions {
-        resource: Some(webhook_id),
-        dedupe_key: Some(delivery_id.to_string()),
-        ..JobOptions::default()
-    }
-}
-
 /// Returns the active webhook with this id, or an error.
 fn active(ctx: &Ctx, id: Uuid) -> Result<Stored<Subscription>> {
     let webhook = ctx.documents::<Subscription>().get(id)?;
@@ -174,7 +150,7 @@ pub(crate) fn test(ctx: &Ctx, Path(webhook_id): Path<Uuid>) -> Result<Created<De
     let body = deliver::body(ctx, event, now, &TestEventData { webhook_id });
     let value = StoredDelivery::new(webhook_id, (event_id, event), now, body, now);
     let stored = ctx.documents().create_stored(id, value)?;
-    enqueue_at_once(ctx, id, webhook_id);
+    DeliverJob::at_once(id).enqueue(ctx, webhook_id, None);
     Ok(Created(stored.into()))
 }
 
@@ -227,7 +203,7 @@ pub(crate) fn resend(ctx: &Ctx, Params(path): Params<DeliveryPath>) -> Result<Cr
     delivery.tries = 0;
     delivery.next_attempt_at = Some(ctx.now());
     ctx.documents().replace(&mut delivery)?;
-    enqueue_at_once(ctx, path.delivery_id, path.webhook_id);
+    DeliverJob::at_once(path.delivery_id).enqueue(ctx, path.webhook_id, None);
     Ok(Created(delivery.into()))
 }
 

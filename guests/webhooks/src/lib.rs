@@ -1,6 +1,6 @@
-//! Webhooks (operation 13): subscriptions to events and their delivery by Standard Webhooks 1.0. The
-//! host enqueues an event once for each subscription that requests it. The job sends the message
-//! and is retried until the receiver accepts it.
+//! Webhooks (operation 13): subscriptions to events and their delivery by Standard Webhooks 1.0.
+//! The host enqueues an event once for each subscription that requests it. The job sends the
+//! message and is retried until the receiver accepts it.
 
 mod circuit;
 mod deliver;
@@ -13,7 +13,7 @@ use area_sdk::prelude::*;
 use area_shared::queue::JobCancelled;
 
 use circuit::{CircuitProbeJob, DrainHeldDeliveriesJob};
-use deliver::{Deliver, FanOut, ForgetOldDeliveriesJob, ForgetSecretJob};
+use deliver::{DeliverJob, FanOutJob, ForgetOldDeliveriesJob, ForgetSecretJob};
 use deliveries::{DiscardDeliveriesJob, StoredDelivery};
 use subscriptions::{Subscription, WebhookDisabled};
 
@@ -46,8 +46,8 @@ pub fn area() -> Area {
         .on(JobCancelled::NAME, deliver::deliver_event)
         .events_in(Lane::Delivery, 30, 20_000)
         .event_batch(deliver::BATCH, deliver::deliver_events)
-        .job::<Deliver>(Lane::Delivery, 30, 20_000, deliver::run)
-        .job::<FanOut>(Lane::Delivery, 30, 20_000, deliver::fan_out)
+        .job::<DeliverJob>(Lane::Delivery, 30, 20_000, deliver::run)
+        .job::<FanOutJob>(Lane::Delivery, 30, 20_000, deliver::fan_out)
         .job::<CircuitProbeJob>(Lane::Delivery, 30, 20_000, circuit::probe)
         .job::<DrainHeldDeliveriesJob>(Lane::Maintenance, 30, 20_000, circuit::drain)
         .job::<ForgetOldDeliveriesJob>(Lane::Maintenance, 10, 20_000, deliver::forget_old)

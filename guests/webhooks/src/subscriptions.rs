@@ -194,8 +194,7 @@ fn details(webhook: Stored<Subscription>, secret: Option<String>) -> WebhookDeta
 }
 
 fn versioned(ctx: &Ctx, webhook: Stored<Subscription>) -> Versioned<WebhookDetails> {
-    let version = webhook.version;
-    Versioned(shown(ctx, webhook), version)
+    webhook.versioned(|webhook| shown(ctx, webhook))
 }
 
 /// Converts a subscription for a response. Removes path and query of the URL for roles below admin:
@@ -337,8 +336,7 @@ pub(crate) fn rotate_secret(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned
     let forget = ForgetSecretJob { webhook_id: id, generation: old };
     ctx.enqueue_with(&forget, JobOptions { at: Some(expires), ..JobOptions::default() });
     ctx.documents().replace(&mut webhook)?;
-    let version = webhook.version;
-    Ok(Versioned(details(webhook, Some(secret)), version))
+    Ok(webhook.versioned(|webhook| details(webhook, Some(secret))))
 }
 
 pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<NoContent> {

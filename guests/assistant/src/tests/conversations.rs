@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use area_sdk::testing::{EgressError, FakeHost, Request, USER};
+use area_sdk::testing::{EgressError, FakeHost, Request, USER, member_names};
 use area_sdk::wit::Outcome;
 use area_sdk::wit::assurance::area::types::ProblemKind;
 use area_sdk::{Role, Uuid};
 use serde_json::{Value, json};
 
-use super::{answer, endpoint, host, members, work};
+use super::{answer, endpoint, host, work};
 
 const FINDING: Uuid = Uuid::from_u128(0xf1);
 const SNAPSHOT: Uuid = Uuid::from_u128(0xc1);
@@ -80,24 +80,12 @@ fn completion(content: &str) -> Value {
 fn an_empty_object_opens_an_empty_conversation() {
     let host = host();
     let made = create(&host, json!({}));
-    assert_eq!(
-        members(&made),
-        [
-            "context_snapshot_id",
-            "created_at",
-            "created_by",
-            "id",
-            "messages",
-            "runs",
-            "status",
-            "title",
-            "updated_at"
-        ]
-    );
-    assert_eq!(
-        (&made["messages"], &made["runs"], &made["title"]),
-        (&json!([]), &json!([]), &Value::Null)
-    );
+    let expected = "context_snapshot_id created_at created_by id messages runs status title \
+        updated_at";
+    assert_eq!(member_names(&made), expected);
+    assert_eq!(made["messages"], json!([]));
+    assert_eq!(made["runs"], json!([]));
+    assert_eq!(made["title"], Value::Null);
     assert_eq!((&made["status"], &made["created_by"]), (&json!("open"), &json!(USER)));
     assert!(host.jobs().is_empty());
     assert_eq!(show(&host, &made), made);
@@ -133,10 +121,9 @@ fn without_an_endpoint_the_records_answer_and_say_so() {
     assert_eq!(work(&host, 1), Outcome::Done);
     let shown = show(&host, &made);
     let (run, said) = (&shown["runs"][0], &shown["messages"][1]);
-    assert_eq!(
-        (&run["status"], &run["specialist"], &run["route"]),
-        (&json!("succeeded"), &json!("workspace"), &json!("workspace"))
-    );
+    assert_eq!(run["status"], "succeeded");
+    assert_eq!(run["specialist"], "workspace");
+    assert_eq!(run["route"], "workspace");
     assert_eq!((&run["cost_usd"], &run["input_tokens"]), (&json!("0"), &json!(0)));
     assert_eq!(run["assistant_message_id"], said["id"]);
     let text = said["content"].as_str().expect("text");
@@ -184,10 +171,8 @@ fn a_model_is_asked_with_the_records_and_the_key_and_its_answer_counted() {
     assert_eq!(work(&host, 1), Outcome::Done);
 
     let sent = host.sent().pop().expect("sent");
-    assert_eq!(
-        (sent.method.as_str(), sent.url.as_str()),
-        ("POST", "https://models.example/v1/chat/completions")
-    );
+    assert_eq!(sent.method.as_str(), "POST");
+    assert_eq!(sent.url.as_str(), "https://models.example/v1/chat/completions");
     let id = main["id"].as_str().expect("an id");
     assert_eq!(sent.bearer, Some(format!("model-endpoint/{id}")));
     let asked: Value = serde_json::from_slice(&sent.body).expect("JSON");
@@ -197,32 +182,13 @@ fn a_model_is_asked_with_the_records_and_the_key_and_its_answer_counted() {
 
     let shown = show(&host, &made);
     let run = &shown["runs"][0];
-    assert_eq!(
-        members(run),
-        [
-            "assistant_message_id",
-            "cache_hit",
-            "cached_input_tokens",
-            "completed_at",
-            "context_snapshot_id",
-            "conversation_id",
-            "cost_usd",
-            "created_at",
-            "error_code",
-            "id",
-            "input_tokens",
-            "output_tokens",
-            "route",
-            "specialist",
-            "started_at",
-            "status",
-            "user_message_id"
-        ]
-    );
-    assert_eq!(
-        (&run["input_tokens"], &run["cached_input_tokens"], &run["output_tokens"]),
-        (&json!(1200), &json!(1000), &json!(345))
-    );
+    let expected = "assistant_message_id cache_hit cached_input_tokens completed_at \
+        context_snapshot_id conversation_id cost_usd created_at error_code id input_tokens \
+        output_tokens route specialist started_at status user_message_id";
+    assert_eq!(member_names(run), expected);
+    assert_eq!(run["input_tokens"], 1200);
+    assert_eq!(run["cached_input_tokens"], 1000);
+    assert_eq!(run["output_tokens"], 345);
     assert_eq!((&run["cache_hit"], &run["cost_usd"]), (&json!(true), &json!("0.000312")));
     assert_eq!((&run["route"], &run["specialist"]), (&json!("Main/small"), &json!("model")));
     assert_eq!(run["user_message_id"], shown["messages"][0]["id"]);
@@ -284,10 +250,8 @@ fn a_failure_that_passes_is_tried_again_and_one_that_lasts_is_told() {
         else {
             panic!("tried again")
         };
-        assert_eq!(
-            (why.as_str(), at),
-            ("timeout", host.now().plus_seconds(3 * i64::from(attempt)).0)
-        );
+        assert_eq!(why.as_str(), "timeout");
+        assert_eq!(at, host.now().plus_seconds(3 * i64::from(attempt)).0);
         assert_eq!((&run()["status"], &run()["error_code"]), (&json!("queued"), &json!("timeout")));
     }
     assert_eq!(host.run_to_end(&job.kind, job.payload.clone(), 3), Outcome::Done);
@@ -302,10 +266,8 @@ fn a_failure_that_passes_is_tried_again_and_one_that_lasts_is_told() {
     host.network(|_| answer(401, &json!({})));
     assert_eq!(work(&host, 1), Outcome::Done);
     let runs = show(&host, &made)["runs"].clone();
-    assert_eq!(
-        (&runs[1]["status"], &runs[1]["error_code"]),
-        (&json!("failed"), &json!("credential_rejected"))
-    );
+    assert_eq!(runs[1]["status"], "failed");
+    assert_eq!(runs[1]["error_code"], "credential_rejected");
     assert_eq!(runs[1]["user_message_id"], runs[0]["user_message_id"]);
     assert_eq!(show(&host, &made)["messages"].as_array().map(Vec::len), Some(1));
 }
@@ -362,10 +324,8 @@ fn a_model_that_wants_its_bound_under_another_name_gets_it() {
         if *count.borrow() == 1 { answer(400, &refusal) } else { answer(200, &completion("Hi.")) }
     });
     assert_eq!(work(&host, 1), Outcome::Done);
-    assert_eq!(
-        (*asked.borrow(), &show(&host, &made)["messages"][1]["content"]),
-        (2, &json!("Hi."))
-    );
+    assert_eq!(*asked.borrow(), 2);
+    assert_eq!(show(&host, &made)["messages"][1]["content"], "Hi.");
 }
 
 #[test]

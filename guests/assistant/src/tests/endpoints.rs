@@ -1,12 +1,12 @@
 //! Model endpoints and their validation.
 
 use area_sdk::Role;
-use area_sdk::testing::{EgressError, FakeHost, Request};
+use area_sdk::testing::{EgressError, FakeHost, Request, member_names};
 use area_sdk::wit::Outcome;
 use area_sdk::wit::assurance::area::types::ProblemKind;
 use serde_json::{Value, json};
 
-use super::{answer, endpoint, header, host, members, work};
+use super::{answer, endpoint, header, host, work};
 
 fn show(host: &FakeHost, endpoint: &Value) -> Value {
     let request = Request::to("get_model_endpoint");
@@ -26,22 +26,9 @@ fn models(ids: &[&str]) -> Value {
 fn an_endpoint_has_exactly_the_fields_of_the_contract_and_no_key() {
     let host = host();
     let made = endpoint(&host);
-    assert_eq!(
-        members(&made),
-        [
-            "active",
-            "base_url",
-            "created_at",
-            "has_credential",
-            "id",
-            "last_error_code",
-            "last_validated_at",
-            "model_ids",
-            "name",
-            "updated_at",
-            "workspace_id"
-        ]
-    );
+    let expected = "active base_url created_at has_credential id last_error_code last_validated_at \
+        model_ids name updated_at workspace_id";
+    assert_eq!(member_names(&made), expected);
     assert_eq!((&made["active"], &made["has_credential"]), (&json!(true), &json!(true)));
     assert_eq!(made["last_validated_at"], Value::Null);
     let everything =
@@ -56,21 +43,15 @@ fn a_validation_lists_the_models_with_the_key() {
     host.network(|_| answer(200, &models(&["large", "small", "other"])));
     assert_eq!(work(&host, 1), Outcome::Done);
     let sent = host.sent().pop().expect("sent");
-    assert_eq!(
-        (sent.method.as_str(), sent.url.as_str()),
-        ("GET", "https://models.example/v1/models")
-    );
+    assert_eq!(sent.method.as_str(), "GET");
+    assert_eq!(sent.url.as_str(), "https://models.example/v1/models");
     let id = made["id"].as_str().expect("an id");
     assert_eq!(sent.bearer, Some(format!("model-endpoint/{id}")));
-    assert_eq!(
-        (header(&sent, "accept"), header(&sent, "authorization")),
-        (Some("application/json"), None)
-    );
+    assert_eq!(header(&sent, "accept"), Some("application/json"));
+    assert_eq!(header(&sent, "authorization"), None);
     let valid = show(&host, &made);
-    assert_eq!(
-        (&valid["last_validated_at"], &valid["last_error_code"]),
-        (&json!(host.now()), &Value::Null)
-    );
+    assert_eq!(valid["last_validated_at"], json!(host.now()));
+    assert_eq!(valid["last_error_code"], Value::Null);
     assert_eq!(
         host.events().pop().map(|event| event.name).as_deref(),
         Some("model_endpoint.validated")
@@ -90,10 +71,8 @@ fn what_a_validation_finds_wrong_has_a_code() {
         host.network(move |_| answer(status, &body));
         assert_eq!(work(&host, 1), Outcome::Done);
         let shown = show(&host, &made);
-        assert_eq!(
-            (&shown["last_error_code"], &shown["last_validated_at"]),
-            (&json!(code), &Value::Null)
-        );
+        assert_eq!(shown["last_error_code"], json!(code));
+        assert_eq!(shown["last_validated_at"], Value::Null);
         assert_eq!(host.events()[1].data["error_code"], code);
     }
 }

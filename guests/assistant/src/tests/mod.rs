@@ -30,14 +30,6 @@ fn work(host: &FakeHost, attempt: u32) -> Outcome {
     host.run_to_end(&job.kind, job.payload, attempt)
 }
 
-/// Returns the member names of an object, in order.
-fn members(value: &Value) -> Vec<&str> {
-    let mut names: Vec<&str> =
-        value.as_object().expect("an object").keys().map(String::as_str).collect();
-    names.sort_unstable();
-    names
-}
-
 fn header<'a>(sent: &'a Outgoing, name: &str) -> Option<&'a str> {
     let header: Option<&Header> = sent.headers.iter().find(|header| header.name == name);
     header.map(|header| header.value.as_str())

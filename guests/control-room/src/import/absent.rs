@@ -6,7 +6,7 @@ use area_sdk::{DocumentError, JobError, Scope};
 
 use super::FindingImportJob;
 use super::analysis::AnalysisSeries;
-use super::part::describe;
+use super::key::AnalysisKey;
 
 /// Maximum number of a branch's analyses that are read, those with the latest runs first.
 const MOST: u32 = 500;
@@ -27,10 +27,11 @@ pub(super) fn find(ctx: &JobCtx, job: &FindingImportJob) -> Result<Vec<AbsentAna
     let all = all.equals("branch_ref", job.branch()?).descending("last_run_at").limit(MOST);
     let here = |id: &str| job.parts.iter().any(|part| part.analysis_id == id);
     let absent = all.list()?.into_iter().filter(|one| !one.idle && !here(&one.id));
-    let absent = absent.map(|one| AbsentAnalysis {
-        group_id: one.group(&one.id).to_owned(),
-        description: describe(&one.tool, &one.category, one.stream.as_deref()),
-        analysis_id: one.id,
+    let absent = absent.map(|one| {
+        let group_id = one.group(&one.id).to_owned();
+        let AnalysisSeries { tool, category, stream, .. } = one.value;
+        let description = AnalysisKey { tool, category, stream }.to_string();
+        AbsentAnalysis { analysis_id: one.id, group_id, description }
     });
     Ok(absent.collect())
 }

@@ -82,25 +82,10 @@ impl AnalysisSeries {
 
 /// Returns an id of 32 hexadecimal digits derived from a value: half of a digest, because every
 /// finding stores the id.
-fn id_of(parts: &impl Serialize) -> String {
+pub(super) fn id_of(parts: &impl Serialize) -> String {
     let mut id = named_by(parts);
     id.truncate(32);
     id
-}
-
-/// Id of an analysis, and id of the group to which the analysis belongs.
-struct AnalysisAndGroupIds {
-    analysis: String,
-    group: String,
-}
-
-impl AnalysisAndGroupIds {
-    fn of(repository_id: Uuid, key: &AnalysisKey, branch_ref: &str) -> Self {
-        let AnalysisKey { tool, category, stream } = key;
-        let group = id_of(&(repository_id, tool, category, branch_ref));
-        let in_stream = |stream| id_of(&(repository_id, tool, category, branch_ref, stream));
-        Self { analysis: stream.as_ref().map_or_else(|| group.clone(), in_stream), group }
-    }
 }
 
 /// Returns the index, in the job's `parts`, of an analysis with a run in this audit. Adds the
@@ -109,8 +94,13 @@ pub(super) fn part(job: &mut FindingImportJob, key: &AnalysisKey) -> Result<usiz
     if let Some(at) = job.part_of(key) {
         return Ok(at);
     }
-    let ids = AnalysisAndGroupIds::of(job.audit.repository_id, key, &job.branch()?);
-    job.parts.push(PresentAnalysis::new(key, ids.analysis, ids.group));
+    let (repository_id, branch_ref) = (job.audit.repository_id, job.branch()?);
+    let AnalysisKey { tool, category, stream } = key;
+    let group_id = id_of(&(repository_id, tool, category, &branch_ref));
+    let in_stream = |stream| id_of(&(repository_id, tool, category, &branch_ref, stream));
+    let analysis_id = stream.as_ref().map_or_else(|| group_id.clone(), in_stream);
+    let key = key.clone();
+    job.parts.push(PresentAnalysis { analysis_id, group_id, key, ..PresentAnalysis::default() });
     Ok(job.parts.len() - 1)
 }
 
@@ -142,7 +132,8 @@ fn begin_run(
     analysis.idle = false;
     analysis.last_audit_id = job.audit.audit_id;
     analysis.last_run_at = job.audit.started_at;
-    job.parts[part].start(analysis.run, reported_until);
+    let part = &mut job.parts[part];
+    (part.run, part.reported_until) = (analysis.run, reported_until);
     match found {
         None => ctx.documents().create(&id, &analysis)?,
         Some(mut found) => {
@@ -157,16 +148,17 @@ impl AnalysisSeries {
     /// Creates an analysis without a run. Files up to the last run of the tool's former analysis,
     /// from before artifact streams existed, count as imported.
     fn new(ctx: &JobCtx, job: &FindingImportJob, part: &PresentAnalysis) -> Result<Self, JobError> {
-        let former = match part.stream {
+        let AnalysisKey { tool, category, stream } = part.key.clone();
+        let former = match stream {
             Some(_) => ctx.documents::<Self>().find(&part.group_id)?,
             None => None,
         };
         Ok(Self {
             repository_id: job.audit.repository_id,
-            tool: part.tool.clone(),
-            category: part.category.clone(),
-            stream: part.stream.clone(),
-            group_id: part.stream.as_ref().map(|_| part.group_id.clone()),
+            tool,
+            category,
+            group_id: stream.as_ref().map(|_| part.group_id.clone()),
+            stream,
             branch_ref: job.branch()?,
             run: 0,
             good_run: 0,

@@ -7,8 +7,8 @@ use area_sdk::prelude::*;
 
 use super::chunk;
 use super::coverage::AnalysisGroupCoverage;
-use super::events::{self, ChangedFinding};
-use super::suppression::AnalysesReportingSuppressedFindings;
+use super::events::{self, ChangedFinding, FindingsCreated, FindingsReopened};
+use super::suppression::SuppressionReporters;
 use super::{FindingImportJob, ImportStep, equals, former};
 use crate::finding::{Finding, ObservationSource};
 use crate::matching::{self, NewFinding};
@@ -51,8 +51,7 @@ pub(super) fn step(
     equals::assign(ctx, job, &sighting, &mut observations, &mut known)?;
     former::adopt(ctx, &observations, &mut known)?;
     let siblings = AnalysisGroupCoverage::of_siblings(ctx, job, part)?;
-    let reporting =
-        AnalysesReportingSuppressedFindings::read(ctx, &sighting, &observations, &known)?;
+    let reporting = SuppressionReporters::read(ctx, &sighting, &observations, &known)?;
     for observation in observations {
         let record = observation.record;
         let sighting = sighting.of_record(record.as_ref());
@@ -123,8 +122,8 @@ impl FindingWrites {
         job.tally.new += i64::try_from(self.new.len()).unwrap_or_default();
         job.tally.reopened += i64::try_from(self.reopened.len()).unwrap_or_default();
         let created = self.new.iter().map(|one| ChangedFinding::of(one.id, &one.finding)).collect();
-        events::created(ctx, audit_id, repository_id, created);
-        events::reopened(ctx, audit_id, repository_id, self.reopened);
+        events::publish(ctx, audit_id, repository_id, created, FindingsCreated);
+        events::publish(ctx, audit_id, repository_id, self.reopened, FindingsReopened);
         Ok(())
     }
 
@@ -164,7 +163,7 @@ fn first(
 fn again(
     ctx: &JobCtx,
     sighting: &ObservationSource<'_>,
-    reporting: &AnalysesReportingSuppressedFindings,
+    reporting: &SuppressionReporters,
     mut finding: Stored<Finding>,
     observation: ResultObservation,
     outcome: &mut FindingWrites,

@@ -1,12 +1,13 @@
 //! Reopens duplicates of verified findings that scans still report, because nobody would see them.
-//! Runs after the check of all analyses: before it, a duplicate that is gone too counts as reported.
+//! Runs after the check of all analyses: before it, a duplicate that is gone too counts as
+//! reported.
 
 use std::collections::BTreeMap;
 
 use area_sdk::prelude::*;
 use area_sdk::{JobError, Value};
 
-use super::events::{self, ChangedFinding};
+use super::events::{self, ChangedFinding, FindingsReopened};
 use super::{FindingImportJob, ImportStep};
 use crate::finding::Finding;
 use crate::state::FindingState;
@@ -79,7 +80,7 @@ fn reopen(
     let own = reopened.get(&job.audit.repository_id).map_or(0, Vec::len);
     job.tally.reopened += i64::try_from(own).unwrap_or_default();
     for (repository_id, findings) in reopened {
-        events::reopened(ctx, job.audit.audit_id, repository_id, findings);
+        events::publish(ctx, job.audit.audit_id, repository_id, findings, FindingsReopened);
     }
     Ok(())
 }

@@ -80,63 +80,33 @@ pub(crate) struct ChangedFindings {
 
 /// Published for findings that an audit reported for the first time.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct FindingsCreated(ChangedFindings);
+pub(crate) struct FindingsCreated(pub(super) ChangedFindings);
 
 event!(FindingsCreated, "finding.created");
 
 /// Published for settled or remediated findings that an audit reopened, because scans report them.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct FindingsReopened(ChangedFindings);
+pub(crate) struct FindingsReopened(pub(super) ChangedFindings);
 
 event!(FindingsReopened, "finding.reopened");
 
 /// Published for open findings that an audit verified as no longer reported.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct FindingsVerified(ChangedFindings);
+pub(crate) struct FindingsVerified(pub(super) ChangedFindings);
 
 event!(FindingsVerified, "finding.verified");
 
-/// Splits changed findings into lists of at most 200, one for each event.
-fn lists(
+/// Publishes findings that an audit changed in the same way, in lists of at most 200, each as an
+/// event that `event` makes of it.
+pub(super) fn publish<E: Event>(
+    ctx: &JobCtx,
     audit_id: Uuid,
     repository_id: Uuid,
     mut left: Vec<ChangedFinding>,
-) -> impl Iterator<Item = ChangedFindings> {
-    std::iter::from_fn(move || {
-        let findings: Vec<_> = left.drain(..left.len().min(MOST_LISTED)).collect();
-        (!findings.is_empty()).then_some(ChangedFindings { audit_id, repository_id, findings })
-    })
-}
-
-pub(super) fn created(
-    ctx: &JobCtx,
-    audit_id: Uuid,
-    repository_id: Uuid,
-    findings: Vec<ChangedFinding>,
+    event: fn(ChangedFindings) -> E,
 ) {
-    for list in lists(audit_id, repository_id, findings) {
-        ctx.publish(FindingsCreated(list));
-    }
-}
-
-pub(super) fn reopened(
-    ctx: &JobCtx,
-    audit_id: Uuid,
-    repository_id: Uuid,
-    findings: Vec<ChangedFinding>,
-) {
-    for list in lists(audit_id, repository_id, findings) {
-        ctx.publish(FindingsReopened(list));
-    }
-}
-
-pub(super) fn verified(
-    ctx: &JobCtx,
-    audit_id: Uuid,
-    repository_id: Uuid,
-    findings: Vec<ChangedFinding>,
-) {
-    for list in lists(audit_id, repository_id, findings) {
-        ctx.publish(FindingsVerified(list));
+    while !left.is_empty() {
+        let findings = left.drain(..left.len().min(MOST_LISTED)).collect();
+        ctx.publish(event(ChangedFindings { audit_id, repository_id, findings }));
     }
 }

@@ -15,8 +15,7 @@ use area_sdk::prelude::*;
 use super::absent::{self, AbsentAnalysis};
 use super::analysis::{self, AnalysisSeries};
 use super::coverage::AnalysisGroupCoverage;
-use super::events::{self, ChangedFinding};
-use super::part::describe;
+use super::events::{self, ChangedFinding, FindingsVerified};
 use super::{FindingImportJob, ImportStep, PresentAnalysis};
 use crate::finding::Finding;
 use crate::state::{Actor, FindingState};
@@ -57,10 +56,11 @@ pub(super) fn step(
     };
     let covered = job.parts.iter().any(|part| part.group_id == suspect.group_id && part.successful);
     if !covered {
-        let left = suspect.present(ctx)?;
+        let left = suspect.not_reported(ctx).count()?;
         return end(ctx, job, at, &suspect, left);
     }
-    let missed = suspect.missed(ctx, cursor)?;
+    let missed = suspect.not_reported(ctx).ascending("analysis_run").limit(STEP);
+    let missed = missed.cursor(cursor).page()?;
     let next = missed.next_cursor;
     let left = left + look(ctx, job, &suspect, missed.items)?;
     match next {
@@ -75,7 +75,7 @@ fn suspect(job: &FindingImportJob, at: usize) -> Option<AnalysisToCheck> {
     let part = |part: &PresentAnalysis| AnalysisToCheck {
         analysis_id: part.analysis_id.clone(),
         group_id: part.group_id.clone(),
-        description: describe(&part.tool, &part.category, part.stream.as_deref()),
+        description: part.key.to_string(),
         run: Some(part.run),
         whole_since: part.whole_since(job.audit.started_at),
     };
@@ -91,23 +91,9 @@ fn suspect(job: &FindingImportJob, at: usize) -> Option<AnalysisToCheck> {
 }
 
 impl AnalysisToCheck {
-    /// Returns a page of the analysis's present findings that its run in this audit did not report.
-    fn missed(
-        &self,
-        ctx: &JobCtx,
-        cursor: Option<String>,
-    ) -> Result<Page<Stored<Finding>>, JobError> {
-        let missed = self.query(ctx).ascending("analysis_run").limit(STEP);
-        Ok(missed.cursor(cursor).page()?)
-    }
-
-    /// Returns the number of the analysis's present findings that its run in this audit did not
-    /// report.
-    fn present(&self, ctx: &JobCtx) -> Result<u64, JobError> {
-        Ok(self.query(ctx).count()?)
-    }
-
-    fn query<'a>(&self, ctx: &'a JobCtx) -> area_sdk::Query<'a, Finding> {
+    /// Returns a query for the analysis's present findings that no run of it in this audit
+    /// reported.
+    fn not_reported<'a>(&self, ctx: &'a JobCtx) -> area_sdk::Query<'a, Finding> {
         let present = ctx.documents::<Finding>().query();
         let present = present.equals("analysis_id", &self.analysis_id).equals("present", true);
         match self.run {
@@ -274,7 +260,7 @@ impl GoneFindingWrites {
             ctx.documents().replace(&mut analysis)?;
         }
         let (audit_id, repository_id) = (job.audit.audit_id, job.audit.repository_id);
-        events::verified(ctx, audit_id, repository_id, self.verified);
+        events::publish(ctx, audit_id, repository_id, self.verified, FindingsVerified);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
 
 use super::FindingImportJob;
-use crate::identity::named_by;
+use super::analysis::id_of;
 
 /// Maximum number of limitations that are stored for one audit.
 const MOST_KEPT: usize = 50;
@@ -51,8 +51,7 @@ pub(super) fn keep(
         limitations: texts(job, warnings),
         branch_ref,
     };
-    let mut id = named_by(&(repository_id, &latest.branch_ref));
-    id.truncate(32);
+    let id = id_of(&(repository_id, &latest.branch_ref));
     match ctx.documents::<BranchScanLimitations>().find(&id)? {
         None => ctx.documents().create(&id, &latest)?,
         Some(kept) if kept.started_at > latest.started_at => {}

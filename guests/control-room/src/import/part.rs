@@ -9,17 +9,15 @@ use super::{AuditInput, FindingImportJob};
 const MOST_NAMED: usize = 3;
 
 /// An analysis that has a run in this audit.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PresentAnalysis {
     pub(super) analysis_id: String,
     /// Id of the group to which the analysis belongs: all streams of a tool without a category, on
     /// one branch.
     #[serde(default)]
     pub(super) group_id: String,
-    pub(super) tool: String,
-    pub(super) category: String,
-    #[serde(default)]
-    pub(super) stream: Option<String>,
+    #[serde(flatten)]
+    pub(super) key: AnalysisKey,
     /// Number of the analysis's run in this audit, from 1; 0 before the run was started.
     pub(super) run: i64,
     /// Whether a run of the analysis was successful. Only then can its findings be gone.
@@ -71,34 +69,6 @@ pub(super) struct SupersededFiles {
 }
 
 impl PresentAnalysis {
-    pub(super) fn new(key: &AnalysisKey, analysis_id: String, group_id: String) -> Self {
-        Self {
-            analysis_id,
-            group_id,
-            tool: key.tool.clone(),
-            category: key.category.clone(),
-            stream: key.stream.clone(),
-            run: 0,
-            successful: false,
-            file: None,
-            partial: false,
-            coverages: Vec::new(),
-            reported_until: None,
-            set_aside: SupersededFiles::default(),
-        }
-    }
-
-    /// Stores the number of the analysis's run in this audit, and the time up to which earlier
-    /// audits reported files.
-    pub(super) fn start(&mut self, run: i64, reported_until: Option<Timestamp>) {
-        (self.run, self.reported_until) = (run, reported_until);
-    }
-
-    pub(super) fn key(&self) -> AnalysisKey {
-        let Self { tool, category, stream, .. } = self;
-        AnalysisKey { tool: tool.clone(), category: category.clone(), stream: stream.clone() }
-    }
-
     /// Stores that a run of the analysis in this file was successful, and the number of the run's
     /// coverage.
     pub(super) fn note_success(&mut self, file: &AuditInput, coverage: u32) {
@@ -144,24 +114,15 @@ impl PresentAnalysis {
             0 => names.join(", "),
             more => format!("{} and {more} more", names.join(", ")),
         };
-        let hint = match self.stream {
+        let hint = match self.key.stream {
             Some(_) => {
                 "Give files of different analyses different names, or each run a category \
                  (automationDetails.id)."
             }
             None => "Give each analysis a different category (automationDetails.id).",
         };
-        let analysis = describe(&self.tool, &self.category, self.stream.as_deref());
-        Some(format!("Set aside, because {newer} is a newer run of {analysis}: {names}. {hint}"))
-    }
-}
-
-/// Returns the description of an analysis for warnings: `Semgrep of category backend`.
-pub(super) fn describe(tool: &str, category: &str, stream: Option<&str>) -> String {
-    match stream {
-        Some(stream) => format!("{tool} without category in {stream}"),
-        None if category.is_empty() => format!("{tool} without category"),
-        None => format!("{tool} of category {category}"),
+        let key = &self.key;
+        Some(format!("Set aside, because {newer} is a newer run of {key}: {names}. {hint}"))
     }
 }
 
@@ -169,8 +130,6 @@ impl FindingImportJob {
     /// Returns the index of an analysis in the job's `parts`; `None` if the analysis has no run in
     /// this audit yet.
     pub(super) fn part_of(&self, key: &AnalysisKey) -> Option<usize> {
-        self.parts.iter().position(|part| {
-            part.tool == key.tool && part.category == key.category && part.stream == key.stream
-        })
+        self.parts.iter().position(|part| part.key == *key)
     }
 }

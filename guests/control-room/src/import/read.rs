@@ -89,7 +89,7 @@ fn take_in(
         }
     }
     for part in job.parts.iter_mut().filter(|part| part.is_of(artifact.upload_id)) {
-        part.partial = file.refused || file.failed.contains(&part.key());
+        part.partial = file.refused || file.failed.contains(&part.key);
     }
     // Documents are used only now, because from then on this call may keep others from writing.
     analysis::begin(ctx, job, known, Some(artifact))

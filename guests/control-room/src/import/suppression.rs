@@ -14,9 +14,9 @@ use crate::finding::{Finding, ObservationSource};
 use crate::observation::ResultObservation;
 
 /// The analyses, by id, that report findings of a job step which a scan suppresses or suppressed.
-pub(super) struct AnalysesReportingSuppressedFindings(BTreeMap<String, Stored<AnalysisSeries>>);
+pub(super) struct SuppressionReporters(BTreeMap<String, Stored<AnalysisSeries>>);
 
-impl AnalysesReportingSuppressedFindings {
+impl SuppressionReporters {
     pub(super) fn read(
         ctx: &JobCtx,
         sighting: &ObservationSource<'_>,

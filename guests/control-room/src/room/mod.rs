@@ -36,7 +36,7 @@ pub(crate) const DESCRIPTION: &str = "`match_suggestions` has the 100 newest tha
     then the 20 newest of those accepted and rejected; `recent_transitions` the 100 newest; \
     `recurring_findings` the 100 riskiest of those reported by at least two audits, open ones \
     first; `snapshots` one each for 24h, 7d and 30d.\n\n\
-    OutcomesWithBaseline are of the last 30 days; the baseline is the 30 days before. A decision is a user's \
+    Outcomes are of the last 30 days; the baseline is the 30 days before. A decision is a user's \
     first transition of a new or reopened finding; review time is the time until then. It is \
     `measuring` until both windows have 20 decisions, and `review_time_saved_hours` is the \
     baseline's mean less the current one, times the current decisions. `remediation_speed_hours` \
@@ -79,8 +79,10 @@ event!(ControlRoomRebuilt, "control_room.rebuilt");
 
 pub(crate) fn rebuild(ctx: &Ctx) -> Result<ControlRoom> {
     let room = compute(ctx)?;
-    for snapshot in room.snapshots.iter().filter(|snapshot| snapshot.is_new(ctx.now())) {
-        ctx.documents::<StoredSnapshot>().create(snapshot.id(), &snapshot.stored())?;
+    // The others are stored already, because an earlier rebuild computed them.
+    for snapshot in room.snapshots.iter().filter(|snapshot| snapshot.as_of == ctx.now()) {
+        let stored = StoredSnapshot { snapshot: snapshot.clone() };
+        ctx.documents().create(snapshot.id, &stored)?;
     }
     match ctx.documents::<ControlRoom>().find(LATEST)? {
         Some(mut kept) => {
@@ -92,7 +94,7 @@ pub(crate) fn rebuild(ctx: &Ctx) -> Result<ControlRoom> {
     ctx.publish(ControlRoomRebuilt {
         generated_at: room.generated_at,
         calculation_version: CALCULATION,
-        snapshot_ids: room.snapshots.iter().map(ControlRoomSnapshot::id).collect(),
+        snapshot_ids: room.snapshots.iter().map(|snapshot| snapshot.id).collect(),
     });
     Ok(room)
 }

@@ -46,11 +46,11 @@ type CountsByName = BTreeMap<String, u64>;
 #[schemars(rename = "Snapshot")]
 pub(super) struct ControlRoomSnapshot {
     architecture_impact_counts: CountsByName,
-    as_of: Timestamp,
+    pub(super) as_of: Timestamp,
     calculation_version: String,
     counts: CountsByName,
     freshness_percent: Option<String>,
-    id: Uuid,
+    pub(super) id: Uuid,
     mttr_hours: Option<String>,
     recurring_count: u64,
     score: String,
@@ -65,25 +65,12 @@ pub(super) struct ControlRoomSnapshot {
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct StoredSnapshot {
     #[serde(flatten)]
-    snapshot: ControlRoomSnapshot,
+    pub(super) snapshot: ControlRoomSnapshot,
 }
 
 document!(StoredSnapshot, "snapshots");
 
 impl ControlRoomSnapshot {
-    pub(super) fn id(&self) -> Uuid {
-        self.id
-    }
-
-    /// Whether the snapshot was computed at this time, and not kept from an earlier rebuild.
-    pub(super) fn is_new(&self, now: Timestamp) -> bool {
-        self.as_of == now
-    }
-
-    pub(super) fn stored(&self) -> StoredSnapshot {
-        StoredSnapshot { snapshot: self.clone() }
-    }
-
     /// Returns the stored snapshot (`kept`) if its content is equal, so that it keeps its id and
     /// `as_of`; otherwise this one.
     fn unless_kept(self, kept: Option<Self>) -> Self {

@@ -20,11 +20,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_path_to_error::Segment;
 
-use crate::identity::FindingIdentityGenerator;
 use crate::text::clean;
 use model::{ExternalReferences, InlineExternalProperties, Log, Run};
 
-pub(crate) use results::ObservationIterator;
 pub(crate) use uri::is_absolute;
 
 /// The only supported value of `version` in a SARIF log.
@@ -185,21 +183,6 @@ impl<'a> ScanRun<'a> {
     /// 3.14.23).
     pub(crate) fn has_results(&self) -> bool {
         self.run.results.is_some()
-    }
-
-    /// Parses every result of the run, and returns the paths and rules that the run checked.
-    /// Refuses the run if a result is invalid.
-    pub(crate) fn check(&self) -> Result<ScanCoverage, SarifRefusal> {
-        results::check(self)
-    }
-
-    /// Returns an iterator over the run's findings as observations. `identities` continues the
-    /// counts of earlier runs. `None` if the run has no list of results.
-    pub(crate) fn results(
-        &self,
-        identities: FindingIdentityGenerator,
-    ) -> Option<ObservationIterator<'_, 'a>> {
-        ObservationIterator::of(self, identities)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Map;
 use serde_json::value::RawValue;
 
 use super::model::{
-    ArtifactLocation, Location, LogicalLocation, ResultGroupingKey, ResultObject, Suppression,
+    ArtifactLocation, Location, LogicalLocation, ResultGroupingKey, ResultObject, Run, Suppression,
 };
 use super::rules::{self, FoundRule, RuleIndex};
 use super::uri::ArtifactLocationResolver;
@@ -38,19 +38,7 @@ pub(crate) struct ObservationIterator<'r, 'a> {
     left: std::vec::IntoIter<(usize, &'a RawValue)>,
 }
 
-impl<'r, 'a> ObservationIterator<'r, 'a> {
-    pub(super) fn of(run: &'r ScanRun<'a>, identities: FindingIdentityGenerator) -> Option<Self> {
-        let content = &run.run;
-        let invocations = content.invocations.as_deref().unwrap_or_default();
-        Some(Self {
-            run,
-            rules: RuleIndex::of(content.tool.as_ref()?, invocations),
-            places: ArtifactLocationResolver::of(content),
-            identities,
-            left: by_rule(content.results.as_ref()?).into_iter(),
-        })
-    }
-
+impl ObservationIterator<'_, '_> {
     /// Returns the counts of identities so far, for another run of the same analysis.
     pub(crate) fn into_identities(self) -> FindingIdentityGenerator {
         self.identities
@@ -178,23 +166,6 @@ fn read(run: &ScanRun<'_>, index: usize, text: &RawValue) -> Result<ResultObject
     parse(text.get(), &format!("/runs/{}/results/{index}", run.at))
 }
 
-/// Parses every result of a run, and returns the paths and rules that the run checked. The first
-/// invalid result refuses the run.
-pub(super) fn check(run: &ScanRun<'_>) -> Result<ScanCoverage, SarifRefusal> {
-    let places = ArtifactLocationResolver::of(&run.run);
-    let listed =
-        run.run.artifacts.iter().flatten().filter_map(|artifact| artifact.location.as_ref());
-    let mut paths: BTreeSet<String> = listed.filter_map(|location| places.path(location)).collect();
-    for (index, text) in run.run.results.iter().flatten().enumerate() {
-        let result = read(run, index, text)?;
-        let locations = result.locations.iter().flatten();
-        paths.extend(locations.filter_map(|location| path(&places, location)));
-    }
-    let invocations = run.run.invocations.as_deref().unwrap_or_default();
-    let rules = run.run.tool.as_ref().and_then(|tool| rules::checked(tool, invocations));
-    Ok(ScanCoverage { paths, rules })
-}
-
 /// Locations, package and advisory that a SARIF result is about.
 struct LocationsAndPackage {
     locations: Vec<FindingLocation>,
@@ -204,7 +175,41 @@ struct LocationsAndPackage {
     advisory: Option<String>,
 }
 
-impl ScanRun<'_> {
+impl<'a> ScanRun<'a> {
+    /// Parses every result of the run, and returns the paths and rules that the run checked. The
+    /// first invalid result refuses the run.
+    pub(crate) fn check(&self) -> Result<ScanCoverage, SarifRefusal> {
+        let Run { artifacts, results, invocations, tool, .. } = &self.run;
+        let places = ArtifactLocationResolver::of(&self.run);
+        let listed = artifacts.iter().flatten().filter_map(|artifact| artifact.location.as_ref());
+        let mut paths: BTreeSet<String> =
+            listed.filter_map(|location| places.path(location)).collect();
+        for (index, text) in results.iter().flatten().enumerate() {
+            let result = read(self, index, text)?;
+            let locations = result.locations.iter().flatten();
+            paths.extend(locations.filter_map(|location| path(&places, location)));
+        }
+        let invocations = invocations.as_deref().unwrap_or_default();
+        let rules = tool.as_ref().and_then(|tool| rules::checked(tool, invocations));
+        Ok(ScanCoverage { paths, rules })
+    }
+
+    /// Returns an iterator over the run's findings as observations. `identities` continues the
+    /// counts of earlier runs. `None` if the run has no list of results.
+    pub(crate) fn results(
+        &self,
+        identities: FindingIdentityGenerator,
+    ) -> Option<ObservationIterator<'_, 'a>> {
+        let invocations = self.run.invocations.as_deref().unwrap_or_default();
+        Some(ObservationIterator {
+            run: self,
+            rules: RuleIndex::of(self.run.tool.as_ref()?, invocations),
+            places: ArtifactLocationResolver::of(&self.run),
+            identities,
+            left: by_rule(self.run.results.as_ref()?).into_iter(),
+        })
+    }
+
     /// Returns the revision of the code that the run scanned: the first `revisionId` in
     /// `versionControlProvenance`.
     fn revision(&self) -> Option<String> {

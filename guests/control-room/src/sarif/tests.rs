@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::identity::FindingIdentityGenerator;
 use crate::observation::ResultObservation;
 use crate::severity::{Severity, SeveritySource};
 
@@ -26,9 +27,13 @@ fn read(bytes: &[u8]) -> Result<Vec<Result<Vec<ResultObservation>, SarifRefusal>
     Ok(open(bytes)?.iter().map(observe).collect())
 }
 
+/// Parses a SARIF log, and returns the observations of its first run.
+fn first_run(log: &serde_json::Value) -> Result<Vec<ResultObservation>, SarifRefusal> {
+    read(log.to_string().as_bytes()).expect("a log").remove(0)
+}
+
 fn only(log: serde_json::Value) -> ResultObservation {
-    let mut runs = read(log.to_string().as_bytes()).expect("a log");
-    runs.remove(0).expect("a run").remove(0)
+    first_run(&log).expect("a run").remove(0)
 }
 
 /// Builds a SARIF log of one run with this result and these rules.
@@ -48,8 +53,7 @@ fn results_come_rule_by_rule_and_are_the_findings_they_were() {
     let driver = json!({ "name": "Tool" });
     let log = |results: &[serde_json::Value]| {
         let run = json!({ "tool": { "driver": driver }, "results": results });
-        let log = json!({ "version": "2.1.0", "runs": [run] }).to_string();
-        read(log.as_bytes()).expect("a log").remove(0).expect("a run")
+        first_run(&json!({ "version": "2.1.0", "runs": [run] })).expect("a run")
     };
     let seen = |observation: &ResultObservation| {
         (observation.source.rule_id.clone(), observation.locations[0].start_line)
@@ -80,8 +84,7 @@ fn ordinals_of_equal_results_do_not_depend_on_their_commits() {
         };
         let run =
             json!({ "tool": { "driver": { "name": "Tool" } }, "results": [result(0), result(1)] });
-        let log = json!({ "version": "2.1.0", "runs": [run] }).to_string();
-        let all = read(log.as_bytes()).expect("a log").remove(0).expect("a run");
+        let all = first_run(&json!({ "version": "2.1.0", "runs": [run] })).expect("a run");
         all.into_iter().map(|one| (one.locations[0].start_line, one.identity)).collect()
     };
     assert_eq!(identities(["a", "b"]), identities(["b", "a"]));
@@ -371,8 +374,8 @@ fn results_beside_the_run_are_read_and_those_in_other_files_refused() {
         })
     };
     assert_eq!(only(log(guid)).source.rule_id, "A");
-    let other = log("dddddddd-0000-4000-8000-000000000004").to_string();
-    let refused = read(other.as_bytes()).expect("a log").remove(0).expect_err("refused");
+    let other = log("dddddddd-0000-4000-8000-000000000004");
+    let refused = first_run(&other).expect_err("refused");
     assert_eq!(refused.code, "sarif_results_elsewhere");
 }
 
@@ -381,7 +384,7 @@ fn a_run_whose_severities_or_outcome_are_elsewhere_is_refused() {
     let read = |references: serde_json::Value| {
         let mut log = of_result(json!({ "ruleId": "A" }), json!([]));
         log["runs"][0]["externalPropertyFileReferences"] = references;
-        read(log.to_string().as_bytes()).expect("a log").remove(0)
+        first_run(&log)
     };
     let reference = json!({ "guid": "cccccccc-0000-4000-8000-000000000003" });
     assert!(read(json!({ "taxonomies": [reference], "artifacts": [] })).is_ok());
@@ -413,8 +416,8 @@ fn results_next_to_the_runs_are_those_of_one_run_and_count_once() {
 fn a_line_may_be_written_with_a_point() {
     let region = |line: f64| {
         let place = json!({ "artifactLocation": { "uri": "a" }, "region": { "startLine": line } });
-        let log = of_result(json!({ "locations": [{ "physicalLocation": place }] }), json!([]));
-        read(log.to_string().as_bytes()).expect("a log").remove(0)
+        let result = json!({ "locations": [{ "physicalLocation": place }] });
+        first_run(&of_result(result, json!([])))
     };
     assert_eq!(region(10.0).expect("a run")[0].locations[0].start_line, Some(10));
     assert!(region(10.5).is_err());

@@ -1,15 +1,8 @@
 //! Tests of the control room response: its members, its numbers and its stability.
 
-use area_sdk::testing::USER;
+use area_sdk::testing::{USER, member_names};
 
 use super::*;
-
-fn members(value: &Value) -> Vec<&str> {
-    let mut names: Vec<&str> =
-        value.as_object().expect("an object").keys().map(String::as_str).collect();
-    names.sort_unstable();
-    names
-}
 
 #[test]
 fn an_empty_workspace_has_an_empty_room() {
@@ -39,8 +32,7 @@ fn the_room_has_exactly_the_contract_s_fields_with_values_in_them() {
     workspace.host.put_document("catalog.services", "s", service);
     let group = json!({ "data_classification": "restricted" });
     workspace.host.put_document("catalog.groups", &Uuid::nil().to_string(), group);
-    let mut log: Value =
-        serde_json::from_slice(&sarif("One", &[("sql", "a.js", "one two")])).expect("JSON");
+    let mut log = sarif_log("One", &[("sql", "a.js", "one two")], json!({}));
     log["runs"][0]["results"][0]["properties"] = json!({ "security-severity": "7.5" });
     log["runs"][0]["versionControlProvenance"] = json!([{ "revisionId": "c0ffee" }]);
     workspace.scan(log.to_string().as_bytes());
@@ -53,54 +45,33 @@ fn the_room_has_exactly_the_contract_s_fields_with_values_in_them() {
     workspace.run_jobs();
     let room = workspace.rebuild();
 
-    assert_eq!(
-        members(&room),
-        [
-            "calculation_version",
-            "generated_at",
-            "match_suggestions",
-            "outcomes",
-            "recent_transitions",
-            "recurring_findings",
-            "snapshots",
-        ]
-    );
+    let expected = "calculation_version generated_at match_suggestions outcomes recent_transitions \
+        recurring_findings snapshots";
+    assert_eq!(member_names(&room), expected);
     let recurring = &room["recurring_findings"][0];
     for (name, value) in recurring.as_object().expect("an object") {
         assert_ne!(*value, Value::Null, "{name}");
     }
     assert_eq!(recurring["risk_severity"], "high");
-    assert_eq!(
-        (&recurring["cvss_score"], &recurring["severity_source"]),
-        (&json!("7.5"), &json!("cvss"))
-    );
+    assert_eq!(recurring["cvss_score"], "7.5");
+    assert_eq!(recurring["severity_source"], "cvss");
     // Risk: severity 7.5 (CVSS score) times exposure 1.8 times recurrence 1.1.
     assert_eq!(recurring["risk_total"], "14.85");
-    assert_eq!(
-        (&recurring["architecture_impact"], &recurring["architecture_confidence"]),
-        (&json!("critical"), &json!("0.80"))
-    );
+    assert_eq!(recurring["architecture_impact"], "critical");
+    assert_eq!(recurring["architecture_confidence"], "0.80");
     assert_eq!(recurring["component_identity"], "service:shop");
     assert_eq!(recurring["architecture_disposition"], "pending");
     assert_eq!(recurring["evidence_revision"], "c0ffee");
     assert_eq!(room["match_suggestions"][0]["similarity"], "1.0000");
     assert_eq!(room["recent_transitions"].as_array().map(Vec::len), Some(2));
     let day = &room["snapshots"][0];
-    assert_eq!(
-        (&day["counts"]["total"], &day["counts"]["new"], &day["recurring_count"]),
-        (&json!(2), &json!(2), &json!(1))
-    );
-    assert_eq!(
-        (&day["severity_counts"]["high"], &day["severity_counts"]["medium"]),
-        (&json!(1), &json!(1))
-    );
-    assert_eq!(
-        (
-            &day["architecture_impact_counts"]["critical"],
-            &day["architecture_impact_counts"]["high"]
-        ),
-        (&json!(1), &json!(1))
-    );
+    assert_eq!(day["counts"]["total"], 2);
+    assert_eq!(day["counts"]["new"], 2);
+    assert_eq!(day["recurring_count"], 1);
+    assert_eq!(day["severity_counts"]["high"], 1);
+    assert_eq!(day["severity_counts"]["medium"], 1);
+    assert_eq!(day["architecture_impact_counts"]["critical"], 1);
+    assert_eq!(day["architecture_impact_counts"]["high"], 1);
     // Score: 100 / (1 + (5 + 2) / 100), with the weights of one high and one medium finding.
     assert_eq!((&day["score"], &day["freshness_percent"]), (&json!("93.46"), &json!("100.00")));
     assert_eq!(day["source_transition_version"], 2);
@@ -151,10 +122,8 @@ fn outcomes_are_measured_with_twenty_decisions_in_both_windows() {
     workspace.host.advance(3600);
     decide(&names[20..39]);
     let outcomes = workspace.rebuild()["outcomes"].clone();
-    assert_eq!(
-        (&outcomes["measurement_status"], &outcomes["decision_sample_size"]),
-        (&json!("measuring"), &json!(19))
-    );
+    assert_eq!(outcomes["measurement_status"], "measuring");
+    assert_eq!(outcomes["decision_sample_size"], 19);
     assert_eq!(outcomes["baseline_review_time_hours"], "4.0000");
     assert_eq!(outcomes["review_time_saved_hours"], Value::Null);
     decide(&names[39..40]);
@@ -176,12 +145,8 @@ fn outcomes_are_measured_with_twenty_decisions_in_both_windows() {
     }
     workspace.host.advance(3 * 86_400);
     let later = workspace.rebuild()["snapshots"].clone();
-    assert_eq!(
-        (&later[0]["mttr_hours"], &later[1]["mttr_hours"]),
-        (&Value::Null, &json!("2.0000"))
-    );
-    assert_eq!(
-        (&later[0]["freshness_percent"], &later[1]["freshness_percent"]),
-        (&json!("0.00"), &json!("100.00"))
-    );
+    assert_eq!(later[0]["mttr_hours"], Value::Null);
+    assert_eq!(later[1]["mttr_hours"], "2.0000");
+    assert_eq!(later[0]["freshness_percent"], "0.00");
+    assert_eq!(later[1]["freshness_percent"], "100.00");
 }

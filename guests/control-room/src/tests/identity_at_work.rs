@@ -95,10 +95,8 @@ fn gone_is_only_what_the_same_tool_category_and_branch_ran_without() {
     let told = workspace.scan(&sarif_with("Tool", &results, category("back/6")));
     assert_eq!((&told["counts"]["reopened"], &told["counts"]["new"]), (&json!(1), &json!(0)));
     let reopened = workspace.finding("R2");
-    assert_eq!(
-        (&reopened["state"], &reopened["lifecycle_version"]),
-        (&json!("reopened"), &json!(3))
-    );
+    assert_eq!(reopened["state"], "reopened");
+    assert_eq!(reopened["lifecycle_version"], 3);
     assert_ne!(reopened["sla_due_at"], Value::Null);
 }
 
@@ -175,10 +173,8 @@ fn an_audit_is_imported_once_however_often_it_is_told_of() {
     let told = workspace.host.events();
     assert_eq!(told.iter().filter(|event| event.name == "audit.findings_imported").count(), 1);
     let finding = workspace.finding("R1");
-    assert_eq!(
-        (&finding["audit_count"], &finding["evidence_revision"]),
-        (&json!(1), &json!("c0ffee"))
-    );
+    assert_eq!(finding["audit_count"], 1);
+    assert_eq!(finding["evidence_revision"], "c0ffee");
 }
 
 #[test]
@@ -199,16 +195,11 @@ fn evidence_records_are_findings_unless_a_file_speaks_for_them() {
     assert_eq!(told["counts"]["new"], 2, "two records say the same, the third names a file");
     let finding = workspace.finding("evidence.web");
     assert_eq!(finding["title"], "The session cookie is not HttpOnly.");
-    assert_eq!(
-        (&finding["source_family"], &finding["tool"]),
-        (&json!("evidence"), &json!("pentest"))
-    );
+    assert_eq!(finding["source_family"], "evidence");
+    assert_eq!(finding["tool"], "pentest");
     assert_eq!(finding["severity_source"], "level");
-    let evidence = |rule: &str| {
-        let id = workspace.finding(rule)["id"].clone();
-        let all = Request::to("list_finding_transitions").with("finding_id", id).with("limit", 50);
-        workspace.list(all)[0]["evidence_ids"].clone()
-    };
+    let evidence =
+        |rule: &str| workspace.transitions_of(&workspace.finding(rule))[0]["evidence_ids"].clone();
     assert_eq!(evidence("R1"), json!([ids[2]]));
     assert_eq!(evidence("evidence.web"), json!([ids[0]]));
     workspace.audit(&[]);
@@ -219,22 +210,15 @@ fn evidence_records_are_findings_unless_a_file_speaks_for_them() {
 fn suppressed_results_are_settled_and_reopened_with_their_suppression() {
     let workspace = Workspace::new();
     let scan = |suppressions: Value| {
-        let mut log: Value =
-            serde_json::from_slice(&sarif("Tool", &[("R1", "a", "one")])).expect("JSON");
+        let mut log = sarif_log("Tool", &[("R1", "a", "one")], json!({}));
         log["runs"][0]["results"][0]["suppressions"] = suppressions;
         workspace.scan(log.to_string().as_bytes())["counts"].clone()
     };
     let accepted = json!([{ "kind": "inSource", "justification": "test code" }]);
     assert_eq!(scan(accepted.clone())["new"], 1);
     assert_eq!(workspace.finding("R1")["state"], "false_positive");
-    let reason = workspace
-        .host
-        .documents("transitions")
-        .into_iter()
-        .find(|one| one["to_state"] == "false_positive")
-        .expect("a transition")["reason"]
-        .clone();
-    assert_eq!(reason, "Suppressed in the source: test code");
+    let settled = workspace.transition_to("false_positive");
+    assert_eq!(settled["reason"], "Suppressed in the source: test code");
     assert_eq!(scan(json!([]))["reopened"], 1);
     assert_eq!(scan(json!([{ "kind": "external", "status": "underReview" }]))["reopened"], 0);
     assert_eq!(workspace.finding("R1")["state"], "reopened");
@@ -449,8 +433,7 @@ fn a_finding_below_an_absolute_base_keeps_its_decision_when_its_path_changes() {
         "originalUriBaseIds": { "FRONT": { "uri": "file:///ci/repo/front/" } },
         "versionControlProvenance": [{ "mappedTo": { "uri": "file:///ci/repo/" } }],
     });
-    let log = sarif_with("Tool", &results, said);
-    let mut log: Value = serde_json::from_slice(&log).expect("JSON");
+    let mut log = sarif_log("Tool", &results, said);
     let location = &mut log["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
     location["artifactLocation"]["uriBaseId"] = json!("FRONT");
     let told = workspace.scan(log.to_string().as_bytes());
@@ -464,8 +447,7 @@ fn a_finding_below_an_absolute_base_keeps_its_decision_when_its_path_changes() {
 fn a_finding_with_the_identity_of_its_commit_gets_its_new_identity() {
     let workspace = Workspace::new();
     let scan = |path: &str| {
-        let log = sarif("Tool", &[("R1", path, "one")]);
-        let mut log: Value = serde_json::from_slice(&log).expect("JSON");
+        let mut log = sarif_log("Tool", &[("R1", path, "one")], json!({}));
         log["runs"][0]["results"][0]["partialFingerprints"] = json!({ "commitSha": "1f2e" });
         workspace.scan(log.to_string().as_bytes())["counts"]["new"].clone()
     };

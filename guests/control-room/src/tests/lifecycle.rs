@@ -52,20 +52,15 @@ fn a_transition_is_recorded_and_supersedes_the_one_before() {
     assert_eq!(record["actor_id"], json!(USER));
     assert_eq!((&record["from_state"], &record["to_state"]), (&json!("new"), &json!("triaged")));
     assert_eq!(record["evidence_ids"], json!([evidence]));
-    let all = Request::to("list_finding_transitions")
-        .with("finding_id", finding["id"].clone())
-        .with("limit", 50);
-    let all = workspace.list(all);
+    let all = workspace.transitions_of(&finding);
     assert_eq!(all.len(), 2);
     assert_eq!((&all[0], &all[1]["to_state"]), (record, &json!("new")));
     assert_eq!(all[0]["supersedes_transition_id"], all[1]["id"]);
     assert_eq!(all[1]["supersedes_transition_id"], Value::Null);
     assert_ne!(all[1]["verification_audit_id"], Value::Null);
     let told = workspace.host.events().pop().expect("an event");
-    assert_eq!(
-        (told.name.as_str(), &told.data["to_state"]),
-        ("finding.transitioned", &json!("triaged"))
-    );
+    assert_eq!(told.name.as_str(), "finding.transitioned");
+    assert_eq!(told.data["to_state"], "triaged");
 }
 
 #[test]
@@ -110,10 +105,8 @@ fn an_accepted_risk_takes_reason_and_date_and_ends_by_itself() {
     for _ in 0..2 {
         workspace.host.run(&job.kind, job.payload.clone(), 1).expect("done");
         let reopened = workspace.finding("R1");
-        assert_eq!(
-            (&reopened["state"], &reopened["lifecycle_version"]),
-            (&json!("reopened"), &json!(3))
-        );
+        assert_eq!(reopened["state"], "reopened");
+        assert_eq!(reopened["lifecycle_version"], 3);
         assert_eq!(reopened["auto_disposition"], true);
         assert_eq!(reopened["lifecycle_started_at"], json!(until), "a new lifecycle");
     }
@@ -196,8 +189,7 @@ fn an_evidence_record_says_nothing_about_other_findings_of_its_provider() {
         all.find(|finding| finding["paths"] == json!([path])).expect("a finding")
     };
     for (path, id) in [("/login", login), ("/pay", pay)] {
-        let all = Request::to("list_finding_transitions").with("limit", 50);
-        let all = workspace.list(all.with("finding_id", finding(path)["id"].clone()));
+        let all = workspace.transitions_of(&finding(path));
         assert_eq!(all[0]["evidence_ids"], json!([id]));
     }
 
@@ -338,9 +330,7 @@ proptest! {
                 }
             }
         }
-        let all = Request::to("list_finding_transitions")
-            .with("finding_id", finding["id"].clone()).with("limit", 100);
-        let mut records = workspace.list(all);
+        let mut records = workspace.transitions_of(&finding);
         records.reverse();
         let mut at = Value::Null;
         for (index, record) in records.iter().enumerate() {

@@ -31,10 +31,8 @@ fn likeness_of_four_fifths_in_one_family_is_suggested_and_less_is_not() {
     assert_eq!(one["left_finding_id"], workspace.finding("js/sql-injection")["id"]);
     assert_eq!(one["right_finding_id"], workspace.finding("lang.security.sql_injection")["id"]);
     assert!(one["rationale"].as_str().is_some_and(|text| text.contains("4 of 5 words")));
-    assert_eq!(
-        (&one["algorithm_version"], &one["method"]),
-        (&json!("match-v1"), &json!("token_jaccard"))
-    );
+    assert_eq!(one["algorithm_version"], "match-v1");
+    assert_eq!(one["method"], "token_jaccard");
     assert_eq!(workspace.finding("lang.security.sql_injection")["state"], "new", "not merged");
 }
 
@@ -70,12 +68,7 @@ fn an_accepted_suggestion_merges_and_a_decision_stands() {
     let tools: Vec<&Value> =
         left["source_tools"].as_array().expect("tools").iter().map(|one| &one["tool"]).collect();
     assert_eq!(tools, ["One", "Two"]);
-    let merged = workspace
-        .host
-        .documents("transitions")
-        .into_iter()
-        .find(|one| one["to_state"] == "duplicate")
-        .expect("a transition");
+    let merged = workspace.transition_to("duplicate");
     assert_eq!(merged["metadata_json"]["duplicate_of"], left["id"]);
     assert_eq!(merged["reason"], "same line");
     assert_ne!(merged["supersedes_transition_id"], Value::Null);

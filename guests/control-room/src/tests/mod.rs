@@ -43,6 +43,13 @@ impl Workspace {
         })
     }
 
+    /// Stores an upload's content. Returns the input for `audit.started`, with this filename.
+    fn upload_as(&self, filename: &str, content: &[u8]) -> Value {
+        let mut upload = self.upload(content);
+        upload["filename"] = json!(filename);
+        upload
+    }
+
     /// Runs an audit with these inputs, newest first. Returns the data of
     /// `audit.findings_imported`.
     fn audit(&self, inputs: &[Value]) -> Value {
@@ -105,6 +112,19 @@ impl Workspace {
         self.host.documents("transitions").len()
     }
 
+    /// Returns the first stored transition to this state.
+    fn transition_to(&self, state: &str) -> Value {
+        let mut all = self.host.documents("transitions").into_iter();
+        all.find(|one| one["to_state"] == state).expect("a transition")
+    }
+
+    /// Returns the transitions of a finding, newest first.
+    fn transitions_of(&self, finding: &Value) -> Vec<Value> {
+        let id = finding["id"].clone();
+        let all = Request::to("list_finding_transitions").with("finding_id", id);
+        self.list(all.with("limit", 100))
+    }
+
     fn transition(&self, finding: &Value, body: Value) -> Request {
         Request::to("transition_finding").with("finding_id", finding["id"].clone()).json(body)
     }
@@ -125,6 +145,11 @@ fn sarif(tool: &str, results: &[(&str, &str, &str)]) -> Vec<u8> {
 
 /// Builds the same SARIF log as [`sarif`], with additional members of the run.
 fn sarif_with(tool: &str, results: &[(&str, &str, &str)], said: Value) -> Vec<u8> {
+    sarif_log(tool, results, said).to_string().into_bytes()
+}
+
+/// Builds the same SARIF log as [`sarif_with`], as a JSON value.
+fn sarif_log(tool: &str, results: &[(&str, &str, &str)], said: Value) -> Value {
     let result = |&(rule, path, message): &(&str, &str, &str)| {
         json!({
             "ruleId": rule, "message": { "text": message },
@@ -138,5 +163,5 @@ fn sarif_with(tool: &str, results: &[(&str, &str, &str)], said: Value) -> Vec<u8
     for (name, value) in said.as_object().expect("an object") {
         run[name] = value.clone();
     }
-    json!({ "version": "2.1.0", "runs": [run] }).to_string().into_bytes()
+    json!({ "version": "2.1.0", "runs": [run] })
 }

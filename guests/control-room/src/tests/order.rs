@@ -7,8 +7,7 @@ use super::*;
 fn log(line: i64, level: &str, suppressions: Value) -> Vec<u8> {
     let revision = json!([{ "revisionId": format!("c{line}") }]);
     let said = json!({ "versionControlProvenance": revision });
-    let log = sarif_with("Tool", &[("R1", "a.c", "one")], said);
-    let mut log: Value = serde_json::from_slice(&log).expect("JSON");
+    let mut log = sarif_log("Tool", &[("R1", "a.c", "one")], said);
     let result = &mut log["runs"][0]["results"][0];
     result["level"] = json!(level);
     result["suppressions"] = suppressions;
@@ -25,13 +24,6 @@ fn suppressed() -> Vec<u8> {
 }
 
 impl Workspace {
-    /// Stores an upload's content. Returns the input for `audit.started`, with this filename.
-    fn upload_named(&self, filename: &str, content: &[u8]) -> Value {
-        let mut upload = self.upload(content);
-        upload["filename"] = json!(filename);
-        upload
-    }
-
     /// Runs an audit of this branch with this upload. Returns the number of reopened findings.
     fn audit_on(&self, branch: &str, upload: &Value) -> Value {
         let told = self.audit_of(json!({ "inputs": [upload], "branch_ref": branch }));
@@ -51,7 +43,7 @@ fn the_newest_of_several_files_describes_a_finding() {
     let mut inputs = Vec::new();
     for (line, level) in [(10_i64, "note"), (20, "warning"), (30, "error")] {
         let content = log(line, level, json!([]));
-        inputs.insert(0, workspace.upload_named(&format!("scan-{line}.sarif"), &content));
+        inputs.insert(0, workspace.upload_as(&format!("scan-{line}.sarif"), &content));
         workspace.audit(&inputs);
         let finding = workspace.finding("R1");
         assert_eq!(finding["locations"][0]["start_line"], line);
@@ -63,15 +55,15 @@ fn the_newest_of_several_files_describes_a_finding() {
 #[test]
 fn of_the_files_of_a_tool_the_newest_one_suppresses_or_shows() {
     let workspace = Workspace::new();
-    let first = workspace.upload_named("scan-1.sarif", &shown());
+    let first = workspace.upload_as("scan-1.sarif", &shown());
     workspace.audit(std::slice::from_ref(&first));
-    let second = workspace.upload_named("scan-2.sarif", &suppressed());
+    let second = workspace.upload_as("scan-2.sarif", &suppressed());
     for _ in 0..3 {
         let told = workspace.audit(&[second.clone(), first.clone()]);
         assert_eq!(told["counts"]["reopened"], 0);
         assert_eq!(workspace.state_of_r1(), (json!("false_positive"), json!(2)));
     }
-    let third = workspace.upload_named("scan-3.sarif", &shown());
+    let third = workspace.upload_as("scan-3.sarif", &shown());
     for reopened in [1, 0] {
         let told = workspace.audit(&[third.clone(), second.clone(), first.clone()]);
         assert_eq!(told["counts"]["reopened"], reopened);

@@ -13,13 +13,6 @@ fn artifacts(paths: &[&str]) -> Value {
 }
 
 impl Workspace {
-    /// Stores an upload's content. Returns the input for `audit.started`, with this filename.
-    fn upload_as(&self, filename: &str, content: &[u8]) -> Value {
-        let mut upload = self.upload(content);
-        upload["filename"] = json!(filename);
-        upload
-    }
-
     fn state(&self, rule: &str) -> Value {
         self.finding(rule)["state"].clone()
     }
@@ -213,10 +206,8 @@ fn failed_and_foreign_runs_cover_nothing() {
 fn a_file_with_a_failed_run_speaks_only_for_what_its_good_runs_covered() {
     let workspace = Workspace::new();
     let other = ("no-eval", "front/other.js", "eval");
-    let run = |results: &[(&str, &str, &str)], said: Value| -> Value {
-        let log: Value =
-            serde_json::from_slice(&sarif_with("ESLint", results, said)).expect("JSON");
-        log["runs"][0].clone()
+    let run = |results: &[(&str, &str, &str)], said: Value| {
+        sarif_log("ESLint", results, said)["runs"][0].clone()
     };
     let log = |runs: &[Value]| json!({ "version": "2.1.0", "runs": runs }).to_string();
     let first = log(&[run(&[SQLI, other], json!({})), run(&[XSS], json!({}))]);
@@ -244,9 +235,8 @@ fn a_file_with_a_failed_run_speaks_only_for_what_its_good_runs_covered() {
 #[test]
 fn two_tools_in_one_file_are_two_analyses() {
     let workspace = Workspace::new();
-    let run = |tool: &str, results: &[(&str, &str, &str)]| -> Value {
-        let log: Value = serde_json::from_slice(&sarif(tool, results)).expect("JSON");
-        log["runs"][0].clone()
+    let run = |tool: &str, results: &[(&str, &str, &str)]| {
+        sarif_log(tool, results, json!({}))["runs"][0].clone()
     };
     let log = |runs: &[Value]| json!({ "version": "2.1.0", "runs": runs }).to_string();
     let both = log(&[run("One", &[SQLI]), run("Two", &[XSS])]);
@@ -331,10 +321,8 @@ fn findings_of_before_there_were_streams_keep_their_identity_and_are_not_verifie
     let told = workspace.audit(&[workspace.upload_as("front.sarif", &sarif("ESLint", &[SQLI]))]);
     assert_eq!((count(&told, "new"), count(&told, "gone")), (0, 0));
     let after = workspace.finding("sqli");
-    assert_eq!(
-        (&after["id"], &after["identity_fingerprint"]),
-        (&before["id"], &before["identity_fingerprint"])
-    );
+    assert_eq!(after["id"], before["id"]);
+    assert_eq!(after["identity_fingerprint"], before["identity_fingerprint"]);
     let told = workspace.audit(&[workspace.upload_as("front.sarif", &sarif("ESLint", &[]))]);
     assert_eq!(count(&told, "gone"), 1, "it belongs to the stream that showed it");
     assert_eq!(workspace.state("sqli"), "verified");

@@ -66,8 +66,7 @@ pub(crate) fn apply(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Ownersh
     ctx.documents().replace(&mut preview)?;
     let (repository_id, applied_by) = (preview.repository_id, ctx.user());
     ctx.publish(OwnershipApplied { preview_id: id, repository_id, applied_by, assignments });
-    let version = preview.version;
-    Ok(Versioned(preview.into(), version))
+    Ok(preview.versioned(OwnershipPreview::from))
 }
 
 /// Returns the items of a preview that assign a finding when the preview is applied.

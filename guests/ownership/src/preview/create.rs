@@ -153,5 +153,5 @@ fn keep(
     let shown = items.into_iter().take(SHOWN).map(|(_, item)| item.item);
     preview.snapshot.items = shown.collect();
     let stored = ctx.documents().create_stored(id, preview)?;
-    Ok(Created(Versioned(stored.into(), 1)))
+    Ok(Created(stored.versioned(OwnershipPreview::from)))
 }

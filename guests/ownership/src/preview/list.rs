@@ -43,8 +43,7 @@ pub(crate) fn list(ctx: &Ctx, Params(params): Params<ListParams>) -> Result<Vec<
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<OwnershipPreview>> {
     let preview = ctx.documents::<StoredPreview>().get(id)?;
-    let version = preview.version;
-    Ok(Versioned(preview.into(), version))
+    Ok(preview.versioned(OwnershipPreview::from))
 }
 
 /// Query parameters that select a page of a preview's items.

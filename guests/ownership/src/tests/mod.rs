@@ -76,11 +76,12 @@ fn import(host: &FakeHost, text: &str) {
 }
 
 fn finding(host: &FakeHost, id: u128, paths: &[&str], owner: Option<Uuid>) -> Uuid {
+    let rank = 1_000_000 - i64::try_from(id).unwrap_or(0);
     let id = Uuid::from_u128(id);
     let body = json!({
         "repository_id": REPOSITORY, "open": true, "version": 3, "risk_severity": "high",
-        "risk_rank": 1_000_000 - i64::try_from(id.as_u128()).unwrap_or(0), "title": format!("F{id}"),
-        "paths": paths, "owner_id": owner, "sla_due_at": START.plus_seconds(86_400),
+        "risk_rank": rank, "title": format!("F{id}"), "paths": paths, "owner_id": owner,
+        "sla_due_at": START.plus_seconds(86_400),
     });
     host.put_document("control_room.findings", &id.to_string(), body);
     id
@@ -88,7 +89,8 @@ fn finding(host: &FakeHost, id: u128, paths: &[&str], owner: Option<Uuid>) -> Uu
 
 fn group(host: &FakeHost, id: u128, identities: &[&str], members: &[Uuid]) -> Uuid {
     let id = Uuid::from_u128(id);
-    let body = json!({ "name": format!("G{}", id.as_u128()), "identities": identities, "member_ids": members });
+    let name = format!("G{}", id.as_u128());
+    let body = json!({ "name": name, "identities": identities, "member_ids": members });
     host.put_document("catalog.groups", &id.to_string(), body);
     id
 }

@@ -152,10 +152,8 @@ fn applying_assigns_once_and_is_recorded() {
     assert_eq!((applied.status, applied.version), (200, Some(2)));
     let result =
         json!({ "applied": 1, "applied_at": host.now(), "needs_review": 1, "unchanged": 1 });
-    assert_eq!(
-        (&applied.body["result"], &applied.body["applied_at"]),
-        (&result, &json!(host.now()))
-    );
+    assert_eq!(applied.body["result"], result);
+    assert_eq!(applied.body["applied_at"], json!(host.now()));
     let status = |n: usize| applied.body["snapshot"]["items"][n]["status"].clone();
     assert_eq!([status(0), status(1), status(2)], ["applied", "needs_review", "unchanged"]);
     assert_eq!(applied.body["preview_sha256"], made["preview_sha256"]);
@@ -164,10 +162,8 @@ fn applying_assigns_once_and_is_recorded() {
     let expected = json!([{ "finding_id": ready, "assignee_id": USER }]);
     assert_eq!(event.data["assignments"], expected);
     let again = apply(&host, &made).expect_err("once");
-    assert_eq!(
-        (again.kind, again.code.as_deref()),
-        (ProblemKind::Conflict, Some("preview_applied"))
-    );
+    assert_eq!(again.kind, ProblemKind::Conflict);
+    assert_eq!(again.code.as_deref(), Some("preview_applied"));
     let listed = host.call(Request::to("list_ownership_previews")).expect("a list").body;
     assert_eq!(listed[0], applied.body);
 }

@@ -15,6 +15,13 @@ fn last_report(host: &FakeHost) -> Value {
     event.data.clone()
 }
 
+/// Runs an audit with these inputs, and returns its report.
+fn report(host: &FakeHost, inputs: &[Value]) -> Value {
+    start_audit(host, inputs);
+    run_jobs(host);
+    last_report(host)
+}
+
 fn source(host: &FakeHost) -> Value {
     let page = host.call(Request::to("list_ownership_sources")).expect("a page").body;
     page["items"][0].clone()
@@ -29,9 +36,7 @@ fn rules_are_held_against_the_path_list() {
         input(&host, "code_owners", ".github/CODEOWNERS", file),
         input(&host, "path_list", "p", paths),
     ];
-    start_audit(&host, &inputs);
-    run_jobs(&host);
-    let told = last_report(&host);
+    let told = report(&host, &inputs);
     assert_eq!(told["status"], "succeeded");
     assert_eq!(told["facts"], json!({ "rules": 3, "paths": 3, "unowned": 1 }));
     assert_eq!(told["counts"], told["facts"]);
@@ -40,10 +45,8 @@ fn rules_are_held_against_the_path_list() {
         json!(["Line 2: `/gone/` matches no path", "Line 4: skipped: `owner` is not an owner"])
     );
     let source = source(&host);
-    assert_eq!(
-        (&source["source_status"], &source["dialect"]),
-        (&json!("available"), &json!("github"))
-    );
+    assert_eq!(source["source_status"], "available");
+    assert_eq!(source["dialect"], "github");
     assert_eq!(source["source_path"], ".github/CODEOWNERS");
     assert_eq!(source["imported_at"], json!(host.now()));
     assert_eq!(host.blobs(), [format!("codeowners/{:064x}", file.len())]);
@@ -53,15 +56,11 @@ fn rules_are_held_against_the_path_list() {
 fn names_that_git_quotes_are_read_as_they_are() {
     let host = host();
     let paths = "\"docs/\\303\\274ber \\\"x\\\".md\"\r\n\"a\\tb\"\n\"bad\\q\"\n\"\n";
-    start_audit(
-        &host,
-        &[
-            input(&host, "code_owners", "CODEOWNERS", "/docs/über* @a\na?b @b\n"),
-            input(&host, "path_list", "p", paths),
-        ],
-    );
-    run_jobs(&host);
-    let told = last_report(&host);
+    let inputs = [
+        input(&host, "code_owners", "CODEOWNERS", "/docs/über* @a\na?b @b\n"),
+        input(&host, "path_list", "p", paths),
+    ];
+    let told = report(&host, &inputs);
     assert_eq!(told["facts"], json!({ "rules": 2, "paths": 4, "unowned": 2 }));
     assert_eq!(told["warnings"], json!([]));
 }
@@ -69,15 +68,11 @@ fn names_that_git_quotes_are_read_as_they_are() {
 #[test]
 fn a_byte_order_mark_is_not_part_of_the_first_path() {
     let host = host();
-    start_audit(
-        &host,
-        &[
-            input(&host, "code_owners", "CODEOWNERS", "\u{feff}/a @a\n"),
-            input(&host, "path_list", "p", "\u{feff}a\r\nb\r\n"),
-        ],
-    );
-    run_jobs(&host);
-    let told = last_report(&host);
+    let inputs = [
+        input(&host, "code_owners", "CODEOWNERS", "\u{feff}/a @a\n"),
+        input(&host, "path_list", "p", "\u{feff}a\r\nb\r\n"),
+    ];
+    let told = report(&host, &inputs);
     assert_eq!(told["facts"], json!({ "rules": 1, "paths": 2, "unowned": 1 }));
     assert_eq!(told["warnings"], json!([]));
 }
@@ -85,19 +80,16 @@ fn a_byte_order_mark_is_not_part_of_the_first_path() {
 #[test]
 fn what_is_called_codeowners_comes_before_what_is_not() {
     let host = host();
-    start_audit(
-        &host,
-        &[
-            input(&host, "code_owners", ".github/rules.txt", "* @rules\n"),
-            input(&host, "code_owners", ".github/web.CODEOWNERS", "* @copied\n"),
-            input(&host, "code_owners", "docs/CODEOWNERS", "* @owners\n"),
-            input(&host, "path_list", "p", "a\n"),
-        ],
-    );
-    run_jobs(&host);
+    let inputs = [
+        input(&host, "code_owners", ".github/rules.txt", "* @rules\n"),
+        input(&host, "code_owners", ".github/web.CODEOWNERS", "* @copied\n"),
+        input(&host, "code_owners", "docs/CODEOWNERS", "* @owners\n"),
+        input(&host, "path_list", "p", "a\n"),
+    ];
+    let told = report(&host, &inputs);
     assert_eq!(source(&host)["source_path"], "docs/CODEOWNERS");
     assert_eq!(
-        last_report(&host)["warnings"],
+        told["warnings"],
         json!([
             ".github/web.CODEOWNERS is not read: docs/CODEOWNERS comes first.",
             ".github/rules.txt is not read: docs/CODEOWNERS comes first.",
@@ -171,11 +163,10 @@ fn the_host_s_place_comes_first_and_the_newest_of_it() {
         input(&host, "code_owners", ".github/CODEOWNERS", "* @superseded\n"),
         input(&host, "path_list", "p", "a\n"),
     ];
-    start_audit(&host, &inputs);
-    run_jobs(&host);
+    let told = report(&host, &inputs);
     assert_eq!(source(&host)["source_sha256"], inputs[3]["content_sha256"]);
     assert_eq!(
-        last_report(&host)["warnings"],
+        told["warnings"],
         json!([
             "CODEOWNERS is not read: .github/CODEOWNERS comes first.",
             ".gitlab/CODEOWNERS is not read: .github/CODEOWNERS comes first.",
@@ -197,9 +188,7 @@ fn a_guessed_dialect_is_reported() {
     host.put_document("catalog.repositories", &REPOSITORY.to_string(), repository);
     let list = input(&host, "path_list", "p", "a\n");
     let file = input(&host, "code_owners", ".bitbucket/CODEOWNERS", "@@@Back @alice\n* @@Back\n");
-    start_audit(&host, &[file, list.clone()]);
-    run_jobs(&host);
-    let warnings = last_report(&host)["warnings"].to_string();
+    let warnings = report(&host, &[file, list.clone()])["warnings"].to_string();
     assert!(warnings.contains("read as GitLab's, which is a guess"), "{warnings}");
     assert!(warnings.contains("Line 1: read as a rule: groups of Bitbucket"), "{warnings}");
 
@@ -221,9 +210,7 @@ fn files_that_cannot_be_read_are_told() {
     ] {
         let host = host();
         let list = input(&host, "path_list", "p", "a\nb\n");
-        start_audit(&host, &[input(&host, "code_owners", name, content), list]);
-        run_jobs(&host);
-        let told = last_report(&host);
+        let told = report(&host, &[input(&host, "code_owners", name, content), list]);
         assert_eq!(source(&host)["source_status"], status);
         assert_eq!(told["facts"], json!({ "rules": 0, "paths": 2, "unowned": 2 }));
         assert_eq!(told["errors"].get(0).and_then(|error| error["code"].as_str()), code);
@@ -236,16 +223,14 @@ fn a_file_that_is_gone_or_no_text_is_invalid() {
     let host = host();
     let mut gone = input(&host, "code_owners", "CODEOWNERS", "* @a\n");
     gone["blob"] = json!("elsewhere");
-    start_audit(&host, &[gone, input(&host, "path_list", "p", "a\n")]);
-    run_jobs(&host);
-    assert_eq!(last_report(&host)["errors"][0]["code"], "content_missing");
+    let told = report(&host, &[gone, input(&host, "path_list", "p", "a\n")]);
+    assert_eq!(told["errors"][0]["code"], "content_missing");
 
     let host = super::host();
     let broken = input(&host, "code_owners", "CODEOWNERS", "x");
     host.put_shared_blob("uploads", "code_owners-CODEOWNERS", b"* @a\xff\n");
-    start_audit(&host, &[broken, input(&host, "path_list", "p", "a\n")]);
-    run_jobs(&host);
-    assert_eq!(last_report(&host)["errors"][0]["code"], "not_utf8");
+    let told = report(&host, &[broken, input(&host, "path_list", "p", "a\n")]);
+    assert_eq!(told["errors"][0]["code"], "not_utf8");
 }
 
 #[test]
@@ -285,9 +270,7 @@ fn path_lists_that_are_not_read_are_named() {
         input(&host, "path_list", "back.txt", "b\n"),
         input(&host, "path_list", "front.txt", "c\n"),
     ];
-    start_audit(&host, &inputs);
-    run_jobs(&host);
     let warning =
         "The path list back.txt is not read: front.txt is newer, and one list has all paths.";
-    assert_eq!(last_report(&host)["warnings"], json!([warning]));
+    assert_eq!(report(&host, &inputs)["warnings"], json!([warning]));
 }

@@ -214,55 +214,13 @@ fn what_is_as_large_as_allowed_is_evaluated() {
 
 /// Generates expressions that are nearly correct.
 fn nearly_cel() -> impl Strategy<Value = String> {
-    let pieces = prop::sample::select(vec![
-        "findings",
-        ".",
-        "open",
-        "by_rule",
-        "[",
-        "]",
-        "(",
-        ")",
-        "'a'",
-        "==",
-        "&&",
-        "||",
-        "!",
-        "-",
-        "1",
-        "0u",
-        "1.5",
-        "-9223372036854775808",
-        "/",
-        "%",
-        "*",
-        "+",
-        "?",
-        ":",
-        ",",
-        "{",
-        "}",
-        "in",
-        "all",
-        "exists",
-        "x",
-        "has",
-        "size",
-        "true",
-        "null",
-        "b'\\xff'",
-        "'é😀'",
-        " ",
-        "\\",
-        "\"",
-        "r'",
-        "//",
-        "\n",
-        "map",
-        "type",
-        "int",
-        "dependencies.advisories",
-    ]);
+    const PIECES: &str = r#"
+        findings . open by_rule [ ] ( ) 'a' == && || ! - 1 0u 1.5 -9223372036854775808 / % * + ? :
+        , { } in all exists x has size true null b'\xff' 'é😀' \ " r' // map type int
+        dependencies.advisories
+    "#;
+    let pieces: Vec<&str> = PIECES.split_whitespace().chain([" ", "\n"]).collect();
+    let pieces = prop::sample::select(pieces);
     prop::collection::vec(pieces, 0..40).prop_map(|pieces| pieces.concat())
 }
 

@@ -92,18 +92,16 @@ pub(crate) fn start(ctx: &Ctx, Body(new): Body<NewAudit>) -> Result<Created<Vers
     };
     let cause = AuditStartCause { trigger: Trigger::Manual, requested_by: ctx.user(), due: None };
     let audit = begin(ctx, target, &cause)?;
-    let version = audit.version;
-    Ok(Created(Versioned(Audit::new(audit, Vec::new()), version)))
+    Ok(Created(audit.versioned(|audit| Audit::new(audit, Vec::new()))))
 }
 
 pub(crate) fn show(ctx: &Ctx, Path(id): Path<Uuid>) -> Result<Versioned<Audit>> {
     let audit = ctx.documents::<StoredAudit>().get(id)?;
-    let version = audit.version;
     let jobs = match audit.completed_at {
         None => ctx.progress_of(audit.uuid()),
         Some(_) => Vec::new(),
     };
-    Ok(Versioned(Audit::new(audit, jobs), version))
+    Ok(audit.versioned(|audit| Audit::new(audit, jobs)))
 }
 
 /// Query parameters that filter the list of audits.

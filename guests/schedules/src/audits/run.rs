@@ -109,11 +109,7 @@ pub(crate) fn deadline(ctx: &JobCtx, job: EndOverdueAuditJob) -> JobResult<EndOv
 
 /// Marks the parts of an audit without a result as missing.
 fn give_up_parts(audit: &mut Stored<StoredAudit>) {
-    let id = audit.uuid();
-    let reason = match audit.started_at {
-        Some(_) => not_imported(id),
-        None => not_started(id),
-    };
+    let reason = overdue_error(audit);
     for part in audit.parts.each_mut() {
         if part.status == PartStatus::Pending {
             part.status = PartStatus::Missing;
@@ -122,29 +118,28 @@ fn give_up_parts(audit: &mut Stored<StoredAudit>) {
     }
 }
 
-/// Returns the error of a part whose area did not report its result in time.
-fn not_imported(audit_id: Uuid) -> ImportError {
-    ImportError {
-        upload_id: None,
-        code: "not_imported_in_time".to_owned(),
-        detail: format!(
-            "This part had no result within {PATIENCE_SECONDS} s: its import is still waiting or \
-            running, has failed, or its area is not live. Lists show the previous import. \
-            `queue/jobs?resource_id={audit_id}` lists the import's jobs with their last error; \
-            start another audit when they are done."
+/// Returns the error of a part without a result: its area did not report one in time, or the audit
+/// did not start in time.
+fn overdue_error(audit: &Stored<StoredAudit>) -> ImportError {
+    let id = audit.uuid();
+    let (code, detail) = match audit.started_at {
+        Some(_) => (
+            "not_imported_in_time",
+            format!(
+                "This part had no result within {PATIENCE_SECONDS} s: its import is still waiting \
+                or running, has failed, or its area is not live. Lists show the previous import. \
+                `queue/jobs?resource_id={id}` lists the import's jobs with their last error; start \
+                another audit when they are done."
+            ),
         ),
-    }
-}
-
-/// Returns the error of the parts of an audit that did not start in time.
-fn not_started(audit_id: Uuid) -> ImportError {
-    ImportError {
-        upload_id: None,
-        code: "not_started_in_time".to_owned(),
-        detail: format!(
-            "The audit did not start within {MAX_QUEUED_HOURS} h: its job is still waiting, has \
-            failed or was cancelled. `queue/jobs?resource_id={audit_id}` lists the job with its \
-            last error; fix the cause, then start another audit."
+        None => (
+            "not_started_in_time",
+            format!(
+                "The audit did not start within {MAX_QUEUED_HOURS} h: its job is still waiting, \
+                has failed or was cancelled. `queue/jobs?resource_id={id}` lists the job with its \
+                last error; fix the cause, then start another audit."
+            ),
         ),
-    }
+    };
+    ImportError { upload_id: None, code: code.to_owned(), detail }
 }

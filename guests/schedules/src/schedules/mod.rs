@@ -81,8 +81,7 @@ pub(crate) struct ScheduleChange {
 type ScheduleHandlerResult = Result<Versioned<AuditSchedule>>;
 
 fn shown(ctx: &Ctx, schedule: Stored<StoredSchedule>) -> ScheduleHandlerResult {
-    let version = schedule.version;
-    Ok(Versioned(AuditSchedule::of(schedule, ctx.workspace_id()), version))
+    Ok(schedule.versioned(|schedule| AuditSchedule::of(schedule, ctx.workspace_id())))
 }
 
 /// Returns today's date in a time zone, or an error for an unknown zone.

@@ -7,8 +7,7 @@
 use area_sdk::Scope;
 use area_sdk::prelude::*;
 use area_sdk::wit::assurance::area::calendar::{self, Civil};
-use jiff::Span;
-use jiff::civil::{Date, Weekday};
+use jiff::civil::Date;
 
 /// How often a schedule is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -72,8 +71,9 @@ impl Recurrence {
             date = date.max(done.tomorrow().map_err(too_far)?);
         }
         loop {
-            date = self.on_or_after(date)?;
-            if let Some(due_at) = self.due_at(scope, date)?.filter(|due_at| *due_at > moment) {
+            if self.includes(date)
+                && let Some(due_at) = self.due_at(scope, date)?.filter(|due_at| *due_at > moment)
+            {
                 return Ok(Occurrence { date, due_at });
             }
             date = date.tomorrow().map_err(too_far)?;
@@ -84,59 +84,23 @@ impl Recurrence {
     pub(crate) fn last_until(&self, scope: &Scope, moment: Timestamp) -> Result<Occurrence> {
         let mut date = local_date(scope, &self.timezone, moment)?;
         loop {
-            date = self.on_or_before(date)?;
-            if let Some(due_at) = self.due_at(scope, date)?.filter(|due_at| *due_at <= moment) {
+            if self.includes(date)
+                && let Some(due_at) = self.due_at(scope, date)?.filter(|due_at| *due_at <= moment)
+            {
                 return Ok(Occurrence { date, due_at });
             }
             date = date.yesterday().map_err(too_far)?;
         }
     }
 
-    fn on_or_after(&self, date: Date) -> Result<Date> {
+    fn includes(&self, date: Date) -> bool {
         match self.cadence {
-            Cadence::Daily => Ok(date),
-            Cadence::Weekly => {
-                let days = self.weekday().since(date.weekday());
-                date.checked_add(Span::new().days(days)).map_err(too_far)
-            }
+            Cadence::Daily => true,
+            Cadence::Weekly => date.weekday().to_monday_one_offset() == self.weekday.unwrap_or(1),
             Cadence::Monthly => {
-                let this = self.in_month_of(date);
-                if this >= date {
-                    return Ok(this);
-                }
-                let next = date.first_of_month().checked_add(Span::new().months(1));
-                Ok(self.in_month_of(next.map_err(too_far)?))
+                date.day() == self.day_of_month.unwrap_or(1).clamp(1, date.days_in_month())
             }
         }
-    }
-
-    fn on_or_before(&self, date: Date) -> Result<Date> {
-        match self.cadence {
-            Cadence::Daily => Ok(date),
-            Cadence::Weekly => {
-                let days = date.weekday().since(self.weekday());
-                date.checked_sub(Span::new().days(days)).map_err(too_far)
-            }
-            Cadence::Monthly => {
-                let this = self.in_month_of(date);
-                if this <= date {
-                    return Ok(this);
-                }
-                let before = date.first_of_month().checked_sub(Span::new().months(1));
-                Ok(self.in_month_of(before.map_err(too_far)?))
-            }
-        }
-    }
-
-    fn weekday(&self) -> Weekday {
-        let number = self.weekday.unwrap_or(1);
-        Weekday::from_monday_one_offset(number).unwrap_or(Weekday::Monday)
-    }
-
-    /// Returns the rule's day of the month in the month of `date`.
-    fn in_month_of(&self, date: Date) -> Date {
-        let day = self.day_of_month.unwrap_or(1).clamp(1, date.days_in_month());
-        date.with().day(day).build().unwrap_or(date)
     }
 
     /// Returns the due time of a schedule on a date; `None` if the time zone skipped that date.

@@ -1,7 +1,7 @@
 //! A fake host with a repository, and a queue that runs due jobs.
 
 use area_sdk::testing::{EnqueuedJob, FakeHost, PublishedEvent, Request, USER};
-use area_sdk::{Timestamp, Uuid};
+use area_sdk::{Problem, Timestamp, Uuid};
 use serde_json::{Value, json};
 
 pub(super) const REPOSITORY: Uuid = Uuid::from_u128(0x10);
@@ -20,6 +20,13 @@ impl World {
         let moment: Timestamp = moment.parse().expect("a moment");
         world.host.advance(moment.seconds_since(world.host.now()));
         world
+    }
+
+    /// Creates a host on 6 May 2026 with one repository and its daily schedule.
+    pub(super) fn with_schedule() -> (Self, Value) {
+        let world = Self::at("2026-05-06T12:00:00Z");
+        let schedule = world.create(json!({}));
+        (world, schedule)
     }
 
     pub(super) fn put_repository(&self, id: Uuid, archived: bool) {
@@ -75,7 +82,8 @@ impl World {
         }
     }
 
-    pub(super) fn create(&self, change: Value) -> Value {
+    /// Requests a schedule that is due at 03:30 in Berlin every day, with this change.
+    pub(super) fn ask(&self, change: Value) -> Result<Value, Problem> {
         let mut body = json!({
             "name": "Nightly", "cadence": "daily", "local_hour": 3, "local_minute": 30,
             "timezone": "Europe/Berlin", "repository_id": REPOSITORY,
@@ -83,7 +91,12 @@ impl World {
         for (name, value) in change.as_object().expect("an object") {
             body[name] = value.clone();
         }
-        self.host.call(Request::to("create_audit_schedule").json(body)).expect("a schedule").body
+        let made = self.host.call(Request::to("create_audit_schedule").json(body));
+        made.map(|made| made.body)
+    }
+
+    pub(super) fn create(&self, change: Value) -> Value {
+        self.ask(change).expect("a schedule")
     }
 
     pub(super) fn request(&self, operation: &str, schedule: &Value) -> Request {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::{AllDocuments, Document, DocumentError, Documents, Page, Stored, Value, wit};
+use super::{Document, DocumentError, Documents, Page, Stored, Value, wit};
 use crate::context::Scope;
 use crate::paging::Paging;
 
@@ -20,7 +20,7 @@ pub struct Query<'a, T> {
     pub(super) query: wit::Query,
 }
 
-impl<'a, T: Document> Query<'a, T> {
+impl<T: Document> Query<'_, T> {
     fn test(mut self, fields: &[&str], test: wit::Test) -> Self {
         let fields = fields.iter().map(|&field| field.to_owned()).collect();
         self.query.conditions.push(wit::Condition { fields, test });
@@ -169,8 +169,24 @@ impl<'a, T: Document> Query<'a, T> {
 
     /// Returns an iterator over all matching documents. It loads page by page; `limit` is the size
     /// of a page. After an error it ends.
-    pub fn all(self) -> AllDocuments<'a, T> {
-        AllDocuments::of(self)
+    pub fn all(self) -> impl Iterator<Item = Result<Stored<T>, DocumentError>> {
+        let Self { scope, of, query } = self;
+        let mut next = Some(query);
+        let pages = std::iter::from_fn(move || {
+            let query = next.take()?;
+            let page = Query { scope, of, query: query.clone() }.page();
+            if let Ok(Page { next_cursor: Some(cursor), .. }) = &page {
+                next = Some(wit::Query { start: wit::Start::Cursor(cursor.clone()), ..query });
+            }
+            Some(page)
+        });
+        pages.flat_map(|page| {
+            let (items, error) = match page {
+                Ok(page) => (page.items, None),
+                Err(error) => (Vec::new(), Some(Err(error))),
+            };
+            items.into_iter().map(Ok).chain(error)
+        })
     }
 
     /// Returns the first matching document.

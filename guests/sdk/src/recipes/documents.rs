@@ -28,7 +28,7 @@
 //! fn create(ctx: &Ctx, Body(new): Body<NewService>) -> Result<Created<Versioned<Service>>> {
 //!     let service = Service { name: new.name, owner_id: None };
 //!     let service = ctx.documents().create_stored(ctx.new_id(), service)?;
-//!     Ok(Created(Versioned(service.value, service.version)))
+//!     Ok(Created(service.versioned(|service| service.value)))
 //! }
 //!
 //! fn list(ctx: &Ctx, paging: Paging) -> Result<Page<Service>> {
@@ -45,7 +45,7 @@
 //!     ctx.check_if_match(service.version)?; // 409 if it has changed
 //!     changes.owner_id.apply(&mut service.owner_id);
 //!     ctx.documents().replace(&mut service)?;
-//!     Ok(Versioned(service.value, service.version))
+//!     Ok(service.versioned(|service| service.value))
 //! }
 //!
 //! fn area() -> Area {

@@ -177,6 +177,18 @@ pub struct SuccessResponse {
     pub replayed: bool,
 }
 
+/// Returns the names of an object's members in alphabetical order, separated by spaces.
+///
+/// # Panics
+/// If the value is not an object.
+#[must_use]
+pub fn member_names(object: &Value) -> String {
+    let members = object.as_object().expect("an object");
+    let mut names: Vec<&str> = members.keys().map(String::as_str).collect();
+    names.sort_unstable();
+    names.join(" ")
+}
+
 impl std::fmt::Debug for FakeHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FakeHost").field("area", &self.0.area).finish_non_exhaustive()

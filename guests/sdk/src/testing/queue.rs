@@ -23,12 +23,13 @@ impl FakeHost {
     /// Adds a job to the queue that the `queue` capability shows. Its `position` is ignored and
     /// computed by the host.
     pub fn put_job(&self, job: Job) {
-        self.0.state.borrow_mut().queue.put(job);
+        self.0.state.borrow_mut().queue.0.push(job);
     }
 
     /// Sets the progress (done and total) of a job of the queue that the `queue` capability shows.
-    pub fn put_progress(&self, job: Uuid, progress: (u64, u64)) {
-        self.0.state.borrow_mut().queue.put_progress(job, progress);
+    pub fn put_progress(&self, job: Uuid, (done, total): (u64, u64)) {
+        let progress = Progress { done, total };
+        self.0.state.borrow_mut().queue.1.insert(job.to_string(), progress);
     }
 }
 
@@ -43,14 +44,6 @@ fn rank(status: Status) -> u8 {
 }
 
 impl QueueCapabilityState {
-    pub(super) fn put(&mut self, job: Job) {
-        self.0.push(job);
-    }
-
-    pub(super) fn put_progress(&mut self, job: Uuid, (done, total): (u64, u64)) {
-        self.1.insert(job.to_string(), Progress { done, total });
-    }
-
     pub(super) fn progress_of(&self, job: &str) -> Option<Progress> {
         self.1.get(job).copied()
     }

@@ -34,10 +34,8 @@ fn an_announced_upload_has_exactly_the_fields_of_the_contract() {
             "workspace_id": WORKSPACE,
         })
     );
-    assert_eq!(
-        (link.claims, link.expires_at),
-        (json!({ "upload_id": id }), host.now().plus_seconds(3_600))
-    );
+    assert_eq!(link.claims, json!({ "upload_id": id }));
+    assert_eq!(link.expires_at, host.now().plus_seconds(3_600));
 }
 
 #[test]
@@ -62,19 +60,15 @@ fn content_goes_through_the_stages_and_is_told_of() {
     wish["commit_sha"] = json!("a".repeat(40));
     let upload = announce(&host, wish);
     let sent = host.call(sending(&host, &upload, SARIF)).expect("taken").body;
-    assert_eq!(
-        (&sent["validation_stage"], &sent["validation_progress"]),
-        (&json!("uploaded"), &json!(20))
-    );
+    assert_eq!(sent["validation_stage"], "uploaded");
+    assert_eq!(sent["validation_progress"], 20);
     assert_eq!(host.call(to("complete_upload", &upload)).expect("completed").status, 200);
     host.call(to("complete_upload", &upload)).expect("completed again");
 
     let jobs = host.take_jobs();
     let jobs: Vec<_> = jobs.iter().filter(|job| job.kind == "process").collect();
-    assert_eq!(
-        (jobs.len(), jobs[0].resource),
-        (1, upload["id"].as_str().and_then(|id| id.parse().ok()))
-    );
+    assert_eq!(jobs.len(), 1);
+    assert_eq!(jobs[0].resource, upload["id"].as_str().and_then(|id| id.parse().ok()));
     let mut seen = Vec::new();
     let mut payload = jobs[0].payload.clone();
     while let Outcome::Continue(next) = host.run("process", payload, 1).expect("a step") {
@@ -84,10 +78,8 @@ fn content_goes_through_the_stages_and_is_told_of() {
     }
     assert_eq!(seen, [(json!("scanning"), json!(40)), (json!("validating"), json!(70))]);
     let ready = read(&host, &upload);
-    assert_eq!(
-        (&ready["validation_stage"], &ready["validation_progress"]),
-        (&json!("ready"), &json!(100))
-    );
+    assert_eq!(ready["validation_stage"], "ready");
+    assert_eq!(ready["validation_progress"], 100);
     assert_eq!((&ready["malware_status"], &ready["upload_url"]), (&json!("skipped"), &Value::Null));
 
     let kept = stored(&host);
@@ -172,10 +164,8 @@ fn what_is_infected_is_refused_and_deleted() {
     assert!(detail.contains("Eicar-Test-Signature"), "{detail}");
     assert!(host.blobs().is_empty());
     let event = host.events().pop().expect("an event");
-    assert_eq!(
-        (event.name.as_str(), &event.data["code"]),
-        ("upload.rejected", &json!("malware_found"))
-    );
+    assert_eq!(event.name.as_str(), "upload.rejected");
+    assert_eq!(event.data["code"], "malware_found");
 }
 
 #[test]
@@ -183,10 +173,8 @@ fn what_the_scanner_passes_is_clean() {
     let host = host();
     host.scanner(|_| Ok(Verdict::Clean));
     let upload = upload(&host, "scan.sarif", SARIF);
-    assert_eq!(
-        (&upload["malware_status"], &upload["validation_stage"]),
-        (&json!("clean"), &json!("ready"))
-    );
+    assert_eq!(upload["malware_status"], "clean");
+    assert_eq!(upload["validation_stage"], "ready");
 }
 
 #[test]
@@ -212,10 +200,8 @@ fn what_nobody_completes_expires() {
     let upload = announce(&host, announcement("scan.sarif", SARIF));
     host.call(sending(&host, &upload, SARIF)).expect("taken");
     let job = host.take_jobs().pop().expect("a job");
-    assert_eq!(
-        (job.kind.as_str(), job.available_at),
-        ("expire", Some(host.now().plus_seconds(3_600)))
-    );
+    assert_eq!(job.kind.as_str(), "expire");
+    assert_eq!(job.available_at, Some(host.now().plus_seconds(3_600)));
     host.advance(3_600);
     let late = host.call(sending(&host, &upload, SARIF)).expect_err("late");
     assert_eq!(late.code.as_deref(), Some("upload_closed"));

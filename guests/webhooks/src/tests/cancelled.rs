@@ -13,23 +13,13 @@ fn cancel(host: &FakeHost, job: &EnqueuedJob) {
 
 /// Creates a host with a webhook whose circuit is open, and its probe.
 fn with_probe() -> (FakeHost, EnqueuedJob) {
-    let host = FakeHost::new(crate::area());
-    create(&host);
+    let (host, _) = with_webhook();
     host.network(|_| Err(EgressError::Timeout));
     for job in deliver_events(&host, 0..5) {
         attempt(&host, &job, 1);
     }
     let probe = job_of(&host, "probe");
     (host, probe)
-}
-
-fn resend(host: &FakeHost, webhook: &Value) -> Result<u16, Option<String>> {
-    let list = Request::to("list_webhook_deliveries").with("webhook_id", webhook["id"].clone());
-    let listed = host.call(list).expect("a list").body;
-    let request = Request::to("resend_webhook_delivery")
-        .with("webhook_id", webhook["id"].clone())
-        .with("delivery_id", listed["items"][0]["id"].clone());
-    host.call(request).map(|reply| reply.status).map_err(|problem| problem.code)
 }
 
 #[test]
@@ -58,21 +48,21 @@ fn webhooks_still_receive_that_a_job_was_cancelled() {
         "job_id": Uuid::nil(), "area": "notes", "kind": "tidy", "resource_id": null,
     });
     host.deliver(Uuid::from_u128(9), "job.cancelled", data).expect("handled");
-    let matching = job_of(&host, "fan_out");
-    assert_eq!(host.run("fan_out", matching.payload, 1), Ok(Outcome::Done));
+    run(&host, "fan_out");
     assert_eq!(delivery(&host)["event"], "job.cancelled");
 }
 
 #[test]
 fn a_pending_delivery_that_nothing_tries_can_be_sent_again() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.network(|_| Ok(answer(500, &[])));
     assert!(matches!(deliver_to(&host, &webhook, 77, 1), Outcome::Retry(_)));
     host.advance(60);
-    assert_eq!(resend(&host, &webhook), Err(Some("delivery_pending".to_owned())));
+    let [pending] = &deliveries(&host, &webhook)[..] else { panic!("one delivery") };
+    let refused = resend(&host, &webhook, pending).expect_err("pending");
+    assert_eq!(refused.code.as_deref(), Some("delivery_pending"));
     host.advance(300);
-    assert_eq!(resend(&host, &webhook), Ok(201));
+    assert_eq!(resend(&host, &webhook, pending).expect("asked for").status, 201);
     host.network(|_| Ok(answer(204, &[])));
     assert_eq!(attempt(&host, &job_of(&host, "deliver"), 1), Outcome::Done);
     assert_eq!(delivery(&host)["status"], "succeeded");

@@ -6,14 +6,12 @@ use super::*;
 const REASON: &str = "the webhook is disabled";
 
 fn change(host: &FakeHost, webhook: &Value, changes: Value) {
-    let request = Request::to("update_webhook").with("webhook_id", webhook["id"].clone());
-    host.call(request.json(changes)).expect("changed");
+    host.call(request("update_webhook", webhook).json(changes)).expect("changed");
 }
 
 #[test]
 fn events_that_wait_when_a_webhook_is_deactivated_fail_and_can_be_sent_again() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     let events: Vec<Value> = (0..3).map(|event| requested(&webhook, event)).collect();
     change(&host, &webhook, json!({ "active": false }));
     let outcomes = host.run_batch("event", &events).expect("ended");
@@ -27,13 +25,8 @@ fn events_that_wait_when_a_webhook_is_deactivated_fail_and_can_be_sent_again() {
 
     change(&host, &webhook, json!({ "active": true }));
     host.network(|_| Ok(answer(204, &[])));
-    let list = Request::to("list_webhook_deliveries").with("webhook_id", webhook["id"].clone());
-    let listed = host.call(list).expect("a list").body;
-    for one in listed["items"].as_array().expect("items") {
-        let resend = Request::to("resend_webhook_delivery")
-            .with("webhook_id", webhook["id"].clone())
-            .with("delivery_id", one["id"].clone());
-        host.call(resend).expect("requested");
+    for one in deliveries(&host, &webhook) {
+        resend(&host, &webhook, &one).expect("requested");
         assert_eq!(attempt(&host, &job_of(&host, "deliver"), 1), Outcome::Done);
     }
     let mut sent = sent_ids(&host);
@@ -44,8 +37,7 @@ fn events_that_wait_when_a_webhook_is_deactivated_fail_and_can_be_sent_again() {
 
 #[test]
 fn a_run_that_conflicted_with_the_deactivation_says_that_the_message_may_have_arrived() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.advance(1);
     change(&host, &webhook, json!({ "active": false }));
     // The service runs a call again with the time of its first attempt.
@@ -57,8 +49,7 @@ fn a_run_that_conflicted_with_the_deactivation_says_that_the_message_may_have_ar
 
 #[test]
 fn a_delivery_that_waits_for_its_retry_fails_when_its_webhook_is_deactivated() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.network(|_| Ok(answer(500, &[])));
     assert!(matches!(deliver_to(&host, &webhook, 77, 1), Outcome::Retry(_)));
     change(&host, &webhook, json!({ "active": false }));
@@ -71,8 +62,7 @@ fn a_delivery_that_waits_for_its_retry_fails_when_its_webhook_is_deactivated() {
 
 #[test]
 fn an_event_that_waits_to_be_matched_fails_when_the_webhook_is_deactivated() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.deliver(EVENT, "note.created", json!({})).expect("taken");
     let matching = job_of(&host, "fan_out");
     host.advance(1);
@@ -84,8 +74,7 @@ fn an_event_that_waits_to_be_matched_fails_when_the_webhook_is_deactivated() {
 
 #[test]
 fn an_event_that_was_published_while_the_webhook_was_inactive_leaves_nothing() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     for _ in 0..2 {
         change(&host, &webhook, json!({ "active": false }));
         host.advance(1);
@@ -98,8 +87,7 @@ fn an_event_that_was_published_while_the_webhook_was_inactive_leaves_nothing() {
 
 #[test]
 fn an_event_of_an_inactive_time_is_not_delivered_after_it() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.network(|_| Ok(answer(204, &[])));
     let event = |number: u128, by: &Value| {
         json!({
@@ -123,8 +111,7 @@ fn an_event_of_an_inactive_time_is_not_delivered_after_it() {
     assert_eq!(counted(&outcomes), [4, 0, 0]);
     for event in unmatched {
         host.run("event", event, 1).expect("taken");
-        let matching = job_of(&host, "fan_out");
-        assert_eq!(host.run("fan_out", matching.payload, 1), Ok(Outcome::Done));
+        run(&host, "fan_out");
     }
     assert_eq!(attempt(&host, &job_of(&host, "deliver"), 1), Outcome::Done);
     assert_eq!(sent_ids(&host), [3, 13]);
@@ -133,8 +120,7 @@ fn an_event_of_an_inactive_time_is_not_delivered_after_it() {
 
 #[test]
 fn a_webhook_gets_the_events_that_it_requested_when_they_were_published() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.network(|_| Ok(answer(204, &[])));
     change(&host, &webhook, json!({ "events": ["note.deleted"] }));
     assert_eq!(deliver_to(&host, &webhook, 77, 1), Outcome::Done);

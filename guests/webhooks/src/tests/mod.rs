@@ -8,11 +8,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use area_sdk::testing::{
-    EgressError, EnqueuedJob, FakeHost, Header, Incoming, Outgoing, Request, WORKSPACE,
+    EgressError, EnqueuedJob, FakeHost, Header, Incoming, Outgoing, Request, SuccessResponse,
+    WORKSPACE, member_names,
 };
 use area_sdk::wit::Outcome;
 use area_sdk::wit::assurance::area::manifest::Method;
-use area_sdk::{Role, Timestamp, Uuid};
+use area_sdk::{Problem, Role, Timestamp, Uuid};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -35,11 +36,16 @@ fn attempt(host: &FakeHost, job: &EnqueuedJob, attempt: u32) -> Outcome {
     host.run("deliver", job.payload.clone(), attempt).expect("ended")
 }
 
+/// Runs the only job of a kind that was enqueued since jobs were last taken.
+fn run(host: &FakeHost, kind: &str) {
+    let job = job_of(host, kind);
+    assert_eq!(host.run(kind, job.payload, 1), Ok(Outcome::Done));
+}
+
 /// Delivers an event that the host has not matched with the subscriptions.
 fn fan_out(host: &FakeHost, event: Uuid, name: &str, data: Value) {
     host.deliver(event, name, data).expect("taken");
-    let job = job_of(host, "fan_out");
-    assert_eq!(host.run("fan_out", job.payload, 1), Ok(Outcome::Done));
+    run(host, "fan_out");
 }
 
 /// Delivers an event to the subscription that requests it, as attempt `attempt`.
@@ -53,10 +59,33 @@ fn delivery(host: &FakeHost) -> Value {
     host.documents("deliveries").pop().expect("a delivery")
 }
 
-/// Creates a host with one webhook and the job of one delivery.
-fn with_delivery() -> (FakeHost, Value, EnqueuedJob) {
+/// Creates a host with one webhook.
+fn with_webhook() -> (FakeHost, Value) {
     let host = FakeHost::new(crate::area());
     let webhook = create(&host);
+    (host, webhook)
+}
+
+/// Starts a request to an operation on a webhook.
+fn request(operation: &str, webhook: &Value) -> Request {
+    Request::to(operation).with("webhook_id", webhook["id"].clone())
+}
+
+/// Returns the list of a webhook's deliveries, newest first.
+fn deliveries(host: &FakeHost, webhook: &Value) -> Vec<Value> {
+    let list = host.call(request("list_webhook_deliveries", webhook)).expect("a list").body;
+    list["items"].as_array().cloned().expect("items")
+}
+
+/// Requests that a delivery is sent again.
+fn resend(host: &FakeHost, webhook: &Value, delivery: &Value) -> Result<SuccessResponse, Problem> {
+    let request = request("resend_webhook_delivery", webhook);
+    host.call(request.with("delivery_id", delivery["id"].clone()))
+}
+
+/// Creates a host with one webhook and the job of one delivery.
+fn with_delivery() -> (FakeHost, Value, EnqueuedJob) {
+    let (host, webhook) = with_webhook();
     fan_out(&host, EVENT, "note.created", json!({ "n": 1 }));
     let [job] = &host.take_jobs()[..] else { panic!("one job") };
     let job = job.clone();
@@ -69,16 +98,13 @@ fn header<'a>(sent: &'a Outgoing, name: &str) -> &'a str {
 
 #[test]
 fn a_webhook_has_exactly_the_fields_of_the_contract_and_its_secret_once() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
-    let mut fields: Vec<&String> = webhook.as_object().expect("an object").keys().collect();
-    fields.sort_unstable();
-    assert_eq!(fields, ["active", "created_at", "events", "id", "kind", "name", "secret", "url"]);
+    let (host, webhook) = with_webhook();
+    assert_eq!(member_names(&webhook), "active created_at events id kind name secret url");
     assert_eq!((&webhook["name"], &webhook["kind"]), (&json!("hooks.example"), &json!("webhook")));
     let secret = webhook["secret"].as_str().and_then(|secret| secret.strip_prefix("whsec_"));
     assert_eq!(STANDARD.decode(secret.expect("a secret")).map(|bytes| bytes.len()), Ok(32));
 
-    let show = Request::to("get_webhook").with("webhook_id", webhook["id"].clone());
+    let show = request("get_webhook", &webhook);
     assert_eq!(host.call(show).expect("a webhook").body["secret"], Value::Null);
     let stored = host.documents("subscriptions")[0].to_string();
     assert!(!stored.contains("whsec_"));
@@ -135,12 +161,7 @@ fn the_signature_is_that_of_the_standard_s_own_vector() {
 #[test]
 fn rotation_signs_twice_for_a_day_new_signature_first() {
     let (host, webhook, job) = with_delivery();
-    let rotate = || {
-        let request =
-            Request::to("rotate_webhook_secret").with("webhook_id", webhook["id"].clone());
-        host.call(request).expect("rotated").body
-    };
-    let rotated = rotate();
+    let rotated = host.call(request("rotate_webhook_secret", &webhook)).expect("rotated").body;
     assert_ne!(rotated["secret"], webhook["secret"]);
     host.network(|_| Ok(answer(500, &[])));
     attempt(&host, &job, 1);
@@ -198,8 +219,7 @@ fn every_attempt_is_signed_anew() {
 
 #[test]
 fn a_matched_event_is_sent_stored_and_tried_again_in_one_run_each() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.network(|_| Ok(answer(500, &[])));
     assert!(matches!(deliver_to(&host, &webhook, 77, 1), Outcome::Retry(_)));
     assert_eq!((&delivery(&host)["status"], host.sent().len()), (&json!("pending"), 1));
@@ -217,8 +237,7 @@ fn a_matched_event_is_sent_stored_and_tried_again_in_one_run_each() {
 fn a_matched_event_has_a_delivery_for_each_webhook_and_none_for_one_that_went() {
     let host = FakeHost::new(crate::area());
     let (one, other, gone) = (create(&host), create(&host), create(&host));
-    let delete = Request::to("delete_webhook").with("webhook_id", gone["id"].clone());
-    host.call(delete).expect("deleted");
+    host.call(request("delete_webhook", &gone)).expect("deleted");
     host.network(|_| Ok(answer(204, &[])));
     for webhook in [&one, &other, &gone] {
         assert_eq!(deliver_to(&host, webhook, 77, 1), Outcome::Done);
@@ -228,8 +247,7 @@ fn a_matched_event_has_a_delivery_for_each_webhook_and_none_for_one_that_went() 
 
 #[test]
 fn a_matched_event_is_held_while_the_endpoint_fails_and_sent_afterwards() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.network(|_| Err(EgressError::Timeout));
     for event in 1000..1005 {
         host.advance(1);
@@ -238,8 +256,7 @@ fn a_matched_event_is_held_while_the_endpoint_fails_and_sent_afterwards() {
     assert_eq!(sent_ids(&host), [0, 1, 2], "three failures, and nobody else tries");
     host.network(|_| Ok(answer(204, &[])));
     run_probe(&host, &job_of(&host, "probe"));
-    let drain = job_of(&host, "drain");
-    assert_eq!(host.run("drain", drain.payload, 1), Ok(Outcome::Done));
+    run(&host, "drain");
     for job in host.take_jobs().iter().filter(|job| job.kind == "deliver") {
         assert_eq!(attempt(&host, job, 1), Outcome::Done);
     }
@@ -249,8 +266,7 @@ fn a_matched_event_is_held_while_the_endpoint_fails_and_sent_afterwards() {
 
 #[test]
 fn old_deliveries_are_deleted_and_newer_ones_kept() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.network(|_| Ok(answer(204, &[])));
     for event in 0..300 {
         deliver_to(&host, &webhook, 1000 + event, 1);
@@ -273,12 +289,10 @@ fn gone_disables_and_tells_and_stops_what_waits() {
     assert_eq!(attempt(&host, &job, 1), Outcome::Done);
     assert_eq!(host.events()[0].name, "webhook.disabled");
     assert_eq!(host.events()[0].data["reason"], "gone");
-    let id = webhook["id"].clone();
-    let test = host.call(Request::to("test_webhook").with("webhook_id", id.clone()));
+    let test = host.call(request("test_webhook", &webhook));
     assert_eq!(test.expect_err("disabled").code.as_deref(), Some("webhook_disabled"));
 
-    let activate =
-        Request::to("update_webhook").with("webhook_id", id).json(json!({ "active": true }));
+    let activate = request("update_webhook", &webhook).json(json!({ "active": true }));
     let activated = host.call(activate).expect("active").body;
     assert_eq!((&activated["active"], &activated["disabled_reason"]), (&json!(true), &Value::Null));
 }
@@ -310,17 +324,8 @@ fn five_days_without_a_success_disable() {
 #[test]
 fn a_delivery_can_be_sent_again_under_the_same_id() {
     let (host, webhook, job) = with_delivery();
-    let list = || {
-        let request =
-            Request::to("list_webhook_deliveries").with("webhook_id", webhook["id"].clone());
-        host.call(request).expect("a list").body["items"][0].clone()
-    };
-    let resend = || {
-        let request = Request::to("resend_webhook_delivery")
-            .with("webhook_id", webhook["id"].clone())
-            .with("delivery_id", list()["id"].clone());
-        host.call(request)
-    };
+    let list = || deliveries(&host, &webhook).remove(0);
+    let resend = || resend(&host, &webhook, &list());
     assert_eq!(resend().expect_err("pending").code.as_deref(), Some("delivery_pending"));
     host.network(|_| Ok(answer(200, &[])));
     attempt(&host, &job, 1);
@@ -336,8 +341,7 @@ fn a_delivery_can_be_sent_again_under_the_same_id() {
 #[test]
 fn a_deleted_webhook_is_told_nothing_more() {
     let (host, webhook, job) = with_delivery();
-    let delete = Request::to("delete_webhook").with("webhook_id", webhook["id"].clone());
-    assert_eq!(host.call(delete).expect("deleted").status, 204);
+    assert_eq!(host.call(request("delete_webhook", &webhook)).expect("deleted").status, 204);
     assert_eq!(attempt(&host, &job, 1), Outcome::Done);
     assert!(host.sent().is_empty());
     assert_eq!(host.documents("deliveries").len(), 1);
@@ -404,8 +408,7 @@ fn sent_ids(host: &FakeHost) -> Vec<u128> {
 
 #[test]
 fn an_endpoint_that_fails_is_probed_by_one_delivery_at_a_time_and_nothing_is_lost() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     let jobs = deliver_events(&host, 0..40);
     host.network(|_| Err(EgressError::Timeout));
     for job in &jobs {
@@ -416,7 +419,7 @@ fn an_endpoint_that_fails_is_probed_by_one_delivery_at_a_time_and_nothing_is_los
     let held = deliver_events(&host, 40..45);
     assert!(held.iter().all(|job| job.kind == "probe"), "held without a job");
 
-    let show = Request::to("get_webhook").with("webhook_id", webhook["id"].clone());
+    let show = request("get_webhook", &webhook);
     assert!(host.call(show).expect("a webhook").body["retry_at"].is_string());
     run_probe(&host, &probe);
     let second = job_of(&host, "probe");
@@ -429,8 +432,7 @@ fn an_endpoint_that_fails_is_probed_by_one_delivery_at_a_time_and_nothing_is_los
     host.network(|_| Ok(answer(204, &[])));
     let third = job_of(&host, "probe");
     run_probe(&host, &third);
-    let mut drain = job_of(&host, "drain");
-    assert_eq!(host.run("drain", drain.payload.take(), 1), Ok(Outcome::Done));
+    run(&host, "drain");
     let jobs = host.take_jobs();
     assert!(jobs.is_sorted_by_key(|job| job.available_at.map(|at| at.0)));
     for job in jobs.iter().filter(|job| job.kind == "deliver") {
@@ -459,28 +461,25 @@ fn one_message_that_is_refused_holds_no_other() {
 
 #[test]
 fn a_test_and_a_new_url_do_not_wait_for_the_probe() {
-    let host = FakeHost::new(crate::area());
-    let id = create(&host)["id"].clone();
+    let (host, webhook) = with_webhook();
     host.network(|_| Err(EgressError::Timeout));
     for job in deliver_events(&host, 0..4) {
         attempt(&host, &job, 1);
     }
     let _ = host.take_jobs();
-    host.call(Request::to("test_webhook").with("webhook_id", id.clone())).expect("sent");
+    host.call(request("test_webhook", &webhook)).expect("sent");
     attempt(&host, &job_of(&host, "deliver"), 1);
     assert_eq!(host.sent().len(), 4);
 
     let moved = json!({ "url": "https://hooks.example/b" });
-    let update = Request::to("update_webhook").with("webhook_id", id).json(moved);
-    let moved = host.call(update).expect("moved").body;
+    let moved = host.call(request("update_webhook", &webhook).json(moved)).expect("moved").body;
     assert_eq!((&moved["retry_at"], &moved["failing_since"]), (&Value::Null, &Value::Null));
     job_of(&host, "drain");
 }
 
 #[test]
 fn what_is_held_when_a_webhook_is_disabled_is_given_up() {
-    let host = FakeHost::new(crate::area());
-    create(&host);
+    let (host, _) = with_webhook();
     host.network(|_| Err(EgressError::Timeout));
     for job in deliver_events(&host, 0..4) {
         attempt(&host, &job, 1);
@@ -488,8 +487,7 @@ fn what_is_held_when_a_webhook_is_disabled_is_given_up() {
     host.network(|_| Ok(answer(410, &[])));
     let probe = job_of(&host, "probe");
     run_probe(&host, &probe);
-    let drain = job_of(&host, "drain");
-    assert_eq!(host.run("drain", drain.payload, 1), Ok(Outcome::Done));
+    run(&host, "drain");
     for job in host.take_jobs() {
         assert_eq!(attempt(&host, &job, 1), Outcome::Done);
     }

@@ -24,8 +24,7 @@ pub(super) fn counted(outcomes: &[Outcome]) -> [usize; 3] {
 
 #[test]
 fn events_that_are_delivered_together_are_each_sent_once_and_stored() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.network(|_| Ok(answer(204, &[])));
     deliver_to(&host, &webhook, 1003, 1);
     let events: Vec<Value> = (0..20).map(|event| requested(&webhook, event)).collect();
@@ -41,8 +40,7 @@ fn events_that_are_delivered_together_are_each_sent_once_and_stored() {
 
 #[test]
 fn after_a_failure_the_others_of_a_batch_run_by_themselves() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.network(|_| Ok(answer(500, &[])));
     let events: Vec<Value> = (0..20).map(|event| requested(&webhook, event)).collect();
     let outcomes = host.run_batch("event", &events).expect("ended");
@@ -67,8 +65,7 @@ fn after_a_failure_the_others_of_a_batch_run_by_themselves() {
 
 #[test]
 fn a_webhook_that_is_disabled_amid_a_batch_gets_nothing_more() {
-    let host = FakeHost::new(crate::area());
-    let webhook = create(&host);
+    let (host, webhook) = with_webhook();
     host.network(|_| Ok(answer(410, &[])));
     let events: Vec<Value> = (0..20).map(|event| requested(&webhook, event)).collect();
     let outcomes = host.run_batch("event", &events).expect("ended");
