@@ -4,6 +4,7 @@
 use area_sdk::prelude::*;
 use area_sdk::{BlobError, JobError, Scope};
 
+use crate::documents::put;
 use crate::sbom::{self, Sbom, SbomSubject};
 
 /// Version of the code that reads uploaded files. Increment it when the results change, so that
@@ -11,7 +12,7 @@ use crate::sbom::{self, Sbom, SbomSubject};
 pub(crate) const READER: u32 = 6;
 
 /// Result of reading an uploaded file. The document's id is the lower-case hex SHA-256 of the file.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Artifact")]
 pub(crate) struct StoredFileSummary {
     reader: u32,
@@ -47,14 +48,6 @@ pub(crate) struct BomDocumentDetails {
     pub(crate) is_vex: bool,
 }
 
-impl BomDocumentDetails {
-    /// Returns the key of the stream to which the document belongs: the sequence of documents about
-    /// one product, of which the newest is imported. See [`sbom::stream`].
-    pub(crate) fn stream(&self, filename: &str) -> String {
-        sbom::stream(self.subject.as_ref(), filename)
-    }
-}
-
 document!(StoredFileSummary, "artifacts");
 
 /// Code of the error for a file whose content was deleted.
@@ -77,15 +70,7 @@ impl UploadedFileError {
 
 impl StoredFileSummary {
     pub(crate) fn new(errors: Vec<UploadedFileError>) -> Self {
-        Self {
-            reader: READER,
-            subject: None,
-            components: 0,
-            advisories: 0,
-            errors,
-            more_errors: 0,
-            details: None,
-        }
+        Self { reader: READER, errors, ..Self::default() }
     }
 
     /// Returns the result of reading an SBOM file: counts and identification, or the error. The
@@ -118,13 +103,8 @@ impl StoredFileSummary {
 
     /// Stores this result of reading the file with this SHA-256.
     pub(crate) fn keep(&self, scope: &Scope, sha256: &str) -> Result<(), JobError> {
-        match scope.documents::<Self>().find(sha256)? {
-            Some(mut known) => {
-                known.value = self.clone();
-                Ok(scope.documents().replace(&mut known)?)
-            }
-            None => Ok(scope.documents().create(sha256, self)?),
-        }
+        let known = scope.documents::<Self>().find(sha256)?;
+        Ok(put(scope, sha256, known, self.clone())?)
     }
 }
 

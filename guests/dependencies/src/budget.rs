@@ -65,25 +65,48 @@ const LATER_PAGE: u32 = 500;
 /// Approximate maximum size of each later page of components, in bytes.
 const BYTES_OF_PAGE: usize = 4 << 20;
 
-/// Number of components to read in the next page. It adapts to their sizes, because some components
-/// have thousands of advisories.
+/// Number of documents to read in the next page of a query. It adapts to their sizes: some
+/// components have thousands of advisories, and some advisories list hundreds of versions.
 #[derive(Debug)]
 pub(crate) struct AdaptiveBatchSize {
     limit: u32,
     most: u32,
+    /// Approximate maximum size of a page, in bytes.
+    bytes: usize,
 }
 
 impl AdaptiveBatchSize {
-    /// Returns the page size at the beginning of a step. Its maximum is smaller after a failed
-    /// attempt.
-    pub(crate) fn of(ctx: &JobCtx) -> Self {
-        let most = if ctx.attempt() > 1 { FIRST_PAGE } else { LATER_PAGE };
-        Self { limit: FIRST_PAGE, most }
+    /// Returns the size of a page, whose first value is `first` and whose maximum is `most`
+    /// documents or approximately `bytes` bytes.
+    pub(crate) fn new(first: u32, most: u32, bytes: usize) -> Self {
+        Self { limit: first, most, bytes }
     }
 
-    /// Returns the number of components to read in the next page.
+    /// Returns the size of a page of components at the beginning of a step. Its maximum is smaller
+    /// after a failed attempt.
+    pub(crate) fn of(ctx: &JobCtx) -> Self {
+        let most = if ctx.attempt() > 1 { FIRST_PAGE } else { LATER_PAGE };
+        Self::new(FIRST_PAGE, most, BYTES_OF_PAGE)
+    }
+
+    /// Returns the number of documents to read in the next page.
     pub(crate) fn limit(&self) -> u32 {
         self.limit
+    }
+
+    /// Adapts the page size to the average size of documents just read: `count` with together
+    /// `bytes` bytes. It stays as it is if there are none.
+    pub(crate) fn adapt(&mut self, count: usize, bytes: usize) {
+        if let Some(fits) = (self.bytes * count).checked_div(bytes) {
+            self.limit = u32::try_from(fits).unwrap_or(self.most).clamp(1, self.most);
+        }
+    }
+
+    /// Adapts the page size like [`Self::adapt`], but does not increase it.
+    pub(crate) fn shrink(&mut self, count: usize, bytes: usize) {
+        let former = self.limit;
+        self.adapt(count, bytes);
+        self.limit = self.limit.min(former);
     }
 
     /// Adapts the page size to the sizes of the components just read, and subtracts these
@@ -92,8 +115,6 @@ impl AdaptiveBatchSize {
         let bytes: usize = page.iter().map(|component| component.bytes()).sum();
         budget.spend(page.len());
         budget.spend_bytes(bytes);
-        if let Some(fits) = (BYTES_OF_PAGE * page.len()).checked_div(bytes) {
-            self.limit = u32::try_from(fits).unwrap_or(self.most).clamp(1, self.most);
-        }
+        self.adapt(page.len(), bytes);
     }
 }

@@ -72,25 +72,13 @@ fn enqueue(ctx: &JobCtx, blob: String, content_sha256: String, resource: Uuid) {
 }
 
 /// Imports the next records of an OSV file, unless the file was imported before.
-pub(crate) fn import_advisories(ctx: &JobCtx, job: OsvImportJob) -> JobResult<OsvImportJob> {
-    let OsvImportJob { blob, content_sha256, offset, artifact } = job;
-    let mut artifact = match artifact {
-        Some(artifact) => artifact,
-        None if StoredFileSummary::known(ctx, &content_sha256)?.is_some() => {
-            return Ok(Outcome::Done);
-        }
-        None => StoredFileSummary::new(Vec::new()),
-    };
-    match file::import_some(ctx, &blob, &content_sha256, offset, &mut artifact)? {
-        Some(offset) => {
-            let artifact = Some(artifact);
-            Ok(Outcome::Continue(OsvImportJob { blob, content_sha256, offset, artifact }))
-        }
-        None => {
-            artifact.keep(ctx, &content_sha256)?;
-            Ok(Outcome::Done)
-        }
-    }
+pub(crate) fn import_advisories(ctx: &JobCtx, mut job: OsvImportJob) -> JobResult<OsvImportJob> {
+    let file = (job.blob.as_str(), job.content_sha256.as_str());
+    let (artifact, next) = file::import_step(ctx, file, job.offset, job.artifact.take())?;
+    Ok(match next {
+        Some(offset) => Outcome::Continue(OsvImportJob { offset, artifact: Some(artifact), ..job }),
+        None => Outcome::Done,
+    })
 }
 
 fn import_record(ctx: &JobCtx, record: &EvidenceRecord) -> Result<(), JobError> {

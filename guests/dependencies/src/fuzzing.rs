@@ -78,11 +78,14 @@ pub fn versions(bytes: &[u8]) -> usize {
     0
 }
 
-fn check_laws(three: &[Version]) {
+/// Asserts that the comparison of three versions is a total order: reflexive, antisymmetric and
+/// transitive.
+pub(crate) fn check_laws(three: &[Version]) {
     let [a, b, c] = three else { return };
     for (x, y, z) in [(a, b, c), (a, c, b), (b, a, c), (b, c, a), (c, a, b), (c, b, a)] {
         assert_eq!(x.cmp(x), Ordering::Equal, "{x:?}");
         assert_eq!(x.cmp(y), y.cmp(x).reverse(), "{x:?} {y:?}");
         assert!(!(x <= y && y <= z) || x <= z, "{x:?} {y:?} {z:?}");
+        assert!(x != y || x.cmp(z) == y.cmp(z), "{x:?} {y:?} {z:?}");
     }
 }

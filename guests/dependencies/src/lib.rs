@@ -9,6 +9,7 @@ mod advisories;
 mod artifacts;
 mod budget;
 mod deployments;
+mod documents;
 mod ecosystem;
 mod evidence;
 #[cfg(not(target_arch = "wasm32"))]
@@ -39,7 +40,7 @@ use deployments::document::{
     DeploymentEvidenceLink, DeploymentRecorded, LatestCommitAudit, StoredDeployment,
 };
 use evidence::{DependencyEvidenceConsumer, OsvImportJob};
-use ingest::{BranchInventoryHead, DependenciesImported, DependencyImportJob, StoredImport};
+use ingest::{BranchInventoryHead, DependenciesImportedEvent, DependencyImportJob, StoredImport};
 use inventory::alerts::PackagesBecameVulnerable;
 use inventory::component::StoredComponent;
 use inventory::matches::StoredMatch;
@@ -228,7 +229,7 @@ fn work(area: Area) -> Area {
     area.event::<AdvisoryImported>("A new advisory, or a newer version of one, was imported")
         .event::<PackagesBecameVulnerable>("Packages are newly affected by an advisory")
         .event::<DeploymentRecorded>("Evidence shows a new deployment")
-        .event::<DependenciesImported>("The dependencies of an audit are imported")
+        .event::<DependenciesImportedEvent>("The dependencies of an audit are imported")
         .on("audit.started", ingest::take)
         .on(ENVELOPE_ACCEPTED, evidence::accepted)
         .on(UploadReady::NAME, evidence::ready)

@@ -29,13 +29,10 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 }
 
 /// Formats the first `most` texts, and the number of the others: "a, b, and 3 more".
-pub(crate) fn listed<'a>(
-    texts: impl Iterator<Item = &'a str>,
-    count: usize,
-    most: usize,
-) -> String {
-    let listed = texts.take(most).collect::<Vec<_>>().join(", ");
-    match count.saturating_sub(most) {
+pub(crate) fn listed<'a>(texts: impl ExactSizeIterator<Item = &'a String>, most: usize) -> String {
+    let beyond = texts.len().saturating_sub(most);
+    let listed = texts.take(most).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match beyond {
         0 => listed,
         more => format!("{listed}, and {more} more"),
     }

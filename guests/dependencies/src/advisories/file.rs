@@ -22,6 +22,8 @@ use crate::reading::{self, ImportFailure};
 const MAX_BYTES: usize = 26_214_400;
 /// Maximum number of OSV records that one step imports.
 const STEP: usize = 500;
+/// Size of the records of a compressed OSV file, in bytes, from which a step reads no further ones.
+const MOST_RECORD_BYTES: usize = 8 << 20;
 /// Maximum number of errors that are stored for an OSV file; further ones are only counted.
 const MOST_ERRORS: usize = 20;
 
@@ -49,7 +51,7 @@ fn records_at(
     places: Range<usize>,
 ) -> Result<(Vec<Cow<'_, RawValue>>, usize), ImportFailure> {
     if Packing::of(content) != Packing::None {
-        let read = packed::records(content, places)?;
+        let read = packed::records(content, places, MOST_RECORD_BYTES)?;
         return Ok((read.records.into_iter().map(Cow::Owned).collect(), read.total));
     }
     let all = records(content)?;
@@ -58,23 +60,44 @@ fn records_at(
     Ok((some.collect(), total))
 }
 
-/// Imports the next records of an uploaded OSV file, from the index `offset` on. Returns the index
-/// at which the next step continues; `None` if no record is left or the file cannot be read.
-pub(crate) fn import_some(
+/// Runs one step of importing an uploaded OSV file: the records from the index `offset` on.
+/// `artifact` is the result of the former steps; `None` in the first step. Returns the result so
+/// far, and the index at which the next step continues; `None` if the import has ended, now or
+/// earlier.
+pub(crate) fn import_step(
     scope: &Scope,
-    blob: &str,
-    sha256: &str,
+    (blob, sha256): (&str, &str),
+    offset: usize,
+    artifact: Option<StoredFileSummary>,
+) -> Result<(StoredFileSummary, Option<usize>), JobError> {
+    if artifact.is_none()
+        && let Some(known) = StoredFileSummary::known(scope, sha256)?
+    {
+        return Ok((known, None));
+    }
+    let mut artifact = artifact.unwrap_or_else(|| StoredFileSummary::new(Vec::new()));
+    let next = match artifacts::content(scope, blob, MAX_BYTES)? {
+        Ok(content) => import_some(scope, (&content, sha256), offset, &mut artifact)?,
+        Err(error) => {
+            artifact.errors.push(error);
+            None
+        }
+    };
+    if next.is_none() {
+        artifact.keep(scope, sha256)?;
+    }
+    Ok((artifact, next))
+}
+
+/// Imports records of an OSV file, from the index `offset` on, as far as a step may. Returns the
+/// index of the next record; `None` if no record is left or the file cannot be read.
+fn import_some(
+    scope: &Scope,
+    (content, sha256): (&[u8], &str),
     offset: usize,
     artifact: &mut StoredFileSummary,
 ) -> Result<Option<usize>, JobError> {
-    let content = match artifacts::content(scope, blob, MAX_BYTES)? {
-        Ok(content) => content,
-        Err(error) => {
-            artifact.errors.push(error);
-            return Ok(None);
-        }
-    };
-    let (found, total) = match records_at(&content, offset..offset.saturating_add(STEP)) {
+    let (found, total) = match records_at(content, offset..offset.saturating_add(STEP)) {
         Ok(found) => found,
         Err(mistake) => {
             artifact.errors.push(UploadedFileError::new("invalid_osv", mistake.to_string()));

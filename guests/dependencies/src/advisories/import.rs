@@ -8,6 +8,7 @@ use area_sdk::{DocumentError, JobOptions, Scope};
 
 use super::document::{AdvisoriesWithName, AffectedPackage, StoredAdvisory};
 use super::mentions;
+use crate::documents::put;
 use crate::osv::{Osv, SeverityBand};
 use crate::reevaluate::ReevaluationJob;
 
@@ -119,13 +120,7 @@ pub(crate) fn keep(
     mentions::keep(scope, &new, before.as_ref())?;
     changed.note_withdrawal(&new, scope.now());
     tell(scope, &new, change);
-    match before {
-        Some(mut old) => {
-            old.value = new;
-            scope.documents().replace(&mut old)?;
-        }
-        None => scope.documents().create(&new.advisory_id, &new)?,
-    }
+    put(scope, &new.advisory_id.clone(), before, new)?;
     Ok(change)
 }
 
@@ -177,13 +172,7 @@ fn keep_names(
         if now.contains(key) {
             value.advisories.push(new.named());
         }
-        match found {
-            Some(mut name) => {
-                name.value = value;
-                scope.documents().replace(&mut name)?;
-            }
-            None => scope.documents().create(key, &value)?,
-        }
+        put(scope, key, found, value)?;
     }
     changed.names.extend(old);
     changed.names.extend(now);

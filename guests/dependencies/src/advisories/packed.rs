@@ -9,9 +9,6 @@ use serde_json::value::RawValue;
 
 use crate::reading::{ImportFailure, STREAM};
 
-/// Size of the records in memory, in bytes, from which no further ones are returned.
-const MOST_BYTES: usize = if cfg!(test) { 64 << 10 } else { 8 << 20 };
-
 /// Some records of an OSV file, as unparsed JSON.
 #[derive(Debug, Default)]
 pub(super) struct OsvRecordPage {
@@ -22,13 +19,17 @@ pub(super) struct OsvRecordPage {
     pub(super) total: usize,
 }
 
-/// Returns the records at these indexes of a compressed OSV file, or the first of them if all need
-/// too much memory. The file is an array of records, or an object with the array `vulns`.
-pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<OsvRecordPage, ImportFailure> {
+/// Returns the records at these indexes of a compressed OSV file; the first of them, if they reach
+/// `most_bytes` bytes. The file is an array of records, or an object with the array `vulns`.
+pub(super) fn records(
+    packed: &[u8],
+    places: Range<usize>,
+    most_bytes: usize,
+) -> Result<OsvRecordPage, ImportFailure> {
     let wrong = |text: String| ImportFailure::at("", text);
     let parse = |reader: &mut dyn std::io::Read| {
         let mut deserializer = serde_json::Deserializer::from_reader(reader);
-        let records = RecordVisitor(places).deserialize(&mut deserializer)?;
+        let records = RecordVisitor { places, most_bytes }.deserialize(&mut deserializer)?;
         deserializer.end().map(|()| records)
     };
     let parsed = stream::parse(packed, STREAM, |_| {}, parse);
@@ -36,8 +37,13 @@ pub(super) fn records(packed: &[u8], places: Range<usize>) -> Result<OsvRecordPa
     parsed.result.map_err(|error: serde_json::Error| wrong(format!("{error}.")))
 }
 
-/// Deserializes the records at these indexes of an OSV file and skips the others.
-struct RecordVisitor(Range<usize>);
+/// Deserializes the records at these indexes of an OSV file, until they have this size, and skips
+/// the others.
+#[derive(Clone)]
+struct RecordVisitor {
+    places: Range<usize>,
+    most_bytes: usize,
+}
 
 impl<'de> DeserializeSeed<'de> for RecordVisitor {
     type Value = OsvRecordPage;
@@ -57,7 +63,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<OsvRecordPage, A::Error> {
         let mut read = OsvRecordPage::default();
         loop {
-            let more = if self.0.contains(&read.total) && read.bytes < MOST_BYTES {
+            let more = if self.places.contains(&read.total) && read.bytes < self.most_bytes {
                 let record = items.next_element::<Box<RawValue>>()?;
                 read.bytes += record.as_ref().map_or(0, |record| record.get().len());
                 record.map(|record| read.records.push(record)).is_some()
@@ -75,7 +81,7 @@ impl<'de> Visitor<'de> for RecordVisitor {
         let mut read = OsvRecordPage::default();
         while let Some(name) = members.next_key::<String>()? {
             if name == "vulns" {
-                read = members.next_value_seed(Self(self.0.clone()))?;
+                read = members.next_value_seed(self.clone())?;
             } else {
                 members.next_value::<IgnoredAny>()?;
             }
@@ -89,14 +95,16 @@ mod tests {
     use super::*;
     use crate::tests::gzip;
 
+    const MOST_BYTES: usize = 1 << 10;
+
     #[test]
     fn records_are_read_by_their_places() {
         for text in [r#"[{"a":1}, 2, [3], "4"]"#, r#"{"x":[],"vulns":[{"a":1},2,[3],"4"]}"#] {
-            let read = records(&gzip(text), 1..3).expect("records");
+            let read = records(&gzip(text), 1..3, MOST_BYTES).expect("records");
             let texts: Vec<&str> = read.records.iter().map(|record| record.get()).collect();
             assert_eq!((texts, read.total), (vec!["2", "[3]"], 4), "{text}");
         }
-        assert_eq!(records(&gzip("{}"), 0..9).expect("none").total, 0);
+        assert_eq!(records(&gzip("{}"), 0..9, MOST_BYTES).expect("none").total, 0);
     }
 
     #[test]
@@ -104,7 +112,7 @@ mod tests {
         let record = format!("\"{}\"", "x".repeat(MOST_BYTES / 2));
         let text = format!("[{}]", [record.as_str(); 5].join(","));
         for (places, expected) in [(0..5, 2), (3..5, 2), (4..5, 1), (5..9, 0)] {
-            let read = records(&gzip(&text), places).expect("records");
+            let read = records(&gzip(&text), places, MOST_BYTES).expect("records");
             assert_eq!((read.records.len(), read.total), (expected, 5));
         }
     }
@@ -112,7 +120,7 @@ mod tests {
     #[test]
     fn what_is_no_list_of_records_is_refused() {
         for text in ["", "[1", "[1]]", "1", r#"{"vulns": 7}"#] {
-            assert!(records(&gzip(text), 0..9).is_err(), "{text}");
+            assert!(records(&gzip(text), 0..9, MOST_BYTES).is_err(), "{text}");
         }
     }
 }

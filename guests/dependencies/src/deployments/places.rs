@@ -2,26 +2,20 @@
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, Scope};
-use area_shared::catalog::{Repository, Service};
+use area_shared::catalog::Service;
 
-/// Returns the catalog's document (a repository or service) with this text as id or name.
-fn named<T: Document>(scope: &Scope, text: &str) -> Result<Option<Stored<T>>, DocumentError> {
+/// Returns the catalog's document (a repository or service) with this text as id or name; `None` if
+/// there is none.
+pub(crate) fn named<T: Document>(
+    scope: &Scope,
+    text: &str,
+) -> Result<Option<Stored<T>>, DocumentError> {
     if let Ok(id) = text.parse::<Uuid>()
         && let Some(found) = scope.documents::<T>().find(id)?
     {
         return Ok(Some(found));
     }
     scope.documents::<T>().query().equals("name", text).first()
-}
-
-/// Returns the id of the catalog's repository with this id or name; `None` if there is none.
-pub(crate) fn repository(scope: &Scope, text: &str) -> Result<Option<Uuid>, DocumentError> {
-    Ok(named::<Repository>(scope, text)?.map(|found| found.uuid()))
-}
-
-/// Returns the catalog's service with this id or name; `None` if there is none.
-pub(crate) fn service(scope: &Scope, text: &str) -> Result<Option<Stored<Service>>, DocumentError> {
-    named(scope, text)
 }
 
 /// Returns the service that is built from this repository, if there is exactly one.

@@ -83,7 +83,7 @@ impl DeploymentDescription {
     /// Parses the description of a deployment; `None` if the text is not such a JSON object.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let object = text.trim_start().starts_with('{').then_some(text)?;
-        let said: Self = reading::perhaps(object)?;
+        let said: Self = serde_json::from_str(object).ok()?;
         Some(said.tidied())
     }
 
@@ -153,18 +153,15 @@ mod tests {
                 "packages": [{"purl": "pkg:PYPI/A_b@1"}, {"purl": "what"}], "service": ""}"#,
         );
         let said = said.expect("an object");
-        assert_eq!(
-            (said.commit_sha, said.image_digest, said.configuration_sha256),
-            (None, None, None)
-        );
+        let digests = (said.commit_sha, said.image_digest, said.configuration_sha256);
+        assert_eq!(digests, (None, None, None));
         assert_eq!((said.environment.as_deref(), said.service), (Some("production"), None));
         assert_eq!(said.resource_keys, ["a", "b"]);
         assert_eq!(said.packages.len(), 1);
         assert_eq!(said.packages[0].purl, "pkg:pypi/a-b@1");
-        assert!(
-            DeploymentDescription::read("deployed by hand").is_none()
-                && DeploymentDescription::read("[]").is_none()
-        );
+        for text in ["deployed by hand", "[]"] {
+            assert!(DeploymentDescription::read(text).is_none(), "{text}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
+use area_shared::catalog::{Repository, Service};
 use area_shared::evidence::EvidenceRecord;
 
 use super::document::{
@@ -80,14 +81,12 @@ fn deployment(
 ) -> Result<StoredDeployment, DocumentError> {
     let subject = record.subject_key.as_str();
     let subject = subject.strip_prefix("repository:").unwrap_or(subject);
-    let repository_id = match said.repository.as_deref() {
-        Some(named) => places::repository(scope, named)?,
-        None => places::repository(scope, subject)?,
-    };
+    let repository = said.repository.as_deref().unwrap_or(subject);
+    let repository_id = places::named::<Repository>(scope, repository)?.map(|found| found.uuid());
     let service = match (said.service.as_deref(), repository_id) {
-        (Some(named), _) => places::service(scope, named)?,
+        (Some(named), _) => places::named::<Service>(scope, named)?,
         (None, Some(repository_id)) => places::service_of(scope, repository_id)?,
-        (None, None) => places::service(scope, subject)?,
+        (None, None) => places::named(scope, subject)?,
     };
     let service_name = service.as_ref().map(|service| service.name.clone()).or(said.service);
     let revision = Some(&record.source_revision).filter(|revision| is_commit(revision));

@@ -67,7 +67,10 @@ impl DistributionRelease {
                 release.numbers = edition.map_or_else(version, |number| vec![number]);
             }
             "SUSE" => release.numbers = numbers(from_last_number(text)),
-            "Ubuntu" => release.variant = words(text).find_map(build),
+            "Ubuntu" => {
+                let build = |word: &str| BUILDS.into_iter().find(|build| *build == word);
+                release.variant = words(text).find_map(build);
+            }
             _ => {}
         }
         Some(release)
@@ -109,11 +112,6 @@ impl DistributionRelease {
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
-}
-
-/// Returns the special build of Ubuntu with this name; `None` if there is none.
-fn build(word: &str) -> Option<&'static str> {
-    BUILDS.into_iter().find(|build| *build == word)
 }
 
 /// Returns the rest of a text from its last word that begins with a digit; the whole text if no

@@ -194,11 +194,7 @@ impl BatchComponent {
     /// its matches, and matches of the former inventory with the same names.
     fn cost(&self) -> usize {
         match &self.known {
-            Some(_) => {
-                let renewal =
-                    matches::renewal_cost(&self.component, &self.before, &self.assessment);
-                1 + renewal
-            }
+            Some(_) => 1 + matches::renewal_cost(&self.component, &self.before, &self.assessment),
             None => {
                 let names: usize =
                     self.assessment.vulnerabilities.iter().map(|found| found.names.len()).sum();

@@ -8,6 +8,7 @@ use area_sdk::{JobError, Scope};
 
 use super::AuditStarted;
 use crate::deployments::document::{LatestCommitAudit, commit_key};
+use crate::documents::put;
 
 /// The head of a repository's branch, which is the audit whose components are the branch's
 /// inventory, and former heads whose components are still marked as latest.
@@ -16,7 +17,7 @@ use crate::deployments::document::{LatestCommitAudit, commit_key};
 pub(crate) struct BranchInventoryHead {
     pub(super) repository_id: Uuid,
     pub(super) branch_ref: Option<String>,
-    pub(super) audit_id: Uuid,
+    pub(crate) audit_id: Uuid,
     pub(super) started_at: Timestamp,
     /// Ids of former audits of the branch whose components are still marked as latest.
     pub(super) former: Vec<Uuid>,
@@ -29,11 +30,6 @@ pub(crate) struct BranchInventoryHead {
 document!(BranchInventoryHead, "heads");
 
 impl BranchInventoryHead {
-    /// Returns the id of the audit whose components are the branch's inventory.
-    pub(crate) fn audit_id(&self) -> Uuid {
-        self.audit_id
-    }
-
     fn is_later_than(&self, audit: &AuditStarted) -> bool {
         (self.started_at, self.audit_id) > (audit.started_at, audit.audit_id)
     }
@@ -68,7 +64,6 @@ impl AuditStarted {
     /// components of the audit.
     pub(super) fn become_head(&self, ctx: &JobCtx, components: usize) -> Result<(), JobError> {
         let Some(mut head) = self.head(ctx)? else {
-            let id = head_id(ctx, self.repository_id, self.branch_ref.as_deref());
             let head = BranchInventoryHead {
                 repository_id: self.repository_id,
                 branch_ref: self.branch_ref.clone(),
@@ -77,7 +72,7 @@ impl AuditStarted {
                 former: Vec::new(),
                 components,
             };
-            return Ok(ctx.documents().create(id, &head)?);
+            return Ok(ctx.documents().create(self.head_id(ctx), &head)?);
         };
         if head.is_later_than(self) {
             head.former.push(self.audit_id);
@@ -99,12 +94,8 @@ impl AuditStarted {
         let id = commit_key(self.repository_id, commit_sha);
         let new = LatestCommitAudit { audit_id: self.audit_id, started_at: self.started_at };
         match ctx.documents::<LatestCommitAudit>().find(&id)? {
-            None => Ok(ctx.documents().create(id, &new)?),
-            Some(mut known) if known.started_at < self.started_at => {
-                known.value = new;
-                Ok(ctx.documents().replace(&mut known)?)
-            }
-            Some(_) => Ok(()),
+            Some(known) if known.started_at >= self.started_at => Ok(()),
+            known => Ok(put(ctx, &id, known, new)?),
         }
     }
 }

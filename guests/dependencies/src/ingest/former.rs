@@ -39,10 +39,10 @@ impl FormerInventoryAudit {
         scope: &Scope,
         components: Vec<(&'a StoredComponent, &'a [Vulnerability])>,
     ) -> Result<Vec<Vec<&'a Vulnerability>>, DocumentError> {
-        let mut named = Vec::new();
-        for (component, vulnerabilities) in components {
-            named.push((self.component_id(scope, &component.identity), vulnerabilities));
-        }
+        let components = components.into_iter();
+        let named: Vec<_> = components
+            .map(|(component, found)| (self.component_id(scope, &component.identity), found))
+            .collect();
         let ids = named.iter().flat_map(|(id, vulnerabilities)| {
             let names = vulnerabilities.iter().flat_map(|found| &found.names);
             names.map(move |name| matches::id(id, name))

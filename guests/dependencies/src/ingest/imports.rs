@@ -6,6 +6,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope, Value};
 
 use super::AuditStarted;
+use crate::documents::put;
 
 /// State of the import of an audit's SBOMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -129,14 +130,9 @@ impl AuditStarted {
         match (documents.find(self.audit_id)?, state) {
             (None, None) => {}
             (Some(known), None) => documents.delete(&known)?,
-            (Some(mut known), Some(state)) => {
-                known.state = state;
-                known.details = details;
-                documents.replace(&mut known)?;
-            }
-            (None, Some(state)) => {
+            (known, Some(state)) => {
                 let import = StoredImport { details, ..StoredImport::new(self, state) };
-                documents.create(self.audit_id, &import)?;
+                put(ctx, &self.audit_id.to_string(), known, import)?;
             }
         }
         Ok(())

@@ -31,7 +31,7 @@ use crate::artifacts::{StoredFileSummary, UploadedFileError};
 pub(crate) use claim::{BranchInventoryHead, head_id};
 pub(crate) use imports::{StoredImport, limitations};
 pub(crate) use retire::LatestFlagClearingProgress;
-pub(crate) use tell::DependenciesImported;
+pub(crate) use tell::DependenciesImportedEvent;
 pub(crate) use walk::VexMatchProgress;
 
 /// Data of the event `audit.started`, as this area reads it.
@@ -100,6 +100,7 @@ enum ImportStage {
 
 /// Counts, warnings and errors of the import of an audit so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct ImportCounts {
     sboms: usize,
     total: usize,
@@ -109,16 +110,12 @@ struct ImportCounts {
     advisories: BTreeSet<String>,
     /// Other names of the advisories that affect the components: aliases, and ids that they
     /// mention.
-    #[serde(default)]
     aliases: BTreeSet<String>,
     /// Size of the advisory ids in `advisories` and `aliases` together, in bytes.
-    #[serde(default)]
     advisory_bytes: usize,
     /// Whether `advisories` and `aliases` lack a name of an advisory that affects the components.
-    #[serde(default)]
     lacks_advisories: bool,
     /// Number of SBOMs and VEX documents of the audit that were refused.
-    #[serde(default)]
     refused: usize,
     imported_advisories: usize,
     /// Number of files of the audit in the formats that this area imports.
@@ -126,19 +123,13 @@ struct ImportCounts {
     warnings: Vec<String>,
     errors: Vec<InputFileError>,
     /// Number of warnings about the import beyond those stored in `warnings`.
-    #[serde(default)]
     more_warnings: usize,
     /// Number of errors of the import beyond those stored in `errors`.
-    #[serde(default)]
     more_errors: usize,
     /// Limitations that all components of an SBOM get, each with the SHA-256 of the SBOM's content.
-    #[serde(default)]
     limitations: Vec<(String, String)>,
-    #[serde(default)]
     vex_documents: usize,
-    #[serde(default)]
     statements: usize,
-    #[serde(default)]
     unmatched_statements: usize,
 }
 
@@ -215,7 +206,7 @@ pub(crate) fn take(ctx: &JobCtx, event: EventDelivery) -> JobResult<EventDeliver
     let id = audit.audit_id;
     mentions::ensure(ctx)?;
     // The event may be delivered more than once.
-    if audit.head(ctx)?.is_some_and(|head| head.audit_id() == id) {
+    if audit.head(ctx)?.is_some_and(|head| head.audit_id == id) {
         return Ok(Outcome::Done);
     }
     if audit.inputs.iter().any(AuditInputFile::is_sbom) {
@@ -245,10 +236,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: DependencyImportJob) -> JobResult<Depen
             advisories(ctx, audit, tally, (input, offset, artifact))?
         }
         ImportStage::Look => match select::look(ctx, audit, tally)? {
-            Some(selection) => {
-                let prepared = prepare::prepare(ctx, audit, tally, selection)?;
-                ImportStage::Statements { statements: prepared.statements, inputs: prepared.inputs }
-            }
+            Some(selection) => prepare::prepare(ctx, audit, tally, selection)?,
             None => ImportStage::Look,
         },
         ImportStage::Statements { mut statements, inputs } => match statements.pop() {
@@ -346,24 +334,13 @@ fn advisories(
     let Some(input) = audit.inputs.iter().filter(is_osv).nth(at) else {
         return Ok(ImportStage::Look);
     };
-    let next = |input| ImportStage::Advisories { input, offset: 0, artifact: None };
-    let mut artifact = match artifact {
-        Some(artifact) => artifact,
-        None => match StoredFileSummary::known(ctx, &input.content_sha256)? {
-            Some(known) => {
-                note(tally, input, known);
-                return Ok(next(at + 1));
-            }
-            None => StoredFileSummary::new(Vec::new()),
-        },
-    };
-    let more = file::import_some(ctx, &input.blob, &input.content_sha256, offset, &mut artifact)?;
-    if let Some(offset) = more {
+    let file = (input.blob.as_str(), input.content_sha256.as_str());
+    let (artifact, next) = file::import_step(ctx, file, offset, artifact)?;
+    if let Some(offset) = next {
         return Ok(ImportStage::Advisories { input: at, offset, artifact: Some(artifact) });
     }
-    artifact.keep(ctx, &input.content_sha256)?;
     note(tally, input, artifact);
-    Ok(next(at + 1))
+    Ok(ImportStage::Advisories { input: at + 1, offset: 0, artifact: None })
 }
 
 /// Returns an id (UUIDv7) derived from a time and a text, so that a repeated run of the import

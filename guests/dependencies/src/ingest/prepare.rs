@@ -7,7 +7,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use super::select::{ChosenInput, ImportSelection};
-use super::{AuditStarted, BranchInventoryHead, ImportCounts};
+use super::{AuditStarted, BranchInventoryHead, ImportCounts, ImportStage};
 use crate::inventory::component::StoredComponent;
 use crate::text;
 use crate::vex::document::{ImportedSbom, StoredVexSource, branch_key};
@@ -15,24 +15,15 @@ use crate::vex::document::{ImportedSbom, StoredVexSource, branch_key};
 /// Maximum number of SBOMs of the former audit, missing in this one, that a warning names.
 const MOST_LISTED: usize = 5;
 
-/// Indexes, in an audit's inputs, of the SBOMs whose components are imported and of the documents
-/// whose VEX statements are.
-#[derive(Debug, Default)]
-pub(super) struct ChosenInputPositions {
-    pub(super) inputs: Vec<usize>,
-    pub(super) statements: Vec<usize>,
-}
-
 /// Stores which SBOMs the audit imports. SBOMs without components do not replace an inventory that
-/// has some.
+/// has some. Returns the next stage of the import.
 pub(super) fn prepare(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
     mut selection: ImportSelection,
-) -> Result<ChosenInputPositions, JobError> {
-    let head = ctx.documents::<BranchInventoryHead>().find(audit.head_id(ctx))?;
-    if let Some(head) = &head {
+) -> Result<ImportStage, JobError> {
+    if let Some(head) = &audit.head(ctx)? {
         keep_inventory(ctx, audit, tally, &mut selection, head)?;
         note_missing(ctx, audit, tally, &selection, head)?;
     }
@@ -46,7 +37,7 @@ pub(super) fn prepare(
     forget_statements(ctx, audit, &selection)?;
     let states = |chosen: &&ChosenInput| chosen.details.statements > 0;
     let sboms = selection.sboms.iter().filter(states);
-    Ok(ChosenInputPositions {
+    Ok(ImportStage::Statements {
         statements: selection.vex.iter().chain(sboms).map(|chosen| chosen.at).collect(),
         inputs: selection.sboms.iter().map(|chosen| chosen.at).collect(),
     })
@@ -104,7 +95,7 @@ fn note_missing(
     if missing.is_empty() {
         return Ok(());
     }
-    let listed = text::listed(missing.iter().map(String::as_str), missing.len(), MOST_LISTED);
+    let listed = text::listed(missing.iter(), MOST_LISTED);
     let text = format!(
         "The previous audit, {}, also had components of {listed}. This audit has no SBOM of them, \
         so they are no longer listed.",

@@ -19,7 +19,6 @@ const PAGE: u32 = 1_000;
 pub(crate) struct LatestFlagClearingProgress {
     /// Id of the former head whose components and matches are being marked; `None` before the
     /// first.
-    #[serde(default)]
     audit_id: Option<Uuid>,
     /// Whether the matches of the former head are being marked. Its components are marked first.
     matches: bool,

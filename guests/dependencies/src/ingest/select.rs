@@ -9,7 +9,7 @@ use area_sdk::prelude::*;
 
 use super::{AuditInputFile, AuditStarted, ImportCounts};
 use crate::artifacts::{self, BomDocumentDetails, StoredFileSummary};
-use crate::text;
+use crate::{sbom, text};
 
 /// Maximum number of replaced SBOMs or VEX documents that one warning names.
 const MOST_LISTED: usize = 5;
@@ -39,7 +39,7 @@ pub(super) fn look(
     tally: &mut ImportCounts,
 ) -> Result<Option<ImportSelection>, JobError> {
     let mut known = Vec::new();
-    for (at, input) in audit.inputs.iter().enumerate().filter(|(_, input)| input.format != "osv") {
+    for (at, input) in audit.inputs.iter().enumerate().filter(|(_, input)| input.is_sbom()) {
         match StoredFileSummary::known(ctx, &input.content_sha256)? {
             Some(artifact) => known.push((at, input, artifact)),
             None => {
@@ -72,7 +72,7 @@ fn choose(
         match (error, artifact.details) {
             (Some(error), _) if !replaced.contains(name) => tally.fail(input, error),
             (None, Some(details)) => {
-                let stream = details.stream(name);
+                let stream = sbom::stream(details.subject.as_ref(), name);
                 let components = artifact.components;
                 streams.add(input, ChosenInput { at, components, details, stream });
             }
@@ -157,7 +157,7 @@ fn report(
     what: &str,
     older: &[String],
 ) {
-    let listed = text::listed(older.iter().map(String::as_str), older.len(), MOST_LISTED);
+    let listed = text::listed(older.iter(), MOST_LISTED);
     let document = newest.named();
     let subject = first.details.subject.as_ref().filter(|subject| !subject.is_weak);
     let (why, is_certain) = match subject {

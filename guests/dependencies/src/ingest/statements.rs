@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
-use area_sdk::{JobError, Scope};
+use area_sdk::{DocumentError, JobError, Scope};
 
 use super::{AuditInputFile, AuditStarted, ImportCounts};
 use crate::artifacts::{self, UploadedFileError};
+use crate::documents::put;
 use crate::sbom::{self, Sbom};
 use crate::vex::document::{
     ListedStatement, MatchedComponent, StatementChunk, StatementMatches, StatementOrigin,
@@ -118,13 +119,7 @@ fn replace(
         is_applied: false,
         origin: origin.clone(),
     };
-    match before {
-        Some(mut before) => {
-            before.value = source;
-            Ok(ctx.documents().replace(&mut before)?)
-        }
-        None => Ok(ctx.documents().create(&origin.source_id, &source)?),
-    }
+    Ok(put(ctx, &origin.source_id, before, source)?)
 }
 
 fn own_matches(statement: &Statement) -> StatementMatches {
@@ -172,12 +167,18 @@ fn chunk_id(source_id: &str, at: usize) -> String {
 /// Returns the stored chunks of a source's VEX statements.
 pub(super) fn chunks_of(
     ctx: &JobCtx,
-    source_id: &str,
-    source: &StoredVexSource,
+    source: &Stored<StoredVexSource>,
 ) -> Result<Vec<StatementChunk>, JobError> {
-    let ids = (0..source.chunks).map(|at| chunk_id(source_id, at));
-    let chunks = ctx.documents::<StatementChunk>().get_many(ids)?;
+    let chunks = stored_chunks(ctx, &source.id, source.chunks)?;
     Ok(chunks.into_iter().map(|chunk| chunk.value).collect())
+}
+
+fn stored_chunks(
+    ctx: &JobCtx,
+    source_id: &str,
+    count: usize,
+) -> Result<Vec<Stored<StatementChunk>>, DocumentError> {
+    ctx.documents().get_many((0..count).map(|at| chunk_id(source_id, at)))
 }
 
 /// Replaces the stored chunks of a source's VEX statements by these.
@@ -188,8 +189,8 @@ fn store_chunks(
     chunks: &[StatementChunk],
 ) -> Result<(), JobError> {
     let documents = ctx.documents::<StatementChunk>();
-    let ids = (0..before.map_or(0, |before| before.chunks)).map(|at| chunk_id(source_id, at));
-    let mut known = documents.get_many(ids)?;
+    let count = before.map_or(0, |before| before.chunks);
+    let mut known = stored_chunks(ctx, source_id, count)?;
     let beyond = known.split_off(known.len().min(chunks.len()));
     for (known, chunk) in known.iter_mut().zip(chunks) {
         known.value = chunk.clone();
@@ -200,15 +201,9 @@ fn store_chunks(
     Ok(documents.create_all(new.map(|(at, chunk)| (chunk_id(source_id, at), chunk)))?)
 }
 
-fn delete_chunks(ctx: &JobCtx, source: &Stored<StoredVexSource>) -> Result<(), JobError> {
-    let ids = (0..source.chunks).map(|at| chunk_id(&source.id, at));
-    let documents = ctx.documents::<StatementChunk>();
-    Ok(documents.delete_all(&documents.get_many(ids)?)?)
-}
-
 /// Deletes a source of VEX statements, with its chunks and its statements in the list.
 pub(super) fn remove(ctx: &JobCtx, source: &Stored<StoredVexSource>) -> Result<(), JobError> {
-    delete_chunks(ctx, source)?;
+    ctx.documents().delete_all(&stored_chunks(ctx, &source.id, source.chunks)?)?;
     let documents = ctx.documents::<ListedStatement>();
     let listed = documents.query().equals("source_id", &source.id).descending("source_id");
     let listed: Result<Vec<_>, _> = listed.limit(1_000).all().collect();

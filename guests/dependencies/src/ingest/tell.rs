@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
 
-use super::{AuditStarted, ImportCounts, InputFileError};
+use super::{AuditInputFile, AuditStarted, ImportCounts, InputFileError};
 
 /// Published when the import of an audit's dependencies has ended, even if there are none.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct DependenciesImported {
+#[schemars(rename = "DependenciesImported")]
+pub(crate) struct DependenciesImportedEvent {
     audit_id: Uuid,
     status: DependencyImportStatus,
     counts: BTreeMap<&'static str, usize>,
@@ -17,7 +18,7 @@ pub(crate) struct DependenciesImported {
     errors: Vec<InputFileError>,
 }
 
-event!(DependenciesImported, "audit.dependencies_imported");
+event!(DependenciesImportedEvent, "audit.dependencies_imported");
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -73,7 +74,8 @@ impl ImportCounts {
 }
 
 pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
-    if audit.inputs.iter().all(|input| input.format == "osv") {
+    let has_no_sbom = !audit.inputs.iter().any(AuditInputFile::is_sbom);
+    if has_no_sbom {
         tally.warn("The inputs contain no SBOM (CycloneDX or SPDX).".to_owned());
     }
     for (more, what) in [(tally.more_warnings, "warnings"), (tally.more_errors, "errors")] {
@@ -85,10 +87,9 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
         tally.warnings.push(TOO_MANY.to_owned());
     }
     // Imported advisories do not compensate for SBOMs that cannot be read.
-    let advisories_alone = audit.inputs.iter().all(|input| input.format == "osv");
     let nothing = tally.sboms == 0
         && tally.vex_documents == 0
-        && !(advisories_alone && tally.imported_advisories > 0);
+        && !(has_no_sbom && tally.imported_advisories > 0);
     let failed = nothing && tally.readable > 0 && !tally.errors.is_empty();
     let counts = BTreeMap::from([
         ("sboms", tally.sboms),
@@ -105,7 +106,7 @@ pub(super) fn tell(ctx: &JobCtx, audit: AuditStarted, mut tally: ImportCounts) {
     if !failed && !tally.is_whole() {
         tally.warnings.push(NO_FACTS.to_owned());
     }
-    ctx.publish(DependenciesImported {
+    ctx.publish(DependenciesImportedEvent {
         audit_id: audit.audit_id,
         status: if failed {
             DependencyImportStatus::Failed

@@ -88,7 +88,7 @@ pub(super) fn some(
         tally.forget_inventory(audit, &source);
         return Ok(Some(at));
     };
-    let chunks = statements::chunks_of(ctx, &source.id, &source)?;
+    let chunks = statements::chunks_of(ctx, &source)?;
     let Some(audit_id) = audits.last().copied() else {
         finish(ctx, audit, tally, (&mut source, &chunks), &mut at.matches)?;
         return Ok(Some(at.next_source()));
@@ -321,7 +321,7 @@ fn report_unmatched(
     if places.is_empty() {
         return;
     }
-    let told = text::listed(places.iter().map(String::as_str), places.len(), MOST_TOLD);
+    let told = text::listed(places.iter(), MOST_TOLD);
     tally.warn(format!(
         "{}: {} of {} statements match no component: {told}.",
         source.origin.filename,

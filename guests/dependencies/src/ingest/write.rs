@@ -19,6 +19,7 @@ const BATCH: usize = 500;
 
 /// Progress of storing the components of an import's SBOMs.
 #[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct WriteProgress {
     /// Number of components that are matched together; `None` for the maximum. It is smaller if the
     /// maximum needs too much memory.
@@ -29,10 +30,8 @@ pub(super) struct WriteProgress {
     /// such component has the same package and version.
     scan: Option<AdvisoryScan>,
     /// Number of components in the SBOMs of the import that are completely stored.
-    #[serde(default)]
     finished: usize,
     /// Whether the import of the current SBOM has begun. It may not have stored a component yet.
-    #[serde(default)]
     begun: bool,
 }
 
@@ -147,7 +146,7 @@ fn run(
         observed_at: sbom.created_at.filter(|at| *at <= input.ready_at).unwrap_or(input.ready_at),
         source_scope: SourceSbom {
             format: sbom.format,
-            spec_version: sbom.spec_version.to_owned(),
+            spec_version: sbom.spec_version.clone(),
             subject: subject.map(|subject| subject.key.clone()),
             tool: sbom.tool.clone(),
             filename: input.filename.clone(),

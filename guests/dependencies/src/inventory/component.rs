@@ -8,7 +8,7 @@ use crate::ecosystem::Package;
 use crate::matching::AdvisoryMatch;
 use crate::osv::SeverityBand;
 use crate::purl::Purl;
-use crate::sbom::{Component, Format, Scope, merge_versions};
+use crate::sbom::{Component, Format, Scope, add_new, merge_versions};
 use crate::text::bounded;
 use crate::vex::VexState;
 
@@ -184,9 +184,8 @@ impl StoredComponent {
         });
         let beyond = (!component.has_all_references).then_some(None);
         let other_mentions = component.other_references.into_iter().chain(beyond);
-        let artifact_sha256 = &run.artifact_sha256;
         let other_mentions = other_mentions.map(|reference| ComponentMention {
-            artifact_sha256: artifact_sha256.clone(),
+            artifact_sha256: run.artifact_sha256.clone(),
             reference,
         });
         Self {
@@ -312,15 +311,6 @@ impl StoredComponent {
             + texts(&self.open_questions)
             + texts(&self.ended)
             + 120 * self.other_mentions.len()
-    }
-}
-
-/// Appends those items of `from` that `to` does not have.
-fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
-    for item in from {
-        if !to.contains(&item) {
-            to.push(item);
-        }
     }
 }
 

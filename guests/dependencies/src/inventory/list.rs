@@ -53,7 +53,7 @@ pub(crate) struct DependencyFilters {
     /// Only dependencies affected by this advisory: an id, an alias, or an id in an advisory's
     /// `upstream` or `related`.
     #[schemars(length(max = 200))]
-    advisory: Option<String>,
+    pub(super) advisory: Option<String>,
     /// Only dependencies of this repository.
     repository_id: Option<Uuid>,
     /// Only dependencies that this audit imported.
@@ -63,7 +63,7 @@ pub(crate) struct DependencyFilters {
     branch_ref: Option<String>,
     /// Whether to include dependencies of earlier audits.
     #[serde(default)]
-    history: bool,
+    pub(super) history: bool,
 }
 
 /// A page of the list of dependencies.
@@ -143,16 +143,6 @@ pub(crate) fn list(
 }
 
 impl DependencyFilters {
-    /// Returns the advisory name by which dependencies are filtered; `None` if the filter is
-    /// absent.
-    pub(super) fn advisory(&self) -> Option<&str> {
-        self.advisory.as_deref()
-    }
-
-    pub(super) fn history(&self) -> bool {
-        self.history
-    }
-
     /// Adds these filters, and the order that components and matches have in common, to a query.
     pub(super) fn apply<'a, T: Document>(&self, query: Query<'a, T>) -> Query<'a, T> {
         let query = match self.history {

@@ -10,14 +10,15 @@ use super::list::DependencyFilters;
 use super::matches::{self, StoredMatch};
 use super::row_filter::{InventoryRow, RowFilter};
 use crate::advisories::mentions;
+use crate::budget::AdaptiveBatchSize;
 
 type StoredComponents = Vec<Stored<StoredComponent>>;
 
 /// Number of rows (components or matches) in the first query for a page, when their sizes are
 /// unknown.
-const FIRST: usize = 10;
+const FIRST: u32 = 10;
 /// Maximum number of rows in a query that follows a query with hidden rows.
-const MOST: usize = 500;
+const MOST: u32 = 500;
 /// Approximate maximum size of the rows of each later query for a page, in bytes.
 const BYTES: usize = 8 << 20;
 /// Maximum number of rows read for one page of dependencies. While an import runs, most rows may be
@@ -30,8 +31,8 @@ pub(super) fn page(
     filters: &DependencyFilters,
     paging: LongCursorPaging,
 ) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
-    let row_filter = RowFilter::new(ctx, filters.history());
-    let Some(advisory) = filters.advisory() else {
+    let row_filter = RowFilter::new(ctx, filters.history);
+    let Some(advisory) = &filters.advisory else {
         let query = || filters.apply(ctx.documents::<StoredComponent>().query());
         return gather(paging, row_filter, query, Ok);
     };
@@ -77,7 +78,8 @@ fn gather<'a, T: InventoryRow>(
 ) -> Result<Page<Stored<StoredComponent>>, DocumentError> {
     let (limit, mut next_cursor) = (paging.limit as usize, paging.cursor);
     let mut items = Vec::new();
-    let mut pace = AdaptiveBatchSize { affordable: FIRST, has_hidden: false, left: MOST_READ };
+    let size = AdaptiveBatchSize::new(FIRST, MOST, BYTES);
+    let mut pace = RowReadProgress { size, has_hidden: false, left: MOST_READ };
     loop {
         let missing = limit - items.len();
         let ask = |rows: usize| {
@@ -113,36 +115,31 @@ fn end_of(answers: &[bool], missing: usize) -> Option<usize> {
     those.next().map(|_| last + 1)
 }
 
-/// Number of rows to read in the next query for a page of dependencies.
-struct AdaptiveBatchSize {
-    affordable: usize,
+/// Progress of reading the rows of one page of dependencies.
+struct RowReadProgress {
+    size: AdaptiveBatchSize,
     /// Whether the last query returned rows that the dependency list does not show.
     has_hidden: bool,
     /// Number of rows that may still be read for this page of dependencies.
     left: usize,
 }
 
-impl AdaptiveBatchSize {
+impl RowReadProgress {
+    /// Returns the number of rows to read in the next query. The page lacks `missing` components.
     fn rows(&self, missing: usize) -> usize {
-        let rows = if self.has_hidden { MOST } else { missing };
-        rows.min(self.affordable).min(self.left).max(1)
+        let rows = if self.has_hidden { self.left } else { missing.min(self.left) };
+        rows.min(self.size.limit() as usize).max(1)
     }
 
     fn read<T: InventoryRow>(&mut self, rows: &[Stored<T>], answers: &[bool]) {
         self.left = self.left.saturating_sub(rows.len());
         self.has_hidden = answers.contains(&false);
         let bytes = rows.iter().map(|row| row.value.bytes()).sum();
-        self.affordable = affordable(rows.len(), bytes);
+        self.size.adapt(rows.len(), bytes);
     }
 
     fn found(&mut self, components: &[Stored<StoredComponent>]) {
         let bytes = components.iter().map(|component| component.bytes()).sum();
-        self.affordable = self.affordable.min(affordable(components.len(), bytes));
+        self.size.shrink(components.len(), bytes);
     }
-}
-
-/// Returns how many documents fit into the maximum size of a query, if they have the average size
-/// of these `count` documents with `bytes` bytes.
-fn affordable(count: usize, bytes: usize) -> usize {
-    (BYTES * count).checked_div(bytes).unwrap_or(MOST).max(1)
 }

@@ -111,7 +111,7 @@ impl<'a> RowFilter<'a> {
         let found = self.scope.documents::<BranchInventoryHead>().get_many(unread.keys())?;
         for head in found {
             if let Some(branch) = unread.remove(&head.id) {
-                self.heads.insert(branch, Some(head.audit_id()));
+                self.heads.insert(branch, Some(head.audit_id));
             }
         }
         self.heads.extend(unread.into_values().map(|branch| (branch, None)));

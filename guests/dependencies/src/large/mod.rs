@@ -82,7 +82,7 @@ impl AssessmentInSteps {
             return Ok(AssessmentStepResult::Finished(None));
         };
         let scan = AdvisoryScan::of(ctx, owner, scan, &component)?;
-        if !scan.is_complete() && !matches!(self.stage, AssessmentStage::Scan) {
+        if !scan.is_complete && !matches!(self.stage, AssessmentStage::Scan) {
             // The package or component changed after the first matches were written.
             self.is_new = false;
             self.stage = AssessmentStage::Scan;

@@ -5,6 +5,7 @@ use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobOptions, Scope};
 
 use super::rescan::LargeReassessmentJob;
+use crate::documents::put;
 use crate::inventory::component::StoredComponent;
 
 /// Target of a reassessment in several steps: one component, or all latest components of a package.
@@ -36,16 +37,10 @@ fn id(scope: &Scope, package_key: &str) -> String {
 /// Increases the revision of a package by `by`. With 0, writes it unchanged.
 fn write(scope: &Scope, package_key: &str, by: u64) -> Result<(), DocumentError> {
     let id = id(scope, package_key);
-    match scope.documents::<PackageAdvisoryRevision>().find(&id)? {
-        Some(mut known) => {
-            known.revision += by;
-            scope.documents().replace(&mut known)
-        }
-        None => {
-            let new = PackageAdvisoryRevision { package_key: package_key.to_owned(), revision: by };
-            scope.documents().create(&id, &new)
-        }
-    }
+    let known = scope.documents::<PackageAdvisoryRevision>().find(&id)?;
+    let revision = known.as_ref().map_or(0, |known| known.revision) + by;
+    let new = PackageAdvisoryRevision { package_key: package_key.to_owned(), revision };
+    put(scope, &id, known, new)
 }
 
 /// Increments the revision of a component or package, and enqueues the job that assesses it again.

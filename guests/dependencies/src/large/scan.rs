@@ -6,6 +6,7 @@ use area_sdk::{DocumentError, Scope};
 
 use super::revision::{self, ReassessmentTarget};
 use crate::budget::StepBudget;
+use crate::documents::put;
 use crate::inventory::component::StoredComponent;
 use crate::matching::{AdvisoryEntryPages, ComponentAssessment, Vulnerability};
 
@@ -31,16 +32,15 @@ pub(crate) struct AdvisoryScan {
     /// Key of everything that affects the result of the scan: package, version, release and
     /// spelling.
     subject: String,
-    /// Revision of the component at the beginning of the scan. The default, in a scan that an
-    /// earlier version of this area began, fits no component: the scan begins again.
-    #[serde(default)]
+    /// Revision of the component at the beginning of the scan. `None`, in a scan that an earlier
+    /// version of this area began, fits no component: the scan begins again.
     component_revision: Option<u64>,
     /// Sum of the component's and the package's revisions at the beginning of the scan.
     revision: u64,
     parts: usize,
     /// Cursor of the next page of advisory entries; `None` before the first page.
     cursor: Option<String>,
-    is_complete: bool,
+    pub(super) is_complete: bool,
     /// Results of the scan, without the vulnerabilities in stored [`VulnerabilityChunk`]s.
     findings: ComponentAssessment,
 }
@@ -75,10 +75,6 @@ impl AdvisoryScan {
             is_complete: false,
             findings: ComponentAssessment::default(),
         }))
-    }
-
-    pub(super) fn is_complete(&self) -> bool {
-        self.is_complete
     }
 
     /// Whether neither the component nor its package changed since the scan began; see
@@ -127,15 +123,9 @@ impl AdvisoryScan {
         let id = self.part_id(self.parts);
         self.parts += 1;
         budget.spend(2);
-        let documents = scope.documents::<VulnerabilityChunk>();
         // A failed attempt may have stored this part.
-        match documents.find(&id)? {
-            Some(mut known) => {
-                known.value = part;
-                documents.replace(&mut known)
-            }
-            None => documents.create(&id, &part),
-        }
+        let known = scope.documents::<VulnerabilityChunk>().find(&id)?;
+        put(scope, &id, known, part)
     }
 
     fn part_id(&self, number: usize) -> String {

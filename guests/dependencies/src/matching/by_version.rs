@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Scope, Value};
+use area_sdk::{DocumentError, Scope};
 
 use super::{
     AdvisoryMatch, BatchAssessmentOutcome, ComponentAssessment, MatchBasis, Vulnerability,
 };
 use crate::advisories::document::AffectedPackage;
-use crate::budget::StepBudget;
+use crate::budget::{AdaptiveBatchSize, StepBudget};
+use crate::documents::{KEYS, count_by_key};
 use crate::ecosystem::{Package, SpellingMatch};
 use crate::inventory::component::StoredComponent;
 use crate::osv::evaluate::{self, AffectedReason};
@@ -41,16 +42,13 @@ const MOST_BYTES: usize = 12 << 20;
 
 /// Number of advisory entries in the first page, when their sizes are unknown. Some entries list
 /// hundreds of versions.
-const FIRST_PAGE: usize = 50;
+const FIRST_PAGE: u32 = 50;
 
 /// Maximum number of advisory entries in each later page.
-const PAGE: usize = 500;
+const PAGE: u32 = 500;
 
 /// Approximate maximum size in memory of each later page of advisory entries, in bytes.
 const PAGE_BYTES: usize = 4 << 20;
-
-/// Maximum number of package keys in one query for advisory entries.
-const KEYS: usize = 500;
 
 /// Number of advisory entries by package key. Packages without advisory entries are missing.
 type EntryCountsByPackage = BTreeMap<String, usize>;
@@ -61,10 +59,8 @@ pub(super) fn assess(
     components: &[&StoredComponent],
     budget: &mut StepBudget,
 ) -> Result<BatchAssessmentOutcome, DocumentError> {
-    if components.is_empty() {
-        return Ok(BatchAssessmentOutcome::Some(Vec::new()));
-    }
-    let counts = count(scope, components)?;
+    let keys = components.iter().filter_map(|component| component.package_key.as_deref());
+    let counts = count_by_key::<AffectedPackage>(scope, "package_key", keys)?;
     let components = match together(components, &counts) {
         0 => return Ok(large(components, &counts)),
         fit => &components[..fit],
@@ -129,18 +125,19 @@ pub(crate) struct AdvisoryEntryPages<'a> {
     keys: Vec<String>,
     cursor: Option<String>,
     is_last: bool,
-    limit: usize,
+    size: AdaptiveBatchSize,
     /// Approximate size in memory of the last page of advisory entries, in bytes.
     bytes: usize,
 }
 
 impl<'a> AdvisoryEntryPages<'a> {
     /// Maximum number of advisory entries in one page.
-    pub(crate) const MOST: usize = PAGE;
+    pub(crate) const MOST: usize = PAGE as usize;
 
     fn of_packages(scope: &'a Scope, keys: &[&str], cursor: Option<String>) -> Self {
         let keys: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
-        Self { scope, is_last: keys.is_empty(), keys, cursor, limit: FIRST_PAGE, bytes: 0 }
+        let size = AdaptiveBatchSize::new(FIRST_PAGE, PAGE, PAGE_BYTES);
+        Self { scope, is_last: keys.is_empty(), keys, cursor, size, bytes: 0 }
     }
 
     /// Starts reading the advisory entries of a component's package, at a cursor.
@@ -164,15 +161,13 @@ impl<'a> AdvisoryEntryPages<'a> {
         let entries = self.scope.documents::<AffectedPackage>().query();
         // This order keeps the entries of one advisory for a package together.
         let entries = entries.one_of("package_key", &self.keys).descending("package_key");
-        let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
-        let page = entries.cursor(self.cursor.take()).limit(limit).page()?;
+        let page = entries.cursor(self.cursor.take()).limit(self.size.limit()).page()?;
         self.is_last = page.next_cursor.is_none();
         self.cursor = page.next_cursor;
         let now = self.scope.now();
         let entries: Vec<_> = page.items.into_iter().map(|entry| entry.value.at(now)).collect();
         self.bytes = entries.iter().map(AffectedPackage::bytes).sum();
-        self.limit = (PAGE_BYTES * entries.len()).checked_div(self.bytes).unwrap_or(PAGE);
-        self.limit = self.limit.clamp(1, PAGE);
+        self.size.adapt(entries.len(), self.bytes);
         budget.spend(entries.len());
         budget.spend_bytes(self.bytes);
         Ok(Some(entries))
@@ -194,25 +189,6 @@ impl<'a> AdvisoryEntryPages<'a> {
         }
         Ok(self.cursor.clone())
     }
-}
-
-fn count(
-    scope: &Scope,
-    components: &[&StoredComponent],
-) -> Result<EntryCountsByPackage, DocumentError> {
-    let keys = components.iter().filter_map(|component| component.package_key.as_deref());
-    let keys: Vec<&str> = keys.collect::<BTreeSet<_>>().into_iter().collect();
-    let mut counts = EntryCountsByPackage::new();
-    for keys in keys.chunks(KEYS) {
-        let entries = scope.documents::<AffectedPackage>().query();
-        let entries = entries.one_of("package_key", keys.iter().copied());
-        for (key, count) in entries.count_by(&["package_key"])? {
-            if let [Value::Text(key)] = key.as_slice() {
-                counts.insert(key.clone(), usize::try_from(count).unwrap_or(usize::MAX));
-            }
-        }
-    }
-    Ok(counts)
 }
 
 /// Returns the indexes of the components by package key, for packages that have advisory entries.

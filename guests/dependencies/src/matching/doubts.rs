@@ -20,7 +20,7 @@ pub(super) struct UndecidedAdvisories {
 }
 
 /// An advisory, with the combined verdict of its entries so far.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct AdvisoryVerdictAccumulator {
     advisory_id: String,
     affects: bool,
@@ -43,9 +43,7 @@ impl UndecidedAdvisories {
         }
         let open = self.current.get_or_insert_with(|| AdvisoryVerdictAccumulator {
             advisory_id: advisory_id.to_owned(),
-            affects: false,
-            answered: false,
-            obstacle: None,
+            ..AdvisoryVerdictAccumulator::default()
         });
         open.affects |= verdict.ground.is_some();
         open.answered |= verdict.answered;
@@ -120,12 +118,8 @@ mod tests {
     use super::*;
     use crate::osv::evaluate::AffectedReason;
 
-    fn verdict(
-        ground: Option<AffectedReason>,
-        answered: bool,
-        obstacle: Option<ComparisonObstacle>,
-    ) -> Verdict {
-        Verdict { ground, answered, obstacle }
+    fn obstacle(obstacle: ComparisonObstacle) -> Verdict {
+        Verdict { obstacle: Some(obstacle), ..Verdict::default() }
     }
 
     fn limitations(entries: &[(&str, Verdict)]) -> Vec<String> {
@@ -138,8 +132,8 @@ mod tests {
 
     #[test]
     fn commits_are_passed_over_where_another_entry_of_the_advisory_answers() {
-        let commits = verdict(None, false, Some(ComparisonObstacle::Commits));
-        let no = verdict(None, true, None);
+        let commits = obstacle(ComparisonObstacle::Commits);
+        let no = Verdict { answered: true, ..Verdict::default() };
         assert_eq!(limitations(&[("A", no), ("A", commits)]), [""; 0]);
         assert_eq!(limitations(&[("A", commits), ("A", no)]), [""; 0]);
         assert_eq!(
@@ -150,19 +144,20 @@ mod tests {
 
     #[test]
     fn a_version_that_no_range_can_place_is_open_though_another_range_answers() {
-        let some = verdict(None, true, Some(ComparisonObstacle::Unreadable));
+        let some = Verdict { answered: true, ..obstacle(ComparisonObstacle::Unreadable) };
         assert_eq!(
             limitations(&[("A", some)]),
             ["1 advisory cannot be compared because version \"next\" or a bound of the range is \
               not a version of npm: A."]
         );
-        let affected = verdict(Some(AffectedReason::Listed), true, None);
+        let ground = Some(AffectedReason::Listed);
+        let affected = Verdict { ground, answered: true, obstacle: None };
         assert_eq!(limitations(&[("A", some), ("A", affected)]), [""; 0]);
     }
 
     #[test]
     fn a_cause_is_told_once_with_its_count() {
-        let none = verdict(None, false, Some(ComparisonObstacle::NoVersion));
+        let none = obstacle(ComparisonObstacle::NoVersion);
         let entries: Vec<_> = ["A", "B", "B", "C", "D", "E"].map(|id| (id, none)).into();
         assert_eq!(
             limitations(&entries),

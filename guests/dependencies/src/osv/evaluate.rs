@@ -155,13 +155,6 @@ impl CandidateVersion<'_> {
     }
 }
 
-/// An event of an OSV range, with its parsed version.
-#[derive(Debug)]
-struct ParsedRangeEvent {
-    at: RangeEventVersion,
-    kind: RangeEventKind,
-}
-
 /// Position of an OSV range's event in the order of versions.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RangeEventVersion {
@@ -172,39 +165,32 @@ enum RangeEventVersion {
     End,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum RangeEventKind {
-    Introduced,
-    Fixed,
-    LastAffected,
-    Limit,
-}
+/// An event of an OSV range, after its position in the order of versions.
+type PlacedRangeEvent<'a> = (RangeEventVersion, &'a RangeEvent);
 
-/// Parses the events of an OSV range; `None` if one of them has an invalid version.
-fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<ParsedRangeEvent>> {
-    let read = |event: &RangeEvent| {
-        let (kind, text) = match event {
-            RangeEvent::Introduced(text) => (RangeEventKind::Introduced, text),
-            RangeEvent::Fixed(text) => (RangeEventKind::Fixed, text),
-            RangeEvent::LastAffected(text) => (RangeEventKind::LastAffected, text),
-            RangeEvent::Limit(text) => (RangeEventKind::Limit, text),
+/// Parses the versions of the events of an OSV range; `None` if one of them is invalid.
+fn read_marks(range: &Range, scheme: Scheme) -> Option<Vec<PlacedRangeEvent<'_>>> {
+    let mut marks = Vec::with_capacity(range.events.len());
+    for event in &range.events {
+        let at = match event {
+            RangeEvent::Introduced(text) if text == "0" => RangeEventVersion::Beginning,
+            RangeEvent::Limit(text) if text == "*" => RangeEventVersion::End,
+            RangeEvent::LastAffected(text) => RangeEventVersion::At(scheme.parse_last(text)?),
+            RangeEvent::Introduced(text) | RangeEvent::Fixed(text) | RangeEvent::Limit(text) => {
+                RangeEventVersion::At(scheme.parse(text)?)
+            }
         };
-        let at = match (&kind, text.as_str()) {
-            (RangeEventKind::Introduced, "0") => RangeEventVersion::Beginning,
-            (RangeEventKind::Limit, "*") => RangeEventVersion::End,
-            (RangeEventKind::LastAffected, text) => RangeEventVersion::At(scheme.parse_last(text)?),
-            (_, text) => RangeEventVersion::At(scheme.parse(text)?),
-        };
-        Some(ParsedRangeEvent { at, kind })
-    };
-    range.events.iter().map(read).collect()
+        marks.push((at, event));
+    }
+    Some(marks)
 }
 
 /// Whether the version is below one of the `limit` events of an OSV range. True if the range has
 /// none.
-fn before_limits(marks: &[ParsedRangeEvent], version: &Version) -> bool {
-    let mut limits = marks.iter().filter(|mark| mark.kind == RangeEventKind::Limit).peekable();
-    limits.peek().is_none() || limits.any(|limit| !reached(&limit.at, version))
+fn before_limits(marks: &[PlacedRangeEvent<'_>], version: &Version) -> bool {
+    let limits = marks.iter().filter(|(_, event)| matches!(event, RangeEvent::Limit(_)));
+    let mut limits = limits.peekable();
+    limits.peek().is_none() || limits.any(|(limit, _)| !reached(limit, version))
 }
 
 fn reached(bound: &RangeEventVersion, version: &Version) -> bool {
@@ -217,14 +203,14 @@ fn reached(bound: &RangeEventVersion, version: &Version) -> bool {
 
 /// Whether the last event of the range at or before the version begins an affected interval. Of
 /// events at the same version, the last one in the document counts.
-fn is_inside(marks: &[ParsedRangeEvent], version: &Version) -> bool {
-    let reached = marks.iter().filter(|mark| match mark.kind {
-        RangeEventKind::Introduced | RangeEventKind::Fixed => reached(&mark.at, version),
-        RangeEventKind::LastAffected => {
-            matches!(&mark.at, RangeEventVersion::At(last) if version > last)
+fn is_inside(marks: &[PlacedRangeEvent<'_>], version: &Version) -> bool {
+    let reached = marks.iter().filter(|(at, event)| match event {
+        RangeEvent::Introduced(_) | RangeEvent::Fixed(_) => reached(at, version),
+        RangeEvent::LastAffected(_) => {
+            matches!(at, RangeEventVersion::At(last) if version > last)
         }
-        RangeEventKind::Limit => false,
+        RangeEvent::Limit(_) => false,
     });
-    let last = reached.max_by(|a, b| a.at.cmp(&b.at));
-    last.is_some_and(|mark| mark.kind == RangeEventKind::Introduced)
+    let last = reached.max_by(|(a, _), (b, _)| a.cmp(b));
+    last.is_some_and(|(_, event)| matches!(event, RangeEvent::Introduced(_)))
 }

@@ -25,11 +25,8 @@ const MAX_MENTIONS: usize = 1_000;
 pub(crate) struct Osv {
     pub(crate) id: String,
     pub(crate) modified: Timestamp,
-    #[serde(default)]
     pub(crate) schema_version: Option<String>,
-    #[serde(default)]
     pub(crate) published: Option<Timestamp>,
-    #[serde(default)]
     pub(crate) withdrawn: Option<Timestamp>,
     #[serde(default, deserialize_with = "reading::nullable")]
     pub(crate) aliases: Vec<String>,

@@ -20,6 +20,11 @@ fn events(kind: &str, events: &Value) -> Value {
     json!([{ "type": kind, "events": events }])
 }
 
+/// Creates an `affected` entry with one range and without `versions`.
+fn of_range(ecosystem: &str, kind: &str, range: &Value) -> Affected {
+    affected(ecosystem, &events(kind, range), &json!([]))
+}
+
 fn package(ecosystem: &str, version: &str) -> Package {
     Package::of_osv(ecosystem, "a").at(version)
 }
@@ -40,8 +45,8 @@ fn check(entry: &Affected, ecosystem: &str, inside: &[&str], outside: &[&str]) {
 
 #[test]
 fn a_range_goes_from_introduced_to_fixed() {
-    let ranges = events("SEMVER", &json!([{ "introduced": "1.0.0" }, { "fixed": "1.2.0" }]));
-    let entry = affected("npm", &ranges, &json!([]));
+    let range = json!([{ "introduced": "1.0.0" }, { "fixed": "1.2.0" }]);
+    let entry = of_range("npm", "SEMVER", &range);
     check(&entry, "npm", &["1.0.0", "1.1.9", "1.2.0-rc.1"], &["0.9.9", "1.2.0", "2.0.0"]);
 }
 
@@ -51,7 +56,7 @@ fn zero_is_before_every_version_and_events_need_no_order() {
         { "fixed": "3.2.22" }, { "introduced": "4.2.0" }, { "fixed": "4.2.2" },
         { "introduced": "0" }, { "introduced": "4.0.0" }, { "fixed": "4.1.11" },
     ]);
-    let entry = affected("RubyGems", &events("ECOSYSTEM", &unordered), &json!([]));
+    let entry = of_range("RubyGems", "ECOSYSTEM", &unordered);
     check(
         &entry,
         "RubyGems",
@@ -85,10 +90,10 @@ fn a_local_version_of_python_is_affected_with_its_public_version() {
 #[test]
 fn a_limit_ends_what_is_said() {
     let limited = json!([{ "introduced": "1.0.0" }, { "limit": "1.5.0" }, { "limit": "1.7.0" }]);
-    let entry = affected("npm", &events("SEMVER", &limited), &json!([]));
+    let entry = of_range("npm", "SEMVER", &limited);
     check(&entry, "npm", &["1.0.0", "1.6.0"], &["1.7.0", "2.0.0"]);
     let unlimited = json!([{ "introduced": "1.0.0" }, { "limit": "*" }]);
-    let entry = affected("npm", &events("SEMVER", &unlimited), &json!([]));
+    let entry = of_range("npm", "SEMVER", &unlimited);
     check(&entry, "npm", &["1.0.0", "99.0.0"], &["0.1.0"]);
 }
 
@@ -114,19 +119,16 @@ fn unknown_ecosystems_match_exactly_or_where_all_versions_do() {
     let entry = affected("Nobody", &all, &json!(["release-1"]));
     assert_eq!(ground(&entry, "Nobody", "release-2"), Some(AffectedReason::Range));
     // Semantic ranges use their own order in every ecosystem.
-    let semver = events("SEMVER", &json!([{ "introduced": "0" }, { "fixed": "2.0.0" }]));
-    let entry = affected("Nobody", &semver, &json!([]));
+    let semver = json!([{ "introduced": "0" }, { "fixed": "2.0.0" }]);
+    let entry = of_range("Nobody", "SEMVER", &semver);
     assert_eq!(ground(&entry, "Nobody", "1.0.0"), Some(AffectedReason::Range));
 }
 
 #[test]
 fn commits_are_not_evaluated() {
-    let ranges = events("GIT", &json!([{ "introduced": "0" }]));
-    let verdict = evaluate(&affected("npm", &ranges, &json!([])), &package("npm", "1.0.0"));
-    assert_eq!(
-        verdict,
-        Verdict { obstacle: Some(ComparisonObstacle::Commits), ..Verdict::default() }
-    );
+    let entry = of_range("npm", "GIT", &json!([{ "introduced": "0" }]));
+    let expected = Verdict { obstacle: Some(ComparisonObstacle::Commits), ..Verdict::default() };
+    assert_eq!(evaluate(&entry, &package("npm", "1.0.0")), expected);
 }
 
 #[test]
@@ -148,11 +150,8 @@ fn an_odd_version_is_affected_only_where_it_is_listed_or_all_are() {
     assert_eq!(ground(&entry, "npm", "latest"), Some(AffectedReason::Listed));
     let verdict = evaluate(&entry, &package("npm", "next"));
     assert_eq!((verdict.ground, verdict.obstacle), (None, Some(ComparisonObstacle::Unreadable)));
-    let all = events("SEMVER", &json!([{ "introduced": "0" }]));
-    assert_eq!(
-        ground(&affected("npm", &all, &json!([])), "npm", "next"),
-        Some(AffectedReason::Range)
-    );
+    let all = of_range("npm", "SEMVER", &json!([{ "introduced": "0" }]));
+    assert_eq!(ground(&all, "npm", "next"), Some(AffectedReason::Range));
 }
 
 #[test]
@@ -168,11 +167,8 @@ fn a_component_without_a_version_is_affected_where_all_versions_are() {
         json!([{ "introduced": "0" }, { "limit": "*" }]),
     ] {
         let verdict = verdict("SEMVER", all.clone(), json!(["1.0.0"]));
-        assert_eq!(
-            (verdict.ground, verdict.obstacle),
-            (Some(AffectedReason::Range), None),
-            "{all}"
-        );
+        let expected = (Some(AffectedReason::Range), None);
+        assert_eq!((verdict.ground, verdict.obstacle), expected, "{all}");
     }
     for some in [
         json!([{ "introduced": "0" }, { "fixed": "1.0.0" }]),
@@ -272,17 +268,15 @@ fn a_severity_may_be_told_of_a_package_alone() {
         "id": "X-1", "modified": "2024-01-01T00:00:00Z", "affected": [package(low), package(critical)],
     });
     let osv = Osv::read(&osv.to_string()).expect("an advisory");
-    assert_eq!(
-        (osv.rating(), osv.cvss_score().as_deref()),
-        (Some(SeverityBand::Critical), Some("9.8"))
-    );
+    assert_eq!(osv.rating(), Some(SeverityBand::Critical));
+    assert_eq!(osv.cvss_score().as_deref(), Some("9.8"));
     assert_eq!(osv.affected[0].rating(), Some(SeverityBand::Low));
 }
 
 #[test]
 fn a_revision_of_bitnami_is_after_its_version() {
     for kind in ["SEMVER", "ECOSYSTEM"] {
-        let entry = |range: Value| affected("Bitnami", &events(kind, &range), &json!([]));
+        let entry = |range: Value| of_range("Bitnami", kind, &range);
         let fixed = entry(json!([{ "introduced": "17.0.0" }, { "fixed": "17.2.0" }]));
         check(&fixed, "Bitnami", &["17.0.0-0", "17.1.9-12"], &["17.2.0", "17.2.0-8", "16.9.0-1"]);
         let fixed = entry(json!([{ "introduced": "0" }, { "fixed": "17.2.0-8" }]));
@@ -369,7 +363,7 @@ proptest! {
         from in 0..50_u32, to in 0..50_u32, at in 0..50_u32,
     ) {
         let range = json!([{ "introduced": format!("{from}.0.0") }, { "fixed": format!("{to}.0.0") }]);
-        let entry = affected("npm", &events("SEMVER", &range), &json!([]));
+        let entry = of_range("npm", "SEMVER", &range);
         let expected = if from < to { (from..to).contains(&at) } else { from > to && at >= from };
         prop_assert_eq!(ground(&entry, "npm", &format!("{at}.0.0")).is_some(), expected);
     }
@@ -387,8 +381,7 @@ fn a_range_of_maven_versions_that_maven_orders_in_a_circle_is_evaluated() {
         let kind = if at.is_multiple_of(2) { "introduced" } else { "fixed" };
         json!({ kind: circle[at * 5 % circle.len()] })
     };
-    let ranges = events("ECOSYSTEM", &(0..60).map(event).collect());
-    let entry = affected("Maven", &ranges, &json!([]));
+    let entry = of_range("Maven", "ECOSYSTEM", &(0..60).map(event).collect());
     for version in circle {
         assert!(evaluate(&entry, &package("Maven", version)).answered, "{version}");
     }
@@ -397,7 +390,7 @@ fn a_range_of_maven_versions_that_maven_orders_in_a_circle_is_evaluated() {
 #[test]
 fn a_range_of_too_many_events_is_an_obstacle() {
     let many = (0..=1_000).map(|n| json!({ "introduced": format!("{n}.0.0") })).collect();
-    let entry = affected("npm", &events("SEMVER", &many), &json!([]));
+    let entry = of_range("npm", "SEMVER", &many);
     let verdict = evaluate(&entry, &package("npm", "1.0.0"));
     assert_eq!((verdict.ground, verdict.obstacle), (None, Some(ComparisonObstacle::TooManyEvents)));
 }

@@ -1,8 +1,8 @@
 //! Package URLs (ECMA-427): parsing and the canonical form. Mentions of a package with equal
 //! canonical purls are one component.
 //!
-//! A [`Purl`] is always canonical: its parts are decoded and normalized by the rules of its type,
-//! and `Display` writes the canonical text.
+//! [`Purl::parse`] returns canonical purls: their parts are decoded and normalized by the rules of
+//! their type, and `Display` writes the canonical text.
 
 mod types;
 
@@ -37,17 +37,6 @@ pub(crate) struct PurlError(pub(crate) &'static str);
 
 type PurlResult<T> = Result<T, PurlError>;
 
-/// The parts of a purl, before the rules of its type are applied.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PurlParts<'a> {
-    pub(crate) kind: &'a str,
-    pub(crate) namespace: Option<String>,
-    pub(crate) name: String,
-    pub(crate) version: Option<String>,
-    pub(crate) qualifiers: BTreeMap<String, String>,
-    pub(crate) subpath: Option<String>,
-}
-
 impl Purl {
     /// Parses a purl and converts it to the canonical form.
     pub(crate) fn parse(text: &str) -> PurlResult<Self> {
@@ -68,8 +57,8 @@ impl Purl {
             _ => (path, None),
         };
         let (namespace, name) = path.rsplit_once('/').unwrap_or(("", path));
-        Self::build(PurlParts {
-            kind,
+        Self::build(Self {
+            kind: kind.to_owned(),
             namespace: Some(segments(namespace, |_| true)?),
             name: decoded(name)?,
             version: version.map(decoded).transpose()?,
@@ -78,11 +67,12 @@ impl Purl {
         })
     }
 
-    /// Creates a canonical purl from its parts. Fails if they break a rule of the purl's type.
-    pub(crate) fn build(parts: PurlParts<'_>) -> PurlResult<Self> {
+    /// Returns the canonical form of a purl whose parts are decoded, but not normalized. Fails if
+    /// they break a rule of the purl's type.
+    fn build(parts: Self) -> PurlResult<Self> {
         let given = |text: Option<String>| text.filter(|text| !text.is_empty());
         let mut purl = Self {
-            kind: kind(parts.kind)?,
+            kind: kind(&parts.kind)?,
             namespace: given(parts.namespace),
             name: parts.name,
             version: given(parts.version),
@@ -104,9 +94,7 @@ impl Purl {
 
     /// Returns the purl without version, qualifiers and subpath.
     pub(crate) fn package(&self) -> Self {
-        let version = None;
-        let (qualifiers, subpath) = (BTreeMap::new(), None);
-        Self { version, qualifiers, subpath, ..self.clone() }
+        Self { version: None, qualifiers: BTreeMap::new(), subpath: None, ..self.clone() }
     }
 }
 

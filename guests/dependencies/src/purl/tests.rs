@@ -20,8 +20,8 @@ fn text(value: &Value) -> Option<String> {
 
 fn build(input: &Value) -> PurlResult<Purl> {
     let pairs = input["qualifiers"].as_object().into_iter().flatten();
-    Purl::build(PurlParts {
-        kind: input["type"].as_str().unwrap_or_default(),
+    Purl::build(Purl {
+        kind: text(&input["type"]).unwrap_or_default(),
         namespace: text(&input["namespace"]),
         name: text(&input["name"]).unwrap_or_default(),
         version: text(&input["version"]),

@@ -1,104 +1,61 @@
 //! The rules of purl types (namespace, letter case, qualifiers), from the type definitions of the
 //! purl specification.
 
+use self::NamespaceRule::{Optional, Prohibited, Required};
+use self::PurlPart::{Name, Namespace, Version};
 use super::{Purl, PurlError, PurlResult};
 
 /// Whether purls of a type have a namespace.
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum NamespaceRule {
     Optional,
     Required,
     Prohibited,
 }
 
-struct PurlTypeRules {
-    kind: &'static str,
-    namespace: NamespaceRule,
-    lower_namespace: bool,
-    lower_name: bool,
-    lower_version: bool,
-    qualifier: Option<&'static str>,
+/// Part of a purl that some types write in lower case.
+enum PurlPart {
+    Namespace,
+    Name,
+    Version,
 }
 
-const fn rules(kind: &'static str) -> PurlTypeRules {
-    PurlTypeRules {
-        kind,
-        namespace: NamespaceRule::Optional,
-        lower_namespace: false,
-        lower_name: false,
-        lower_version: false,
-        qualifier: None,
-    }
-}
-
-impl PurlTypeRules {
-    const fn required(mut self) -> Self {
-        self.namespace = NamespaceRule::Required;
-        self
-    }
-
-    const fn prohibited(mut self) -> Self {
-        self.namespace = NamespaceRule::Prohibited;
-        self
-    }
-
-    const fn lower_namespace(mut self) -> Self {
-        self.lower_namespace = true;
-        self
-    }
-
-    const fn lower_name(mut self) -> Self {
-        self.lower_name = true;
-        self
-    }
-
-    const fn lower_version(mut self) -> Self {
-        self.lower_version = true;
-        self
-    }
-
-    const fn qualifier(mut self, key: &'static str) -> Self {
-        self.qualifier = Some(key);
-        self
-    }
-}
-
-/// Purl types that have more than the general rules, with these rules.
-static RULES: &[PurlTypeRules] = &[
-    rules("alpm").lower_namespace().lower_name(),
-    rules("apk").lower_namespace().lower_name(),
-    rules("bazel").prohibited(),
-    rules("bitbucket").lower_namespace().lower_name(),
-    rules("bitnami").prohibited().lower_name(),
-    rules("brew").lower_namespace().lower_name(),
-    rules("cargo").prohibited(),
-    rules("chrome-extension").prohibited(),
-    rules("cocoapods").prohibited(),
-    rules("composer").required().lower_namespace().lower_name(),
-    rules("conda").prohibited(),
-    rules("cran").prohibited(),
-    rules("deb").lower_namespace().lower_name(),
-    rules("gem").prohibited(),
-    rules("github").lower_namespace().lower_name(),
-    rules("golang").lower_namespace().lower_name(),
-    rules("hackage").prohibited(),
-    rules("hex").lower_namespace().lower_name(),
-    rules("huggingface").lower_version(),
-    rules("julia").prohibited().qualifier("uuid"),
-    rules("luarocks").lower_namespace().lower_name(),
-    rules("mlflow").prohibited(),
-    rules("npm").lower_namespace().lower_name(),
-    rules("nuget").prohibited(),
-    rules("oci").prohibited().lower_name(),
-    rules("opam").prohibited(),
-    rules("otp").prohibited().lower_name(),
-    rules("pub").prohibited().lower_name(),
-    rules("pypi").prohibited().lower_name(),
-    rules("qpkg").lower_namespace(),
-    rules("rpm").lower_namespace(),
-    rules("swift").required(),
-    rules("vcpkg").prohibited().lower_name(),
-    rules("vscode-extension").required().lower_namespace().lower_name(),
+/// Purl types that have more than the general rules, each with the rule for its namespace and the
+/// parts that are in lower case.
+const RULES: &[(&str, NamespaceRule, &[PurlPart])] = &[
+    ("alpm", Optional, &[Namespace, Name]),
+    ("apk", Optional, &[Namespace, Name]),
+    ("bazel", Prohibited, &[]),
+    ("bitbucket", Optional, &[Namespace, Name]),
+    ("bitnami", Prohibited, &[Name]),
+    ("brew", Optional, &[Namespace, Name]),
+    ("cargo", Prohibited, &[]),
+    ("chrome-extension", Prohibited, &[]),
+    ("cocoapods", Prohibited, &[]),
+    ("composer", Required, &[Namespace, Name]),
+    ("conda", Prohibited, &[]),
+    ("cran", Prohibited, &[]),
+    ("deb", Optional, &[Namespace, Name]),
+    ("gem", Prohibited, &[]),
+    ("github", Optional, &[Namespace, Name]),
+    ("golang", Optional, &[Namespace, Name]),
+    ("hackage", Prohibited, &[]),
+    ("hex", Optional, &[Namespace, Name]),
+    ("huggingface", Optional, &[Version]),
+    ("julia", Prohibited, &[]),
+    ("luarocks", Optional, &[Namespace, Name]),
+    ("mlflow", Prohibited, &[]),
+    ("npm", Optional, &[Namespace, Name]),
+    ("nuget", Prohibited, &[]),
+    ("oci", Prohibited, &[Name]),
+    ("opam", Prohibited, &[]),
+    ("otp", Prohibited, &[Name]),
+    ("pub", Prohibited, &[Name]),
+    ("pypi", Prohibited, &[Name]),
+    ("qpkg", Optional, &[Namespace]),
+    ("rpm", Optional, &[Namespace]),
+    ("swift", Required, &[]),
+    ("vcpkg", Prohibited, &[Name]),
+    ("vscode-extension", Required, &[Namespace, Name]),
 ];
 
 /// Whether the names of a type's purls may contain `/`. In a `git` purl, only the host is the
@@ -109,33 +66,26 @@ pub(super) fn name_is_a_path(kind: &str) -> bool {
 
 /// Checks and normalizes a purl by the rules of its type.
 pub(super) fn apply(purl: &mut Purl) -> PurlResult<()> {
-    if let Some(rules) = RULES.iter().find(|rules| rules.kind == purl.kind) {
-        match (rules.namespace, &purl.namespace) {
-            (NamespaceRule::Required, None) => {
-                return Err(PurlError("this type needs a namespace"));
-            }
-            (NamespaceRule::Prohibited, Some(_)) => {
-                return Err(PurlError("this type has no namespace"));
-            }
+    if let Some((_, namespace, lower_case)) = RULES.iter().find(|(kind, ..)| *kind == purl.kind) {
+        match (namespace, &purl.namespace) {
+            (Required, None) => return Err(PurlError("this type needs a namespace")),
+            (Prohibited, Some(_)) => return Err(PurlError("this type has no namespace")),
             _ => {}
         }
-        if rules.qualifier.is_some_and(|key| !purl.qualifiers.contains_key(key)) {
-            return Err(PurlError("this type needs a qualifier that is missing"));
-        }
-        lower(rules.lower_name, &mut purl.name);
-        for (wanted, part) in
-            [(rules.lower_namespace, &mut purl.namespace), (rules.lower_version, &mut purl.version)]
-        {
-            if let Some(part) = part {
-                lower(wanted, part);
-            }
+        for part in *lower_case {
+            let text = match part {
+                Namespace => purl.namespace.as_mut(),
+                Name => Some(&mut purl.name),
+                Version => purl.version.as_mut(),
+            };
+            text.into_iter().for_each(lower);
         }
     }
     apply_special(purl)
 }
 
-fn lower(wanted: bool, text: &mut String) {
-    if wanted && text.chars().any(char::is_uppercase) {
+fn lower(text: &mut String) {
+    if text.chars().any(char::is_uppercase) {
         *text = text.to_lowercase();
     }
 }
@@ -144,10 +94,13 @@ fn lower(wanted: bool, text: &mut String) {
 fn apply_special(purl: &mut Purl) -> PurlResult<()> {
     match purl.kind.as_str() {
         "pypi" => purl.name = purl.name.replace('_', "-"),
-        "mlflow" => {
-            let databricks =
-                purl.qualifier("repository_url").is_some_and(|url| url.contains("databricks"));
-            lower(databricks, &mut purl.name);
+        "mlflow"
+            if purl.qualifier("repository_url").is_some_and(|url| url.contains("databricks")) =>
+        {
+            lower(&mut purl.name);
+        }
+        "julia" if purl.qualifier("uuid").is_none() => {
+            return Err(PurlError("this type needs a qualifier that is missing"));
         }
         "cpan" if purl.name.contains("::") => {
             return Err(PurlError("a cpan purl names a distribution, not a module"));
@@ -166,8 +119,9 @@ fn split_host(purl: &mut Purl) {
         purl.namespace = Some(host.to_owned());
     }
     let folds = |host: &str| host.starts_with("github") || host.starts_with("bitbucket");
-    let wanted = purl.namespace.as_deref().is_some_and(folds);
-    lower(wanted, &mut purl.name);
+    if purl.namespace.as_deref().is_some_and(folds) {
+        lower(&mut purl.name);
+    }
 }
 
 fn check_chrome_extension(purl: &Purl) -> PurlResult<()> {

@@ -8,7 +8,10 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
 /// Memory budget for all lists of one parsed document, in bytes.
-const BUDGET: usize = 12 << 20;
+pub(super) const BUDGET: usize = 12 << 20;
+/// Memory budget for all lists of a compressed document, in bytes. Larger, because only its strings
+/// and not the document itself are in memory.
+pub(super) const LARGE_BUDGET: usize = 40 << 20;
 
 thread_local! {
     /// Remaining memory budget for lists, in bytes. An area has one thread and reads one document
@@ -16,18 +19,9 @@ thread_local! {
     static LEFT: Cell<usize> = const { Cell::new(BUDGET) };
 }
 
-/// Memory budget for all lists of a compressed document, in bytes. Larger, because only its strings
-/// and not the document itself are in memory.
-const LARGE_BUDGET: usize = 40 << 20;
-
-/// Resets the memory budget for lists. Called before a document is parsed.
-pub(super) fn begin() {
-    LEFT.with(|left| left.set(BUDGET));
-}
-
-/// Sets the memory budget for lists to that of a compressed document. Called before one is parsed.
-pub(super) fn begin_large() {
-    LEFT.with(|left| left.set(LARGE_BUDGET));
+/// Sets the memory budget for lists, in bytes. Called before a document is parsed.
+pub(super) fn begin(budget: usize) {
+    LEFT.set(budget);
 }
 
 /// A list parsed from a JSON array within the document's memory budget; null becomes an empty list.
@@ -58,9 +52,8 @@ pub(crate) fn push<T>(list: &mut Vec<T>, item: T) -> Result<(), &'static str> {
 }
 
 fn spend(bytes: usize) -> Result<(), &'static str> {
-    let left = LEFT.with(Cell::get).checked_sub(bytes.max(1));
-    let left = left.ok_or("the document has more items than can be read at once; split it")?;
-    LEFT.with(|counter| counter.set(left));
+    let left = LEFT.get().checked_sub(bytes.max(1));
+    LEFT.set(left.ok_or("the document has more items than can be read at once; split it")?);
     Ok(())
 }
 
@@ -118,7 +111,7 @@ mod tests {
         let budget = BUDGET / size_of::<u64>();
         let text = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
         let read = |count| {
-            begin();
+            begin(BUDGET);
             serde_json::from_str::<MemoryBoundedList<u64>>(&text(count))
         };
         assert_eq!(read(budget).map(|list| list.0.len()).ok(), Some(budget));

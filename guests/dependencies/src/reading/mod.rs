@@ -7,7 +7,7 @@ use std::fmt;
 use artifact_formats::MAX_STREAM_BYTES;
 use artifact_formats::nesting::MAX_SBOM_DEPTH;
 use artifact_formats::stream::{self, Limits, StreamError};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde::de::{Deserialize, Deserializer};
 use serde_path_to_error::{Path, Segment};
 
 use crate::text::bounded;
@@ -80,7 +80,7 @@ pub(crate) const STREAM: Limits =
 
 fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, ImportFailure> {
     let wrong = |breach: StreamError| ImportFailure::at("", breach.to_string());
-    list::begin_large();
+    list::begin(list::LARGE_BUDGET);
     let read = stream::parse(
         packed,
         STREAM,
@@ -94,7 +94,7 @@ fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, ImportFailure
     if let Some(read) = read.map_err(wrong)?.result {
         return Ok(read);
     }
-    list::begin_large();
+    list::begin(list::LARGE_BUDGET);
     let explained = stream::parse(
         packed,
         STREAM,
@@ -106,9 +106,9 @@ fn packed_json<'a, T: Deserialize<'a>>(packed: &[u8]) -> Result<T, ImportFailure
 
 /// Parses a JSON text. If that fails, parses it again to find the position of the error.
 pub(crate) fn json<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, ImportFailure> {
-    list::begin();
+    list::begin(list::BUDGET);
     serde_json::from_str(text).map_err(|_| {
-        list::begin();
+        list::begin(list::BUDGET);
         explain::<T, _>(&mut serde_json::Deserializer::from_str(text))
     })
 }
@@ -152,11 +152,6 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
-}
-
-/// Parses a JSON text; `None` if it does not have the shape of `T`.
-pub(crate) fn perhaps<T: DeserializeOwned>(text: &str) -> Option<T> {
-    serde_json::from_str(text).ok()
 }
 
 #[cfg(test)]

@@ -7,12 +7,11 @@ use std::ops::Range;
 
 use area_sdk::prelude::*;
 
-use super::identity::{self, NamingProperties};
+use super::identity;
 use super::references::ReferenceMap;
 use super::subject::SbomSubject;
 use super::{Component, Format, ReportedVulnerability, Scope};
 use crate::ecosystem;
-use crate::purl::Purl;
 use crate::vex::{Statement, VersionApplicability, VexState};
 
 /// Maximum number of dependencies stored with one component.
@@ -24,7 +23,7 @@ const MAX_REFERENCES: usize = 100;
 #[derive(Debug)]
 pub(crate) struct Sbom<'a> {
     pub(crate) format: Format,
-    pub(crate) spec_version: &'static str,
+    pub(crate) spec_version: String,
     /// CycloneDX serial number, and version of the document under that number; `None` for SPDX and
     /// for documents without one.
     pub(crate) serial: Option<(Uuid, u64)>,
@@ -96,7 +95,7 @@ pub(super) type DependencyEdges<'a> = ReferenceMap<'a, Vec<Cow<'a, str>>>;
 /// Content of an SBOM as the parser of its standard (CycloneDX or SPDX) returns it.
 pub(super) struct ParsedSbom<'a> {
     pub(super) format: Format,
-    pub(super) spec_version: &'static str,
+    pub(super) spec_version: String,
     pub(super) serial: Option<(Uuid, u64)>,
     pub(super) subject: Option<SbomSubject>,
     /// References, in the dependency graph, of the product that the SBOM describes.
@@ -106,35 +105,6 @@ pub(super) struct ParsedSbom<'a> {
     pub(super) mentions: Vec<PackageMention<'a>>,
     pub(super) edges: DependencyEdges<'a>,
     pub(super) warnings: Vec<String>,
-}
-
-impl PackageMention<'_> {
-    pub(super) fn named(&self) -> NamingProperties<'_> {
-        NamingProperties {
-            group: self.group.as_deref(),
-            name: &self.name,
-            version: self.version.as_deref(),
-            purl: self.purl.as_deref(),
-        }
-    }
-
-    fn names_source(&self) -> bool {
-        self.source_package.is_some() || self.named().names_source()
-    }
-
-    /// Returns the mention's version in the SBOM; without one, the version in its purl.
-    fn version(&self) -> Option<Cow<'_, str>> {
-        let written = self.version.as_deref().filter(|version| !version.is_empty());
-        let of_purl = || Purl::parse(self.purl.as_deref()?.trim()).ok()?.version;
-        written.map(Cow::Borrowed).or_else(|| of_purl().map(Cow::Owned))
-    }
-
-    /// Returns the canonical purl of the mentioned package; `None` if the mention has no valid
-    /// purl.
-    fn canonical(&self) -> Option<String> {
-        let purl = Purl::parse(self.purl.as_deref()?.trim()).ok()?;
-        Some(purl.to_string())
-    }
 }
 
 impl<'a> Sbom<'a> {
@@ -176,7 +146,7 @@ impl<'a> Sbom<'a> {
             tool: found.tool,
             created_at: found.created_at,
             graph,
-            case_known: found.mentions.iter().any(|mention| mention.named().shows_case()),
+            case_known: found.mentions.iter().any(PackageMention::shows_case),
             names_sources: found.mentions.iter().any(PackageMention::names_source),
             warnings: found.warnings,
             is_vex: false,
@@ -278,9 +248,8 @@ impl<'a> Sbom<'a> {
         let mention = &self.mentions[at];
         let reference = mention.reference.as_deref();
         let on = reference.and_then(|reference| self.edges.get(reference)).into_iter().flatten();
-        let named = mention.named().component();
-        let assumed = self.assumed.get(&at).into_iter().flatten().cloned();
-        let limitations = named.limitations.iter().cloned().chain(assumed).collect();
+        let mut named = mention.component();
+        named.limitations.extend(self.assumed.get(&at).into_iter().flatten().cloned());
         let needs_source = named.purl.as_ref().is_some_and(ecosystem::needs_source);
         Component {
             reference: reference.map(identity::bounded),
@@ -290,7 +259,6 @@ impl<'a> Sbom<'a> {
             direct: reference.is_some_and(|reference| self.direct.get(reference).is_some()),
             dependencies: on.map(|reference| self.name_of(reference)).collect(),
             reported: self.reported.get(&at).cloned().unwrap_or_default(),
-            limitations,
             ..named
         }
     }
@@ -298,7 +266,8 @@ impl<'a> Sbom<'a> {
     /// Returns the canonical purl of the referenced component; without one, the reference itself.
     fn name_of(&self, reference: &str) -> String {
         let mention = self.references.get(reference).and_then(|at| self.mentions.get(*at));
-        mention.and_then(PackageMention::canonical).unwrap_or_else(|| identity::bounded(reference))
+        let purl = mention.and_then(PackageMention::parsed_purl);
+        purl.map_or_else(|| identity::bounded(reference), |purl| purl.to_string())
     }
 }
 
@@ -308,7 +277,7 @@ fn grouped(mentions: &[PackageMention<'_>]) -> (Vec<usize>, BTreeMap<usize, Vec<
     let mut places = ReferenceMap::default();
     let (mut firsts, mut others) = (Vec::new(), BTreeMap::<usize, Vec<usize>>::new());
     for (at, mention) in mentions.iter().enumerate() {
-        let place = *places.or_insert(mention.named().identity().into(), firsts.len());
+        let place = *places.or_insert(mention.identity().into(), firsts.len());
         if place == firsts.len() {
             firsts.push(at);
         } else {
@@ -335,16 +304,8 @@ impl Component {
             self.has_all_references = false;
         }
         self.keep_common_endings(&mut other.reported);
-        for reported in other.reported {
-            if !self.reported.contains(&reported) {
-                self.reported.push(reported);
-            }
-        }
-        for limitation in other.limitations {
-            if !self.limitations.contains(&limitation) {
-                self.limitations.push(limitation);
-            }
-        }
+        identity::add_new(&mut self.reported, other.reported);
+        identity::add_new(&mut self.limitations, other.limitations);
     }
 
     /// Removes VEX statements that would end a match but are not about all mentions of the

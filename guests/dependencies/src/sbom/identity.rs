@@ -1,6 +1,9 @@
 //! Identity of a component: its canonical purl; without a purl, its name and version.
 
+use std::borrow::Cow;
+
 use super::Component;
+use super::bill::PackageMention;
 use crate::ecosystem::{self, SubpathMeaning};
 use crate::purl::Purl;
 use crate::text;
@@ -8,14 +11,6 @@ use crate::text;
 const UNKNOWN_SUBPATH: &str = "The name of this Go module does not say whether the purl's subpath \
                                belongs to the module's path, so advisories are matched without \
                                the subpath.";
-
-/// Properties by which a mention in an SBOM names a component.
-pub(super) struct NamingProperties<'a> {
-    pub(super) group: Option<&'a str>,
-    pub(super) name: &'a str,
-    pub(super) version: Option<&'a str>,
-    pub(super) purl: Option<&'a str>,
-}
 
 /// Returns the identity of a component within a repository's branch. Go modules whose paths differ
 /// only in case have different identities, although their canonical purls are equal.
@@ -42,12 +37,32 @@ pub(crate) fn merge_versions(ours: &mut Option<String>, theirs: Option<String>) 
     })
 }
 
-impl NamingProperties<'_> {
+/// Appends those items of `from` that `to` does not have.
+pub(crate) fn add_new<T: PartialEq>(to: &mut Vec<T>, from: Vec<T>) {
+    for item in from {
+        if !to.contains(&item) {
+            to.push(item);
+        }
+    }
+}
+
+impl PackageMention<'_> {
+    /// Returns the purl of the mentioned package; `None` if the mention has no valid purl.
+    pub(super) fn parsed_purl(&self) -> Option<Purl> {
+        Purl::parse(self.purl.as_deref()?.trim()).ok()
+    }
+
+    /// Returns the mention's version in the SBOM; without one, the version in its purl.
+    pub(super) fn version(&self) -> Option<Cow<'_, str>> {
+        let written = self.version.as_deref().filter(|version| !version.is_empty());
+        written.map(Cow::Borrowed).or_else(|| self.parsed_purl()?.version.map(Cow::Owned))
+    }
+
     /// Returns a component with name, version, purl and the limitations of these.
     pub(super) fn component(&self) -> Component {
         let mut limitations = Vec::new();
-        let purl = self.purl.filter(|purl| !purl.trim().is_empty());
-        let purl = purl.map(|text| Purl::parse(text.trim()));
+        let written = self.purl.as_deref().unwrap_or_default();
+        let purl = Some(written.trim()).filter(|purl| !purl.is_empty()).map(Purl::parse);
         if let Some(Err(why)) = &purl {
             limitations.push(format!("The purl in the SBOM is not used: {}.", why.0));
         }
@@ -64,29 +79,22 @@ impl NamingProperties<'_> {
         }
         let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(bounded);
         let of_purl = purl.as_ref().and_then(|purl| given(purl.version.as_deref()));
-        let version = of_purl.or_else(|| given(self.version));
+        let version = of_purl.or_else(|| given(self.version.as_deref()));
         let name = purl.as_ref().map(|purl| {
             let (name, version) = (self.full_name(), version.as_deref());
             if SubpathMeaning::of(purl, &name, version) == Some(SubpathMeaning::Unknown) {
                 limitations.push(UNKNOWN_SUBPATH.to_owned());
             }
-            let go_path = ecosystem::go_path(purl, self.purl.unwrap_or_default(), &name, version);
+            let go_path = ecosystem::go_path(purl, written, &name, version);
             go_path.unwrap_or_else(|| ecosystem::name_of(purl))
         });
         Component {
-            reference: None,
             name: bounded(&name.unwrap_or_else(|| self.full_name())),
             has_all_references: true,
-            other_references: Vec::new(),
             version,
             purl,
-            source_package: None,
-            source_unknown: false,
-            scope: None,
-            direct: false,
-            dependencies: Vec::new(),
-            reported: Vec::new(),
             limitations,
+            ..Component::default()
         }
     }
 
@@ -103,16 +111,16 @@ impl NamingProperties<'_> {
             && ecosystem::has_upper_case(&component.name)
     }
 
-    /// Whether this is a package of a distribution whose purl names the source package.
+    /// Whether the mention names the source package of a distribution's package.
     pub(super) fn names_source(&self) -> bool {
-        let purl = self.purl.and_then(|purl| Purl::parse(purl.trim()).ok());
-        purl.is_some_and(|purl| ecosystem::has_source(&purl))
+        self.source_package.is_some()
+            || self.parsed_purl().is_some_and(|purl| ecosystem::has_source(&purl))
     }
 
     fn full_name(&self) -> String {
-        match self.group.filter(|group| !group.is_empty()) {
+        match self.group.as_deref().filter(|group| !group.is_empty()) {
             Some(group) => format!("{group}/{}", self.name),
-            None => self.name.to_owned(),
+            None => self.name.clone().into_owned(),
         }
     }
 }

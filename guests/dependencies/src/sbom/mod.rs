@@ -17,7 +17,7 @@ use artifact_formats::packing::Packing;
 use memchr::memmem;
 
 pub(crate) use bill::{GraphCompleteness, Sbom};
-pub(crate) use identity::{identify, merge_versions};
+pub(crate) use identity::{add_new, identify, merge_versions};
 pub(crate) use subject::{SbomSubject, stream};
 
 use crate::osv::SeverityBand;
@@ -54,7 +54,7 @@ pub(crate) enum Scope {
 }
 
 /// A package that an SBOM lists, with all its mentions merged.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Component {
     /// Reference of the package's first mention in the SBOM: `bom-ref` or `SPDXID`.
     pub(crate) reference: Option<String>,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use area_sdk::prelude::*;
+use area_sdk::text::name;
 
 use super::bill::{DependencyEdges, PackageMention, ParsedSbom, Sbom};
 use super::identity::bounded;
@@ -35,11 +36,11 @@ struct Document<'a> {
     document_describes: MemoryBoundedList<Cow<'a, str>>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Serialize, Deserialize)]
 enum SpdxVersion {
-    #[serde(rename = "SPDX-2.2")]
+    #[serde(rename(serialize = "2.2", deserialize = "SPDX-2.2"))]
     V2_2,
-    #[serde(rename = "SPDX-2.3")]
+    #[serde(rename(serialize = "2.3", deserialize = "SPDX-2.3"))]
     V2_3,
 }
 
@@ -125,7 +126,7 @@ pub(super) fn read(source: UnparsedDocument<'_>) -> Result<Sbom<'_>, ImportFailu
     packages.retain(|package| !subjects.contains(package.id.as_ref()));
     Ok(Sbom::new(ParsedSbom {
         format: Format::Spdx,
-        spec_version: document.spdx_version.as_str(),
+        spec_version: name(&document.spdx_version),
         serial: None,
         subject,
         roots: subjects.into_iter().map(Cow::Owned).collect(),
@@ -135,15 +136,6 @@ pub(super) fn read(source: UnparsedDocument<'_>) -> Result<Sbom<'_>, ImportFailu
         edges: links.edges,
         warnings: Vec::new(),
     }))
-}
-
-impl SpdxVersion {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::V2_2 => "2.2",
-            Self::V2_3 => "2.3",
-        }
-    }
 }
 
 impl Document<'_> {
@@ -184,10 +176,9 @@ impl Document<'_> {
             _ => Some(SbomSubject {
                 key: bounded(&self.name),
                 name: bounded(&self.name),
-                version: None,
                 references: vec![DOCUMENT.to_owned()],
                 is_weak: SbomSubject::is_place(&self.name),
-                digest: None,
+                ..SbomSubject::default()
             }),
         }
     }

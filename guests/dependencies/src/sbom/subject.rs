@@ -4,7 +4,7 @@
 use area_sdk::prelude::*;
 
 /// The product that an SBOM or VEX document describes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Subject")]
 pub(crate) struct SbomSubject {
     /// Key that all versions of the product share: the purl without version; without a purl, the

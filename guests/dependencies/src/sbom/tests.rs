@@ -12,6 +12,32 @@ fn read(value: &Value) -> Result<Sbom<'static>, ImportFailure> {
     Sbom::read(value.to_string().leak().as_bytes())
 }
 
+/// Parses a CycloneDX 1.5 document with these members.
+fn cyclonedx(mut members: Value) -> Result<Sbom<'static>, ImportFailure> {
+    members["bomFormat"] = json!("CycloneDX");
+    members["specVersion"] = json!("1.5");
+    read(&members)
+}
+
+/// Creates a package of an SPDX document.
+fn spdx_package(id: &str) -> Value {
+    json!({ "SPDXID": format!("SPDXRef-{id}"), "name": id })
+}
+
+/// Parses an SPDX document about the package `root`, with these packages and relationships.
+fn spdx(packages: Value, relationships: &[[&str; 3]]) -> Sbom<'static> {
+    let about = ["SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-root"];
+    let relationships = std::iter::once(&about).chain(relationships).map(|[from, kind, to]| {
+        json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to })
+    });
+    let document = read(&json!({
+        "spdxVersion": "SPDX-2.3", "SPDXID": "SPDXRef-DOCUMENT", "name": "shop",
+        "creationInfo": { "created": "2024-01-01T00:00:00Z", "creators": ["Tool: syft-1.0"] },
+        "packages": packages, "relationships": relationships.collect::<Value>(),
+    }));
+    document.expect("a bill")
+}
+
 fn file(path: &str) -> Option<Sbom<'static>> {
     let path = corpus("")?.join(path);
     let read = Sbom::read(std::fs::read(&path).expect("a file").leak());
@@ -98,29 +124,26 @@ fn files_that_break_a_standard_are_refused_with_what_to_mend() {
 #[test]
 fn spdx_dependencies_go_either_way() {
     let package = |id: &str, purl: &str| {
-        json!({
-            "SPDXID": format!("SPDXRef-{id}"), "name": id,
-            "externalRefs": [{ "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-                "referenceLocator": purl }],
-        })
+        let mut package = spdx_package(id);
+        package["externalRefs"] = json!([{
+            "referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+            "referenceLocator": purl,
+        }]);
+        package
     };
-    let relationship = |from: &str, kind: &str, to: &str| json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to });
-    let sbom = read(&json!({
-        "spdxVersion": "SPDX-2.3", "SPDXID": "SPDXRef-DOCUMENT", "name": "shop",
-        "creationInfo": { "created": "2024-01-01T00:00:00Z", "creators": ["Tool: syft-1.0"] },
-        "packages": [
-            package("root", "pkg:generic/shop@1"), package("a", "pkg:npm/a@1"),
-            package("b", "pkg:npm/b@1"), package("c", "pkg:npm/c@1"),
-        ],
-        "relationships": [
-            relationship("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-root"),
-            relationship("SPDXRef-root", "DEPENDS_ON", "SPDXRef-a"),
-            relationship("SPDXRef-b", "DEV_DEPENDENCY_OF", "SPDXRef-root"),
-            relationship("SPDXRef-a", "DEPENDS_ON", "SPDXRef-c"),
-            relationship("SPDXRef-a", "CONTAINS", "SPDXRef-b"),
-        ],
-    }));
-    let sbom = sbom.expect("a bill");
+    let packages = json!([
+        package("root", "pkg:generic/shop@1"),
+        package("a", "pkg:npm/a@1"),
+        package("b", "pkg:npm/b@1"),
+        package("c", "pkg:npm/c@1"),
+    ]);
+    let relationships = [
+        ["SPDXRef-root", "DEPENDS_ON", "SPDXRef-a"],
+        ["SPDXRef-b", "DEV_DEPENDENCY_OF", "SPDXRef-root"],
+        ["SPDXRef-a", "DEPENDS_ON", "SPDXRef-c"],
+        ["SPDXRef-a", "CONTAINS", "SPDXRef-b"],
+    ];
+    let sbom = spdx(packages, &relationships);
     assert_eq!(sbom.subject.as_ref().expect("a subject").key, "pkg:generic/shop");
     assert_eq!((sbom.graph, sbom.tool.as_deref()), (GraphCompleteness::Rooted, Some("syft-1.0")));
     let components = sbom.components(0..9);
@@ -139,19 +162,9 @@ fn spdx_dependencies_go_either_way() {
 #[test]
 fn spdx_tells_nothing_from_not_known() {
     let bill = |kind: &str, to: &str| {
-        let package = |id: &str| json!({ "SPDXID": format!("SPDXRef-{id}"), "name": id });
-        let relation = |from: &str, kind: &str, to: &str| json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to });
-        let sbom = read(&json!({
-            "spdxVersion": "SPDX-2.3", "SPDXID": "SPDXRef-DOCUMENT", "name": "shop",
-            "creationInfo": { "created": "2024-01-01T00:00:00Z", "creators": [] },
-            "packages": [package("root"), package("a")],
-            "relationships": [
-                relation("SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-root"),
-                relation("SPDXRef-a", "DEPENDS_ON", "NONE"),
-                relation("SPDXRef-root", kind, to),
-            ],
-        }));
-        let sbom = sbom.expect("a bill");
+        let packages = json!([spdx_package("root"), spdx_package("a")]);
+        let relationships = [["SPDXRef-a", "DEPENDS_ON", "NONE"], ["SPDXRef-root", kind, to]];
+        let sbom = spdx(packages, &relationships);
         let components = sbom.components(0..9);
         assert!(components.iter().all(|component| component.dependencies.is_empty()));
         sbom.graph
@@ -166,7 +179,7 @@ fn licence_exceptions_are_ids_of_the_list_too() {
     let bill = |id: &str| {
         let licenses = json!([{ "license": { "id": id } }]);
         let component = json!({ "type": "library", "name": "a", "licenses": licenses });
-        read(&json!({ "bomFormat": "CycloneDX", "specVersion": "1.5", "components": [component] }))
+        cyclonedx(json!({ "components": [component] }))
     };
     assert!(bill("Classpath-exception-2.0").is_ok() && bill("MIT").is_ok());
     assert!(bill("No-Such-Licence").is_err());
@@ -175,32 +188,24 @@ fn licence_exceptions_are_ids_of_the_list_too() {
 #[test]
 fn a_vulnerability_is_of_whom_it_says_and_of_nobody_else() {
     let serial = "3e671687-395b-41f5-a30f-a58921a69b79";
-    let reports = |extra: serde_json::Value, affects: serde_json::Value| {
+    let reports = |extra: Value, affects: Value| {
         let mut vulnerability = json!({ "id": "CVE-2024-1", "affects": [affects] });
         let members = vulnerability.as_object_mut().expect("an object");
         members.extend(extra.as_object().expect("an object").clone());
-        let sbom = read(&json!({
-            "bomFormat": "CycloneDX", "specVersion": "1.5",
+        let sbom = cyclonedx(json!({
             "serialNumber": format!("urn:uuid:{serial}"),
             "components": [{ "type": "library", "name": "a", "version": "1.0", "bom-ref": "a" }],
             "vulnerabilities": [vulnerability],
         }));
         sbom.expect("a bill").components(0..9)[0].reported.len()
     };
-    let versions = |versions: serde_json::Value| json!({ "ref": "a", "versions": versions });
+    let versions = |versions: Value| json!({ "ref": "a", "versions": versions });
     let none = || json!({});
     assert_eq!(reports(none(), json!({ "ref": "a" })), 1);
     assert_eq!(reports(json!({ "rejected": "2024-01-01T00:00:00Z" }), json!({ "ref": "a" })), 0);
     assert_eq!(reports(none(), versions(json!([{ "version": "1.0", "status": "unaffected" }]))), 0);
-    assert_eq!(
-        reports(
-            none(),
-            versions(json!([
-                { "version": "1.0" }, { "range": "vers:npm/>=2", "status": "unaffected" },
-            ]))
-        ),
-        1
-    );
+    let both = json!([{ "version": "1.0" }, { "range": "vers:npm/>=2", "status": "unaffected" }]);
+    assert_eq!(reports(none(), versions(both)), 1);
     assert_eq!(reports(none(), versions(json!([{ "range": "vers:npm/<2" }]))), 1);
     let link = |serial: &str| json!({ "ref": format!("urn:cdx:{serial}/1#a") });
     assert_eq!(reports(none(), link(serial)), 1);
@@ -209,30 +214,21 @@ fn a_vulnerability_is_of_whom_it_says_and_of_nobody_else() {
 
 #[test]
 fn a_vulnerability_has_its_best_rating() {
+    use SeverityBand::{Critical, High};
     let high = json!({ "vector": "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:N/A:N", "score": 1 });
     let none = json!({ "vector": "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:N/I:N/A:N" });
     let old = json!({ "vector": "AV:N/AC:M/Au:N/C:C/I:C/A:C", "method": "CVSSv2" });
     for (ratings, expected) in [
         (json!(null), None),
         (json!([{ "severity": "unknown" }, { "score": "1", "vector": 7 }]), None),
-        (
-            json!([{ "severity": "medium" }, { "severity": "critical" }]),
-            Some(SeverityBand::Critical),
-        ),
+        (json!([{ "severity": "medium" }, { "severity": "critical" }]), Some(Critical)),
         (json!([{ "severity": "info" }]), Some(SeverityBand::None)),
-        (
-            json!([{ "score": 7.5, "method": "CVSSv3" }, { "severity": "low" }]),
-            Some(SeverityBand::High),
-        ),
-        (
-            json!([{ "score": 0.9, "method": "other", "severity": "high" }]),
-            Some(SeverityBand::High),
-        ),
-        (json!([high, none, { "score": 10 }]), Some(SeverityBand::High)),
+        (json!([{ "score": 7.5, "method": "CVSSv3" }, { "severity": "low" }]), Some(High)),
+        (json!([{ "score": 0.9, "method": "other", "severity": "high" }]), Some(High)),
+        (json!([high, none, { "score": 10 }]), Some(High)),
         (json!([{ "vector": old["vector"] }, none]), Some(SeverityBand::None)),
     ] {
-        let sbom = read(&json!({
-            "bomFormat": "CycloneDX", "specVersion": "1.5",
+        let sbom = cyclonedx(json!({
             "components": [{ "type": "library", "name": "a", "bom-ref": "a" }],
             "vulnerabilities": [
                 { "id": "CVE-2024-1", "affects": [{ "ref": "a" }], "ratings": ratings },
@@ -245,8 +241,7 @@ fn a_vulnerability_has_its_best_rating() {
 
 #[test]
 fn vulnerabilities_that_are_skipped_are_counted() {
-    let sbom = read(&json!({
-        "bomFormat": "CycloneDX", "specVersion": "1.5",
+    let sbom = cyclonedx(json!({
         "components": [{ "type": "library", "name": "a", "bom-ref": "a" }],
         "vulnerabilities": [
             { "id": "CVE-2024-1" }, { "id": "CVE-2024-2", "affects": [] },
@@ -279,10 +274,8 @@ fn source_packages_are_read_from_what_trivy_writes() {
         let property = |(name, value): &(&str, Value)| json!({ "name": format!("aquasecurity:trivy:{name}"), "value": value });
         let properties: Vec<Value> = values.iter().map(property).collect();
         let component = json!({ "type": "library", "name": "a", "properties": properties });
-        let sbom = read(&json!({
-            "bomFormat": "CycloneDX", "specVersion": "1.5", "components": [component],
-        }));
-        sbom.expect("a bill").components(0..1).remove(0).source_package
+        let sbom = cyclonedx(json!({ "components": [component] })).expect("a bill");
+        sbom.components(0..1).remove(0).source_package
     };
     let [name, version] = [("SrcName", json!("b")), ("SrcVersion", json!("1.0"))];
     let [release, epoch] = [("SrcRelease", json!("2")), ("SrcEpoch", json!("3"))];
@@ -332,26 +325,21 @@ fn several_versions_of_a_purl_without_version_are_a_limitation() {
 
 #[test]
 fn stored_texts_have_no_nul() {
-    let document = |name: &str, value: Value| {
-        let mut document = json!({ "bomFormat": "CycloneDX", "specVersion": "1.5" });
-        document[name] = value;
-        read(&document)
-    };
     let link = format!("urn:cdx:{}/1#a%00b", Uuid::from_u128(1));
     let stated = json!([{
         "id": "CVE-2026\0-1", "references": [{ "id": "GHSA\0-1" }],
         "analysis": { "state": "exploitable", "detail": "a\0b" },
         "affects": [{ "ref": "a\0b" }, { "ref": link }],
     }]);
-    let sbom = document("vulnerabilities", stated).expect("a bill");
+    let sbom = cyclonedx(json!({ "vulnerabilities": stated })).expect("a bill");
     let stored = serde_json::to_string(&sbom.statements).expect("JSON");
     assert!(sbom.statements.len() == 2 && !stored.contains("\\u0000"), "{stored}");
     assert_eq!(sbom.statements[0].target, Target::Component("ab".to_owned()));
 
     let license = json!([{ "license": { "id": "M\0IT" } }]);
     let component = json!([{ "type": "library", "name": "a", "licenses": license }]);
-    let mistake = document("components", component).expect_err("a mistake").to_string();
-    assert!(mistake.contains("`MIT`"), "{mistake}");
+    let mistake = cyclonedx(json!({ "components": component })).expect_err("a mistake");
+    assert!(mistake.to_string().contains("`MIT`"), "{mistake}");
 }
 
 #[test]

@@ -4,37 +4,26 @@ use area_shared::testing::{corpus, read_text};
 
 use super::*;
 
-fn ids(item: &Value) -> Vec<String> {
-    let found = item["advisories"].as_array().expect("advisories").iter();
-    found.map(|found| found["advisory_id"].as_str().expect("an id").to_owned()).collect()
-}
-
 #[test]
 fn an_advisory_finds_what_is_imported_before_and_after_it() {
     let world = World::new();
     world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
     let answer = world.import(&advisory("GHSA-1", &["CVE-2026-1"], "1.2.0")).expect("imported");
     assert_eq!(answer.status, 201);
-    assert_eq!(
-        (&answer.body["created"], &answer.body["items"][0]["id"]),
-        (&json!(1), &json!("GHSA-1"))
-    );
+    assert_eq!(answer.body["created"], 1);
+    assert_eq!(answer.body["items"][0]["id"], "GHSA-1");
     world.work();
     let item = world.list(&[])["items"][0].clone();
     assert_eq!(ids(&item), ["GHSA-1"]);
     let found = &item["advisories"][0];
     assert_eq!(found.as_object().map(serde_json::Map::len), Some(5));
-    assert_eq!(
-        (&found["match_basis"], &found["source_tool"]),
-        (&json!("version_range"), &json!("osv"))
-    );
+    assert_eq!(found["match_basis"], "version_range");
+    assert_eq!(found["source_tool"], "osv");
     assert_eq!(found["scanner_run_id"], item["scanner_run_id"]);
     let told = world.events("dependency.vulnerable");
     assert_eq!(told.len(), 1);
-    assert_eq!(
-        (&told[0]["severity"], &told[0]["component_count"]),
-        (&json!("critical"), &json!(1))
-    );
+    assert_eq!(told[0]["severity"], "critical");
+    assert_eq!(told[0]["component_count"], 1);
 
     world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
     assert_eq!(world.audit_report()["facts"]["advisories"], json!(["CVE-2026-1", "GHSA-1"]));
@@ -78,8 +67,7 @@ fn a_newer_record_takes_the_place_of_an_older_one() {
     let world = World::new();
     world.audit(None, &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
     let mut record = advisory("GHSA-1", &["CVE-2026-1"], "1.2.0");
-    world.import(&record).expect("imported");
-    world.work();
+    world.ingest(&record);
     assert_eq!(world.import(&record).expect("imported").body["unchanged"], 1);
 
     let mut older = record.clone();
@@ -95,8 +83,7 @@ fn a_newer_record_takes_the_place_of_an_older_one() {
 
     record["modified"] = json!("2026-03-01T00:00:00Z");
     record["withdrawn"] = json!("2026-03-01T00:00:00Z");
-    world.import(&record).expect("imported");
-    world.work();
+    world.ingest(&record);
     assert_eq!(ids(&world.list(&[])["items"][0]), [""; 0]);
     assert_eq!(world.host.documents("matches").len(), 0);
     assert_eq!(world.events("advisory.imported").len(), 3);
@@ -130,8 +117,7 @@ fn aliases_are_one_vulnerability() {
         advisory("CVE-2026-1", &[], "2"),
         advisory("GHSA-2", &["CVE-2026-2"], "2"),
     ]);
-    world.import(&all).expect("imported");
-    world.work();
+    world.ingest(&all);
     let item = world.list(&[])["items"][0].clone();
     assert_eq!(ids(&item), ["GHSA-2", "OTHER-7"]);
     assert_eq!(item["advisories"][1]["match_basis"], "purl_exact");
@@ -152,10 +138,8 @@ fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
     ]);
     world.audit(None, &[sbom("a.json", &bom)]);
     let list = world.list(&[]);
-    assert_eq!(
-        (ids(&list["items"][0]), ids(&list["items"][1])),
-        (vec!["CVE-2026-7".into()], vec!["CVE-2026-5".to_owned()])
-    );
+    assert_eq!(ids(&list["items"][0]), ["CVE-2026-7"]);
+    assert_eq!(ids(&list["items"][1]), ["CVE-2026-5"]);
     let found = &list["items"][1]["advisories"][0];
     assert_eq!(found["match_basis"], "scanner_reported");
     assert_eq!(found["source_tool"], "syft 1.0.0");
@@ -169,13 +153,11 @@ fn what_a_scanner_reports_counts_unless_it_is_dismissed_or_withdrawn() {
     // An imported advisory GHSA-7 adds its aliases to the match that the scanner reported. When the
     // advisory is withdrawn, the match is removed.
     let mut elsewhere = advisory("GHSA-7", &["CVE-2026-7"], "1");
-    world.import(&elsewhere).expect("imported");
-    world.work();
+    world.ingest(&elsewhere);
     assert_eq!(names(&world.list(&[("advisory", json!("GHSA-7"))])), ["b"]);
     elsewhere["modified"] = json!("2026-02-01T00:00:00Z");
     elsewhere["withdrawn"] = json!("2026-02-01T00:00:00Z");
-    world.import(&elsewhere).expect("imported");
-    world.work();
+    world.ingest(&elsewhere);
     assert_eq!(ids(&world.list(&[])["items"][0]), [""; 0]);
 }
 
@@ -226,8 +208,7 @@ fn an_advisory_is_found_by_what_it_names_and_by_what_names_it() {
         of_ubuntu("UBUNTU-CVE-2026-2", "CVE-2026-2", "0.1"),
         related,
     ]);
-    world.import(&all).expect("imported");
-    world.work();
+    world.ingest(&all);
     let found = |name: &str| names(&world.list(&[("advisory", json!(name))]));
     assert_eq!(found("cve-2026-1"), ["b", "left-pad"]);
     assert_eq!(found("UBUNTU-CVE-2026-1"), ["left-pad"], "one step, not two");
@@ -235,28 +216,22 @@ fn an_advisory_is_found_by_what_it_names_and_by_what_names_it() {
 
     // A component that matches CVE-2026-2 is also found by the id of the Ubuntu advisory that names
     // CVE-2026-2.
-    world.import(&advisory("CVE-2026-2", &["GHSA-2"], "2")).expect("imported");
-    world.work();
+    world.ingest(&advisory("CVE-2026-2", &["GHSA-2"], "2"));
     assert_eq!(found("UBUNTU-CVE-2026-2"), ["left-pad"]);
     // Several advisories affect `left-pad`, but the list contains this component only once.
-    world.import(&advisory("CVE-2026-1", &["GHSA-1"], "2")).expect("imported");
-    world.work();
+    world.ingest(&advisory("CVE-2026-1", &["GHSA-1"], "2"));
     for name in ["CVE-2026-1", "UBUNTU-CVE-2026-1", "GHSA-1"] {
         let item = world.list(&[("advisory", json!(name)), ("q", json!("left"))]);
         assert_eq!(names(&item), ["left-pad"], "{name}");
-        assert_eq!(
-            ids(&item["items"][0]),
-            ["CVE-2026-1", "CVE-2026-2", "UBUNTU-CVE-2026-1"],
-            "not merged"
-        );
+        let unmerged = ["CVE-2026-1", "CVE-2026-2", "UBUNTU-CVE-2026-1"];
+        assert_eq!(ids(&item["items"][0]), unmerged, "{name}");
     }
     let pages = world.pages(&listing(&[("advisory", json!("CVE-2026-1"))]), 1);
     assert_eq!(texts(&pages, "name"), ["b", "left-pad"]);
 
     let mut newer = of_ubuntu("UBUNTU-CVE-2026-1", "CVE-2026-9", "2");
     newer["modified"] = json!("2026-02-01T00:00:00Z");
-    world.import(&newer).expect("imported");
-    world.work();
+    world.ingest(&newer);
     assert_eq!(found("CVE-2026-9"), ["left-pad"]);
 }
 
@@ -286,9 +261,8 @@ fn what_the_version_before_imported_is_indexed_and_until_then_a_limitation_says_
 #[test]
 fn files_of_advisories_come_with_audits_and_uploads() {
     let world = World::new();
-    let osv = json!([advisory("GHSA-1", &[], "2"), { "id": "x y", "modified": "never" }]);
-    let osv = Upload { filename: "osv.json", format: "osv", content: osv.to_string().into_bytes() };
-    world.audit(None, &[osv, sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+    let records = json!([advisory("GHSA-1", &[], "2"), { "id": "x y", "modified": "never" }]);
+    world.audit(None, &[osv(&records), sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
     let told = world.audit_report();
     assert_eq!(told["facts"]["vulnerable"], 1);
     assert_eq!(told["counts"]["imported_advisories"], 1);
@@ -325,9 +299,7 @@ fn of_several_records_in_a_file_with_one_id_the_newest_counts() {
     let [old, new] = [record(1, "0.1.0"), record(2, "2.0.0")];
     for records in [json!([old, new]), json!([new, old]), json!([old, new, old, new])] {
         let world = World::new();
-        let content = records.to_string().into_bytes();
-        let osv = Upload { filename: "osv.json", format: "osv", content };
-        world.audit(None, &[osv, sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+        world.audit(None, &[osv(&records), sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
         assert_eq!(ids(&world.list(&[])["items"][0]), ["GHSA-1"], "{records}");
     }
 }
@@ -343,8 +315,7 @@ fn records_that_became_smaller_are_imported_in_steps() {
             record
         };
         let records: Vec<Value> = (0..200).map(record).collect();
-        let content = json!(records).to_string().into_bytes();
-        world.audit(None, &[Upload { filename: "osv.json", format: "osv", content }]);
+        world.audit(None, &[osv(&records.into())]);
         assert_eq!(world.host.documents("affected_packages").len(), 200 * entries);
     }
 }
@@ -354,12 +325,12 @@ fn records_that_do_not_fit_into_memory_together_are_imported_in_steps() {
     let world = World::new();
     let record = |n: u8| {
         let mut record = advisory(&format!("GHSA-{n}"), &[], "2");
-        record["details"] = json!("x".repeat(40 << 10));
+        record["details"] = json!("x".repeat(5 << 20));
         record
     };
-    let content = gzip(json!((0..5).map(record).collect::<Vec<Value>>()).to_string());
+    let content = gzip(json!((0..3).map(record).collect::<Vec<Value>>()).to_string());
     world.audit(None, &[Upload { filename: "osv.json.gz", format: "osv", content }]);
-    assert_eq!(world.host.documents("advisories").len(), 5);
+    assert_eq!(world.host.documents("advisories").len(), 3);
 }
 
 #[test]
@@ -382,8 +353,8 @@ fn wrong_records_are_refused_whole_and_by_pointer() {
 fn advisories_are_listed_and_shown_by_any_name() {
     let world = World::new();
     world.import(&advisory("GHSA-1", &["CVE-2026-1"], "2")).expect("imported");
-    let list =
-        world.host.call(Request::to("list_advisories").with("limit", 50)).expect("a list").body;
+    let list = world.host.call(Request::to("list_advisories").with("limit", 50));
+    let list = list.expect("a list").body;
     assert_eq!(list["items"][0]["id"], "GHSA-1");
     assert_eq!(list["items"][0]["cvss_score"], "9.8");
     assert_eq!(list["items"][0]["packages"], json!([{ "ecosystem": "npm", "name": "left-pad" }]));

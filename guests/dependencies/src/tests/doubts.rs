@@ -18,21 +18,9 @@ fn range(kind: &str, events: &Value) -> Value {
 /// Returns the name, the advisory ids and the limitations of each component.
 fn results(world: &World) -> Vec<(String, Vec<String>, Vec<String>)> {
     let list = world.list(&[]);
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().expect("texts").iter().map(|t| t.as_str().expect("text").into()).collect()
-    };
     let items = list["items"].as_array().expect("items").iter();
-    items
-        .map(|item| {
-            let ids = item["advisories"].as_array().expect("advisories").iter();
-            let ids = ids.map(|found| found["advisory_id"].clone()).collect();
-            (
-                item["name"].as_str().expect("a name").to_owned(),
-                texts(&Value::Array(ids)),
-                texts(&item["limitations"]),
-            )
-        })
-        .collect()
+    let results = names(&list).into_iter().zip(items);
+    results.map(|(name, item)| (name, ids(item), strings(&item["limitations"]))).collect()
 }
 
 /// Imports the advisories and an SBOM with one component. Returns the advisory ids and the
@@ -112,8 +100,7 @@ fn advisories_for_a_source_package_are_applied_or_reported() {
     assert_eq!(known["curl"], (vec![], vec![]));
     let mut newer = openssl;
     newer["id"] = json!("DEBIAN-2");
-    world.import(&newer).expect("imported");
-    world.work();
+    world.ingest(&newer);
     let again = results(&world).into_iter().find(|(name, ..)| name == "libssl3");
     assert_eq!(again.expect("a component").1, ["DEBIAN-1", "DEBIAN-2"]);
 }

@@ -45,7 +45,6 @@ proptest! {
             1 => format!("pkg:npm/p{}@{n}.0.0", n % 4),
             _ => format!("pkg:pypi/p{}@{n}", n % 5),
         }).collect();
-        let purls: Vec<&str> = purls.iter().map(String::as_str).collect();
         world.import(&advisory("GHSA-1", &["CVE-1"], &format!("{vulnerable}.5.0"))).expect("imported");
         world.audit(Some("main"), &[sbom("a.json", &bom("shop", &purls))]);
         for filters in [&[][..], &[("advisory", json!("cve-1"))], &[("q", json!("p1"))]] {
@@ -61,12 +60,10 @@ proptest! {
 fn rows_that_come_and_go_between_pages_move_no_others() {
     let world = World::new();
     let before: Vec<String> = (0..30).map(|n| format!("pkg:npm/p{:02}@1", n * 2)).collect();
-    let before: Vec<&str> = before.iter().map(String::as_str).collect();
     world.audit(Some("main"), &[sbom("a.json", &bom("shop", &before))]);
     let request = || Request::to("list_dependencies").with("limit", 10);
     let first = world.host.call(request()).expect("a page").body;
     let other: Vec<String> = (0..30).map(|n| format!("pkg:npm/p{:02}@1", n * 2 + 1)).collect();
-    let other: Vec<&str> = other.iter().map(String::as_str).collect();
     world.audit(Some("other"), &[sbom("b.json", &bom("other", &other))]);
     let second = world.host.call(request().with("cursor", first["next_cursor"].clone()));
     let second = names(&second.expect("a page").body);

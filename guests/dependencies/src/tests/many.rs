@@ -5,13 +5,9 @@ use super::*;
 const PACKAGES: usize = 120;
 const ADVISORIES: usize = 100;
 
-fn purls() -> Vec<String> {
-    (0..PACKAGES).map(|package| format!("pkg:npm/p{package:03}@1.0.0")).collect()
-}
-
 fn bill() -> Upload<'static> {
-    let purls = purls();
-    sbom("many.json", &bom("shop", &purls.iter().map(String::as_str).collect::<Vec<_>>()))
+    let purls: Vec<String> = (0..PACKAGES).map(|at| format!("pkg:npm/p{at:03}@1.0.0")).collect();
+    sbom("many.json", &bom("shop", &purls))
 }
 
 /// Creates an upload of `count` OSV advisories, each for all versions before `fixed` of all
@@ -34,8 +30,7 @@ fn advisories(count: usize, modified: &str, fixed: &str) -> Upload<'static> {
             })
         })
         .collect();
-    let content = Value::from(records).to_string().into_bytes();
-    Upload { filename: "osv.json", format: "osv", content }
+    osv(&records.into())
 }
 
 fn matches(world: &World) -> usize {
@@ -85,7 +80,6 @@ fn two_bills_of_one_audit_share_packages_with_many_advisories() {
 fn a_scanner_that_takes_much_back_is_believed() {
     let world = World::new();
     let purls: Vec<String> = (0..300).map(|package| format!("pkg:npm/p{package:03}@1")).collect();
-    let purls: Vec<&str> = purls.iter().map(String::as_str).collect();
     for reported in [40, 1] {
         let affects: Vec<Value> = purls.iter().map(|purl| json!({ "ref": purl })).collect();
         let vulnerabilities: Vec<Value> = (0..reported)
@@ -205,15 +199,13 @@ fn a_large_package_follows_its_advisories() {
     put_entries(&world, 400);
     world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
     let told = world.events("dependency.vulnerable").len();
-    world.import(&advisory("GHSA-NEW", &["CVE-NEW"], "1.2.0")).expect("imported");
-    world.work();
+    world.ingest(&advisory("GHSA-NEW", &["CVE-NEW"], "1.2.0"));
     assert_eq!(world.events("dependency.vulnerable").len(), told + 1);
     assert_eq!(names(&world.list(&[("advisory", json!("CVE-NEW"))])), ["left-pad"]);
     let mut withdrawn = advisory("GHSA-NEW", &["CVE-NEW"], "1.2.0");
     withdrawn["modified"] = json!("2026-02-01T00:00:00Z");
     withdrawn["withdrawn"] = json!("2026-02-01T00:00:00Z");
-    world.import(&withdrawn).expect("imported");
-    world.work();
+    world.ingest(&withdrawn);
     assert_eq!(names(&world.list(&[("advisory", json!("CVE-NEW"))])), [""; 0]);
     let list = world.list(&[]);
     assert_eq!(all_advisories(&world, &list["items"][0]["id"], 100).len(), 400);

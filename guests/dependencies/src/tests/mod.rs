@@ -130,9 +130,7 @@ impl World {
 
     /// Returns the data of the last `audit.dependencies_imported` event.
     fn audit_report(&self) -> Value {
-        let events = self.host.events();
-        let last = events.iter().rev().find(|e| e.name == "audit.dependencies_imported");
-        last.expect("an answer to the audit").data.clone()
+        self.events("audit.dependencies_imported").pop().expect("an answer to the audit")
     }
 
     fn events(&self, name: &str) -> Vec<Value> {
@@ -161,6 +159,12 @@ impl World {
         }
     }
 
+    /// Imports advisories, and runs the resulting jobs.
+    fn ingest(&self, records: &Value) {
+        self.import(records).expect("imported");
+        self.work();
+    }
+
     fn import(&self, body: &Value) -> Result<SuccessResponse> {
         self.host.call(Request::to("import_advisories").json(body.clone()))
     }
@@ -181,7 +185,8 @@ fn sbom(filename: &'static str, bom: &Value) -> Upload<'static> {
 }
 
 /// Creates a CycloneDX SBOM of these purls; the first two are direct dependencies of the subject.
-fn bom(subject: &str, purls: &[&str]) -> Value {
+fn bom<P: AsRef<str>>(subject: &str, purls: &[P]) -> Value {
+    let purls: Vec<&str> = purls.iter().map(AsRef::as_ref).collect();
     let components: Vec<Value> = purls
         .iter()
         .map(|purl| json!({ "type": "library", "name": "x", "purl": purl, "bom-ref": purl }))
@@ -199,6 +204,11 @@ fn bom(subject: &str, purls: &[&str]) -> Value {
             { "ref": purls.first(), "dependsOn": purls.iter().skip(1).collect::<Vec<_>>() },
         ],
     })
+}
+
+/// Creates an upload of this OSV record, or array of records.
+fn osv(records: &Value) -> Upload<'static> {
+    Upload { filename: "osv.json", format: "osv", content: records.to_string().into_bytes() }
 }
 
 /// Creates an OSV advisory for all versions of npm's `left-pad` before `fixed`.
@@ -227,6 +237,16 @@ fn names(list: &Value) -> Vec<String> {
 /// Returns the text of this member of each item.
 fn texts(items: &[Value], member: &str) -> Vec<String> {
     items.iter().map(|item| item[member].as_str().expect("a text").to_owned()).collect()
+}
+
+/// Returns the texts in a JSON array.
+fn strings(array: &Value) -> Vec<String> {
+    serde_json::from_value(array.clone()).expect("texts")
+}
+
+/// Returns the ids of a dependency's advisories.
+fn ids(dependency: &Value) -> Vec<String> {
+    texts(dependency["advisories"].as_array().expect("advisories"), "advisory_id")
 }
 
 const LEFT_PAD: &str = "pkg:npm/left-pad@1.0.0";

@@ -3,46 +3,22 @@
 
 use std::cmp::Ordering;
 
-use super::{Number, compare_digits, is_number};
+use super::{Number, compare_digits, compare_padded, is_number};
 
 #[derive(Clone, Debug)]
 pub(super) struct Version {
     numbers: Vec<String>,
     letter: Option<u8>,
-    suffixes: Vec<(Suffix, Number)>,
+    /// Suffixes of the version: the index of each in [`SUFFIXES`], and its number.
+    suffixes: Vec<(usize, Number)>,
     revision: Number,
 }
 
-/// Suffix of an Alpine package version. Those before `None` in this order sort before the version
-/// without a suffix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Suffix {
-    Alpha,
-    Beta,
-    Pre,
-    Rc,
-    None,
-    Cvs,
-    Svn,
-    Git,
-    Hg,
-    P,
-}
-
-fn suffix(word: &str) -> Option<Suffix> {
-    Some(match word {
-        "alpha" => Suffix::Alpha,
-        "beta" => Suffix::Beta,
-        "pre" => Suffix::Pre,
-        "rc" => Suffix::Rc,
-        "cvs" => Suffix::Cvs,
-        "svn" => Suffix::Svn,
-        "git" => Suffix::Git,
-        "hg" => Suffix::Hg,
-        "p" => Suffix::P,
-        _ => return None,
-    })
-}
+/// Suffixes of Alpine package versions, in their order. The empty one is the missing suffix of a
+/// shorter version.
+const SUFFIXES: [&str; 10] = ["alpha", "beta", "pre", "rc", "", "cvs", "svn", "git", "hg", "p"];
+/// Index of the empty suffix in [`SUFFIXES`].
+const NO_SUFFIX: usize = 4;
 
 pub(super) fn parse(text: &str) -> Option<Version> {
     let (text, revision) = match text.rsplit_once("-r") {
@@ -64,11 +40,12 @@ pub(super) fn parse(text: &str) -> Option<Version> {
     })
 }
 
-fn read_suffix(text: &str) -> Option<(Suffix, Number)> {
+fn read_suffix(text: &str) -> Option<(usize, Number)> {
     let end = text.find(|c: char| c.is_ascii_digit()).unwrap_or(text.len());
     let (word, number) = text.split_at(end);
-    (number.is_empty() || is_number(number)).then_some(())?;
-    Some((suffix(word)?, Number::new(number)))
+    let suffix = SUFFIXES.iter().position(|suffix| *suffix == word)?;
+    let is_valid = suffix != NO_SUFFIX && (number.is_empty() || is_number(number));
+    is_valid.then(|| (suffix, Number::new(number)))
 }
 
 fn compare_numbers(at: usize, a: &str, b: &str) -> Ordering {
@@ -79,20 +56,15 @@ fn compare_numbers(at: usize, a: &str, b: &str) -> Ordering {
 }
 
 impl Version {
-    fn suffix(&self, at: usize) -> (Suffix, Number) {
-        let none = || (Suffix::None, Number::new("0"));
-        self.suffixes.get(at).cloned().unwrap_or_else(none)
-    }
-
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         let pairs = self.numbers.iter().zip(&other.numbers).enumerate();
         let numbers = pairs.map(|(at, (a, b))| compare_numbers(at, a, b));
-        let suffixes = 0..self.suffixes.len().max(other.suffixes.len());
+        let no_suffix = (NO_SUFFIX, Number::new("0"));
         numbers
             .chain([self.numbers.len().cmp(&other.numbers.len()), self.letter.cmp(&other.letter)])
-            .chain(suffixes.map(|at| self.suffix(at).cmp(&other.suffix(at))))
-            .chain([self.revision.cmp(&other.revision)])
             .find(|order| order.is_ne())
             .unwrap_or(Ordering::Equal)
+            .then_with(|| compare_padded(&self.suffixes, &other.suffixes, &no_suffix))
+            .then_with(|| self.revision.cmp(&other.revision))
     }
 }

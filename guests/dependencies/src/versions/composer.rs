@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::{Number, compare_padded, is_number};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Version(Vec<Part>);
 
 /// Part of a Composer version, in PHP's order: any other word, dev, alpha, beta, RC, the end of the
@@ -103,14 +103,8 @@ fn filled(mut parts: Vec<Part>) -> Vec<Part> {
     parts
 }
 
-impl Ord for Version {
-    fn cmp(&self, other: &Self) -> Ordering {
+impl Version {
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
         compare_padded(&self.0, &other.0, &Part::End)
-    }
-}
-
-impl PartialOrd for Version {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }

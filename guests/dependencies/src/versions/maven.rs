@@ -14,10 +14,11 @@ use super::Number;
 #[derive(Clone, Debug)]
 pub(super) struct Version(Vec<Vec<Item>>);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Item of a list of a Maven version. Words sort before numbers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
-    Number(Number),
     Word(Qualifier),
+    Number(Number),
 }
 
 /// A word of a Maven version, in Maven's order; the empty word is a release.
@@ -186,54 +187,36 @@ fn list_beside_nothing(lists: &[Vec<Item>]) -> Ordering {
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// Compares a nested list with a word: `1-1` is after `1.x`, `1-alpha` before it.
-fn list_beside_word(rest: &[Vec<Item>], word: &Qualifier) -> Ordering {
-    let sides = list_beside_nothing(rest).cmp(&word.cmp(&Qualifier::Release));
-    sides.then(Ordering::Greater)
-}
-
-fn compare_items(a: &Item, b: &Item) -> Ordering {
-    match (a, b) {
-        (Item::Number(a), Item::Number(b)) => a.cmp(b),
-        (Item::Word(a), Item::Word(b)) => a.cmp(b),
-        (Item::Number(_), Item::Word(_)) => Ordering::Greater,
-        (Item::Word(_), Item::Number(_)) => Ordering::Less,
+/// Compares a nested list with the item that another version has at its place.
+fn list_beside_item(rest: &[Vec<Item>], item: &Item) -> Ordering {
+    match item {
+        // `1-1` is before `1.0.1`.
+        Item::Number(_) => Ordering::Less,
+        // `1-1` is after `1.x`, `1-alpha` before it.
+        Item::Word(word) => {
+            let sides = list_beside_nothing(rest).cmp(&word.cmp(&Qualifier::Release));
+            sides.then(Ordering::Greater)
+        }
     }
 }
 
 fn compare(mut a: &[Vec<Item>], mut b: &[Vec<Item>]) -> Ordering {
+    use VersionListElement::{Item, List, Nothing};
     let mut at = 0;
     loop {
         let order = match (slot(a, at), slot(b, at)) {
-            (VersionListElement::Nothing, VersionListElement::Nothing) => return Ordering::Equal,
-            (VersionListElement::List(rest_a), VersionListElement::List(rest_b)) => {
+            (Nothing, Nothing) => return Ordering::Equal,
+            (List(rest_a), List(rest_b)) => {
                 (a, b, at) = (rest_a, rest_b, 0);
                 continue;
             }
-            (VersionListElement::Item(a), VersionListElement::Item(b)) => compare_items(a, b),
-            (VersionListElement::Item(item), VersionListElement::Nothing) => item.beside_nothing(),
-            (VersionListElement::Nothing, VersionListElement::Item(item)) => {
-                item.beside_nothing().reverse()
-            }
-            (VersionListElement::List(rest), VersionListElement::Nothing) => {
-                list_beside_nothing(rest)
-            }
-            (VersionListElement::Nothing, VersionListElement::List(rest)) => {
-                list_beside_nothing(rest).reverse()
-            }
-            // `1-1` is before `1.0.1`.
-            (VersionListElement::List(_), VersionListElement::Item(Item::Number(_))) => {
-                Ordering::Less
-            }
-            (VersionListElement::Item(Item::Number(_)), VersionListElement::List(_)) => {
-                Ordering::Greater
-            }
-            (VersionListElement::List(rest), VersionListElement::Item(Item::Word(word))) => {
-                list_beside_word(rest, word)
-            }
-            (VersionListElement::Item(Item::Word(word)), VersionListElement::List(rest)) => {
-                list_beside_word(rest, word).reverse()
-            }
+            (Item(a), Item(b)) => a.cmp(b),
+            (Item(item), Nothing) => item.beside_nothing(),
+            (Nothing, Item(item)) => item.beside_nothing().reverse(),
+            (List(rest), Nothing) => list_beside_nothing(rest),
+            (Nothing, List(rest)) => list_beside_nothing(rest).reverse(),
+            (List(rest), Item(item)) => list_beside_item(rest, item),
+            (Item(item), List(rest)) => list_beside_item(rest, item).reverse(),
         };
         if order.is_ne() {
             return order;
@@ -242,22 +225,8 @@ fn compare(mut a: &[Vec<Item>], mut b: &[Vec<Item>]) -> Ordering {
     }
 }
 
-impl Ord for Version {
-    fn cmp(&self, other: &Self) -> Ordering {
+impl Version {
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
         compare(&self.0, &other.0)
-    }
-}
-
-impl PartialEq for Version {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Version {}
-
-impl PartialOrd for Version {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }

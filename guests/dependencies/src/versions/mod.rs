@@ -19,7 +19,7 @@ use std::cmp::Ordering;
 const MAX_CHARACTERS: usize = 256;
 
 /// Version order of a package ecosystem: how its versions are parsed and compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scheme {
     /// Semantic Versioning 2.0.0, parsed leniently: optional `v`, fewer or more than three numbers.
     Semantic,
@@ -51,7 +51,7 @@ pub(crate) enum Scheme {
 
 /// A version that was parsed by a [`Scheme`], for comparisons.
 #[derive(Clone, Debug)]
-pub(crate) struct Version(ParsedVersion);
+pub(crate) struct Version(Scheme, ParsedVersion);
 
 #[derive(Clone, Debug)]
 enum ParsedVersion {
@@ -104,7 +104,7 @@ impl Scheme {
             Self::Rpm => ParsedVersion::Rpm(text.to_owned()),
             Self::Dotted => ParsedVersion::Dotted(dotted::parse(text)?),
         };
-        Some(Version(read))
+        Some(Version(self, read))
     }
 
     /// Whether two equal versions may be of one build of a package. Gems for different platforms
@@ -135,35 +135,19 @@ impl Scheme {
 
 impl Ord for Version {
     /// Compares versions. Callers never compare versions of different schemes; these are ordered by
-    /// scheme, so that the order is total.
+    /// scheme, so that the order is total. The schemes with semantic versions come first.
     fn cmp(&self, other: &Self) -> Ordering {
-        match (&self.0, &other.0) {
-            (ParsedVersion::Semantic(a), ParsedVersion::Semantic(b)) => a.cmp(b),
+        match (&self.1, &other.1) {
+            (ParsedVersion::Semantic(a), ParsedVersion::Semantic(b)) => a.compare(b),
             (ParsedVersion::Python(a), ParsedVersion::Python(b)) => a.cmp(b),
-            (ParsedVersion::Maven(a), ParsedVersion::Maven(b)) => a.cmp(b),
-            (ParsedVersion::Ruby(a), ParsedVersion::Ruby(b)) => a.cmp(b),
-            (ParsedVersion::Composer(a), ParsedVersion::Composer(b)) => a.cmp(b),
+            (ParsedVersion::Maven(a), ParsedVersion::Maven(b)) => a.compare(b),
+            (ParsedVersion::Ruby(a), ParsedVersion::Ruby(b)) => a.compare(b),
+            (ParsedVersion::Composer(a), ParsedVersion::Composer(b)) => a.compare(b),
             (ParsedVersion::Debian(a), ParsedVersion::Debian(b)) => a.compare(b),
             (ParsedVersion::Alpine(a), ParsedVersion::Alpine(b)) => a.compare(b),
             (ParsedVersion::Rpm(a), ParsedVersion::Rpm(b)) => rpm_version::rpm_evr_compare(a, b),
             (ParsedVersion::Dotted(a), ParsedVersion::Dotted(b)) => a.cmp(b),
-            (a, b) => a.rank().cmp(&b.rank()),
-        }
-    }
-}
-
-impl ParsedVersion {
-    fn rank(&self) -> u8 {
-        match self {
-            Self::Semantic(_) => 0,
-            Self::Python(_) => 1,
-            Self::Maven(_) => 2,
-            Self::Ruby(_) => 3,
-            Self::Composer(_) => 4,
-            Self::Debian(_) => 5,
-            Self::Alpine(_) => 6,
-            Self::Rpm(_) => 7,
-            Self::Dotted(_) => 8,
+            _ => self.0.cmp(&other.0),
         }
     }
 }

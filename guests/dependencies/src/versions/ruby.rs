@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use super::{Number, compare_padded};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Version(Vec<Segment>);
 
 /// Part of a RubyGems version. Words sort before numbers.
@@ -124,14 +124,8 @@ fn canonical(segments: Vec<Segment>) -> Vec<Segment> {
     canonical
 }
 
-impl Ord for Version {
-    fn cmp(&self, other: &Self) -> Ordering {
+impl Version {
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
         compare_padded(&self.0, &other.0, &Segment::Number(Number::new("0")))
-    }
-}
-
-impl PartialOrd for Version {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::{Number, compare_digits, is_number};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Version {
     /// Numbers of the version without trailing zeros.
     numbers: Vec<Number>,
@@ -76,8 +76,8 @@ fn compare_identifiers(a: &str, b: &str) -> Ordering {
     }
 }
 
-impl Ord for Version {
-    fn cmp(&self, other: &Self) -> Ordering {
+impl Version {
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
         let by_numbers = self.numbers.cmp(&other.numbers);
         let by_pre = || match (self.pre.is_empty(), other.pre.is_empty()) {
             (true, false) => Ordering::Greater,
@@ -85,11 +85,5 @@ impl Ord for Version {
             _ => compare_lists(&self.pre, &other.pre),
         };
         by_numbers.then_with(by_pre).then_with(|| compare_lists(&self.build, &other.build))
-    }
-}
-
-impl PartialOrd for Version {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }

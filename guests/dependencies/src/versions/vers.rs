@@ -140,15 +140,12 @@ fn constraint(scheme: Scheme, text: &str) -> Result<(Version, Comparator), VersE
 /// the same side, the wider one counts.
 fn lies_in(constraints: &[(Version, Comparator)], version: &Version) -> bool {
     use Comparator::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
-    let mut same = constraints.iter().filter(|(at, _)| at == version).map(|(_, c)| *c).peekable();
-    if same.peek().is_some() {
-        let same: Vec<Comparator> = same.collect();
-        if same.contains(&NotEqual) {
-            return false;
-        }
-        if same.iter().any(|c| matches!(c, Equal | LessOrEqual | GreaterOrEqual)) {
-            return true;
-        }
+    let mut same = constraints.iter().filter(|(at, _)| at == version).map(|(_, c)| *c);
+    if same.clone().any(|c| c == NotEqual) {
+        return false;
+    }
+    if same.any(|c| matches!(c, Equal | LessOrEqual | GreaterOrEqual)) {
+        return true;
     }
     let mut bounds = constraints.iter().filter(|(_, c)| !matches!(c, Equal | NotEqual)).peekable();
     if bounds.peek().is_none() {
@@ -162,12 +159,7 @@ fn lies_in(constraints: &[(Version, Comparator)], version: &Version) -> bool {
     let below = bounds.clone().rfind(is_below);
     let above = bounds.find(is_above);
     let opens = |c: &Comparator| matches!(c, Greater | GreaterOrEqual);
-    match (below, above) {
-        (Some((_, below)), Some((_, above))) => opens(below) || !opens(above),
-        (Some((_, below)), None) => opens(below),
-        (None, Some((_, above))) => !opens(above),
-        (None, None) => false,
-    }
+    below.is_some_and(|(_, c)| opens(c)) || above.is_some_and(|(_, c)| !opens(c))
 }
 
 #[cfg(test)]

@@ -4,19 +4,18 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use area_sdk::prelude::*;
-use area_sdk::{DocumentError, Scope, Value};
+use area_sdk::{DocumentError, Scope};
 
 use super::document::{ImportedSbom, StatementChunk, StatementOrigin, branch_key};
 use super::index::{ComponentMentionInSbom, IndexedStatementChunk};
 use super::statement::Statement;
 use super::versions::VersionApplicability;
+use crate::documents::{KEYS, count_by_key};
 use crate::inventory::component::{ComponentMention, StoredComponent};
 
 /// Maximum number of [`StatementChunk`]s in memory for one batch of components, unless a single
 /// component has more.
 const MOST_CHUNKS: usize = 300;
-/// Maximum number of keys by which one query selects documents.
-const KEYS: usize = 500;
 /// Number of [`StatementChunk`]s in one page of a query; each may have 100 statements.
 const PAGE: u32 = 50;
 
@@ -56,7 +55,8 @@ impl VexStatementIndex {
         context.load_sboms(scope, components.iter().map(|component| component.audit_id))?;
         let keys: Vec<Vec<String>> =
             components.iter().map(|component| context.target_keys(component)).collect();
-        let counts = count(scope, keys.iter().flatten())?;
+        let all = keys.iter().flatten().map(String::as_str);
+        let counts = count_by_key::<StatementChunk>(scope, "target_key", all)?;
         let (mut budget, mut wanted, mut fits) = (MOST_CHUNKS, BTreeSet::new(), 0);
         for keys in &keys {
             let new: BTreeSet<&String> =
@@ -76,11 +76,13 @@ impl VexStatementIndex {
     /// Returns an index of the VEX statements in these chunks, whichever components they concern.
     pub(crate) fn of_chunks(chunks: Vec<StatementChunk>) -> Self {
         let mut context = Self::default();
-        for chunk in chunks {
-            let key = chunk.target_key.clone();
-            context.targets.entry(key).or_default().push(IndexedStatementChunk::of(chunk));
-        }
+        chunks.into_iter().for_each(|chunk| context.add(chunk));
         context
+    }
+
+    fn add(&mut self, chunk: StatementChunk) {
+        let key = chunk.target_key.clone();
+        self.targets.entry(key).or_default().push(IndexedStatementChunk::of(chunk));
     }
 
     /// Loads the SBOMs that these audits imported into the index.
@@ -108,10 +110,8 @@ impl VexStatementIndex {
             let chunks = scope.documents::<StatementChunk>().query();
             let chunks = chunks.one_of("target_key", keys.iter().copied());
             for chunk in chunks.ascending("target_key").limit(PAGE).all() {
-                let chunk = chunk?.value;
                 self.read += 1;
-                let key = chunk.target_key.clone();
-                self.targets.entry(key).or_default().push(IndexedStatementChunk::of(chunk));
+                self.add(chunk?.value);
             }
         }
         Ok(())
@@ -155,9 +155,7 @@ impl VexStatementIndex {
         let purls = ComponentMentionInSbom::purls_of(component);
         let named = ComponentMentionInSbom { component, mention, sbom: &sbom, purls };
         let branch = branch_key(component.repository_id, component.branch_ref.as_deref());
-        let keys = std::iter::once(branch).chain(sbom.serial_key());
-        let chunks = keys.filter_map(|key| self.targets.get(&key)).flatten();
-        chunks.flat_map(|chunk| chunk.applicable(&named, self)).collect()
+        self.chunks(branch, &sbom).flat_map(|chunk| chunk.applicable(&named, self)).collect()
     }
 
     /// Returns the VEX statements that concern any mention of a component.
@@ -178,31 +176,22 @@ impl VexStatementIndex {
     /// Returns the VEX statements that concern the product of an SBOM as a whole.
     pub(crate) fn on_product<'a>(&'a self, sbom: &ImportedSbom) -> Vec<RelevantStatement<'a>> {
         let branch = branch_key(sbom.repository_id, sbom.branch_ref.as_deref());
-        let keys = std::iter::once(branch).chain(sbom.serial_key());
-        let chunks = keys.filter_map(|key| self.targets.get(&key)).flatten();
-        chunks.flat_map(|chunk| chunk.on_product(sbom)).collect()
+        self.chunks(branch, sbom).flat_map(|chunk| chunk.on_product(sbom)).collect()
+    }
+
+    /// Returns the chunks of VEX statements about the inventory of a branch, and of those that link
+    /// to an SBOM.
+    fn chunks<'a>(
+        &'a self,
+        branch_key: String,
+        sbom: &ImportedSbom,
+    ) -> impl Iterator<Item = &'a IndexedStatementChunk> + use<'a> {
+        let keys = std::iter::once(branch_key).chain(sbom.serial_key());
+        keys.filter_map(move |key| self.targets.get(&key)).flatten()
     }
 
     /// Whether an audit imported an SBOM with the same subject as the VEX statements' document.
     pub(super) fn has_subject(&self, origin: &StatementOrigin, audit_id: Uuid) -> bool {
         self.sboms_of(audit_id).any(|sbom| sbom.is_of(origin))
     }
-}
-
-fn count<'k>(
-    scope: &Scope,
-    keys: impl Iterator<Item = &'k String>,
-) -> Result<BTreeMap<String, usize>, DocumentError> {
-    let keys: Vec<&String> = keys.collect::<BTreeSet<_>>().into_iter().collect();
-    let mut counts = BTreeMap::new();
-    for keys in keys.chunks(KEYS) {
-        let chunks = scope.documents::<StatementChunk>().query();
-        let chunks = chunks.one_of("target_key", keys.iter().copied());
-        for (key, count) in chunks.count_by(&["target_key"])? {
-            if let [Value::Text(key)] = key.as_slice() {
-                counts.insert(key.clone(), usize::try_from(count).unwrap_or(usize::MAX));
-            }
-        }
-    }
-    Ok(counts)
 }

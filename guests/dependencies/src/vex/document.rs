@@ -231,14 +231,8 @@ impl ImportedSbom {
     pub(super) fn of_component(component: &StoredComponent, artifact_sha256: &str) -> Self {
         let source = &component.source_scope;
         let key = source.subject.clone().filter(|key| key != ".");
-        let subject = key.map(|key| SbomSubject {
-            name: key.clone(),
-            key,
-            version: None,
-            references: Vec::new(),
-            is_weak: false,
-            digest: None,
-        });
+        let subject =
+            key.map(|key| SbomSubject { name: key.clone(), key, ..SbomSubject::default() });
         let stream = subject.as_ref().map(|subject| subject.key.clone());
         Self {
             audit_id: component.audit_id,

@@ -134,47 +134,41 @@ impl MatchedStatements {
 
     /// Returns the ids of the advisories that affect the component according to VEX statements.
     pub(crate) fn added_ids(&self) -> impl Iterator<Item = &String> {
-        self.adding().map(|matched_statement| &matched_statement.advisory_id)
+        self.adding().map(|matched| &matched.advisory_id)
     }
 
     /// Returns the VEX statements that say the component is affected. A statement about a product
     /// is not included, because it does not name the affected component.
     fn adding(&self) -> impl Iterator<Item = &MatchedStatement> {
         let all = self.0.iter().flatten();
-        all.filter(|matched_statement| {
-            matched_statement.state.adds()
-                && !matched_statement.is_product
-                && !matched_statement.is_own
-        })
+        all.filter(|matched| matched.state.adds() && !matched.is_product && !matched.is_own)
     }
 
     /// Returns the vulnerabilities that VEX statements add to the component.
     pub(crate) fn added(&self, component: &StoredComponent) -> Vec<ReportedAdvisory> {
-        let reported = |matched_statement: &MatchedStatement| ReportedAdvisory {
-            advisory_id: matched_statement.advisory_id.clone(),
-            aliases: matched_statement.names.clone(),
-            source_tool: matched_statement.tool.clone().unwrap_or_else(|| "vex".to_owned()),
-            artifact_sha256: matched_statement.artifact_sha256.clone(),
+        let reported = |matched: &MatchedStatement| ReportedAdvisory {
+            advisory_id: matched.advisory_id.clone(),
+            aliases: matched.names.clone(),
+            source_tool: matched.tool.clone().unwrap_or_else(|| "vex".to_owned()),
+            artifact_sha256: matched.artifact_sha256.clone(),
             state: None,
             dismissed: None,
-            severity: matched_statement.severity,
+            severity: matched.severity,
         };
         // A report whose own state ends the match adds no vulnerability.
         let open = component.reported.iter().filter(|reported| reported.is_open());
         let known: BTreeSet<&String> = open.map(|reported| &reported.advisory_id).collect();
-        let new = self
-            .adding()
-            .filter(|matched_statement| !known.contains(&matched_statement.advisory_id));
+        let new = self.adding().filter(|matched| !known.contains(&matched.advisory_id));
         new.map(reported).collect()
     }
 
     /// Returns the limitations about VEX statements that are only assumed to concern the
     /// component's version.
     fn assumptions(&self) -> impl Iterator<Item = String> {
-        self.adding().filter_map(|matched_statement| match &matched_statement.holds {
+        self.adding().filter_map(|matched| match &matched.holds {
             VersionApplicability::Assumed(why) => Some(format!(
                 "{} is assumed to affect this version: {} gives {why}.",
-                matched_statement.advisory_id, matched_statement.filename
+                matched.advisory_id, matched.filename
             )),
             VersionApplicability::Yes | VersionApplicability::No => None,
         })
@@ -187,18 +181,14 @@ impl MatchedStatements {
         names: &BTreeSet<String>,
     ) -> Option<&'a MatchedStatement> {
         let mut newest: BTreeMap<&str, &MatchedStatement> = BTreeMap::new();
-        for matched_statement in
-            mention.iter().filter(|matched_statement| matched_statement.names_one_of(names))
-        {
-            let best = newest.entry(&matched_statement.stream).or_insert(matched_statement);
-            if matched_statement.rank() > best.rank() {
-                *best = matched_statement;
+        for matched in mention.iter().filter(|matched| matched.names_one_of(names)) {
+            let best = newest.entry(&matched.stream).or_insert(matched);
+            if matched.rank() > best.rank() {
+                *best = matched;
             }
         }
-        let decided = newest
-            .into_values()
-            .filter(|matched_statement| matched_statement.state != VexState::InTriage);
-        decided.max_by(|a, b| a.rank().cmp(&b.rank()))
+        let decided = newest.into_values().filter(|one| one.state != VexState::InTriage);
+        decided.max_by_key(|matched| matched.rank())
     }
 }
 
@@ -212,30 +202,22 @@ impl ComponentAssessment {
         self.vulnerabilities.retain(|vulnerability| {
             let names = &vulnerability.names;
             used.extend(names.iter().cloned());
-            let deciding: Vec<Option<&MatchedStatement>> = statements
-                .0
-                .iter()
-                .map(|mention| MatchedStatements::deciding(mention, names))
-                .collect();
-            let ending = deciding
-                .iter()
-                .flatten()
-                .filter(|matched_statement| matched_statement.state.ends());
-            let ending: Vec<&&MatchedStatement> = ending.collect();
+            let mentions = statements.0.iter();
+            let deciding = mentions.filter_map(|one| MatchedStatements::deciding(one, names));
+            let ending: Vec<_> = deciding.filter(|deciding| deciding.state.ends()).collect();
             let Some(first) = ending.first() else { return true };
             let id = &vulnerability.entry.advisory_id;
-            if ending.len() == deciding.len() {
-                reasons.add(first, id);
+            let is_whole = ending.len() == statements.0.len();
+            reasons.add(first, id, is_whole);
+            if is_whole {
                 self.ended.insert(id.clone());
-                return false;
             }
-            reasons.add_partial(first, id);
-            true
+            !is_whole
         });
         // The SBOM's own statement is the only record of what its scanner found.
         for own in statements.0.iter().flatten().filter(|own| own.is_own && own.state.ends()) {
             if !own.names.iter().any(|name| used.contains(name)) {
-                reasons.add(own, &own.advisory_id);
+                reasons.add(own, &own.advisory_id, true);
             }
         }
         self.limitations.extend(reasons.into_limitations());
@@ -248,28 +230,20 @@ impl ComponentAssessment {
 struct DismissedAdvisoriesByStatement(BTreeMap<(String, String, bool), BTreeSet<String>>);
 
 impl DismissedAdvisoriesByStatement {
-    fn add(&mut self, matched_statement: &MatchedStatement, advisory_id: &str) {
-        self.insert(matched_statement, advisory_id, true);
-    }
-
-    fn add_partial(&mut self, matched_statement: &MatchedStatement, advisory_id: &str) {
-        self.insert(matched_statement, advisory_id, false);
-    }
-
-    fn insert(&mut self, matched_statement: &MatchedStatement, advisory_id: &str, is_whole: bool) {
-        let stated = &matched_statement.advisory_id;
+    fn add(&mut self, matched: &MatchedStatement, advisory_id: &str, is_whole: bool) {
+        let stated = &matched.advisory_id;
         let name = if stated.eq_ignore_ascii_case(advisory_id) {
             advisory_id.to_owned()
         } else {
             format!("{advisory_id} ({stated})")
         };
-        let key = (matched_statement.filename.clone(), matched_statement.verdict.clone(), is_whole);
+        let key = (matched.filename.clone(), matched.verdict.clone(), is_whole);
         self.0.entry(key).or_default().insert(name);
     }
 
     fn into_limitations(self) -> impl Iterator<Item = String> {
         self.0.into_iter().map(|((filename, verdict, is_whole), ids)| {
-            let listed = text::listed(ids.iter().map(String::as_str), ids.len(), MOST_LISTED);
+            let listed = text::listed(ids.iter(), MOST_LISTED);
             if is_whole {
                 return format!("Not listed, since {filename} states {verdict}: {listed}.");
             }

@@ -160,55 +160,49 @@ mod tests {
 
     #[test]
     fn a_statement_clears_the_versions_that_it_names() {
-        let cleared = |versions: Value| is_cleared(&stated(&versions), Some("1.5.0"));
-        assert_eq!(cleared(json!([])), VersionApplicability::Yes);
-        assert_eq!(cleared(json!([{ "version": "1.5.0" }])), VersionApplicability::Yes);
-        assert_eq!(
-            cleared(json!([{ "version": "1.5.0", "status": "unaffected" }])),
-            VersionApplicability::Yes
-        );
-        assert_eq!(
-            cleared(json!([{ "version": "1.5.0", "status": "affected" }])),
-            VersionApplicability::No
-        );
-        assert_eq!(
-            cleared(json!([{ "version": "1.5.0", "status": "unknown" }])),
-            VersionApplicability::No
-        );
-        assert_eq!(cleared(json!([{ "version": "1.4.0" }])), VersionApplicability::No);
-        assert_eq!(
-            cleared(json!([{ "range": "vers:npm/>=1.5.0|<2.0.0" }])),
-            VersionApplicability::Yes
-        );
-        assert_eq!(cleared(json!([{ "range": "vers:npm/<1.5.0" }])), VersionApplicability::No);
-        assert!(matches!(
-            cleared(json!([{ "range": "vers:generic/<2" }])),
-            VersionApplicability::Assumed(_)
-        ));
-        let both =
-            json!([{ "range": "vers:npm/<2.0.0" }, { "version": "1.5.0", "status": "affected" }]);
-        assert_eq!(cleared(both), VersionApplicability::No);
+        use VersionApplicability::{No, Yes};
+        for (versions, expected) in [
+            (json!([]), Yes),
+            (json!([{ "version": "1.5.0" }]), Yes),
+            (json!([{ "version": "1.5.0", "status": "unaffected" }]), Yes),
+            (json!([{ "version": "1.5.0", "status": "affected" }]), No),
+            (json!([{ "version": "1.5.0", "status": "unknown" }]), No),
+            (json!([{ "version": "1.4.0" }]), No),
+            (json!([{ "range": "vers:npm/>=1.5.0|<2.0.0" }]), Yes),
+            (json!([{ "range": "vers:npm/<1.5.0" }]), No),
+            (
+                json!([
+                    { "range": "vers:npm/<2.0.0" }, { "version": "1.5.0", "status": "affected" },
+                ]),
+                No,
+            ),
+        ] {
+            assert_eq!(is_cleared(&stated(&versions), Some("1.5.0")), expected, "{versions}");
+        }
+        let open = stated(&json!([{ "range": "vers:generic/<2" }]));
+        assert!(matches!(is_cleared(&open, Some("1.5.0")), VersionApplicability::Assumed(_)));
     }
 
     #[test]
-    fn a_range_affects_the_versions_that_lie_in_it() {
+    fn a_range_affects_the_versions_that_lie_in_it_unless_a_version_is_named() {
+        use VersionApplicability::{No, Yes};
         let below_one = json!([{ "range": "vers:npm/<1.0.0" }]);
-        assert_eq!(hit(Some("0.9.0"), &below_one), VersionApplicability::Yes);
-        assert_eq!(hit(Some("1.0.0"), &below_one), VersionApplicability::No);
-        assert_eq!(hit(Some("1.0.0"), &json!([])), VersionApplicability::Yes);
-    }
-
-    #[test]
-    fn a_named_version_comes_before_a_range() {
         let fixed = json!([
             { "range": "vers:npm/<2.0.0" }, { "version": "1.5.0", "status": "unaffected" },
         ]);
-        assert_eq!(hit(Some("1.5.0"), &fixed), VersionApplicability::No);
-        assert_eq!(hit(Some("1.4.0"), &fixed), VersionApplicability::Yes);
         let both = json!([
             { "range": "vers:npm/<2.0.0" }, { "range": "vers:npm/>=2.0.0", "status": "unaffected" },
         ]);
-        assert_eq!(hit(Some("2.0.0"), &both), VersionApplicability::No);
+        for (version, versions, expected) in [
+            ("0.9.0", &below_one, Yes),
+            ("1.0.0", &below_one, No),
+            ("1.0.0", &json!([]), Yes),
+            ("1.5.0", &fixed, No),
+            ("1.4.0", &fixed, Yes),
+            ("2.0.0", &both, No),
+        ] {
+            assert_eq!(hit(Some(version), versions), expected, "{version} {versions}");
+        }
     }
 
     #[test]

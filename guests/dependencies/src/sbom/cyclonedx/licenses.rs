@@ -78,7 +78,7 @@ impl<'de> Deserialize<'de> for LicenseItemFlags {
         match (&item.license, &item.expression) {
             (Some(license), None) => {
                 license.check().map_err(serde::de::Error::custom)?;
-                let nameless_property = license.properties.nameless().is_some();
+                let nameless_property = license.properties.nameless.is_some();
                 Ok(Self { expression: false, nameless_property })
             }
             (None, Some(_)) => Ok(Self { expression: true, nameless_property: false }),

@@ -8,6 +8,8 @@ mod vulnerabilities;
 
 use std::borrow::Cow;
 
+use area_sdk::text::name;
+
 use self::model::{Bom, ComponentItem, ComponentType, Tools};
 use super::bill::{DependencyEdges, PackageMention, ParsedSbom, Sbom};
 use super::identity::bounded;
@@ -35,7 +37,7 @@ pub(super) fn read(source: UnparsedDocument<'_>) -> Result<Sbom<'_>, ImportFailu
     let roots = root.map(|root| roots(*root)).unwrap_or_default();
     let mut sbom = Sbom::new(ParsedSbom {
         format: Format::CycloneDx,
-        spec_version: bom.spec_version.as_str(),
+        spec_version: name(&bom.spec_version),
         serial: bom.serial_number.as_ref().map(|serial| (serial.0, bom.version())),
         subject,
         roots: roots.clone(),

@@ -11,6 +11,7 @@ use super::properties::{ComponentProperties, FirstNamelessProperty};
 use super::ratings::BestRating;
 use crate::reading::list::{self, MemoryBoundedList};
 use crate::reading::{ImportFailure, nullable};
+use crate::vex::VersionStatus;
 
 /// A CycloneDX document, reduced to the members that are read or checked.
 #[derive(Deserialize)]
@@ -19,7 +20,6 @@ pub(super) struct Bom<'a> {
     #[serde(rename = "bomFormat")]
     _bom_format: BomFormat,
     pub(super) spec_version: SpecVersion,
-    #[serde(default)]
     pub(super) serial_number: Option<SerialNumber>,
     /// `version` of the document under its serial number, unchecked; [`Bom::version`] returns it.
     #[serde(default)]
@@ -43,7 +43,7 @@ enum BomFormat {
 }
 
 /// Value of `specVersion` in a CycloneDX document: the versions that have a JSON format.
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Serialize, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SpecVersion {
     #[serde(rename = "1.2")]
     V1_2,
@@ -57,19 +57,6 @@ pub(super) enum SpecVersion {
     V1_6,
     #[serde(rename = "1.7")]
     V1_7,
-}
-
-impl SpecVersion {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::V1_2 => "1.2",
-            Self::V1_3 => "1.3",
-            Self::V1_4 => "1.4",
-            Self::V1_5 => "1.5",
-            Self::V1_6 => "1.6",
-            Self::V1_7 => "1.7",
-        }
-    }
 }
 
 /// `serialNumber` of a CycloneDX document, without the prefix `urn:uuid:`.
@@ -107,7 +94,6 @@ impl std::ops::Deref for BomRef<'_> {
 
 #[derive(Default, Deserialize)]
 pub(super) struct Metadata<'a> {
-    #[serde(default)]
     pub(super) timestamp: Option<Timestamp>,
     #[serde(borrow, default)]
     pub(super) component: Option<Box<ComponentItem<'a>>>,
@@ -160,7 +146,6 @@ pub(super) struct ComponentItem<'a> {
     pub(super) purl: Option<Cow<'a, str>>,
     #[serde(borrow, rename = "bom-ref", default)]
     pub(super) bom_ref: Option<BomRef<'a>>,
-    #[serde(default)]
     pub(super) scope: Option<Scope>,
     #[serde(default)]
     hashes: Hashes,
@@ -342,7 +327,6 @@ pub(super) struct VulnerabilityItem<'a> {
     #[serde(default, deserialize_with = "nullable")]
     pub(super) analysis: Analysis,
     /// Time at which the vulnerability's source rejected the vulnerability; `None` if it did not.
-    #[serde(default)]
     pub(super) rejected: Option<Timestamp>,
     #[serde(borrow, default)]
     pub(super) affects: MemoryBoundedList<AffectedComponent<'a>>,
@@ -356,11 +340,8 @@ pub(super) struct VulnerabilityReference<'a> {
 
 #[derive(Default, Deserialize)]
 pub(super) struct Analysis {
-    #[serde(default)]
     pub(super) state: Option<AnalysisState>,
-    #[serde(default)]
     pub(super) justification: Option<String>,
-    #[serde(default)]
     pub(super) detail: Option<String>,
 }
 
@@ -393,16 +374,7 @@ pub(super) struct AffectedVersion<'a> {
     #[serde(borrow, default)]
     pub(super) range: Option<Cow<'a, str>>,
     /// Status of the version or range; the standard's default is `affected`.
-    #[serde(default)]
-    pub(super) status: Option<AffectedStatus>,
-}
-
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum AffectedStatus {
-    Affected,
-    Unaffected,
-    Unknown,
+    pub(super) status: Option<VersionStatus>,
 }
 
 impl ComponentItem<'_> {

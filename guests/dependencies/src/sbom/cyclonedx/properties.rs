@@ -14,15 +14,10 @@ const TRIVY_SOURCE: &str = "aquasecurity:trivy:Src";
 /// `properties` in a CycloneDX document. Only the index of the first one without `name` is stored.
 #[derive(Clone, Copy, Default)]
 pub(super) struct FirstNamelessProperty {
-    nameless: Option<usize>,
+    pub(super) nameless: Option<usize>,
 }
 
 impl FirstNamelessProperty {
-    /// Returns the index of the first property without `name`; `None` if all have one.
-    pub(super) fn nameless(self) -> Option<usize> {
-        self.nameless
-    }
-
     pub(super) fn check(self, version: SpecVersion) -> Result<(), ImportFailure> {
         match self.nameless.filter(|_| version >= SpecVersion::V1_6) {
             Some(at) => {

@@ -5,11 +5,9 @@ use std::borrow::Cow;
 use super::super::ReportedVulnerability;
 use super::super::bill::Sbom;
 use super::super::identity::bounded;
-use super::model::{
-    AffectedComponent, AffectedStatus, AffectedVersion, AnalysisState, Bom, VulnerabilityItem,
-};
+use super::model::{AffectedComponent, AffectedVersion, AnalysisState, Bom, VulnerabilityItem};
 use crate::text;
-use crate::vex::{StatedVersion, Statement, Target, VersionOrRange, VersionStatus, VexState};
+use crate::vex::{StatedVersion, Statement, Target, VersionOrRange, VexState};
 
 /// Maximum length of a vulnerability's id, in characters; longer ids are ignored.
 const MAX_ID: usize = 128;
@@ -67,7 +65,7 @@ fn skipped_warning(count: usize, lacking: &str) -> Option<String> {
 fn lost_warning(lost: &[(String, String)]) -> Option<String> {
     let places: Vec<String> =
         lost.iter().map(|(id, reference)| format!("{id} of {}", bounded(reference))).collect();
-    let listed = text::listed(places.iter().map(String::as_str), places.len(), MOST_LISTED);
+    let listed = text::listed(places.iter(), MOST_LISTED);
     let what = "reported vulnerabilities are of components that are not in the SBOM";
     (!lost.is_empty()).then(|| format!("{} {what}: {listed}.", lost.len()))
 }
@@ -126,12 +124,7 @@ fn stated(version: &AffectedVersion<'_>) -> Option<StatedVersion> {
         (None, Some(range)) => VersionOrRange::Range(bounded(range)),
         (None, None) => return None,
     };
-    let status = version.status.map(|status| match status {
-        AffectedStatus::Affected => VersionStatus::Affected,
-        AffectedStatus::Unaffected => VersionStatus::Unaffected,
-        AffectedStatus::Unknown => VersionStatus::Unknown,
-    });
-    Some(StatedVersion { text, status })
+    Some(StatedVersion { text, status: version.status })
 }
 
 /// Converts a vulnerability of a CycloneDX document; `None` if it has no valid id.
