@@ -73,4 +73,12 @@ impl Answer {
         }
         body
     }
+
+    /// Asserts a problem like [`problem`](Self::problem) whose `detail` contains this text.
+    #[track_caller]
+    pub fn problem_about(&self, status: u16, code: &str, part: &str) -> Value {
+        let body = self.problem(status, code);
+        assert!(body["detail"].as_str().is_some_and(|detail| detail.contains(part)), "{body}");
+        body
+    }
 }

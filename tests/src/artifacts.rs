@@ -26,6 +26,12 @@ pub fn samples() -> PathBuf {
 }
 
 impl Client {
+    /// Creates a workspace of the same user. Returns the client for it.
+    pub async fn new_workspace(&self, name: &str) -> Self {
+        let made = self.post("/v1/workspaces", &json!({ "name": name })).await.expect(201);
+        self.in_workspace(&id_of(&made))
+    }
+
     /// Registers a repository. Returns its id.
     pub async fn repository(&self, name: &str) -> String {
         let body = json!({ "name": name, "provider": "github", "default_branch": "main" });
@@ -93,7 +99,7 @@ impl Client {
     /// Starts an audit and waits for the end. Returns the audit.
     pub async fn audit_of(&self, body: &Value) -> Value {
         let audit = self.post("/v1/workspaces/{ws}/audits", body).await.expect(201);
-        let path = format!("/v1/workspaces/{{ws}}/audits/{}", id_of(&audit));
+        let path = path_at("/v1/workspaces/{ws}/audits", &audit);
         self.settled(&path, "state", &["completed", "failed"]).await
     }
 
@@ -113,7 +119,13 @@ impl Client {
 /// Returns the path of an upload.
 #[must_use]
 pub fn path_of(upload: &Value) -> String {
-    format!("/v1/workspaces/{{ws}}/uploads/{}", id_of(upload))
+    path_at("/v1/workspaces/{ws}/uploads", upload)
+}
+
+/// Returns the path of a resource of the collection at this path.
+#[must_use]
+pub fn path_at(collection: &str, resource: &Value) -> String {
+    format!("{collection}/{}", id_of(resource))
 }
 
 /// Returns the `id` of a resource.

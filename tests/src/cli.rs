@@ -98,11 +98,7 @@ impl TestHost {
 
     /// Returns the client of a response with a new session cookie.
     pub fn signed_in(&self, answer: &Answer) -> Client {
-        let cookie = answer.header("set-cookie").expect("a cookie");
-        let (pair, _) = cookie.split_once(';').expect("attributes");
-        let session = pair.strip_prefix("service_session=").expect("the session's name");
-        let csrf = text(&answer.json(), "csrf_token");
-        Client { session: Some(session.to_owned()), csrf: Some(csrf), ..self.nobody() }
+        self.nobody().with_session(answer)
     }
 
     /// Creates a workspace of another user. Returns its id.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
-use crate::Answer;
 use crate::until::{Deadline, LIMIT};
+use crate::{Answer, TestHost};
 
 /// A client: signed in, a machine with an access token, or anonymous.
 #[derive(Clone, Debug)]
@@ -49,6 +49,30 @@ impl Client {
     #[must_use]
     pub fn in_workspace(&self, workspace: &str) -> Self {
         Self { workspace: workspace.to_owned(), ..self.clone() }
+    }
+
+    /// Returns the client for another host, or for its host after that started again.
+    #[must_use]
+    pub fn at(&self, host: &TestHost) -> Self {
+        Self { base: host.api.clone(), ..self.clone() }
+    }
+
+    /// Returns a client with the same session that sends no CSRF token.
+    #[must_use]
+    pub fn without_csrf(&self) -> Self {
+        Self { csrf: None, ..self.clone() }
+    }
+
+    /// Returns a client with the session that a response has begun.
+    #[must_use]
+    pub fn with_session(&self, answer: &Answer) -> Self {
+        let mut cookies =
+            answer.headers.get_all("set-cookie").iter().flat_map(|value| value.to_str());
+        let session = cookies.find_map(|cookie| cookie.strip_prefix("service_session="));
+        let session = session.and_then(|rest| rest.split(';').next()).expect("a session");
+        let answer = answer.json();
+        let csrf = answer["csrf_token"].as_str().expect("a CSRF token").to_owned();
+        Self { session: Some(session.to_owned()), csrf: Some(csrf), ..self.clone() }
     }
 
     /// Returns a client with this access token for the same workspace.

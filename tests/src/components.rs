@@ -35,6 +35,23 @@ pub fn version(stamp: u8) -> Vec<u8> {
     stamped(&area("support"), stamp)
 }
 
+/// Returns the component with each occurrence of a text replaced by one of the same length.
+///
+/// # Panics
+/// The component does not have the text.
+#[must_use]
+pub fn replaced(component: &[u8], text: &str, by: &str) -> Vec<u8> {
+    assert_eq!(text.len(), by.len(), "{text} {by}");
+    let starts_here = |at: &usize| component[*at..].starts_with(text.as_bytes());
+    let found: Vec<usize> = (0..component.len()).filter(starts_here).collect();
+    assert!(!found.is_empty(), "no {text} in the component");
+    let mut replaced = component.to_vec();
+    for at in found {
+        replaced[at..at + by.len()].copy_from_slice(by.as_bytes());
+    }
+    replaced
+}
+
 /// Returns a component of some hundred bytes whose parts instantiate each other, ten times on each
 /// level.
 #[must_use]

@@ -1,11 +1,9 @@
 //! Evidence envelopes, signed with `assurance evidence sign` as a producer does.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use assurance_core::domain::time::{Clock, Timestamp};
 use serde_json::{Value, json};
 
+use crate::artifacts::path_at;
 use crate::{Answer, Client, TestHost};
 
 const PRODUCERS: &str = "/v1/workspaces/{ws}/evidence-producers";
@@ -17,8 +15,8 @@ const HOUR_MS: i64 = 3_600_000;
 /// An Ed25519 key of a producer in a file.
 #[derive(Debug)]
 pub struct ProducerKey {
-    /// File of the private key.
-    pub file: PathBuf,
+    /// File of the private key, in the host's folder.
+    pub file: String,
     /// Public key in base64, for the service.
     pub public_key: String,
 }
@@ -69,10 +67,9 @@ pub fn record(summary: &str) -> Value {
 impl TestHost {
     /// Creates a key pair with the command line.
     #[must_use]
-    pub fn generate_key(&self, name: &str) -> ProducerKey {
-        let file = self.folder().join(format!("{name}.pem"));
-        let path = file.to_string_lossy().into_owned();
-        let made = self.cli(&["key", "generate", "--out", &path]);
+    pub fn generate_key(&self) -> ProducerKey {
+        let file = format!("key-{}.pem", uuid::Uuid::now_v7());
+        let made = self.cli(&["key", "generate", "--out", &file]);
         let public_key = made["public_key"].as_str().expect("a public key").to_owned();
         ProducerKey { file, public_key }
     }
@@ -80,23 +77,25 @@ impl TestHost {
     /// Signs an envelope with the command line.
     #[must_use]
     pub fn sign(&self, key: &ProducerKey, key_id: &str, envelope: &Value) -> Value {
-        let file = self.folder().join(format!("envelope-{}.json", uuid::Uuid::now_v7()));
-        fs::write(&file, envelope.to_string()).expect("an envelope file");
-        self.cli(&["evidence", "sign", "--key", shown(&key.file), "--key-id", key_id, shown(&file)])
+        let file = format!("envelope-{}.json", uuid::Uuid::now_v7());
+        self.write(&file, envelope.to_string().as_bytes());
+        self.cli(&["evidence", "sign", "--key", &key.file, "--key-id", key_id, &file])
+    }
+
+    /// Creates a producer with a key that the workspace knows by this id.
+    pub async fn create_producer(&self, admin: &Client, key_id: &str) -> ProducerKey {
+        let key = self.generate_key();
+        let producer = admin.post(PRODUCERS, &json!({ "name": key_id })).await.expect(201);
+        let body = json!({ "public_key": key.public_key, "key_id": key_id });
+        let keys = format!("{}/keys", path_at(PRODUCERS, &producer));
+        admin.post(&keys, &body).await.expect(201);
+        key
     }
 
     /// Creates a producer with a key, signs an envelope, and submits it.
     pub async fn submit_evidence(&self, admin: &Client, unsigned: &Value) -> Answer {
         let key = unsigned["idempotency_key"].as_str().expect("a key");
-        let producer = self.generate_key(key);
-        let made = admin.post(PRODUCERS, &json!({ "name": key })).await.expect(201);
-        let keys = format!("{PRODUCERS}/{}/keys", made["id"].as_str().expect("an id"));
-        let body = json!({ "public_key": producer.public_key, "key_id": key });
-        admin.post(&keys, &body).await.expect(201);
+        let producer = self.create_producer(admin, key).await;
         admin.post_once(ENVELOPES, key, &self.sign(&producer, key, unsigned)).await
     }
-}
-
-fn shown(path: &Path) -> &str {
-    path.to_str().expect("a path of text")
 }

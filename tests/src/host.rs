@@ -285,11 +285,7 @@ impl TestHost {
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(place::binary());
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("ASSURANCE_") {
-                command.env_remove(name);
-            }
-        }
+        clear_environment(&mut command);
         command.current_dir(self.folder.path()).args(arguments);
         command.arg("--config").arg(self.folder.path().join("assurance.toml"));
         command
@@ -299,6 +295,12 @@ impl TestHost {
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Writes a file into the folder, in which commands run. Returns its name.
+    pub fn write<'n>(&self, name: &'n str, content: &[u8]) -> &'n str {
+        fs::write(self.folder.path().join(name), content).expect("written");
+        name
     }
 
     /// Returns the URL of this host's database if it is on a server.
@@ -355,6 +357,13 @@ impl TestHost {
         self.wait().await
     }
 
+    /// Stops the host, sets configuration keys, and starts it again, at another address.
+    pub async fn restart(&mut self, keys: &[(&str, Toml)]) {
+        self.terminate().await;
+        self.configure(keys);
+        self.start().await;
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         let process = self.process.as_ref().expect("a running host");
@@ -403,6 +412,24 @@ impl TestHost {
             eprintln!("{}", line.chars().take(LOG_COLUMNS_SHOWN).collect::<String>());
         }
     }
+}
+
+/// Removes the variables that configure the service from a command's environment.
+pub fn clear_environment(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("ASSURANCE_") {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// Returns a member of `/proc/PID/status` (proc(5)) such as `VmRSS`, in KiB; `None` if the process
+/// has ended.
+#[must_use]
+pub fn memory_kib(pid: u32, member: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(member)?.strip_prefix(':'))?;
+    line.trim().trim_end_matches(" kB").parse().ok()
 }
 
 /// Sets a configuration key, given with dots.

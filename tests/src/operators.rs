@@ -1,5 +1,9 @@
 //! Requests to the operators' API with the operators' token.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use assurance_core::signing::Ed25519PrivateKey;
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -24,6 +28,14 @@ impl TestHost {
         let request = self.operator(Method::PUT, &format!("/areas/{name}"));
         let request = request.header("content-type", "application/wasm");
         send(request.body(component.to_vec())).await
+    }
+
+    /// Signs a component's file as the publisher `team`.
+    pub fn sign_component(&self, file: &str, key: &Ed25519PrivateKey) {
+        let key_file = self.write("team.pem", key.to_pem().expect("a key").as_bytes());
+        let private = Permissions::from_mode(0o600);
+        fs::set_permissions(self.folder().join(key_file), private).expect("private");
+        self.cli(&["area", "sign", file, "--key", key_file, "--publisher", "team"]);
     }
 
     /// Sends a POST request with a JSON body.

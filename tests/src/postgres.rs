@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{Connection as _, PgConnection};
@@ -11,6 +11,8 @@ use tempfile::TempDir;
 use xtask::cluster::{HOME, PostgresCluster};
 
 pub use xtask::cluster::programs;
+
+use crate::within;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -88,12 +90,10 @@ impl Postgres {
     /// Starts the server and waits until it responds.
     pub async fn launch(&mut self) {
         self.server = Some(self.cluster.launch(&["fsync=off"]).expect("the server starts"));
-        let begun = Instant::now();
-        while PgConnection::connect(&self.url()).await.is_err() {
-            let log = self.cluster.log();
-            assert!(begun.elapsed() < PATIENCE, "PostgreSQL does not answer: {log:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        within(PATIENCE, "PostgreSQL answers", async || {
+            PgConnection::connect(&self.url()).await.map_err(|_| self.cluster.log())
+        })
+        .await;
     }
 }
 

@@ -242,8 +242,7 @@ impl Stage {
         }
         self.cluster.addresses.set(0, Some(self.cluster.nodes[0].api.clone()));
         self.watch(0);
-        let client = self.load.shared().tenants[0].owner.clone();
-        let client = crate::Client { base: self.cluster.nodes[0].api.clone(), ..client };
+        let client = self.load.shared().tenants[0].owner.at(&self.cluster.nodes[0]);
         let answer = client.get("/v1/workspaces/{ws}/support/cases").await;
         format!("a path of the area: {}", answer.status)
     }

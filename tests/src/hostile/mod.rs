@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use parking_lot::Mutex;
 use reqwest::Method;
 use tokio::task::{JoinHandle, JoinSet};
@@ -19,7 +20,8 @@ pub use self::report::Report;
 use self::attackers::{Attack, Deployments, Target};
 use self::tenants::Sample;
 use crate::client::try_send;
-use crate::host::AREAS;
+use crate::host::{AREAS, memory_kib};
+use crate::ledger::minutes;
 use crate::{Backend, Builder, Client, TestHost};
 
 /// Components that misbehave when called.
@@ -38,14 +40,17 @@ const TENANTS: usize = 10;
 /// Maximum time until the host is ready after the attack.
 const REST: Duration = Duration::from_secs(30);
 
-/// Parameters of the test.
-#[derive(Clone, Copy, Debug)]
+/// Parameters of the test, also as options of a command.
+#[derive(Clone, Copy, Debug, Args)]
 pub struct AttackPlan {
-    /// The database.
+    /// Database of the host
+    #[arg(long = "database", default_value = "sqlite")]
     pub backend: Backend,
-    /// Time without an attack, for comparison.
+    /// Time before the attack, for comparison, in minutes
+    #[arg(long = "quiet-minutes", default_value = "2", value_parser = minutes)]
     pub quiet: Duration,
-    /// Duration of the attack.
+    /// Duration of the attack, in minutes
+    #[arg(long = "minutes", default_value = "10", value_parser = minutes)]
     pub attack: Duration,
 }
 
@@ -134,16 +139,9 @@ fn watch(host: &TestHost, records: Arc<Records>) -> JoinHandle<()> {
             let answer = try_send(request.timeout(Duration::from_secs(2))).await;
             let said = answer.map_or("none".to_owned(), |answer| answer.status.to_string());
             *records.readiness.lock().entry(said).or_default() += 1;
-            records.peak_bytes.fetch_max(resident_bytes(pid).unwrap_or(0), Ordering::Relaxed);
+            let resident_kib = memory_kib(pid, "VmRSS").unwrap_or(0);
+            records.peak_bytes.fetch_max(resident_kib * 1_024, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
     })
-}
-
-/// Returns `VmRSS` of a process (proc(5)), in bytes.
-fn resident_bytes(pid: u32) -> Option<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
-    Some(kib * 1_024)
 }

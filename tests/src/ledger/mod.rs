@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -43,29 +44,39 @@ const QUIET: Duration = Duration::from_secs(180);
 /// Number of concurrent reads over HTTP.
 const READERS: usize = 8;
 
-/// Parameters of a load.
-#[derive(Clone, Debug)]
+/// Parameters of a load, also as options of a command.
+#[derive(Clone, Debug, Args)]
 pub struct Plan {
-    /// The database.
+    /// Database of the nodes
+    #[arg(long = "database", default_value = "postgres")]
     pub backend: Backend,
-    /// Number of nodes; SQLite has one.
+    /// Number of nodes; SQLite has one
+    #[arg(long, default_value_t = 1)]
     pub nodes: usize,
-    /// Number of workspaces.
+    /// Number of workspaces under load
+    #[arg(long, default_value_t = 4)]
     pub workspaces: usize,
-    /// Number of clients.
+    /// Number of clients that write
+    #[arg(long, default_value_t = 12)]
     pub clients: u64,
-    /// Number of clients that reset connections without waiting for the response.
+    /// Number of clients that reset their connections up to 350 ms after sending
+    #[arg(long, default_value_t = 0, default_missing_value = "8", num_args = 0..=1)]
     pub hang_up: u64,
     /// Number of times that a random node is killed and restarted. The load continues until all are
-    /// done.
+    /// done
+    #[arg(long = "kill", default_value_t = 0)]
     pub kills: u32,
-    /// Time for which requests are sent.
+    /// Duration of the load, in minutes
+    #[arg(long = "minutes", default_value = "1", value_parser = minutes)]
     pub load: Duration,
-    /// Interval between two checks of the database.
+    /// Interval between two checks of the database, in seconds
+    #[arg(long, default_value = "120", value_parser = seconds)]
     pub check_every: Duration,
-    /// Number of documents that a check also reads over HTTP.
+    /// Number of documents that a check also reads over HTTP
+    #[arg(long, default_value_t = 500)]
     pub reads: usize,
-    /// Seed for the choice of requests.
+    /// Seed of the choice of requests
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
@@ -86,6 +97,17 @@ impl Plan {
             seed: 1,
         }
     }
+}
+
+/// Parses a number of seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// Parses a number of minutes.
+pub(crate) fn minutes(text: &str) -> Result<Duration, String> {
+    seconds(text).map(|minutes| minutes * 60)
 }
 
 /// A running load.

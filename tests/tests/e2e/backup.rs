@@ -154,7 +154,7 @@ async fn a_backup_under_load_has_every_write_acknowledged_before_it() {
     let put = run(with_folder(&restored, "restore", &backup)).await;
     assert!(put.status.success(), "{}", errors(&put));
     restored.start().await;
-    let ada = Client { base: restored.api.clone(), ..ada };
+    let ada = ada.at(&restored);
     is_whole(&ada, (before, ever), &repository).await;
     assert_eq!(ada.get("/v1/workspaces/{ws}/group-dependencies").await.status, 200);
 }
@@ -187,8 +187,7 @@ async fn pg_dump_and_the_blobs_make_a_backup_too() {
         .set("blobs.dir", blobs.to_string_lossy().into_owned())
         .start()
         .await;
-    let ada = Client { base: restored.api.clone(), ..ada };
-    is_whole(&ada, (before, ever), &repository).await;
+    is_whole(&ada.at(&restored), (before, ever), &repository).await;
 }
 
 /// Copies like `cp -rn`: existing files stay.

@@ -63,7 +63,7 @@ async fn hosts_that_share_a_bucket_share_content_and_components() {
     let component = fixture("echo");
     let deployed = one.put_area("echo", &component).await.expect(200);
     assert_eq!(deployed["result"], "live", "{deployed}");
-    let at_two = Client { base: two.api.clone(), ..ada.clone() };
+    let at_two = ada.at(&two);
     until("the second host follows", async || at_two.post(ECHO, &json!({})).await.status == 200)
         .await;
     let (objects, prefix) = (bucket.objects(), bucket.prefix());

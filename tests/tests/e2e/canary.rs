@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use assurance_tests::components::fixture;
+use assurance_tests::components::{fixture, replaced};
 use assurance_tests::operators::{digest, items};
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
 use reqwest::Method;
@@ -15,11 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns a version of the fixture with this behavior.
 pub(crate) fn marked(mark: &str) -> Vec<u8> {
-    let mut component = fixture("behaves-as-marked");
-    let old = b"behaves:soundly.";
-    let at = component.windows(old.len()).position(|window| window == old).expect("the mark");
-    component[at + 8..at + old.len()].copy_from_slice(mark.as_bytes());
-    component
+    let component = fixture("behaves-as-marked");
+    replaced(&component, "behaves:soundly.", &format!("behaves:{mark}"))
 }
 
 /// Starts a host with the version `soundly.` live, and returns its owner as a client in two
@@ -131,9 +128,7 @@ async fn a_slow_canary_is_rolled_back_by_itself() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operators_begin_change_and_end_a_canary() {
     let (host, first, _) = scene(Builder::new(Backend::Sqlite)).await;
-    let file = host.folder().join("behaves-as-marked.wasm");
-    std::fs::write(&file, marked("another.")).expect("written");
-    let file = file.to_str().expect("a path");
+    let file = host.write("behaves-as-marked.wasm", &marked("another."));
     let begun = host.cli(&["area", "deploy", file, "--canary", "0.01"]);
     assert_eq!((&begun["result"], &begun["nodes"]), (&json!("canary"), &json!(1)));
     let candidate = digest(&marked("another."));
@@ -172,8 +167,8 @@ async fn what_cannot_be_tried_is_refused() {
     let stop = format!("{AREA}/stop");
     host.operate_with(&stop, &json!({"reason": "x"})).await.problem(404, "not_found");
     put(&host, "canary=5", marked("another.")).await.expect(200);
-    let other = put(&host, "canary=5", marked("slowly..")).await.problem(409, "conflict");
-    assert!(other["detail"].to_string().contains("assurance area stop"), "{other}");
+    let other = put(&host, "canary=5", marked("slowly..")).await;
+    other.problem_about(409, "conflict", "assurance area stop");
     first.post(PATH, &json!({"do": "tell"})).await.expect(200);
 }
 
@@ -185,11 +180,10 @@ async fn every_node_of_a_fleet_tries_what_an_operator_decides_and_one_may_end_it
     let (one, first, _) = scene(Builder::new(Backend::Postgres)).await;
     let two = Builder::new(Backend::Postgres).beside(&one).start().await;
     until("two nodes report", async || items(&told(&one).await["nodes"]).len() >= 2).await;
-    let file = one.folder().join("behaves-as-marked.wasm");
-    std::fs::write(&file, marked("another.")).expect("written");
-    let deployed = one.cli(&["area", "deploy", file.to_str().expect("a path"), "--canary", "100"]);
+    let file = one.write("behaves-as-marked.wasm", &marked("another."));
+    let deployed = one.cli(&["area", "deploy", file, "--canary", "100"]);
     assert_eq!(deployed["nodes"], 2);
-    let there = Client { base: two.api.clone(), ..first.clone() };
+    let there = first.at(&two);
     assert_eq!(
         (mark_in(&first).await, mark_in(&there).await),
         ("another.".into(), "another.".into())

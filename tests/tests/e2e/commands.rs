@@ -23,9 +23,14 @@ fn commands(host: &TestHost) -> [Command; 4] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_whose_reader_has_gone_ends_as_by_sigpipe() {
+async fn a_command_tells_of_output_that_it_cannot_write() {
     let (host, _) = Builder::new(Backend::Sqlite).areas(&["support"]).start_with_owner().await;
-    for command in commands(&host) {
+    a_command_whose_reader_has_gone_ends_as_by_sigpipe(&host);
+    a_command_that_cannot_write_says_why(&host);
+}
+
+fn a_command_whose_reader_has_gone_ends_as_by_sigpipe(host: &TestHost) {
+    for command in commands(host) {
         let shown = format!("{command:?}");
         let output = unread(command);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -34,10 +39,8 @@ async fn a_command_whose_reader_has_gone_ends_as_by_sigpipe() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_command_that_cannot_write_says_why() {
-    let (host, _) = Builder::new(Backend::Sqlite).areas(&["support"]).start_with_owner().await;
-    for mut command in commands(&host) {
+fn a_command_that_cannot_write_says_why(host: &TestHost) {
+    for mut command in commands(host) {
         let shown = format!("{command:?}");
         let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");
         let output = command.stdout(full).stderr(Stdio::piped()).output().expect("its end");
@@ -58,9 +61,7 @@ fn printed(host: &TestHost, arguments: &[&str]) -> (String, String) {
 async fn people_read_tables_and_programs_read_json() {
     let (host, ada) = Builder::new(Backend::Sqlite).areas(&["support"]).start_with_owner().await;
     ada.get("/v1/workspaces/{ws}/support/cases").await.expect(200);
-    let file = place::areas().join("support.wasm");
-    let file = file.to_str().expect("a path");
-    let deploy = ["area", "deploy", file, "--activate", "--message", "Release 7"];
+    let deploy = ["area", "deploy", "areas/support.wasm", "--activate", "--message", "Release 7"];
     let deployed = host.cli(&deploy);
     assert_eq!(deployed["nodes"], 1, "{deployed}");
 
@@ -101,8 +102,7 @@ async fn people_read_tables_and_programs_read_json() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hints_at_the_command_line_are_commands() {
     let host = Builder::new(Backend::Sqlite).areas(&["support"]).start().await;
-    let support = place::areas().join("support.wasm");
-    let support = support.to_str().expect("a path");
+    let support = "areas/support.wasm";
     for (arguments, expected) in [
         (&["area", "status", "nothing"][..], "`assurance area list`"),
         (&["area", "logs", "nothing"], "`assurance area list`"),

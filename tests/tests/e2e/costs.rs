@@ -105,16 +105,14 @@ both_backends! {
     }
 
     async fn a_live_version_that_declares_too_much_is_not_served_and_others_are(backend) {
-        let (mut host, mut ada) = Builder::new(backend).start_with_owner().await;
+        let (mut host, ada) = Builder::new(backend).start_with_owner().await;
         for name in ["support", "groups"] {
             host.put_area(name, &area(name)).await.expect(200);
         }
         opens_a_case(&ada).await.expect(201);
-        host.terminate().await;
         // `groups` has four routes, `support` has six.
-        host.configure(&[("areas.manifest.max_routes", 4.into())]);
-        host.start().await;
-        ada.base.clone_from(&host.api);
+        host.restart(&[("areas.manifest.max_routes", 4.into())]).await;
+        let ada = ada.at(&host);
         host.wait_for_log("areas.manifest.max_routes", PATIENCE).await;
         let ready = host.operate(Method::GET, "/health/ready").await;
         assert_eq!(ready.status, 503, "{}", ready.text());
@@ -122,11 +120,8 @@ both_backends! {
         ada.get(CASES).await.problem(503, "unavailable");
 
         ada.get("/v1/workspaces/{ws}/group-dependencies").await.expect(200);
-        host.terminate().await;
-        host.configure(&[("areas.manifest.max_routes", 500.into())]);
-        host.start().await;
-        ada.base.clone_from(&host.api);
-        ada.get(CASES).await.expect(200);
+        host.restart(&[("areas.manifest.max_routes", 500.into())]).await;
+        ada.at(&host).get(CASES).await.expect(200);
     }
 }
 
@@ -169,9 +164,7 @@ async fn a_component_that_costs_too_much_to_compile_is_refused_and_others_start(
     assert!((400..500).contains(&refused.status), "{}", refused.text());
     assert!(refused.text().contains("at most 1000 instances are allowed"), "{}", refused.text());
 
-    host.terminate().await;
-    host.configure(&[("runtime.max_compile_memory_bytes", 20_000_000.into())]);
-    host.start().await;
+    host.restart(&[("runtime.max_compile_memory_bytes", 20_000_000.into())]).await;
     let refused = host.put_area("dependencies", &area("dependencies")).await;
     assert!((400..500).contains(&refused.status), "{}", refused.text());
     assert!(refused.text().contains("runtime.max_compile_memory_bytes"), "{}", refused.text());

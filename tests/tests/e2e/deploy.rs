@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use assurance_core::signing::Ed25519PrivateKey;
-use assurance_tests::components::version;
+use assurance_tests::components::{replaced, version};
 use assurance_tests::operators::{digest, items};
 use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
 use reqwest::Method;
@@ -23,7 +23,7 @@ async fn steps(host: &TestHost) -> Vec<String> {
 
 both_backends! {
     async fn a_version_is_deployed_rolled_back_and_taken_out_and_the_log_says_so(backend) {
-        let (mut host, mut ada) = Builder::new(backend).start_with_owner().await;
+        let (mut host, ada) = Builder::new(backend).start_with_owner().await;
         let (one, two) = (version(1), version(2));
         assert_eq!(host.put_area("support", &one).await.expect(200)["result"], "live");
         assert_eq!(host.put_area("support", &two).await.expect(200)["result"], "live");
@@ -38,13 +38,11 @@ both_backends! {
         let back = host.operate_with("/areas/support/rollback", &reason).await.expect(200);
         assert_eq!(back["area"]["digest"], digest(&one));
         let nothing = host.operate_with("/areas/support/rollback", &reason).await;
-        let nothing = nothing.problem(409, "conflict");
-        assert!(nothing["detail"].to_string().contains("by its digest"), "{nothing}");
+        nothing.problem_about(409, "conflict", "by its digest");
 
         // The live version survives a restart, whatever its source.
-        host.terminate().await;
-        host.start().await;
-        ada.base.clone_from(&host.api);
+        host.restart(&[]).await;
+        let ada = ada.at(&host);
         assert_eq!(host.live_digest("support").await, Some(digest(&one)));
         ada.get(CASES).await.expect(200);
 
@@ -82,9 +80,8 @@ both_backends! {
             let back = host.operate_with("/areas/support/rollback", &reason).await.expect(200);
             assert_eq!(back["area"]["digest"], expected.as_str());
             ada.get(CASES).await.expect(200);
-            host.terminate().await;
-            host.start().await;
-            ada.base.clone_from(&host.api);
+            host.restart(&[]).await;
+            ada = ada.at(&host);
             assert_eq!(host.live_digest("support").await, Some(expected));
         }
     }
@@ -123,17 +120,15 @@ both_backends! {
 }
 
 /// Writes a version to a file. Returns its path.
-fn file(host: &TestHost, component: &[u8]) -> String {
-    let path = host.folder().join("support.wasm");
-    std::fs::write(&path, component).expect("written");
-    path.to_str().expect("a path").to_owned()
+fn file(host: &TestHost, component: &[u8]) -> &'static str {
+    host.write("support.wasm", component)
 }
 
 both_backends! {
     async fn versions_are_named_by_the_begin_of_their_digest_or_their_number(backend) {
         let host = Builder::new(backend).start().await;
         let [one, two, three] = [1, 2, 3].map(version);
-        let waiting = host.cli(&["area", "deploy", &file(&host, &one)]);
+        let waiting = host.cli(&["area", "deploy", file(&host, &one)]);
         assert_eq!(waiting["result"], "staged");
         let live = host.cli(&["area", "activate", "support"]);
         assert_eq!((&live["result"], &live["digest"]), (&json!("live"), &json!(digest(&one))));
@@ -141,7 +136,7 @@ both_backends! {
         assert!(none.contains("none that waits"), "{none}");
 
         for component in [&two, &three] {
-            host.cli(&["area", "deploy", &file(&host, component)]);
+            host.cli(&["area", "deploy", file(&host, component)]);
         }
         let several = host.refused(&["area", "activate", "support"]);
         assert!(several.contains(&digest(&two)[..12]), "{several}");
@@ -169,12 +164,12 @@ both_backends! {
         let host = Builder::new(backend).areas(&["support"]).start().await;
         let before = host.live_digest("support").await;
         let path = file(&host, &version(1));
-        let accepted = host.cli(&["area", "deploy", &path, "--dry-run", "--activate"]);
+        let accepted = host.cli(&["area", "deploy", path, "--dry-run", "--activate"]);
         assert_eq!((&accepted["result"], &accepted["findings"]), (&json!("accepted"), &json!([])));
 
         let path = file(&host, &without_an_operation());
         let output = host
-            .command(&["area", "deploy", &path, "--dry-run", "--area", "help", "--json"])
+            .command(&["area", "deploy", path, "--dry-run", "--area", "help", "--json"])
             .output();
         let output = output.expect("the binary starts");
         assert_eq!(output.status.code(), Some(1));
@@ -186,7 +181,7 @@ both_backends! {
 
         // A component without exports.
         let path = file(&host, b"\0asm\x0d\0\x01\0");
-        let output = host.command(&["area", "deploy", &path, "--dry-run"]).output();
+        let output = host.command(&["area", "deploy", path, "--dry-run"]).output();
         let output = output.expect("the binary starts");
         let text = String::from_utf8_lossy(&output.stdout);
         assert_eq!(output.status.code(), Some(1), "{text}");
@@ -203,7 +198,7 @@ async fn a_dry_run_of_what_nobody_signed_compiles_nothing() {
     let host = Builder::new(Backend::Sqlite).set("development", false);
     let host = host.set("runtime.cache_dir", "compiled").start().await;
     let path = file(&host, &version(1));
-    let output = host.command(&["area", "deploy", &path, "--dry-run"]).output().expect("it runs");
+    let output = host.command(&["area", "deploy", path, "--dry-run"]).output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(!output.status.success() && text.contains("signature_refused: "), "{text}");
     let kept = std::fs::read_dir(host.folder().join("compiled")).expect("a folder").count();
@@ -221,7 +216,7 @@ async fn a_deployment_that_waits_for_a_node_names_it() {
     second.until_live("support", &digest(&version(1))).await;
     second.kill9();
     let path = file(&first, &version(2));
-    let output = first.command(&["area", "deploy", &path, "--activate"]).output();
+    let output = first.command(&["area", "deploy", path, "--activate"]).output();
     let output = output.expect("the binary starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
@@ -231,19 +226,7 @@ async fn a_deployment_that_waits_for_a_node_names_it() {
 
 /// Returns a version of the support area in which one operation has another name.
 fn without_an_operation() -> Vec<u8> {
-    let (old, new) = (b"page_support_cases", b"sage_support_cases");
-    let mut component = version(9);
-    let found: Vec<usize> = component
-        .windows(old.len())
-        .enumerate()
-        .filter(|(_, w)| w == old)
-        .map(|(at, _)| at)
-        .collect();
-    assert!(!found.is_empty(), "the operation's id is in the component");
-    for at in found {
-        component[at..at + new.len()].copy_from_slice(new);
-    }
-    component
+    replaced(&version(9), "page_support_cases", "sage_support_cases")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -251,9 +234,9 @@ async fn a_breaking_version_is_refused_with_what_it_breaks_unless_it_is_forced()
     let host = Builder::new(Backend::Sqlite).start().await;
     host.put_area("support", &version(1)).await.expect(200);
     let breaking = without_an_operation();
-    let refused = host.put_area("support", &breaking).await.problem(409, "incompatible_version");
-    let detail = refused["detail"].as_str().expect("a text");
-    assert!(detail.contains("operation page_support_cases: is gone"), "{detail}");
+    let gone = "operation page_support_cases: is gone";
+    let refused = host.put_area("support", &breaking).await;
+    refused.problem_about(409, "incompatible_version", gone);
     assert_eq!(host.live_digest("support").await, Some(digest(&version(1))));
 
     let forced = host.operator(Method::PUT, "/areas/support?force=nobody+pages").body(breaking);
@@ -274,27 +257,18 @@ async fn outside_development_only_what_a_trusted_publisher_signed_is_loaded() {
         .set("areas.publishers.team.areas", vec!["support"]);
     let mut host = builder.start().await;
     assert_eq!(host.live_digest("support").await, None, "an unsigned file is not loaded");
-    let unsigned = host.put_area("support", &version(1)).await.problem(403, "signature_refused");
-    assert!(unsigned["detail"].to_string().contains("assurance area sign"), "{unsigned}");
+    let unsigned = host.put_area("support", &version(1)).await;
+    unsigned.problem_about(403, "signature_refused", "assurance area sign");
 
-    let key_file = host.folder().join("team.pem");
-    std::fs::write(&key_file, key.to_pem().expect("a key").as_bytes()).expect("written");
-    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    std::fs::set_permissions(&key_file, private).expect("private");
-    let component = host.folder().join("support.wasm");
-    std::fs::write(&component, version(1)).expect("written");
-    let file = component.to_str().expect("a path");
-    let key_file = key_file.to_str().expect("a path");
-    host.cli(&["area", "sign", file, "--key", key_file, "--publisher", "team"]);
+    let file = file(&host, &version(1));
+    host.sign_component(file, &key);
     let deployed = host.cli(&["area", "deploy", file, "--activate"]);
     assert_eq!(deployed["result"], "live");
     assert!(deployed["took_ms"].is_u64() && deployed["on_every_node_ms"].is_u64(), "{deployed}");
 
     // The signature is verified again when the host starts, also for the folder.
     host.terminate().await;
-    let evidence = host.areas().join("evidence.wasm");
-    let evidence = evidence.to_str().expect("a path");
-    host.cli(&["area", "sign", evidence, "--key", key_file, "--publisher", "team"]);
+    host.sign_component("areas/evidence.wasm", &key);
     host.start().await;
     assert_eq!(host.live_digest("support").await, Some(digest(&version(1))));
     assert_eq!(host.live_digest("evidence").await, None, "the team is not trusted with it");
@@ -333,15 +307,13 @@ async fn the_newer_of_file_and_deployment_answers() {
 
     let deployed = version(1);
     host.put_area("support", &deployed).await.expect(200);
-    host.terminate().await;
-    host.start().await;
+    host.restart(&[]).await;
     assert_eq!(host.live_digest("support").await, Some(digest(&deployed)), "the file is older");
 
     let built = version(2);
     std::fs::write(&file, &built).expect("written");
     host.until_live("support", &digest(&built)).await;
-    host.terminate().await;
-    host.start().await;
+    host.restart(&[]).await;
     assert_eq!(host.live_digest("support").await, Some(digest(&built)), "the file is newer");
 
     std::fs::remove_file(&file).expect("removed");

@@ -90,7 +90,7 @@ both_backends! {
                 unanswered.extend(learned.unanswered);
             }
             host.start().await;
-            ada.base.clone_from(&host.api);
+            ada = ada.at(&host);
             for key in unanswered {
                 let id = open(&ada, &key).await.expect("an answer");
                 assert_eq!(open(&ada, &key).await.as_ref(), Some(&id), "{key}");

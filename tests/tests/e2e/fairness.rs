@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use assurance_tests::receiver::Receiver;
-use assurance_tests::{Backend, Builder, Client, both_backends};
+use assurance_tests::{Backend, Builder, Client, both_backends, within};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -105,14 +105,12 @@ async fn one_address_cannot_take_all_connections() {
     assert!(begun.elapsed() < Duration::from_secs(5), "after {:?}", begun.elapsed());
     // While the kernel's queue of new connections is full, it lets clients try again after some
     // seconds.
-    let refused = async || {
+    within(6 * PATIENCE, "3,000 connections are refused", async || {
         let counted = host.metric("assurance_connections_refused_total{listener=\"api\"}").await;
-        counted.expect("counted")
-    };
-    while refused().await < 3_000.0 {
-        assert!(begun.elapsed() < 6 * PATIENCE, "{} refused", refused().await);
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        let refused = counted.expect("counted");
+        if refused < 3_000.0 { Err(refused) } else { Ok(()) }
+    })
+    .await;
 
     // The first ones were served and are still open.
     let mut answer = [0; 12];

@@ -1,5 +1,6 @@
 //! Dependencies between groups (operation 12).
 
+use assurance_tests::artifacts::path_at;
 use assurance_tests::contract::Contract;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, envelope};
 use reqwest::Method;
@@ -40,44 +41,13 @@ fn relationship(subject: &str, target: &str) -> Value {
 }
 
 both_backends! {
-    async fn a_dependency_is_declared_judged_listed_and_deleted(backend) {
-        let (_host, ada) = host(backend).await;
-        let web = group(&ada, "Web", "dmz", "public").await;
-        let payments = group(&ada, "Payments", "pci", "restricted").await;
-        let made = declare(&ada, &web, &payments).await.expect(201);
-        Contract::read().check(12, &made);
-        assert_eq!(made["crosses_trust_boundary"], true);
-        assert_eq!(made["data_classification"], "restricted");
-        assert_eq!((&made["state"], &made["evidence_ids"]), (&json!("declared"), &json!([])));
-        declare(&ada, &web, &payments).await.problem(409, "conflict");
-        declare(&ada, &payments, &web).await.expect(201);
-
-        let filter = format!("{DEPENDENCIES}?source_group_id={}", web["id"].as_str().expect("an id"));
-        assert_eq!(ada.get(&filter).await.expect(200)["items"], json!([made]));
-        let path = format!("{DEPENDENCIES}/{}", made["id"].as_str().expect("an id"));
-        assert_eq!(ada.get(&path).await.expect(200), made);
-        assert_eq!(ada.delete(&path).await.status, 204);
-        ada.get(&path).await.problem(404, "not_found");
-        declare(&ada, &web, &payments).await.expect(201);
-    }
-
-    async fn itself_unknown_groups_and_bad_words_are_refused(backend) {
-        let (_host, ada) = host(backend).await;
-        let web = group(&ada, "Web", "dmz", "public").await;
-        let itself = declare(&ada, &web, &web).await.problem(422, "validation_failed");
-        assert!(itself["detail"].as_str().is_some_and(|told| told.contains("/target_group_id")));
-        assert!(itself["hint"].is_string(), "{itself}");
-        let nobody = json!({ "id": uuid::Uuid::now_v7() });
-        let unknown = declare(&ada, &nobody, &web).await.problem(404, "not_found");
-        assert!(unknown["detail"].as_str().is_some_and(|told| told.contains("source_group_id")));
-        let body = json!({
-            "relationship_kind": "Depends on", "source_group_id": "x", "extra": true,
-        });
-        let problem = ada.post(DEPENDENCIES, &body).await.problem(422, "validation_failed");
-        let told = problem["detail"].as_str().unwrap_or_default();
-        for pointer in ["/relationship_kind", "/source_group_id", "/target_group_id", "/extra"] {
-            assert!(told.contains(pointer), "{told}");
-        }
+    async fn dependencies_are_declared_evidenced_and_refused(backend) {
+        let (host, ada) = host(backend).await;
+        let new = async |name: &str| ada.new_workspace(name).await;
+        a_dependency_is_declared_judged_listed_and_deleted(&new("declared").await).await;
+        itself_unknown_groups_and_bad_words_are_refused(&new("refused").await).await;
+        a_changed_group_is_judged_anew(&new("changed").await).await;
+        evidence_makes_dependencies_and_supports_declared_ones(&host, &new("proven").await).await;
     }
 
     async fn only_admins_of_this_workspace_declare(backend) {
@@ -89,8 +59,7 @@ both_backends! {
             declare(&client, &web, &operations).await.problem(403, "permission_denied");
             assert_eq!(client.get(DEPENDENCIES).await.expect(200)["items"], json!([]));
         }
-        let no_token = Client { csrf: None, ..ada.clone() };
-        declare(&no_token, &web, &operations).await.problem(403, "csrf_failed");
+        declare(&ada.without_csrf(), &web, &operations).await.problem(403, "csrf_failed");
         let nobody = host.nobody().in_workspace(&ada.workspace);
         declare(&nobody, &web, &operations).await.problem(401, "unauthenticated");
         let bea = host.create_owner("bea", "second");
@@ -102,38 +71,73 @@ both_backends! {
         assert_eq!(made["crosses_trust_boundary"], false);
         assert_eq!(made["data_classification"], "internal");
     }
+}
 
-    async fn a_changed_group_is_judged_anew(backend) {
-        let (_host, ada) = host(backend).await;
-        let web = group(&ada, "Web", "dmz", "public").await;
-        let operations = group(&ada, "Operations", "dmz", "internal").await;
-        declare(&ada, &web, &operations).await.expect(201);
-        let path = format!("{GROUPS}/{}", operations["id"].as_str().expect("an id"));
-        let changes = json!({ "trust_zone": "core", "data_classification": "confidential" });
-        ada.change(Method::PATCH, &path, 1, &changes).await.expect(200);
-        let items = listed(&ada, |items| items[0]["crosses_trust_boundary"] == true).await;
-        assert_eq!(items[0]["data_classification"], "confidential");
+async fn a_dependency_is_declared_judged_listed_and_deleted(ada: &Client) {
+    let web = group(ada, "Web", "dmz", "public").await;
+    let payments = group(ada, "Payments", "pci", "restricted").await;
+    let made = declare(ada, &web, &payments).await.expect(201);
+    Contract::read().check(12, &made);
+    assert_eq!(made["crosses_trust_boundary"], true);
+    assert_eq!(made["data_classification"], "restricted");
+    assert_eq!((&made["state"], &made["evidence_ids"]), (&json!("declared"), &json!([])));
+    declare(ada, &web, &payments).await.problem(409, "conflict");
+    declare(ada, &payments, &web).await.expect(201);
+
+    let filter = format!("{DEPENDENCIES}?source_group_id={}", web["id"].as_str().expect("an id"));
+    assert_eq!(ada.get(&filter).await.expect(200)["items"], json!([made]));
+    let path = path_at(DEPENDENCIES, &made);
+    assert_eq!(ada.get(&path).await.expect(200), made);
+    assert_eq!(ada.delete(&path).await.status, 204);
+    ada.get(&path).await.problem(404, "not_found");
+    declare(ada, &web, &payments).await.expect(201);
+}
+
+async fn itself_unknown_groups_and_bad_words_are_refused(ada: &Client) {
+    let web = group(ada, "Web", "dmz", "public").await;
+    let itself = declare(ada, &web, &web).await;
+    let itself = itself.problem_about(422, "validation_failed", "/target_group_id");
+    assert!(itself["hint"].is_string(), "{itself}");
+    let nobody = json!({ "id": uuid::Uuid::now_v7() });
+    let unknown = declare(ada, &nobody, &web).await;
+    unknown.problem_about(404, "not_found", "source_group_id");
+    let body = json!({
+        "relationship_kind": "Depends on", "source_group_id": "x", "extra": true,
+    });
+    let refused = ada.post(DEPENDENCIES, &body).await;
+    for pointer in ["/relationship_kind", "/source_group_id", "/target_group_id", "/extra"] {
+        refused.problem_about(422, "validation_failed", pointer);
     }
+}
 
-    async fn evidence_makes_dependencies_and_supports_declared_ones(backend) {
-        let (host, ada) = host(backend).await;
-        group(&ada, "Web", "dmz", "public").await;
-        group(&ada, "Payments", "pci", "restricted").await;
-        let mut unsigned = envelope::unsigned(&ada.workspace, "relations-1");
-        let early = relationship("group:Late", "Payments");
-        unsigned["records"] = json!([relationship("Web", "Payments"), early]);
-        host.submit_evidence(&ada, &unsigned).await.expect(201);
-        let items = listed(&ada, |items| items[0].is_object()).await;
-        assert_eq!(items.as_array().map(Vec::len), Some(1));
-        assert_eq!(items[0]["state"], "evidenced");
-        assert_eq!(items[0]["evidence_ids"], json!([unsigned["records"][0]["evidence_id"]]));
+async fn a_changed_group_is_judged_anew(ada: &Client) {
+    let web = group(ada, "Web", "dmz", "public").await;
+    let operations = group(ada, "Operations", "dmz", "internal").await;
+    declare(ada, &web, &operations).await.expect(201);
+    let path = path_at(GROUPS, &operations);
+    let changes = json!({ "trust_zone": "core", "data_classification": "confidential" });
+    ada.change(Method::PATCH, &path, 1, &changes).await.expect(200);
+    let items = listed(ada, |items| items[0]["crosses_trust_boundary"] == true).await;
+    assert_eq!(items[0]["data_classification"], "confidential");
+}
 
-        // A group created later is declared with the existing evidence.
-        let late = group(&ada, "Late", "dmz", "public").await;
-        let payments = ada.get(&format!("{GROUPS}?q=Payments")).await.expect(200)["items"][0].clone();
-        let made = declare(&ada, &late, &payments).await.expect(201);
-        Contract::read().check(12, &made);
-        assert_eq!(made["state"], "evidenced");
-        assert_eq!(made["evidence_ids"], json!([early["evidence_id"]]));
-    }
+async fn evidence_makes_dependencies_and_supports_declared_ones(host: &TestHost, ada: &Client) {
+    group(ada, "Web", "dmz", "public").await;
+    group(ada, "Payments", "pci", "restricted").await;
+    let mut unsigned = envelope::unsigned(&ada.workspace, "relations-1");
+    let early = relationship("group:Late", "Payments");
+    unsigned["records"] = json!([relationship("Web", "Payments"), early]);
+    host.submit_evidence(ada, &unsigned).await.expect(201);
+    let items = listed(ada, |items| items[0].is_object()).await;
+    assert_eq!(items.as_array().map(Vec::len), Some(1));
+    assert_eq!(items[0]["state"], "evidenced");
+    assert_eq!(items[0]["evidence_ids"], json!([unsigned["records"][0]["evidence_id"]]));
+
+    // A group created later is declared with the existing evidence.
+    let late = group(ada, "Late", "dmz", "public").await;
+    let payments = ada.get(&format!("{GROUPS}?q=Payments")).await.expect(200)["items"][0].clone();
+    let made = declare(ada, &late, &payments).await.expect(201);
+    Contract::read().check(12, &made);
+    assert_eq!(made["state"], "evidenced");
+    assert_eq!(made["evidence_ids"], json!([early["evidence_id"]]));
 }

@@ -3,8 +3,9 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
+use assurance_tests::components::{fixture, replaced};
 use assurance_tests::operators::items;
-use assurance_tests::{Answer, Backend, Builder, Client, TestHost, place};
+use assurance_tests::{Answer, Backend, Builder, Client, TestHost};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -107,10 +108,10 @@ async fn a_fault_by_a_limit_names_its_value_and_setting() {
         ("host-call-flood", "more than 20000 host calls (runtime.max_host_calls;"),
         ("memory-hog", "more than 67108864 bytes of memory (runtime.max_memory_bytes;"),
         ("giant-reply", "at most 16777216 (runtime.max_reply_bytes)"),
-        ("infinite-loop", "its deadline of 1s (`deadline_ms` of its route"),
+        ("infinite-loop", "its deadline of 3s (`deadline_ms` of its route"),
     ];
     let builder = Builder::new(Backend::Sqlite).fixtures(&cases.map(|(fixture, _)| fixture));
-    let (host, ada) = builder.set("limits.deadline_ms", 1_000).start_with_owner().await;
+    let (host, ada) = builder.set("limits.deadline_ms", 3_000).start_with_owner().await;
     for (fixture, expected) in cases {
         assert!(call(&ada, fixture).await.status >= 502, "{fixture}");
         let page = logs(&host, &fixture.replace('-', "_"), "").await;
@@ -122,31 +123,22 @@ async fn a_fault_by_a_limit_names_its_value_and_setting() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_deployment_begins_with_the_panic() {
     let (host, _) = host_with(&["echo"]).await;
-    let deploy = async |mark: &[u8]| {
-        let component = panicking(mark);
+    let deploy = async |mark: &str| {
+        let component = fixture("panics-as-marked");
+        let component = replaced(&component, "panics:write...", &format!("panics:{mark}"));
         let refused = host.put_area("panics_as_marked", &component).await;
         refused.problem(422, "validation_failed")["detail"].as_str().expect("a text").to_owned()
     };
-    let described = deploy(b"describe").await;
+    let described = deploy("describe").await;
     assert!(described.starts_with("`describe` failed: panicked at "), "{described}");
     assert!(described.contains("things: the indexed field number is not declared"), "{described}");
-    let read = deploy(b"read....").await;
+    let read = deploy("read....").await;
     let place = "`list_things`, before anybody depended on it: panicked at \
                  guests/fixtures/panics-as-marked/src/lib.rs:";
     assert!(read.contains(place), "{read}");
     assert!(read.contains(": documents misused: "), "{read}");
     let text = printed(&host, &["area", "logs", "panics_as_marked"]);
     assert!(text.contains(" FAULT panicked at guests/fixtures"), "{text}");
-}
-
-/// Returns the fixture that panics at this place.
-fn panicking(mark: &[u8]) -> Vec<u8> {
-    let file = place::fixtures().join("panics-as-marked").with_extension("wasm");
-    let mut component = std::fs::read(file).expect("a built fixture");
-    let old = b"panics:write...";
-    let at = component.windows(old.len()).position(|window| window == old).expect("the mark");
-    component[at + 7..at + old.len()].copy_from_slice(mark);
-    component
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

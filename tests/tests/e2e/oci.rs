@@ -1,9 +1,6 @@
 //! Components in an OCI registry: pushed, deployed by tag and by digest, and refused if they were
 //! altered.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-
 use assurance_core::signing::Ed25519PrivateKey;
 use assurance_tests::components::fixture;
 use assurance_tests::operators::{digest, stamped};
@@ -17,15 +14,15 @@ const CONFIG: &str = "application/vnd.wasm.config.v0+json";
 const LAYER: &str = "application/wasm";
 
 /// Writes a version of the echo area to a file of this host.
-fn version(host: &TestHost, stamp: u8) -> (PathBuf, Vec<u8>) {
+fn version(host: &TestHost, stamp: u8) -> (String, Vec<u8>) {
     let component = stamped(&fixture("echo"), stamp);
-    let file = host.folder().join(format!("echo-{stamp}.wasm"));
-    std::fs::write(&file, &component).expect("written");
+    let file = format!("echo-{stamp}.wasm");
+    host.write(&file, &component);
     (file, component)
 }
 
-fn push(host: &TestHost, file: &std::path::Path, to: &str) -> Value {
-    host.cli(&["area", "push", file.to_str().expect("a path"), to])
+fn push(host: &TestHost, file: &str, to: &str) -> Value {
+    host.cli(&["area", "push", file, to])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -38,16 +35,8 @@ async fn a_component_travels_through_a_registry_with_its_signature() {
     let host = builder.start().await;
     let registry = TestRegistry::start();
     let repository = format!("oci://{}/acme/echo", registry.address);
-    let key_file = host.folder().join("team.pem");
-    std::fs::write(&key_file, key.to_pem().expect("a key").as_bytes()).expect("written");
-    std::fs::set_permissions(&key_file, PermissionsExt::from_mode(0o600)).expect("private");
-    let sign = |file: &std::path::Path| {
-        let (file, key) = (file.to_str().expect("a path"), key_file.to_str().expect("a path"));
-        host.cli(&["area", "sign", file, "--key", key, "--publisher", "team"]);
-    };
-
     let (file, component) = version(&host, 1);
-    sign(&file);
+    host.sign_component(&file, &key);
     let tag = format!("{repository}:1.0");
     let pushed = push(&host, &file, &tag);
     assert_eq!(
@@ -67,7 +56,7 @@ async fn a_component_travels_through_a_registry_with_its_signature() {
     push(&host, &second, &tag);
     let unsigned = host.refused(&["area", "deploy", &tag, "--activate"]);
     assert!(unsigned.contains("assurance area sign"), "{unsigned}");
-    sign(&second);
+    host.sign_component(&second, &key);
     let moved = push(&host, &second, &tag);
     assert_eq!(host.cli(&["area", "deploy", &tag, "--activate"])["digest"], moved["digest"]);
     let by_digest = pushed["artifact"].as_str().expect("an address");
@@ -110,8 +99,7 @@ async fn what_is_absent_changed_or_of_another_kind_is_not_deployed() {
     }
     host.put_area("echo", &large).await.problem(413, "payload_too_large");
     let to_digest = pushed["artifact"].as_str().expect("an address");
-    let component_file = file.to_str().expect("a path");
-    let said = host.refused(&["area", "push", component_file, to_digest]);
+    let said = host.refused(&["area", "push", &file, to_digest]);
     assert!(said.contains("push to a tag"), "{said}");
 
     // Alters the last byte of the component, and then the manifest, which stays valid JSON.
@@ -134,7 +122,7 @@ async fn a_registry_is_asked_with_the_credentials_that_docker_has() {
     let registry = TestRegistry::guarded();
     let to = format!("oci://{}/echo:1", registry.address);
     let (file, _) = version(&host, 1);
-    let arguments = ["area", "push", file.to_str().expect("a path"), &to];
+    let arguments = ["area", "push", &file, &to];
     let docker = host.folder().join("docker");
     std::fs::create_dir(&docker).expect("a folder");
     let with = |user: [&str; 2]| {

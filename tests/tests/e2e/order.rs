@@ -49,7 +49,7 @@ async fn the_first_fault_in_the_specified_order_is_told() {
     // Session, CSRF, membership, role.
     faults.path = "/v1/workspaces/{ws}/webhooks";
     send(faults.request(&nobody)).await.problem(401, "unauthenticated");
-    let mut client = Client { csrf: None, ..viewer.in_workspace(&stranger_workspace) };
+    let mut client = viewer.in_workspace(&stranger_workspace).without_csrf();
     send(faults.request(&client)).await.problem(403, "csrf_failed");
     client.csrf.clone_from(&viewer.csrf);
     send(faults.request(&client)).await.problem(404, "not_found");

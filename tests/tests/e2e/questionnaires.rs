@@ -33,92 +33,13 @@ fn question_path(import: &Value, nth: usize) -> String {
 }
 
 both_backends! {
-    async fn an_import_has_the_contract_s_shape_and_is_kept(backend) {
-        let (_host, ada) = host(backend).await;
-        let answer = import(&ada, "Acme 2026", SMALL.as_bytes()).await;
-        let made = answer.expect(201);
-        Contract::read().check(18, &made);
-        assert_eq!(answer.header("etag"), Some("\"1\""));
-        assert_eq!(made["questionnaire"]["question_count"], 2);
-        assert_eq!(made["questions"][0]["answer"], "=Yes");
-        assert_eq!(made["questions"][0]["status"], "unanswered");
-        assert_eq!(made["questionnaire"]["warnings"].as_array().map(Vec::len), Some(1));
-        let list = ada.get(QUESTIONNAIRES).await.expect(200);
-        assert_eq!(list["items"][0]["filename"], "questions.csv");
-        let id = made["questionnaire"]["id"].as_str().expect("an id");
-        let shown = ada.get(&format!("{QUESTIONNAIRES}/{id}")).await.expect(200);
-        assert_eq!(shown, made["questionnaire"]);
-        let questions = ada.get(&format!("{QUESTIONNAIRES}/{id}/questions?limit=1")).await.expect(200);
-        assert_eq!(questions["items"][0], made["questions"][0]);
-        let next = questions["next_cursor"].as_str().expect("a cursor");
-        let rest = format!("{QUESTIONNAIRES}/{id}/questions?limit=1&cursor={next}");
-        assert_eq!(ada.get(&rest).await.expect(200)["items"][0], made["questions"][1]);
-    }
-
-    async fn an_answer_with_its_source_is_approved_and_exported(backend) {
+    async fn files_are_imported_answered_and_refused(backend) {
         let (host, ada) = host(backend).await;
-        let evidence = envelope::unsigned(&ada.workspace, "evidence-for-answers");
-        host.submit_evidence(&ada, &evidence).await.expect(201);
-        let record = &evidence["records"][0];
-        let made = import(&ada, "Acme", SMALL.as_bytes()).await.expect(201);
-        let path = question_path(&made, 0);
-        ada.post(&format!("{path}/approve"), &json!({})).await.problem(409, "question_unanswered");
-
-        let citations = json!([{ "evidence_ids": [record["evidence_id"]], "quote": "a build ran" }]);
-        let changes = json!({ "answer": "@all: yes", "citations": citations, "review_notes": "ok" });
-        ada.change(Method::PATCH, &path, 7, &changes).await.problem(409, "version_conflict");
-        let answered = ada.change(Method::PATCH, &path, 1, &changes).await.expect(200);
-        assert_eq!(answered["answer_basis"], "supported");
-        let citation = &answered["citations"][0];
-        assert_eq!(citation["content_sha256"], record["content_sha256"]);
-        assert_eq!(citation["source_key"], record["subject_key"]);
-        let approved = ada.post(&format!("{path}/approve"), &json!({})).await.expect(200);
-        assert_eq!(approved["status"], "approved");
-        assert!(approved["approved_at"].is_string() && approved["approved_by"].is_string());
-        let whole = json!({ "questionnaire": made["questionnaire"], "questions": [approved] });
-        Contract::read().check(18, &whole);
-
-        let id = made["questionnaire"]["id"].as_str().expect("an id");
-        let shown = ada.get(&format!("{QUESTIONNAIRES}/{id}")).await.expect(200);
-        assert_eq!((&shown["approved_count"], &shown["version"]), (&json!(1), &json!(2)));
-        let export = ada.get(&format!("{QUESTIONNAIRES}/{id}/export")).await.expect(200);
-        let csv = export["csv"].as_str().expect("text");
-        assert!(csv.contains("A1,Is data encrypted?,'@all: yes,approved,supported,"), "{csv}");
-    }
-
-    async fn newer_evidence_makes_a_citation_stale(backend) {
-        let (host, ada) = host(backend).await;
-        let first = envelope::unsigned(&ada.workspace, "first-evidence");
-        host.submit_evidence(&ada, &first).await.expect(201);
-        let made = import(&ada, "Acme", SMALL.as_bytes()).await.expect(201);
-        let path = question_path(&made, 0);
-        let cited = json!([{ "evidence_ids": [first["records"][0]["evidence_id"]] }]);
-        ada.change(Method::PATCH, &path, 1, &json!({ "answer": "Yes", "citations": cited })).await.expect(200);
-        let mut second = envelope::unsigned(&ada.workspace, "second-evidence");
-        second["records"][0]["content_sha256"] = json!("0".repeat(64));
-        host.submit_evidence(&ada, &second).await.expect(201);
-        let superseded = |question: &Value| question["citations"][0]["status"] == "superseded";
-        let question = ada.until(&path, superseded).await;
-        assert_eq!(question["citations"][0]["stale"], true);
-        assert_eq!(question["answer_basis"], "unsupported");
-    }
-
-    async fn what_cannot_be_imported_says_what_to_mend(backend) {
-        let (_host, ada) = host(backend).await;
-        let refused = import(&ada, "x", b"Name,Colour\n1,2\n").await;
-        let refused = refused.problem(422, "validation_failed");
-        assert!(refused["hint"].as_str().is_some_and(|hint| hint.contains("\"Colour\"")), "{refused}");
-        for file in [&b"ID,Question\n1,\xff\n"[..], b"", b"ID,Question\n1,\"open\n", b"ID,Question\n"] {
-            let refused = import(&ada, "x", file).await.problem(422, "validation_failed");
-            assert!(refused["hint"].is_string(), "{refused}");
-        }
-        import(&ada, " ", SMALL.as_bytes()).await.problem(422, "validation_failed");
-        let only_title = [("title", None, &b"x"[..])];
-        send_form(&ada, &only_title).await.problem(422, "validation_failed");
-        ada.post(IMPORT, &json!({})).await.problem(415, "unsupported_media_type");
-        let large = vec![b'x'; 5 * 1024 * 1024 + 1];
-        import(&ada, "x", &large).await.problem(413, "payload_too_large");
-        assert_eq!(ada.get(QUESTIONNAIRES).await.expect(200)["items"], json!([]));
+        let new = async |name: &str| ada.new_workspace(name).await;
+        an_import_has_the_contract_s_shape_and_is_kept(&new("imported").await).await;
+        an_answer_with_its_source_is_approved_and_exported(&host, &new("answered").await).await;
+        newer_evidence_makes_a_citation_stale(&host, &new("stale").await).await;
+        what_cannot_be_imported_says_what_to_mend(&new("refused").await).await;
     }
 
     async fn members_import_and_answer_and_admins_approve(backend) {
@@ -129,9 +50,7 @@ both_backends! {
         let outsider = host.sign_in(&outsider, &ada.workspace);
         import(&viewer, "x", SMALL.as_bytes()).await.problem(403, "permission_denied");
         import(&outsider, "x", SMALL.as_bytes()).await.problem(404, "not_found");
-        let mut forged = member.clone();
-        forged.csrf = None;
-        import(&forged, "x", SMALL.as_bytes()).await.problem(403, "csrf_failed");
+        import(&member.without_csrf(), "x", SMALL.as_bytes()).await.problem(403, "csrf_failed");
         let made = import(&member, "x", SMALL.as_bytes()).await.expect(201);
         let path = question_path(&made, 1);
         member.change(Method::PATCH, &path, 1, &json!({ "answer": "Guards." })).await.expect(200);
@@ -148,6 +67,92 @@ both_backends! {
         ada.delete(&whole).await.expect(204);
         ada.get(&path).await.problem(404, "not_found");
     }
+}
+
+async fn an_import_has_the_contract_s_shape_and_is_kept(ada: &Client) {
+    let answer = import(ada, "Acme 2026", SMALL.as_bytes()).await;
+    let made = answer.expect(201);
+    Contract::read().check(18, &made);
+    assert_eq!(answer.header("etag"), Some("\"1\""));
+    assert_eq!(made["questionnaire"]["question_count"], 2);
+    assert_eq!(made["questions"][0]["answer"], "=Yes");
+    assert_eq!(made["questions"][0]["status"], "unanswered");
+    assert_eq!(made["questionnaire"]["warnings"].as_array().map(Vec::len), Some(1));
+    let list = ada.get(QUESTIONNAIRES).await.expect(200);
+    assert_eq!(list["items"][0]["filename"], "questions.csv");
+    let id = made["questionnaire"]["id"].as_str().expect("an id");
+    let shown = ada.get(&format!("{QUESTIONNAIRES}/{id}")).await.expect(200);
+    assert_eq!(shown, made["questionnaire"]);
+    let questions = ada.get(&format!("{QUESTIONNAIRES}/{id}/questions?limit=1")).await.expect(200);
+    assert_eq!(questions["items"][0], made["questions"][0]);
+    let next = questions["next_cursor"].as_str().expect("a cursor");
+    let rest = format!("{QUESTIONNAIRES}/{id}/questions?limit=1&cursor={next}");
+    assert_eq!(ada.get(&rest).await.expect(200)["items"][0], made["questions"][1]);
+}
+
+async fn an_answer_with_its_source_is_approved_and_exported(host: &TestHost, ada: &Client) {
+    let evidence = envelope::unsigned(&ada.workspace, "evidence-for-answers");
+    host.submit_evidence(ada, &evidence).await.expect(201);
+    let record = &evidence["records"][0];
+    let made = import(ada, "Acme", SMALL.as_bytes()).await.expect(201);
+    let path = question_path(&made, 0);
+    ada.post(&format!("{path}/approve"), &json!({})).await.problem(409, "question_unanswered");
+
+    let citations = json!([{ "evidence_ids": [record["evidence_id"]], "quote": "a build ran" }]);
+    let changes = json!({ "answer": "@all: yes", "citations": citations, "review_notes": "ok" });
+    ada.change(Method::PATCH, &path, 7, &changes).await.problem(409, "version_conflict");
+    let answered = ada.change(Method::PATCH, &path, 1, &changes).await.expect(200);
+    assert_eq!(answered["answer_basis"], "supported");
+    let citation = &answered["citations"][0];
+    assert_eq!(citation["content_sha256"], record["content_sha256"]);
+    assert_eq!(citation["source_key"], record["subject_key"]);
+    let approved = ada.post(&format!("{path}/approve"), &json!({})).await.expect(200);
+    assert_eq!(approved["status"], "approved");
+    assert!(approved["approved_at"].is_string() && approved["approved_by"].is_string());
+    let whole = json!({ "questionnaire": made["questionnaire"], "questions": [approved] });
+    Contract::read().check(18, &whole);
+
+    let id = made["questionnaire"]["id"].as_str().expect("an id");
+    let shown = ada.get(&format!("{QUESTIONNAIRES}/{id}")).await.expect(200);
+    assert_eq!((&shown["approved_count"], &shown["version"]), (&json!(1), &json!(2)));
+    let export = ada.get(&format!("{QUESTIONNAIRES}/{id}/export")).await.expect(200);
+    let csv = export["csv"].as_str().expect("text");
+    assert!(csv.contains("A1,Is data encrypted?,'@all: yes,approved,supported,"), "{csv}");
+}
+
+async fn newer_evidence_makes_a_citation_stale(host: &TestHost, ada: &Client) {
+    let first = envelope::unsigned(&ada.workspace, "first-evidence");
+    host.submit_evidence(ada, &first).await.expect(201);
+    let made = import(ada, "Acme", SMALL.as_bytes()).await.expect(201);
+    let path = question_path(&made, 0);
+    let cited = json!([{ "evidence_ids": [first["records"][0]["evidence_id"]] }]);
+    ada.change(Method::PATCH, &path, 1, &json!({ "answer": "Yes", "citations": cited }))
+        .await
+        .expect(200);
+    let mut second = envelope::unsigned(&ada.workspace, "second-evidence");
+    second["records"][0]["content_sha256"] = json!("0".repeat(64));
+    host.submit_evidence(ada, &second).await.expect(201);
+    let superseded = |question: &Value| question["citations"][0]["status"] == "superseded";
+    let question = ada.until(&path, superseded).await;
+    assert_eq!(question["citations"][0]["stale"], true);
+    assert_eq!(question["answer_basis"], "unsupported");
+}
+
+async fn what_cannot_be_imported_says_what_to_mend(ada: &Client) {
+    let refused = import(ada, "x", b"Name,Colour\n1,2\n").await;
+    let refused = refused.problem(422, "validation_failed");
+    assert!(refused["hint"].as_str().is_some_and(|hint| hint.contains("\"Colour\"")), "{refused}");
+    for file in [&b"ID,Question\n1,\xff\n"[..], b"", b"ID,Question\n1,\"open\n", b"ID,Question\n"] {
+        let refused = import(ada, "x", file).await.problem(422, "validation_failed");
+        assert!(refused["hint"].is_string(), "{refused}");
+    }
+    import(ada, " ", SMALL.as_bytes()).await.problem(422, "validation_failed");
+    let only_title = [("title", None, &b"x"[..])];
+    send_form(ada, &only_title).await.problem(422, "validation_failed");
+    ada.post(IMPORT, &json!({})).await.problem(415, "unsupported_media_type");
+    let large = vec![b'x'; 5 * 1024 * 1024 + 1];
+    import(ada, "x", &large).await.problem(413, "payload_too_large");
+    assert_eq!(ada.get(QUESTIONNAIRES).await.expect(200)["items"], json!([]));
 }
 
 #[tokio::test]

@@ -43,14 +43,13 @@ async fn every_answer_tells_where_its_client_stands() {
     let builder = Builder::new(Backend::Sqlite).areas(&["support"]).set("rates.enabled", true);
     let (host, ada) = builder.start_with_owner().await;
     let (nobody, body) = (host.nobody().in_workspace(&ada.workspace), json!({}));
-    let tokenless = Client { csrf: None, ..ada.clone() };
     let elsewhere = ada.in_workspace("01939f1a-0000-7000-8000-000000000000");
     // For a session that is no longer cached, the headers show the address's limit.
     let (signed_in, either, by_address) = ("\"session\";q=", "\"s", "\"sign-in\";q=");
     let of_pages = "\"page\";q=";
     for (answer, status, policy) in [
         (ada.get(CASES).await, 200, signed_in),
-        (tokenless.post(CASES, &body).await, 403, either),
+        (ada.without_csrf().post(CASES, &body).await, 403, either),
         (elsewhere.get(CASES).await, 404, either),
         (ada.delete("/v1/auth/session").await, 405, either),
         (nobody.get(CASES).await, 401, by_address),
@@ -83,6 +82,10 @@ async fn a_workspace_has_a_rate_of_its_own() {
     }
     assert!(statuses[..4].iter().all(|status| *status == 200), "{statuses:?}");
     assert!(statuses[16..].iter().all(|status| *status == 429), "{statuses:?}");
+    let member = "/v1/workspaces/{ws}/members/01939f1a-0000-7000-8000-000000000000";
+    // The role is judged before the rate.
+    bob.delete(member).await.problem(403, "permission_denied");
+    ada.delete(member).await.problem(429, "rate_limited");
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ both_backends! {
             damage();
             forget_code(&host);
             host.start().await;
-            ada.base.clone_from(&host.api);
+            ada = ada.at(&host);
             let checks = until_ready(&host, 503, "unready").await;
             only(&checks, &["areas"]);
             let line = checks["areas"].as_str().expect("a line");
@@ -91,13 +91,10 @@ both_backends! {
     }
 
     async fn a_live_version_without_its_grants_answers_503(backend) {
-        let (mut host, mut ada) = lonely(backend).start_with_owner().await;
+        let (mut host, ada) = lonely(backend).start_with_owner().await;
         host.put_area("support", &area("support")).await.expect(200);
-        host.terminate().await;
-        let none = toml::Value::Array(vec![]);
-        host.configure(&[("areas.grants.support", none)]);
-        host.start().await;
-        ada.base.clone_from(&host.api);
+        host.restart(&[("areas.grants.support", toml::Value::Array(vec![]))]).await;
+        let ada = ada.at(&host);
         only(&until_ready(&host, 503, "unready").await, &["areas"]);
         is_away(&ada, CASES).await;
         // After the area is removed, the path belongs to no area, so the node misses nothing.

@@ -2,15 +2,24 @@
 
 use assurance_tests::artifacts::form;
 use assurance_tests::client::send;
-use assurance_tests::{Backend, Builder};
+use assurance_tests::{Backend, Builder, Client};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+/// These cases look at the pages of one host.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_operation_has_a_page_that_says_how_to_call_it() {
-    let host =
-        Builder::new(Backend::Sqlite).areas(&["support", "uploads", "webhooks"]).start().await;
+async fn the_reference_describes_operations_events_and_guides() {
+    let builder = Builder::new(Backend::Sqlite).areas(&["support", "uploads", "webhooks"]);
+    let host = builder.start().await;
     let nobody = host.nobody();
+    every_operation_has_a_page_that_says_how_to_call_it(&nobody).await;
+    events_and_guides_have_pages_and_all_are_listed_for_programs(&nobody).await;
+    a_page_has_navigation_anchors_and_defaults_but_no_script(&nobody).await;
+    a_page_shows_the_recorded_request_and_response(&nobody).await;
+    a_client_that_has_the_document_is_not_sent_it_again(&nobody).await;
+}
+
+async fn every_operation_has_a_page_that_says_how_to_call_it(nobody: &Client) {
     let document = nobody.get("/openapi.json").await.expect(200);
     let list = nobody.get("/reference").await;
     assert_eq!(list.status, 200);
@@ -46,10 +55,7 @@ async fn every_operation_has_a_page_that_says_how_to_call_it() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_and_guides_have_pages_and_all_are_listed_for_programs() {
-    let host = Builder::new(Backend::Sqlite).areas(&["support", "webhooks"]).start().await;
-    let nobody = host.nobody();
+async fn events_and_guides_have_pages_and_all_are_listed_for_programs(nobody: &Client) {
     let document = nobody.get("/openapi.json").await.expect(200);
     let list = nobody.get("/llms.txt").await.text();
     for name in document["webhooks"].as_object().expect("events").keys() {
@@ -70,10 +76,8 @@ async fn events_and_guides_have_pages_and_all_are_listed_for_programs() {
     nobody.get("/guides/none").await.problem(404, "not_found");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_has_navigation_anchors_and_defaults_but_no_script() {
-    let host = Builder::new(Backend::Sqlite).areas(&["support"]).start().await;
-    let page = host.nobody().get("/reference/page_support_cases").await;
+async fn a_page_has_navigation_anchors_and_defaults_but_no_script(nobody: &Client) {
+    let page = nobody.get("/reference/page_support_cases").await;
     let policy = page.headers["content-security-policy"].to_str().expect("text");
     assert!(!policy.contains("unsafe") && !policy.contains("script"), "{policy}");
     let page = page.text();
@@ -90,12 +94,10 @@ async fn a_page_has_navigation_anchors_and_defaults_but_no_script() {
     assert!(!page.contains("<script"), "{page}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_shows_the_recorded_request_and_response() {
-    let host = Builder::new(Backend::Sqlite).areas(&["support"]).start().await;
-    let document = host.nobody().get("/openapi.json").await.expect(200);
+async fn a_page_shows_the_recorded_request_and_response(nobody: &Client) {
+    let document = nobody.get("/openapi.json").await.expect(200);
     let operation = &document["paths"]["/v1/workspaces/{workspace_id}/support/cases"]["post"];
-    let page = host.nobody().get("/reference/create_support_case").await.text();
+    let page = nobody.get("/reference/create_support_case").await.text();
     for body in [&operation["requestBody"], &operation["responses"]["201"]] {
         let example = &body["content"]["application/json"]["example"];
         for (name, value) in example.as_object().expect("an example") {
@@ -105,10 +107,7 @@ async fn a_page_shows_the_recorded_request_and_response() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_has_the_document_is_not_sent_it_again() {
-    let host = Builder::new(Backend::Sqlite).areas(&["support"]).start().await;
-    let nobody = host.nobody();
+async fn a_client_that_has_the_document_is_not_sent_it_again(nobody: &Client) {
     let first = nobody.get("/openapi.json").await;
     let tag = first.headers["etag"].clone();
     let ask = |tag| nobody.request(Method::GET, "/openapi.json").header("If-None-Match", tag);

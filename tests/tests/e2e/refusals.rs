@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
+use futures::future::join_all;
 use serde_json::Value;
 
 use crate::requests::{AREAS, RepeatableRequest, Requests};
@@ -69,7 +70,7 @@ async fn provoke(world: &World, operation: &Value, status: u16) -> Cell {
         401 => sent(&Client { session: None, ..world.ada.clone() }, &request, "").await,
         403 if n == 21 => sent(&world.vera, &request, "").await,
         403 if reads(operation) => return Cell::NotPossible(EVERYBODY_MAY),
-        403 => sent(&Client { csrf: None, ..world.ada.clone() }, &request, "").await,
+        403 => sent(&world.ada.without_csrf(), &request, "").await,
         404 if about_the_caller => return Cell::NotPossible(ABOUT_THE_CALLER),
         404 => sent(&world.stranger, &request, "").await,
         409 if reads(operation) => return Cell::NotPossible(ONLY_READS),
@@ -92,14 +93,7 @@ async fn conflict(world: &World, n: u64, request: &RepeatableRequest) -> Answer 
     }
     for round in 0..100 {
         let once = request.under_key(&format!("crowded-{n}-{round}"));
-        let tasks: Vec<_> = (0..8)
-            .map(|_| {
-                let (ada, once) = (world.ada.clone(), once.clone());
-                tokio::spawn(async move { sent(&ada, &once, "").await })
-            })
-            .collect();
-        for task in tasks {
-            let answer = task.await.expect("no panic");
+        for answer in join_all((0..8).map(|_| sent(&world.ada, &once, ""))).await {
             if answer.status == 409 {
                 answer.problem(409, "idempotency_in_progress");
                 assert!(answer.header("retry-after").is_some());
@@ -139,13 +133,12 @@ both_backends! {
 async fn every_operation_is_limited_in_its_rate() {
     let world = World::new(Backend::Sqlite).await;
     let World { mut host, ada, requests, .. } = world;
-    host.terminate().await;
-    host.configure(&[
+    host.restart(&[
         ("rates.enabled", true.into()),
         ("rates.session_burst", 40.into()),
         ("rates.session_per_minute", 1.into()),
-    ]);
-    host.start().await;
+    ])
+    .await;
     for operation in Contract::read().operations() {
         let request = requests.of(operation);
         let client = host.member(&format!("mia{}", number(operation)), &ada.workspace, "admin");

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use assurance_tests::components::{area, fixture};
+use assurance_tests::host::clear_environment;
 use assurance_tests::{Answer, Backend, Builder, TestHost, place, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -39,11 +40,7 @@ impl OtherMachine {
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -v 134217728; exec \"$0\" \"$@\""]).arg(place::binary());
         command.env("SSL_CERT_FILE", "/none").env("SSL_CERT_DIR", "/none");
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("ASSURANCE_") {
-                command.env_remove(name);
-            }
-        }
+        clear_environment(&mut command);
         command.args(["area", "replay", "recording.json", "--component", "component.wasm"]);
         let output = command.arg("--json").current_dir(self.folder.path()).output().expect("run");
         let told = serde_json::from_slice(&output.stdout)

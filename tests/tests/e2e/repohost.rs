@@ -1,6 +1,7 @@
 //! Installing the repository-host application (operation 14): the redirect with a state that is
 //! valid once in one session, and the return.
 
+use assurance_tests::artifacts::path_at;
 use assurance_tests::client::send;
 use assurance_tests::contract::Contract;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends};
@@ -48,7 +49,7 @@ both_backends! {
         let page = ada.get(INSTALLATIONS).await.expect(200);
         assert_eq!(page["items"], json!([bound]));
 
-        let path = format!("{INSTALLATIONS}/{}", bound["id"].as_str().expect("an id"));
+        let path = path_at(INSTALLATIONS, &bound);
         let viewer = host.member("vera", &ada.workspace, "viewer");
         assert_eq!(viewer.get(&path).await.expect(200), bound);
         viewer.delete(&path).await.problem(403, "permission_denied");
@@ -92,7 +93,7 @@ both_backends! {
         let member = host.member("mia", &ada.workspace, "member");
         start(&member).await.problem(403, "permission_denied");
         start(&host.nobody().in_workspace(&ada.workspace)).await.problem(401, "unauthenticated");
-        start(&Client { csrf: None, ..ada.clone() }).await.problem(403, "csrf_failed");
+        start(&ada.without_csrf()).await.problem(403, "csrf_failed");
         let bea = host.create_owner("bea", "second");
         start(&bea.in_workspace(&ada.workspace)).await.problem(404, "not_found");
         ada.post(INSTALL, &json!({})).await.problem(422, "validation_failed");

@@ -173,12 +173,7 @@ async fn group(ada: &Client, name: &str) -> String {
 
 /// Creates two authentic envelopes with the same id, but other content and keys.
 async fn envelopes(host: &TestHost, ada: &Client) -> (Value, Value) {
-    const PRODUCERS: &str = "/v1/workspaces/{ws}/evidence-producers";
-    let key = host.generate_key("requests");
-    let producer = ada.post(PRODUCERS, &json!({ "name": "scanner" })).await.expect(201);
-    let keys = format!("{PRODUCERS}/{}/keys", id_of(&producer));
-    let body = json!({ "public_key": key.public_key, "key_id": "requests" });
-    ada.post(&keys, &body).await.expect(201);
+    let key = host.create_producer(ada, "requests").await;
     let first = envelope::unsigned(&ada.workspace, "requests-envelope-1");
     let mut second = envelope::unsigned(&ada.workspace, "requests-envelope-2");
     second["envelope_id"] = first["envelope_id"].clone();

@@ -1,6 +1,7 @@
 //! A secret has one destination: the origin to which it was first sent. Neither a member nor a new
 //! version of its area can send it elsewhere.
 
+use assurance_tests::artifacts::path_at;
 use assurance_tests::client::send;
 use assurance_tests::components::fixture;
 use assurance_tests::model_server::ModelServer;
@@ -73,7 +74,7 @@ both_backends! {
             "api_key": SECRET, "base_url": server.base, "model_ids": ["small"], "name": "Main",
         });
         let made = ada.post(ENDPOINTS, &new).await.expect(201);
-        let path = format!("{ENDPOINTS}/{}", made["id"].as_str().expect("an id"));
+        let path = path_at(ENDPOINTS, &made);
         ada.until(&path, |seen| seen["last_validated_at"].is_string()).await;
         let change = async |changes: Value| {
             let version = ada.get(&path).await.header("etag").expect("an ETag").to_owned();
@@ -82,9 +83,8 @@ both_backends! {
         };
 
         let stolen = change(json!({ "base_url": thief.base })).await;
-        let problem = stolen.problem(422, "validation_failed");
-        let detail = problem["detail"].as_str().expect("a detail");
-        assert!(detail.contains("/base_url") && detail.contains("is not sent there"), "{detail}");
+        stolen.problem_about(422, "validation_failed", "/base_url");
+        let problem = stolen.problem_about(422, "validation_failed", "is not sent there");
         let hint = problem["hint"].as_str().expect("a hint");
         assert!(hint.contains("api_key"), "{hint}");
         assert_eq!(ada.get(&path).await.expect(200)["base_url"], server.base);

@@ -74,9 +74,8 @@ both_backends! {
 async fn a_shadow_that_fails_is_told_and_nobody_notices() {
     let builder = Builder::new(Backend::Sqlite).set("areas.shadow.show_values", true);
     let (host, ada, _) = scene(builder).await;
-    let file = host.folder().join("behaves-as-marked.wasm");
-    std::fs::write(&file, marked("trapping")).expect("written");
-    let begun = host.cli(&["area", "deploy", file.to_str().expect("a path"), "--shadow", "100"]);
+    let file = host.write("behaves-as-marked.wasm", &marked("trapping"));
+    let begun = host.cli(&["area", "deploy", file, "--shadow", "100"]);
     assert_eq!((&begun["result"], &begun["nodes"]), (&json!("shadow"), &json!(1)));
     ada.post(PATH, &json!({"do": "tell"})).await.expect(200);
     compared(&host, 1).await;

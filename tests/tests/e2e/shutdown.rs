@@ -123,7 +123,7 @@ async fn hanging_jobs_are_cancelled_and_run_again_after_the_next_start() {
     assert!(begun.elapsed() < STOPS_WITHIN, "{:?}", begun.elapsed());
 
     host.start().await;
-    let ada = Client { base: host.api.clone(), ..ada };
+    let ada = ada.at(&host);
     let receiver = Receiver::content().await;
     let path = format!("{WEBHOOKS}/{hook}");
     let read = ada.get(&path).await;
@@ -176,6 +176,5 @@ async fn several_processes_share_a_sqlite_database_where_that_is_allowed() {
         .start()
         .await;
     ada.open_case("seen-by-both").await.expect(201);
-    let there = Client { base: other.api.clone(), ..ada };
-    assert!(there.get(CASES).await.text().contains("seen-by-both"));
+    assert!(ada.at(&other).get(CASES).await.text().contains("seen-by-both"));
 }

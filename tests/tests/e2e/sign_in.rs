@@ -151,10 +151,7 @@ both_backends! {
         confirmed.expect(200);
         old.get(SESSION).await.problem(401, "unauthenticated");
         fresh.get(SESSION).await.problem(401, "unauthenticated");
-        let cookie = confirmed.header("set-cookie").expect("a cookie");
-        let session = cookie.split([';', '=']).nth(1).expect("a value").to_owned();
-        let csrf = confirmed.json()["csrf_token"].as_str().expect("a token").to_owned();
-        let stolen = Client { session: Some(session), csrf: Some(csrf), ..host.nobody() };
+        let stolen = host.signed_in(&confirmed);
 
         tokio::time::sleep(std::time::Duration::from_secs(61)).await;
         let code = json!({ "code": totp::code(&secret, 0) });
@@ -280,10 +277,10 @@ async fn a_write_needs_the_sessions_own_token() {
 #[tokio::test]
 async fn a_restart_keeps_people_signed_in() {
     let (mut host, ada) = host_with_person(Backend::Sqlite).await;
-    let mut client = host.sign_in(&ada, "");
+    let client = host.sign_in(&ada, "");
     assert!(host.terminate().await.success());
     host.start().await;
-    client.base.clone_from(&host.api);
+    let client = client.at(&host);
     client.get(SESSION).await.expect(200);
     assert!(client.post("/v1/auth/logout", &json!({})).await.status < 300);
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use assurance_tests::components::{area, version};
-use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until};
+use assurance_tests::host::memory_kib;
+use assurance_tests::{Backend, Builder, Client, TestHost, both_backends, until, within};
 use reqwest::Method;
 
 /// Duration of the swaps under load.
@@ -82,7 +83,7 @@ both_backends! {
             assert_eq!(host.put_area("support", &versions[swaps % 2]).await.status, 200);
             swaps += 1;
             if swaps == 20 {
-                before = resident_kib(host.pid());
+                before = resident_kib(&host);
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -90,7 +91,7 @@ both_backends! {
         for client in clients {
             client.await.expect("every request was answered well");
         }
-        let after = resident_kib(host.pid());
+        let after = resident_kib(&host);
         assert!(swaps > 20 && served.load(Ordering::Relaxed) > 200, "{swaps} swaps, {served:?}");
         assert!(after < before + 64 * 1024, "memory went from {before} to {after} KiB");
         assert!(host.is_alive());
@@ -107,14 +108,8 @@ async fn load(number: u32, client: Client, stop: Arc<AtomicBool>, served: Arc<At
     }
 }
 
-fn resident_kib(pid: u32) -> u64 {
-    memory_kib(pid, "VmRSS:")
-}
-
-fn memory_kib(pid: u32, kind: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
-    let line = status.lines().find_map(|line| line.strip_prefix(kind)).expect(kind);
-    line.trim().trim_end_matches(" kB").parse().expect("a number")
+fn resident_kib(host: &TestHost) -> u64 {
+    memory_kib(host.pid(), "VmRSS").expect("a running host")
 }
 
 /// Memory for compiling is freed: within seconds, a host that compiled its areas uses about as much
@@ -128,15 +123,13 @@ async fn compiling_leaves_little_memory_behind() {
         || Builder::new(Backend::Sqlite).areas(&areas).set("runtime.cache_dir", folder.clone());
     let compiled = builder().start().await;
     let found = builder().start().await;
-    let anonymous = |host: &TestHost| memory_kib(host.pid(), "RssAnon:");
-    let begun = Instant::now();
-    loop {
+    let anonymous = |host: &TestHost| memory_kib(host.pid(), "RssAnon").expect("a running host");
+    within(Duration::from_secs(60), "the memory for compiling is freed", async || {
+        // Both hosts are at rest then.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let (compiled, found) = (anonymous(&compiled), anonymous(&found));
-        if compiled < found + 75_000 {
-            break;
-        }
-        let in_time = begun.elapsed() < Duration::from_secs(60);
-        assert!(in_time, "{compiled} KiB after compiling, {found} KiB without");
-    }
+        let freed = compiled < found + 75_000;
+        if freed { Ok(()) } else { Err(format!("{compiled} KiB, and {found} KiB without")) }
+    })
+    .await;
 }

@@ -80,9 +80,7 @@ both_backends! {
         ada.subscribe(&receiver.base).await.expect(201);
         open_cases(&ada, 300).await;
         assert!(receiver.received().is_empty());
-        host.terminate().await;
-        host.configure(&[("jobs.enabled", true.into())]);
-        host.start().await;
+        host.restart(&[("jobs.enabled", true.into())]).await;
         let received = receiver.wait_for(300, SOON).await;
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!(receiver.received().len(), 300, "sent once each");
@@ -103,9 +101,7 @@ both_backends! {
         .await;
         ada.subscribe(&receiver.base).await.expect(201);
         open_cases(&ada, 60).await;
-        host.terminate().await;
-        host.configure(&[("jobs.enabled", true.into())]);
-        host.start().await;
+        host.restart(&[("jobs.enabled", true.into())]).await;
         until("60 deliveries are accepted", async || {
             let accepted = receiver.received().into_iter().skip(2);
             let ids: BTreeSet<_> =
@@ -122,9 +118,7 @@ both_backends! {
         let (mut host, ada) = builder.start_with_owner().await;
         let receiver = Receiver::content().await;
         ada.subscribe(&receiver.base).await.expect(201);
-        let other = ada.post("/v1/workspaces", &json!({ "name": "other" })).await.expect(201);
-        let other = other["id"].as_str().expect("an id").to_owned();
-        let other = Client { workspace: other, ..ada.clone() };
+        let other = ada.new_workspace("other").await;
         // The queue is counted in the background.
         let mut taken = 0;
         let refused = loop {
@@ -144,10 +138,8 @@ both_backends! {
         ada.get(CASES).await.expect(200);
         other.open_case("the-case-0").await.expect(201);
 
-        host.terminate().await;
-        host.configure(&[("jobs.enabled", true.into())]);
-        host.start().await;
-        let ada = Client { base: host.api.clone(), ..ada };
+        host.restart(&[("jobs.enabled", true.into())]).await;
+        let ada = ada.at(&host);
         receiver.wait_for(taken as usize, SOON).await;
         let is_accepted = async || ada.open_case("the-last-case").await.status == 201;
         until("a case is accepted", is_accepted).await;

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use assurance_tests::{Backend, Builder, TestHost, artifacts, place};
+use assurance_tests::{Backend, Builder, TestHost, artifacts, place, within};
 
 use crate::requests::AREAS;
 
@@ -57,11 +57,8 @@ fn stage(folder: &Path) -> PathBuf {
 /// Returns their output.
 async fn run(host: &TestHost, script: String) -> String {
     let variables = host.folder().join("data/demo.env");
-    let begun = Instant::now();
-    while !variables.exists() {
-        assert!(begun.elapsed() < DEMO_LIMIT, "the demonstration wrote no {}", variables.display());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let what = format!("the demonstration writes {}", variables.display());
+    within(DEMO_LIMIT, what, async || variables.exists()).await;
     let mut bash = Command::new("bash");
     bash.current_dir(stage(host.folder()));
     run_lines(bash, script).await

@@ -46,6 +46,18 @@ async fn settled(client: &Client, upload: &Value) -> Value {
 }
 
 both_backends! {
+    async fn content_is_announced_sent_and_judged(backend) {
+        let (host, ada) = host(backend).await;
+        let new = async |name: &str| ada.new_workspace(name).await;
+        a_link_is_good_for_what_it_was_signed_for_only(&host, &new("links").await).await;
+        what_comes_must_be_what_was_announced(&new("announced").await).await;
+        what_is_refused_says_what_to_mend(&new("refused").await).await;
+        content_of_any_depth_is_judged_at_once(&new("deep").await).await;
+        real_artifacts_are_taken(&new("real").await).await;
+        the_largest_upload_is_unpacked(&new("large").await).await;
+        the_document_says_that_the_link_is_the_authority(&host).await;
+    }
+
     async fn content_comes_in_by_a_signed_url_and_is_looked_at(backend) {
         let (mut host, ada) = host(backend).await;
         let contract = Contract::read();
@@ -92,40 +104,11 @@ both_backends! {
         let stranger = host.create_owner("bea", "second");
         stranger.get(&path_of(&made)).await.problem(404, "not_found");
         stranger.in_workspace(&ada.workspace).get(&path_of(&made)).await.problem(404, "not_found");
-        let tokenless = Client { csrf: None, ..ada.clone() };
-        tokenless.post(UPLOADS, &wish).await.problem(403, "csrf_failed");
+        ada.without_csrf().post(UPLOADS, &wish).await.problem(403, "csrf_failed");
         ada.get(&format!("{UPLOADS}/nonsense")).await.problem(422, "validation_failed");
         ada.get(&format!("{UPLOADS}/{}", uuid::Uuid::nil())).await.problem(404, "not_found");
         let page = ada.get(&format!("{UPLOADS}?validation_stage=awaiting_upload&limit=1")).await.expect(200);
         assert_eq!((&page["items"][0]["id"], &page["next_cursor"]), (&made["id"], &Value::Null));
-    }
-
-    async fn a_link_is_good_for_what_it_was_signed_for_only(backend) {
-        let (host, ada) = host(backend).await;
-        let one = ada.post(UPLOADS, &announcement("one", SARIF)).await.expect(201);
-        let other = ada.post(UPLOADS, &announcement("other", SARIF)).await.expect(201);
-        let url = one["upload_url"].as_str().expect("a URL");
-        let (place, signature) = url.split_once("?signature=").expect("a signature");
-        let swapped = other["upload_url"].as_str().expect("a URL").replace(
-            other["id"].as_str().expect("an id"),
-            one["id"].as_str().expect("an id"),
-        );
-        let (payload, code) = signature.split_once('.').expect("two parts");
-        let altered = format!("{place}?signature={payload}.{}", code.chars().rev().collect::<String>());
-        for bad in [place.to_owned(), altered, swapped, format!("{place}?signature=x")] {
-            let answer = send(host.nobody().http.put(&bad).body(SARIF)).await;
-            let problem = answer.problem(403, "permission_denied");
-            assert!(!problem.to_string().contains(payload), "{problem}");
-        }
-        // A session does not replace the link, and the link is not valid for other routes.
-        let put = ada.http.put(place).header("cookie", format!("service_session={}", ada.session.clone().expect("one")));
-        send(put.body(SARIF)).await.problem(403, "permission_denied");
-        let get = format!("{}{}?signature={signature}", host.api, path_of(&one).replace("{ws}", &ada.workspace));
-        send(host.nobody().http.get(get)).await.problem(401, "unauthenticated");
-        send(host.nobody().http.put(format!("{url}&more=1")).body(SARIF)).await.problem(422, "validation_failed");
-        let part = host.nobody().http.put(url).header("content-range", "bytes 0-9/20");
-        send(part.body(SARIF)).await.problem(400, "malformed_request");
-        send(host.nobody().http.put(url).body(SARIF)).await.expect(200);
     }
 
     async fn a_link_ends_with_the_membership_of_who_asked_for_it(backend) {
@@ -139,62 +122,6 @@ both_backends! {
         ada.put_content(&made, SARIF).await.problem(403, "permission_denied");
     }
 
-    async fn what_comes_must_be_what_was_announced(backend) {
-        let (_host, ada) = host(backend).await;
-        let mut wish = announcement("scan.sarif", SARIF);
-        wish["content_sha256"] = json!("0".repeat(64));
-        let made = ada.post(UPLOADS, &wish).await.expect(201);
-        ada.put_content(&made, b"short").await.problem(422, "length_mismatch");
-        ada.put_content(&made, SARIF).await.problem(422, "digest_mismatch");
-        let too_large = vec![b' '; 26_214_401];
-        ada.put_content(&made, &too_large).await.problem(413, "payload_too_large");
-        for (member, value) in [
-            ("compressed_bytes", json!(0)),
-            ("compressed_bytes", json!(26_214_401)),
-            ("repository_id", json!(uuid::Uuid::nil())),
-            ("commit_sha", json!("main")),
-            ("content_type", json!("text/plain\r\nX: y")),
-            ("filename", json!("a\u{7}b")),
-            ("purpose", json!("nonsense")),
-            ("surprise", json!(1)),
-        ] {
-            let mut wish = announcement("scan.sarif", SARIF);
-            wish[member] = value;
-            let problem = ada.post(UPLOADS, &wish).await.problem(422, "validation_failed");
-            assert!(problem["detail"].to_string().contains(member), "{problem}");
-        }
-    }
-
-    async fn what_is_refused_says_what_to_mend(backend) {
-        let (_host, ada) = host(backend).await;
-        for (name, content, code) in [
-            ("broken.json", &b"{\"version\": \"2.1.0\", \"runs\": [}"[..], "malformed_json"),
-            ("notes.md", b"Nothing to see.", "unsupported_format"),
-            ("cut.gz", &[0x1f, 0x8b, 8, 0, 0, 0], "content_damaged"),
-        ] {
-            let rejected = upload(&ada, name, content).await;
-            Contract::read().check(20, &rejected);
-            assert_eq!(rejected["validation_stage"], "rejected");
-            assert_eq!(rejected["validation_error_code"], code);
-            assert!(rejected["validation_error_detail"].as_str().is_some_and(|text| text.len() > 20));
-        }
-    }
-
-    async fn content_of_any_depth_is_judged_at_once(backend) {
-        let (_host, ada) = host(backend).await;
-        let nested = |begin: &str, depth: usize, end: &str| format!("{}0{}", begin.repeat(depth), end.repeat(depth));
-        for content in [nested("[", 68, "]"), nested("[", 127, "]"), nested("{\"vulns\":", 120, "}"), nested("[", 100_000, "]")] {
-            let mut wish = announcement("deep.json", content.as_bytes());
-            wish["purpose"] = json!("evidence");
-            let made = ada.post(UPLOADS, &wish).await.expect(201);
-            ada.put_content(&made, content.as_bytes()).await.expect(200);
-            ada.complete_upload(&made).await.expect(200);
-            assert_eq!(settled(&ada, &made).await["validation_stage"], "ready");
-            let rejected = upload(&ada, "deep.json", content.as_bytes()).await;
-            assert_eq!(rejected["validation_error_code"], "unsupported_format");
-        }
-    }
-
     async fn a_scanner_is_asked_where_there_is_one(backend) {
         let clamd = clamd::start().await;
         let builder = Builder::new(backend).areas(&["uploads"]).set("malware.clamd", clamd);
@@ -205,49 +132,141 @@ both_backends! {
         assert_eq!((&infected["malware_status"], &infected["validation_stage"]), (&json!("infected"), &json!("rejected")));
         assert_eq!(infected["validation_error_code"], "malware_found");
     }
+}
 
-    async fn real_artifacts_are_taken(backend) {
-        let (_host, ada) = host(backend).await;
-        if !place::corpus().is_dir() {
-            eprintln!("skipped: there is no folder of real files (ASSURANCE_CORPUS)");
-            return;
-        }
-        for name in [
-            "sarif/semgrep-owasp-benchmark.sarif",
-            "cyclonedx/dropwizard-1.2.cdx.json",
-            "spdx/alpine-2.3.spdx.json",
-            "codeowners/azure-sdk-for-rust.CODEOWNERS",
-        ] {
-            let content = std::fs::read(place::corpus().join(name)).expect("a real file");
-            let ready = upload(&ada, name, &content).await;
-            assert_eq!(ready["validation_stage"], "ready", "{name}: {ready}");
-        }
+async fn a_link_is_good_for_what_it_was_signed_for_only(host: &TestHost, ada: &Client) {
+    let one = ada.post(UPLOADS, &announcement("one", SARIF)).await.expect(201);
+    let other = ada.post(UPLOADS, &announcement("other", SARIF)).await.expect(201);
+    let url = one["upload_url"].as_str().expect("a URL");
+    let (place, signature) = url.split_once("?signature=").expect("a signature");
+    let swapped = other["upload_url"]
+        .as_str()
+        .expect("a URL")
+        .replace(other["id"].as_str().expect("an id"), one["id"].as_str().expect("an id"));
+    let (payload, code) = signature.split_once('.').expect("two parts");
+    let altered = format!("{place}?signature={payload}.{}", code.chars().rev().collect::<String>());
+    for bad in [place.to_owned(), altered, swapped, format!("{place}?signature=x")] {
+        let answer = send(host.nobody().http.put(&bad).body(SARIF)).await;
+        let problem = answer.problem(403, "permission_denied");
+        assert!(!problem.to_string().contains(payload), "{problem}");
     }
+    // A session does not replace the link, and the link is not valid for other routes.
+    let put = ada
+        .http
+        .put(place)
+        .header("cookie", format!("service_session={}", ada.session.clone().expect("one")));
+    send(put.body(SARIF)).await.problem(403, "permission_denied");
+    let get = format!(
+        "{}{}?signature={signature}",
+        host.api,
+        path_of(&one).replace("{ws}", &ada.workspace)
+    );
+    send(host.nobody().http.get(get)).await.problem(401, "unauthenticated");
+    send(host.nobody().http.put(format!("{url}&more=1")).body(SARIF))
+        .await
+        .problem(422, "validation_failed");
+    let part = host.nobody().http.put(url).header("content-range", "bytes 0-9/20");
+    send(part.body(SARIF)).await.problem(400, "malformed_request");
+    send(host.nobody().http.put(url).body(SARIF)).await.expect(200);
+}
 
-    async fn the_largest_upload_is_unpacked(backend) {
-        let (_host, ada) = host(backend).await;
-        // Random content, so that the file is large both packed and unpacked.
-        let mut content = Vec::from(&br#"{"version":"2.1.0","runs":["#[..]);
-        let mut state = 7_u64;
-        while content.len() < 26_000_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            content.extend_from_slice(format!("\"{state:016x}\",").as_bytes());
-        }
-        content.extend_from_slice(b"0]}");
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(&content).expect("packed");
-        let packed = encoder.finish().expect("packed");
-        let ready = upload(&ada, "large.sarif.gz", &packed).await;
-        assert_eq!(ready["validation_stage"], "ready", "{ready}");
+async fn what_comes_must_be_what_was_announced(ada: &Client) {
+    let mut wish = announcement("scan.sarif", SARIF);
+    wish["content_sha256"] = json!("0".repeat(64));
+    let made = ada.post(UPLOADS, &wish).await.expect(201);
+    ada.put_content(&made, b"short").await.problem(422, "length_mismatch");
+    ada.put_content(&made, SARIF).await.problem(422, "digest_mismatch");
+    let too_large = vec![b' '; 26_214_401];
+    ada.put_content(&made, &too_large).await.problem(413, "payload_too_large");
+    for (member, value) in [
+        ("compressed_bytes", json!(0)),
+        ("compressed_bytes", json!(26_214_401)),
+        ("repository_id", json!(uuid::Uuid::nil())),
+        ("commit_sha", json!("main")),
+        ("content_type", json!("text/plain\r\nX: y")),
+        ("filename", json!("a\u{7}b")),
+        ("purpose", json!("nonsense")),
+        ("surprise", json!(1)),
+    ] {
+        let mut wish = announcement("scan.sarif", SARIF);
+        wish[member] = value;
+        ada.post(UPLOADS, &wish).await.problem_about(422, "validation_failed", member);
     }
+}
 
-    async fn the_document_says_that_the_link_is_the_authority(backend) {
-        let (host, _ada) = host(backend).await;
-        let document = host.nobody().get("/openapi.json").await.expect(200);
-        let put = &document["paths"]["/v1/uploads/{upload_id}/content"]["put"];
-        assert_eq!(put["security"], json!([]));
-        let parameters = put["parameters"].as_array().expect("parameters");
-        let link = parameters.iter().find(|parameter| parameter["name"] == "signature");
-        assert_eq!(link.expect("the link")["required"], true);
+async fn what_is_refused_says_what_to_mend(ada: &Client) {
+    for (name, content, code) in [
+        ("broken.json", &b"{\"version\": \"2.1.0\", \"runs\": [}"[..], "malformed_json"),
+        ("notes.md", b"Nothing to see.", "unsupported_format"),
+        ("cut.gz", &[0x1f, 0x8b, 8, 0, 0, 0], "content_damaged"),
+    ] {
+        let rejected = upload(ada, name, content).await;
+        Contract::read().check(20, &rejected);
+        assert_eq!(rejected["validation_stage"], "rejected");
+        assert_eq!(rejected["validation_error_code"], code);
+        assert!(rejected["validation_error_detail"].as_str().is_some_and(|text| text.len() > 20));
     }
+}
+
+async fn content_of_any_depth_is_judged_at_once(ada: &Client) {
+    let nested = |begin: &str, depth: usize, end: &str| {
+        format!("{}0{}", begin.repeat(depth), end.repeat(depth))
+    };
+    for content in [
+        nested("[", 68, "]"),
+        nested("[", 127, "]"),
+        nested("{\"vulns\":", 120, "}"),
+        nested("[", 100_000, "]"),
+    ] {
+        let mut wish = announcement("deep.json", content.as_bytes());
+        wish["purpose"] = json!("evidence");
+        let made = ada.post(UPLOADS, &wish).await.expect(201);
+        ada.put_content(&made, content.as_bytes()).await.expect(200);
+        ada.complete_upload(&made).await.expect(200);
+        assert_eq!(settled(ada, &made).await["validation_stage"], "ready");
+        let rejected = upload(ada, "deep.json", content.as_bytes()).await;
+        assert_eq!(rejected["validation_error_code"], "unsupported_format");
+    }
+}
+
+async fn real_artifacts_are_taken(ada: &Client) {
+    if !place::corpus().is_dir() {
+        eprintln!("skipped: there is no folder of real files (ASSURANCE_CORPUS)");
+        return;
+    }
+    for name in [
+        "sarif/semgrep-owasp-benchmark.sarif",
+        "cyclonedx/dropwizard-1.2.cdx.json",
+        "spdx/alpine-2.3.spdx.json",
+        "codeowners/azure-sdk-for-rust.CODEOWNERS",
+    ] {
+        let content = std::fs::read(place::corpus().join(name)).expect("a real file");
+        let ready = upload(ada, name, &content).await;
+        assert_eq!(ready["validation_stage"], "ready", "{name}: {ready}");
+    }
+}
+
+async fn the_largest_upload_is_unpacked(ada: &Client) {
+    // Random content, so that the file is large both packed and unpacked.
+    let mut content = Vec::from(&br#"{"version":"2.1.0","runs":["#[..]);
+    let mut state = 7_u64;
+    while content.len() < 26_000_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        content.extend_from_slice(format!("\"{state:016x}\",").as_bytes());
+    }
+    content.extend_from_slice(b"0]}");
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&content).expect("packed");
+    let packed = encoder.finish().expect("packed");
+    let ready = upload(ada, "large.sarif.gz", &packed).await;
+    assert_eq!(ready["validation_stage"], "ready", "{ready}");
+}
+
+async fn the_document_says_that_the_link_is_the_authority(host: &TestHost) {
+    let document = host.nobody().get("/openapi.json").await.expect(200);
+    let put = &document["paths"]["/v1/uploads/{upload_id}/content"]["put"];
+    assert_eq!(put["security"], json!([]));
+    let parameters = put["parameters"].as_array().expect("parameters");
+    let link = parameters.iter().find(|parameter| parameter["name"] == "signature");
+    assert_eq!(link.expect("the link")["required"], true);
 }

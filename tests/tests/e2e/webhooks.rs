@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use assurance_tests::artifacts::path_at;
 use assurance_tests::receiver::{ReceivedRequest, Receiver};
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, python};
 use reqwest::Method;
@@ -70,7 +71,7 @@ both_backends! {
         verify(&secret, &received);
 
         let vera = host.member("vera", &ada.workspace, "viewer");
-        let path = format!("{WEBHOOKS}/{}", webhook["id"].as_str().expect("an id"));
+        let path = path_at(WEBHOOKS, &webhook);
         for path in [WEBHOOKS, &path, &format!("{path}/deliveries")] {
             let shown = vera.get(path).await.expect(200);
             assert!(!shown.to_string().contains(&secret), "the secret is shown twice");
@@ -117,14 +118,13 @@ both_backends! {
     }
 
     async fn a_delivery_survives_a_killed_host(backend) {
-        let (mut host, mut ada) = host(backend).await;
+        let (mut host, ada) = host(backend).await;
         let receiver = Receiver::start(&["503 Service Unavailable", "204 No Content"]).await;
         subscribe(&ada, &receiver.base).await.expect(201);
         open_case(&ada, "survivor-1").await;
         receiver.wait_for(1, SOON).await;
         host.kill9();
         host.start().await;
-        ada.base.clone_from(&host.api);
         let received = receiver.wait_for(2, Duration::from_secs(60)).await;
         assert_eq!(received[0].headers["webhook-id"], received[1].headers["webhook-id"]);
     }
@@ -133,19 +133,17 @@ both_backends! {
         // Without jobs the events wait.
         let builder = Builder::new(backend).areas(&["support", "webhooks"]);
         let builder = builder.set("egress.allow_loopback", true).set("jobs.enabled", false);
-        let (mut host, mut ada) = builder.start_with_owner().await;
+        let (mut host, ada) = builder.start_with_owner().await;
         let receiver = Receiver::content().await;
         let webhook = subscribe(&ada, &receiver.base).await.expect(201);
-        let path = format!("{WEBHOOKS}/{}", webhook["id"].as_str().expect("an id"));
+        let path = path_at(WEBHOOKS, &webhook);
         for key in ["waits-long-1", "waits-long-2", "waits-long-3"] {
             open_case(&ada, key).await;
         }
         set_active(&ada, &path, false).await;
         open_case(&ada, "while-inactive").await;
-        host.terminate().await;
-        host.configure(&[("jobs.enabled", true.into())]);
-        host.start().await;
-        ada.base.clone_from(&host.api);
+        host.restart(&[("jobs.enabled", true.into())]).await;
+        let ada = ada.at(&host);
         let failed = format!("{path}/deliveries?status=failed");
         let three = |page: &Value| page["items"].as_array().is_some_and(|items| items.len() == 3);
         let failed = ada.until(&failed, three).await;
@@ -190,15 +188,8 @@ async fn a_410_disables_the_subscription() {
     subscribe(&ada, &receiver.base).await.expect(201);
     open_case(&ada, "gone-for-good").await;
     receiver.wait_for(1, SOON).await;
-    for _ in 0..100 {
-        let shown = ada.get(WEBHOOKS).await.expect(200);
-        let list = shown.get("items").unwrap_or(&shown);
-        if list[0]["active"] == false {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("still active");
+    let is_inactive = |shown: &Value| shown.get("items").unwrap_or(shown)[0]["active"] == false;
+    ada.until(WEBHOOKS, is_inactive).await;
 }
 
 #[tokio::test]

@@ -20,6 +20,12 @@ pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
 /// Size of a guest's shadow stack in bytes; small, so that an instance starts with few pages.
 const STACK_BYTES: u32 = 65_536;
 
+/// Debian's compiler.
+const DEBIAN_CARGO: &str = "/usr/bin/cargo";
+const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+/// Source of the standard library of Debian's compiler.
+const DEBIAN_STD: &str = "/usr/lib/rustlib/src/rust/library/std/Cargo.toml";
+
 /// Compiler and linker that build guests as components.
 pub(crate) struct GuestToolchain {
     cargo: PathBuf,
@@ -43,9 +49,9 @@ impl GuestToolchain {
             let cargo = crate::workspace::cargo_program();
             return Ok(Self { cargo, rustc: rustc(), sysroot: None, linker });
         }
-        let debian = debian()?;
-        let sysroot = sysroot::prepare(workspace, &debian, &linker.component)?;
-        Ok(Self { cargo: debian.cargo, rustc: debian.rustc, sysroot: Some(sysroot), linker })
+        require_debian()?;
+        let sysroot = Some(sysroot::prepare(workspace, &linker.component)?);
+        Ok(Self { cargo: DEBIAN_CARGO.into(), rustc: DEBIAN_RUSTC.into(), sysroot, linker })
     }
 
     /// Returns a cargo command that builds for `TARGET` in this target folder.
@@ -82,28 +88,16 @@ impl LinkerPaths {
     }
 }
 
-/// Debian's compiler with its standard library's source.
-struct DebianRustToolchain {
-    cargo: PathBuf,
-    rustc: PathBuf,
-}
-
-fn debian() -> anyhow::Result<DebianRustToolchain> {
-    let found =
-        DebianRustToolchain { cargo: "/usr/bin/cargo".into(), rustc: "/usr/bin/rustc".into() };
-    if !found.is_complete() {
+/// Installs Debian's compiler and its standard library's source if they are missing.
+fn require_debian() -> anyhow::Result<()> {
+    let is_complete =
+        || [DEBIAN_CARGO, DEBIAN_RUSTC, DEBIAN_STD].iter().all(|file| Path::new(file).exists());
+    if !is_complete() {
         let why = format!("the {TARGET} target is not installed (`rustup target add {TARGET}`)");
         apt::install(&["rustc-web", "cargo-web", "rust-web-src"], &why)?;
-        ensure!(found.is_complete(), "rust-web-src brought no standard library's source");
+        ensure!(is_complete(), "rust-web-src brought no standard library's source");
     }
-    Ok(found)
-}
-
-impl DebianRustToolchain {
-    fn is_complete(&self) -> bool {
-        let source = Path::new("/usr/lib/rustlib/src/rust/library/std/Cargo.toml");
-        self.cargo.exists() && self.rustc.exists() && source.exists()
-    }
+    Ok(())
 }
 
 /// Returns a command of this cargo and rustc without the environment variables of the cargo that

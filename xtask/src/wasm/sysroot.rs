@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use xtask::packages::ci_cache_or;
 
-use super::{DebianRustToolchain, TARGET, clean_cargo, version_line};
+use super::{DEBIAN_CARGO, DEBIAN_RUSTC, TARGET, clean_cargo, version_line};
 use crate::process;
 use crate::workspace::Workspace;
 
@@ -35,20 +35,17 @@ panic = "abort"
 
 /// Returns the sysroot with the standard library for guests that this compiler needs; creates it if
 /// it is missing.
-pub(super) fn prepare(
-    workspace: &Workspace,
-    debian: &DebianRustToolchain,
-    linker: &Path,
-) -> anyhow::Result<PathBuf> {
-    let release = version_line(&debian.rustc, "release: ")?;
-    let commit = version_line(&debian.rustc, "commit-hash: ")?;
+pub(super) fn prepare(workspace: &Workspace, linker: &Path) -> anyhow::Result<PathBuf> {
+    let rustc = Path::new(DEBIAN_RUSTC);
+    let release = version_line(rustc, "release: ")?;
+    let commit = version_line(rustc, "commit-hash: ")?;
     let key = format!("{release}-{}", commit.get(..9).unwrap_or(&commit));
     let home = ci_cache_or(&workspace.target).join("wasm-sysroot");
     let sysroot = home.join(&key);
     if !sysroot.exists() {
         eprintln!("compiling the standard library for {TARGET} (once, about a minute)");
         let work = home.join(format!("{key}.{}", std::process::id()));
-        build(&work, debian, linker)?;
+        build(&work, linker)?;
         collect(&work)?;
         // Two tasks may get here at once; the second one's work is not needed.
         if fs::rename(work.join("sysroot"), &sysroot).is_err() && !sysroot.exists() {
@@ -59,13 +56,13 @@ pub(super) fn prepare(
     Ok(sysroot)
 }
 
-fn build(work: &Path, debian: &DebianRustToolchain, linker: &Path) -> anyhow::Result<()> {
+fn build(work: &Path, linker: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(work.join("src"))?;
     fs::write(work.join("Cargo.toml"), MANIFEST)?;
     fs::write(work.join("src/lib.rs"), "//! Nothing: only its standard library is wanted.\n")?;
     let wasm_ld = linker.with_file_name("gcc-ld/wasm-ld");
     process::run(
-        clean_cargo(&debian.cargo, &debian.rustc)
+        clean_cargo(Path::new(DEBIAN_CARGO), Path::new(DEBIAN_RUSTC))
             .current_dir(work)
             .args(["build", "--quiet", "--release", "-Zbuild-std=std,panic_abort"])
             .args(["--target", TARGET])

@@ -18,8 +18,7 @@ both_backends! {
             client.post(TOKENS, &json!({})).await.problem(status, code);
             client.delete(&path(&abes)).await.problem(status, code);
         }
-        let tokenless = Client { csrf: None, ..ada.clone() };
-        create(&tokenless, "ci", "viewer").await.problem(403, "csrf_failed");
+        create(&ada.without_csrf(), "ci", "viewer").await.problem(403, "csrf_failed");
         let page = abe.get(&format!("{TOKENS}?limit=1")).await.expect(200);
         assert_eq!(page["items"][0]["id"], abes["id"]);
         let cursor = page["next_cursor"].as_str().expect("there are more");
@@ -45,8 +44,7 @@ both_backends! {
         let (ci, created) = machine(&mut host, &ada, "admin").await;
         let own = format!("{MEMBERS}/{}", created["user_id"].as_str().expect("an id"));
         for path in ["/v1/auth/session", "/v1/auth/security", "/v1/workspaces", TOKENS] {
-            let problem = ci.get(path).await.problem(403, "permission_denied");
-            assert!(problem["detail"].as_str().is_some_and(|text| text.contains("access token")), "{problem}");
+            ci.get(path).await.problem_about(403, "permission_denied", "access token");
         }
         for path in ["/v1/auth/logout", "/v1/auth/password", "/v1/auth/mfa/enrol", "/v1/workspaces", TOKENS] {
             ci.post(path, &json!({})).await.problem(403, "permission_denied");
@@ -68,21 +66,18 @@ both_backends! {
         let (mut host, ada) = host(backend).await;
         let mia = host.create_person("mia");
         host.add_member(&ada.workspace, &mia, "member");
-        let create = |host: &TestHost, role: &str, days: &str| {
-            let arguments = ["access-token", "create", "--workspace", "first", "--user", &mia.email];
-            let rest = ["--name", "nightly", "--role", role, "--days", days];
-            host.command(&[&arguments[..], &rest[..], &["--json"][..]].concat()).output().expect("its end")
+        let create = |role: &'static str, days: &'static str| {
+            let of_mia = ["access-token", "create", "--workspace", "first", "--user", &mia.email];
+            [&of_mia[..], &["--name", "nightly", "--role", role, "--days", days]].concat()
         };
-        let created = create(&host, "member", "30");
-        let created: Value = serde_json::from_slice(&created.stdout).expect("JSON");
+        let created = host.cli(&create("member", "30"));
         let token = created["token"].as_str().expect("a token");
         host.keep_secret(token);
         let ci = ada.machine(token);
         ci.open_case("by-the-operator").await.expect(201);
         for (role, days, why) in [("admin", "30", "higher than member"), ("viewer", "400", "365 days")] {
-            let refused = create(&host, role, days);
-            let errors = String::from_utf8_lossy(&refused.stderr);
-            assert!(!refused.status.success() && errors.contains(why), "{errors}");
+            let errors = host.refused(&create(role, days));
+            assert!(errors.contains(why), "{errors}");
         }
         let listed = host.cli(&["access-token", "list", "--workspace", "first"]);
         assert_eq!(listed["access_tokens"][0]["id"], created["id"]);

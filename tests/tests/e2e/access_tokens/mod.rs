@@ -5,6 +5,7 @@ mod limits;
 
 use std::time::Duration;
 
+use assurance_tests::artifacts::path_at;
 use assurance_tests::client::send;
 use assurance_tests::{
     Answer, Backend, Builder, Client, TestHost, both_backends, envelope, within,
@@ -48,7 +49,7 @@ async fn machine(host: &mut TestHost, client: &Client, role: &str) -> (Client, V
 }
 
 fn path(token: &Value) -> String {
-    format!("{TOKENS}/{}", token["id"].as_str().expect("an id"))
+    path_at(TOKENS, token)
 }
 
 /// Asserts that the response is the refusal of an invalid token, and returns
@@ -99,8 +100,7 @@ both_backends! {
         let (reader, _) = machine(&mut host, &client, "viewer").await;
         let (writer, _) = machine(&mut host, &client, "admin").await;
         let refused = reader.post(REPOSITORIES, &repository("one")).await;
-        let problem = refused.problem(403, "permission_denied");
-        assert!(problem["detail"].as_str().is_some_and(|text| text.contains("yours here is viewer")), "{problem}");
+        refused.problem_about(403, "permission_denied", "yours here is viewer");
         writer.post(REPOSITORIES, &repository("one")).await.expect(201);
 
         host.add_member(&ada.workspace, &bea, "viewer");
@@ -182,8 +182,7 @@ both_backends! {
         there.open_case("elsewhere-1").await.problem(404, "not_found");
 
         let both = Client { token: ci.token.clone(), ..oda };
-        let problem = both.get(CASES).await.problem(400, "malformed_request");
-        assert!(problem["detail"].as_str().is_some_and(|text| text.contains("together")), "{problem}");
+        both.get(CASES).await.problem_about(400, "malformed_request", "together");
         let stale = Client { session: Some("no-session".to_owned()), ..both };
         stale.get(CASES).await.problem(400, "malformed_request");
     }
@@ -216,7 +215,7 @@ async fn a_revocation_shows_on_another_node_within_a_second() {
     let mut two = builder.beside(&one).start().await;
     let (ci, created) = machine(&mut one, &ada, "viewer").await;
     two.keep_secret(ci.token.as_deref().expect("a token"));
-    let there = Client { base: two.api.clone(), ..ci.clone() };
+    let there = ci.at(&two);
     there.get(CASES).await.expect(200);
     ada.delete(&path(&created)).await.expect(204);
     refused(&ci.get(CASES).await);

@@ -2,8 +2,8 @@
 
 use assurance_tests::cli::Person;
 use assurance_tests::examples::Recorder;
-use assurance_tests::{Answer, Client, totp};
-use serde_json::{Value, json};
+use assurance_tests::totp;
+use serde_json::json;
 
 const NEW_PASSWORD: &str = "another horse, another battery";
 
@@ -11,7 +11,7 @@ const NEW_PASSWORD: &str = "another horse, another battery";
 pub(super) async fn sign_in(recorder: &mut Recorder, ada: &Person) {
     let login = json!({ "email": ada.email, "password": ada.password });
     let answer = recorder.call("login", "", &login).await;
-    recorder.client = with_session(&recorder.client, &answer);
+    recorder.client = recorder.client.with_session(&answer);
     recorder.act("get_session").await;
     recorder.act("get_security").await;
 }
@@ -22,22 +22,11 @@ pub(super) async fn second_factor(recorder: &mut Recorder, ada: &Person) {
     let secret = enrolled["secret"].as_str().expect("a secret").to_owned();
     let code = json!({ "code": totp::code(&secret, 0) });
     let confirmed = recorder.call("confirm_authenticator", "", &code).await;
-    recorder.client = with_session(&recorder.client, &confirmed);
+    recorder.client = recorder.client.with_session(&confirmed);
     let next = json!({ "code": totp::code(&secret, 1) });
     let codes = recorder.send("renew_recovery_codes", next).await;
     let spare = json!({ "code": codes["recovery_codes"][0] });
     recorder.send("disable_authenticator", spare).await;
     let passwords = json!({ "current_password": ada.password, "new_password": NEW_PASSWORD });
     recorder.send("change_password", passwords).await;
-}
-
-/// Returns the client with the session that a response has begun.
-pub(super) fn with_session(client: &Client, answer: &Answer) -> Client {
-    let cookies =
-        answer.headers.get_all("set-cookie").iter().filter_map(|value| value.to_str().ok());
-    let session = cookies.filter_map(|cookie| cookie.strip_prefix("service_session=")).next();
-    let session = session.and_then(|rest| rest.split(';').next()).map(str::to_owned);
-    let answer: Value = answer.json();
-    let csrf = answer["csrf_token"].as_str().map(str::to_owned);
-    Client { session, csrf, ..client.clone() }
 }

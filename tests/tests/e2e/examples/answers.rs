@@ -12,7 +12,7 @@ use crate::questionnaires::import;
 pub(super) async fn evidence(recorder: &mut Recorder, host: &TestHost) {
     let producer = json!({ "name": "scanner", "description": "The pipeline of the shop" });
     recorder.create("create_evidence_producer", "producer_id", producer).await;
-    let key = host.generate_key("examples");
+    let key = host.generate_key();
     let new = json!({ "public_key": key.public_key, "key_id": "scanner-1" });
     recorder.create("create_evidence_producer_key", "id", new).await;
     let unsigned = envelope::unsigned(&recorder.client.workspace, "evidence-of-build-1");

@@ -8,7 +8,6 @@ use assurance_tests::{Client, TestHost};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::account::with_session;
 use crate::invitations::{mail_to, token, word_after};
 
 const DAY_MS: i64 = 86_400_000;
@@ -34,7 +33,7 @@ pub(super) async fn people(recorder: &mut Recorder, host: &TestHost) {
         let ada = recorder.client.clone();
         recorder.client = Client { session: None, csrf: None, ..ada.clone() };
         let registered = recorder.call("register", "", &account).await;
-        recorder.client = with_session(&recorder.client, &registered);
+        recorder.client = recorder.client.with_session(&registered);
         let query = format!("?token={}", token(&mail, operation));
         recorder.call(&format!("{operation}_invitation"), &query, &Value::Null).await;
         recorder.client = ada;

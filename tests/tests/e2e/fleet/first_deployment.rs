@@ -5,9 +5,7 @@ use super::*;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_first_deployment_is_complete_only_when_every_node_answers_with_it() {
     let Some((fleet, ada)) = Fleet::start_fresh(|_, builder| builder).await else { return };
-    let file = fleet.hosts[1].folder().join("support.wasm");
-    std::fs::write(&file, version(1)).expect("written");
-    let file = file.to_str().expect("a path");
+    let file = fleet.hosts[1].write("support.wasm", &version(1));
     let deployed = fleet.hosts[1].cli(&["area", "deploy", file, "--area", "support", "--activate"]);
     for node in 0..NODES {
         fleet.at(node, &ada).get(CASES).await.expect(200);
@@ -39,7 +37,7 @@ async fn a_node_that_cannot_load_a_first_version_answers_503_and_is_unready() {
         .set("blobs.dir", "nowhere")
         .start()
         .await;
-    let nobody = Client { base: alone.api.clone(), ..ada.clone() };
+    let nobody = ada.at(&alone);
     is_away(&nobody.get(CASES).await);
     is_away(&nobody.get("/v1/nothing/here").await);
     alone.terminate().await;

@@ -107,7 +107,7 @@ impl Fleet {
 
     /// Returns a client of the same user for one node.
     fn at(&self, node: usize, client: &Client) -> Client {
-        Client { base: self.hosts[node].api.clone(), ..client.clone() }
+        client.at(&self.hosts[node])
     }
 
     /// Restarts a killed node.
