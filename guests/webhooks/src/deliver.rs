@@ -73,7 +73,8 @@ impl DeliverJob {
         Self { delivery_id, at_once: true }
     }
 
-    /// Enqueues the job for a time, or for now, unless the delivery already has one.
+    /// Enqueues the job, to run at the time `at` or else immediately. Does nothing if a job of the
+    /// delivery is in the queue.
     pub(crate) fn enqueue(&self, scope: &Scope, webhook_id: Uuid, at: Option<Timestamp>) {
         let dedupe_key = Some(self.delivery_id.to_string());
         scope.enqueue_with(self, JobOptions { at, resource: Some(webhook_id), dedupe_key });
