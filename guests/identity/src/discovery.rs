@@ -17,8 +17,10 @@ const TIMEOUT_MS: u32 = 15_000;
 /// Timeout of the discovery job in milliseconds: two HTTP requests and a margin.
 pub(crate) const JOB_TIMEOUT_MS: u32 = 45_000;
 
-/// Maximum size of an identity provider's metadata and of its keys, in bytes.
+/// Maximum size of an identity provider's metadata, in bytes.
 const MOST_METADATA_BYTES: u32 = 64 * 1024;
+
+/// Maximum size of an identity provider's keys, in bytes.
 const MOST_KEYS_BYTES: u32 = 256 * 1024;
 
 /// Maximum number of attempts to discover an identity provider after temporary failures.

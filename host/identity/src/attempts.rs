@@ -13,7 +13,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
 use super::{IdentityService, backoff};
-use assurance_core::config::SignInConfig;
+use assurance_core::config::SignInProtectionConfig;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::connection::Connection;
 use assurance_store::{self as store, TransactionAccess, sign_in_failures, sign_in_places};
@@ -214,7 +214,7 @@ async fn count(
     connection: &mut Connection,
     counter: &mut FailureCounterIncrement,
     free: u32,
-    settings: &SignInConfig,
+    settings: &SignInProtectionConfig,
     now: Timestamp,
 ) -> Result<(), AttemptRefusal> {
     let known = sign_in_failures::lock(connection, &counter.subject, now).await?;

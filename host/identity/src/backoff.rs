@@ -1,6 +1,6 @@
 //! Calculates delays after failed attempts.
 
-use assurance_core::config::SignInConfig;
+use assurance_core::config::SignInProtectionConfig;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::sign_in_failures::SignInFailures;
 
@@ -10,7 +10,7 @@ use assurance_store::sign_in_failures::SignInFailures;
 pub(super) fn count(
     known: &SignInFailures,
     free: u32,
-    settings: &SignInConfig,
+    settings: &SignInProtectionConfig,
     now: Timestamp,
 ) -> Result<SignInFailures, Timestamp> {
     if known.blocked_until > now {
@@ -47,7 +47,7 @@ pub(super) const DAY_MS: i64 = 86_400_000;
 
 /// Returns the delay before the next attempt, in milliseconds: 0 for the free
 /// attempts, then doubling up to the maximum.
-fn wait_ms(count: i64, free: u32, settings: &SignInConfig) -> i64 {
+fn wait_ms(count: i64, free: u32, settings: &SignInProtectionConfig) -> i64 {
     let beyond = count - i64::from(free);
     if beyond < 0 {
         return 0;
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_wait_doubles_after_the_free_failures_up_to_the_longest() {
-        let settings = SignInConfig::default();
+        let settings = SignInProtectionConfig::default();
         let waits: Vec<i64> = (1..=20).map(|count| wait_ms(count, 5, &settings) / 1_000).collect();
         let expected =
             [0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900, 900, 900, 900, 900];
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn one_place_lets_310_guesses_a_day_through_at_most() {
-        let settings = SignInConfig::default();
+        let settings = SignInProtectionConfig::default();
         let forget = i64::from(settings.forget_minutes) * 60;
         // A number of attempts in a row, each as early as possible, then an
         // hour without attempts.
@@ -102,10 +102,11 @@ mod tests {
     fn an_early_attempt_is_refused_and_not_counted() {
         let blocked = SignInFailures { count: 9, last_at: NOW, blocked_until: NOW.plus_ms(4_000) };
         assert_eq!(
-            count(&blocked, 5, &SignInConfig::default(), NOW.plus_ms(3_999)),
+            count(&blocked, 5, &SignInProtectionConfig::default(), NOW.plus_ms(3_999)),
             Err(NOW.plus_ms(4_000))
         );
-        let counted = count(&blocked, 5, &SignInConfig::default(), NOW.plus_ms(4_000)).unwrap();
+        let counted =
+            count(&blocked, 5, &SignInProtectionConfig::default(), NOW.plus_ms(4_000)).unwrap();
         assert_eq!(counted.count, 10);
     }
 
@@ -113,6 +114,6 @@ mod tests {
     fn failures_are_forgotten_after_a_quiet_hour() {
         let old = SignInFailures { count: 9, ..NONE };
         let later = NOW.plus_ms(3_600_000);
-        assert_eq!(count(&old, 5, &SignInConfig::default(), later).unwrap().count, 1);
+        assert_eq!(count(&old, 5, &SignInProtectionConfig::default(), later).unwrap().count, 1);
     }
 }

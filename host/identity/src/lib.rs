@@ -75,7 +75,7 @@ pub struct Settings {
     /// Minimum length and hashing of passwords.
     pub passwords: config::PasswordsConfig,
     /// Limits on wrong passwords and codes.
-    pub sign_in: config::SignInConfig,
+    pub sign_in: config::SignInProtectionConfig,
 }
 
 impl From<&Config> for Settings {

@@ -6,11 +6,10 @@
 //! is not reliable: SQLite rolls back by itself when its disk is full, and a
 //! cancelled `BEGIN` is not counted.
 
-use sqlx::{Connection, PgConnection, Sqlite, SqliteConnection};
+use sqlx::postgres::PgTransactionManager;
+use sqlx::sqlite::SqliteTransactionManager;
+use sqlx::{Connection, PgConnection, SqliteConnection};
 use sqlx_core::transaction::TransactionManager;
-
-type SqliteTransactionManager = <Sqlite as sqlx::Database>::TransactionManager;
-type PostgresTransactionManager = <sqlx::Postgres as sqlx::Database>::TransactionManager;
 
 /// A connection that can report whether the server has a transaction open on it.
 pub(super) trait DatabaseSession: Connection + 'static {
@@ -40,7 +39,7 @@ fn reported(begun: Result<(), sqlx::Error>) -> Result<bool, sqlx::Error> {
 
 impl DatabaseSession for PgConnection {
     async fn is_idle(&mut self) -> Result<bool, sqlx::Error> {
-        let begun = PostgresTransactionManager::begin(self, Some(statement("SELECT 1"))).await;
+        let begun = PgTransactionManager::begin(self, Some(statement("SELECT 1"))).await;
         forget_begin(self, &begun);
         reported(begun)
     }
@@ -51,7 +50,7 @@ impl DatabaseSession for PgConnection {
              DO $$ BEGIN IF current_setting('default_transaction_read_only') = 'on' THEN \
              RAISE read_only_sql_transaction USING MESSAGE = 'the session is read-only'; \
              END IF; END $$";
-        let begun = PostgresTransactionManager::begin(self, Some(statement(END))).await;
+        let begun = PgTransactionManager::begin(self, Some(statement(END))).await;
         forget_begin(self, &begun);
         reported(begun)
     }
@@ -62,7 +61,7 @@ impl DatabaseSession for PgConnection {
 /// as its own and would send a rollback before the next statement.
 fn forget_begin(connection: &mut PgConnection, begun: &Result<(), sqlx::Error>) {
     if begun.is_ok() {
-        PostgresTransactionManager::start_rollback(connection);
+        PgTransactionManager::start_rollback(connection);
     }
 }
 

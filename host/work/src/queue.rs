@@ -10,7 +10,7 @@ use super::{HostCallError, QueueError, UnitOfWork};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobProgress, JobStatus, Lane, delivers_events};
 use assurance_core::domain::queue::{
-    JobFilter, MemberJobAction, PendingMemberJobAction, QueuedJob, WorkspaceLaneLoad,
+    JobFilter, JobForMembers, MemberJobAction, PendingMemberJobAction, WorkspaceLaneLoad,
 };
 use assurance_core::domain::time::Timestamp;
 use assurance_store::{Error, jobs};
@@ -31,7 +31,7 @@ impl UnitOfWork {
 
     /// Returns the workspace's jobs by lane and position in the queue, then those without a
     /// position. `limit` applies to each lane and status.
-    pub async fn queue_overview(&mut self, limit: u32) -> QueueHostCallResult<Vec<QueuedJob>> {
+    pub async fn queue_overview(&mut self, limit: u32) -> QueueHostCallResult<Vec<JobForMembers>> {
         check_limit(limit)?;
         let (workspace, now) = self.workspace_and_now();
         let jobs =
@@ -46,7 +46,7 @@ impl UnitOfWork {
         filter: &JobFilter,
         cursor: Option<&str>,
         limit: u32,
-    ) -> QueueHostCallResult<(Vec<QueuedJob>, Option<String>)> {
+    ) -> QueueHostCallResult<(Vec<JobForMembers>, Option<String>)> {
         check_limit(limit)?;
         let scope = self.workspace_and_now();
         let key = self.keys.derive("query cursor");
@@ -60,7 +60,7 @@ impl UnitOfWork {
     }
 
     /// Returns one of the workspace's jobs by its id; `None` if there is none.
-    pub async fn queued_job(&mut self, job: JobId) -> Result<Option<QueuedJob>, Error> {
+    pub async fn queued_job(&mut self, job: JobId) -> Result<Option<JobForMembers>, Error> {
         let (workspace, now) = self.workspace_and_now();
         self.read(ReadKind::Other, async |c| jobs::find(c, workspace, now, job).await).await
     }
@@ -77,7 +77,7 @@ impl UnitOfWork {
 
     /// Returns a failed or dead job to its lane with all its attempts. Returns
     /// the job as it will be after the commit.
-    pub async fn retry_job(&mut self, job: JobId) -> QueueHostCallResult<QueuedJob> {
+    pub async fn retry_job(&mut self, job: JobId) -> QueueHostCallResult<JobForMembers> {
         let mut found = self.job_to_change(job).await?;
         if !matches!(found.status, JobStatus::Failed | JobStatus::Dead) {
             return Err(HostCallError::Refused(QueueError::WrongStatus(found.status)));
@@ -104,7 +104,7 @@ impl UnitOfWork {
         &mut self,
         job: JobId,
         reason: String,
-    ) -> QueueHostCallResult<QueuedJob> {
+    ) -> QueueHostCallResult<JobForMembers> {
         if reason.chars().count() > MAX_REASON || reason.contains('\0') {
             return misuse(format!("a reason has at most {MAX_REASON} characters, without U+0000"));
         }
@@ -131,7 +131,7 @@ impl UnitOfWork {
         (self.spec.call.workspace, self.spec.call.now)
     }
 
-    async fn job_to_change(&mut self, job: JobId) -> QueueHostCallResult<QueuedJob> {
+    async fn job_to_change(&mut self, job: JobId) -> QueueHostCallResult<JobForMembers> {
         if !self.spec.writes {
             return misuse(READ_ONLY);
         }

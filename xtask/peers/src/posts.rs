@@ -16,7 +16,7 @@ const CONNECTIONS: u32 = 32;
 
 /// A stored document. `I` is the type of ids.
 #[derive(Clone, FromRow)]
-struct CopiedDocumentRow<I> {
+struct SampleDocumentRow<I> {
     workspace_id: I,
     created_at: i64,
     body: String,
@@ -67,7 +67,7 @@ async fn sqlite(file: &str, time: Duration, per_commit: u32) -> anyhow::Result<(
 
 async fn insert_sqlite(
     connection: &mut SqliteConnection,
-    document: &CopiedDocumentRow<Vec<u8>>,
+    document: &SampleDocumentRow<Vec<u8>>,
     record: &IdempotencyRecord<Vec<u8>>,
 ) -> sqlx::Result<()> {
     let id = Uuid::now_v7().to_string();
@@ -100,7 +100,7 @@ async fn postgres(url: &str, time: Duration) -> anyhow::Result<()> {
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect(url).await?;
     let document = "SELECT workspace_id, created_at, body::text AS body FROM documents \
                     WHERE collection = 'support.cases' LIMIT 1";
-    let document: CopiedDocumentRow<Uuid> = sqlx::query_as(document).fetch_one(&pool).await?;
+    let document: SampleDocumentRow<Uuid> = sqlx::query_as(document).fetch_one(&pool).await?;
     let record: IdempotencyRecord<Uuid> = sqlx::query_as(RECORD).fetch_one(&pool).await?;
     let measurement = Stopwatch::begin()?;
     let until = Instant::now() + time;
@@ -117,7 +117,7 @@ async fn postgres(url: &str, time: Duration) -> anyhow::Result<()> {
 async fn insert_until(
     until: Instant,
     pool: PgPool,
-    document: CopiedDocumentRow<Uuid>,
+    document: SampleDocumentRow<Uuid>,
     record: IdempotencyRecord<Uuid>,
 ) -> sqlx::Result<u64> {
     let (mut connection, mut count) = (pool.acquire().await?, 0);
@@ -131,7 +131,7 @@ async fn insert_until(
 /// Sends one statement, a transaction by itself.
 async fn insert_postgres(
     connection: &mut PgConnection,
-    document: &CopiedDocumentRow<Uuid>,
+    document: &SampleDocumentRow<Uuid>,
     record: &IdempotencyRecord<Uuid>,
 ) -> sqlx::Result<()> {
     let insert = "WITH document AS (INSERT INTO documents \

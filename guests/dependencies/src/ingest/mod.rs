@@ -32,7 +32,7 @@ pub(crate) use claim::{BranchInventoryHead, head_id};
 pub(crate) use imports::{StoredImport, limitations};
 pub(crate) use retire::LatestFlagClearingProgress;
 pub(crate) use tell::DependenciesImportedEvent;
-pub(crate) use walk::VexMatchProgress;
+pub(crate) use walk::VexComponentMatchProgress;
 
 /// Data of the event `audit.started`, as this area reads it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ enum ImportStage {
     /// Mark the components of former audits as no longer latest.
     Retire(LatestFlagClearingProgress),
     /// Match components with the VEX statements that refer to them.
-    Walk(VexMatchProgress),
+    Walk(VexComponentMatchProgress),
     /// Add to the facts the ids that the audit's advisories mention. `after` is the id of the last
     /// advisory whose mentions were added.
     Mentioned { after: Option<String> },
@@ -255,7 +255,7 @@ pub(crate) fn run(ctx: &JobCtx, mut job: DependencyImportJob) -> JobResult<Depen
         ImportStage::Switch => switch(ctx, audit, tally)?,
         ImportStage::Retire(retiring) => match retire::some(ctx, audit, retiring)? {
             Some(rest) => ImportStage::Retire(rest),
-            None => ImportStage::Walk(VexMatchProgress::begin(ctx, audit)?),
+            None => ImportStage::Walk(VexComponentMatchProgress::begin(ctx, audit)?),
         },
         ImportStage::Walk(walking) => match walk::some(ctx, audit, tally, walking)? {
             Some(rest) => ImportStage::Walk(rest),

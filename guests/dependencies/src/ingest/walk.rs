@@ -30,7 +30,7 @@ const MOST_TOLD: usize = 20;
 
 /// Progress of matching VEX statements with components after an import.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct VexMatchProgress {
+pub(crate) struct VexComponentMatchProgress {
     /// Ids of the remaining [`StoredVexSource`]s; the last one is the current one.
     sources: Vec<String>,
     /// Ids of the audits whose components are still to be matched with the statements of the
@@ -45,7 +45,7 @@ pub(crate) struct VexMatchProgress {
     matches: BTreeMap<usize, StatementMatches>,
 }
 
-impl VexMatchProgress {
+impl VexComponentMatchProgress {
     /// Returns the progress before the first source of VEX statements. The sources are those of the
     /// audit's branch, and those that link to its SBOMs.
     pub(super) fn begin(ctx: &JobCtx, audit: &AuditStarted) -> Result<Self, JobError> {
@@ -77,8 +77,8 @@ pub(super) fn some(
     ctx: &JobCtx,
     audit: &AuditStarted,
     tally: &mut ImportCounts,
-    mut at: VexMatchProgress,
-) -> Result<Option<VexMatchProgress>, JobError> {
+    mut at: VexComponentMatchProgress,
+) -> Result<Option<VexComponentMatchProgress>, JobError> {
     let Some(id) = at.sources.last() else { return Ok(None) };
     let Some(mut source) = ctx.documents::<StoredVexSource>().find(id)? else {
         return Ok(Some(at.next_source()));
@@ -151,7 +151,7 @@ fn inventories(ctx: &JobCtx, source: &Stored<StoredVexSource>) -> Result<Vec<Uui
     Ok(heads.into_iter().map(|head| head.audit_id).collect())
 }
 
-impl VexMatchProgress {
+impl VexComponentMatchProgress {
     fn next_source(mut self) -> Self {
         self.sources.pop();
         Self { sources: self.sources, ..Self::default() }

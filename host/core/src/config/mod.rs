@@ -24,12 +24,12 @@ pub use load::{
 };
 use section::section;
 pub use sections::{
-    AccessTokensConfig, ApiConfig, AreaCallLimits, AreasConfig, BlobsConfig, BudgetConfig,
+    AccessTokensConfig, ApiListenerConfig, AreaCallLimits, AreasConfig, BlobsConfig, BudgetConfig,
     BudgetsConfig, CanaryRollbackConfig, DatabaseConfig, EgressConfig, IdempotencyConfig,
     JobsConfig, LaneConfig, LanesConfig, LimitsConfig, LogConfig, LogFormat, MailConfig,
-    MalwareConfig, ManifestLimits, MasterKeyConfig, OperatorsConfig, PasswordsConfig, RatesConfig,
-    ReadinessConfig, RecordingsConfig, RuntimeConfig, SecretString, ServiceAddress, SessionConfig,
-    ShadowConfig, SignInConfig, TrustedPublisher,
+    MalwareConfig, ManifestLimits, MasterKeyConfig, OperatorsListenerConfig, PasswordsConfig,
+    RatesConfig, ReadinessConfig, RecordingsConfig, RuntimeConfig, SecretString, ServiceAddress,
+    SessionConfig, ShadowConfig, SignInProtectionConfig, TrustedPublisher,
 };
 
 section! {
@@ -42,9 +42,9 @@ section! {
         /// address, and component folders are loaded without signatures.
         pub development: bool = false,
         /// The listener for API clients.
-        pub api: ApiConfig,
+        pub api: ApiListenerConfig,
         /// The listener for operators: deployment, health, metrics.
-        pub operators: OperatorsConfig,
+        pub operators: OperatorsListenerConfig,
         /// When a node reports that it is not ready.
         pub readiness: ReadinessConfig,
         /// Storage of documents, sessions and jobs.
@@ -63,7 +63,7 @@ section! {
         /// Hashing and minimum length of passwords.
         pub passwords: PasswordsConfig,
         /// Consequences of repeated wrong passwords and codes.
-        pub sign_in: SignInConfig,
+        pub sign_in: SignInProtectionConfig,
         /// Rate limits of requests.
         pub rates: RatesConfig,
         /// Size and time limits of requests.

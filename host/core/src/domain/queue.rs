@@ -8,7 +8,7 @@ use super::time::Timestamp;
 
 /// A job of a workspace, as the queue page shows it to members.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueuedJob {
+pub struct JobForMembers {
     /// Id of the job.
     pub id: JobId,
     /// Name of the area that runs the job.

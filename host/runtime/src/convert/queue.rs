@@ -3,14 +3,14 @@
 use super::super::bindings::assurance::area::queue as wit;
 use super::same;
 use assurance_core::domain::job::{JobStatus, Lane};
-use assurance_core::domain::queue::{JobFilter, QueuedJob, WorkspaceLaneLoad};
+use assurance_core::domain::queue::{JobFilter, JobForMembers, WorkspaceLaneLoad};
 
 pub(in super::super) fn lane(lane: Lane, capacity: u32, load: WorkspaceLaneLoad) -> wit::Lane {
     let WorkspaceLaneLoad { active, queued } = load;
     wit::Lane { name: lane.as_str().to_owned(), capacity, active, queued }
 }
 
-pub(in super::super) fn job(job: QueuedJob) -> wit::Job {
+pub(in super::super) fn job(job: JobForMembers) -> wit::Job {
     wit::Job {
         id: job.id.to_string(),
         area: job.area,

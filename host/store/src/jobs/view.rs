@@ -14,7 +14,7 @@ use super::count;
 use assurance_core::domain::document::{FieldTest, FieldValue, QueryCondition};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobProgress, JobStatus, Lane};
-use assurance_core::domain::queue::{JobFilter, QueuedJob, WorkspaceLaneLoad};
+use assurance_core::domain::queue::{JobFilter, JobForMembers, WorkspaceLaneLoad};
 use assurance_core::domain::time::Timestamp;
 
 /// Number of waiting and running jobs in one lane, over all workspaces.
@@ -123,7 +123,7 @@ pub async fn overview(
     workspace: WorkspaceId,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<QueuedJob>, Error> {
+) -> Result<Vec<JobForMembers>, Error> {
     let sql = format!(
         "SELECT {COLUMNS}, CASE WHEN rank = 0 THEN nth END AS position \
          FROM (SELECT {COLUMNS}, rank, row_number() OVER (PARTITION BY lane, rank \
@@ -148,7 +148,7 @@ pub async fn page(
     cursor: Option<&str>,
     limit: u32,
     cursor_key: &[u8; 32],
-) -> Result<(Vec<QueuedJob>, Option<String>), Error> {
+) -> Result<(Vec<JobForMembers>, Option<String>), Error> {
     let conditions = conditions(filter);
     let list = CursorBinding::of_list(cursor_key, workspace.0, "the queue's jobs");
     let binding = CursorBinding { conditions: &conditions, ..list };
@@ -163,7 +163,7 @@ pub async fn find(
     workspace: WorkspaceId,
     now: Timestamp,
     job: JobId,
-) -> Result<Option<QueuedJob>, Error> {
+) -> Result<Option<JobForMembers>, Error> {
     let sql = listing("j.id = $3");
     let row: Option<ListedRow> =
         fetch_optional!(connection, AssertSqlSafe(sql), workspace.0, now.0, job.0);
@@ -211,7 +211,7 @@ async fn select(
     filter: &JobFilter,
     before: Option<Uuid>,
     limit: u32,
-) -> Result<Vec<QueuedJob>, Error> {
+) -> Result<Vec<JobForMembers>, Error> {
     let sql = listing(
         "($3 IS NULL OR j.lane = $3) AND ($4 IS NULL OR j.kind = $4) \
          AND ($5 IS NULL OR j.status = $5) AND ($6 IS NULL OR j.resource_id = $6) \
@@ -265,8 +265,8 @@ from_row! {
 }
 
 impl ListedRow {
-    fn queued(self) -> Result<QueuedJob, Error> {
-        Ok(QueuedJob {
+    fn queued(self) -> Result<JobForMembers, Error> {
+        Ok(JobForMembers {
             id: JobId(self.id),
             area: self.area,
             kind: self.kind,

@@ -6,7 +6,7 @@ use crate::{JobRequest, MembershipError, QueueError};
 use assurance_core::domain::id::JobId;
 use assurance_core::domain::job::{JobStatus, Lane};
 use assurance_core::domain::people::User;
-use assurance_core::domain::queue::{JobFilter, QueuedJob};
+use assurance_core::domain::queue::{JobFilter, JobForMembers};
 use assurance_core::domain::role::Role;
 use assurance_store::testing::on_both;
 use assurance_store::{memberships, users};
@@ -18,7 +18,7 @@ async fn enqueued(area: &Area) -> JobId {
     area.commit(async |unit| unit.enqueue(wish).unwrap()).await
 }
 
-async fn seen(area: &Area, job: JobId) -> QueuedJob {
+async fn seen(area: &Area, job: JobId) -> JobForMembers {
     area.unit().queued_job(job).await.unwrap().unwrap()
 }
 

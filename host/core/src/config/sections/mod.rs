@@ -21,10 +21,11 @@ pub use budgets::{BudgetConfig, BudgetsConfig};
 pub use limits::{IdempotencyConfig, LimitsConfig, RatesConfig, RuntimeConfig};
 pub use malware::{MalwareConfig, ServiceAddress};
 pub use manifest::ManifestLimits;
-pub use people::{AccessTokensConfig, PasswordsConfig, SessionConfig, SignInConfig};
+pub use people::{AccessTokensConfig, PasswordsConfig, SessionConfig, SignInProtectionConfig};
 pub use record::RecordingsConfig;
 pub use service::{
-    ApiConfig, DatabaseConfig, MasterKeyConfig, OperatorsConfig, ReadinessConfig, SecretString,
+    ApiListenerConfig, DatabaseConfig, MasterKeyConfig, OperatorsListenerConfig, ReadinessConfig,
+    SecretString,
 };
 pub use work::{
     EgressConfig, JobsConfig, LaneConfig, LanesConfig, LogConfig, LogFormat, MailConfig,

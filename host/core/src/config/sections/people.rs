@@ -53,7 +53,7 @@ section! {
 
 section! {
     /// Consequences of repeated wrong passwords and codes.
-    pub struct SignInConfig {
+    pub struct SignInProtectionConfig {
         /// Wrong attempts on one account from one network (IPv4 /24, IPv6 /64) or
         /// known device before further attempts from there are delayed.
         pub account_free_failures: u32 = 5,

@@ -58,7 +58,7 @@ impl Serialize for SecretString {
 
 section! {
     /// The listener for API clients.
-    pub struct ApiConfig {
+    pub struct ApiListenerConfig {
         /// Address and port of the listener for API clients; port 0 selects a free
         /// port.
         #[schemars(with = "String")]
@@ -89,7 +89,7 @@ section! {
 
 section! {
     /// The listener for operators.
-    pub struct OperatorsConfig {
+    pub struct OperatorsListenerConfig {
         /// Address and port of the listener for operators; port 0 selects a free
         /// port.
         #[schemars(with = "String")]

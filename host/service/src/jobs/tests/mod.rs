@@ -17,7 +17,7 @@ use assurance_core::domain::job::{
     NewJob,
 };
 use assurance_core::domain::manifest::JobSpec;
-use assurance_core::domain::queue::QueuedJob;
+use assurance_core::domain::queue::JobForMembers;
 use assurance_core::domain::time::Timestamp;
 use assurance_store::jobs::ClaimRequest;
 use assurance_store::testing::{self, job, on_both};
@@ -95,7 +95,7 @@ impl Bench {
     }
 
     /// Waits until the workspace's jobs, sorted by id, have these statuses.
-    async fn becomes(&self, expected: &[JobStatus]) -> Vec<QueuedJob> {
+    async fn becomes(&self, expected: &[JobStatus]) -> Vec<JobForMembers> {
         let mut seen = Vec::new();
         let begun = std::time::Instant::now();
         while begun.elapsed() < PATIENCE {
@@ -146,7 +146,7 @@ async fn insert(store: &Store, jobs: &[NewJob]) {
     store::jobs::insert(&mut c, jobs, Clock::System.now()).await.unwrap();
 }
 
-async fn list(store: &Store) -> Vec<QueuedJob> {
+async fn list(store: &Store) -> Vec<JobForMembers> {
     let mut c = store.reader().await.unwrap();
     let end_of_time = Timestamp(i64::MAX);
     let mut all = store::jobs::overview(&mut c, WORKSPACE, end_of_time, 1_000).await.unwrap();

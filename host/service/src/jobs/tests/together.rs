@@ -83,7 +83,7 @@ fn leave_a_trace(unit: &mut UnitOfWork, jobs: &[JobRun]) {
 
 /// Waits until no job waits or runs but the traces. Returns the other jobs, and the ids of the jobs
 /// with a trace, which have one each.
-async fn ended(store: &Store) -> (Vec<QueuedJob>, BTreeSet<Uuid>) {
+async fn ended(store: &Store) -> (Vec<JobForMembers>, BTreeSet<Uuid>) {
     let begun = std::time::Instant::now();
     loop {
         let (traces, jobs): (Vec<_>, Vec<_>) =

@@ -16,7 +16,7 @@ use crate::testing::{self, on_both};
 use assurance_core::domain::id::{JobId, WorkspaceId};
 use assurance_core::domain::job::{JobFairnessKey, JobStatus, Lane, LeasedJob};
 use assurance_core::domain::queue::{
-    JobFilter, MemberJobAction, PendingMemberJobAction, QueuedJob, WorkspaceLaneLoad,
+    JobFilter, JobForMembers, MemberJobAction, PendingMemberJobAction, WorkspaceLaneLoad,
 };
 
 const LANE: Lane = Lane::Delivery;
@@ -83,7 +83,7 @@ impl Queue<'_> {
         recover(&mut c, Timestamp(now)).await.unwrap()
     }
 
-    async fn list(&self) -> Vec<QueuedJob> {
+    async fn list(&self) -> Vec<JobForMembers> {
         let mut c = self.0.reader().await.unwrap();
         overview(&mut c, WORKSPACE, NOW, 1_000).await.unwrap()
     }
@@ -105,7 +105,7 @@ impl Queue<'_> {
         Ok((jobs.iter().map(|job| job.id.0.as_u128()).collect(), next))
     }
 
-    async fn only(&self) -> QueuedJob {
+    async fn only(&self) -> JobForMembers {
         let mut all = self.list().await;
         assert_eq!(all.len(), 1, "{all:?}");
         all.remove(0)
