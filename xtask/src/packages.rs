@@ -63,8 +63,8 @@ fn install_once(
     Ok(())
 }
 
-/// Returns the program of this crate and version, built without optimization. It is stored in
-/// `cargo-install` below the folder that CI keeps between runs, otherwise below this folder.
+/// Returns the program of this crate and version, built without optimization and without debugging
+/// information, which take longest. It is stored in `cargo-install` below the folder that CI keeps between runs, otherwise below this folder.
 ///
 /// # Errors
 /// The registry cannot be reached, or the crate does not compile.
@@ -78,6 +78,7 @@ pub fn crates_io(folder: &Path, name: &str, version: &str) -> anyhow::Result<Pat
     let mut cargo = Command::new("cargo");
     cargo.args(["install", "--quiet", "--locked", "--debug", "--root"]).arg(&root);
     cargo.arg(format!("{name}@{version}")).env("CARGO_TARGET_DIR", &target);
+    cargo.env("CARGO_PROFILE_DEV_DEBUG", "none");
     process::run_quietly(&mut cargo).with_context(|| format!("cannot build {name} {version}"))?;
     fs::remove_dir_all(target)?;
     Ok(program)
