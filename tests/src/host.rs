@@ -94,6 +94,8 @@ impl Builder {
         builder
             .set("development", true)
             .set("api.listen", "127.0.0.1:0")
+            // Low, because no load balancer has to notice. Tests of stopping set their own value.
+            .set("api.shutdown_delay_ms", 100)
             .set("operators.listen", "127.0.0.1:0")
             .set("session.cookie_secure", false)
             .set("rates.enabled", false)

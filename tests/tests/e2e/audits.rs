@@ -78,7 +78,7 @@ both_backends! {
         let areas: Vec<&str> = AREAS.into_iter().chain(["queue"]).collect();
         let (_host, ada) = Builder::new(backend).areas(&areas).start_with_owner().await;
         let repository = ada.repository("shop").await;
-        ada.upload(&repository, "many.sarif", &many_results(6_000)).await;
+        ada.upload(&repository, "many.sarif", &many_results(1_500)).await;
         let body = json!({ "repository_id": repository });
         let audit = ada.post(AUDITS, &body).await.expect(201);
         assert_eq!(audit["progress"], json!({}));

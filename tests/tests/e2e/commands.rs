@@ -125,9 +125,9 @@ async fn hints_at_the_command_line_are_commands() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_is_checked_in_a_process_with_limits() {
     let host = Builder::new(Backend::Sqlite).prepare().await;
-    let file = place::areas().join("dependencies.wasm");
+    let file = place::areas().join("queue.wasm");
     let check = ["area", "check", file.to_str().expect("a path")];
-    assert_eq!(host.cli(&check)["area"], "dependencies");
+    assert_eq!(host.cli(&check)["area"], "queue");
     host.configure(&[("runtime.max_compile_memory_bytes", 20_000_000.into())]);
     let (_, errors) = printed(&host, &check);
     assert!(errors.contains("runtime.max_compile_memory_bytes"), "{errors}");
@@ -142,8 +142,8 @@ async fn a_component_is_compared_with_the_live_version_if_there_is_one() {
     };
     let known = check("support.wasm");
     assert_eq!((&known["area"], &known["against"]), (&"support".into(), &known["version"]));
-    let new = check("dependencies.wasm");
-    assert_eq!((&new["area"], new["against"].is_null()), (&"dependencies".into(), true));
+    let new = check("queue.wasm");
+    assert_eq!((&new["area"], new["against"].is_null()), (&"queue".into(), true));
     assert!(new.get("against").is_some() && new.get("verdict").is_none(), "{new}");
 }
 

@@ -202,8 +202,8 @@ both_backends! {
             nested = json!({ "type": "library", "name": "a", "components": [nested] });
         }
         large["components"].as_array_mut().expect("components").push(nested);
-        // 30 MB unpacked; random numbers keep the compression ratio low.
-        let padding: Vec<u64> = (0..1_600_000).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        // 26.5 MB unpacked; random numbers keep the compression ratio low.
+        let padding: Vec<u64> = (0..1_300_000).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         large["x"] = json!(padding);
         let content = large.to_string();
         assert!(content.len() > 26_214_400, "{}", content.len());

@@ -16,7 +16,8 @@ const PASSWORD: &str = "a password that nobody guesses";
 const SOON: Duration = Duration::from_secs(30);
 
 async fn host(backend: Backend) -> (TestHost, Client) {
-    Builder::new(backend).areas(&["invitations", "support"]).start_with_owner().await
+    let builder = Builder::new(backend).areas(&["invitations", "support"]);
+    builder.set("mail.recipient_pause_seconds", 1).start_with_owner().await
 }
 
 async fn invite(client: &Client, email: &str, role: &str) -> Answer {
@@ -212,6 +213,7 @@ both_backends! {
         let builder = Builder::new(backend).areas(&["invitations", "queue"]);
         let builder = builder.set("mail.smtp_url", server.url.clone());
         let builder = builder.set("mail.from", "Assurance Ünit <assurance@example.com>");
+        let builder = builder.set("mail.recipient_pause_seconds", 1);
         let (mut host, ada) = builder.start_with_owner().await;
         MailServer::PASSWORD.iter().for_each(|password| host.keep_secret(password));
         for name in ["eve", "gone", "later"] {

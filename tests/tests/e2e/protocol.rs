@@ -268,6 +268,8 @@ async fn head_and_options_are_answered(ada: &Client) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sigterm_lets_requests_in_flight_end() {
     let builder = Builder::new(Backend::Sqlite).fixtures(&["infinite-loop"]);
+    // The deadline is longer than the delay before the listener closes.
+    let builder = builder.set("limits.deadline_ms", 5_000).set("api.shutdown_delay_ms", 1_000);
     let (mut host, ada) = builder.start_with_owner().await;
     let slow: Vec<_> = (0..4)
         .map(|_| {

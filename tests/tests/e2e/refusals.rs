@@ -135,7 +135,7 @@ async fn every_operation_is_limited_in_its_rate() {
     let World { mut host, ada, requests, .. } = world;
     host.restart(&[
         ("rates.enabled", true.into()),
-        ("rates.session_burst", 40.into()),
+        ("rates.session_burst", 20.into()),
         ("rates.session_per_minute", 1.into()),
     ])
     .await;

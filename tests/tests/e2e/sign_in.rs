@@ -5,6 +5,7 @@ use assurance_tests::client::send;
 use assurance_tests::{Answer, Backend, Builder, Client, TestHost, both_backends, totp};
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::{Connection as _, Executor as _, PgConnection, SqliteConnection};
 
 const LOGIN: &str = "/v1/auth/login";
 const SESSION: &str = "/v1/auth/session";
@@ -53,6 +54,20 @@ fn device_of(answer: &Answer) -> String {
     let device = device.unwrap_or_else(|| panic!("no device cookie in {cookies:?}"));
     assert!(device.contains("HttpOnly") && device.contains("SameSite=Strict"), "{device}");
     device.split(';').next().expect("a pair").to_owned()
+}
+
+/// Moves the start of all sessions 61 s back.
+async fn make_sessions_older(host: &TestHost) {
+    let sql = "UPDATE sessions SET created_at = created_at - 61000000";
+    if let Some(url) = host.database_url() {
+        let mut server = PgConnection::connect(&url).await.expect("a connection");
+        server.execute(sql).await.expect("changed");
+    } else {
+        let file = host.folder().join("data/assurance.sqlite");
+        let url = format!("sqlite:{}", file.display());
+        let mut file = SqliteConnection::connect(&url).await.expect("a connection");
+        file.execute(sql).await.expect("changed");
+    }
 }
 
 fn sessions(security: &Value) -> Vec<Value> {
@@ -137,7 +152,8 @@ both_backends! {
     }
 
     async fn an_old_session_changes_no_second_factor_and_a_change_ends_the_others(backend) {
-        let mut host = Builder::new(backend).set("sign_in.recent_minutes", 1).prepare().await;
+        let builder = Builder::new(backend).set("sign_in.recent_minutes", 1);
+        let mut host = builder.set("session.cache_ms", 0).prepare().await;
         let ada = host.create_person("ada");
         let workspace = host.create_workspace("first", &ada);
         host.start().await;
@@ -148,13 +164,13 @@ both_backends! {
         let fresh = host.signed_in(&login(&host, &ada.email, &ada.password, None).await);
         let confirm = json!({ "code": totp::code(&secret, 0) });
         let confirmed = fresh.post("/v1/auth/mfa/confirm", &confirm).await;
-        confirmed.expect(200);
+        let recovery = confirmed.expect(200)["recovery_codes"][0].clone();
         old.get(SESSION).await.problem(401, "unauthenticated");
         fresh.get(SESSION).await.problem(401, "unauthenticated");
         let stolen = host.signed_in(&confirmed);
 
-        tokio::time::sleep(std::time::Duration::from_secs(61)).await;
-        let code = json!({ "code": totp::code(&secret, 0) });
+        make_sessions_older(&host).await;
+        let code = json!({ "code": totp::code(&secret, 1) });
         for operation in ["mfa/disable", "mfa/enrol", "mfa/confirm"] {
             let refused = stolen.post(&format!("/v1/auth/{operation}"), &code).await;
             let problem = refused.problem(403, "permission_denied");
@@ -167,9 +183,9 @@ both_backends! {
         let tokens = "/v1/workspaces/{ws}/access-tokens";
         let refused = stolen.in_workspace(&workspace).post(tokens, &token).await;
         refused.problem(403, "permission_denied");
-        let next = totp::code(&secret, 0);
+        let next = totp::code(&secret, 1);
         let fresh = host.signed_in(&login(&host, &ada.email, &ada.password, Some(&next)).await);
-        let code = json!({ "code": totp::code(&secret, 1) });
+        let code = json!({ "code": recovery });
         assert!(fresh.post("/v1/auth/mfa/disable", &code).await.status < 300);
         fresh.get(SESSION).await.expect(200);
         stolen.get(SESSION).await.problem(401, "unauthenticated");
