@@ -168,7 +168,7 @@ fn reserved(path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Reports a path of the host's own routes for workspaces and their members.
+/// Reports a path of the host's own routes for workspaces, their members and access tokens.
 /// `of_one`: the path continues after `/v1/workspaces`; `below` is the segment
 /// after the workspace's id.
 fn reserved_of_workspaces(path: &str, of_one: bool, below: Option<&str>, found: &mut Vec<String>) {
@@ -176,8 +176,9 @@ fn reserved_of_workspaces(path: &str, of_one: bool, below: Option<&str>, found: 
         found.push(format!("path {path:?} is the host's"));
     }
     match below {
-        Some("members") => found.push(format!(
-            "path {path:?}: everything under /v1/workspaces/{{workspace_id}}/members is the host's"
+        Some(below @ ("members" | "access-tokens")) => found.push(format!(
+            "path {path:?}: everything under /v1/workspaces/{{workspace_id}}/{below} is the \
+             host's; choose another path"
         )),
         Some(below) if parameter_of(below).is_some() => found.push(format!(
             "path {path:?}: the segment after the workspace must be literal; a parameter there \

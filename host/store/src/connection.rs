@@ -53,9 +53,16 @@ macro_rules! fetch {
 }
 pub(crate) use fetch;
 
-/// Returns the only row of a query; takes the same arguments as `execute!`.
+/// Returns the only row of a statement with `RETURNING`; takes the same
+/// arguments as `execute!`. All rows are read: SQLite checks foreign keys and
+/// commits at the end of the statement, and the driver does not report an error
+/// of it if the caller stops after the first row.
 macro_rules! fetch_one {
-    ($($query:tt)+) => { $crate::connection::fetch!(query_as.fetch_one, $($query)+) };
+    ($($query:tt)+) => {
+        $crate::connection::fetch!(query_as.fetch_all, $($query)+)
+            .pop()
+            .ok_or(sqlx::Error::RowNotFound)?
+    };
 }
 pub(crate) use fetch_one;
 

@@ -149,6 +149,13 @@ impl Error {
         matches!(database_code(error).as_deref(), Some("25P03" | "57014"))
     }
 
+    /// Returns whether the task or thread that ran the statement ended without a
+    /// result, for example because it panicked.
+    #[must_use]
+    pub fn is_crash(&self) -> bool {
+        matches!(self, Self::Unavailable(sqlx::Error::WorkerCrashed))
+    }
+
     /// Returns the kind under which the metric counts the error; `None` if it
     /// is no error of the database, but a conflict that the caller handles.
     fn kind(&self) -> Option<&'static str> {

@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use super::connection::{Connection, execute, fetch_optional, scalar};
+use super::connection::{Connection, execute, fetch_all, fetch_optional, scalar};
 use super::error::{Error, changed_or};
 use assurance_core::domain::id::UserId;
 use assurance_core::domain::time::Timestamp;
@@ -53,8 +53,9 @@ pub async fn begin_enrolment(
 pub async fn lock(connection: &mut Connection, user: UserId) -> Result<Option<Totp>, Error> {
     let sql = "UPDATE totp SET last_step = last_step WHERE user_id = $1 \
                RETURNING sealed_secret, confirmed_at, recovery_locked_until";
-    let row: Option<(Vec<u8>, Option<i64>, i64)> = fetch_optional!(connection, sql, user.0);
-    Ok(row.map(|(sealed_secret, confirmed_at, locked_until)| Totp {
+    // All rows are read, so that SQLite's error at the end of the statement is reported.
+    let mut rows: Vec<(Vec<u8>, Option<i64>, i64)> = fetch_all!(connection, sql, user.0);
+    Ok(rows.pop().map(|(sealed_secret, confirmed_at, locked_until)| Totp {
         sealed_secret,
         confirmed_at: confirmed_at.map(Timestamp),
         recovery_locked_until: Timestamp(locked_until),

@@ -2,7 +2,9 @@
 
 use super::testing::{TestStore, execute, fresh, on_both};
 use super::*;
-use assurance_core::domain::id::WorkspaceId;
+use assurance_core::domain::id::{UserId, WorkspaceId};
+use assurance_core::domain::people::User;
+use assurance_core::domain::time::Timestamp;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -211,4 +213,26 @@ async fn who_waits_too_long_is_told_that_the_database_is_away() {
     tables(&store).await;
     store.close().await;
     assert!(matches!(store.reader().await, Err(Error::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn an_error_at_the_end_of_a_statement_that_returns_a_row_is_reported() {
+    let fresh = fresh(Backend::Sqlite).await.unwrap();
+    let mut connection = fresh.store.writer().await.unwrap();
+    let (user, now) = (UserId::new(), Timestamp(1));
+    let email = "ada@example.com".to_owned();
+    let ada = User { id: user, email, display_name: "Ada".into(), email_verified: true };
+    users::insert(&mut connection, &ada, None, now).await.unwrap();
+    mfa::begin_enrolment(&mut connection, user, b"secret").await.unwrap();
+    // SQLite checks foreign keys at the end of the statement, after its rows.
+    execute(&mut connection, "CREATE TABLE parents (id INTEGER PRIMARY KEY)").await;
+    execute(&mut connection, "CREATE TABLE orphans (parent INTEGER REFERENCES parents)").await;
+    let changes = ["INSERT ON mail_counts", "INSERT ON sign_in_failures", "UPDATE ON totp"];
+    for (n, change) in changes.iter().enumerate() {
+        let then = "BEGIN INSERT INTO orphans VALUES (1); END";
+        execute(&mut connection, &format!("CREATE TRIGGER t{n} AFTER {change} {then}")).await;
+    }
+    assert!(mail_counts::lock(&mut connection, "ada", now).await.is_err());
+    assert!(sign_in_failures::lock(&mut connection, "ada", now).await.is_err());
+    assert!(mfa::lock(&mut connection, user).await.is_err());
 }

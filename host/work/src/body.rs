@@ -1,7 +1,8 @@
 //! Validation of document bodies: a JSON object that both databases store and
-//! read alike. It has no duplicate names, no U+0000 (PostgreSQL cannot store
-//! it), and no lone surrogates. A declared field has its declared type or is
-//! null, and is short enough for its indexes.
+//! read alike. It has no duplicate names, no U+0000 and no number with too many
+//! decimal places (PostgreSQL cannot store them), and no lone surrogates. A
+//! declared field has its declared type or is null, and is short enough for its
+//! indexes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -16,6 +17,11 @@ use assurance_store::AccessibleCollection;
 /// Maximum bytes of text in one index entry of a document. PostgreSQL's limit
 /// is a third of a page, which includes the workspace and the id.
 const MAX_INDEXED_BYTES: usize = 1_600;
+
+/// Maximum digits after the decimal point of a number that is written without
+/// exponent. It is the limit of PostgreSQL's `numeric`, as which `jsonb` stores
+/// numbers.
+const MAX_DECIMAL_PLACES: i64 = 16_383;
 
 /// Checks that both databases can store a document's body and its index
 /// entries. The error is a message for the area's author.
@@ -52,7 +58,54 @@ fn parse<'f>(
     let lengths = deserializer.deserialize_map(DocumentBodyVisitor(fields));
     let lengths = lengths.map_err(|e| e.to_string())?;
     deserializer.end().map_err(|e| e.to_string())?;
+    check_numbers(text)?;
     Ok(lengths)
+}
+
+/// Refuses numbers that PostgreSQL cannot store. `json` is valid JSON; its text
+/// is read, because a visitor receives numbers rounded to 64 bits.
+fn check_numbers(mut json: &str) -> Result<(), String> {
+    let begins = |byte: u8| matches!(byte, b'"' | b'-' | b'0'..=b'9');
+    while let Some(at) = json.bytes().position(begins) {
+        let (token, rest) = json[at..].split_at(token_length(&json[at..]));
+        if !token.starts_with('"') && !has_storable_scale(token) {
+            return Err(format!(
+                "the number {token:.40} has more than {MAX_DECIMAL_PLACES} decimal places, which \
+                 cannot be stored"
+            ));
+        }
+        json = rest;
+    }
+    Ok(())
+}
+
+/// Returns the length in bytes of the string or number at the beginning of a
+/// JSON text.
+fn token_length(json: &str) -> usize {
+    let bytes = json.as_bytes();
+    if bytes.first() != Some(&b'"') {
+        let ends = |byte: &u8| !matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+        return bytes.iter().position(ends).unwrap_or(bytes.len());
+    }
+    let mut at = 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+/// Returns whether a JSON number has few enough decimal places. A larger number
+/// than PostgreSQL's is out of the range of 64 bits, too, and refused before.
+fn has_storable_scale(number: &str) -> bool {
+    let (digits, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let places = digits.split_once('.').map_or(0, |(_, places)| places.len());
+    // An exponent beyond 16 bits is refused for zero, too.
+    let Ok(exponent) = exponent.parse::<i16>() else { return false };
+    i64::try_from(places).is_ok_and(|places| places - i64::from(exponent) <= MAX_DECIMAL_PLACES)
 }
 
 struct DocumentBodyVisitor<'f>(&'f BTreeMap<String, FieldKind>);
@@ -216,6 +269,7 @@ mod tests {
             r#"{"text":"é","number":-9223372036854775808,"truth":false,"x":[{"y":1.5}]}"#,
             r#"{"text":null,"number":null,"truth":null}"#,
             r#" {"a":{"a":{"a":null}}} "#,
+            r#"{"x":[1e-16383,1E+300,-0.5e-3,"\"1e-20000"],"1e-20000":0.0}"#,
         ] {
             assert_eq!(check_document(&scope(), body), Ok(()), "{body}");
         }
@@ -237,6 +291,10 @@ mod tests {
             r#"{"\u0000":1}"#,
             r#"{"a":"\ud800"}"#,
             r#"{"a":1e999}"#,
+            r#"{"a":1e-16384}"#,
+            r#"{"a":["\\",-1.5E-16383]}"#,
+            r#"{"a":0e-99999}"#,
+            &format!(r#"{{"a":0.{}}}"#, "1".repeat(16_384)),
             r#"{"text":1}"#,
             r#"{"text":[]}"#,
             r#"{"number":1.0}"#,

@@ -333,6 +333,7 @@ fn schema<T: JsonSchema>() -> Json {
 
 #[cfg(test)]
 mod tests {
+    use assurance_contract::{ContractLimits, fixtures};
     use serde_json::json;
 
     use super::*;
@@ -367,6 +368,19 @@ mod tests {
         for operation in host_operations() {
             let of_workspace = operation.path.contains("{workspace_id}");
             assert_eq!(operation.least_role.is_some(), of_workspace, "{}", operation.path);
+        }
+    }
+
+    #[test]
+    fn no_area_takes_a_literal_where_the_host_has_a_parameter() {
+        let operations = host_operations();
+        let paths = operations.iter().filter(|one| one.path.ends_with('}'));
+        for (parent, _) in paths.filter_map(|one| one.path.rsplit_once('/')) {
+            let route = fixtures::route("export", &format!("{parent}/export"));
+            let manifest = fixtures::manifest("notes", vec![route]);
+            let refused = assurance_contract::compile(&manifest, &[], &ContractLimits::default());
+            let refused = refused.map(drop).unwrap_err().to_string();
+            assert!(refused.contains("is the host's"), "{parent}: {refused}");
         }
     }
 

@@ -57,10 +57,11 @@ fn is_temporary(error: &CallError) -> bool {
 }
 
 /// Returns whether the database refused a job run for a reason that is not in the run. A run that
-/// exceeds the database's timeouts would exceed them again.
+/// exceeds the database's timeouts would exceed them again, and one whose commit panics would panic
+/// again.
 fn is_outage(error: &store::Error) -> bool {
     use store::Error::{Full, Unavailable};
-    matches!(error, Unavailable(_) | Full(_)) && !error.is_timeout()
+    matches!(error, Unavailable(_) | Full(_)) && !error.is_timeout() && !error.is_crash()
 }
 
 /// Runs claimed jobs of one kind step by step, until they end or a lease expires. Several jobs run

@@ -272,9 +272,11 @@ fn no_area_takes_a_path_that_could_be_the_host_s() {
     assert!(refused("/v1/{any}/session").contains("must be literal"));
     assert!(refused("/v1/auth/session").contains("is the host's"));
     assert!(refused("/v1/workspaces").contains("is the host's"));
-    for path in ["members", "members/{user_id}", "members/export"] {
-        let path = format!("/v1/workspaces/{{workspace}}/{path}");
-        assert!(refused(&path).contains("members is the host's"), "{path}");
+    for below in ["members", "access-tokens"] {
+        for path in [below.to_owned(), format!("{below}/{{id}}"), format!("{below}/export")] {
+            let path = format!("/v1/workspaces/{{workspace}}/{path}");
+            assert!(refused(&path).contains(&format!("{below} is the host's")), "{path}");
+        }
     }
     assert!(refused("/v1/workspaces/{workspace}/{any}").contains("must be literal"));
     assert!(!refused("/v1/workspaces/{workspace}/notes/members").contains("host's"));

@@ -1,5 +1,6 @@
 //! Tests of the workers with the real queue of each database and areas made of closures.
 
+mod attempts;
 mod fairness;
 mod together;
 
