@@ -7,6 +7,7 @@ use area_sdk::JobError;
 use area_sdk::prelude::*;
 
 use crate::budget::{AdaptiveBatchSize, StepBudget};
+use crate::ingest;
 use crate::inventory::alerts::NewVulnerabilityEvents;
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
@@ -15,6 +16,9 @@ use crate::matching::{self, BatchAssessmentOutcome, ComponentAssessment};
 
 /// Estimated cost of a query, counted in documents of a step's budget.
 const QUESTION: usize = 100;
+
+/// Maximum number of documents that are read to decide whether a component causes alerts.
+const ALERT_COST: usize = 3;
 
 /// Job that assesses components again after advisories for their packages, or with names that they
 /// match, changed.
@@ -167,7 +171,7 @@ fn keep_changes(
             break;
         }
         if fits && !component.unfinished {
-            keep_change(ctx, component, assessment, alerts)?;
+            keep_change(ctx, component, assessment, (&mut *budget, &mut *alerts))?;
         } else {
             large::raise(ctx, ReassessmentTarget::Component(component.id.clone()))?;
         }
@@ -180,16 +184,22 @@ fn keep_change(
     ctx: &JobCtx,
     component: &mut Stored<StoredComponent>,
     assessment: &ComponentAssessment,
-    alerts: &mut NewVulnerabilityEvents,
+    (budget, alerts): (&mut StepBudget, &mut NewVulnerabilityEvents),
 ) -> Result<(), JobError> {
     let before = matches::keys(ctx, component)?;
     // A component with many advisories stores only some, so others may have changed.
     if !matches::apply(component, assessment) && component.advisory_count.is_none() {
         return Ok(());
     }
-    for found in &assessment.vulnerabilities {
-        if !found.names.iter().any(|name| before.binary_search(name).is_ok()) {
-            alerts.add(&component.id, component, found);
+    let is_known = |name: &String| before.binary_search(name).is_ok();
+    let mut new = assessment.vulnerabilities.iter().collect::<Vec<_>>();
+    new.retain(|found| !found.names.iter().any(is_known));
+    if !new.is_empty() {
+        budget.spend(ALERT_COST);
+        if ingest::causes_alert(ctx, component)? {
+            for found in new {
+                alerts.add(&component.id, component, found);
+            }
         }
     }
     matches::renew(ctx, component, &before, assessment)?;

@@ -73,7 +73,13 @@ pub(crate) struct StoredCitation {
     pub(crate) observed_at: Timestamp,
     /// Time at which evidence last confirmed the content.
     pub(crate) confirmed_at: Timestamp,
+    /// Time at which an audit superseded the cited one. Former versions also stored here when other
+    /// evidence superseded the cited one.
     pub(crate) superseded_at: Option<Timestamp>,
+    /// Time at which the newest evidence with other content was observed; null if the cited content
+    /// was confirmed after it.
+    #[serde(default)]
+    pub(crate) other_content_at: Option<Timestamp>,
     /// Time of the citation. Comparisons with newer sources page in this order. Former versions
     /// also changed it at each comparison.
     pub(crate) looked_at: Timestamp,
@@ -86,16 +92,29 @@ pub(crate) struct StoredCitation {
 document!(StoredCitation, "citations");
 
 impl StoredCitation {
-    /// Confirms or supersedes the citation, if the record is newer and of the same kind.
+    /// Confirms or supersedes the citation, if the record is newer and of the same kind. Records
+    /// may arrive in another order than they were observed in; the one observed last counts.
     pub(crate) fn review(&mut self, newer: &EvidenceRecord) {
         let same_kind = self.kind.as_deref() == Some(newer.kind.as_str());
         if !same_kind || newer.observed_at <= self.observed_at {
             return;
         }
         if self.content_sha256.as_deref() == Some(newer.content_sha256.as_str()) {
-            self.confirmed_at = self.confirmed_at.max(newer.observed_at);
-        } else if self.superseded_at.is_none() {
-            self.superseded_at = Some(newer.observed_at);
+            self.confirm(newer.observed_at);
+        } else if newer.observed_at >= self.confirmed_at {
+            self.other_content_at = self.other_content_at.max(Some(newer.observed_at));
+        }
+    }
+
+    /// Stores that evidence confirmed the content at this time. Evidence with other content that
+    /// was observed before no longer supersedes the citation.
+    fn confirm(&mut self, at: Timestamp) {
+        self.confirmed_at = self.confirmed_at.max(at);
+        let confirmed_at = self.confirmed_at;
+        let lasts = |other: &Timestamp| *other >= confirmed_at;
+        self.other_content_at = self.other_content_at.filter(lasts);
+        if self.report_id.is_none() {
+            self.superseded_at = self.superseded_at.filter(lasts);
         }
     }
 
@@ -107,7 +126,7 @@ impl StoredCitation {
     }
 
     fn status(&self, now: Timestamp) -> CitationStatus {
-        if self.superseded_at.is_some() {
+        if self.superseded_at.or(self.other_content_at).is_some() {
             CitationStatus::Superseded
         } else if now.seconds_since(self.confirmed_at) > FRESH_DAYS * 86_400 {
             CitationStatus::Aged

@@ -108,6 +108,7 @@ fn kept(ctx: &Ctx, new: &NewCitation, sources: &CitedEvidenceAndAudit) -> Result
         observed_at,
         confirmed_at: observed_at,
         superseded_at: None,
+        other_content_at: None,
         looked_at: ctx.now(),
         quote: new.quote.clone(),
         quote_found: found(new.quote.as_deref(), &sources.evidence),

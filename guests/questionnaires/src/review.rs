@@ -110,9 +110,11 @@ fn hold(
 ) -> Result<Option<String>, JobError> {
     let page = cited.ascending("looked_at").limit(BATCH).page()?;
     for mut citation in page.items {
-        let before = (citation.confirmed_at, citation.superseded_at);
+        let times =
+            |one: &StoredCitation| (one.confirmed_at, one.superseded_at, one.other_content_at);
+        let before = times(&citation);
         judge(&mut citation);
-        if (citation.confirmed_at, citation.superseded_at) != before {
+        if times(&citation) != before {
             ctx.documents().replace(&mut citation)?;
         }
     }
@@ -168,6 +170,43 @@ mod tests {
     }
 
     #[test]
+    fn content_that_returns_is_current_again() {
+        let host = FakeHost::new(crate::area());
+        observe(&host, EVIDENCE, 1, "a", host.now());
+        audit(&host, AUDIT, host.now());
+        let made = three(&host);
+        let cited = json!([
+            { "evidence_ids": [EVIDENCE] },
+            { "evidence_ids": [EVIDENCE], "report_id": AUDIT },
+        ]);
+        answer(&host, &made, 0, json!({ "answer": "Yes", "citations": cited }));
+        let start = host.now();
+        // Envelope, content, time of the observation; the third arrives late.
+        for (envelope, content, seconds, status) in [
+            (2, "b", 60, "superseded"),
+            (3, "a", 120, "current"),
+            (4, "b", 90, "current"),
+            (5, "c", 240, "superseded"),
+            (6, "a", 180, "superseded"),
+            (7, "a", 300, "current"),
+        ] {
+            let id = Uuid::from_u128(0xe0 + envelope);
+            observe(&host, id, envelope, content, start.plus_seconds(seconds));
+            host.advance(60);
+            accepted(&host, envelope, host.now());
+            assert_eq!(standing(&host, &made).0, [status, status], "envelope {envelope}");
+        }
+
+        let (later, now) = (Uuid::from_u128(0xa2), host.now());
+        audit(&host, later, now);
+        let completed = json!({ "audit_id": later, "repository_id": REPOSITORY });
+        deliver(&host, "audit.completed", completed, now);
+        observe(&host, Uuid::from_u128(0xe8), 8, "a", now);
+        accepted(&host, 8, now);
+        assert_eq!(standing(&host, &made).0, ["current", "superseded"]);
+    }
+
+    #[test]
     fn many_citations_are_compared_page_by_page() {
         let host = FakeHost::new(crate::area());
         observe(&host, EVIDENCE, 1, "a", host.now());
@@ -184,6 +223,6 @@ mod tests {
         accepted(&host, 2, host.now());
         let citations = host.documents("citations");
         assert_eq!(citations.len(), BATCH as usize + 1);
-        assert!(citations.iter().all(|citation| !citation["superseded_at"].is_null()));
+        assert!(citations.iter().all(|citation| !citation["other_content_at"].is_null()));
     }
 }

@@ -185,8 +185,10 @@ pub(crate) fn drain(
         return Ok(Outcome::Done);
     }
     let page = pending(ctx, webhook_id).cursor(job.cursor).limit(DRAINED).page()?;
-    for (delivery, order) in page.items.iter().zip(0..) {
-        let at = Timestamp(ctx.now().0 + order);
+    let now = ctx.now();
+    let held = page.items.iter().filter(|delivery| !delivery.waits_for_own_job(now));
+    for (delivery, order) in held.zip(0..) {
+        let at = Timestamp(now.0 + order);
         DeliverJob::new(delivery.uuid()).enqueue(ctx, webhook_id, Some(at));
     }
     if let Some(cursor) = page.next_cursor {

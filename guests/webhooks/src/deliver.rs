@@ -443,6 +443,7 @@ fn record(
         delivery.status = DeliveryStatus::Failed;
     }
     delivery.next_attempt_at = own.map(|own| webhook.circuit.retry_at.unwrap_or(own));
+    delivery.has_own_job = own.is_some() && !webhook.circuit.is_open();
     keep(ctx, &mut delivery)?;
     if own.is_none() && ctx.random_below(FORGET_AFTER) == 0 {
         let once = JobOptions {
@@ -451,7 +452,7 @@ fn record(
         };
         ctx.enqueue_with(&ForgetOldDeliveriesJob {}, once);
     }
-    Ok(own.zip(heard.error.clone()).filter(|_| !webhook.circuit.is_open()))
+    Ok(own.zip(heard.error.clone()).filter(|_| delivery.has_own_job))
 }
 
 /// Updates failure times and circuit of the subscription after an attempt, if they changed.

@@ -51,6 +51,10 @@ pub(crate) struct StoredDelivery {
     pub(crate) attempt_count: u32,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) next_attempt_at: Option<Timestamp>,
+    /// Whether the job of the last attempt makes the next one. False for a delivery that failed
+    /// while the circuit was open: it is held.
+    #[serde(default)]
+    pub(crate) has_own_job: bool,
 }
 
 document!(StoredDelivery, "deliveries");
@@ -74,7 +78,13 @@ impl StoredDelivery {
             attempt_count: 0,
             attempts: Vec::new(),
             next_attempt_at: Some(now),
+            has_own_job: false,
         }
+    }
+
+    /// Whether a pending delivery was not held: its own job makes its next attempt later.
+    pub(crate) fn waits_for_own_job(&self, now: Timestamp) -> bool {
+        self.has_own_job && self.next_attempt_at > Some(now)
     }
 
     /// Adds an attempt to the delivery. Removes the oldest one if the maximum number is stored.

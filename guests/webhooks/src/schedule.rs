@@ -50,8 +50,10 @@ pub(crate) fn next_probe(
 /// Parses `Retry-After` (RFC 9110, section 10.2.3): seconds or a date.
 pub(crate) fn retry_after(value: &str, now: Timestamp) -> Option<Timestamp> {
     let value = value.trim();
-    if value.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Some(now.plus_seconds(value.parse::<i64>().ok()?.min(LONGEST_SECONDS)));
+    if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Digits that are no `i64` are a larger number.
+        let seconds = value.parse().unwrap_or(i64::MAX);
+        return Some(now.plus_seconds(seconds.min(LONGEST_SECONDS)));
     }
     http_date(value)
 }
@@ -105,6 +107,9 @@ mod tests {
     fn retry_after_is_seconds_or_a_date() {
         let read = |value| retry_after(value, START).map(|at| at.to_string());
         assert_eq!(read("120"), Some(START.plus_seconds(120).to_string()));
+        for long in ["86401", "9223372036854775808", "99999999999999999999999"] {
+            assert_eq!(read(long), Some(START.plus_seconds(LONGEST_SECONDS).to_string()), "{long}");
+        }
         for date in [
             "Sun, 06 Nov 1994 08:49:37 GMT",
             "Sunday, 06-Nov-94 08:49:37 GMT",
@@ -112,6 +117,7 @@ mod tests {
         ] {
             assert_eq!(read(date).as_deref(), Some("1994-11-06T08:49:37.000000Z"), "{date}");
         }
+        assert_eq!(read(""), None);
         for odd in ["soon", "-1", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Foo 1994 08:49:37 GMT"] {
             assert_eq!(read(odd), None, "{odd}");
         }

@@ -37,6 +37,9 @@ pub(crate) struct DistributionRelease {
     /// Special build of the release for which an advisory is: `fips` for
     /// `Pro:FIPS-updates:22.04:LTS`; `None` for the release itself.
     variant: Option<&'static str>,
+    /// Whether the release is of Red Hat Enterprise Linux outside of its extended support. Packages
+    /// of a minor release there become those of the next one.
+    is_main_stream: bool,
 }
 
 impl DistributionRelease {
@@ -50,7 +53,7 @@ impl DistributionRelease {
         }
         let named = words(&text).find_map(|word| SERIES.get(word));
         let numbers = named.cloned().unwrap_or_else(|| numbers(&text));
-        Some(Self { numbers, text, variant: None })
+        Some(Self { numbers, text, variant: None, is_main_stream: false })
     }
 
     /// Parses the distribution release in an OSV ecosystem. Those of Red Hat and SUSE are names of
@@ -65,6 +68,7 @@ impl DistributionRelease {
                 let edition = editions.last().and_then(|number| number.parse().ok());
                 let version = || numbers(text.split_once(':').map_or(text, |(_, rest)| rest));
                 release.numbers = edition.map_or_else(version, |number| vec![number]);
+                release.is_main_stream = text.starts_with("enterprise_linux:");
             }
             "SUSE" => release.numbers = numbers(from_last_number(text)),
             "Ubuntu" => {
@@ -87,8 +91,9 @@ impl DistributionRelease {
     }
 
     /// Whether an advisory for this release applies to a package of the release `other`; one for 12
-    /// applies to 12.5. Releases without numbers are compared by name. `None` if only `other` has
-    /// no known number.
+    /// applies to 12.5. Releases without numbers are compared by name. `None` if that cannot be
+    /// decided: only `other` has no known number, or it may be an earlier minor release of a main
+    /// stream.
     pub(crate) fn covers(&self, other: &Self) -> Option<bool> {
         if self.numbers.is_empty() {
             return Some(words(&self.text).all(|word| other.has_word(word)));
@@ -97,7 +102,30 @@ impl DistributionRelease {
         if other.numbers.is_empty() && !is_rolling {
             return None;
         }
+        if self.is_main_stream {
+            return self.continues_in(other);
+        }
         Some(other.numbers.starts_with(&self.numbers))
+    }
+
+    /// Whether an advisory for this release of a main stream applies to a package of `other`: to
+    /// this and later minor releases. `None` if `other` is, or may be, an earlier one. Its package
+    /// may be affected too, but the fixed version may be that of another advisory.
+    fn continues_in(&self, other: &Self) -> Option<bool> {
+        let (ours, theirs) = (self.numbers.split_first(), other.numbers.split_first());
+        let (Some((major, minor)), Some((other_major, other_minor))) = (ours, theirs) else {
+            return Some(false);
+        };
+        if major != other_major {
+            return Some(false);
+        }
+        let is_first = minor.iter().all(|number| *number == 0);
+        (is_first || other_minor >= minor).then_some(true)
+    }
+
+    /// Whether the number of the release is known.
+    pub(crate) fn has_number(&self) -> bool {
+        !self.numbers.is_empty()
     }
 
     fn has_word(&self, word: &str) -> bool {
@@ -181,6 +209,25 @@ mod tests {
             let theirs = DistributionRelease::of_osv(ecosystem, theirs).expect("a release");
             let ours = DistributionRelease::read(ours).expect("a release");
             assert_eq!(theirs.covers(&ours), Some(expected), "{theirs:?} {ours:?}");
+        }
+    }
+
+    #[test]
+    fn an_advisory_for_a_minor_release_of_a_main_stream_applies_to_later_ones() {
+        for (theirs, ours, expected) in [
+            ("enterprise_linux:10.0", "rhel-10.0", Some(true)),
+            ("enterprise_linux:10.0", "rhel-10.1", Some(true)),
+            ("enterprise_linux:10.0", "rhel-10", Some(true)),
+            ("enterprise_linux:10.1", "redhat-10.2", Some(true)),
+            ("enterprise_linux:10.1", "rhel-10.0", None),
+            ("enterprise_linux:10.1", "rhel-10", None),
+            ("enterprise_linux:10.0", "rhel-9.7", Some(false)),
+            ("enterprise_linux:9::baseos", "rhel-9.7", Some(true)),
+            ("rhel_eus:10.0", "rhel-10.1", Some(false)),
+        ] {
+            let theirs = DistributionRelease::of_osv("Red Hat", theirs).expect("a release");
+            let ours = DistributionRelease::read(ours).expect("a release");
+            assert_eq!(theirs.covers(&ours), expected, "{theirs:?} {ours:?}");
         }
     }
 

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use area_sdk::prelude::*;
 use area_sdk::{DocumentError, JobError, Scope};
 
-use super::{AuditStarted, derived_id};
+use super::imports::{ImportState, StoredImport};
+use super::{AuditStarted, BranchInventoryHead, derived_id, head_id};
 use crate::inventory::component::StoredComponent;
 use crate::inventory::matches::{self, StoredMatch};
 use crate::matching::Vulnerability;
@@ -61,4 +62,29 @@ impl FormerInventoryAudit {
         });
         Ok(unknown.collect())
     }
+}
+
+/// Whether a vulnerability that a reassessment finds in a component causes an alert: the component
+/// is in its branch's inventory, or will be when its import ends and is not in the former one. A
+/// component of both causes one alert, that of the former inventory.
+pub(crate) fn causes_alert(
+    scope: &Scope,
+    component: &StoredComponent,
+) -> Result<bool, DocumentError> {
+    let head = head_id(scope, component.repository_id, component.branch_ref.as_deref());
+    let head = scope.documents::<BranchInventoryHead>().find(head)?;
+    let Some(head) = head.filter(|head| head.audit_id != component.audit_id) else {
+        return Ok(true);
+    };
+    let import = scope.documents::<StoredImport>().find(component.audit_id)?;
+    let becomes_head = import.is_some_and(|import| {
+        import.state == ImportState::Running
+            && (import.started_at, component.audit_id) > (head.started_at, head.audit_id)
+    });
+    if !becomes_head {
+        return Ok(false);
+    }
+    let former = FormerInventoryAudit { audit_id: head.audit_id, started_at: head.started_at };
+    let id = former.component_id(scope, &component.identity);
+    Ok(scope.documents::<StoredComponent>().find(id)?.is_none())
 }

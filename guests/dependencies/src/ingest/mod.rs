@@ -29,6 +29,7 @@ use crate::advisories::{file, mentions};
 use crate::artifacts::{StoredFileSummary, UploadedFileError};
 
 pub(crate) use claim::{BranchInventoryHead, head_id};
+pub(crate) use former::causes_alert;
 pub(crate) use imports::{StoredImport, limitations};
 pub(crate) use retire::LatestFlagClearingProgress;
 pub(crate) use tell::DependenciesImportedEvent;

@@ -7,6 +7,7 @@ use area_sdk::prelude::*;
 use super::revision::{self, ReassessmentTarget};
 use super::{AdvisoryScan, AssessmentInSteps, AssessmentStepResult};
 use crate::budget::StepBudget;
+use crate::ingest;
 use crate::inventory::alerts::NewVulnerabilityEvents;
 use crate::inventory::component::StoredComponent;
 
@@ -88,8 +89,10 @@ impl LargeReassessmentJob {
         match current.step(ctx, &owner, &mut self.scan, budget)? {
             AssessmentStepResult::GoOn => self.current = Some(current),
             AssessmentStepResult::PartlyAssessed(kept) => {
+                let causes_alert =
+                    kept.component.latest && ingest::causes_alert(ctx, &kept.component)?;
                 for found in &kept.vulnerabilities {
-                    if kept.component.latest && found.names.is_disjoint(&kept.known) {
+                    if causes_alert && found.names.is_disjoint(&kept.known) {
                         alerts.add(&kept.component.id, &kept.component, found);
                     }
                 }

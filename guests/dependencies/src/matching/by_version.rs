@@ -12,7 +12,7 @@ use super::{
 use crate::advisories::document::AffectedPackage;
 use crate::budget::{AdaptiveBatchSize, StepBudget};
 use crate::documents::{KEYS, count_by_key};
-use crate::ecosystem::{Package, SpellingMatch};
+use crate::ecosystem::{DistributionRelease, Package, SpellingMatch};
 use crate::inventory::component::StoredComponent;
 use crate::osv::evaluate::{self, AffectedReason};
 use crate::text::advisory_key;
@@ -262,12 +262,7 @@ impl AffectedPackage {
             return false;
         }
         ours.covers(theirs).unwrap_or_else(|| {
-            limitations.insert(format!(
-                "The number of {:?}, the release of {} in the purl, is not known, so advisories \
-                 for single releases are not applied.",
-                theirs.text(),
-                package.ecosystem
-            ));
+            limitations.insert(undecided_release(theirs, &package.ecosystem));
             false
         })
     }
@@ -289,4 +284,20 @@ impl AffectedPackage {
             names: names.map(|name| advisory_key(name)).collect(),
         }
     }
+}
+
+/// Returns the limitation of a package of a release for which it cannot be decided whether an
+/// advisory for another release applies.
+fn undecided_release(release: &DistributionRelease, ecosystem: &str) -> String {
+    let text = release.text();
+    if release.has_number() {
+        return format!(
+            "Advisories of {ecosystem} for minor releases that may be later than {text:?}, the \
+             release in the purl, are not applied: it is not known whether they affect it."
+        );
+    }
+    format!(
+        "The number of {text:?}, the release of {ecosystem} in the purl, is not known, so \
+         advisories for single releases are not applied."
+    )
 }

@@ -297,3 +297,30 @@ fn a_file_whose_content_was_deleted_is_imported_after_it_is_uploaded_again() {
     let report = world.audit_report();
     assert_eq!((&report["errors"], &report["facts"]["vulnerable"]), (&json!([]), &json!(1)));
 }
+
+#[test]
+fn a_reassessment_raises_no_alert_for_hidden_components() {
+    for (state, identity, expected) in
+        [("running", None, 1), ("running", Some("new"), 2), ("superseded", Some("new"), 1)]
+    {
+        let world = World::new();
+        world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
+        world.host.advance(60);
+        let audit = Uuid::from_u128(0xf001);
+        let import = json!({
+            "repository_id": REPOSITORY, "branch_ref": "main", "started_at": world.host.now(),
+            "state": state, "details": [],
+        });
+        world.host.put_document("imports", &audit.to_string(), import);
+        let mut component = world.host.documents("components").remove(0);
+        component["audit_id"] = json!(audit);
+        if let Some(identity) = identity {
+            component["identity"] = json!(identity);
+        }
+        let id = Uuid::from_u128(0xf002).to_string();
+        world.host.put_document("components", &id, component);
+        world.ingest(&advisory("GHSA-1", &[], "1.2.0"));
+        let told = world.events("dependency.vulnerable");
+        assert_eq!(told.len(), expected, "{state} {identity:?}");
+    }
+}

@@ -68,6 +68,17 @@ pub(crate) fn plan(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Re
     Ok(())
 }
 
+/// Plans the next due time after a user changed the schedule. A due time of an active schedule that
+/// has passed stays planned: its job starts the audit, or publishes why it does not.
+pub(crate) fn plan_changed(scope: &Scope, id: Uuid, schedule: &mut StoredSchedule) -> Result<()> {
+    let now = scope.now();
+    let is_due = schedule.pending.is_some_and(|pending| pending.slot.due_at <= now);
+    if is_due && schedule.state == ScheduleState::Active {
+        return Ok(());
+    }
+    plan(scope, id, schedule)
+}
+
 /// Enqueues the job for a due time of a schedule, to run at `at`.
 fn enqueue(
     scope: &Scope,

@@ -179,7 +179,7 @@ pub(crate) fn update(
     // If only the name changes, a due time that is being handled is not planned again.
     if recurrence != schedule.recurrence {
         schedule.recurrence = recurrence;
-        dispatch::plan(ctx, id, &mut schedule)?;
+        dispatch::plan_changed(ctx, id, &mut schedule)?;
     }
     ctx.documents().replace(&mut schedule)?;
     shown(ctx, schedule)
@@ -228,7 +228,7 @@ pub(crate) fn remove(ctx: &Ctx, Path(id): Path<Uuid>) -> ScheduleHandlerResult {
 fn set_state(ctx: &Ctx, id: Uuid, state: ScheduleState) -> ScheduleHandlerResult {
     let mut schedule = changeable(ctx, id)?;
     schedule.state = state;
-    dispatch::plan(ctx, id, &mut schedule)?;
+    dispatch::plan_changed(ctx, id, &mut schedule)?;
     ctx.documents().replace(&mut schedule)?;
     shown(ctx, schedule)
 }

@@ -285,6 +285,27 @@ fn a_change_plans_anew_but_gives_no_date_a_second_run() {
 }
 
 #[test]
+fn a_change_or_resume_of_an_overdue_schedule_does_not_drop_its_run() {
+    for (operation, change) in [
+        ("resume_audit_schedule", None),
+        ("update_audit_schedule", Some(json!({ "local_hour": 2 }))),
+    ] {
+        let (mut world, schedule) = World::with_schedule();
+        world.host.advance(16 * 3600);
+        let request = world.request(operation, &schedule);
+        let request = change.into_iter().fold(request, Request::json);
+        let changed = world.host.call(request).expect("changed").body;
+        assert_eq!(changed["next_run_at"], "2026-05-07T01:30:00.000000Z", "{operation}");
+        world.go_to("2026-05-07T05:00:00Z");
+        let due: Vec<Value> =
+            world.audits().into_iter().map(|audit| audit["due_at"].clone()).collect();
+        assert_eq!(due, ["2026-05-07T01:30:00.000000Z"], "{operation}");
+        let next = world.show(&schedule)["next_run_at"].clone();
+        assert!(next.as_str().is_some_and(|next| next.starts_with("2026-05-08")), "{next}");
+    }
+}
+
+#[test]
 fn a_change_of_the_name_leaves_the_due_time() {
     let (world, schedule) = World::with_schedule();
     let rename = world.request("update_audit_schedule", &schedule).json(json!({ "name": "New" }));

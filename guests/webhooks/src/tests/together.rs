@@ -86,3 +86,23 @@ fn a_batch_of_events_for_different_webhooks_is_left_to_runs_of_one() {
     assert!(host.run_batch("event", &events).is_err());
     assert!(host.sent().is_empty());
 }
+
+#[test]
+fn a_delivery_that_waits_for_its_own_retry_gets_no_second_job() {
+    let (host, webhook) = with_webhook();
+    host.network(|_| Ok(answer(503, &[("Retry-After", "3600")])));
+    for event in 1000..1002 {
+        assert!(matches!(deliver_to(&host, &webhook, event, 1), Outcome::Retry(_)));
+        host.advance(1);
+    }
+    host.network(|_| Ok(answer(503, &[])));
+    deliver_to(&host, &webhook, 1002, 1);
+    host.network(|_| Ok(answer(204, &[])));
+    run_probe(&host, &job_of(&host, "probe"));
+    run(&host, "drain");
+    let mut jobs = host.take_jobs();
+    jobs.retain(|job| job.kind == "deliver");
+    assert_eq!(jobs.len(), 1, "only the third was held");
+    assert_eq!(attempt(&host, &jobs[0], 1), Outcome::Done);
+    assert_eq!(sent_ids(&host), [0, 1, 2, 0, 2]);
+}
