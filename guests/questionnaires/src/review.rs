@@ -142,17 +142,23 @@ mod tests {
         deliver(host, "evidence_envelope.accepted", data, at);
     }
 
-    #[test]
-    fn news_that_waited_together_are_all_compared() {
-        let host = FakeHost::new(crate::area());
-        observe(&host, EVIDENCE, 1, "a", host.now());
-        audit(&host, AUDIT, host.now());
-        let made = three(&host);
+    /// Makes a questionnaire whose first answer cites evidence, and the evidence with an audit.
+    fn with_two_citations(host: &FakeHost) -> Value {
+        observe(host, EVIDENCE, 1, "a", host.now());
+        audit(host, AUDIT, host.now());
+        let made = three(host);
         let cited = json!([
             { "evidence_ids": [EVIDENCE] },
             { "evidence_ids": [EVIDENCE], "report_id": AUDIT },
         ]);
-        answer(&host, &made, 0, json!({ "answer": "Yes", "citations": cited }));
+        answer(host, &made, 0, json!({ "answer": "Yes", "citations": cited }));
+        made
+    }
+
+    #[test]
+    fn news_that_waited_together_are_all_compared() {
+        let host = FakeHost::new(crate::area());
+        let made = with_two_citations(&host);
         host.advance(60);
         let (published_at, later) = (host.now(), Uuid::from_u128(0xa2));
         observe(&host, Uuid::from_u128(0xe2), 2, "a", published_at);
@@ -172,14 +178,7 @@ mod tests {
     #[test]
     fn content_that_returns_is_current_again() {
         let host = FakeHost::new(crate::area());
-        observe(&host, EVIDENCE, 1, "a", host.now());
-        audit(&host, AUDIT, host.now());
-        let made = three(&host);
-        let cited = json!([
-            { "evidence_ids": [EVIDENCE] },
-            { "evidence_ids": [EVIDENCE], "report_id": AUDIT },
-        ]);
-        answer(&host, &made, 0, json!({ "answer": "Yes", "citations": cited }));
+        let made = with_two_citations(&host);
         let start = host.now();
         // Envelope, content, time of the observation; the third arrives late.
         for (envelope, content, seconds, status) in [
