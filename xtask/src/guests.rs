@@ -12,14 +12,19 @@ use crate::process;
 use crate::wasm::{GuestToolchain, TARGET};
 use crate::workspace::{Guest, GuestKind, Workspace};
 
-/// The cargo profile with which guests are built.
+/// The cargo profile with which guests are built quickly: for tests and the demonstration.
 pub(crate) const PROFILE: &str = "guest";
+/// The cargo profile of guests whose calls run fastest.
+const RELEASE_PROFILE: &str = "guest-release";
 
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct Options {
     /// Also build the hostile and broken guests of the tests
     #[arg(long)]
     pub(crate) fixtures: bool,
+    /// Build what is deployed: the two largest areas optimized for speed
+    #[arg(long)]
+    pub(crate) release: bool,
     /// The host is built at the same time, and only its build shows progress
     #[arg(skip)]
     pub(crate) beside_host: bool,
@@ -37,8 +42,9 @@ pub(crate) fn build(workspace: &Workspace, options: Options) -> anyhow::Result<(
     }
     let toolchain = GuestToolchain::set_up(workspace)?;
     let target = workspace.target.join("wasm");
+    let profile = if options.release { RELEASE_PROFILE } else { PROFILE };
     let mut cargo = toolchain.cargo(workspace, &target);
-    cargo.args(["build", "--lib", "--profile", PROFILE, "--target", TARGET]);
+    cargo.args(["build", "--lib", "--profile", profile, "--target", TARGET]);
     for guest in &wanted {
         cargo.args(["--package", &guest.package]);
     }
@@ -47,7 +53,7 @@ pub(crate) fn build(workspace: &Workspace, options: Options) -> anyhow::Result<(
         cargo.arg("--quiet");
     }
     process::run(&mut cargo)?;
-    let built = target.join(TARGET).join(PROFILE);
+    let built = target.join(TARGET).join(profile);
     for guest in wanted {
         publish(workspace, &built, guest)?;
     }

@@ -13,7 +13,7 @@ use crate::{guests, host};
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Build and run the optimized host
+    /// Build and run host and areas as they are deployed
     #[arg(long)]
     release: bool,
     /// Additional arguments for `assurance serve`
@@ -24,8 +24,7 @@ pub(crate) struct Options {
 /// Builds what is out of date, then executes the host in place of this process, so that it receives
 /// signals.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()> {
-    let profile = if options.release { Profile::Release } else { Profile::Quick };
-    let binary = build(workspace, profile)?;
+    let binary = build(workspace, options.release)?;
     let error = Command::new(binary)
         .current_dir(&workspace.root)
         .args(["serve", "--demo", "--data-dir", "./data", "--areas"])
@@ -37,9 +36,10 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
 
 /// Builds areas and host at the same time, because each ends with crates that keep one processor
 /// busy. Returns the path of the host's program.
-fn build(workspace: &Workspace, profile: Profile) -> anyhow::Result<PathBuf> {
+fn build(workspace: &Workspace, release: bool) -> anyhow::Result<PathBuf> {
+    let profile = if release { Profile::Release } else { Profile::Quick };
     std::thread::scope(|scope| {
-        let options = guests::Options { beside_host: true, ..guests::Options::default() };
+        let options = guests::Options { beside_host: true, release, ..guests::Options::default() };
         let areas = scope.spawn(move || guests::build(workspace, options));
         let binary = host::build(workspace, profile);
         if let Err(error) = &binary {

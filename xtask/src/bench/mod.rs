@@ -159,7 +159,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> anyhow::Result<()
 }
 
 fn prepare(workspace: &Workspace) -> anyhow::Result<BuiltPrograms> {
-    guests::build(workspace, guests::Options { fixtures: true, ..guests::Options::default() })?;
+    let options = guests::Options { fixtures: true, release: true, ..guests::Options::default() };
+    guests::build(workspace, options)?;
     let mut build = cargo();
     build.current_dir(&workspace.root).args(["build", "--workspace", "--release", "--bins"]);
     process::run(&mut build)?;
