@@ -41,6 +41,7 @@ mod connection_shares;
 mod cursor;
 mod error;
 mod fields;
+mod first_connection;
 mod gates;
 mod group_commit;
 mod keyed_locks;

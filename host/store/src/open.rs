@@ -14,6 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::blobs::{BlobStoreLocation, Blobs};
 use super::connection_shares::ConnectionShares;
 use super::error::{self, Error, database_code};
+use super::first_connection;
 use super::gates::WorkspaceGates;
 use super::group_commit::{self, GroupCommit};
 use super::jobs::WaitingJobCounts;
@@ -102,14 +103,15 @@ const SESSION: [(&str, &str); 3] =
 
 impl Store {
     /// Connects to the database and migrates its schema; safe if several
-    /// processes start at once.
+    /// processes start at once. Waits up to a minute for a PostgreSQL server
+    /// that does not accept connections yet.
     pub async fn open(settings: &Settings) -> Result<Self, Error> {
         Self::open_with(settings, MigrationPolicy::All).await
     }
 
     /// Connects to the database and creates the schema if it is empty. Does not
     /// migrate the database of an older release, because that release may be
-    /// serving it.
+    /// serving it. Does not wait for a server that accepts no connections.
     ///
     /// # Errors
     /// [`Error::OlderSchema`] for the database of an older release.
@@ -269,12 +271,13 @@ async fn open_postgres(
         .options(settings.timeouts.session())
         .statement_cache_capacity(STATEMENTS)
         .disable_statement_logging();
-    let mut first = tokio::time::timeout(
-        timeout.max(Duration::from_secs(5)),
-        PgConnection::connect_with(&options),
-    )
-    .await
-    .map_err(|_| Error::Unavailable(sqlx::Error::PoolTimedOut))??;
+    let attempt_timeout = timeout.max(Duration::from_secs(5));
+    let mut first = match scope {
+        MigrationPolicy::All => {
+            first_connection::connect_when_ready(&options, attempt_timeout).await?
+        }
+        MigrationPolicy::Empty => first_connection::connect(&options, attempt_timeout).await?,
+    };
     if scope == MigrationPolicy::Empty {
         refuse_older(Backend::Postgres, applied_postgres(&mut first).await?)?;
     }

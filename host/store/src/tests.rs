@@ -136,6 +136,54 @@ async fn a_pooler_that_drops_the_settings_of_connections_is_refused() {
     assert!(matches!(refused, Error::SettingsDropped), "{refused:?}");
 }
 
+/// Starts a proxy that closes this many connections before it forwards any, like the one of a
+/// container whose server still starts. Returns its address.
+async fn ready_after(closed: usize, server: String) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        for _ in 0..closed {
+            drop(listener.accept().await.unwrap());
+        }
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut server = TcpStream::connect(&server).await.unwrap();
+            tokio::spawn(async move {
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_service_waits_for_a_server_that_starts_and_a_command_does_not() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    let url = url::Url::parse(&fresh.settings.url).unwrap();
+    let server = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap_or(5432));
+    let through = |proxy: std::net::SocketAddr| {
+        let mut through = url.clone();
+        through.set_host(Some("127.0.0.1")).unwrap();
+        through.set_port(Some(proxy.port())).unwrap();
+        Settings { url: through.to_string(), ..fresh.settings.clone() }
+    };
+    let starting = through(ready_after(2, server.clone()).await);
+    tables(&Store::open(&starting).await.unwrap()).await;
+    let starting = through(ready_after(2, server).await);
+    let refused = Store::open_without_upgrade(&starting).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable(_)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn the_service_does_not_wait_for_an_unknown_database() {
+    let Some(fresh) = fresh(Backend::Postgres).await else { return };
+    let mut url = url::Url::parse(&fresh.settings.url).unwrap();
+    url.set_path("/nobody_created_it");
+    let settings = Settings { url: url.to_string(), ..fresh.settings.clone() };
+    let opened = tokio::time::timeout(Duration::from_secs(10), Store::open(&settings)).await;
+    let refused = opened.expect("it does not wait").unwrap_err();
+    assert!(matches!(refused, Error::Database(_)), "{refused:?}");
+}
+
 fn holder(workspace: WorkspaceId) -> ShareOwner {
     ShareOwner { area: "notes".into(), workspace, in_job: false }
 }
