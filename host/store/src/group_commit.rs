@@ -6,12 +6,15 @@
 //! that arrive meanwhile form the next group.
 //!
 //! Invariant: a unit is acknowledged only after the commit of its group. If the
-//! group itself fails, it is rolled back. Each of its units is then committed
-//! in a separate transaction, so that each caller gets its own error.
+//! group itself fails, or if a unit panics, it is rolled back. Each of its units
+//! is then committed in a separate transaction, so that each caller gets its own
+//! error.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
+use futures::FutureExt as _;
 use metrics::counter;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -144,38 +147,51 @@ impl Drop for QueueResetOnPanic<'_> {
     }
 }
 
+/// Commits a group. If that fails, or if a unit panics, commits each of its
+/// units by itself, so that the units without a fault do not fail.
 async fn commit(store: &Store, mut tx: Tx, units: Vec<Unit>) {
-    let mut applied = Vec::with_capacity(units.len());
-    let mut units = units.into_iter();
-    while let Some(unit) = units.next() {
-        match apply_in_savepoint(&mut tx, &unit).await {
-            Ok(Ok(enqueued)) => applied.push((unit, enqueued)),
-            Ok(Err(error)) => {
-                let _ = unit.done.send(Err(error));
-            }
-            Err(error) => {
-                tracing::debug!(%error, "group commit failed; committing its units one by one");
-                drop(tx);
-                let applied = applied.into_iter().map(|(unit, _)| unit);
-                return commit_each(store, applied.chain([unit]).chain(units)).await;
-            }
+    let applied = caught(apply_all(&mut tx, &units)).await;
+    // A panic of the commit itself is not caught: the units may be committed.
+    let committed = match applied {
+        Ok(results) => tx.commit().await.map(|()| results),
+        Err(error) => {
+            drop(tx);
+            Err(error)
         }
-    }
-    if let Err(error) = tx.commit().await {
-        tracing::debug!(%error, "group commit failed; committing its units one by one");
-        return commit_each(store, applied.into_iter().map(|(unit, _)| unit)).await;
-    }
+    };
+    let results = match committed {
+        Ok(results) => results,
+        Err(error) => {
+            tracing::debug!(%error, "group commit failed; committing its units one by one");
+            return commit_each(store, units).await;
+        }
+    };
     counter!(GROUPS).increment(1);
-    counter!(UNITS).increment(applied.len() as u64);
-    for (unit, enqueued) in applied {
+    counter!(UNITS).increment(results.iter().flatten().count() as u64);
+    for (unit, result) in std::iter::zip(units, results) {
         // Fails if the caller was cancelled, which does not concern the commit.
-        let _ = unit.done.send(Ok(enqueued));
+        let _ = unit.done.send(result);
     }
+}
+
+/// Applies each unit of work in a savepoint. Returns the result of each.
+async fn apply_all(tx: &mut Tx, units: &[Unit]) -> Result<Vec<Result<u64, Error>>, Error> {
+    let mut results = Vec::with_capacity(units.len());
+    for unit in units {
+        results.push(apply_in_savepoint(tx, unit).await?);
+    }
+    Ok(results)
+}
+
+/// Returns [`sqlx::Error::WorkerCrashed`] if the work panics.
+async fn caught<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let crashed = |_| Err(Error::Unavailable(sqlx::Error::WorkerCrashed));
+    AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(crashed)
 }
 
 /// Commits each unit of work in a transaction of its own. After one that cannot
 /// begin, refuses those that are overdue instead of waiting for each of them.
-async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
+async fn commit_each(store: &Store, units: Vec<Unit>) {
     let mut is_locked = false;
     for unit in units {
         let tx = if is_locked && store.is_overdue(&unit) {
@@ -184,14 +200,14 @@ async fn commit_each(store: &Store, units: impl IntoIterator<Item = Unit>) {
             store.begin(TransactionAccess::WriteLocked).await
         };
         is_locked = tx.is_err();
-        let kept = async {
+        let committed = async {
             let mut tx = tx?;
             let enqueued = apply::sqlite::apply(&mut tx, &unit.effects, "").await?;
             tx.commit().await?;
             Ok(enqueued)
         };
-        let kept = kept.await;
-        let _ = unit.done.send(kept);
+        let result = caught(committed).await;
+        let _ = unit.done.send(result);
     }
 }
 
@@ -311,20 +327,20 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn units_are_committed_again_after_a_panic() {
+    async fn a_unit_that_panics_takes_no_other_with_it() {
         let fresh = with_collection().await;
         let (store, workspace) = (&fresh.store, WorkspaceId::new());
         let mut panics = unit(workspace, "a");
         // The name of its table would be cut inside a character.
         panics.inserts[0].collection = format!("a{}", "é".repeat(40));
-        let refused = store.commit_in_group(panics).await;
-        assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
-        let later = async {
-            // A unit that arrives before the task has ended is refused too.
-            while store.commit_in_group(unit(workspace, "b")).await.is_err() {}
-        };
-        tokio::time::timeout(Duration::from_secs(5), later).await.expect("a task commits it");
-        assert_eq!(ids(store).await, ["b"]);
+        let units = vec![unit(workspace, "b"), panics, unit(workspace, "c")];
+        let ends = together(store, units).await;
+        assert!(matches!(&ends[1], Err(error) if error.is_crash()), "{ends:?}");
+        assert!(ends[0].is_ok() && ends[2].is_ok(), "a panic of another unit: {ends:?}");
+        let later = store.commit_in_group(unit(workspace, "d"));
+        let later = tokio::time::timeout(Duration::from_secs(5), later).await;
+        later.expect("a task commits it").unwrap();
+        assert_eq!(ids(store).await, ["b", "c", "d"]);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
