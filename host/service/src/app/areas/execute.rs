@@ -205,8 +205,9 @@ async fn commit(
 
 /// Locks the rows of areas against decisions at other nodes. Returns the name
 /// of another area if this node does not run the version of that area's row
-/// yet, because the decision was planned without it; else `None`. A rollback,
-/// the end of a trial and a forced removal are always permitted.
+/// yet, because the decision was planned without it; else `None`. Versions that
+/// failed to load here do not count. A rollback, the end of a trial and a forced
+/// removal are always permitted.
 async fn changed_elsewhere(
     app: &App,
     tx: &mut Connection,
@@ -220,7 +221,8 @@ async fn changed_elsewhere(
         return Ok(None);
     }
     let (live, rows) = (app.registry.snapshot(), rows::desired(tx).await?);
-    let ignored = |step: &NodeStep<'_>| matches!(step, NodeStep::EndTrial);
+    let ignored =
+        |step: &NodeStep<'_>| matches!(step, NodeStep::EndTrial) || app.node.has_failed(step);
     let mut others = rows.into_iter().filter(|(name, _)| name != decision.area);
     let behind = others.find(|(name, area)| reconcile::has_steps(app, &live, name, area, ignored));
     Ok(behind.map(|(name, _)| name))

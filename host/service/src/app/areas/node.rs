@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::super::claimed_keys::ClaimedKeys;
+use super::node_plan::NodeStep;
 use super::staleness_guard::{ServingBlocked, StalenessGuard};
 use super::state::{AreaRevisions, DesiredArea, DesiredAreas, RunningArea};
 use crate::registry::{AreaVersion, Snapshot};
@@ -18,8 +19,11 @@ use assurance_core::config;
 use assurance_core::domain::deployment::{NodeAreaReport, NodeVersionState};
 use assurance_core::domain::time::Timestamp;
 
-/// Wait after a version failed to load on this node before the next attempt.
-const RETRY: Duration = Duration::from_secs(10);
+/// Wait after a version failed to load on this node for the first time before
+/// the next attempt. It doubles with each further failure.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// Longest wait after a version failed to load on this node.
+const LONGEST_RETRY: Duration = Duration::from_secs(10);
 
 /// This process as one of the nodes that share the database.
 pub struct LocalNode {
@@ -53,6 +57,18 @@ struct VersionLoadFailure {
     digest: String,
     why: String,
     at: Instant,
+    /// Wait after the failure before the next attempt.
+    pause: Duration,
+}
+
+impl VersionLoadFailure {
+    /// Returns the failure of a version that follows the area's last one. The
+    /// wait is longer if the same version failed before.
+    fn after(last: Option<&Self>, digest: &str, why: String) -> Self {
+        let last = last.filter(|last| last.digest == digest);
+        let pause = last.map_or(FIRST_RETRY, |last| LONGEST_RETRY.min(last.pause * 2));
+        Self { digest: digest.to_owned(), why, at: Instant::now(), pause }
+    }
 }
 
 impl LocalNode {
@@ -173,7 +189,7 @@ impl LocalNode {
         let recent = |failures: &BTreeMap<String, VersionLoadFailure>| {
             failures
                 .get(area)
-                .filter(|failure| failure.at.elapsed() < RETRY)
+                .filter(|failure| failure.at.elapsed() < failure.pause)
                 .map(|failure| failure.digest.clone())
         };
         RunningArea {
@@ -188,8 +204,23 @@ impl LocalNode {
 
     /// Records that a version on trial could not be loaded.
     pub(super) fn trial_failed(&self, area: &str, digest: &str, why: String) {
-        let failure = VersionLoadFailure { digest: digest.to_owned(), why, at: Instant::now() };
-        self.known.lock().trial_failures.insert(area.to_owned(), failure);
+        let mut known = self.known.lock();
+        let failure = VersionLoadFailure::after(known.trial_failures.get(area), digest, why);
+        known.trial_failures.insert(area.to_owned(), failure);
+    }
+
+    /// Returns whether the version that the step would run failed to load on
+    /// this node, whether or not it is due to be tried again.
+    pub(super) fn has_failed(&self, step: &NodeStep<'_>) -> bool {
+        let known = self.known.lock();
+        let (failure, digest) = match step {
+            NodeStep::EndTrial => return false,
+            NodeStep::GoLive(row) => (known.failures.get(&row.area), row.digest.as_deref()),
+            NodeStep::BeginTrial(trial) => {
+                (known.trial_failures.get(&trial.area), Some(trial.digest.as_str()))
+            }
+        };
+        failure.is_some_and(|failure| digest == Some(failure.digest.as_str()))
     }
 
     /// Deletes the load failure of the area's trial, because the trial runs or has ended.
@@ -199,8 +230,9 @@ impl LocalNode {
 
     /// Records that a live version could not be loaded.
     pub(super) fn failed(&self, area: &str, digest: &str, why: String) {
-        let failure = VersionLoadFailure { digest: digest.to_owned(), why, at: Instant::now() };
-        self.known.lock().failures.insert(area.to_owned(), failure);
+        let mut known = self.known.lock();
+        let failure = VersionLoadFailure::after(known.failures.get(area), digest, why);
+        known.failures.insert(area.to_owned(), failure);
     }
 
     /// Deletes the area's load failure, because the area runs the right version.
@@ -266,4 +298,20 @@ impl LocalNode {
 
 fn is(version: &AreaVersion, area: &str, digest: &str) -> bool {
     version.digest == digest && version.manifest.name == area
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_that_fails_again_and_again_is_tried_less_often() {
+        let mut last: Option<VersionLoadFailure> = None;
+        let mut fails = |digest: &str| {
+            let failure = VersionLoadFailure::after(last.as_ref(), digest, "it traps".into());
+            last.insert(failure).pause.as_secs()
+        };
+        assert_eq!(["a", "a", "a", "a", "a", "a"].map(&mut fails), [1, 2, 4, 8, 10, 10]);
+        assert_eq!(fails("b"), 1);
+    }
 }

@@ -40,11 +40,11 @@ pub(super) struct RunningArea {
     /// Time at which the version's file was written; `None` if operators
     /// deployed the version.
     pub(super) file_written_at: Option<Timestamp>,
-    /// Digest of the live version if it failed to load on this node within the
-    /// last 10 s.
+    /// Digest of the live version if it failed to load on this node and is not
+    /// due to be tried again.
     pub(super) failed: Option<String>,
-    /// Digest of the version on trial if it failed to load on this node within
-    /// the last 10 s.
+    /// Digest of the version on trial if it failed to load on this node and is
+    /// not due to be tried again.
     pub(super) failed_trial: Option<String>,
 }
 
