@@ -259,6 +259,7 @@ fn step<'v>(
     at.push_str(name);
     match (live, candidate) {
         (Some(live), Some(candidate)) => walk(live, candidate, at, found),
+        _ if found.len() >= MAX_DIFFERENCES => {}
         _ => found.push((at.clone(), live, candidate)),
     }
     at.truncate(length);
@@ -306,6 +307,15 @@ mod tests {
         assert_eq!(second.candidate, "nothing");
         let text = format!("{told:?}");
         assert!(!text.contains("secret") && !text.contains("hidden"), "{text}");
+    }
+
+    #[test]
+    fn differences_beyond_the_bound_are_not_kept() {
+        let members: serde_json::Map<String, Json> =
+            (0..60).map(|number| (number.to_string(), json!(number))).collect();
+        let all = Json::from(members);
+        assert_eq!(differences(&all, &json!({})).len(), MAX_DIFFERENCES);
+        assert_eq!(differences(&json!({}), &all).len(), MAX_DIFFERENCES);
     }
 
     #[test]
