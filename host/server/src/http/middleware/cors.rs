@@ -19,6 +19,7 @@ pub(super) fn layer(origins: &[String]) -> Option<CorsLayer> {
         .allow_credentials(true)
         .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
         .allow_headers([
+            header::AUTHORIZATION,
             header::CONTENT_TYPE,
             header::IF_MATCH,
             header::IF_NONE_MATCH,
@@ -66,5 +67,20 @@ mod tests {
             assert!(headers.contains_key(header::ACCESS_CONTROL_EXPOSE_HEADERS), "{sent:?}");
             assert!(headers.contains_key(header::VARY), "{sent:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn pages_of_an_allowed_origin_may_send_access_tokens() {
+        let layer = layer(&["https://app.example".to_owned()]).unwrap();
+        let empty = service_fn(|_: Request<()>| ready(Ok::<_, Infallible>(Response::new(()))));
+        let mut preflight = Request::new(());
+        *preflight.method_mut() = Method::OPTIONS;
+        let origin = HeaderValue::from_static("https://app.example");
+        preflight.headers_mut().insert(header::ORIGIN, origin);
+        let asked = HeaderValue::from_static("GET");
+        preflight.headers_mut().insert(header::ACCESS_CONTROL_REQUEST_METHOD, asked);
+        let Ok(response) = layer.layer(empty).oneshot(preflight).await;
+        let allowed = &response.headers()[header::ACCESS_CONTROL_ALLOW_HEADERS];
+        assert!(allowed.to_str().unwrap().split(',').any(|name| name == "authorization"));
     }
 }
