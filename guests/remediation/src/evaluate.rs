@@ -110,34 +110,30 @@ pub(crate) fn programs(
     })
 }
 
+/// Evaluates the program's current step for the audit. If that verifies the step, the job
+/// continues with the next one: a run evaluates one predicate, so that the predicates together may
+/// take longer than a run.
 pub(crate) fn program(ctx: &JobCtx, job: EvaluateProgramJob) -> JobResult<EvaluateProgramJob> {
     let program = ctx.documents::<StoredProgram>().find(job.program_id)?;
     let audit = ctx.documents::<Audit>().find(job.audit_id)?;
     let (Some(mut program), Some(audit)) = (program, audit) else { return Ok(Outcome::Done) };
-    if audit.completed_at.is_some_and(|at| Some(at) < program.activated_at) {
+    let is_earlier = audit.completed_at.is_some_and(|at| Some(at) < program.activated_at);
+    if is_earlier || program.state != ProgramState::Active {
         return Ok(Outcome::Done);
     }
-    let mut changed = false;
-    while program.state == ProgramState::Active {
-        let Some(index) = program.step_for(audit.repository_id) else { break };
-        let subject = EvaluationKey {
-            program_id: job.program_id,
-            order: index + 1,
-            audit_id: job.audit_id,
-            repository_id: audit.repository_id,
-        };
-        if evaluations::exists(ctx, subject)? {
-            break;
-        }
-        changed = true;
-        if !evaluate_step(ctx, &mut program, subject, &audit)? {
-            break;
-        }
+    let Some(index) = program.step_for(audit.repository_id) else { return Ok(Outcome::Done) };
+    let subject = EvaluationKey {
+        program_id: job.program_id,
+        order: index + 1,
+        audit_id: job.audit_id,
+        repository_id: audit.repository_id,
+    };
+    if evaluations::exists(ctx, subject)? {
+        return Ok(Outcome::Done);
     }
-    if changed {
-        ctx.documents().replace(&mut program)?;
-    }
-    Ok(Outcome::Done)
+    let verified = evaluate_step(ctx, &mut program, subject, &audit)?;
+    ctx.documents().replace(&mut program)?;
+    Ok(if verified { Outcome::Continue(job) } else { Outcome::Done })
 }
 
 /// Evaluates the predicate of a program's step for an audit. Returns whether the step is now

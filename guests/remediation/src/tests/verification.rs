@@ -1,6 +1,7 @@
 //! Tests of audits that verify steps.
 
 use area_sdk::Uuid;
+use area_sdk::wit::Outcome;
 use serde_json::{Value, json};
 
 use super::world::{OTHER_REPOSITORY, RECORD, REPOSITORY, World, step};
@@ -134,6 +135,27 @@ fn an_evaluation_that_never_ends_is_given_up() {
     let evaluation = world.evaluations(&program).remove(0);
     assert_eq!(evaluation["status"], "error");
     assert!(evaluation["detail"].as_str().is_some_and(|detail| detail.contains("memory")));
+}
+
+#[test]
+fn each_run_of_the_evaluation_evaluates_one_step() {
+    let world = World::new();
+    let program = world.active(&json!([step(NONE_OPEN), step(NONE_OPEN)]));
+    let audit = Uuid::from_u128(0x1001);
+    let body = json!({
+        "repository_id": REPOSITORY, "facts": { "findings": { "open": 0 } },
+        "inputs": [], "records": [],
+    });
+    world.0.put_document("schedules.audits", &audit.to_string(), body);
+    let payload = json!({ "program_id": program["id"], "audit_id": audit });
+    let run = || world.0.run("remediation_evaluation", payload.clone(), 1).expect("a run");
+    assert!(matches!(run(), Outcome::Continue(_)));
+    assert_eq!(world.evaluations(&program).len(), 1);
+    assert_eq!(world.show(&program)["current_step"], 2);
+    assert!(matches!(run(), Outcome::Continue(_)));
+    assert_eq!(world.show(&program)["state"], "completed");
+    assert_eq!(run(), Outcome::Done);
+    assert_eq!(world.evaluations(&program).len(), 2);
 }
 
 #[test]
