@@ -4,11 +4,12 @@ use area_sdk::prelude::*;
 use area_sdk::text::name;
 use area_shared::catalog::Repository;
 
-use super::judge::judge;
+use super::judge::{MOST_PATHS, judge};
 use super::{
     NewPreview, OwnershipPreview, POLICY_VERSION, PreviewSnapshot, PreviewedFinding,
     PreviewedFindingStatus, SHOWN, StoredPreview, StoredPreviewedFinding,
 };
+use crate::codeowners::Codeowners;
 use crate::directory::OwnerDirectory;
 use crate::findings;
 use crate::source::{SourceAvailability, SourceImportPhase, StoredSource};
@@ -25,10 +26,15 @@ pub(crate) const DESCRIPTION: &str = "The rules are those imported by the newest
     no owners; `needs_review` in all other cases, with the `reason`. Nothing is assigned before \
     the preview is applied.\n\n\
     A preview has at most 2,000 open findings: those nobody is assigned to first, the riskiest \
-    first among them. A warning has the number of further findings.";
+    first among them. It has fewer if their paths times the rules are more than 1,000,000. A \
+    warning has the number of further findings.";
 
 /// Maximum number of findings in a preview.
 const MOST_ITEMS: usize = 2_000;
+
+/// Maximum number of comparisons of a finding's path with a rule in one preview. They take about a
+/// second, in which the call may keep others from writing.
+const MOST_COMPARISONS: usize = 1_000_000;
 
 pub(crate) fn create(
     ctx: &Ctx,
@@ -68,8 +74,8 @@ fn source(ctx: &Ctx, new: &NewPreview) -> Result<Option<Stored<StoredSource>>> {
     }
 }
 
-/// Returns the items of a new preview, at most [`MOST_ITEMS`], and the total number of open
-/// findings.
+/// Returns the items of a new preview, as many as [`MOST_ITEMS`] and [`MOST_COMPARISONS`] allow,
+/// and the total number of open findings.
 fn items(
     ctx: &Ctx,
     new: &NewPreview,
@@ -81,8 +87,21 @@ fn items(
         .flatten();
     let directory = OwnerDirectory::load(ctx, new.repository_id)?;
     let (findings, total) = findings::open(ctx, new.repository_id, MOST_ITEMS)?;
-    let findings = findings.into_iter();
+    let rules = file.as_ref().map_or(0, Codeowners::rule_count);
+    let fits = fitting(findings.iter().map(|finding| finding.paths.len()), rules);
+    let findings = findings.into_iter().take(fits);
     Ok((findings.map(|finding| judge(finding, file.as_ref(), &directory)).collect(), total))
+}
+
+/// Returns how many of the first findings can be compared with this number of rules, by the numbers
+/// of their paths; at least one.
+fn fitting(paths: impl Iterator<Item = usize>, rules: usize) -> usize {
+    let mut comparisons = 0;
+    let fits = paths.take_while(|paths| {
+        comparisons += rules * (*paths).min(MOST_PATHS);
+        comparisons <= MOST_COMPARISONS
+    });
+    fits.count().max(1)
 }
 
 /// Returns a new preview whose snapshot has all items.
@@ -154,4 +173,18 @@ fn keep(
     preview.snapshot.items = shown.collect();
     let stored = ctx.documents().create_stored(id, preview)?;
     Ok(Created(stored.versioned(OwnershipPreview::from)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_compared_with_the_rules_up_to_a_bound() {
+        assert_eq!(fitting([1; MOST_ITEMS].into_iter(), 500), MOST_ITEMS);
+        assert_eq!(fitting([1; MOST_ITEMS].into_iter(), 20_000), 50);
+        assert_eq!(fitting([5_000; MOST_ITEMS].into_iter(), 2_000), 5, "at most 100 paths each");
+        assert_eq!(fitting([5_000; MOST_ITEMS].into_iter(), 20_000), 1);
+        assert_eq!(fitting([5_000; MOST_ITEMS].into_iter(), 0), MOST_ITEMS);
+    }
 }

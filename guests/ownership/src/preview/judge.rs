@@ -8,7 +8,7 @@ use crate::directory::OwnerDirectory;
 use crate::findings::Finding;
 
 /// Maximum number of a finding's paths whose owners are determined and returned.
-const MOST_PATHS: usize = 100;
+pub(super) const MOST_PATHS: usize = 100;
 
 /// Maximum number of owners that the reason of a preview item names.
 const MOST_REASONS: usize = 3;
