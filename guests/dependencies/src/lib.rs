@@ -172,6 +172,7 @@ fn deployment_collections(area: Area) -> Area {
             .text("image_digest")
             .text("observed_at")
             .index(&["current", "slot"])
+            .index(&["current", "slot", "observed_at"])
             .index(&["current", "commit_key", "observed_at"])
             .index(&["current", "image_digest", "observed_at"])
             .index(&["current", "observed_at"])

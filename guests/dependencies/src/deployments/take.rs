@@ -60,7 +60,8 @@ fn describe_deployment(
     }
 }
 
-/// Removes an evidence record from its deployment. Deletes the deployment if no evidence is left.
+/// Removes an evidence record from its deployment. Deletes the deployment if no evidence is left;
+/// if it was the current one of its slot, the former one becomes current.
 fn forget(
     ctx: &JobCtx,
     link: &Stored<DeploymentEvidenceLink>,
@@ -69,7 +70,21 @@ fn forget(
     let documents = ctx.documents::<StoredDeployment>();
     let Some(mut old) = documents.find(link.deployment_id)? else { return Ok(()) };
     old.evidence.retain(|evidence| evidence.evidence_id != evidence_id);
-    if old.evidence.is_empty() { documents.delete(&old) } else { documents.replace(&mut old) }
+    if !old.evidence.is_empty() {
+        return documents.replace(&mut old);
+    }
+    documents.delete(&old)?;
+    if old.current { restore_former(ctx, &old.slot) } else { Ok(()) }
+}
+
+/// Makes the former deployment that was observed last the current one of its slot, if there is one.
+fn restore_former(ctx: &JobCtx, slot: &str) -> Result<(), DocumentError> {
+    let documents = ctx.documents::<StoredDeployment>();
+    let former = documents.query().equals("slot", slot).equals("current", false);
+    let last = former.descending("observed_at").first()?;
+    let Some(mut last) = last else { return Ok(()) };
+    last.current = true;
+    documents.replace(&mut last)
 }
 
 /// Creates the deployment that an evidence record and the description in it (`said`) show.

@@ -164,6 +164,28 @@ fn content_says_more_whenever_it_comes() {
 }
 
 #[test]
+fn content_that_moves_a_deployment_makes_the_former_one_current_again() {
+    let world = world();
+    submit(&world, &[record(0xd1, SAID, "0", world.host.now())]);
+    world.host.advance(60);
+    let content = SAID.replace("production", "staging");
+    let sha256 = sha256(content.as_bytes());
+    let mut moved = record(0xd2, SAID, &sha256, world.host.now());
+    moved["source_revision"] = json!("2".repeat(40));
+    submit(&world, &[moved]);
+    assert_eq!(texts(&deployments(&world, false), "commit_sha"), ["2".repeat(40)]);
+
+    world.host.put_shared_blob("uploads", "blob", content.as_bytes());
+    let upload = json!({ "blob": "blob", "content_sha256": sha256, "validation_stage": "ready" });
+    world.host.put_document("uploads.uploads", "u", upload);
+    let ready = json!({ "upload_id": Uuid::nil(), "format": "unknown", "content_sha256": sha256 });
+    world.deliver("upload.ready", ready);
+    let current = deployments(&world, false);
+    assert_eq!(texts(&current, "environment"), ["staging", "production"]);
+    assert_eq!(texts(&current, "commit_sha"), ["2".repeat(40), COMMIT.to_owned()]);
+}
+
+#[test]
 fn a_bill_of_an_image_is_joined_by_the_digest() {
     let world = World::new();
     let digest = format!("sha256:{}", "ab".repeat(32));
