@@ -37,9 +37,18 @@ pub(crate) struct DistributionRelease {
     /// Special build of the release for which an advisory is: `fips` for
     /// `Pro:FIPS-updates:22.04:LTS`; `None` for the release itself.
     variant: Option<&'static str>,
-    /// Whether the release is of Red Hat Enterprise Linux outside of its extended support. Packages
-    /// of a minor release there become those of the next one.
-    is_main_stream: bool,
+    /// Stream of Red Hat Enterprise Linux for which an advisory is; `None` for other products and
+    /// distributions.
+    stream: Option<RedHatStream>,
+}
+
+/// Stream of packages of Red Hat Enterprise Linux.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RedHatStream {
+    /// Packages of a minor release become those of the next one.
+    Main,
+    /// Extended support of a single minor release: `rhel_eus`, `rhel_aus` and others.
+    Extended,
 }
 
 impl DistributionRelease {
@@ -53,7 +62,7 @@ impl DistributionRelease {
         }
         let named = words(&text).find_map(|word| SERIES.get(word));
         let numbers = named.cloned().unwrap_or_else(|| numbers(&text));
-        Some(Self { numbers, text, variant: None, is_main_stream: false })
+        Some(Self { numbers, text, variant: None, stream: None })
     }
 
     /// Parses the distribution release in an OSV ecosystem. Those of Red Hat and SUSE are names of
@@ -68,7 +77,7 @@ impl DistributionRelease {
                 let edition = editions.last().and_then(|number| number.parse().ok());
                 let version = || numbers(text.split_once(':').map_or(text, |(_, rest)| rest));
                 release.numbers = edition.map_or_else(version, |number| vec![number]);
-                release.is_main_stream = text.starts_with("enterprise_linux:");
+                release.stream = RedHatStream::of_product(text);
             }
             "SUSE" => release.numbers = numbers(from_last_number(text)),
             "Ubuntu" => {
@@ -93,7 +102,7 @@ impl DistributionRelease {
     /// Whether an advisory for this release applies to a package of the release `other`; one for 12
     /// applies to 12.5. Releases without numbers are compared by name. `None` if that cannot be
     /// decided: only `other` has no known number, or it may be an earlier minor release of a main
-    /// stream.
+    /// stream, or it may be the minor release of an extended support.
     pub(crate) fn covers(&self, other: &Self) -> Option<bool> {
         if self.numbers.is_empty() {
             return Some(words(&self.text).all(|word| other.has_word(word)));
@@ -102,10 +111,17 @@ impl DistributionRelease {
         if other.numbers.is_empty() && !is_rolling {
             return None;
         }
-        if self.is_main_stream {
-            return self.continues_in(other);
+        match self.stream {
+            Some(RedHatStream::Main) => self.continues_in(other),
+            Some(RedHatStream::Extended) if self.is_minor_of(other) => None,
+            _ => Some(other.numbers.starts_with(&self.numbers)),
         }
-        Some(other.numbers.starts_with(&self.numbers))
+    }
+
+    /// Whether this is a minor release of the major release `other`.
+    fn is_minor_of(&self, other: &Self) -> bool {
+        let is_shorter = !other.numbers.is_empty() && other.numbers.len() < self.numbers.len();
+        is_shorter && self.numbers.starts_with(&other.numbers)
     }
 
     /// Whether an advisory for this release of a main stream applies to a package of `other`: to
@@ -123,6 +139,11 @@ impl DistributionRelease {
         (is_first || other_minor >= minor).then_some(true)
     }
 
+    /// Whether the release is the extended support of a minor release of Red Hat Enterprise Linux.
+    pub(crate) fn is_extended_support(&self) -> bool {
+        self.stream == Some(RedHatStream::Extended)
+    }
+
     /// Whether the number of the release is known.
     pub(crate) fn has_number(&self) -> bool {
         !self.numbers.is_empty()
@@ -135,6 +156,20 @@ impl DistributionRelease {
     /// Returns the text from which the release was parsed, in lower case.
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+}
+
+impl RedHatStream {
+    /// Returns the stream of a product in an ecosystem of OSV, such as `rhel_eus:8.6::baseos`;
+    /// `None` for a product without own packages of the distribution.
+    fn of_product(text: &str) -> Option<Self> {
+        match text.split(':').next()? {
+            "enterprise_linux" => Some(Self::Main),
+            "rhel_eus" | "rhel_eus_long_life" | "rhel_aus" | "rhel_tus" | "rhel_e4s" => {
+                Some(Self::Extended)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -213,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn an_advisory_for_a_minor_release_of_a_main_stream_applies_to_later_ones() {
+    fn an_advisory_for_a_minor_release_of_red_hat_depends_on_its_stream() {
         for (theirs, ours, expected) in [
             ("enterprise_linux:10.0", "rhel-10.0", Some(true)),
             ("enterprise_linux:10.0", "rhel-10.1", Some(true)),
@@ -224,6 +259,10 @@ mod tests {
             ("enterprise_linux:10.0", "rhel-9.7", Some(false)),
             ("enterprise_linux:9::baseos", "rhel-9.7", Some(true)),
             ("rhel_eus:10.0", "rhel-10.1", Some(false)),
+            ("rhel_eus:8.6::baseos", "rhel-8", None),
+            ("rhel_aus:8.2::appstream", "redhat-8", None),
+            ("rhel_eus:8.6::baseos", "rhel-9", Some(false)),
+            ("rhel_eus:8.6::baseos", "centos-stream", Some(false)),
         ] {
             let theirs = DistributionRelease::of_osv("Red Hat", theirs).expect("a release");
             let ours = DistributionRelease::read(ours).expect("a release");

@@ -22,7 +22,7 @@ const EVALUATOR: &str = "osv";
 
 /// Maximum number of advisory entries and reported vulnerabilities with which a component is
 /// assessed in one step. A component with more needs several steps.
-const LARGE: usize = if cfg!(test) { 150 } else { 1_000 };
+const LARGE: usize = 1_000;
 
 /// Limitation of a component to which advisories for a Go module path in another case are applied.
 const CASE_UNKNOWN: &str = "The SBOM writes the paths of Go modules in lower case, so advisories \
@@ -262,7 +262,7 @@ impl AffectedPackage {
             return false;
         }
         ours.covers(theirs).unwrap_or_else(|| {
-            limitations.insert(undecided_release(theirs, &package.ecosystem));
+            limitations.insert(undecided_release(&ours, theirs, &package.ecosystem));
             false
         })
     }
@@ -287,9 +287,19 @@ impl AffectedPackage {
 }
 
 /// Returns the limitation of a package of a release for which it cannot be decided whether an
-/// advisory for another release applies.
-fn undecided_release(release: &DistributionRelease, ecosystem: &str) -> String {
+/// advisory for the release `advised` applies.
+fn undecided_release(
+    advised: &DistributionRelease,
+    release: &DistributionRelease,
+    ecosystem: &str,
+) -> String {
     let text = release.text();
+    if advised.is_extended_support() && release.has_number() {
+        return format!(
+            "Advisories of {ecosystem} for the extended support of a minor release are not \
+             applied: {text:?}, the release in the purl, has no minor release."
+        );
+    }
     if release.has_number() {
         return format!(
             "Advisories of {ecosystem} for minor releases that may be later than {text:?}, the \

@@ -72,15 +72,21 @@ fn a_release_by_name_is_compared_or_reported() {
 #[test]
 fn an_advisory_for_a_minor_release_of_red_hat_is_applied_or_reported() {
     let some = range("ECOSYSTEM", &json!([{ "introduced": "0" }, { "fixed": "9.0-1" }]));
-    let of_release = |release: &str| {
-        let ecosystem = format!("Red Hat:enterprise_linux:{release}");
+    let of_product = |product: &str| {
+        let ecosystem = format!("Red Hat:{product}");
         advisory_of("RHSA-1", &ecosystem, "curl", &some)
     };
+    let of_release = |release: &str| of_product(&format!("enterprise_linux:{release}"));
     let purl = "pkg:rpm/redhat/curl@8.0-1?distro=rhel-10.1";
     assert_eq!(result(purl, &[of_release("10.0")]).0, ["RHSA-1"]);
     let (advisories, limitations) = result(purl, &[of_release("10.2")]);
     assert_eq!(advisories, [""; 0]);
     let expected = "Advisories of Red Hat for minor releases that may be later than \"rhel-10.1\"";
+    assert!(limitations.iter().any(|one| one.starts_with(expected)), "{limitations:?}");
+    let (advisories, limitations) =
+        result("pkg:rpm/redhat/curl@8.0-1?distro=rhel-8", &[of_product("rhel_eus:8.6::baseos")]);
+    assert_eq!(advisories, [""; 0]);
+    let expected = "Advisories of Red Hat for the extended support of a minor release";
     assert!(limitations.iter().any(|one| one.starts_with(expected)), "{limitations:?}");
 }
 

@@ -4,6 +4,8 @@ use super::*;
 
 const PACKAGES: usize = 120;
 const ADVISORIES: usize = 100;
+/// Number of advisory entries of a package with which an assessment needs several steps.
+const LARGE: usize = 1_100;
 
 fn bill() -> Upload<'static> {
     let purls: Vec<String> = (0..PACKAGES).map(|at| format!("pkg:npm/p{at:03}@1.0.0")).collect();
@@ -176,19 +178,19 @@ fn an_advisory_list_of_a_component_with_few_is_paged_too() {
 #[test]
 fn a_package_with_more_entries_than_a_step_reads_keeps_all_its_advisories() {
     let world = World::new();
-    put_entries(&world, 700);
+    put_entries(&world, LARGE);
     let purls = ["pkg:npm/a@1", LEFT_PAD, "pkg:npm/left-pad@1.0.0?x=y", "pkg:npm/zed@1"];
     for audit in 1..=2 {
         world.audit(Some("main"), &[sbom("a.json", &bom("shop", &purls))]);
         let told = world.audit_report();
         assert_eq!((&told["facts"]["total"], &told["facts"]["vulnerable"]), (&json!(4), &json!(2)));
-        assert_eq!(told["facts"]["advisories"].as_array().map(Vec::len), Some(2 * 700));
+        assert_eq!(told["facts"]["advisories"].as_array().map(Vec::len), Some(2 * LARGE));
         let list = world.list(&[]);
         assert_eq!(names(&list), ["a", "left-pad", "left-pad", "zed"], "{audit}");
         let all = all_advisories(&world, &list["items"][2]["id"], 100);
-        assert_eq!(all.len(), 700);
-        assert_eq!(names(&world.list(&[("advisory", json!("GHSA-0699"))])).len(), 2);
-        assert_eq!(matches(&world), 2 * 2 * 700);
+        assert_eq!(all.len(), LARGE);
+        assert_eq!(names(&world.list(&[("advisory", json!("GHSA-1099"))])).len(), 2);
+        assert_eq!(matches(&world), 2 * 2 * LARGE);
         assert_eq!(world.host.documents("scan_parts").len(), 0);
     }
 }
@@ -196,7 +198,7 @@ fn a_package_with_more_entries_than_a_step_reads_keeps_all_its_advisories() {
 #[test]
 fn a_large_package_follows_its_advisories() {
     let world = World::new();
-    put_entries(&world, 400);
+    put_entries(&world, LARGE);
     world.audit(Some("main"), &[sbom("a.json", &bom("shop", &[LEFT_PAD]))]);
     let told = world.events("dependency.vulnerable").len();
     world.ingest(&advisory("GHSA-NEW", &["CVE-NEW"], "1.2.0"));
@@ -208,8 +210,8 @@ fn a_large_package_follows_its_advisories() {
     world.ingest(&withdrawn);
     assert_eq!(names(&world.list(&[("advisory", json!("CVE-NEW"))])), [""; 0]);
     let list = world.list(&[]);
-    assert_eq!(all_advisories(&world, &list["items"][0]["id"], 100).len(), 400);
-    assert_eq!(matches(&world), 2 * 400);
+    assert_eq!(all_advisories(&world, &list["items"][0]["id"], 100).len(), LARGE);
+    assert_eq!(matches(&world), 2 * LARGE);
     assert_eq!(world.host.documents("scan_parts").len(), 0);
 }
 
